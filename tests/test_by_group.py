@@ -12,7 +12,7 @@ from tests.test_schemas import valid
 from trueodds.by_group import by_group
 from trueodds.core.errors import InputError
 from trueodds.estimators import ESTIMATORS
-from trueodds.hypotests.among_groups import judge
+from trueodds.hypotests.among_groups import joint_group_pvalues
 from trueodds.inference.comparing import gaps
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
@@ -55,7 +55,7 @@ def test_a_group_has_the_error_of_its_own_rows():
     alone = to.measure(preds[mask], "rmsce", bins=10, interval=None)
     assert groups["a=1, b=2"].estimate.value == pytest.approx(alone.value)
     assert groups["a=1, b=2"].n == mask.sum()
-    assert groups.whole.value == pytest.approx(to.measure(preds, "rmsce", bins=10, interval=None).value)
+    assert groups.overall.value == pytest.approx(to.measure(preds, "rmsce", bins=10, interval=None).value)
 
 
 def test_adult_is_off_for_men_and_undecided_for_its_small_groups():
@@ -73,8 +73,8 @@ def test_adult_is_off_for_men_and_undecided_for_its_small_groups():
     by_hand = np.abs(np.bincount(place, y[men] - p[men])).sum() / men.sum()
     assert groups["sex=Male"].estimate.value == pytest.approx(by_hand)
     assert groups["sex=Male"].joint == groups.pvalue == pytest.approx(0.002)
-    assert groups["sex=Male"].standing == "off"
-    assert groups["race=Other"].standing == "undecided"
+    assert groups["sex=Male"].status == "off"
+    assert groups["race=Other"].status == "undecided"
     assert (
         groups["race=Other"].min_detectable
         > groups["sex=Male"].min_detectable
@@ -99,7 +99,7 @@ def test_the_family_keeps_its_level_for_overlapping_groups():
         p, y, group = calibrated(seed, 120)
         preds = Predictions(y, p, group=group)
         groups = [group for partition in partitions(preds, 2) for group in partition.groups]
-        adjusted = judge(preds, groups, ece, lens, "mean", 99, 0.05, np.random.default_rng(seed))
+        adjusted = joint_group_pvalues(preds, groups, ece, lens, "mean", 99, 0.05, np.random.default_rng(seed))
         rejected += min(adjusted.joint) <= 0.05
         alone += min(adjusted.pvalues) <= 0.05
     assert rejected <= binom.ppf(0.999, 200, 0.05)
@@ -133,7 +133,7 @@ def test_a_group_of_one_row_is_told_and_undecided():
     p, y, _ = calibrated(3, 100)
     groups = by_group(Predictions(y, p, group=["solo", *["others"] * 99]), resamples=99)
     solo = groups["group=solo"]
-    assert (solo.n, solo.estimate.interval, solo.standing) == (1, None, "undecided")
+    assert (solo.n, solo.estimate.interval, solo.status) == (1, None, "undecided")
     assert {"TN150", "TN153"} <= codes(groups)
     assert [gap.interval for gap in groups.gaps] == [None]
 
@@ -142,7 +142,7 @@ def test_a_small_group_is_never_fine():
     p, y, _ = calibrated(4, 4000)
     group = np.repeat(["large", "small"], [3950, 50])
     groups = by_group(Predictions(y, p, group=group), min_effect=0.08, resamples=199)
-    assert [group.standing for group in groups.groups] == ["within", "undecided"]
+    assert [group.status for group in groups.groups] == ["within", "undecided"]
     large, small = groups.groups
     assert small.min_detectable > large.min_detectable > large.estimate.noise_floor
     assert small in groups.undecided
@@ -170,10 +170,10 @@ def test_what_is_seen_is_no_more_than_a_far_groups_own_error():
     by_resamples = {count: by_group(preds, crossings=2, resamples=count, interval=None) for count in (199, 999)}
     for groups in by_resamples.values():
         worst = groups["sex=0, region=0"]
-        assert worst.standing == "off"
+        assert worst.status == "off"
         assert worst.min_detectable < 0.8 * worst.estimate.value
         for subgroup in groups.groups:  # off is what reaches the error that is seen
-            assert (subgroup.standing == "off") == (subgroup.estimate.value >= subgroup.min_detectable)
+            assert (subgroup.status == "off") == (subgroup.estimate.value >= subgroup.min_detectable)
     one, other = (groups["sex=0, region=0"].min_detectable for groups in by_resamples.values())
     assert abs(one - other) < 0.25 * other
 
@@ -222,7 +222,7 @@ def test_a_group_tells_what_was_said_and_what_came():
     preds = Predictions([1, 1, 1, 0, 0], [0.5, 0.7, 0.2, 0.2, 0.5], group=list("aabbb"), weight=[1, 3, 1, 1, 2])
     groups = by_group(preds, resamples=49, interval=None)
     # a: (.5 + 3 × .7) / 4 and all came; b: (.2 + .2 + 2 × .5) / 4 and one of weight 1 of 4 came.
-    assert [(group.says, group.event_rate) for group in groups.groups] == [
+    assert [(group.mean_prob, group.event_rate) for group in groups.groups] == [
         (pytest.approx(0.65), 1.0),
         (pytest.approx(0.35), 0.25),
     ]
@@ -240,7 +240,7 @@ def test_several_views_have_no_direction():
             (None, None)
         }
         assert "came" not in str(groups).splitlines()[1]
-    assert by_group(preds, resamples=29, interval=None).groups[0].says == pytest.approx(P.max(axis=1)[::2].mean())
+    assert by_group(preds, resamples=29, interval=None).groups[0].mean_prob == pytest.approx(P.max(axis=1)[::2].mean())
 
 
 # Gaps
@@ -413,7 +413,7 @@ def test_the_answer_is_frozen_strict_and_lines_up():
         len(
             {
                 line.index(word)
-                for line, word in zip(table, ["standing", *(g.standing for g in groups.groups)], strict=True)
+                for line, word in zip(table, ["standing", *(g.status for g in groups.groups)], strict=True)
             }
         )
         == 1
@@ -442,7 +442,7 @@ def test_an_interval_from_zero_of_a_group_that_is_off_is_explained():
         p, _, group = calibrated(seed, 300)
         y = (np.random.default_rng(seed).random(300) < np.where(group["a"] == 1, p**2, p)).astype(int)
         groups = by_group(Predictions(y, p, group=group["a"]), resamples=99)
-        from_zero = [group.label for group in groups.off if group.estimate.interval.low == 0]
+        from_zero = [group.label for group in groups.miscalibrated if group.estimate.interval.low == 0]
         explained[seed] = "The interval of a group that is off may begin at 0 (" in str(groups)
         assert explained[seed] == bool(from_zero)
     assert explained == {1: False, 2: True}

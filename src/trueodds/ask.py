@@ -21,12 +21,12 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests import DEFAULT, TESTS
 from trueodds.hypotests.base import HypothesisTest
-from trueodds.hypotests.margin import Margin, error_of, judged_by
+from trueodds.hypotests.margin import Margin, error_of, verdict_by_margin
 from trueodds.hypotests.planning.power import PLANS, Plan, check_question, power_of, redraws_for
 from trueodds.hypotests.planning.width import rows_for
 from trueodds.inference.estimate import IntervalSpec
 from trueodds.inference.measured import measured
-from trueodds.meant import call_settings, lens_for, looked_at, member_of, notes_of, seeded, seeded_test
+from trueodds.meant import call_settings, lens_for, looked_at, notes_of, resolve_method, seeded, seeded_test
 from trueodds.problem.hypothesis import under
 from trueodds.problem.lens import Lens, as_lens
 from trueodds.problem.predictions import Predictions
@@ -95,7 +95,7 @@ def measure(
     )
     aggregate = check("aggregate", aggregate, Aggregate | None)
     generator = as_generator(rng)
-    method = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
+    method = resolve_method(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
     rows = looked_at(resolved(data, mode, weight_kind), region)
     chosen = lens_for(rows, lens, method)
     aggregation = aggregate or chosen.aggregate
@@ -154,7 +154,7 @@ def test(
     level, margin = check("level", level, Level, 0.95), check("margin", margin, Margin | None)
     check("progress", progress, Callable[..., Any] | None)
     generator = as_generator(rng)
-    method = member_of(TESTS, HypothesisTest, test, seeded_test(test, settings, rng, generator))
+    method = resolve_method(TESTS, HypothesisTest, test, seeded_test(test, settings, rng, generator))
     rows = looked_at(resolved(data, mode, weight_kind), region)
     is_identity = isinstance(hypothesis, str) and hypothesis == "calibrated"
     several = list(lens) if isinstance(lens, (list, tuple)) else [lens]
@@ -175,7 +175,7 @@ def test(
     else:
         verdict = method(rows, lenses, generator, progress)
     if margin is not None and error is not None:
-        verdict = judged_by(margin, verdict, method, error, rows, lenses[0], level, as_generator(rng))
+        verdict = verdict_by_margin(margin, verdict, method, error, rows, lenses[0], level, as_generator(rng))
     settings_used = call_settings(rng, rows, weight_kind, region)
     if not is_identity:
         settings_used["hypothesis"] = getattr(hypothesis, "method", None) or getattr(hypothesis, "__name__", "given")
@@ -241,13 +241,13 @@ def power(
     plan = Plan(n, power, effect, alpha, **own)
     if width is not None:
         aggregation = check("aggregate", settings.pop("aggregate", None), Aggregate | None)
-        error = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
+        error = resolve_method(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
         chosen = lens_for(rows, lens, error)
         result = rows_for(rows, error, chosen, aggregation or chosen.aggregate, width, plan.alpha, generator, progress)
     else:
         if isinstance(test, str) and test in TESTS.names() and TESTS.takes(test, "resamples"):
             settings.setdefault("resamples", redraws_for(plan.alpha))
-        method = member_of(TESTS, HypothesisTest, test, seeded_test(test, settings, rng, generator))
+        method = resolve_method(TESTS, HypothesisTest, test, seeded_test(test, settings, rng, generator))
         statistic = getattr(method, "statistic", None)
         chosen = lens_for(rows, lens, statistic if isinstance(statistic, Estimator) else method)
         result = power_of(rows, method, chosen, plan, generator, progress)
@@ -292,7 +292,7 @@ def fit(
         method = method.made()  # Temperature() and the like, of scikit-learn's kind
     if isinstance(method, str) and method == "auto":
         settings.setdefault("rng", rng)
-    spec = member_of(CALIBRATORS, CalibratorSpec, method, settings)
+    spec = resolve_method(CALIBRATORS, CalibratorSpec, method, settings)
     rows = in_passes(data, mode, weight_kind, IN_MEMORY)
     return fit_any_source(spec, rows, repeated=weight_kind == "frequency")
 
@@ -328,7 +328,7 @@ def draw(
 
     as_generator(rng)
     presentation = Presentation(title, figsize, dpi, legend)
-    recipe = member_of(DIAGRAMS, Recipe, diagram, settings)
+    recipe = resolve_method(DIAGRAMS, Recipe, diagram, settings)
     models = {name: resolved(model, mode, weight_kind) for name, model in _models(data).items()}
     rows = next(iter(models.values()))
     picture = recipe.of_models(models, lens_for(rows, lens, recipe), rng)

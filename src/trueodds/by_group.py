@@ -13,12 +13,12 @@ from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
-from trueodds.hypotests.among_groups import judge
-from trueodds.hypotests.standing import answered, taken
+from trueodds.hypotests.among_groups import joint_group_pvalues
+from trueodds.hypotests.standing import answered, group_partitions
 from trueodds.inference.comparing import gaps
 from trueodds.inference.estimate import IntervalSpec
 from trueodds.inference.measured import measured
-from trueodds.meant import call_settings, lens_for, member_of, notes_of, seeded
+from trueodds.meant import call_settings, lens_for, notes_of, resolve_method, seeded
 from trueodds.problem.predictions import Predictions
 from trueodds.sources.models import pairs_arrays
 from trueodds.sources.resolve import resolved
@@ -117,7 +117,7 @@ def by_group(
     interval_spec = IntervalSpec(interval, level, 2000 if resamples is None else resamples)
     redraws = REDRAWS if resamples is None else resamples
     generator = as_generator(rng)
-    method = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
+    method = resolve_method(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
     rows = preds if isinstance(preds, Tally) else resolved(preds, "exact", weight_kind)
     if isinstance(rows, Tally):
         raise InputError("TO403", "Subgroups that overlap need the rows.", "a tally", "Give the file of predictions.")
@@ -125,12 +125,12 @@ def by_group(
     chosen = lens_for(rows, lens, method)
     combine = aggregate or chosen.aggregate
     # The rows as given: where they are resolved, those of weight 0 are gone, and their groups would go unsaid.
-    partitions = taken(preds if isinstance(preds, Predictions) else rows, crossings, min_effect)
+    partitions = group_partitions(preds if isinstance(preds, Predictions) else rows, crossings, min_effect)
     groups = [group for partition in partitions for group in partition.groups]
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
     say = progress or (lambda share, what: None)  # noqa: ARG005
     say(0.0, "redrawing labels")
-    group_tests = judge(
+    group_tests = joint_group_pvalues(
         rows, groups, method, chosen, combine, redraws, 1 - level, generator,
         lambda share: say(0.4 * share, "redrawing labels"),
     )  # fmt: skip

@@ -26,7 +26,7 @@ class Display:
     ('reliability', 1)
     """
 
-    member: ClassVar[str]
+    method: ClassVar[str]
 
     def __init__(self, diagram: Diagram) -> None:
         self.diagram = diagram
@@ -90,7 +90,7 @@ class Display:
 
     @classmethod
     def _of(cls, preds: Predictions | Mapping[str, Predictions], lens: Any, ax: Any, settings: dict[str, Any]) -> Self:
-        return cls(draw(preds, cls.member, lens=lens, **settings)).plot(ax)
+        return cls(draw(preds, cls.method, lens=lens, **settings)).plot(ax)
 
 
 NAMES = {"".join(word.capitalize() for word in name.split("_")) + "Display": name for name in DIAGRAMS.names()}

@@ -33,7 +33,7 @@ BELONG = {
 }
 
 
-def member_of(registry: Any, kind: type, method: Any, settings: dict[str, Any]) -> Any:
+def resolve_method(registry: Any, kind: type, method: Any, settings: dict[str, Any]) -> Any:
     """The member behind a name, with its settings; an instance has its own."""
     known = isinstance(method, str) and method in registry.names()
     for name in settings.keys() & BELONG.keys():

@@ -42,7 +42,7 @@ class Scorer:
         estimator = self.estimator
         if isinstance(estimator, str):
             estimator = ESTIMATORS.make(estimator, self.settings)
-        score = -float(estimator.off(np.float64(estimate.value)))
+        score = -float(estimator.as_loss(np.float64(estimate.value)))
         if not np.isfinite(score):
             warnings.warn(self._explain(score, estimate), stacklevel=2)
         return score

@@ -18,7 +18,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.inference.comparing.answers import SWAPS, Contest, completed
 from trueodds.inference.estimate import IntervalSpec
-from trueodds.meant import call_settings, lens_for, member_of, seeded
+from trueodds.meant import call_settings, lens_for, resolve_method, seeded
 from trueodds.problem.lens import Canonical, Classwise, Lens
 from trueodds.problem.plausibility import doubts
 from trueodds.problem.predictions import Predictions
@@ -129,7 +129,7 @@ def compare(
     aggregate = check("aggregate", aggregate, Aggregate | None)
     generator = as_generator(rng)
     named, estimator = estimator is not None, DEFAULT if estimator is None else estimator
-    method = member_of(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
+    method = resolve_method(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
     models = _rows(_named(a, b, names, several=several), weight_kind)
     first = next(iter(models.values()))
     chosen = lens_for(first, lens, method)
@@ -155,7 +155,7 @@ def compare(
 def _scores(contest: Contest, models: Mapping[str, Predictions | Tally], seed: int) -> Note:
     """The difference of the Brier scores, which also counts how well the models tell outcomes apart."""
     one, other = models
-    score = member_of(ESTIMATORS, Estimator, "brier", {})
+    score = resolve_method(ESTIMATORS, Estimator, "brier", {})
     lens = lens_for(models[one], None, score)
     interval_spec = replace(contest.interval_spec, interval="auto")
     brier = replace(

@@ -10,7 +10,7 @@ from scipy.special import softmax
 import trueodds as to
 from trueodds.audit import report
 from trueodds.audit.facts import Facts, alpha_of_fix, with_fix
-from trueodds.audit.for_whom import worst_off
+from trueodds.audit.for_whom import worst_group
 from trueodds.audit.short import short
 from trueodds.core.results import Verdict
 
@@ -77,7 +77,7 @@ def contradictions(audit):
     groups = facts["among_groups"]
     miscalibrated = [group["label"] for group in facts["groups"] if group["standing"] == "off"]
     claim(not miscalibrated or verdict["rejected"], f"groups are off ({miscalibrated}) and the verdict")
-    worst = worst_off(facts["groups"])
+    worst = worst_group(facts["groups"])
     claim(
         worst is None or f"where {worst['column']} is {worst['value']}" in sentence, "the worst group and the sentence"
     )

@@ -12,7 +12,7 @@ from tests import reference
 from tests.test_schemas import valid
 from trueodds.audit import findings, page, report
 from trueodds.audit.facts import FIX, GROUPS, of_rows
-from trueodds.audit.for_whom import Whom, apart, worst_off
+from trueodds.audit.for_whom import Whom, adjust_by_holm, worst_group
 from trueodds.audit.plan import audit
 from trueodds.audit.short import short
 from trueodds.by_group import by_group
@@ -67,9 +67,9 @@ def test_the_groups_by_hand():
 
 def test_holm_where_draws_do_not_hang_together():
     # 3 · .01, then 2 · .02, then .5
-    adjusted = apart([0.02, 0.5, 0.01], 0.001)
+    adjusted = adjust_by_holm([0.02, 0.5, 0.01], 0.001)
     assert adjusted.joint == pytest.approx([0.04, 0.5, 0.03])
-    assert (adjusted.min_detectable, adjusted.min_pvalue, adjusted.together) == (
+    assert (adjusted.min_detectable, adjusted.min_pvalue, adjusted.has_joint_draws) == (
         [None] * 3,
         pytest.approx(0.003),
         False,
@@ -212,9 +212,9 @@ def test_text_page_and_json_show_the_same_groups(crossed):
 
 def test_the_worst_group_is_the_one_with_the_strongest_evidence(crossed):
     groups = crossed.to_dict()["groups"]
-    assert worst_off(groups)["label"] == "a=1, b=1"
+    assert worst_group(groups)["label"] == "a=1, b=1"
     assert "worst: a=1, b=1" in {fact.label: fact.remark for fact in short(crossed.to_dict())}["Groups that are off"]
-    assert worst_off([group for group in groups if group["standing"] != "off"]) is None
+    assert worst_group([group for group in groups if group["standing"] != "off"]) is None
 
 
 def test_long_names_of_crossings_stay_whole_in_the_table(crossed):

@@ -62,7 +62,7 @@ def audited() -> dict[str, Any]:
 def test_labels_have_no_people() -> None:
     Q, votes = crowd()
     assert section(Predictions(votes.argmax(axis=1), Q)) == (None, set())
-    assert people_tables.apart({"people": None}) is None
+    assert people_tables.distance_from_people({"people": None}) is None
 
 
 def test_a_tally_of_votes_says_that_it_has_no_rows_and_a_tally_of_labels_says_nothing() -> None:
@@ -268,7 +268,7 @@ def test_it_says_whether_the_model_is_surer_than_people(power: float, phrase: st
     P = Q**power / (Q**power).sum(axis=1, keepdims=True)
     people, _ = section(Predictions(votes, P))
     assert f"On average it is {phrase} are among themselves." in people_tables.sentence(people)
-    value, remark = people_tables.apart({"people": people}) or ("", "")
+    value, remark = people_tables.distance_from_people({"people": people}) or ("", "")
     assert value.endswith(" points")
     assert phrase in remark
 

@@ -6,13 +6,13 @@ from scipy.optimize import minimize
 
 from trueodds.calibrators.likelihood import binary_logistic
 from trueodds.calibrators.likelihood.binary_logistic import (
-    best,
-    finite,
-    held,
+    fit_finite,
+    fit_logistic,
+    fit_smoothed,
     line,
     logistic,
     separated,
-    tame,
+    smoothed_targets,
 )
 from trueodds.calibrators.likelihood.logs import log_ratio
 
@@ -66,7 +66,7 @@ def test_a_slope_far_from_the_outcome_keeps_its_digits():
 def test_an_independent_minimizer_finds_nothing_better(seed):
     X, y, w, _, _ = rows(seed=seed)
     X[:, 0] = 1.0
-    solution = best(X, y, w, np.zeros(3))
+    solution = fit_logistic(X, y, w, np.zeros(3))
     assert solution.converged
     assert solution.rank == 3
     assert np.abs(logistic(X, y, w, solution.theta).gradient).max() <= 1e-8 * w.sum()
@@ -79,37 +79,37 @@ def test_scores_far_from_zero_and_close_together_are_no_worse():
     rng = np.random.default_rng(1)
     x = rng.normal(size=400)
     y, w = (rng.random(400) < 1 / (1 + np.exp(-x))).astype(float), np.ones(400)
-    plain, moved = best(line(x), y, w, FLAT), best(line(50 + x / 1000), y, w, FLAT)
+    plain, moved = fit_logistic(line(x), y, w, FLAT), fit_logistic(line(50 + x / 1000), y, w, FLAT)
     assert moved.converged
     assert line(50 + x / 1000) @ moved.theta == pytest.approx(line(x) @ plain.theta, abs=1e-7)
 
 
 def test_what_the_rows_do_not_tell_stays_as_it_was():
     # All scores 2, three of four came: log odds ln 3 = τ + 2γ, and γ stays 1.
-    solution = best(line(np.full(4, 2.0)), np.array([1.0, 1, 1, 0]), np.ones(4), np.array([0.0, 1.0]))
+    solution = fit_logistic(line(np.full(4, 2.0)), np.array([1.0, 1, 1, 0]), np.ones(4), np.array([0.0, 1.0]))
     assert solution.theta == pytest.approx([np.log(3) - 2, 1.0])
     assert (solution.rank, solution.converged) == (1, True)
 
 
 def test_columns_of_zeros_tell_nothing():
-    solution = best(np.zeros((3, 1)), np.ones(3), np.ones(3), np.ones(1), intercept=False)
+    solution = fit_logistic(np.zeros((3, 1)), np.ones(3), np.ones(3), np.ones(1), intercept=False)
     assert (solution.theta.tolist(), solution.rank, solution.converged) == ([1.0], 0, True)
     assert solution.value == pytest.approx(3 * np.log(2))
 
 
 def test_held_shares_by_hand():
     # Two came of three: (2 + 1)/(2 + 2) and 1/(1 + 2). A share of a half gets the mean of both.
-    assert held(np.array([1.0, 1.0, 0.0]), np.ones(3)) == pytest.approx([0.75, 0.75, 1 / 3])
-    assert held(np.array([0.5]), np.ones(1)) == pytest.approx([0.5 * 1.5 / 2.5 + 0.5 / 2.5])
+    assert smoothed_targets(np.array([1.0, 1.0, 0.0]), np.ones(3)) == pytest.approx([0.75, 0.75, 1 / 3])
+    assert smoothed_targets(np.array([0.5]), np.ones(1)) == pytest.approx([0.5 * 1.5 / 2.5 + 0.5 / 2.5])
 
 
 def test_separated_rows_get_held_shares_and_say_so():
     X, y, w = line(np.array([-1.0, -1, 1, 1])), np.array([0.0, 0, 1, 1]), np.ones(4)
-    assert not best(X, y, w, FLAT).converged
-    solution = finite(X, y, w, FLAT)
+    assert not fit_logistic(X, y, w, FLAT).converged
+    solution = fit_finite(X, y, w, FLAT)
     assert not solution.converged
     assert solution.theta == pytest.approx([0.0, np.log(3)], abs=1e-9)  # 3/4 at 1, 1/4 at −1
-    assert solution.theta == pytest.approx(tame(X, y, w, FLAT).theta, abs=1e-12)
+    assert solution.theta == pytest.approx(fit_smoothed(X, y, w, FLAT).theta, abs=1e-12)
     assert separated(3).code == "TN515"
     assert "in 3 curves" in separated(3).text
 
@@ -117,7 +117,7 @@ def test_separated_rows_get_held_shares_and_say_so():
 def test_a_million_separated_rows_still_have_a_tame_fit():
     # Two scores: 1/(N₀ + 2) at one, (N₁ + 1)/(N₁ + 2) at the other, exactly.
     X, y = line(np.repeat([-1.0, 1.0], 500_000)), np.repeat([0.0, 1.0], 500_000)
-    solution = tame(X, y, np.ones(10**6), FLAT)
+    solution = fit_smoothed(X, y, np.ones(10**6), FLAT)
     assert solution.converged
     assert solution.theta == pytest.approx([0.0, np.log(500_001)], rel=1e-5, abs=1e-9)
 

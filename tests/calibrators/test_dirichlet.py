@@ -7,12 +7,12 @@ from scipy.stats import chi2
 from tests.calibrators.linear import derived_chance, effective, reference, slope_left, surplus
 from tests.calibrators.rows import one_hot, said_and_came
 from tests.reference import golden
-from trueodds.calibrators.base import here
+from trueodds.calibrators.base import in_memory
 from trueodds.calibrators.dirichlet import DirichletMap, DirichletSpec
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.likelihood import likeliest
 from trueodds.calibrators.likelihood.full_matrix import GRID
-from trueodds.calibrators.likelihood.given import Given
+from trueodds.calibrators.likelihood.given import FitData
 from trueodds.calibrators.likelihood.penalties import scaled
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
@@ -126,7 +126,7 @@ def test_auto_takes_the_least_criterion_of_its_grid():
     criteria, thetas = [], []
     for factor in GRID:
         strength = scaled(3, 1500.0, factor)
-        rows = here(Given(Q, Y, w)).prepared(likeliest.laid_out)
+        rows = in_memory(FitData(Q, Y, w)).prepared(likeliest.laid_out)
         solution = likeliest.fit_log_linear(rows, strength, np.eye(3, 4), np.eye(3, 4), shared=True)
         H = solution.at.hessian
         free = np.trace(H @ np.linalg.inv(H + 3000 * np.diag(strength.reshape(-1))))

@@ -42,7 +42,7 @@ def test_the_reference_numbers():
     assert m.apply(both(want["grid"]))[:, 1] == pytest.approx(np.array(want["pred_grid"]), abs=1e-10)
     # R stops where the value changes by less than 1e-14 of itself, which leaves 1e-7 in the parameters.
     assert (m.delta, m.gamma) == (pytest.approx(other["delta"], abs=3e-7), pytest.approx(other["gamma"], abs=3e-7))
-    assert m.passes <= 10
+    assert m.n_passes <= 10
 
 
 def errors(m):

@@ -30,7 +30,7 @@ def slope_left(m, P, Y, w, penalty):
     """The largest slope per row of loss and penalty at a map's parameters."""
     x = floored(P, m.floor)
     x = x - x[:, [m.baseline]]
-    theta = np.column_stack([m._whole(m.gamma, 0.0), m._whole(m.tau, 0.0)])
+    theta = np.column_stack([m._with_baseline(m.gamma, 0.0), m._with_baseline(m.tau, 0.0)])
     left = by_class(x[:, :, None], Y, w, theta.reshape(-1)).gradient.reshape(-1, 2)
     left = np.delete(left, m.baseline, axis=0) + 2 * penalty * np.column_stack([m.gamma - 1, m.tau])
     return np.abs(left).max() / w.sum()
@@ -58,7 +58,7 @@ def test_the_reference_numbers(baseline):
     assert m.apply(rows.test) == pytest.approx(np.array(want["pred"]), abs=1e-9)
     changed = int((m.apply(rows.P).argmax(axis=1) != rows.P.argmax(axis=1)).sum())
     assert changed == want["argmax_changed"]
-    assert m.passes <= 8
+    assert m.n_passes <= 8
     # scipy's inverse Hessian, at parameters 5e-8 off.
     V = m.certainty.covariance
     assert np.sqrt(V[:, 0, 0]) == pytest.approx(want["se_tau"], abs=1e-7)

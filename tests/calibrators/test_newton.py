@@ -83,4 +83,4 @@ def test_descent_counts_every_look_at_the_rows():
     sums, ridge = many()
     looks = []
     solution = descent(lambda t: looks.append(1) or sums(t, False), ridge.center, ridge, np.ones(20))
-    assert solution.passes == len(looks)
+    assert solution.n_passes == len(looks)

@@ -12,7 +12,7 @@ from tests.calibrators.rows import both, labels, one_hot, said_and_came
 from trueodds import ask
 from trueodds.calibrators import MCLLO
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.likelihood.certainty import STD_ERROR_METHODS, UNSURE, Certainty
+from trueodds.calibrators.likelihood.certainty import NO_STD_ERROR_REASONS, STD_ERROR_METHODS, Certainty
 from trueodds.calibrators.likelihood.parameter_table import ParameterTable
 from trueodds.calibrators.likelihood.parameter_words import belief
 from trueodds.calibrators.likelihood.spread import Scores, by_model, by_units
@@ -425,7 +425,7 @@ def test_a_table_that_none_could_be_is_refused(wrong):
 
 
 def test_every_way_to_be_unsure_has_words():
-    for errors in UNSURE:
+    for errors in NO_STD_ERROR_REASONS:
         assert "No standard errors" in ParameterTable((0, 1), 0, np.zeros(1), np.ones(1), Certainty(errors)).lines()[2]
     for errors in STD_ERROR_METHODS:
         certainty = Certainty(errors, np.array(V[:1]), None, 2, 10.0)

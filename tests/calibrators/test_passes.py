@@ -16,10 +16,10 @@ from trueodds import InputError, Predictions
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.base import SummedSpec, TalliedSpec
 from trueodds.calibrators.from_sums import by_sums, from_source
-from trueodds.calibrators.likelihood.binary_logistic import best, best_over
+from trueodds.calibrators.likelihood.binary_logistic import fit_logistic, fit_logistic_from_sums
 from trueodds.calibrators.likelihood.moments import Lines, Moments
 from trueodds.calibrators.likelihood.newton import minimum
-from trueodds.calibrators.likelihood.passes import Counted, Far
+from trueodds.calibrators.likelihood.passes import Counted, Streamed
 from trueodds.core.kernels.cells import EDGES, MIDDLES
 from trueodds.sources import read
 from trueodds.tally import reservoir
@@ -110,7 +110,7 @@ def test_curves_of_all_classes_share_their_passes():
     P = rng.dirichlet(np.ones(10), 300)
     preds = Predictions(labels(P, rng), P)
     calibrator = in_passes(preds, "platt")
-    assert f"in {calibrator.map.passes + 2} passes" in calibrator.notes[-1].text
+    assert f"in {calibrator.map.n_passes + 2} passes" in calibrator.notes[-1].text
     the_same(to.fit(preds, "platt"), calibrator)
 
 
@@ -244,7 +244,7 @@ def test_a_temperature_that_starts_from_a_sample_in_memory_is_the_same():
     P = np.random.default_rng(0).dirichlet(np.ones(10), 60_000)  # 600,000 probabilities: begun on every eighth row
     preds = Predictions(labels(powers(P, 0.5), np.random.default_rng(1)), P)
     a, b = to.fit(preds, "temperature"), to.fit(preds, "temperature", mode="tally")
-    assert a.map.passes < b.map.passes
+    assert a.map.n_passes < b.map.n_passes
     assert abs(a.map.beta / b.map.beta - 1) <= 1e-9
 
 
@@ -409,8 +409,10 @@ def test_a_fit_over_batches_is_the_fit_of_all_lines():
     X = np.stack([np.ones(90), rng.normal(size=90), rng.normal(size=90)]).T
     y, w, rest = (rng.random(90) < 0.4).astype(float), np.ones(90), np.zeros(3)
     batches = [Lines(X[i : i + 8], y[i : i + 8], w[i : i + 8]) for i in range(0, 90, 8)]
-    streamed = Far(Counted(partial(_added, batches)))
-    np.testing.assert_allclose(best_over(streamed, rest).theta, best(X, y, w, rest).theta, rtol=1e-11)
+    streamed = Streamed(Counted(partial(_added, batches)))
+    np.testing.assert_allclose(
+        fit_logistic_from_sums(streamed, rest).theta, fit_logistic(X, y, w, rest).theta, rtol=1e-11
+    )
 
 
 def _added(batches, step):
@@ -440,18 +442,18 @@ def test_shorter_steps_are_judged_together():
     assert batched.theta.tolist() == alone.theta.tolist()
     assert abs(batched.theta[0]) < 1e-9
     assert looks[:3] == [1, 1, 4]
-    assert len(looks) < batched.passes == alone.passes
+    assert len(looks) < batched.n_passes == alone.n_passes
 
 
 def test_fits_side_by_side_ask_together():
-    streamed = Far(Counted(partial(_added, [[1, 2], [3]])))
+    streamed = Streamed(Counted(partial(_added, [[1, 2], [3]])))
 
     def asks(times, data):
         return sum(data.sum(partial(_times, by=i)) for i in range(times))
 
     # 6 · (0 + 1) and 6 · (0 + 1 + 2): the longest of them takes three passes.
     assert streamed.side_by_side([partial(asks, 2), partial(asks, 3)]) == [6, 18]
-    assert streamed.over.passes == 3
+    assert streamed.reducer.n_passes == 3
 
 
 def _times(rows, by):

@@ -6,7 +6,7 @@ import pytest
 from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import frame, golden
 from trueodds.calibrators.fitted import fit
-from trueodds.calibrators.likelihood.binary_logistic import held, line, logistic
+from trueodds.calibrators.likelihood.binary_logistic import line, logistic, smoothed_targets
 from trueodds.calibrators.likelihood.logs import log_odds
 from trueodds.calibrators.llo import LloSpec
 from trueodds.calibrators.platt import PlattMap, PlattSpec
@@ -43,7 +43,7 @@ def test_the_reference_numbers(key, settings):
     assert m.curves[0].intercept == pytest.approx(want[key]["intercept"], abs=1e-8)
     assert m.apply(both(want["grid"]))[:, 1] == pytest.approx(np.array(want[key]["pred_grid"]), abs=1e-8)
     x = rows["p"] if "on" in settings else log_odds(rows["p"], 1e-12)
-    y = rows["y"] if "smooth" in settings else held(rows["y"], np.ones(300))
+    y = rows["y"] if "smooth" in settings else smoothed_targets(rows["y"], np.ones(300))
     at = logistic(line(x), y, np.ones(300), np.array([m.curves[0].intercept, m.curves[0].slope]))
     assert at.value == pytest.approx(want[key]["sum_loss"], rel=1e-10)
     assert np.abs(at.gradient).max() <= 1e-8 * 300

@@ -13,8 +13,8 @@ from tests.reference import columns, frame, golden
 from trueodds.calibrators.fitted import fit
 from trueodds.calibrators.spline import SplineSpec
 from trueodds.calibrators.splines.confidence import ConfidenceMap, running_curve
-from trueodds.calibrators.splines.natural import Natural, bends, roughness
-from trueodds.calibrators.splines.penalized import GROUPS, LEAST, OutcomeCounts, Waves, fit_spline, spaced
+from trueodds.calibrators.splines.natural import Natural, roughness, second_derivative_matrix
+from trueodds.calibrators.splines.penalized import GROUPS, MIN_KNOT_GAP, OutcomeCounts, Waves, fit_spline, spaced
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
@@ -48,7 +48,7 @@ def test_the_curve_is_the_natural_cubic_spline():
     x = np.linspace(-3, 2.2, 101)
     assert got(x) == pytest.approx(want(x), abs=1e-12)
     assert got.slope(x) == pytest.approx(want(x, 1), abs=1e-11)
-    assert got.bend == pytest.approx(want(KNOTS, 2), abs=1e-10)
+    assert got.second_derivatives == pytest.approx(want(KNOTS, 2), abs=1e-10)
     # Beyond the knots it is a line.
     assert got(np.array([-5.0])) == pytest.approx(f[0] - 2 * want(-3.0, 1))
     assert got(np.array([4.2])) == pytest.approx(f[-1] + 2 * want(2.2, 1))
@@ -57,7 +57,7 @@ def test_the_curve_is_the_natural_cubic_spline():
 def test_the_roughness_is_the_integral_of_the_squared_second_derivative():
     # f'' is a chain of straight pieces: ∫ over one of width h from a to b is h (a² + ab + b²)/3.
     f = np.array([0.3, -1.0, 2.0, 0.0, 0.7])
-    g = bends(KNOTS) @ f
+    g = second_derivative_matrix(KNOTS) @ f
     pieces = np.diff(KNOTS) * (g[:-1] ** 2 + g[:-1] * g[1:] + g[1:] ** 2) / 3
     assert f @ roughness(KNOTS) @ f == pytest.approx(pieces.sum(), rel=1e-12)
 
@@ -75,7 +75,7 @@ def test_knots_keep_a_distance_and_mirrored_scores_have_mirrored_knots():
     mirrored = spaced(OutcomeCounts(-x[::-1], np.ones(350), np.ones(350)), 12)
     assert knots == pytest.approx(-mirrored[::-1], abs=1e-12)
     assert knots[[0, -1]].tolist() == x[[0, -1]].tolist()
-    assert np.diff(knots).min() >= LEAST * (x[-1] - x[0]) / 11 * (1 - 1e-9)
+    assert np.diff(knots).min() >= MIN_KNOT_GAP * (x[-1] - x[0]) / 11 * (1 - 1e-9)
 
 
 # The penalized fit
@@ -181,7 +181,7 @@ def test_penalties_that_are_not_tried_would_not_have_been_chosen(monkeypatch):
     monkeypatch.setattr(Waves, "gain", lambda self, penalty: np.inf)
     slow = [fit_spline(data, spaced(data, 12)) for data in rows]
     assert [one.freedom for one in quick] == [one.freedom for one in slow]
-    assert sum(one.passes for one in quick) < 0.8 * sum(one.passes for one in slow)
+    assert sum(one.n_passes for one in quick) < 0.8 * sum(one.n_passes for one in slow)
 
 
 def test_a_known_smooth_distortion_is_recovered():

@@ -68,7 +68,7 @@ def test_a_sample_to_start_from_changes_nothing(monkeypatch):
     order = np.random.default_rng(1).permutation(6400)
     for one in (TemperatureSpec().fit(P, y, w), TemperatureSpec().fit(P[order], y[order], w[order])):
         assert one.beta == pytest.approx(direct.beta, rel=1e-11)
-        assert one.passes < direct.passes
+        assert one.n_passes < direct.n_passes
         assert abs(tempered(P, y, w, one.beta, 1e-12).gradient[0]) / w.sum() < 1e-10
 
 

@@ -38,7 +38,7 @@ def test_the_reference_numbers(form, key):
     assert m.weights == pytest.approx(np.array(want[key]["v" if form == "vector" else "W"]), abs=1e-8)
     assert m.bias == pytest.approx(want[key]["b"], abs=1e-8)
     assert m.apply(rows.test) == pytest.approx(np.array(want[key]["pred"]), abs=1e-8)
-    assert m.passes <= 12
+    assert m.n_passes <= 12
 
 
 @pytest.mark.parametrize("form", ["vector", "matrix"])

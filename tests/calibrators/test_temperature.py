@@ -31,7 +31,7 @@ def test_the_reference_numbers():
     m = fitted(columns(rows), rows["y"])
     assert m.beta == pytest.approx(want["beta"], abs=1e-8)
     assert m.apply(columns(test)) == pytest.approx(np.array(want["pred"]), abs=1e-8)
-    assert m.passes <= 10
+    assert m.n_passes <= 10
 
 
 def test_float32_is_calibrated_like_float64():
@@ -116,7 +116,7 @@ def test_it_converges_whatever_the_truth(truth):
     P = both([0.499, 0.5005, 0.501, 0.502]) if truth > 10 else both([0.02, 0.3, 0.6, 0.999])
     m = TemperatureSpec().fit(P, powers(P, truth), np.ones(4))
     assert m.beta == pytest.approx(truth, rel=1e-6)
-    assert m.passes < 40
+    assert m.n_passes < 40
 
 
 def test_a_fit_over_batches_is_the_fit_of_all():

@@ -47,7 +47,7 @@ def test_the_reference_numbers():
     assert z.apply(rows.test_z) == pytest.approx(np.array(want["logits"]["pred"]), abs=1e-8)
     assert z.bias == pytest.approx(want["logits"]["bias_centred"], abs=1e-8)
     assert z.logits
-    assert max(logs.passes, z.passes) <= 8
+    assert max(logs.n_passes, z.n_passes) <= 8
 
 
 @pytest.mark.parametrize("penalty", [0, 0.5, 20.0])

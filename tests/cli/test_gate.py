@@ -16,7 +16,7 @@ from tests.cli.test_faults import labelled
 from trueodds import Predictions, audit
 from trueodds.cli import gate_numbers
 from trueodds.cli.audits import MEASURED
-from trueodds.cli.gate import AUDIT, Gate, Scope, judge
+from trueodds.cli.gate import AUDIT, Gate, Scope, evaluate_gate
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate, Interval
 from trueodds.estimators import ESTIMATORS
@@ -32,7 +32,7 @@ def held(text: str, report: dict[str, Any] | None = None, measure: Any = bare) -
     rows = Predictions.from_confidence([0.9, 0.8, 0.7, 0.6], [1, 1, 0, 1])
     audited = example() if report is None else report
     answer = gate_numbers.OfAudit(audited, measure, lambda: selective_risk(rows, at=[0.5], resamples=0))
-    return not judge(Gate.of(text), answer)[0]
+    return not evaluate_gate(Gate.of(text), answer)[0]
 
 
 # The example: ece confidence .2507 [.2391, .2625] floor .0318 debiased .2488, classwise .0418, canonical .2533.
@@ -202,11 +202,11 @@ def of_groups(**groups: Estimate) -> gate_numbers.OfAudit:
 def test_the_worst_group_is_the_one_that_comes_nearest_to_failing() -> None:
     near, distant = (Estimate("ece", "", x, 9, Interval(x / 2, 2 * x, 0.95, "bca"), 0.01) for x in (0.05, 0.2))
     groups = of_groups(near=near, far=distant)
-    assert judge(Gate.of("ece[worst]>0.1"), groups)[0]
-    assert judge(Gate.of("ece[worst]<0.1"), groups)[0]
-    assert not judge(Gate.of("ece[worst].low>0.1"), groups)[0]
-    assert not judge(Gate.of("ece[near]>0.1"), groups)[0]
-    assert "(far" in judge(Gate.of("ece[worst]>0.1"), groups)[1]
+    assert evaluate_gate(Gate.of("ece[worst]>0.1"), groups)[0]
+    assert evaluate_gate(Gate.of("ece[worst]<0.1"), groups)[0]
+    assert not evaluate_gate(Gate.of("ece[worst].low>0.1"), groups)[0]
+    assert not evaluate_gate(Gate.of("ece[near]>0.1"), groups)[0]
+    assert "(far" in evaluate_gate(Gate.of("ece[worst]>0.1"), groups)[1]
 
 
 def test_the_error_of_a_group_is_debiased_as_that_of_all_rows_is() -> None:
@@ -218,8 +218,8 @@ def test_the_error_of_a_group_is_debiased_as_that_of_all_rows_is() -> None:
 def test_a_group_without_a_number_is_no_pass() -> None:
     large, single = Estimate("ece", "", 0.05, 9, Interval(0.02, 0.1, 0.95, "bca"), 0.01), Estimate("ece", "", 0.5, 1)
     with pytest.raises(InputError, match="single"):
-        judge(Gate.of("ece[worst].low>0.04"), of_groups(whole=large, single=single))
-    assert judge(Gate.of("ece[worst].low>0.01"), of_groups(whole=large, single=single))[
+        evaluate_gate(Gate.of("ece[worst].low>0.04"), of_groups(whole=large, single=single))
+    assert evaluate_gate(Gate.of("ece[worst].low>0.01"), of_groups(whole=large, single=single))[
         0
     ]  # one fails: so does the gate
 
@@ -330,7 +330,7 @@ def test_a_name_in_another_spelling_is_told_the_right_one(text: str, scope: Scop
 def test_only_names_that_are_accepted_are_listed_as_lenses() -> None:
     estimate = Estimate("ece", "positive", 0.1, 99, parts={"over": 0.1, "under": 0.0, "class:cat": 0.1})
     with pytest.raises(InputError) as problem:
-        judge(Gate.of("ece@classwise>0.1"), gate_numbers.OfEstimate(estimate))
+        evaluate_gate(Gate.of("ece@classwise>0.1"), gate_numbers.OfEstimate(estimate))
     assert (problem.value.code, problem.value.fix) == ("TO611", "Known: class:cat, positive.")
 
 

@@ -26,7 +26,7 @@ from trueodds.estimators.binned import BinnedError
 from trueodds.hypotests import TESTS
 from trueodds.hypotests.consistency import Consistency
 from trueodds.problem.lens import Class, Groups, TopK
-from trueodds.problem.partition import EqualMass, Given, Uniform
+from trueodds.problem.partition import EqualMass, FixedEdges, Uniform
 
 REGISTRIES = (ESTIMATORS, TESTS, CALIBRATORS, DIAGRAMS)
 
@@ -102,7 +102,7 @@ def test_an_instance_is_checked_like_a_name() -> None:
 
 def test_numpy_settings_give_the_number_and_the_hash_of_python_s() -> None:
     assert EqualMass(np.int64(5)) == EqualMass(5)  # type: ignore[arg-type]
-    assert hash(Given(np.array([0, 0.5, 1]))) == hash(Given((0, 0.5, 1)))  # type: ignore[arg-type]
+    assert hash(FixedEdges(np.array([0, 0.5, 1]))) == hash(FixedEdges((0, 0.5, 1)))  # type: ignore[arg-type]
     plain, numpy = (
         to.measure(TWO, "ece", bins=k, order=q, interval=None) for k, q in ((5, 2.0), (np.int32(5), np.float32(2)))
     )

@@ -14,7 +14,7 @@ from tests import reference
 from tests.diagrams.artists import legend_of, name_of
 from tests.diagrams.test_drawing import _words, classwise, corners, marks, strip_of, view
 from trueodds.core.errors import InputError
-from trueodds.diagrams.belts.condensed import FEW, condensed
+from trueodds.diagrams.belts.condensed import MAX_CELLS, condensed
 from trueodds.diagrams.calibration_belt import CalibrationBelt
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.hypotests.likelihood.belt import belt
@@ -92,7 +92,7 @@ def test_of_a_model_fitted_on_these_rows_it_is_the_internal_test_of_givitir():
 def test_few_cells_have_the_likelihood_of_many_rows(power):
     rows = many(6000, power=power)
     reduced = condensed(rows, Logits.of(rows, 0.0, "x"))
-    assert len(reduced) <= FEW < len(np.unique(rows.p))
+    assert len(reduced) <= MAX_CELLS < len(np.unique(rows.p))
     # weight, and the first three moments of the log odds, of what came and of what did not
     for outcome in (0.0, 1.0):
         x, z, w = (
@@ -113,7 +113,7 @@ def test_few_cells_with_unequal_weights_come_near():
     w = np.random.default_rng(1).choice([1.0, 4.0], 3000)
     rows = many(3000, w=w)
     reduced = condensed(rows, Logits.of(rows, 0.0, "x"))
-    assert len(reduced) <= FEW
+    assert len(reduced) <= MAX_CELLS
     assert reduced.w.sum() == pytest.approx(w.sum())
     assert reduced.sums("ww").sum() == pytest.approx((w**2).sum())
     ours, theirs = (belt(view, (0.95,), [0.1, 0.5, 0.9]).table for view in (reduced, rows))

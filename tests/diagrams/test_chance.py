@@ -177,7 +177,7 @@ def test_a_calibrated_model_stays_within_its_bars_as_often_as_promised(n):
 def redrawn_bin(view, level=0.9, resamples=999, seed=0):
     index = np.zeros(len(view.w), dtype=int)
     (bars,) = redrawn.ranges(view, index, 1, (level,), resamples, np.random.default_rng(seed))
-    return float(bars.low[0]), float(bars.high[0]), bars.law[0]
+    return float(bars.low[0]), float(bars.high[0]), bars.method[0]
 
 
 def test_several_levels_have_the_bars_of_each():
@@ -189,7 +189,7 @@ def test_several_levels_have_the_bars_of_each():
             alone = chance.consistency(view, index, 5, level)
             assert (bars.low == alone.low).all()
             assert (bars.high == alone.high).all()
-            assert bars.law == alone.law
+            assert bars.method == alone.method
 
 
 def test_clopper_pearson_by_hand():

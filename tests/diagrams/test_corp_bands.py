@@ -9,7 +9,7 @@ from scipy.stats import binom
 from tests.diagrams.test_corp import anchor
 from tests.reference import data, golden
 from trueodds.diagrams.monotone import bands, chernoff, honest
-from trueodds.diagrams.monotone.beyond import stretches
+from trueodds.diagrams.monotone.beyond import find_segments
 from trueodds.diagrams.monotone.scores import scores_of
 from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
 from trueodds.problem.lens import as_lens
@@ -65,7 +65,7 @@ def test_honest_limits_by_hand():
     assert limits.upper[0] == 1
     # Of two votes that fall and rise nothing is exact: a/e, and 1/2 rounded outward to 0 and 1.
     votes = honest.limits(scores_of(View([0.4], [0.5])), 0.9)
-    assert (votes.lower[0], votes.upper[0], votes.law) == (0, 1, "Bentkus")
+    assert (votes.lower[0], votes.upper[0], votes.method) == (0, 1, "Bentkus")
 
 
 def misses(limits, at, rates):
@@ -148,7 +148,7 @@ def test_grouped_draws_hold_the_curve_of_sharp_predictions_where_chernoffs_law_d
         out = []
         for _ in range(40):
             fit = isotonic_fit(scores.w, rng.binomial(scores.n.astype(int), np.minimum(scores.at, 1)).astype(float))
-            out.append(sum(segment.share for segment in stretches(band, scores.at, scores.w, fit)))
+            out.append(sum(segment.share for segment in find_segments(band, scores.at, scores.w, fit)))
         shares.append(np.mean(out))
     # In the mean over sets whose curves are each largely in or out: the share is below .1, sd over 40 sets at most .05.
     assert shares[0] < 0.1 + 3 * 0.05

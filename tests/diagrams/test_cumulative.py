@@ -13,8 +13,8 @@ from tests import reference
 from tests.diagrams.artists import legend_of, name_of
 from tests.diagrams.test_drawing import _words, classwise, marks, view
 from trueodds.core.errors import InputError
-from trueodds.diagrams.belts.steepest import Stretch, steepest
-from trueodds.diagrams.belts.walk import VERTICES, Walk
+from trueodds.diagrams.belts.steepest import Segment, steepest
+from trueodds.diagrams.belts.walk import VERTICES, CumulativeResiduals
 from trueodds.diagrams.belts.words import places
 from trueodds.diagrams.cumulative import Cumulative
 from trueodds.hypotests.cumulative import ECCE, KS
@@ -91,7 +91,7 @@ def test_a_calibrated_walk_stays_in_the_band_as_often_as_the_level_says():
     rng, beyond, named = np.random.default_rng(1), 0, 0
     for _ in range(1000):
         p = rng.uniform(0.1, 0.9, 800)
-        cumulative_residuals = Walk(View(p, (rng.random(800) < p).astype(float)), 0.9)
+        cumulative_residuals = CumulativeResiduals(View(p, (rng.random(800) < p).astype(float)), 0.9)
         beyond += np.abs(cumulative_residuals.path).max() > cumulative_residuals.half
         named += cumulative_residuals.steepest is not None
     assert 66 <= beyond <= 132
@@ -101,10 +101,10 @@ def test_a_calibrated_walk_stays_in_the_band_as_often_as_the_level_says():
 def test_the_steepest_stretch_by_hand():
     # Slopes 0, −1, −1/30: with .1 for chance the fall of .3 over .3 is sure of (.3 − .1)/.3, with the tail (.31 − .1)/.6.
     x, y = np.array([0, 0.4, 0.7, 1]), np.array([0, 0, -0.3, -0.31])
-    assert steepest(x, y, 0.1) == Stretch(1, 2)
-    assert steepest(x, -y, 0.1) == Stretch(1, 2)
+    assert steepest(x, y, 0.1) == Segment(1, 2)
+    assert steepest(x, -y, 0.1) == Segment(1, 2)
     assert steepest(x, y, 0.31) is None
-    assert steepest(x, y, 0.305) == Stretch(1, 3)  # nothing shorter is beyond chance
+    assert steepest(x, y, 0.305) == Segment(1, 3)  # nothing shorter is beyond chance
     assert steepest(x, np.zeros(4), 0.0) is None
 
 
@@ -155,7 +155,7 @@ def test_of_many_scores_the_line_keeps_its_extremes(n):
     p = rng.random(n)
     view = View(p, (rng.random(n) < p).astype(float), name="positive")
     diagram = Cumulative()([view])
-    curve, cumulative_residuals = part(diagram, "curve"), Walk(view, 0.95)
+    curve, cumulative_residuals = part(diagram, "curve"), CumulativeResiduals(view, 0.95)
     assert len(curve["difference"]) <= VERTICES
     assert (len(curve["difference"]) == n + 1) == (n < VERTICES)
     assert ("TN261" in codes(diagram)) == (n >= VERTICES)

@@ -10,7 +10,7 @@ import pytest
 from tests.reference import data, frame, golden
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
-from trueodds.diagrams.binned.stretches import describe_outside_bins, edge, few, stretches, where
+from trueodds.diagrams.binned.stretches import describe_outside_bins, edge, explained_by_chance, find_segments, where
 from trueodds.diagrams.confidence_histogram import ConfidenceHistogram
 from trueodds.diagrams.reliability import Reliability
 from trueodds.problem.lens import as_lens
@@ -325,7 +325,7 @@ def test_a_stretch_is_neighboring_bins_off_to_one_side():
     )
     assert where(columns([0.1, 0.1], [1, 1]), confident=True) == "underconfident throughout"
     # An inside bin between two outside ones ends the stretch, and so does a change of side.
-    assert len(stretches(**pick([-0.1, -0.1, -0.1, 0.1], [1, 0, 1, 1]))) == 3
+    assert len(find_segments(**pick([-0.1, -0.1, -0.1, 0.1], [1, 0, 1, 1]))) == 3
 
 
 def test_a_stretch_that_holds_little_of_the_error_is_not_told():
@@ -341,9 +341,9 @@ def pick(deviation, outside):
 
 def test_few_bins_outside_are_what_chance_does():
     # P[Binomial(11, .1) >= 1] = 1 - .9^11 = .686, >= 3 is .0896, >= 4 is .0185.
-    assert few(11, 1, 0.9)
-    assert few(11, 3, 0.9)
-    assert not few(11, 4, 0.9)
+    assert explained_by_chance(11, 1, 0.9)
+    assert explained_by_chance(11, 3, 0.9)
+    assert not explained_by_chance(11, 4, 0.9)
     table = columns([0.0] * 10 + [-0.1], [0] * 10 + [1])
 
     def say(outside, **kwargs):

@@ -19,7 +19,7 @@ from trueodds.calibrators.curves.reliability_curve import smoothed
 from trueodds.calibrators.kernel import KernelSpec
 from trueodds.core.errors import InputError
 from trueodds.diagrams.belts.words import alike
-from trueodds.diagrams.curves.glass import Glass, smooth_view
+from trueodds.diagrams.curves.glass import Smoother, smooth_view
 from trueodds.diagrams.curves.limits import Limits, kernel
 from trueodds.diagrams.reliability_curve import ReliabilityCurve
 from trueodds.problem.view import View
@@ -652,7 +652,7 @@ def test_sharp_networks_are_read_on_log_odds():
 
 def test_a_place_is_a_third_of_a_bandwidth_from_the_next():
     for low, bandwidth in ((0.0, 0.002), (0.0, 0.3), (1 / 3, 0.05)):
-        at, piece = Glass("probability", low, bandwidth).places(np.linspace(low, 1, 5000))
+        at, piece = Smoother("probability", low, bandwidth).places(np.linspace(low, 1, 5000))
         assert np.diff(at).max() <= min(bandwidth / 3, 0.005) + 1e-12
         assert (at[0], at[-1]) == (low, 1.0)
         assert not piece.any()

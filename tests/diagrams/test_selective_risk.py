@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 import trueodds as to
 from tests.diagrams.artists import name_of
 from tests.problem.refused import refused
-from trueodds.diagrams.selective_risk import RiskOverCoverage
+from trueodds.diagrams.selective_risk import RiskCoverage
 from trueodds.problem.lens import as_lens
 from trueodds.problem.selective import selective_risk
 from trueodds.problem.view import View
@@ -31,7 +31,7 @@ def at(diagram, coverage):
 def test_the_curve_by_hand():
     """Surest four: one wrong; the other four: three. Asked were 16, so all answers are half of the questions."""
     view = View(p=[0.9] * 4 + [0.6] * 4, y=[1, 1, 1, 0, 0, 0, 0, 1], name="confidence")
-    diagram = RiskOverCoverage(n_queries=16, resamples=99)([view])
+    diagram = RiskCoverage(n_queries=16, resamples=99)([view])
     assert diagram.table["coverage"][-1] == 0.5
     for coverage, risk, threshold in (
         (0.125, 1 / 4, 0.9),
@@ -153,7 +153,7 @@ def test_few_rows_are_drawn_too_and_no_words_meet(preds):
 
 def test_views_alone_are_taken_as_independent_rows():
     preds = answers(100)
-    a = RiskOverCoverage()(as_lens("confidence").views(preds))
+    a = RiskCoverage()(as_lens("confidence").views(preds))
     np.testing.assert_array_equal(a.table["low"], to.draw(preds, "selective_risk").table["low"])
 
 

@@ -18,7 +18,7 @@ from trueodds.diagrams.simplex import Simplex
 from trueodds.diagrams.simplicial import geometry
 from trueodds.diagrams.simplicial.arrows import with_verdicts
 from trueodds.diagrams.simplicial.corners import against, rivals
-from trueodds.diagrams.simplicial.judged import judged
+from trueodds.diagrams.simplicial.judged import cell_tests
 from trueodds.problem.partition import Distinct, MedianVariance, SimplexGrid, Uniform
 from trueodds.problem.view import View
 
@@ -217,8 +217,8 @@ def test_votes_are_judged_by_their_spread():
         P = rng.dirichlet(np.full(3, 5.0), 60)
         leaning = np.stack([rng.dirichlet(2 * p) for p in P])
         Y = np.stack([rng.multinomial(10, probs) for probs in leaning]) / 10
-        result = judged(View(P, Y, name="canonical"), np.zeros(60, dtype=np.intp), 1, 0.05)
-        assert result.law.tolist() == ["votes"]
+        result = cell_tests(View(P, Y, name="canonical"), np.zeros(60, dtype=np.intp), 1, 0.05)
+        assert result.method.tolist() == ["votes"]
         small += np.exp(result.log_p[0]) <= 0.05
     # 400 tests at 5 %: within the central 99.9 % of Binomial(400, .05).
     assert binom.ppf(0.0005, 400, 0.05) <= small <= binom.ppf(0.9995, 400, 0.05)

@@ -81,7 +81,7 @@ def test_more_is_better_for_scorers_and_comparisons() -> None:
     z = rng.random(500) < q
     good, bad = to.Predictions.from_confidence(q, z), to.Predictions.from_confidence(q**0.2, z)
     assert float(to.measure(good, "bas", interval=None)) > float(to.measure(bad, "bas", interval=None))
-    assert AnswerOrAbstain().off(0.4) < AnswerOrAbstain().off(-0.2)
+    assert AnswerOrAbstain().as_loss(0.4) < AnswerOrAbstain().as_loss(-0.2)
 
 
 def test_settings_and_lenses_without_meaning_are_refused() -> None:

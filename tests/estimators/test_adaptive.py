@@ -18,7 +18,7 @@ from trueodds.estimators.adaptive import AdaptiveError, AverageError, StaticErro
 from trueodds.estimators.base import Estimator, measured
 from trueodds.estimators.binned import BinnedError, MaxError
 from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import EqualMass, Given, Sweep, Uniform
+from trueodds.problem.partition import EqualMass, FixedEdges, Sweep, Uniform
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -107,7 +107,7 @@ def test_the_paper_s_average_over_ranges_cut_by_rank() -> None:
     for view in as_lens("classwise").views(preds("b")):
         s, last = np.sort(view.p), -(-np.arange(1, 15) * 1000 // 15)
         edges = (0.0, *((s[last - 1] + s[last]) / 2).tolist(), 1.0)
-        values.append(AdaptiveError(Given(edges)).value(view))
+        values.append(AdaptiveError(FixedEdges(edges)).value(view))
     assert np.mean(values) == pytest.approx(golden()["b.ace_nixon_equalweight_rank.R15"]["value"], rel=1e-10)
 
 
@@ -241,7 +241,7 @@ def test_draws_see_the_same_statistic_as_the_value() -> None:
         assert one.statistic(w[None], wp[None], drawn) == pytest.approx(
             [estimator.value(view.with_y(y)) for y in other], rel=1e-12
         )
-        norms = one.spread(w, wp, wy, (w[None], wp[None], drawn))
+        norms = one.centered_norms(w, wp, wy, (w[None], wp[None], drawn))
         assert norms is not None
         assert (np.abs(one.statistic(w[None], wp[None], drawn) - estimator.value(view)) <= norms + 1e-12).all()
 
@@ -261,7 +261,7 @@ def test_bins_alone_are_equal_mass_and_classwise_is_the_lens() -> None:
     assert ESTIMATORS.make("ace", {}) == AdaptiveError(EqualMass(15))
     assert ESTIMATORS.make("ace", {"bins": 10}) == AdaptiveError(EqualMass(10))
     assert ESTIMATORS.make("ace", {"partition": "uniform", "bins": 5}) == AdaptiveError(Uniform(5))
-    assert ESTIMATORS.make("ace", {"bins": [0, 0.5, 1]}) == AdaptiveError(Given((0, 0.5, 1)))
+    assert ESTIMATORS.make("ace", {"bins": [0, 0.5, 1]}) == AdaptiveError(FixedEdges((0, 0.5, 1)))
     assert ESTIMATORS.make("tace", {"bins": 7, "threshold": 0.1}) == ThresholdedError(EqualMass(7), 0.1)
     assert ESTIMATORS.make("average_ce", {"bins": 7}) == AverageError(Uniform(7))
     rng = np.random.default_rng(9)

@@ -18,7 +18,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import measured
 from trueodds.estimators.binned import BinnedError, MaxError, RootMeanSquareError
 from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import EqualMass, Given, MedianVariance, SimplexGrid, Sweep, Uniform
+from trueodds.problem.partition import EqualMass, FixedEdges, MedianVariance, SimplexGrid, Sweep, Uniform
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -114,7 +114,7 @@ TABLE: list[tuple[str, str, str, BinnedError]] = [
     ("c2.ece.ew10.right", "c2", "positive", BinnedError(U10)),
     ("c2.mce.ew10.right", "c2", "positive", MaxError(U10)),
     ("c2.ece.em10_mid_ties_together", "c2", "positive", BinnedError(EqualMass(10))),
-    ("c2.ece.unique_values", "c2", "positive", BinnedError(Given((0, *((np.arange(20) + 0.5) / 20).tolist(), 1)))),
+    ("c2.ece.unique_values", "c2", "positive", BinnedError(FixedEdges((0, *((np.arange(20) + 0.5) / 20).tolist(), 1)))),
 ]
 
 
@@ -304,7 +304,7 @@ def test_the_registry_makes_members_from_words() -> None:
         EqualMass(10), min_count=5
     )
     assert ESTIMATORS.make("rmsce", {"bins": [0, 0.5, 1], "distance": "l1"}) == RootMeanSquareError(
-        Given((0, 0.5, 1)), "l1"
+        FixedEdges((0, 0.5, 1)), "l1"
     )
     assert ESTIMATORS.make("ece", {"partition": Sweep()}) == BinnedError(Sweep())
 

@@ -136,7 +136,7 @@ def test_folds_take_no_notice_of_the_labels() -> None:
     # value would be the overall gap, as biased as ECE.
     p = np.full(40, 0.5)
     error = CrossFitted(calibrator=HistogramSpec(bins=1))
-    out_of_fold = [error.judged(View(p, y)).row.tolist() for y in (np.arange(40) % 2, np.arange(40) < 10)]
+    out_of_fold = [error.out_of_fold(View(p, y)).row.tolist() for y in (np.arange(40) % 2, np.arange(40) < 10)]
     assert out_of_fold[0] == out_of_fold[1]
 
 

@@ -20,7 +20,7 @@ from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import BinnedError, RootMeanSquareError
 from trueodds.estimators.debiased import DebiasedL1, DebiasedL2
 from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import EqualMass, Given, Sweep, Uniform
+from trueodds.problem.partition import EqualMass, FixedEdges, Sweep, Uniform
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -93,7 +93,7 @@ def test_a_bin_of_one_row_keeps_its_distance_in_l1() -> None:
 
 # Reference numbers
 
-UNIQUE = Given((0, *((np.arange(20) + 0.5) / 20).tolist(), 1))
+UNIQUE = FixedEdges((0, *((np.arange(20) + 0.5) / 20).tolist(), 1))
 
 
 @pytest.mark.reference
@@ -213,7 +213,7 @@ def test_draws_see_the_same_statistic_as_the_value(form: str, partition: Any) ->
                 drawn = np.stack([np.bincount(one.index, view.w * y, one.size) for y in other])
                 truth = [estimator.value(view.with_y(y)) for y in other]
                 assert one.statistic(*sums, drawn) == pytest.approx(truth, rel=1e-9, abs=1e-12)
-            assert one.spread(sums[0][0], sums[1][0], drawn[0], (*sums, drawn)) is None
+            assert one.centered_norms(sums[0][0], sums[1][0], drawn[0], (*sums, drawn)) is None
 
 
 def test_resampled_rows_are_rows_of_their_own() -> None:

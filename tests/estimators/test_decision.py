@@ -142,7 +142,7 @@ def test_draws_read_the_value_and_move_no_further_than_their_spread() -> None:
     w_draws, wp_draws = np.broadcast_to(w, drawn.shape), np.broadcast_to(wp, drawn.shape)
     assert one.statistic(w[None], wp[None], wy[None])[0] == pytest.approx(error.value(view), rel=1e-12)
     values = one.statistic(w[None], wp[None], drawn)
-    norms = one.spread(w, wp, wy, (w_draws, wp_draws, drawn))
+    norms = one.centered_norms(w, wp, wy, (w_draws, wp_draws, drawn))
     assert norms is not None
     assert (np.abs(values - error.value(view)) <= norms + 1e-12).all()
     assert one.spread(w, wp, wy, (w[None], wp[None], wy[None]))[0] == pytest.approx(0, abs=1e-15)
@@ -156,7 +156,7 @@ def test_a_bin_that_a_draw_leaves_empty_is_absent() -> None:
     sums = [np.array([[2.0, 0.0]]), np.array([[0.2, 0.0]]), np.array([[1.0, 0.0]])]
     assert one.statistic(*sums)[0] == pytest.approx(DecisionRegret(Uniform(2)).value(half), rel=1e-12)
     w, wp, wy = np.array([2.0, 2.0]), np.array([0.2, 1.8]), np.array([1.0, 2.0])
-    assert np.isfinite(one.spread(w, wp, wy, tuple(sums))).all()  # type: ignore[arg-type]
+    assert np.isfinite(one.centered_norms(w, wp, wy, tuple(sums))).all()  # type: ignore[arg-type]
 
 
 def test_bins_chosen_with_the_labels_have_no_draws_of_their_own() -> None:
@@ -292,7 +292,7 @@ def test_a_table_per_row_prices_each_row_by_itself() -> None:
     p, y, w = rng.random(120), rng.integers(0, 2, 120), (rng.random(120) > 0.2).astype(float)
     table = np.array([COST, [[0.0, 40.0], [1.0, 0.0]]])[np.arange(120) % 2]
     error, view = CostRegret(cost=table), View(p, y, w)
-    out_of_fold = error.judged(view)
+    out_of_fold = error.out_of_fold(view)
     P, Q, label = out_of_fold.P, out_of_fold.Q, out_of_fold.Y[:, 1].astype(int)
     paid = [
         sum(table[i][np.argmin(table[i] @ probs[j])][label[j]] for j, i in enumerate(out_of_fold.row))

@@ -19,7 +19,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.decomposition import Decomposed
 from trueodds.estimators.proper import Brier, LogLoss
 from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import Distinct, EqualMass, Given, MedianVariance, Partition, SimplexGrid, Uniform
+from trueodds.problem.partition import Distinct, EqualMass, FixedEdges, MedianVariance, Partition, SimplexGrid, Uniform
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -90,7 +90,7 @@ def test_the_terms_of_log_loss_are_the_reference_ones() -> None:
     assert abs(terms["within_bins"]) < 1e-14
 
 
-def monotone_blocks(p: Array, y: Array) -> Given:
+def monotone_blocks(p: Array, y: Array) -> FixedEdges:
     """Pool-adjacent-violators written out; equal scores start in one block."""
     blocks: list[list[float]] = []  # lowest score, highest score, sum, count
     for score in np.unique(p):
@@ -98,7 +98,7 @@ def monotone_blocks(p: Array, y: Array) -> Given:
         while len(blocks) > 1 and blocks[-2][2] * blocks[-1][3] >= blocks[-1][2] * blocks[-2][3]:
             last = blocks.pop()
             blocks[-1] = [blocks[-1][0], last[1], blocks[-1][2] + last[2], blocks[-1][3] + last[3]]
-    return Given((0.0, *((a[1] + b[0]) / 2 for a, b in itertools.pairwise(blocks)), 1.0))
+    return FixedEdges((0.0, *((a[1] + b[0]) / 2 for a, b in itertools.pairwise(blocks)), 1.0))
 
 
 @pytest.mark.reference

@@ -18,9 +18,9 @@ from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import BinnedError, MaxError, RootMeanSquareError
 from trueodds.estimators.ece_kde import KernelDensityError
 from trueodds.estimators.linear_bins import LinearBinError
-from trueodds.estimators.smoothing.bandwidth import NARROWEST, silverman, silverman_each
+from trueodds.estimators.smoothing.bandwidth import NARROWEST, silverman, silverman_of_selections
 from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import EqualMass, Given, Partition, Uniform
+from trueodds.problem.partition import EqualMass, FixedEdges, Partition, Uniform
 from trueodds.problem.selections import Selections
 from trueodds.problem.view import View
 
@@ -35,7 +35,7 @@ def loop(estimator: Estimator, of: Selections) -> Array:
 
 
 def agree(estimator: Estimator, of: Selections, **within: Any) -> None:
-    np.testing.assert_allclose(estimator.each(of), loop(estimator, of), **(within or ROUNDING))
+    np.testing.assert_allclose(estimator.evaluate_selections(of), loop(estimator, of), **(within or ROUNDING))
 
 
 def rows(n: int, selections: int, m: int, seed: int = 0) -> Array:
@@ -95,10 +95,10 @@ def test_three_selections_by_hand() -> None:
     # Bins (0, .5] and (.5, 1]: .4 came (.6 off), .9 did not (.9 off). Twice the first; the first and the last; all.
     view, of = View([0.4, 0.9, 0.7], [1, 0, 1]), BinnedError(Uniform(2))
     some = Selections(view, np.array([[0, 0], [0, 1], [1, 2]]))
-    assert of.each(some) == pytest.approx([0.6, (0.6 + 0.9) / 2, abs(1.6 - 1) / 2])
+    assert of.evaluate_selections(some) == pytest.approx([0.6, (0.6 + 0.9) / 2, abs(1.6 - 1) / 2])
     # Linear bins with centers .25 and .75: .4 counts .7 and .3, .7 a tenth and nine tenths, .9 all in the upper one.
     shared = [0.6, (0.42 + abs(0.18 - 0.9)) / 2, (0.03 + abs(0.27 - 0.9)) / 2]
-    assert LinearBinError(2).each(some) == pytest.approx(shared)
+    assert LinearBinError(2).evaluate_selections(some) == pytest.approx(shared)
 
 
 @pytest.mark.parametrize("closed", ["left", "right"])
@@ -106,7 +106,7 @@ def test_three_selections_by_hand() -> None:
     "partition_type",
     [
         lambda closed: Uniform(10, closed), lambda closed: Uniform("sqrt", closed), lambda closed: Uniform("auto", closed),
-        lambda closed: Uniform(7, closed, "1/K"), lambda closed: Given((0.0, 0.05, 0.6, 1.0), closed),
+        lambda closed: Uniform(7, closed, "1/K"), lambda closed: FixedEdges((0.0, 0.05, 0.6, 1.0), closed),
         lambda closed: EqualMass(10, closed), lambda closed: EqualMass("sqrt", closed),
         lambda closed: EqualMass(30, closed, "floor"), lambda closed: EqualMass(200, closed),
     ],
@@ -156,7 +156,7 @@ def test_a_bandwidth_that_is_chosen_anew_may_ask_for_another_grid() -> None:
     p = np.concatenate([np.linspace(0, 1, 50), np.full(50, 0.5), np.linspace(0.49, 0.51, 50)])
     view = View(p, np.arange(150) % 2)
     of = Selections(view, np.arange(150).reshape(3, 50))
-    widths = silverman_each(of)
+    widths = silverman_of_selections(of)
     assert widths == pytest.approx([silverman(view) for view in of.views()], rel=1e-12)
     assert widths[0] > 0.1
     assert widths[1] == NARROWEST
@@ -166,8 +166,8 @@ def test_a_bandwidth_that_is_chosen_anew_may_ask_for_another_grid() -> None:
 def test_a_score_below_the_range_is_refused_in_any_selection() -> None:
     view = View([0.9, 0.6, 0.1], [1, 0, 1], classes=2)
     with refused("TO205"):
-        KernelDensityError(range="1/K").each(Selections(view, np.array([[0, 1], [0, 2]])))
-    assert len(KernelDensityError(range="1/K").each(Selections(view, np.array([[0, 1], [1, 1]])))) == 2
+        KernelDensityError(range="1/K").evaluate_selections(Selections(view, np.array([[0, 1], [0, 2]])))
+    assert len(KernelDensityError(range="1/K").evaluate_selections(Selections(view, np.array([[0, 1], [1, 1]])))) == 2
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -190,12 +190,12 @@ def test_selections_that_are_alike_are_not_taken_one_by_one(
     of = Selections(decimals(), rows(40, 5, 30))
     expected = loop(estimator, of)
     monkeypatch.setattr(type(estimator), "value", None)
-    np.testing.assert_allclose(estimator.each(of), expected, **ROUNDING)
+    np.testing.assert_allclose(estimator.evaluate_selections(of), expected, **ROUNDING)
 
 
 def test_no_selections_have_no_values() -> None:
     for estimator in (BinnedError(), LinearBinError(), KernelDensityError()):
-        assert estimator.each(Selections(decimals(), np.empty((0, 5), dtype=np.int64))).shape == (0,)
+        assert estimator.evaluate_selections(Selections(decimals(), np.empty((0, 5), dtype=np.int64))).shape == (0,)
 
 
 # The selections themselves, and the waves of a triweight

@@ -61,7 +61,7 @@ def test_the_bandwidth_is_the_standard_deviation_of_every_kernel(kernel: str, me
     # A row at 0 that did not come: ∫ s K mirrored at 0 = E|U|, which is 35/128 of the half-width 3h of a triweight,
     # 3/8 of the half-width √5 h of a parabola, √(2/π) h of a Gaussian. The grid errs by (cell/h)² at most: 1e-4 of h.
     assert KernelDensityError(0.1, kernel).value(View([0.0], [0])) == pytest.approx(0.1 * mean, abs=1e-5)
-    u = np.linspace(-1, 1, 200_001) * KERNELS[kernel].reach
+    u = np.linspace(-1, 1, 200_001) * KERNELS[kernel].radius
     density = KERNELS[kernel].profile(u)
     step = u[1] - u[0]
     assert density.sum() * step == pytest.approx(1, abs=1e-8)
@@ -166,7 +166,7 @@ def test_the_integral_is_that_of_direct_sums(kernel: str, width: Any) -> None:
     for p, y in zip(shown.p, shown.y, strict=True):
         for image in (p, 2 * low - p, 2 - p):
             u = (s - image) / h
-            near = np.flatnonzero(np.abs(u) < KERNELS[kernel].reach)
+            near = np.flatnonzero(np.abs(u) < KERNELS[kernel].radius)
             gap[near] += (y - s[near]) * KERNELS[kernel].profile(u[near]) / h
     assert error.value(shown) == pytest.approx(np.abs(gap).sum() / cells * (1 - low) / 120, abs=1e-5)
 
@@ -233,7 +233,7 @@ def test_draws_move_the_error_by_no_more_than_their_norm(order: float, kernel: s
     wy = rng.binomial(w.astype(int), 0.4).astype(float)
     sums = (one.groups.w, one.groups.wp, one.groups.wy)
     draws = (w, w * one.groups.at, wy)
-    norms = one.spread(*sums, draws)
+    norms = one.centered_norms(*sums, draws)
     assert norms is not None
     assert (one.statistic(*draws) <= one.value() + norms + 1e-9).all()
     assert (one.value() <= one.statistic(*draws) + norms + 1e-4).all()  # the draws' grid is coarser

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tests import reference
 from tests.problem.refused import refused
-from trueodds.core.kernels.pairs import along, apart
+from trueodds.core.kernels.pairs import along, pairwise_distances
 from trueodds.estimators.skce import SquaredKernelError
 from trueodds.estimators.smoothing.hashed import evenly, evenly_by_weight, hashed_order
 from trueodds.estimators.smoothing.kernels import KERNELS, Kernel, median_distance
@@ -61,8 +61,8 @@ def test_nearly_equal_rows_keep_their_distance() -> None:
     # A difference of squares, |p|² + |q|² − 2pq, would lose a distance of 1e-9 altogether.
     p = np.array([[0.25, 0.25, 0.5]])
     q = p + np.array([[1e-9, -1e-9, 0.0]])
-    assert float(apart(p, q, absolute=False)[0, 0]) == pytest.approx(2e-18, rel=1e-6)
-    assert float(apart(p, q, absolute=True)[0, 0]) == pytest.approx(2e-9, rel=1e-6)
+    assert float(pairwise_distances(p, q, absolute=False)[0, 0]) == pytest.approx(2e-18, rel=1e-6)
+    assert float(pairwise_distances(p, q, absolute=True)[0, 0]) == pytest.approx(2e-9, rel=1e-6)
 
 
 @pytest.mark.parametrize("shape", ["exponential", "tv-exponential"])
@@ -118,7 +118,7 @@ def test_the_bandwidth_of_many_rows_depends_on_neither_their_order_nor_that_of_t
     assert median_distance(view(Q[order], w[order])) == median_distance(view(Q, w))
     assert median_distance(view(Q, np.ones(len(Q)) * 7)) == bandwidth
     # 1,000 of 2,000: the share of pairs below has a standard deviation of at most 2 · ½ / √1000 = .032, three are .1
-    low, high = np.quantile(np.sqrt(apart(Q, Q, absolute=False)), [0.4, 0.6])
+    low, high = np.quantile(np.sqrt(pairwise_distances(Q, Q, absolute=False)), [0.4, 0.6])
     assert low <= bandwidth <= high
     assert low <= median_distance(view(Q[:, [2, 0, 3, 1]])) <= high
 

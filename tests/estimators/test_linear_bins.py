@@ -246,7 +246,7 @@ def test_draws_see_the_same_statistic_as_the_value(error: LinearBinError) -> Non
     drawn = np.stack([np.bincount(one.index, view.w * y, one.size) for y in other])
     values = one.statistic(w[None], wp[None], drawn)
     assert values == pytest.approx([error.value(view.with_y(y)) for y in other], rel=1e-10)
-    norms = one.spread(w[None], wp[None], wy[None], (w[None], wp[None], drawn))
+    norms = one.centered_norms(w[None], wp[None], wy[None], (w[None], wp[None], drawn))
     assert norms is not None
     assert (np.abs(values - one.value()) <= norms + 1e-12).all()  # a norm: the triangle inequality
 

@@ -154,7 +154,7 @@ def test_resamples_of_rows_choose_their_own_bins() -> None:
     rows = rng.integers(0, 300, (20, 300))
     w, wp, wy = (np.stack([np.bincount(one.index[r], x[r], one.size) for r in rows]) for x in (view.w, view.p, view.y))
     assert one.statistic(w, wp, wy) == pytest.approx([SweepError().value(view.take(r)) for r in rows], rel=1e-10)
-    assert one.spread(w[0], wp[0], wy[0], (w, wp, wy)) is None  # no norm
+    assert one.centered_norms(w[0], wp[0], wy[0], (w, wp, wy)) is None  # no norm
 
 
 def test_the_null_draws_of_the_façade_are_refitted_row_by_row() -> None:

@@ -171,7 +171,7 @@ def test_draws_read_the_value_of_the_rows_drawn(utility: Any) -> None:
     assert one.value() == pytest.approx(error.value(view), rel=1e-12)
     assert values == pytest.approx([error.value(view.take(r)) for r in rows], rel=1e-10)
     # A seminorm: no draw is further from 0 than the rows are, plus how far the draw is from them.
-    norms = one.spread(*(x[0] for x in observed), draws)
+    norms = one.centered_norms(*(x[0] for x in observed), draws)
     assert norms is not None
     assert norms[0] == pytest.approx(0, abs=1e-14)
     assert (np.abs(values - values[0]) <= norms + 1e-12).all()

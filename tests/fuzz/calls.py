@@ -209,7 +209,7 @@ def instance(rng: Rng, data: Rows) -> Any:
     kinds: list[Any] = [
         partition.Uniform,
         partition.EqualMass,
-        partition.Given,
+        partition.FixedEdges,
         partition.MedianVariance,
         mass.Mass,
         IntervalSpec,

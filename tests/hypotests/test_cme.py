@@ -16,7 +16,7 @@ from tests import reference
 from tests.problem.refused import refused
 from trueodds.core.kernels.labels import by_row
 from trueodds.hypotests.cme import MeanEmbedding
-from trueodds.hypotests.pairing.places import chosen
+from trueodds.hypotests.pairing.places import choose_places
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -137,12 +137,12 @@ def test_locations_do_not_know_the_labels_or_the_order_of_rows() -> None:
     preds = calibrated(80, 2)
     view = one_hot(preds.P, preds.y)
     order = np.random.default_rng(0).permutation(80)
-    a, b, c = chosen(view, 5), chosen(view.take(order), 5), chosen(view.with_y(view.y[order]), 5)
+    a, b, c = choose_places(view, 5), choose_places(view.take(order), 5), choose_places(view.with_y(view.y[order]), 5)
     for other in (b, c):
         assert a.at.tolist() == other.at.tolist()
         assert a.outcome.tolist() == other.outcome.tolist()
-    assert len(chosen(View(np.full(60, 0.3), np.zeros(60)), 5).at) == 1  # equal ones are one
-    assert len(chosen(view.take(order[:25]), 5).at) == 2  # ten rows each
+    assert len(choose_places(View(np.full(60, 0.3), np.zeros(60)), 5).at) == 1  # equal ones are one
+    assert len(choose_places(view.take(order[:25]), 5).at) == 2  # ten rows each
 
 
 def test_size_under_the_null() -> None:

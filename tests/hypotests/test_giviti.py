@@ -11,7 +11,7 @@ from tests import reference
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.hypotests.likelihood.belt import belt
-from trueodds.hypotests.likelihood.stepwise import STEP, law
+from trueodds.hypotests.likelihood.stepwise import STEP, stepwise_null
 from trueodds.problem.view import View
 
 
@@ -57,7 +57,7 @@ def test_the_law_after_selection_is_that_of_givitir():
     for base, kind in ((2, "external"), (1, "internal")):
         for degree in range(3 - base, 5):
             if f"{kind}_m{degree}" in golden:
-                ours = 1 - law(base, degree - (3 - base)).beyond(t)
+                ours = 1 - stepwise_null(base, degree - (3 - base)).beyond(t)
                 assert ours == pytest.approx(
                     golden[f"{kind}_m{degree}"], abs=2e-6 if base == 1 and degree > 2 else 1e-10
                 )
@@ -74,19 +74,19 @@ def test_the_law_after_one_step_of_a_fitted_model_is_the_integral():
         inside, _ = quad(
             lambda s, x=x: 2 * s * density(x - s * s) * erfc(s / np.sqrt(2)), 0, np.sqrt(x - STEP), epsabs=1e-13
         )
-        assert law(1, 1).beyond(x) == pytest.approx(inside + erfc(np.sqrt(x / 2)) / share, rel=1e-10)
+        assert stepwise_null(1, 1).beyond(x) == pytest.approx(inside + erfc(np.sqrt(x / 2)) / share, rel=1e-10)
 
 
 def test_quantiles_and_tails_of_many_steps():
     for base in (1, 2):
         for terms in range(7):
-            of = law(base, terms)
+            of = stepwise_null(base, terms)
             assert of.beyond(of.quantile(0.95)) == pytest.approx(0.05, rel=1e-8)
             tail = of.surprise(np.array([0.0, 500.0, 3000.0]))
             assert tail[0] == 0
             assert np.diff(tail).min() > 0
     # Mean 2 + E[χ²₁ | > k], the latter 1 + √(2k/π) e^{−k/2} / .05; the mean is the integral of the tail.
-    mean, _ = quad(lambda x: float(law(2, 1).beyond(x)), 0, 100, points=[STEP], epsabs=1e-12)
+    mean, _ = quad(lambda x: float(stepwise_null(2, 1).beyond(x)), 0, 100, points=[STEP], epsabs=1e-12)
     assert mean == pytest.approx(3 + np.sqrt(2 * STEP / np.pi) * np.exp(-STEP / 2) / 0.05, rel=1e-9)
 
 
@@ -172,7 +172,7 @@ def test_the_belt_of_a_bent_curve_is_what_an_optimizer_finds():
     calibration_belt = belt(view, (0.9,), at)
     assert calibration_belt.degree == 2
     x = np.log(view.p / (1 - view.p))
-    X, drop = np.vander(x, 3, increasing=True), law(2, 1).quantile(0.9) / 2
+    X, drop = np.vander(x, 3, increasing=True), stepwise_null(2, 1).quantile(0.9) / 2
 
     def loss(b):
         return (np.logaddexp(0, X @ b) - view.y * (X @ b)).sum()
@@ -194,7 +194,7 @@ def test_the_belt_of_a_bent_curve_is_what_an_optimizer_finds():
 
 def test_the_belt_tells_where_it_leaves_the_diagonal():
     calibration_belt = belt(anchors("hockey_rand"))
-    below = [segment for segment in calibration_belt.stretches if segment.level == 0.95 and segment.side == "below"]
+    below = [segment for segment in calibration_belt.segments if segment.level == 0.95 and segment.side == "below"]
     assert below
     p, high = calibration_belt.table["p"], calibration_belt.table["high_0.95"]
     inside = np.any([(segment.start <= p) & (p <= segment.stop) for segment in below], axis=0)
@@ -205,7 +205,7 @@ def test_the_belt_tells_where_it_leaves_the_diagonal():
         q = rng.uniform(0.05, 0.95, 100)
         calibration_belt = belt(View(p=q, y=rng.random(100) < q), (0.95,), 21)
         calm += calibration_belt.pvalue > 0.05
-        assert calibration_belt.pvalue <= 0.05 or calibration_belt.stretches == ()
+        assert calibration_belt.pvalue <= 0.05 or calibration_belt.segments == ()
     assert calm > 10
 
 

@@ -211,9 +211,9 @@ def test_rows_of_a_coin_are_worth_what_they_are():
     # A shift of n rows of ½ only: every whitened score has size 1/n, so their worth is n; of rarer outcomes it is
     # about how many came: Σ p z² = (q³ + p³)/(n q p) = (1/(pq) − 3)/n, here .1: 8.11/n.
     view = View(p=np.full(50, 0.5), y=np.ones(50))
-    assert Odds.of(view, -1, 0.0, "mcllo").worth == pytest.approx(50)
+    assert Odds.of(view, -1, 0.0, "mcllo").effective_n == pytest.approx(50)
     rare = View(p=np.full(50, 0.1), y=np.ones(50))
-    assert Odds.of(rare, -1, 0.0, "mcllo").worth == pytest.approx(50 / (1 / 0.09 - 3))
+    assert Odds.of(rare, -1, 0.0, "mcllo").effective_n == pytest.approx(50 / (1 / 0.09 - 3))
 
 
 def test_power_is_that_of_the_non_central_law():

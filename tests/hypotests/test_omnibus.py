@@ -8,7 +8,7 @@ from scipy.stats import binom
 import trueodds as to
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.nested.binary import SCALES, BinaryCells
-from trueodds.hypotests.nested.members import Member, combined, log_pvalues, root_mean_square, surprise
+from trueodds.hypotests.nested.members import Component, combined, log_pvalues, root_mean_square, surprise
 from trueodds.hypotests.nested.vectors import VectorLeaves
 from trueodds.hypotests.omnibus import Omnibus
 from trueodds.problem.lens import as_lens
@@ -140,10 +140,10 @@ def test_the_effect_is_the_debiased_root_mean_square_between_nodes():
 def test_p_values_of_a_fitted_law_follow_their_order_and_are_right_for_that_law():
     rng = np.random.default_rng(0)
     z = rng.normal(0, 7, 20_000)
-    p = np.exp(log_pvalues(z, Member("z", 1)))
+    p = np.exp(log_pvalues(z, Component("z", 1)))
     assert (np.diff(p[np.argsort(np.abs(z))]) <= 0).all()
     assert np.quantile(p, [0.01, 0.05, 0.5]) == pytest.approx([0.01, 0.05, 0.5], rel=0.15)
-    chi = np.exp(log_pvalues(rng.chisquare(4, 20_000) - 4, Member("u", 1, degrees=4, squares=True)))
+    chi = np.exp(log_pvalues(rng.chisquare(4, 20_000) - 4, Component("u", 1, degrees=4, squares=True)))
     assert np.quantile(chi, [0.01, 0.05, 0.5]) == pytest.approx([0.01, 0.05, 0.5], rel=0.2)
 
 
@@ -235,7 +235,9 @@ def test_a_family_of_lenses_weighs_its_claims_and_a_single_one_stays_as_it_is():
     alone = to.test(preds, "omnibus", lens="confidence", resamples=199)
     assert family.parts["confidence"]["pvalue"] == alone.pvalue
     assert family.pvalue == family.family_pvalue
-    claims = Omnibus(resamples=199).each(preds, [as_lens("confidence"), as_lens("canonical")], np.random.default_rng(0))
+    claims = Omnibus(resamples=199).verdicts(
+        preds, [as_lens("confidence"), as_lens("canonical")], np.random.default_rng(0)
+    )
     assert [claim.lens for claim in claims] == ["family", "confidence", "canonical"]
 
 

@@ -60,7 +60,7 @@ def test_the_power_of_a_test_of_one_proportion_is_the_exact_one():
 
 def test_an_undistorted_truth_is_rejected_as_often_as_the_level_says():
     # 1000 data sets at 5 %: Binomial(1000, .05) within 28..74 with 99.9 %
-    for n, max_draws in ((150, simulated.APART), (3000, simulated.APART)):
+    for n, max_draws in ((150, simulated.MAX_LABELS), (3000, simulated.MAX_LABELS)):
         simulation = sets(consistency(), binary(), n=n, count=1000)
         assert simulation.pooled == (n * 1000 * 199 > max_draws)
         assert 28 <= 1000 * simulation.share(0.0) <= 74
@@ -146,11 +146,11 @@ def test_the_effect_that_is_found_has_the_power_that_was_wanted():
     assert plan.n == 300
     back = to.power(binary(), n=300, effect=plan.effect, simulations=400)
     assert back.power == pytest.approx(0.8, abs=0.006)  # the same data sets and the same luck
-    assert back.needed == pytest.approx(300, rel=0.03)
+    assert back.required == pytest.approx(300, rel=0.03)
 
 
 def test_half_of_an_effect_takes_about_four_times_the_rows():
-    small, large = (to.power(binary(), effect=e, simulations=200).needed for e in (0.05, 0.1))
+    small, large = (to.power(binary(), effect=e, simulations=200).required for e in (0.05, 0.1))
     assert 3 < small / large < 5.5
 
 
@@ -161,7 +161,7 @@ def test_the_rows_are_those_at_hand_if_not_said():
 def test_a_width_is_that_of_intervals_on_new_rows():
     plan = to.power(binary(2000), width=0.03, estimator="brier")
     assert plan.question == "width"
-    fresh = [to.measure(binary(plan.needed, seed), "brier").interval for seed in range(20, 28)]
+    fresh = [to.measure(binary(plan.required, seed), "brier").interval for seed in range(20, 28)]
     # the 2000 rows stand for the population: their spread of squared errors is known to about 3 %
     assert np.mean([interval.high - interval.low for interval in fresh]) == pytest.approx(0.03, rel=0.1)
     assert plan.limits.low < 0.0306
@@ -182,13 +182,13 @@ def test_what_no_distortion_reaches_is_said_and_not_invented():
 
 
 def test_more_rows_than_are_simulated_are_extrapolated_with_a_note(monkeypatch):
-    monkeypatch.setattr("trueodds.hypotests.planning.power.ROWS_AT_MOST", 700)
+    monkeypatch.setattr("trueodds.hypotests.planning.power.MAX_ROWS", 700)
     plan = to.power(binary(), effect=0.03, simulations=100)
     assert "TN232" in [note.code for note in plan.notes]
-    assert plan.needed > 700
+    assert plan.required > 700
     assert plan.settings["extrapolated"]
     hopeless = to.power(binary(), effect=0.004, simulations=100)
-    assert hopeless.needed is None
+    assert hopeless.required is None
     assert "more rows than could be tried" in str(hopeless)
     assert "TN232" in [note.code for note in hopeless.notes]
 

@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 from trueodds.core.holm import holm
 from trueodds.hypotests.several import family
-from trueodds.hypotests.stepdown import Together
+from trueodds.hypotests.stepdown import JointDraws
 from trueodds.inference.among import pvalue
 
 
@@ -14,7 +14,7 @@ def test_step_down_by_hand():
     # Values at least as large, observed first: claim a (5; 1, 2, 6) has 2, 4, 3, 1 of 4, claim b (3; 1, 4, 2) 2, 4, 1, 3.
     # a lies .73 standard deviations above its mean, b .45: a comes first. Least of both: 2, 4, 1, 1, so 3 of 4 are as
     # surprising as a. Among b alone 2 of 4 are, which may not be less than what came before it.
-    both = Together(np.array([5.0, 3.0]), np.array([[1.0, 2.0, 6.0], [1.0, 4.0, 2.0]]))
+    both = JointDraws(np.array([5.0, 3.0]), np.array([[1.0, 2.0, 6.0], [1.0, 4.0, 2.0]]))
     assert both.alone.tolist() == [0.5, 0.5]
     assert both.adjusted.tolist() == [0.75, 0.75]
 
@@ -22,14 +22,14 @@ def test_step_down_by_hand():
 def test_one_claim_is_not_adjusted():
     draws = np.random.default_rng(0).normal(size=199)
     for observed in (-1.0, 0.3, 2.2, 9.0):
-        one = Together(np.array([observed]), draws[None])
+        one = JointDraws(np.array([observed]), draws[None])
         assert one.adjusted[0] == one.alone[0] == pytest.approx(pvalue(observed, draws))
 
 
 def test_a_claim_said_twice_costs_nothing():
     draws = np.random.default_rng(1).normal(size=(2, 199))
-    once = Together(np.array([2.0, 1.0]), draws).adjusted
-    twice = Together(np.array([2.0, 1.0, 2.0, 1.0]), np.concatenate([draws, draws])).adjusted
+    once = JointDraws(np.array([2.0, 1.0]), draws).adjusted
+    twice = JointDraws(np.array([2.0, 1.0, 2.0, 1.0]), np.concatenate([draws, draws])).adjusted
     assert twice.tolist() == [*once, *once]
 
 
@@ -38,7 +38,7 @@ def test_no_adjusted_p_is_below_its_own_or_above_holms():
     for _ in range(20):
         draws = rng.normal(size=(5, 399)) + 0.7 * rng.normal(size=399)
         observed = rng.normal(1, 1.2, 5)
-        joint_draws = Together(observed, draws)
+        joint_draws = JointDraws(observed, draws)
         assert (joint_draws.adjusted >= joint_draws.alone).all()
         # Holm adds the shares of draws; here a draw that lies far out for two claims counts once.
         assert (joint_draws.adjusted <= np.array(holm(joint_draws.alone.tolist())) + 1e-12).all()
@@ -46,7 +46,7 @@ def test_no_adjusted_p_is_below_its_own_or_above_holms():
 
 def test_an_undefined_statistic_stays_undefined_and_costs_nothing():
     draws = np.random.default_rng(3).normal(size=(2, 99))
-    joint_draws = Together(np.array([2.5, np.nan]), draws)
+    joint_draws = JointDraws(np.array([2.5, np.nan]), draws)
     assert np.isnan(joint_draws.adjusted[1])
     assert np.isnan(joint_draws.alone[1])
     assert joint_draws.adjusted[0] == joint_draws.alone[0]
@@ -56,7 +56,7 @@ def test_an_undefined_statistic_stays_undefined_and_costs_nothing():
 def test_many_claims_do_not_raise_the_floor():
     draws = np.random.default_rng(4).normal(size=(80, 99))
     observed = np.concatenate([[30.0], draws[1:, 0]])
-    joint_draws = Together(observed, draws)
+    joint_draws = JointDraws(observed, draws)
     assert joint_draws.adjusted[0] == 0.01
     assert family(observed, draws) == 0.01
 
@@ -68,7 +68,7 @@ def test_the_level_holds_for_true_claims_beside_false_ones():
         common = rng.normal(size=100)
         sample = 0.8 * common + rng.normal(size=(8, 100))
         observed = sample[:, 0] + np.where(np.arange(8) < 3, 10.0, 0.0)
-        rejected += Together(observed, sample[:, 1:]).adjusted[3:].min() <= 0.05
+        rejected += JointDraws(observed, sample[:, 1:]).adjusted[3:].min() <= 0.05
     assert rejected <= binom.ppf(0.999, 400, 0.05)
 
 
@@ -76,16 +76,16 @@ def test_what_is_seen_is_where_the_rejections_begin():
     rng = np.random.default_rng(6)
     draws = np.sort(rng.normal(size=(3, 999)), axis=1)
     observed = np.zeros(3)
-    (threshold, *_) = Together(observed, draws).min_detectable(0.05)
+    (threshold, *_) = JointDraws(observed, draws).min_detectable(0.05)
     for shift, rejected in ((1e-6, True), (-0.05, False)):
-        alone = Together(np.array([threshold + shift, 0.0, 0.0]), draws)
+        alone = JointDraws(np.array([threshold + shift, 0.0, 0.0]), draws)
         assert (alone.adjusted[0] <= 0.05) == rejected
 
 
 def raised(observed, draws, i, alpha, values):
     """The first of these values with which claim i is rejected, by trying them one after the other."""
     for value in values:
-        if Together(np.where(np.arange(len(observed)) == i, value, observed), draws).adjusted[i] <= alpha:
+        if JointDraws(np.where(np.arange(len(observed)) == i, value, observed), draws).adjusted[i] <= alpha:
             return value
     return None
 
@@ -98,13 +98,13 @@ def test_what_is_seen_is_what_raising_the_statistic_finds(claims, redraws):
     draws = rng.gamma(2, size=(claims, redraws)) + 0.5 * rng.gamma(2, size=redraws)
     observed = rng.gamma(2, size=claims) + np.where(np.arange(claims) % 4 == 0, 9.0, 0.0)
     values = np.linspace(0, 14, 701)
-    thresholds = Together(observed, draws).min_detectable(0.05, lambda _: 14.0)
+    thresholds = JointDraws(observed, draws).min_detectable(0.05, lambda _: 14.0)
     for i in {0, 1, claims // 2, claims - 1} & set(range(claims)):
         threshold = raised(observed, draws, i, 0.05, values)
         assert (thresholds[i] is None) == (threshold is None)
         assert threshold is None or 0 <= threshold - thresholds[i] <= 0.02 + 1e-9
         # and so a claim is rejected exactly where its own statistic is at least as large
-        assert (Together(observed, draws).adjusted[i] <= 0.05) == (
+        assert (JointDraws(observed, draws).adjusted[i] <= 0.05) == (
             thresholds[i] is not None and observed[i] >= thresholds[i]
         )
 
@@ -114,8 +114,8 @@ def test_what_is_seen_does_not_hang_on_the_statistic_itself():
     draws = np.random.default_rng(8).normal(size=(13, 199))
     for statistic in (5.0, 9.0, 50.0):
         observed = np.array([statistic, *draws[1:, 0]])
-        assert Together(observed, draws).min_detectable(0.05, lambda _: 60.0)[0] == pytest.approx(
-            Together(np.array([0.0, *draws[1:, 0]]), draws).min_detectable(0.05, lambda _: 60.0)[0], abs=1e-4
+        assert JointDraws(observed, draws).min_detectable(0.05, lambda _: 60.0)[0] == pytest.approx(
+            JointDraws(np.array([0.0, *draws[1:, 0]]), draws).min_detectable(0.05, lambda _: 60.0)[0], abs=1e-4
         )
 
 
@@ -123,5 +123,5 @@ def test_a_claim_that_can_never_surprise_is_never_seen():
     # One row said .9: the worst that can come is an error of .9, and it comes in a tenth of the draws.
     rng = np.random.default_rng(7)
     row = np.where(rng.random(999) < 0.1, 0.9, 0.1)
-    assert Together(np.array([0.1]), row[None]).min_detectable(0.05) == [None]
-    assert Together(np.array([0.1]), row[None]).min_detectable(0.2) == [0.9]
+    assert JointDraws(np.array([0.1]), row[None]).min_detectable(0.05) == [None]
+    assert JointDraws(np.array([0.1]), row[None]).min_detectable(0.2) == [0.9]

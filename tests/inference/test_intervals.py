@@ -192,7 +192,7 @@ def test_resampling_cells_gives_the_law_of_resampling_rows():
     question = asked(preds, bins=10)
     (rows,) = bootstrap(preds, [question], 2000, np.random.default_rng(1), "rows")
     (cells,) = bootstrap(preds, [question], 2000, np.random.default_rng(2), "cells")
-    for a, b in ((rows.values[0], cells.values[0]), (rows.spread[0], cells.spread[0])):
+    for a, b in ((rows.values[0], cells.values[0]), (rows.centered_norms[0], cells.centered_norms[0])):
         # the standard error of a quantile near the tails is below .07 sd for 2000 draws; two of them, 99.9 %
         for q in (0.025, 0.5, 0.975):
             assert abs(np.quantile(a, q) - np.quantile(b, q)) < 3.3 * np.sqrt(2) * 0.07 * a.std()

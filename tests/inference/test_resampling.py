@@ -74,7 +74,7 @@ def test_a_predicted_class_is_resampled_with_its_own_rows():
         alone = Estimand(question.estimator, question.lens, (view,))
         (resampled,) = bootstrap(preds, [alone], 50, np.random.default_rng(1), "rows")
         np.testing.assert_allclose(joint.values[v], resampled.values[0], rtol=1e-12)
-        np.testing.assert_allclose(joint.spread[v], resampled.spread[0], rtol=1e-12)
+        np.testing.assert_allclose(joint.centered_norms[v], resampled.centered_norms[0], rtol=1e-12)
 
 
 def test_few_draws_are_those_of_the_generator():
@@ -160,7 +160,7 @@ def test_resampling_bins_gives_the_quantiles_of_resampling_rows(alpha, name):
     question = asked(preds, name)
     (rows,) = bootstrap(preds, [question], 2000, np.random.default_rng(1), "rows")
     (bins,) = bootstrap(preds, [question], 2000, np.random.default_rng(2), "cells")
-    for a, b in ((rows.values[0], bins.values[0]), (rows.spread[0], bins.spread[0])):
+    for a, b in ((rows.values[0], bins.values[0]), (rows.centered_norms[0], bins.centered_norms[0])):
         for q in (0.025, 0.25, 0.5, 0.75, 0.975):
             # the share of one sample below a quantile of another has variance q(1 − q)(1/2000 + 1/2000)
             assert abs((b < np.quantile(a, q)).mean() - q) < 4 * np.sqrt(q * (1 - q) * 2 / 2000)
@@ -191,7 +191,7 @@ def test_cells_are_resampled_in_blocks_that_fit_into_memory(monkeypatch):
     size = estimand.linear[0].size * 3
     monkeypatch.setattr("trueodds.inference.cells.NUMBERS", 7 * size)  # 7 resamples at a time
     (resampled,) = bootstrap(preds, [estimand], 300, rng, "cells")
-    assert resampled.values.shape == resampled.spread.shape == (1, 300)
+    assert resampled.values.shape == resampled.centered_norms.shape == (1, 300)
     # The draws of blocks have one law: two halves of 150 draws have means within 4 of their standard errors.
     first, last = resampled.values[0, :150], resampled.values[0, 150:]
     assert abs(first.mean() - last.mean()) < 4 * np.sqrt((first.var() + last.var()) / 150)
@@ -201,9 +201,9 @@ def test_vectors_in_as_many_cells_as_a_tree_grows_are_resampled_by_rows(monkeypa
     rng = np.random.default_rng(0)
     preds = Predictions(rng.integers(0, 3, 500), rng.dirichlet(np.ones(3), 500))
     estimands = [Estimand.of(ESTIMATORS.make("ece", {}), as_lens(lens), preds) for lens in ("canonical", "confidence")]
-    monkeypatch.setattr("trueodds.inference.bootstrap.ROWS_AT_MOST", 100)
+    monkeypatch.setattr("trueodds.inference.bootstrap.MAX_RESAMPLED_ROWS", 100)
     assert [resampled.how for resampled in bootstrap(preds, estimands, 20, rng)] == ["cells", "cells"]
-    monkeypatch.setattr("trueodds.inference.bootstrap.CELLS_AT_MOST", 20)
+    monkeypatch.setattr("trueodds.inference.bootstrap.MAX_VECTOR_CELLS", 20)
     assert [resampled.how for resampled in bootstrap(preds, estimands, 20, rng)] == ["rows", "cells"]
 
 
@@ -218,6 +218,6 @@ def test_views_taken_a_few_at_a_time_have_the_same_resamples(count, monkeypatch)
         resampled = bootstrap(preds, questions, count, np.random.default_rng(3), "rows")
         for one, other in zip(resampled, expected, strict=True):
             np.testing.assert_allclose(one.values, other.values, rtol=1e-12)
-            assert (one.spread is None) == (other.spread is None)
-            if other.spread is not None:
+            assert (one.centered_norms is None) == (other.centered_norms is None)
+            if other.centered_norms is not None:
                 np.testing.assert_allclose(one.spread, other.spread, rtol=1e-12)

@@ -81,10 +81,10 @@ def test_bins_of_all_kinds_side_by_side():
     index = np.repeat([0, 2, 3, 5, 6], [40, 3000, 3000, 20, 1])
     y = (rng.random(len(p)) < p).astype(float)
     tails = CountTails(View(p, y, w), index, 8)
-    assert tails.slot.tolist() == [0, 2, 3, 5, 6]
-    wy = np.bincount(index, w * y, 8)[tails.slot]
+    assert tails.bin_index.tolist() == [0, 2, 3, 5, 6]
+    wy = np.bincount(index, w * y, 8)[tails.bin_index]
     joint = tails.log_p(np.stack([wy, wy]))
-    for b, bin_index in enumerate(tails.slot):
+    for b, bin_index in enumerate(tails.bin_index):
         inside = index == bin_index
         alone = CountTails(View(p[inside], y[inside], w[inside]), np.zeros(inside.sum(), dtype=int), 1)
         assert joint[1, b] == pytest.approx(alone.log_p(wy[b : b + 1])[0], rel=1e-9, abs=1e-12)
@@ -101,7 +101,7 @@ def test_the_sum_of_z_squared_is_the_exact_variance_hosmer_lemeshow():
     rows = reference.frame("estimators/c_binary500.csv")
     index, view = groups(rows["p"]), View(rows["p"], rows["y"])
     tails = CountTails(view, index, 10)
-    statistic = (tails.statistic(tails.pooled.w * tails.pooled.y) ** 2).sum()
+    statistic = (tails.statistic(tails.binned.w * tails.binned.y) ** 2).sum()
     known = reference.estimators()["c.hosmer_lemeshow_exactvar.g10"]
     assert statistic == pytest.approx(known["value"]["stat"], rel=1e-9)
 
@@ -116,7 +116,7 @@ def test_the_sum_over_cells_is_the_exact_multinomial_hosmer_lemeshow(ref):
     index[order] = np.repeat(np.arange(10), 100)
     tails = VectorTails(view, index, 10)
     assert (tails.df == 3).all()
-    statistic = tails.statistic(tails.pooled.w[:, None] * tails.pooled.y).sum()
+    statistic = tails.statistic(tails.binned.w[:, None] * tails.binned.y).sum()
     known = reference.estimators()[f"b.multinomial_hl_exactcov.g10.ref{ref}"]
     assert statistic == pytest.approx(known["value"]["stat"], rel=1e-9)
 

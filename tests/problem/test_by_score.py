@@ -95,7 +95,7 @@ def test_many_rows_are_cut_where_sorting_cuts_them(kind: str, dtype: Any, monkey
                 assert isinstance(cells, Bins)
                 assert cells.edges.tolist() == partition.freeze(presorted).edges.tolist()  # type: ignore[attr-defined]
                 binned, expected = view.binned(cells), presorted.binned(cells)
-                assert binned.slot.tolist() == expected.slot.tolist()  # type: ignore[union-attr]
+                assert binned.bin_index.tolist() == expected.bin_index.tolist()  # type: ignore[union-attr]
                 for name in ("n", "w", "p", "y"):
                     np.testing.assert_allclose(getattr(binned, name), getattr(expected, name), rtol=1e-12)
 

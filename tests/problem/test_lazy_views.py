@@ -9,7 +9,7 @@ import pytest
 import trueodds as to
 from trueodds.estimators.binned import BinnedError, MaxError
 from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import EqualMass, Given, Uniform
+from trueodds.problem.partition import EqualMass, FixedEdges, Uniform
 from trueodds.problem.view import SUMS, View
 
 
@@ -28,14 +28,14 @@ def handed(view):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("lens", ["confidence", "class:2", "classwise"])
-@pytest.mark.parametrize("cells", [Uniform(15), Uniform(100), Given((0.0, 0.05, 0.3, 1.0)), EqualMass(7)], ids=str)
+@pytest.mark.parametrize("cells", [Uniform(15), Uniform(100), FixedEdges((0.0, 0.05, 0.3, 1.0)), EqualMass(7)], ids=str)
 def test_every_sum_is_that_of_the_columns(lens, dtype, cells):
     y, P = rows(dtype=dtype)
     for view in as_lens(lens).views(to.Predictions(y, P, sum_tolerance=1e-3)):
         frozen = cells.freeze(view)
         binned, expected = view.binned(frozen), handed(view)
         expected = expected.pool(frozen.index(expected.at), frozen.size)
-        assert binned.slot.tolist() == expected.slot.tolist()
+        assert binned.bin_index.tolist() == expected.bin_index.tolist()
         for name in ("n", "w", "p", "y"):
             np.testing.assert_allclose(getattr(binned, name), getattr(expected, name), rtol=1e-12, atol=1e-15)
         for name in SUMS:
@@ -45,7 +45,14 @@ def test_every_sum_is_that_of_the_columns(lens, dtype, cells):
 def test_sums_are_made_without_making_columns():
     y, P = rows()
     (view,) = as_lens("confidence").views(to.Predictions(y, P, sum_tolerance=1e-3))
-    assert (len(view), view.n_rows, view.total, view.worth, view.whole, view.joint) == (400, 400, 400, 400, True, False)
+    assert (len(view), view.n_rows, view.total, view.effective_n, view.has_integer_weights, view.joint) == (
+        400,
+        400,
+        400,
+        400,
+        True,
+        False,
+    )
     BinnedError().value(view)
     assert view._p is None
     assert view._y is None

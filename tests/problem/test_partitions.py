@@ -21,7 +21,7 @@ from trueodds.problem.partition import (
     Bins,
     Distinct,
     EqualMass,
-    Given,
+    FixedEdges,
     MedianVariance,
     Partition,
     SimplexGrid,
@@ -202,7 +202,7 @@ def nets() -> dict[str, Array]:
 
 def test_given_edges_are_used_as_they_are() -> None:
     for closed, index in (("right", [0, 0, 0, 1, 2]), ("left", [0, 0, 1, 1, 2])):
-        frozen = Given((0, 0.5, 0.9, 1), closed).freeze(row_view([0.1]))  # type: ignore[arg-type]
+        frozen = FixedEdges((0, 0.5, 0.9, 1), closed).freeze(row_view([0.1]))  # type: ignore[arg-type]
         assert frozen.index(np.array([0, 0.3, 0.5, 0.7, 0.95])).tolist() == index
 
 
@@ -212,7 +212,7 @@ def test_given_edges_are_used_as_they_are() -> None:
 )
 def test_edges_that_do_not_rise_from_0_to_1_are_refused(edges: Any) -> None:
     with refused("TO203"):
-        Given(tuple(edges))
+        FixedEdges(tuple(edges))
 
 
 # Equal mass
@@ -490,7 +490,7 @@ def test_words_become_partitions() -> None:
     assert as_partition(min_size=20) == MedianVariance(20)
     assert as_partition("simplex-grid", bins=4) == SimplexGrid(4)
     for edges in ([0, 0.5, 1], (0, 0.5, 1), np.array([0, 0.5, 1])):
-        assert as_partition(bins=edges) == as_partition("edges", bins=edges) == Given((0, 0.5, 1))  # type: ignore[arg-type]
+        assert as_partition(bins=edges) == as_partition("edges", bins=edges) == FixedEdges((0, 0.5, 1))  # type: ignore[arg-type]
     assert as_partition(EqualMass(3)) == EqualMass(3)
 
 
@@ -530,7 +530,7 @@ def test_a_misspelt_partition_gets_the_near_ones() -> None:
         as_partition("equalmass")
 
 
-@pytest.mark.parametrize("partition", [EqualMass(5), Sweep(), Given((0, 0.5, 1))])
+@pytest.mark.parametrize("partition", [EqualMass(5), Sweep(), FixedEdges((0, 0.5, 1))])
 def test_bins_of_one_score_refuse_vectors(partition: Partition) -> None:
     with refused("TO205", fix="median-variance"):
         partition.freeze(row_view([[0.2, 0.8, 0.0]]))
@@ -544,7 +544,7 @@ def test_the_default_is_15_bins_or_the_tree() -> None:
 def test_a_partition_says_all_that_changes_it() -> None:
     partitions = [Uniform(7), Uniform(7, "left"), Uniform(7, range="1/K"), EqualMass(7), EqualMass(7, "left"), SimplexGrid(7),
             SimplexGrid(7, "left"), Sweep(), Sweep("uniform"), MedianVariance(), MedianVariance(10, 5), Distinct(),
-            Given((0, 1 / 3, 1)), Given((0, 0.333333, 1)), Given((0, 0.333333, 1), "left")]  # fmt: skip
+            FixedEdges((0, 1 / 3, 1)), FixedEdges((0, 0.333333, 1)), FixedEdges((0, 0.333333, 1), "left")]  # fmt: skip
     assert len({str(partition) for partition in partitions}) == len(partitions)
 
 

@@ -15,7 +15,7 @@ from tests.sources.rows import columns
 from trueodds import InputError, Predictions
 from trueodds.sources.arrays import MappingTable
 from trueodds.sources.columns import Choice
-from trueodds.sources.parted import FAN, Opened, Part, PartedSource, Reading, together
+from trueodds.sources.parted import FAN, Opened, Part, PartedSource, Reading, sum_parts
 from trueodds.sources.source import Progress
 from trueodds.sources.table import Table
 from trueodds.tally.tally import Tally
@@ -42,7 +42,7 @@ class Restless(PartedSource):
     def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
         numbers = [number for number in reversed(range(self.partitions)) if number != self._lost]
         parts = [work(number, partial(self._opened, number)) for number in [*numbers, numbers[0], numbers[-1]]]
-        return together(pickle.loads(pickle.dumps(part)) for part in parts)
+        return sum_parts(pickle.loads(pickle.dumps(part)) for part in parts)
 
     def gathered(self) -> Iterator[Table]:
         yield from map(self._table, range(self.partitions))
@@ -78,7 +78,7 @@ def test_partitions_that_answer_twice_and_in_any_order_count_once() -> None:
 
 def test_the_sum_does_not_depend_on_the_order_of_the_answers_not_even_in_its_last_bit() -> None:
     parts = [Part((number,), 1, value) for number, value in enumerate([1e16, 1.0, -1e16, 1.0])]
-    assert together(parts).value == together(parts[::-1]).value == ((1e16 + 1.0) - 1e16) + 1.0
+    assert sum_parts(parts).value == sum_parts(parts[::-1]).value == ((1e16 + 1.0) - 1e16) + 1.0
 
 
 def test_a_partition_that_never_answered_is_no_smaller_answer_but_an_error() -> None:
@@ -88,7 +88,7 @@ def test_a_partition_that_never_answered_is_no_smaller_answer_but_an_error() -> 
 
 def test_a_partition_in_two_different_sums_is_an_error() -> None:
     with pytest.raises(InputError, match=r"TO330.*partition 1 in several sums"):
-        together([Part((0, 1), 2, 3.0), Part((1, 2), 2, 4.0)])
+        sum_parts([Part((0, 1), 2, 3.0), Part((1, 2), 2, 4.0)])
 
 
 def test_the_first_partition_with_a_problem_is_the_one_that_is_told() -> None:
@@ -114,12 +114,12 @@ def test_partitions_with_other_columns_are_named() -> None:
 def test_sums_over_partitions_that_do_not_follow_each_other_are_whole() -> None:
     # 100 partitions of Spark ended so: groups of them meet where a hash of their number leads.
     parts = [Part((0, 1, 4, 5), 4, 1.0), Part((2, 3), 2, 2.0)]
-    assert together(parts).ids == (0, 1, 2, 3, 4, 5)
-    assert together([together(parts), Part((6,), 1, 4.0)]) == Part((0, 1, 2, 3, 4, 5, 6), 7, 7.0)
+    assert sum_parts(parts).ids == (0, 1, 2, 3, 4, 5)
+    assert sum_parts([sum_parts(parts), Part((6,), 1, 4.0)]) == Part((0, 1, 2, 3, 4, 5, 6), 7, 7.0)
 
 
 def test_an_engine_without_any_partition_has_no_rows() -> None:
-    assert together([]) == Part((), 0)
+    assert sum_parts([]) == Part((), 0)
 
 
 def test_a_partition_in_which_every_weight_is_0_adds_nothing() -> None:

@@ -170,7 +170,9 @@ def test_estimates_are_those_of_the_library():
     rows = WRONG.design.rows(np.random.default_rng([0, 60, 0]), 60 * 2)
     (view,) = as_lens("positive").views(rows)
     first = next(drawn(WRONG, 60, Plan(sets=2, tree_sets=2)))
-    assert BinnedError(Uniform(5)).each(first)[0] == float(BinnedError(Uniform(5))(view.take(np.arange(60))))
+    assert BinnedError(Uniform(5)).evaluate_selections(first)[0] == float(
+        BinnedError(Uniform(5))(view.take(np.arange(60)))
+    )
 
 
 def test_a_line_has_the_slope_and_the_error_of_another_program():

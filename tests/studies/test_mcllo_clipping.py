@@ -50,12 +50,12 @@ def test_the_test_gives_the_reference_numbers_at_every_stand_in_and_baseline(nam
     odds = Odds.of(View(p=OF[name].of(votes), y=np.eye(3)[y]), baseline, 0.0, "mcllo")
     theirs = known["by_base"][baseline]
     assert odds.null.value == pytest.approx(known["nll_null"], rel=1e-9)
-    assert odds.best.converged
-    assert odds.best.at.value == pytest.approx(theirs["nll"], rel=1e-9)
+    assert odds.mle.converged
+    assert odds.mle.at.value == pytest.approx(theirs["nll"], rel=1e-9)
     assert statistics(odds)["likelihood-ratio"] == pytest.approx(theirs["lrt"], rel=1e-6)
-    assert odds.best.theta[::2] == pytest.approx(theirs["gamma"], rel=1e-6)
-    assert np.exp(odds.best.theta[1::2]) == pytest.approx(theirs["delta"], rel=1e-6)
-    assert odds.spread is not None
+    assert odds.mle.theta[::2] == pytest.approx(theirs["gamma"], rel=1e-6)
+    assert np.exp(odds.mle.theta[1::2]) == pytest.approx(theirs["delta"], rel=1e-6)
+    assert odds.covariance is not None
     assert np.sqrt(odds.spread.diagonal()[1::2]) == pytest.approx(theirs["se_tau"], rel=1e-6)
 
 

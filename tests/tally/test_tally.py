@@ -109,7 +109,7 @@ def test_special_rows_are_counted():
     preds = Predictions([0, 1, 2, 0], [[0.5, 0.5, 0], [0, 1, 0], [0.2, 0.2, 0.6], [up, 0, 0]])
     tally = Tally.of(preds)
     counts = tally.counts
-    assert (counts.zeros, counts.ones, counts.above, counts.ties, counts.off_sums) == (5, 1, 1, 1, 0)
+    assert (counts.zeros, counts.ones, counts.above, counts.ties, counts.inexact_sums) == (5, 1, 1, 1, 0)
     assert counts.excess == up - 1
     # Rows 0 (first of the tie), 1, 2 and 3 are right.
     assert (tally.correct, tally.accuracy) == (4, 1)
@@ -120,7 +120,7 @@ def test_counted_notes_add_and_say_what_one_pass_says():
     P = np.array([[0.3, 0.7], [0.3000021, 0.7], [0.5, 0.5]])
     preds = Predictions([0, 1, 1], P)
     both = Tally.of(preds) + Tally.of(preds)
-    assert both.counts.off_sums == 2
+    assert both.counts.inexact_sums == 2
     assert both.counts.worst_sum == pytest.approx(2.1e-6, rel=1e-6)
     assert "2 rows" in both.notes()[0].text
     assert len(Tally.of(preds).notes()) == len(preds.notes) == 1

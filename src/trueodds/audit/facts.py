@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.audit import repeats
-from trueodds.audit.for_whom import Groups, Whom, among_rows, apart
+from trueodds.audit.for_whom import Groups, Whom, adjust_by_holm, among_rows
 from trueodds.audit.standard import Measure, measures_of, notes_of
 from trueodds.core.errors import Note
 from trueodds.core.results import Estimate, Verdict
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
-from trueodds.hypotests.among_groups import Claims, Judged, judge
+from trueodds.hypotests.among_groups import Claims, GroupPValues, joint_group_pvalues
 from trueodds.hypotests.by_view import RESAMPLES
 from trueodds.hypotests.judging import claim_on
 from trueodds.hypotests.nested.binary import are_shares
@@ -93,21 +93,21 @@ def of_rows(
     estimands = [Estimand.of(ece, lens, preds) for lens in lenses]
     # Single classes are named by Holm's correction, which needs more draws the more there are.
     views = max(len(estimand.views) for estimand in estimands)
-    groups = len(whom.groups) if _apart(preds) else 1
+    groups = len(whom.groups) if _has_several_labels(preds) else 1
     drawn = enough(resamples, max(views, groups), alpha)
 
     # The groups' draws are those of `by_group` with this seed, whatever is tested beside them.
     of_groups = copy.deepcopy(rng)
-    group_tests = _groups_judged(preds, whom, ece, lenses[0], drawn, alpha, of_groups) if whom.groups else None
+    group_tests = _test_groups(preds, whom, ece, lenses[0], drawn, alpha, of_groups) if whom.groups else None
 
     def tested(test: Omnibus) -> list[Verdict]:
-        return test.each(preds, lenses, rng, lambda share: progress(0.02 + 0.23 * share, "redrawing labels"))
+        return test.verdicts(preds, lenses, rng, lambda share: progress(0.02 + 0.23 * share, "redrawing labels"))
 
     tests = tested(Omnibus(resamples=resamples))  # without a number it draws more where p is near a usual level
     if resamples is None and drawn > RESAMPLES and _at_min_pvalue(tests):
         tests = tested(Omnibus(resamples=drawn))
     progress(0.25, "resampling rows")
-    scores = [Estimand.of(ESTIMATORS.make(name, {}), _whole(preds), preds) for name in ("brier", "log_loss")]
+    scores = [Estimand.of(ESTIMATORS.make(name, {}), _score_lens(preds), preds) for name in ("brier", "log_loss")]
     null: list[Array | None] = []
 
     def floors_of(every: Sequence[Estimand]) -> Sequence[Array | None]:
@@ -136,11 +136,11 @@ def of_rows(
     return Facts(answered[:2], errors, tests, gap, z, tests[-1].settings["resamples"], notes, group_results, standard)
 
 
-def _whole(preds: Predictions) -> Lens:
+def _score_lens(preds: Predictions) -> Lens:
     return Canonical() if preds.kind == "classes" else default_lens(preds)
 
 
-def _apart(preds: Predictions) -> bool:
+def _has_several_labels(preds: Predictions) -> bool:
     """Whether several labels are drawn apart, so that errors over them have no joint null law."""
     return preds.kind == "multilabel" and preds.k > 1
 
@@ -201,7 +201,7 @@ def consistent(errors: Sequence[Estimate], tests: Sequence[Verdict], classes: in
     return list(by_lens.values())
 
 
-def _groups_judged(
+def _test_groups(
     preds: Predictions,
     whom: Whom,
     ece: Estimator,
@@ -209,16 +209,16 @@ def _groups_judged(
     resamples: int,
     alpha: float,
     rng: np.random.Generator,
-) -> Judged:
+) -> GroupPValues:
     """What redrawn labels say of the groups; of several labels, which are drawn apart, by Holm's correction."""
-    if not _apart(preds):
-        return judge(preds, whom.groups, ece, lens, "mean", resamples, alpha, rng)
+    if not _has_several_labels(preds):
+        return joint_group_pvalues(preds, whom.groups, ece, lens, "mean", resamples, alpha, rng)
     claims = Claims.of(preds, whom.groups, ece, lens, "mean")
     draws = null_draws(preds, claims.estimands, resamples, rng)
     single = [
         claim_on(estimand, drawn, joint=False).pvalue for estimand, drawn in zip(claims.estimands, draws, strict=True)
     ]
-    return apart(single, 1 / (1 + resamples))
+    return adjust_by_holm(single, 1 / (1 + resamples))
 
 
 def alpha_of_groups(lenses: Verdict, alpha: float) -> float:
@@ -276,17 +276,17 @@ def _gap(preds: Predictions) -> tuple[float | None, float | None]:
     if preds.cluster is None:
         return gap, in_errors(view, gap)
     se = float(np.sqrt((np.bincount(preds.cluster, view.w * (view.y - p)) ** 2).sum())) / view.total
-    return gap, _over(gap, se)
+    return gap, _z_score(gap, se)
 
 
 def in_errors(view: View, gap: float) -> float | None:
     """The gap in standard errors of a calibrated model with independent rows; with votes by their residuals."""
     squares = view.sums("wwr") if are_shares(view) else np.maximum(view.sums("wwv"), 0.0)
     se = float(np.sqrt(squares.sum())) / view.total
-    return _over(gap, se)
+    return _z_score(gap, se)
 
 
-def _over(gap: float, se: float) -> float | None:
+def _z_score(gap: float, se: float) -> float | None:
     """A gap in standard errors; where nothing was left to chance any gap is infinitely many."""
     if se > 0:
         return gap / se

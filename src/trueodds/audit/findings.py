@@ -13,7 +13,7 @@ Audit = Mapping[str, Any]
 _PROPER = ("brier", "log_loss", "spherical", "rps")
 _JOINT = "The family's p is joint over all claims; p and Holm p are of single claims, Holm p allowing for their number."
 # Why the table may say off beside an interval that begins at 0.
-_APART = (
+_INTERVAL_AT_ZERO = (
     " The interval of a group that is off may begin at 0: the test draws the labels of a calibrated model and so knows "
     "what chance does; the interval takes nothing for granted, and is wider."
 )
@@ -270,7 +270,7 @@ def _on_groups(audit: Audit) -> str:
         f"({among_groups['correction']}). off: joint p at most {alpha}{share}. within: not off, and the interval ends below "
         f"{figure(among_groups['least'])}. undecided: these rows tell neither"
         + ("; seen from is the smallest error that would have been called off." if has_min_detectable else ".")
-        + (_APART if any(group["standing"] == "off" for group in audit.get("groups") or ()) else "")
+        + (_INTERVAL_AT_ZERO if any(group["standing"] == "off" for group in audit.get("groups") or ()) else "")
     )
 
 

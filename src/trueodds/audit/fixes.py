@@ -11,7 +11,7 @@ from trueodds.core.results import figure
 
 HARDLY = 0.995  # of the log loss of one constant answer: what is not below it tells hardly more than the constant
 
-TOO_FEW = "too few rows"  # the outcome of a fix that more rows may confirm
+INSUFFICIENT_ROWS = "too few rows"  # the outcome of a fix that more rows may confirm
 
 _NAMES = {
     "ensemble_temperature": "a mixture of temperatures",
@@ -59,7 +59,7 @@ def log_loss(fix: Mapping[str, Any], when: str) -> str:
     return "infinite" if loss is None and fix.get("candidates") else figure(loss)
 
 
-def least_gain(fix: Mapping[str, Any]) -> str:
+def gain_lower_bound(fix: Mapping[str, Any]) -> str:
     """The lower end of the gain in words; nothing where it is none.
 
     >>> least_gain({"gain_low": 0.05, "gain_low_percent": 12.34}), least_gain({"gain_low": -0.1})

@@ -13,9 +13,9 @@ from trueodds.core.groups import Gap, Group
 from trueodds.core.holm import holm
 from trueodds.core.results import strict
 from trueodds.estimators import ESTIMATORS
-from trueodds.hypotests.among_groups import Judged
+from trueodds.hypotests.among_groups import GroupPValues
 from trueodds.hypotests.multicalibration import MulticalibrationError
-from trueodds.hypotests.standing import answered, columns_together, taken
+from trueodds.hypotests.standing import answered, crossing_order, group_partitions
 from trueodds.inference.comparing import gaps
 from trueodds.inference.estimate import IntervalSpec
 from trueodds.problem.lens import accuracy, default_lens
@@ -31,7 +31,7 @@ class Whom:
     """What is asked about subgroups: which ones, and from which error on it matters."""
 
     partitions: Sequence[Partition] = ()
-    least: float = 0.05
+    min_effect: float = 0.05
     seed: int | None = None  # of the intervals, as in `by_group`; None draws one
 
     @classmethod
@@ -43,9 +43,11 @@ class Whom:
         if not isinstance(rows, Tally):
             # The rows as given: where they are resolved, those of weight 0 are gone, and their groups would go unsaid.
             return cls(
-                taken(data if isinstance(data, Predictions) else rows, crossings, min_effect), float(min_effect), seed
+                group_partitions(data if isinstance(data, Predictions) else rows, crossings, min_effect),
+                float(min_effect),
+                seed,
             )
-        if columns_together(len(rows.groups), crossings, min_effect) > 1:
+        if crossing_order(len(rows.groups), crossings, min_effect) > 1:
             raise InputError(
                 "TO323",
                 "Crossings of group columns need the rows: a tally holds each column apart.",
@@ -68,7 +70,7 @@ class Groups:
     right: tuple[float | None, ...] = ()  # the share of right answers of each
     min_pvalue: float = 0.0  # the smallest joint p there can be
     correction: str = JOINT
-    least: float = 0.05
+    min_effect: float = 0.05
     level: float = 0.95
     alpha: float = 0.05  # the level of the joint p
     widest: tuple[Gap, ...] = ()
@@ -79,7 +81,7 @@ class Groups:
         """One object per subgroup, as JSON holds it."""
         return [_line(group.to_dict(), strict(right)) for group, right in zip(self.groups, self.right, strict=True)]
 
-    def together(self) -> dict[str, Any] | None:
+    def summary(self) -> dict[str, Any] | None:
         """What is said of all of them, as JSON holds it; nothing where there is none."""
         if not self.groups:
             return None
@@ -92,7 +94,7 @@ class Groups:
             ),
             "floor": self.min_pvalue,
             "correction": self.correction,
-            "least": self.least,
+            "least": self.min_effect,
             "level": self.level,
             "alpha": self.alpha,
             "widest": [gap.to_dict() for gap in self.widest],
@@ -107,7 +109,7 @@ def _line(group: dict[str, Any], right: float | None) -> dict[str, Any]:
 def among_rows(
     preds: Predictions,
     whom: Whom,
-    group_tests: Judged,
+    group_tests: GroupPValues,
     level: float,
     alpha: float,
     rng: np.random.Generator,
@@ -116,15 +118,15 @@ def among_rows(
     """Of rows: each subgroup's own error beside what the shared draws said of it, and the gaps."""
     seed = int(rng.integers(2**31)) if whom.seed is None else whom.seed
     question = gaps.Question(ESTIMATORS.make("ece", {}), default_lens(preds), "mean", IntervalSpec(level=level), seed)
-    group_results = answered(question, preds, whom.partitions, group_tests, whom.least, alpha, progress=progress)
+    group_results = answered(question, preds, whom.partitions, group_tests, whom.min_effect, alpha, progress=progress)
     right = tuple(None if preds.kind == "multilabel" else accuracy(side.preds) for side in group_results.sides)
     return Groups(
-        group_results.groups, right, group_tests.min_pvalue, JOINT if group_tests.together else HOLM, whom.least, question.interval_spec.level, alpha, group_results.widest,
+        group_results.groups, right, group_tests.min_pvalue, JOINT if group_tests.has_joint_draws else HOLM, whom.min_effect, question.interval_spec.level, alpha, group_results.widest,
         group_tests.multicalibration, (*group_tests.notes, *group_results.notes),
     )  # fmt: skip
 
 
-def apart(pvalues: Sequence[float], min_pvalue: float) -> Judged:
+def adjust_by_holm(pvalues: Sequence[float], min_pvalue: float) -> GroupPValues:
     """Subgroups whose draws do not hang together as their rows do: Holm's correction, and no error to be seen from."""
     m = len(pvalues)
     note = Note(
@@ -132,10 +134,10 @@ def apart(pvalues: Sequence[float], min_pvalue: float) -> Judged:
         "Labels that do not exclude each other have no joint null law: joint p of the groups is Holm's, and which error "
         "would have been seen is unknown.",
     )
-    return Judged(list(pvalues), holm(list(pvalues)), [None] * m, min(1.0, min_pvalue * m), None, "", [note])
+    return GroupPValues(list(pvalues), holm(list(pvalues)), [None] * m, min(1.0, min_pvalue * m), None, "", [note])
 
 
-def worst_off(groups: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+def worst_group(groups: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """Of the subgroups that are off the one with the strongest evidence, of equal ones the larger error."""
     miscalibrated = [group for group in groups if group["standing"] == "off"]
     return min(

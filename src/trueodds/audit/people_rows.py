@@ -58,21 +58,21 @@ class Drawn:
     """
 
     own: Array  # (count, listed) distances of the listed rows
-    most: Array  # (count,) the largest distance of any row
+    max_distances: Array  # (count,) the largest distance of any row
     errors: Array  # the default error against the majority of the votes, in the first draws
 
     @property
     def count(self) -> int:
         """How many times votes were drawn."""
-        return len(self.most)
+        return len(self.max_distances)
 
-    def reach(self, draws: Array, share: float) -> float:
+    def critical_value(self, draws: Array, share: float) -> float:
         """What at most that share of draws passes: a value above it has p ≤ share."""
         return float(np.sort(draws)[self.count - math.floor(share * (1 + self.count) + 1e-9)])
 
     def pvalue(self, distance: float) -> float:
         """How often some row is as far off, over all rows."""
-        reached = self.most >= distance - 1e-10 * abs(distance)
+        reached = self.max_distances >= distance - 1e-10 * abs(distance)
         return float(1 + reached.sum()) / (1 + self.count)
 
 
@@ -127,6 +127,6 @@ def _row(rows: Predictions, i: int, distance: float, at: int, drawn: Drawn | Non
         "voted": float(voted[people]),
         "votes": None if rows.counts is None else int(rows.counts[i]),
         "distance": distance,
-        "reach": None if drawn is None else drawn.reach(drawn.own[:, at], OWN),
+        "reach": None if drawn is None else drawn.critical_value(drawn.own[:, at], OWN),
         "pvalue": None if drawn is None else drawn.pvalue(distance),
     }

@@ -162,10 +162,10 @@ def furthest(audit: Audit) -> Table:
         (pvalue(row["pvalue"], min_pvalue) for row in listed),
         strict=True,
     )
-    return Table(title, columns, tuple(rows), _judged(summary)).filled()
+    return Table(title, columns, tuple(rows), _describe_distances(summary)).filled()
 
 
-def _judged(summary: Mapping[str, Any]) -> str:
+def _describe_distances(summary: Mapping[str, Any]) -> str:
     text = "Rows count from 0. Distance: squared, 0 where both agree, 2 where each is sure of another class"
     if summary["limit"] is None:
         return f"{text}. How many voted is unknown, so the noise of the votes is in it, and no row has a p."
@@ -184,7 +184,7 @@ def _level(people: Mapping[str, Any] | None) -> str:
     return percent(levels.pop()) + " interval" if len(levels) == 1 else "interval"
 
 
-def apart(audit: Audit) -> tuple[str, str] | None:
+def distance_from_people(audit: Audit) -> tuple[str, str] | None:
     """How far model and people are apart, and what that is to be compared with, for the short answer."""
     people = audit.get("people")
     if not people:

@@ -36,7 +36,7 @@ from trueodds.sources.resolve import sampled
 from trueodds.tally.reservoir import Reservoir
 from trueodds.tally.tally import Tally
 
-WHOLE = {3: "simplex", 4: "tetrahedron"}  # what shows so many classes at once
+SIMPLEX_DIAGRAMS = {3: "simplex", 4: "tetrahedron"}  # what shows so many classes at once
 PANELS_UP_TO = 100  # classes whose diagrams are drawn; the table of classes tells of more
 
 
@@ -171,7 +171,7 @@ def audit(
     fix: dict[str, Any] | None = None
     fix_notes: list[Note] = []
     if isinstance(rows, Tally):
-        facts = of_tally(rows, resamples, level, alpha, generator, say, whom.least)
+        facts = of_tally(rows, resamples, level, alpha, generator, say, whom.min_effect)
     else:
         facts = of_rows(rows, resamples, level, alpha, generator, say, whom)
     say(0.70, "looking for a fix")
@@ -208,7 +208,7 @@ def audit(
         "decisions": decided,
         "people": people,
         "groups": facts.groups.lines(),
-        "among_groups": facts.groups.together(),
+        "among_groups": facts.groups.summary(),
         "diagrams": [diagram.to_dict() for diagram in diagrams],
         "settings": {
             "alpha": alpha,
@@ -258,8 +258,8 @@ def _diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ...]:
         drawn.append(draw(rows, "confidence_histogram", level=level))
         if rows.kind == "classes" and 2 < rows.k <= PANELS_UP_TO:
             drawn.append(draw(rows, "reliability", lens="classwise", level=level))
-        if isinstance(rows, Predictions) and rows.kind == "classes" and rows.k in WHOLE:
-            drawn.append(draw(rows, WHOLE[rows.k], level=level))
+        if isinstance(rows, Predictions) and rows.kind == "classes" and rows.k in SIMPLEX_DIAGRAMS:
+            drawn.append(draw(rows, SIMPLEX_DIAGRAMS[rows.k], level=level))
     return tuple(drawn)
 
 

@@ -14,9 +14,9 @@ from trueodds.core.printable import printable_tree
 
 Style = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
 WIDTH = 88
-MOST_ROWS = 20
+MAX_ROWS = 20
 _LONGEST_NAME, _LONGEST_FIRST = 28, 40  # what a row is about says more than its other names
-_MOST = (_LONGEST_FIRST, *[_LONGEST_NAME] * 63)
+_MAX_WIDTHS = (_LONGEST_FIRST, *[_LONGEST_NAME] * 63)
 
 
 def text(audit: Mapping[str, Any], width: int | None = None, style: Style | None = None) -> str:
@@ -54,7 +54,7 @@ def text(audit: Mapping[str, Any], width: int | None = None, style: Style | None
         accounts.candidates(audit),
         accounts.data(audit),
     ]
-    blocks += [_table(table.brief().first(MOST_ROWS), paint, width) for table in tables if table.rows]
+    blocks += [_table(table.brief().first(MAX_ROWS), paint, width) for table in tables if table.rows]
     if notes := accounts.notes(audit):
         blocks.append(_notes(notes, width, paint))
     full_text = "\n\n".join(blocks).replace("\u00a0", " ")
@@ -92,7 +92,7 @@ def _table(table: Table, paint: Style, width: int = WIDTH) -> str:
     names = [column.name for column in table.columns]
     cells = [
         names,
-        *([_fit(cell, max_width) for cell, max_width in zip(row, _MOST, strict=False)] for row in table.rows),
+        *([_fit(cell, max_width) for cell, max_width in zip(row, _MAX_WIDTHS, strict=False)] for row in table.rows),
     ]
     if not any(cells[0]):  # a list of facts: the second column is text and may wrap
         return "\n".join([paint(table.title, "title"), *_list(table, width)])

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from trueodds.audit.facts import Facts
-from trueodds.audit.fixes import TOO_FEW, called, flat, least_gain
-from trueodds.audit.for_whom import worst_off
+from trueodds.audit.fixes import INSUFFICIENT_ROWS, called, flat, gain_lower_bound
+from trueodds.audit.for_whom import worst_group
 from trueodds.audit.standard import Measure, by_name
-from trueodds.audit.words import boundless, chance, count, few, points
+from trueodds.audit.words import boundless, chance, count, points, sample_size
 from trueodds.core.printable import printable
 from trueodds.core.results import Interval, Verdict, figure, percent
 
@@ -97,10 +97,10 @@ def _believed(facts: Facts, family: Verdict, state: str, alpha: float, data: Map
     if confidence is None or right is None:
         return f"{word}: off by {points(error)} on average over the labels."
     if _is_binary(data):
-        a, b = _apart(data["mean_prediction"], data["event_rate"])
+        a, b = _distinct_percents(data["mean_prediction"], data["event_rate"])
         outcome_text = f"{b} of the votes came" if data["votes"] else f"{b} came"
     else:
-        a, b = _apart(confidence, right)
+        a, b = _distinct_percents(confidence, right)
         # A share of votes is no share of rows that were right: people disagree.
         outcome_text = f"{b} of the votes agree" if data["votes"] else f"is right {b}"
     _, slope = direction(facts, family, alpha, data)
@@ -118,7 +118,7 @@ def _where(facts: Facts, alpha: float) -> str:
     """Which claim broke, where the average looks right."""
     if _is_local(facts, alpha):
         return f"off by {points(facts.errors[0].value)} from place to place"
-    if worst := worst_off(facts.groups.lines()):
+    if worst := worst_group(facts.groups.lines()):
         return f"off by {points(worst['error'])} where {worst['column']} is {worst['value']}"
     for test in facts.tests:
         classes = [name for name, part in test.parts.items() if name.startswith("class:") and part["holm"] <= alpha]
@@ -130,14 +130,14 @@ def _where(facts: Facts, alpha: float) -> str:
 
 def _worst_group(facts: Facts, state: str, alpha: float, data: Mapping[str, Any]) -> str:
     """The subgroup with the strongest evidence, where the words before do not name it."""
-    worst = worst_off(facts.groups.lines())
+    worst = worst_group(facts.groups.lines())
     named = state == "miscalibrated" and not _is_local(facts, alpha) and data["mean_confidence"] is not None
     if worst is None or named:
         return ""
     where = f"Worst where {worst['column']} is {worst['value']}"
     if worst["says"] is None or worst["came"] is None:
         return f"{where}: off by {points(worst['error'])}."
-    predicted, observed = _apart(worst["says"], worst["came"])
+    predicted, observed = _distinct_percents(worst["says"], worst["came"])
     return f"{where}: says {predicted}, {f'{observed} came' if _is_binary(data) else f'is right {observed}'}."
 
 
@@ -159,21 +159,21 @@ def _chance(facts: Facts, family: Verdict, state: str, alpha: float, data: Mappi
     if state == "not tested":
         scarce = facts.headline.min_pvalue is not None and facts.headline.min_pvalue > 2 / (1 + facts.resamples)
         if scarce:
-            return f"Too few rows to say anything: with {few(data)} no test can give less than p = {figure(family.min_pvalue)}."
+            return f"Too few rows to say anything: with {sample_size(data)} no test can give less than p = {figure(family.min_pvalue)}."
         draws = count(facts.resamples, "redraw")
         return f"With {draws} for so many claims no test can say more than p ≤ {figure(family.min_pvalue)}."
     if family.pvalue <= alpha:
         return f"Not chance ({p})."
     if state != "no evidence":
         return f"The rest could be chance ({p})."
-    return f"Chance could explain what is seen ({p}){_reach(facts.errors[0].interval, data)}."
+    return f"Chance could explain what is seen ({p}){_error_bound(facts.errors[0].interval, data)}."
 
 
-def _reach(ends: Interval | None, data: Mapping[str, Any]) -> str:
+def _error_bound(ends: Interval | None, data: Mapping[str, Any]) -> str:
     if ends is None:
         return ""
     if boundless(ends.low, ends.high):
-        return f"; how large the average error is cannot be told from {few(data)}"
+        return f"; how large the average error is cannot be told from {sample_size(data)}"
     return f"; the average error is at most {points(ends.high)} ({percent(ends.level)} interval)"
 
 
@@ -192,7 +192,7 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:
             )
             return f"Its {what}: flattening them ({fix['chosen']}) {gain}"
         return f"{_name(fix['chosen'], fix['summary'])} {gain}"
-    if fix.get("outcome") == TOO_FEW:
+    if fix.get("outcome") == INSUFFICIENT_ROWS:
         return f"A fix ({fix['chosen'].replace('_', ' ')}) is not confirmed: too few rows (if its gain is real, about {fix['needed_rows']:,} would confirm it)."
     return "No gain to be had from a fix."
 
@@ -202,7 +202,7 @@ def _gain(fix: Mapping[str, Any]) -> str:
 
     That the error is there may be confirmed before it is sure that the fix makes the log loss smaller.
     """
-    lower_bound, percentage = least_gain(fix), fix["gain_percent"]
+    lower_bound, percentage = gain_lower_bound(fix), fix["gain_percent"]
     if not lower_bound and percentage is not None:
         return f"corrects the error; how much log loss it saves on held-out rows ({percentage:.3g} %) is not yet sure"
     cut = "improves log loss" if percentage is None else f"cuts log loss by {percentage:.3g} %"
@@ -217,7 +217,7 @@ def _name(method: str, summary: str) -> str:
     return name[:1].upper() + name[1:]
 
 
-def _apart(predicted: float, right: float) -> tuple[str, str]:
+def _distinct_percents(predicted: float, right: float) -> tuple[str, str]:
     """Both in percent, with two significant digits and as many as tell them apart, at most two behind the point."""
     smallest = min((x for x in (predicted, right) if x > 0), default=1.0)
     for digits in range(2 if smallest < 0.01 else 1 if smallest < 0.1 else 0, 3):

@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trueodds.audit.fixes import TOO_FEW, called, flat, least_gain, log_loss, named, side_effects
-from trueodds.audit.for_whom import HOLM, worst_off
-from trueodds.audit.people_tables import apart
+from trueodds.audit.fixes import INSUFFICIENT_ROWS, called, flat, gain_lower_bound, log_loss, named, side_effects
+from trueodds.audit.for_whom import HOLM, worst_group
+from trueodds.audit.people_tables import distance_from_people
 from trueodds.audit.words import (
     boundless,
     chance,
     claim,
     count,
     entity,
-    few,
     hundredths,
     is_binary,
     points,
+    sample_size,
     share,
 )
 from trueodds.core.results import figure, percent
@@ -106,7 +106,7 @@ def _chance(audit: Mapping[str, Any]) -> Fact:
     overall = next((test for test in audit["tests"] if error and test["lens"] == error["lens"]), None)
     if overall is None or overall.get("pvalue") is None or overall["pvalue"] <= alpha:
         return Fact(label, "no", remark, "bad")
-    where = "in groups" if worst_off(audit.get("groups") or ()) else "in other claims"
+    where = "in groups" if worst_group(audit.get("groups") or ()) else "in other claims"
     value = f"overall it could be ({chance(overall['pvalue'], overall.get('floor'))}), {where} no"
     return Fact(label, value, remark, "bad")
 
@@ -118,7 +118,7 @@ def _error(error: Mapping[str, Any], data: Mapping[str, Any]) -> Fact:
         level = f"{percent(interval['level'])[:-1]} % interval"
         low, high = hundredths(interval["low"]), points(interval["high"])
         empty = boundless(interval["low"], interval["high"])
-        remarks.append(f"{level} unknown with {few(data)}" if empty else f"{level} {low} to {high}")
+        remarks.append(f"{level} unknown with {sample_size(data)}" if empty else f"{level} {low} to {high}")
     if error.get("noise_floor") is not None:
         remarks.append(f"a calibrated model would show {points(error['noise_floor'])} by noise alone")
     return Fact("It is off by", points(error["value"]), "; ".join(remarks))
@@ -137,10 +137,10 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Fact:
         before, after = log_loss(fix, "before"), log_loss(fix, "after")
         percentage = fix.get("gain_percent")
         less = "; ".join(
-            part for part in ("" if percentage is None else f"−{percentage:.1f} %", least_gain(fix)) if part
+            part for part in ("" if percentage is None else f"−{percentage:.1f} %", gain_lower_bound(fix)) if part
         )
         less = f" ({less})" if less else ""
-        shown = least_gain(fix) or percentage is None
+        shown = gain_lower_bound(fix) or percentage is None
         what = "confirmed" if shown else "the error is confirmed, the saving not yet,"
         remark = f"log loss {before} to {after}{less}, {what} {where}{pvalue_text}"
         effects = side_effects(fix, data)
@@ -153,7 +153,7 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Fact:
             )
             return Fact(label, "mostly flattening", f"its {what}: {constant}; {named(fix)}: {remark}")
         return Fact(label, named(fix), remark, "good")
-    if fix.get("outcome") == TOO_FEW:
+    if fix.get("outcome") == INSUFFICIENT_ROWS:
         gain = f"gain {figure(fix.get('gain'))} nats per row{pvalue_text}; if that is real, about {count(fix['needed_rows'], 'row')} would confirm it"
         return Fact(label, "not confirmed: too few rows", f"{called(fix['chosen'])}: {gain}")
     would = f"; one of {figure(fix.get('detectable_gain'))} nats per row would have been confirmed four times in five"
@@ -172,12 +172,16 @@ def _worst_group(audit: Mapping[str, Any]) -> list[Fact]:
     if not groups:
         return []
     tested, label = count(len(groups), "group"), "Groups that are off"
-    worst = worst_off(groups)
+    worst = worst_group(groups)
     n_miscalibrated, open_ = (sum(group["standing"] == name for group in groups) for name in ("off", "undecided"))
     if worst is None and (among_groups.get("floor") or 0.0) > audit["verdict"]["alpha"]:
         draws = data.get("clusters") is None or among_groups.get("correction") == HOLM
         return [
-            Fact(label, "cannot be told", f"{'too few redraws' if draws else few(data)} for {tested}: see the notes")
+            Fact(
+                label,
+                "cannot be told",
+                f"{'too few redraws' if draws else sample_size(data)} for {tested}: see the notes",
+            )
         ]
     left = f"{open_:,} undecided" if open_ else "none undecided"
     if worst is None:
@@ -189,5 +193,5 @@ def _worst_group(audit: Mapping[str, Any]) -> list[Fact]:
 
 def _people(audit: Mapping[str, Any]) -> list[Fact]:
     """How far it is from people's votes, where there are votes."""
-    distance = apart(audit)
+    distance = distance_from_people(audit)
     return [Fact("Apart from people", *distance)] if distance else []

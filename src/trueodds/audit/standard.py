@@ -27,9 +27,9 @@ from trueodds.problem.view import View
 Array = NDArray[Any]
 
 RESAMPLES = 199  # behind the interval of the ICI, whose smoother is fitted in each
-MOST_ROWS = 50_000  # beyond which its smoother takes longer than the rest of the audit
-PASSES = 60
-LEAST = -1e4  # log-probability below which the power is no more sensitive; of an exact zero
+MAX_ROWS = 50_000  # beyond which its smoother takes longer than the rest of the audit
+MAX_ITER = 60
+MIN_LOG_PROB = -1e4  # log-probability below which the power is no more sensitive; of an exact zero
 TIED = 1e-12  # difference of log-probabilities that is none
 
 
@@ -63,7 +63,7 @@ def measures_of(preds: Predictions, level: float, rng: np.random.Generator) -> t
         return ()
     (view,) = default_lens(preds).views(preds)
     cluster = preds.cluster
-    of = _Spread(level, None if cluster is None else len(np.unique(cluster)) - 1)
+    of = _WaldIntervals(level, None if cluster is None else len(np.unique(cluster)) - 1)
     if preds.kind == "classes" and preds.k > 2:
         return _gap(view, cluster, of), of.measure("calibration_slope", *exponent(preds), 1.0)
     try:
@@ -75,7 +75,7 @@ def measures_of(preds: Predictions, level: float, rng: np.random.Generator) -> t
         return _gap(view, cluster, of), slope
     large = of.measure("calibration_in_the_large", *coefficients["in_the_large"], 0.0)
     others = [_o_e(view, large)]
-    if preds.n <= MOST_ROWS:
+    if preds.n <= MAX_ROWS:
         estimands = [Estimand.of(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
         interval_spec = IntervalSpec(level=level, resamples=RESAMPLES)
         (ici,) = estimates(preds, estimands, interval_spec, rng, lambda every: floors(preds, every, rng, RESAMPLES))
@@ -113,7 +113,7 @@ def by_name(measures: tuple[Measure, ...]) -> Mapping[str, Measure]:
 
 
 @dataclass(frozen=True)
-class _Spread:
+class _WaldIntervals:
     """How intervals are made of standard errors: by the normal law, with clusters by Student's t."""
 
     level: float
@@ -153,7 +153,7 @@ def _o_e(view: View, large: Measure) -> Measure:
     return Measure("observed_to_expected", value, replace(large.interval, low=low, high=high), 1.0)
 
 
-def _gap(view: View, cluster: Array | None, of: _Spread) -> Measure:
+def _gap(view: View, cluster: Array | None, of: _WaldIntervals) -> Measure:
     """Mean prediction minus outcome rate, with its error from the residuals.
 
     Where the error of right probabilities does not exclude a gap of 0, it counts if it is larger: answers that are all
@@ -196,7 +196,7 @@ def exponent(preds: Predictions) -> tuple[float, float]:
     Y, w, cluster = preds.Y[live], preds.w[live], None if preds.cluster is None else preds.cluster[live]
     if _impossible(preds).any():
         return float("nan"), float("nan")
-    logs = np.maximum(log_probabilities(preds)[live], LEAST)
+    logs = np.maximum(log_probabilities(preds)[live], MIN_LOG_PROB)
     largest, worst = logs.max(axis=1, keepdims=True), logs.min(axis=1, keepdims=True)
     if (largest - logs <= TIED)[Y > 0].all() or (logs - worst <= TIED)[Y > 0].all():
         return float("nan"), float("nan")
@@ -212,7 +212,7 @@ def exponent(preds: Predictions) -> tuple[float, float]:
         return (Y * logs).sum(axis=1) - mean, (q * (logs - mean[:, None]) ** 2).sum(axis=1), likelihood
 
     beta, (residual, curvature, likelihood) = 1.0, at(1.0)
-    for _ in range(PASSES):
+    for _ in range(MAX_ITER):
         information = float(w @ curvature)
         if information <= 0:
             return float("nan"), float("nan")
@@ -258,7 +258,7 @@ def _widened(weight: Array) -> Array:
     return weight * np.sqrt(number / (number - 1)) if number > 1 + 1e-9 else np.full(len(weight), np.nan)
 
 
-def _area(area: float, error: float, of: _Spread) -> Measure:
+def _area(area: float, error: float, of: _WaldIntervals) -> Measure:
     """The area with an interval on the scale of log odds, which does not leave [0, 1]."""
     ends = of.interval(float(logit(area)), error / (area * (1 - area))) if 0 < area < 1 else None
     measure = of.measure("auc", area, float("nan"), None)

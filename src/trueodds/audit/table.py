@@ -32,7 +32,7 @@ class Mark:
     noise_floor: float | None = None
 
     @property
-    def reach(self) -> float:
+    def largest(self) -> float:
         """The largest of them."""
         return max((x for x in (self.value, self.high, self.noise_floor) if x is not None), default=0.0)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from trueodds.audit.facts import Facts, Progress, alpha_of_groups, consistent, enough, in_errors, with_groups
-from trueodds.audit.for_whom import HOLM, Groups, apart
+from trueodds.audit.for_whom import HOLM, Groups, adjust_by_holm
 from trueodds.core.errors import Note
 from trueodds.core.groups import Group
 from trueodds.core.holm import holm
@@ -15,7 +15,7 @@ from trueodds.core.results import Estimate
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.consistency import Consistency
 from trueodds.hypotests.omnibus import Omnibus
-from trueodds.hypotests.standing import notes_on, standing
+from trueodds.hypotests.standing import classify_status, notes_on
 from trueodds.inference import tallied
 from trueodds.inference.estimate import IntervalSpec
 from trueodds.problem.lens import Canonical, Classwise, Lens, default_lens
@@ -81,7 +81,9 @@ def _groups(
     if not parts:
         return Groups()
     estimates = [_estimate(part, "ece", lens, test.resamples, level, rng) for _, _, part in parts]
-    group_tests = apart([test.from_tally(part, [lens], rng).pvalue for *_, part in parts], 1 / (1 + test.resamples))
+    group_tests = adjust_by_holm(
+        [test.from_tally(part, [lens], rng).pvalue for *_, part in parts], 1 / (1 + test.resamples)
+    )
     groups = []
     for (column, value, part), estimate, p, joint in zip(
         parts, estimates, group_tests.pvalues, group_tests.joint, strict=True
@@ -89,7 +91,7 @@ def _groups(
         ends = estimate.interval
         low, high = (None, None) if ends is None else (ends.low, ends.high)
         name, (mean_prob, event_rate) = str(value), _means(part, lens)
-        how = standing(joint, low, high, min_effect, alpha)
+        how = classify_status(joint, low, high, min_effect, alpha)
         groups.append(Group(column, name, f"{column}={name}", estimate, p, joint, None, how, mean_prob, event_rate))
     note = Note(
         "TN166",

@@ -141,7 +141,7 @@ def size(data: Mapping[str, Any]) -> str:
     return f"{count(data['n'], 'row')} · {count(data['k'], *nouns.get(data['kind'], ('class', 'classes')))}"
 
 
-def few(data: Mapping[str, Any]) -> str:
+def sample_size(data: Mapping[str, Any]) -> str:
     """How many independent pieces of evidence there are: clusters, or rows.
 
     >>> few({"n": 900, "clusters": 4}), few({"n": 12, "clusters": None})

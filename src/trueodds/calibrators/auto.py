@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, for_logs, taken
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, for_logs, input_for
 from trueodds.calibrators.choose import Choice, chosen, folded, ordered
 from trueodds.calibrators.choosing.confirm import NO_GAIN, TOO_FEW, Confirmation, confirm
 from trueodds.calibrators.choosing.crossed import Inner, Rows, chosen_without
@@ -28,10 +28,12 @@ from trueodds.tally.scores import log_score
 
 Array = NDArray[Any]
 
-MOST = 200_000  # probabilities on which candidates are compared; the standard errors of more are below any use
-_FEWEST = 20  # rows (clusters) below which nothing is looked for
+MAX_PROBABILITIES = (
+    200_000  # probabilities on which candidates are compared; the standard errors of more are below any use
+)
+_MIN_ROWS = 20  # rows (clusters) below which nothing is looked for
 _ONE_PARAMETER = 1  # the complexity of what is confirmed by itself, too: temperature
-_LEAST_FOLDS = 3  # one that judges, one that chooses, one that fits
+_MIN_FOLDS = 3  # one that judges, one that chooses, one that fits
 _RULED_OUT = ("TN505", "TN513")  # notes on probabilities of nothing or next to it, which mixing takes away
 
 
@@ -129,7 +131,7 @@ class AutoSpec(CalibratorSpec):
 
     def _some(self, P: Probabilities, cluster: Array | None, rng: np.random.Generator) -> Array:
         """The rows on which candidates are compared and confirmed: all, or as many as tell them apart."""
-        share = MOST / (P.shape[0] * P.shape[1])
+        share = MAX_PROBABILITIES / (P.shape[0] * P.shape[1])
         if share >= 1:
             return np.arange(len(P))
         return np.flatnonzero(held_out(probabilities(P), share, cluster, rng))
@@ -151,8 +153,8 @@ class AutoSpec(CalibratorSpec):
         alone = confirm(
             rows.P, logs, rows.Y, rows.w, rows.shares(), alpha=self.alpha, cluster=rows.cluster, one_parameter=True
         )
-        other = np.inf if choice.spec.name == "identity" else proof.needed
-        better = alone.confirmed or (alone.outcome == TOO_FEW and alone.needed < other)
+        other = np.inf if choice.spec.name == "identity" else proof.required_rows
+        better = alone.confirmed or (alone.outcome == TOO_FEW and alone.required_rows < other)
         return (choice.of(specs[first]), alone) if better else (choice, proof)
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
@@ -177,7 +179,7 @@ class AutoSpec(CalibratorSpec):
         rng, specs = as_generator(self.rng), ordered(specs)
         some = self._some(P, cluster, rng)
         within = None if cluster is None else cluster[some]
-        rows = folded(P[some], Y[some], w[some], max(self.folds, _LEAST_FOLDS), within, rng)
+        rows = folded(P[some], Y[some], w[some], max(self.folds, _MIN_FOLDS), within, rng)
         inner = chosen_without(rows, specs)
         crossed = [None if i in inner.dropped else rows.crossed(spec) for i, spec in enumerate(specs)]
         choice = chosen(rows, specs, crossed, inner)
@@ -190,7 +192,7 @@ class AutoSpec(CalibratorSpec):
         if proof.outcome == NO_GAIN:  # the candidate that looks best is none
             choice = choice.of(IdentitySpec())
         confirmed = proof.confirmed and choice.spec.name != "identity"
-        inputs = taken(choice.spec, P)
+        inputs = input_for(choice.spec, P)
         calibration_map: CalibrationMap = (
             choice.spec.explained(inputs, Y, w, cluster)[0] if confirmed else IdentityMap()
         )
@@ -220,8 +222,8 @@ def _pieced(rows: Rows, crossed: Sequence[Array | None], inner: Inner) -> Array:
 def _too_little(Y: Array, cluster: Array | None) -> str:
     n = units(len(Y), cluster)
     kind = "rows" if cluster is None else "clusters"
-    if n < _FEWEST:
-        return f"{n} {kind} are too few to choose and confirm a fix (at least {_FEWEST}); nothing is changed."
+    if n < _MIN_ROWS:
+        return f"{n} {kind} are too few to choose and confirm a fix (at least {_MIN_ROWS}); nothing is changed."
     if (Y.sum(axis=0) >= 2).sum() < 2:
         return "Fewer than two classes came at least twice, so no fix can be confirmed; nothing is changed."
     return ""
@@ -239,7 +241,7 @@ def _notes_on(choice: Choice, proof: Confirmation, alpha: float) -> list[Note]:
         return [scored, Note("TN509", text)]
     power_text = f"A gain of {figure(proof.detectable)} nats per row by one parameter would have been confirmed four times in five at level {percent(alpha)}."
     if name != "identity" and proof.outcome == TOO_FEW:
-        text = f"Not confirmed: too few rows. The gain by {name} is {gain}; if that is what it gains, about {rounded(proof.needed):,} rows would confirm it four times in five. {power_text}"
+        text = f"Not confirmed: too few rows. The gain by {name} is {gain}; if that is what it gains, about {rounded(proof.required_rows):,} rows would confirm it four times in five. {power_text}"
         return [scored, Note("TN543", text)]
     return [
         scored,

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from numpy.typing import NDArray
 
-from trueodds.calibrators.likelihood.given import Given
-from trueodds.calibrators.likelihood.logs import MIN_PROB, OF_LOGITS, Probabilities, probabilities
-from trueodds.calibrators.likelihood.passes import Here, Passes
+from trueodds.calibrators.likelihood.given import FitData
+from trueodds.calibrators.likelihood.logs import MIN_PROB, MIN_PROB_OF_LOGITS, Probabilities, probabilities
+from trueodds.calibrators.likelihood.passes import InMemory, RowSums
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Settings
 from trueodds.problem.view import View
@@ -135,30 +135,30 @@ class SummedSpec(CalibratorSpec):
     """How a map is fitted from nothing but sums over the rows: of those in memory, or in passes over a source."""
 
     @abstractmethod
-    def over(self, data: Passes) -> Any:
+    def over(self, data: RowSums) -> Any:
         """The map for rows `Given`, wherever they are."""
 
     @abstractmethod
-    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Facts about this fit that belong beside its parameters."""
 
-    def given(self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None) -> Given:
+    def given(self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None) -> FitData:
         """The rows as `over` takes them."""
-        return Given.of(P, Y, w, cluster, getattr(self, "floor", MIN_PROB), bool(getattr(self, "logits", False)))
+        return FitData.of(P, Y, w, cluster, getattr(self, "floor", MIN_PROB), bool(getattr(self, "logits", False)))
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> Any:
         """The map of these rows, in memory."""
-        return self.over(here(self.given(P, Y, w)))
+        return self.over(in_memory(self.given(P, Y, w)))
 
     def explained(
         self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None
     ) -> tuple[CalibrationMap, Any]:
         """The same, with standard errors that know which rows hang together."""
-        return self.over(here(self.given(P, Y, w, cluster))), None
+        return self.over(in_memory(self.given(P, Y, w, cluster))), None
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Facts about this fit that belong beside its parameters."""
-        return self.told(calibration_map, here(self.given(P, Y, w)))
+        return self.told(calibration_map, in_memory(self.given(P, Y, w)))
 
 
 class TalliedSpec(CalibratorSpec):
@@ -173,24 +173,24 @@ class TalliedSpec(CalibratorSpec):
         """Facts about this fit that belong beside its parameters."""
 
 
-def here(data: Given) -> Here:
+def in_memory(data: FitData) -> InMemory:
     """Passes over rows that are in memory."""
-    return Here(data, data, data.n * data.k)
+    return InMemory(data, data, data.n * data.k)
 
 
 def for_logs(spec: CalibratorSpec) -> CalibratorSpec:
     """The rule as it is fitted to log-probabilities: its floor, unless one was named, is for exact zeros alone."""
     if spec.takes_logs and getattr(spec, "floor", None) == MIN_PROB:
-        return dataclasses.replace(spec, floor=OF_LOGITS)  # type: ignore[call-arg] # the rule has that setting
+        return dataclasses.replace(spec, floor=MIN_PROB_OF_LOGITS)  # type: ignore[call-arg] # the rule has that setting
     return spec
 
 
 def applied(spec: CalibratorSpec, P: Probabilities, Y: Array, w: Array, to: Probabilities) -> Array:
     """What the rule, fitted to some rows, makes of others."""
-    calibration_map = spec.fit(taken(spec, P), Y, w)
-    return calibration_map.apply(taken(calibration_map, to))
+    calibration_map = spec.fit(input_for(spec, P), Y, w)
+    return calibration_map.apply(input_for(calibration_map, to))
 
 
-def taken(method: CalibratorSpec | CalibrationMap, P: Probabilities) -> Probabilities:
+def input_for(method: CalibratorSpec | CalibrationMap, P: Probabilities) -> Probabilities:
     """The rows as a rule or a map takes them: log-probabilities where it does, else probabilities."""
     return P if method.takes_logs else probabilities(P)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import betaln
 
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, each_class
+from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, fit_curves
 from trueodds.calibrators.histogram import Steps, midway
 from trueodds.problem.by_score import ByScore
 from trueodds.problem.weights import are_counts
@@ -20,7 +20,7 @@ from trueodds.problem.weights import are_counts
 Array = NDArray[Any]
 
 _SPAN = 10.0  # from n^(1/3) / 10 bins to ten times n^(1/3)
-_MOST = 3000  # which 2.7·10⁷ rows reach: counts as weights must not ask for more memory than rows could
+_MAX_BINS = 3000  # which 2.7·10⁷ rows reach: counts as weights must not ask for more memory than rows could
 _PRIOR = 2.0  # what the prior of each bin counts for, in rows
 _INSIDE = 0.005, 0.995  # the prior's mean is kept away from 0 and 1
 _NOTHING = 1e-17  # the share of the largest weight below which a binning cannot move a digit
@@ -74,7 +74,7 @@ class BbqSpec(CalibratorSpec):
 
     def fit(self, P: Array, Y: Array, w: Array) -> BbqMap:
         """The averaged steps of these rows."""
-        return BbqMap(each_class(_curve, P, Y, w))
+        return BbqMap(fit_curves(_curve, P, Y, w))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,5 +147,5 @@ def _groups(n: float, integer_weights: bool, by_score: ByScore, scores: Array) -
 def _sizes(n: float) -> range:
     """The numbers of bins for n rows."""
     root = float(np.cbrt(n))
-    fewest = min(max(1, math.floor(root / _SPAN + 1e-9)), _MOST)
-    return range(fewest, max(fewest, min(math.ceil(n / 5), math.ceil(_SPAN * root - 1e-9), _MOST)) + 1)
+    fewest = min(max(1, math.floor(root / _SPAN + 1e-9)), _MAX_BINS)
+    return range(fewest, max(fewest, min(math.ceil(n / 5), math.ceil(_SPAN * root - 1e-9), _MAX_BINS)) + 1)

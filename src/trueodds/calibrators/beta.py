@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
-from trueodds.calibrators.curves.one_vs_rest import Curve, Score, each_class_over
-from trueodds.calibrators.likelihood.binary_logistic import Best, best_over, tame_over
+from trueodds.calibrators.curves.one_vs_rest import Curve, Score, fit_curves_from_sums
+from trueodds.calibrators.likelihood.binary_logistic import LogisticFit, fit_logistic_from_sums, fit_smoothed_from_sums
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, of_score, sides
 from trueodds.calibrators.likelihood.moments import Lines
-from trueodds.calibrators.likelihood.passes import Passes
+from trueodds.calibrators.likelihood.passes import RowSums
 from trueodds.calibrators.llo import WIDE, doubtful
 from trueodds.calibrators.platt import Iterated
 from trueodds.core.errors import Note
@@ -36,7 +36,7 @@ class BetaCurve:
     a: float
     b: float
     c: float
-    passes: int = 0
+    n_passes: int = 0
     converged: bool = True
 
     def __call__(self, x: Array) -> Array:
@@ -54,7 +54,7 @@ class BetaCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """a, b, c, passes, and 1 if they are the best (0 if no finite ones are)."""
-        return {"a": self.a, "b": self.b, "c": self.c, "passes": self.passes, "converged": int(self.converged)}
+        return {"a": self.a, "b": self.b, "c": self.c, "passes": self.n_passes, "converged": int(self.converged)}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> BetaCurve:
@@ -113,11 +113,11 @@ class BetaSpec(SummedSpec):
     parameters: Annotated[str, OneOf(tuple(_PARAMETERS))] = "abm"
     min_prob: MinProb = MIN_PROB
 
-    def over(self, data: Passes) -> BetaMap:
+    def over(self, data: RowSums) -> BetaMap:
         """The curves of these rows."""
-        return BetaMap(each_class_over(partial(_curve, spec=self), data))
+        return BetaMap(fit_curves_from_sums(partial(_curve, spec=self), data))
 
-    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Floored values, curves that separate and curves that do not rise."""
         assert isinstance(calibration_map, BetaMap)
         notes = data.facts.floored.notes()
@@ -128,13 +128,13 @@ class BetaSpec(SummedSpec):
         return notes + doubtful(lost, fallen, len(calibration_map.curves))
 
 
-def _curve(data: Passes, spec: BetaSpec) -> BetaCurve:
+def _curve(data: RowSums, spec: BetaSpec) -> BetaCurve:
     lines = data.prepared(partial(_lines, centered=spec.parameters == "ab"))
-    optimum = _within(best_over, lines, spec.parameters)
+    optimum = _within(fit_logistic_from_sums, lines, spec.parameters)
     if not optimum.converged:
-        optimum = _within(tame_over, lines, spec.parameters)
-        return BetaCurve(*_abc(optimum, spec.parameters), optimum.passes, converged=False)
-    return BetaCurve(*_abc(optimum, spec.parameters), optimum.passes, optimum.converged)
+        optimum = _within(fit_smoothed_from_sums, lines, spec.parameters)
+        return BetaCurve(*_abc(optimum, spec.parameters), optimum.n_passes, converged=False)
+    return BetaCurve(*_abc(optimum, spec.parameters), optimum.n_passes, optimum.converged)
 
 
 def _lines(score: Score, centered: bool) -> Lines:
@@ -149,20 +149,20 @@ def _some(lines: Lines, used: list[int]) -> Lines:
     return lines._replace(X=lines.X.T[used].T)
 
 
-def _abc(optimum: Best, parameters: str) -> tuple[float, float, float]:
+def _abc(optimum: LogisticFit, parameters: str) -> tuple[float, float, float]:
     c, a, b = optimum.theta.tolist()
     return a, b, (a - b) * float(np.log(2)) if parameters == "ab" else c
 
 
-def _within(fit: Callable[..., Best], data: Passes, parameters: str) -> Best:
+def _within(fit: Callable[..., LogisticFit], data: RowSums, parameters: str) -> LogisticFit:
     """The best (c, a, b) with a, b ≥ 0, by looking at the sides of the quadrant that can hold it."""
     free = parameters.endswith("m")
 
-    def on(*which: int) -> Best:
+    def on(*which: int) -> LogisticFit:
         """With the named columns; the others are 0."""
         used = [0, *which] if free else list(which)
         if not used:
-            return Best(np.zeros(3), data.facts.mass * float(np.log(2)), 1, True, 0)
+            return LogisticFit(np.zeros(3), data.facts.mass * float(np.log(2)), 1, True, 0)
         rest = np.array([0.0 if j == 0 else 1.0 for j in used])
         optimum = fit(data.prepared(partial(_some, used=used)), rest, intercept=free)
         return _placed(optimum, used, optimum.theta)
@@ -180,9 +180,9 @@ def _within(fit: Callable[..., Best], data: Passes, parameters: str) -> Best:
     return min(sides, key=lambda side: side.value)
 
 
-def _placed(optimum: Best, used: list[int], theta: Array) -> Best:
+def _placed(optimum: LogisticFit, used: list[int], theta: Array) -> LogisticFit:
     """With θ as (c, a, b)."""
     full = np.zeros(3)
     for j, value in zip(used, theta, strict=True):
         full[[1, 2] if j == 3 else [j]] = value
-    return Best(full, optimum.value, optimum.passes, optimum.converged, optimum.rank)
+    return LogisticFit(full, optimum.value, optimum.n_passes, optimum.converged, optimum.rank)

@@ -10,10 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.base import CalibrationMap, SummedSpec
-from trueodds.calibrators.likelihood.likeliest import few, fit_log_linear, initial_beta, laid_out, unfinished, wrong_way
+from trueodds.calibrators.likelihood.likeliest import (
+    fit_log_linear,
+    initial_beta,
+    laid_out,
+    small_sample_notes,
+    unfinished,
+    wrong_way,
+)
 from trueodds.calibrators.likelihood.log_linear import LogLinearMap
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb
-from trueodds.calibrators.likelihood.passes import Passes
+from trueodds.calibrators.likelihood.passes import RowSums
 from trueodds.core.errors import Note
 
 Array = NDArray[Any]
@@ -60,7 +67,7 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
         """For more than two classes: for two it is `llo`."""
         return super().suits(n, k) and k > 2
 
-    def over(self, data: Passes) -> BiasCorrectedTemperatureMap:
+    def over(self, data: RowSums) -> BiasCorrectedTemperatureMap:
         """The temperature and the biases of these rows."""
         k = data.facts.k
         ties = np.zeros((k, 2, k + 1))
@@ -74,15 +81,15 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
         )
         beta, bias = optimum.theta[0], optimum.theta[1:]
         return BiasCorrectedTemperatureMap(
-            np.full(k, beta), bias - bias.mean(), self.min_prob, optimum.passes, optimum.converged
+            np.full(k, beta), bias - bias.mean(), self.min_prob, optimum.n_passes, optimum.converged
         )
 
-    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Floored values, no finite best fit, a temperature below 0, and few rows."""
         assert isinstance(calibration_map, BiasCorrectedTemperatureMap)
         return [
             *data.facts.floored.notes(),
             *unfinished(calibration_map),
             *wrong_way(calibration_map.weights[:1]),
-            *few(data.facts.n, data.facts.k),
+            *small_sample_notes(data.facts.n, data.facts.k),
         ]

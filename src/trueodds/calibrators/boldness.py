@@ -12,7 +12,14 @@ from scipy.special import expit, logit
 
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.beliefs.contours import Cells, Surface, cells, directions
-from trueodds.calibrators.likelihood.binary_logistic import best, held, line, logistic, separated, tame
+from trueodds.calibrators.likelihood.binary_logistic import (
+    fit_logistic,
+    fit_smoothed,
+    line,
+    logistic,
+    separated,
+    smoothed_targets,
+)
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities, log_ratio, touched
 from trueodds.calibrators.llo import UNCHANGED, LloMap, falling
 from trueodds.core.errors import InputError, Note
@@ -85,14 +92,14 @@ class BoldnessSpec(CalibratorSpec):
     def fit(self, P: Probabilities, Y: Array, w: Array) -> BoldnessMap:
         """The boldest map of these rows."""
         tolerance, x, y = self.slack(float(w.sum())), log_ratio(P, self.min_prob), Y[:, 1]
-        optimum = best(line(x), y, w, UNCHANGED)
+        optimum = fit_logistic(line(x), y, w, UNCHANGED)
         converged = optimum.converged
         if not converged:
-            optimum, y = tame(line(x), y, w, UNCHANGED), held(y, w)
+            optimum, y = fit_smoothed(line(x), y, w, UNCHANGED), smoothed_targets(y, w)
         theta = optimum.theta
         if optimum.rank == 2 and tolerance > 0:
             theta = _boldest(cells(x, y, w), theta, tolerance)
-        return BoldnessMap(float(theta[0]), float(theta[1]), optimum.passes, converged)
+        return BoldnessMap(float(theta[0]), float(theta[1]), optimum.n_passes, converged)
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, what cannot be told, and how bold the map is."""
@@ -101,9 +108,9 @@ class BoldnessSpec(CalibratorSpec):
         if not calibration_map.converged:
             fit_notes.append(separated())
         rows = cells(log_ratio(P, self.min_prob), Y[:, 1], w)
-        top = best(line(rows.x), rows.wy / rows.w, rows.w, UNCHANGED)
+        top = fit_logistic(line(rows.x), rows.wy / rows.w, rows.w, UNCHANGED)
         spreads = [
-            figure(_spread(rows, theta))
+            figure(_std(rows, theta))
             for theta in (np.array([calibration_map.tau, calibration_map.gamma]), UNCHANGED, top.theta)
         ]
         text = "The standard deviation of the probabilities is {} after, {} before and {} with the best fit".format(
@@ -122,7 +129,7 @@ class BoldnessSpec(CalibratorSpec):
         return float(expit(np.log(rows.w.sum()) + logit(self.prior) - (at - min_loss)))
 
 
-def _spread(rows: Cells, theta: Array) -> float:
+def _std(rows: Cells, theta: Array) -> float:
     """The standard deviation of the recalibrated probabilities, by n − 1."""
     q, n = expit(theta[0] + theta[1] * rows.x), float(rows.w.sum())
     centered = q - rows.w @ q / n
@@ -138,7 +145,7 @@ def _boldest(rows: Cells, theta: Array, tolerance: float) -> Array:
         angles = middle + half_width * np.linspace(-1, 1, _ANGLES + 1)
         radii = np.sqrt(2 * tolerance) * surface.radii(angles, tolerance)
         points = surface.at(radii[:, None] * directions(angles))
-        stds = np.array([_spread(groups, point) for point in points])
+        stds = np.array([_std(groups, point) for point in points])
         equal = stds >= stds.max() * (1 - 1e-9)
         at = int(np.argmax(np.where(equal, points[:, 1], -np.inf)))
         middle, half_width = float(angles[at]), 2 * half_width / _ANGLES

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.curves.by_score import each_counted
+from trueodds.calibrators.curves.by_score import fit_curves_from_counts
 from trueodds.calibrators.curves.one_vs_rest import exact_zeros
 from trueodds.calibrators.isotonic import IsotonicMap, Monotone
 from trueodds.core.errors import Note
@@ -54,7 +54,7 @@ class CentredIsotonicSpec(CalibratorSpec):
 
     def fit(self, P: Array, Y: Array, w: Array) -> CentredIsotonicMap:
         """The curves of these rows."""
-        return CentredIsotonicMap(each_counted(P, Y, w, centred))
+        return CentredIsotonicMap(fit_curves_from_counts(P, Y, w, centred))
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Exact zeros."""

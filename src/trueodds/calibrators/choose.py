@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.base import CalibratorSpec, taken
+from trueodds.calibrators.base import CalibratorSpec, input_for
 from trueodds.calibrators.choosing.crossed import Inner, Rows, simplest
 from trueodds.calibrators.choosing.folds import fold_of, units
 from trueodds.calibrators.choosing.gain import accuracy, flips, losses
@@ -124,7 +124,7 @@ def chosen(
         table.append(
             Candidate(
                 method=spec.name,
-                parameters=spec.fit(taken(spec, rows.P), rows.Y, rows.w).said(),
+                parameters=spec.fit(input_for(spec, rows.P), rows.Y, rows.w).said(),
                 log_loss=float(rows.w @ log_loss / rows.w.sum()),
                 brier=float(rows.w @ brier / rows.w.sum()),
                 difference=distance_of[i][0],

@@ -10,7 +10,7 @@ import numpy as np  # noqa: F401 - of the example
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.likelihood.full_matrix import FullMatrixMap, FullMatrixSpec
 
-_FEW = 30  # classes up to which `auto` tries it unasked
+_MAX_CLASSES = 30  # classes up to which `auto` tries it unasked
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,4 +55,4 @@ class DirichletSpec(FullMatrixSpec):
 
     def suits(self, n: int, k: int) -> bool:
         """Where there are few classes."""
-        return super().suits(n, k) and k <= _FEW
+        return super().suits(n, k) and k <= _MAX_CLASSES

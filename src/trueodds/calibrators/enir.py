@@ -12,7 +12,7 @@ from scipy.special import xlogy
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, each_class, exact_zeros
+from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, exact_zeros, fit_curves
 from trueodds.core.errors import Note
 from trueodds.core.kernels.merging import Path, averaged, near_isotonic
 from trueodds.problem.by_score import ByScore
@@ -90,7 +90,7 @@ class EnirSpec(CalibratorSpec):
 
     def fit(self, P: Array, Y: Array, w: Array) -> EnirMap:
         """The averaged curves of these rows."""
-        return EnirMap(each_class(_curve, P, Y, w))
+        return EnirMap(fit_curves(_curve, P, Y, w))
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Exact zeros."""

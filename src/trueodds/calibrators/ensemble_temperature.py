@@ -31,7 +31,9 @@ from trueodds.core.settings import OneOf
 Array = NDArray[Any]
 
 _LOSSES = ("log", "brier")
-_KEPT = 1e-6  # what is left to the stated probabilities where the uniform alone is best, so that labels survive
+_MIN_UNCHANGED = (
+    1e-6  # what is left to the stated probabilities where the uniform alone is best, so that labels survive
+)
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class EnsembleTemperatureMap(CalibrationMap):
     takes_logs: ClassVar[bool] = True
     beta: float
     shares: tuple[float, float, float]  # of the tempered row, the row itself, the uniform; with sum 1
-    passes: int = 0
+    n_passes: int = 0
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
@@ -73,7 +75,7 @@ class EnsembleTemperatureMap(CalibrationMap):
 
     def to_dict(self) -> dict[str, Any]:
         """β, the shares, and the passes that finding β took."""
-        return {"beta": self.beta, "shares": list(self.shares), "passes": self.passes}
+        return {"beta": self.beta, "shares": list(self.shares), "passes": self.n_passes}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> EnsembleTemperatureMap:  # noqa: ARG003 - any number
@@ -126,13 +128,13 @@ class EnsembleTemperatureSpec(CalibratorSpec):
     def fit(self, P: Probabilities, Y: Array, w: Array) -> EnsembleTemperatureMap:
         """The temperature and the shares of these rows."""
         temperature_map = TemperatureSpec(self.min_prob).fit(P, Y, w)
-        beta, n_passes = temperature_map.beta, temperature_map.passes
+        beta, n_passes = temperature_map.beta, temperature_map.n_passes
         if self.loss == "brier":
             beta, more = valley(partial(_slopes, P, Y, w), beta)
             n_passes += more
         shares = (_by_likelihood if self.loss == "log" else _by_squares)(P, Y, w, beta)
-        if shares[2] > 1 - _KEPT:
-            shares = np.array([0.0, _KEPT, 1 - _KEPT])
+        if shares[2] > 1 - _MIN_UNCHANGED:
+            shares = np.array([0.0, _MIN_UNCHANGED, 1 - _MIN_UNCHANGED])
         tempered, unchanged, uniform = shares.tolist()
         return EnsembleTemperatureMap(beta, (tempered, unchanged, uniform), n_passes)
 
@@ -140,11 +142,11 @@ class EnsembleTemperatureSpec(CalibratorSpec):
         """Floored values, a β at an end of its range, and rows that inform of nothing."""
         assert isinstance(calibration_map, EnsembleTemperatureMap)
         fit_notes = touched(P, Y, self.min_prob) if self.loss == "log" else []
-        if calibration_map.shares[2] == 1 - _KEPT:
+        if calibration_map.shares[2] == 1 - _MIN_UNCHANGED:
             fit_notes.append(
                 Note(
                     "TN511",
-                    f"No share of what was said does better than the uniform; {_KEPT:g} of it is kept, so that the order within each row survives.",
+                    f"No share of what was said does better than the uniform; {_MIN_UNCHANGED:g} of it is kept, so that the order within each row survives.",
                 )
             )
         return fit_notes + (ends(calibration_map.beta) if calibration_map.shares[0] > 0 else [])

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from trueodds.calibrators import CALIBRATORS, class_name
 from trueodds.calibrators.base import CalibratorSpec
-from trueodds.calibrators.fitted import FittedCalibrator, fit, names, whole
+from trueodds.calibrators.fitted import FittedCalibrator, fit, has_integer_weights, names
 from trueodds.core.errors import InputError
 from trueodds.problem import checks
 from trueodds.problem.predictions import Predictions
@@ -76,7 +76,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         except InputError as problem:
             raise called(problem, "This fit takes (y_prob, y_true): swap the two arguments.") from None
         _check_feature_names(self, y_prob, reset=True)
-        self.calibrator_: FittedCalibrator = fit(spec, preds, counts=whole(preds.weight))
+        self.calibrator_: FittedCalibrator = fit(spec, preds, counts=has_integer_weights(preds.weight))
         self.classes_ = names(preds.classes)
         self.n_features_in_ = 1 if p.ndim == 1 else preds.k
         if self.calibrator_.calibration_map.passes is not None:

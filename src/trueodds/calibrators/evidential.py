@@ -14,7 +14,7 @@ from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
 from trueodds.calibrators.beliefs.contours import Surface, cells
 from trueodds.calibrators.beliefs.line_beliefs import Line
 from trueodds.calibrators.beliefs.mass import Beliefs, OneSlope
-from trueodds.calibrators.likelihood.binary_logistic import held, line, tame
+from trueodds.calibrators.likelihood.binary_logistic import fit_smoothed, line, smoothed_targets
 from trueodds.calibrators.likelihood.logs import (
     MIN_PROB,
     MinProb,
@@ -47,7 +47,7 @@ class EvidentialMap(CalibrationMap):
     contour: OneSlope | Line
     on: str = "log p"
     output: str = "pignistic"
-    passes: int = 0
+    n_passes: int = 0
 
     def apply(self, P: Probabilities) -> Array:
         """Ignorance split evenly, plausibilities over their sum, or the best parameter's probabilities."""
@@ -92,7 +92,7 @@ class EvidentialMap(CalibrationMap):
 
     def to_dict(self) -> dict[str, Any]:
         """What is calibrated, what is put out, the passes, and the contour."""
-        return {"on": self.on, "output": self.output, "passes": self.passes, "contour": self.contour.to_dict()}
+        return {"on": self.on, "output": self.output, "passes": self.n_passes, "contour": self.contour.to_dict()}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> EvidentialMap:
@@ -164,7 +164,7 @@ class EvidentialSpec(CalibratorSpec):
     def _one(self, P: Probabilities, Y: Array, w: Array) -> tuple[OneSlope, int]:
         S = floored(P, self.min_prob) if self.on == "log p" else probabilities(P).astype(np.float64)
         S -= S.max(axis=1, keepdims=True)
-        shares, cube = Y @ _held(w @ Y), S[:, :, None]
+        shares, cube = Y @ _smoothed_targets(w @ Y), S[:, :, None]
 
         def sums(theta: float) -> Likelihood:
             return softmax_linear(cube, shares, w, np.array([theta]))
@@ -173,12 +173,12 @@ class EvidentialSpec(CalibratorSpec):
             return OneSlope.alone(1.0), 0
         optimum = minimum(lambda theta: sums(float(theta[0])), np.zeros(1))
         contour, n_passes = OneSlope.around(float(optimum.theta[0]), sums)
-        return contour, n_passes + optimum.passes
+        return contour, n_passes + optimum.n_passes
 
     def _two(self, P: Probabilities, y: Array, w: Array) -> tuple[Line, int]:
         x = log_ratio(P, self.min_prob) if self.on == "log p" else probabilities(P)[:, 1].astype(np.float64)
-        optimum = tame(line(x), y, w, np.zeros(2))
-        return Line.around(Surface.of(cells(x, held(y, w), w).grouped(), optimum.theta)), optimum.passes
+        optimum = fit_smoothed(line(x), y, w, np.zeros(2))
+        return Line.around(Surface.of(cells(x, smoothed_targets(y, w), w).grouped(), optimum.theta)), optimum.n_passes
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, and scores that say nothing."""
@@ -193,7 +193,7 @@ class EvidentialSpec(CalibratorSpec):
         return [*fit_notes, *falling(int(flat))]
 
 
-def _held(n_events: Array) -> Array:
+def _smoothed_targets(n_events: Array) -> Array:
     """The shares (K, K) that stand for each class that came so often."""
     k = len(n_events)
     return (1 + np.diag(n_events)) / (n_events + k)[:, None]

@@ -217,7 +217,7 @@ def for_classes(spec: CalibratorSpec, kind: str, k: int) -> None:
 def arrays(spec: CalibratorSpec, preds: Predictions) -> tuple[Any, Array, Array]:
     """Probabilities, their logarithms or logits, outcomes and weights as the rule takes them."""
     P: Any
-    P, Y = as_given(preds) if spec.as_given else (columns(preds.p), preds.Y)
+    P, Y = raw_arrays(preds) if spec.as_given else (columns(preds.p), preds.Y)
     if preds.logits is not None and spec.takes_logs:
         P = LogProbabilities(log_softmax(preds.logits))
     if getattr(spec, "logits", False):
@@ -238,7 +238,7 @@ def settings_of(spec: CalibratorSpec) -> dict[str, Any]:
     return {"calibrator": spec.name, **own}
 
 
-def as_given(preds: Predictions) -> tuple[Array, Array]:
+def raw_arrays(preds: Predictions) -> tuple[Array, Array]:
     """Probabilities (n, K) of the type they came in, and labels (n,) where there are some: nothing large is copied."""
     return preds.p if preds.p.ndim == 2 else columns(preds.P), preds.Y if preds.y is None else preds.y
 
@@ -302,7 +302,7 @@ def names(classes: tuple[Any, ...]) -> Array:
     return mixed
 
 
-def whole(weight: Array | None) -> bool:
+def has_integer_weights(weight: Array | None) -> bool:
     """Whether weights are whole numbers, as scikit-learn's are where they stand for repeated rows."""
     return weight is not None and are_counts(weight)
 

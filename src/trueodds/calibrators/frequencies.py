@@ -15,7 +15,7 @@ from trueodds.core.settings import OneOf
 
 Array = NDArray[Any]
 
-_PASSES = 200
+_MAX_EVALUATIONS = 200
 _ROWS = 4096  # whose ratios are held at a time
 _SINGULAR = 100.0  # the condition number above which a confusion matrix tells little
 
@@ -25,7 +25,7 @@ class Frequencies:
     """Estimated shares of the classes, and what is doubtful about them."""
 
     shares: Array  # (K,) summing to 1
-    passes: int = 0
+    n_passes: int = 0
     converged: bool = True
     doubts: tuple[str, ...] = ()
 
@@ -73,7 +73,7 @@ def _likeliest_shares(R: Array, start: Array) -> NonnegativeMinimum:
             hessian += ratio.T @ ratio / len(R)
         return gradient, hessian
 
-    return minimize_nonnegative(value, derivatives, start, max_evaluations=_PASSES)
+    return minimize_nonnegative(value, derivatives, start, max_evaluations=_MAX_EVALUATIONS)
 
 
 def unmixed(P: Array, Y: Array, w: Array, T: Array) -> Frequencies:

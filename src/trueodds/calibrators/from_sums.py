@@ -20,8 +20,8 @@ from trueodds.calibrators.fitted import (
     suited,
     unobserved_class_notes,
 )
-from trueodds.calibrators.likelihood.given import Facts, Given
-from trueodds.calibrators.likelihood.passes import Counted, Far, Step
+from trueodds.calibrators.likelihood.given import Facts, FitData
+from trueodds.calibrators.likelihood.passes import Counted, Step, Streamed
 from trueodds.core.errors import InputError, Note
 from trueodds.problem.predictions import Predictions
 from trueodds.tally.counts import Counts
@@ -54,13 +54,15 @@ def from_source(spec: CalibratorSpec, reduce: Reduce, *, repeated: bool = False)
     assert isinstance(spec, SummedSpec)
     # Weights say which rows matter, and not how many there are: their mean is made 1, as in memory.
     scale = census.facts.n / census.facts.mass if census.weighted else 1.0
-    data = Far(reducer, census.facts.scaled(scale), (partial(_given, spec=spec, scale=scale, repeated=repeated),))
+    data = Streamed(
+        reducer, census.facts.scaled(scale), (partial(_batch_fit_data, spec=spec, scale=scale, repeated=repeated),)
+    )
     calibration_map = spec.over(data)
     notes = [
         *census.notes(),
         *unobserved_class_notes(data.facts.came, census.classes),
         *spec.told(calibration_map, data),
-        _passes(reducer.passes, data.facts.errors),
+        _n_passes_note(reducer.n_passes, data.facts.errors),
     ]
     return FittedCalibrator(calibration_map, census.classes, data.facts.n, settings, tuple(notes))
 
@@ -120,7 +122,7 @@ class Census:
         """Of one batch."""
         lowered = suited(spec, batch)
         assert isinstance(lowered, SummedSpec)
-        facts = Facts.of(_given(batch, lowered, 1.0, repeated))
+        facts = Facts.of(_batch_fit_data(batch, lowered, 1.0, repeated))
         notes_by_code = {note.code: note for note in batch.notes}
         counts = _special(batch) if notes_by_code.keys() & _COUNTED else Counts()
         others = {code: note for code, note in notes_by_code.items() if code not in _COUNTED}
@@ -148,7 +150,7 @@ class Census:
 _COUNTED = {"TN101", "TN102"}  # notes on how many rows do not quite sum to 1, or exceed it
 
 
-def _given(batch: Predictions, spec: SummedSpec, scale: float, repeated: bool) -> Given:
+def _batch_fit_data(batch: Predictions, spec: SummedSpec, scale: float, repeated: bool) -> FitData:
     """The rows of a batch as the rule takes them."""
     batch = batch.repeated() if repeated else batch
     P, Y, w = arrays(spec, batch)
@@ -161,7 +163,7 @@ def _special(batch: Predictions) -> Counts:
     sum_errors = np.abs(p.sum(axis=1, dtype=np.float64) - 1) if p.ndim == 2 else np.zeros(1)
     return Counts(
         above=int((p > 1).sum()),
-        off_sums=int((sum_errors > batch.k * eps).sum()),
+        inexact_sums=int((sum_errors > batch.k * eps).sum()),
         excess=max(float(p.max()) - 1, 0.0),
         worst_sum=float(sum_errors.max()),
     )
@@ -171,7 +173,7 @@ def _tallied(batch: Predictions, repeated: bool) -> Tally:
     return Tally.of(batch.repeated() if repeated else batch, bins=1)
 
 
-def _passes(n_passes: int, errors: str) -> Note:
+def _n_passes_note(n_passes: int, errors: str) -> Note:
     text = f"Fitted from sums, in {n_passes:,} passes over the data, of which nothing was kept: the parameters are those of a fit in memory"
     if errors in ("votes", "clusters"):
         text += "; how sure they are is not told, since rows with votes or in clusters are left out one by one for that"

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, TalliedSpec
-from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, each_class, exact_zeros, zeros_in_cells
+from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, exact_zeros, fit_curves, zeros_in_cells
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, OneOf
 from trueodds.problem.partition import BinRule, Bins, EqualMass, Partition, Uniform
@@ -107,7 +107,7 @@ class HistogramSpec(TalliedSpec):
 
     def fit(self, P: Array, Y: Array, w: Array) -> HistogramMap:
         """The outcome rates of these rows."""
-        return HistogramMap(each_class(partial(_of_rows, partition=self._partition()), P, Y, w))
+        return HistogramMap(fit_curves(partial(_of_rows, partition=self._partition()), P, Y, w))
 
     def of_views(self, views: Sequence[View]) -> HistogramMap:
         """The outcome rates of cells: those of the rows where edges of bins are edges of cells."""

@@ -37,9 +37,9 @@ class IrovaTsMap(CalibrationMap):
     curves: IsotonicMap
 
     @property
-    def passes(self) -> int:  # type: ignore[override]
+    def n_passes(self) -> int:  # type: ignore[override]
         """Of the temperature's fit."""
-        return self.tempered.passes
+        return self.tempered.n_passes
 
     @property
     def converged(self) -> bool:  # type: ignore[override]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, TalliedSpec
-from trueodds.calibrators.curves.by_score import each_sorted
+from trueodds.calibrators.curves.by_score import map_classes
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, exact_zeros, zeros_in_cells
 from trueodds.core.errors import InputError, Note
 from trueodds.core.kernels import pooled, sort
@@ -121,7 +121,7 @@ class IsotonicSpec(TalliedSpec):
 
     def fit(self, P: Array, Y: Array, w: Array) -> IsotonicMap:
         """The curves of these rows."""
-        blocks = each_sorted(P, Y, w, pooled.of_keys, pooled.of_rows)
+        blocks = map_classes(P, Y, w, pooled.of_keys, pooled.of_rows)
         return IsotonicMap(tuple(_curve(block, self.between) for block in blocks))
 
     def of_views(self, views: Sequence[View]) -> IsotonicMap:

@@ -15,7 +15,14 @@ from scipy.optimize import isotonic_regression
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.by_score import by_log_odds
-from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, each_class, each_class_logs, exact_zeros
+from trueodds.calibrators.curves.one_vs_rest import (
+    Curve,
+    OneVsRest,
+    as_rows,
+    exact_zeros,
+    fit_curves,
+    fit_curves_of_logs,
+)
 from trueodds.calibrators.curves.reliability_curve import (
     BANDWIDTH_RULES,
     NARROWEST,
@@ -39,7 +46,7 @@ from trueodds.problem.by_score import ByScore
 Array = NDArray[Any]
 
 _STEPS = 32  # of the grid in a bandwidth: what lies between is then right to 1e-8
-_FEWEST, _MOST = 64, 2048  # steps of the grid
+_MIN_STEPS, _MAX_STEPS = 64, 2048  # steps of the grid
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,8 +178,8 @@ class KernelSpec(CalibratorSpec):
     def fit(self, P: Probabilities, Y: Array, w: Array) -> KernelMap:
         """The curves of these rows."""
         if self.scale == "probability":
-            return KernelMap(each_class(partial(_curve, spec=self), probabilities(P), Y, w))
-        return KernelMap(each_class_logs(partial(_curve, spec=self), P, Y, w, self.min_prob))
+            return KernelMap(fit_curves(partial(_curve, spec=self), probabilities(P), Y, w))
+        return KernelMap(fit_curves_of_logs(partial(_curve, spec=self), P, Y, w, self.min_prob))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, bandwidths that became the least there is, and exact zeros."""
@@ -203,7 +210,7 @@ def _curve(x: Array, y: Array, w: Array, spec: KernelSpec) -> Smoothed:
     if not low < high:
         low, high = low - h, high + h
     steps = 2 ** math.ceil(math.log2(_STEPS * (high - low) / h) - 1e-9)
-    steps = min(max(steps, _FEWEST), _MOST)
+    steps = min(max(steps, _MIN_STEPS), _MAX_STEPS)
     at = low + (high - low) * (np.arange(steps + 1) / steps)
     values, slopes, density = smoothed(at, *bin_scores(s, mass, events, h), h, mirrored)
     step = (high - low) / steps

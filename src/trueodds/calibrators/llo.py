@@ -14,14 +14,14 @@ from scipy.special import expit
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
-from trueodds.calibrators.likelihood.binary_logistic import Best, finite_over, line, logistic, separated
-from trueodds.calibrators.likelihood.certainty import Certainty, kept, saved
+from trueodds.calibrators.likelihood.binary_logistic import LogisticFit, fit_finite_from_sums, line, logistic, separated
+from trueodds.calibrators.likelihood.certainty import Certainty, read_certainty, saved
 from trueodds.calibrators.likelihood.evidence import Evidence
-from trueodds.calibrators.likelihood.given import Given
+from trueodds.calibrators.likelihood.given import FitData
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities, log_ratio, logs_of
 from trueodds.calibrators.likelihood.moments import Lines
 from trueodds.calibrators.likelihood.parameter_table import ParameterTable
-from trueodds.calibrators.likelihood.passes import Passes
+from trueodds.calibrators.likelihood.passes import RowSums
 from trueodds.calibrators.likelihood.spread import Scores
 from trueodds.core.errors import Note
 from trueodds.core.results import figure
@@ -41,7 +41,7 @@ class LloMap(CalibrationMap):
     takes_logs: ClassVar[bool] = True
     tau: float
     gamma: float
-    passes: int = 0
+    n_passes: int = 0
     converged: bool = True
     certainty: Certainty | None = field(default=None, compare=False)  # of τ and γ, on the rows of the fit
 
@@ -75,13 +75,13 @@ class LloMap(CalibrationMap):
 
     def to_dict(self) -> dict[str, Any]:
         """τ and γ, the passes that finding them took, 1 if they are the best (0 if no finite ones are), how sure."""
-        parameters = {"tau": self.tau, "gamma": self.gamma, "passes": self.passes, "converged": int(self.converged)}
+        parameters = {"tau": self.tau, "gamma": self.gamma, "passes": self.n_passes, "converged": int(self.converged)}
         return parameters | saved(self.certainty)
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> LloMap:  # noqa: ARG003 - two classes always
         """Finite numbers."""
-        certainty = kept(parameters, _KEYS, 2)
+        certainty = read_certainty(parameters, _KEYS, 2)
         tau, gamma = (wire.number(parameters, key, -WIDE, WIDE) for key in ("tau", "gamma"))
         return cls(tau, gamma, wire.count(parameters, "passes"), bool(wire.count(parameters, "converged")), certainty)
 
@@ -114,14 +114,14 @@ class LloSpec(SummedSpec):
     two_classes: ClassVar[bool] = True
     min_prob: MinProb = MIN_PROB
 
-    def over(self, data: Passes) -> LloMap:
+    def over(self, data: RowSums) -> LloMap:
         """Shift and slope of these rows."""
         lines = data.prepared(_lines)
-        optimum = finite_over(lines, UNCHANGED)
+        optimum = fit_finite_from_sums(lines, UNCHANGED)
         certainty = _certainty(optimum, lines) if optimum.converged else Certainty("infinite")
-        return LloMap(float(optimum.theta[0]), float(optimum.theta[1]), optimum.passes, optimum.converged, certainty)
+        return LloMap(float(optimum.theta[0]), float(optimum.theta[1]), optimum.n_passes, optimum.converged, certainty)
 
-    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Floored values, what cannot be told, and a curve that falls."""
         assert isinstance(calibration_map, LloMap)
         notes = data.facts.floored.notes()
@@ -130,13 +130,13 @@ class LloSpec(SummedSpec):
         return [*notes, *falling(int(calibration_map.gamma <= 0))]
 
 
-def _lines(data: Given) -> Lines:
+def _lines(data: FitData) -> Lines:
     """The log odds of the second class."""
     return Lines(line(log_ratio(data.P, data.min_prob)), data.Y[:, 1], data.w)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Judged:
+class _EvidenceSums:
     """What rows say of τ and γ once they are found, in a form that adds."""
 
     curvature: Array  # of (γ, τ′)
@@ -146,7 +146,7 @@ class _Judged:
     high: float
 
     @classmethod
-    def of(cls, lines: Lines, theta: Array, mean: float, weighted: bool) -> _Judged:
+    def of(cls, lines: Lines, theta: Array, mean: float, weighted: bool) -> _EvidenceSums:
         """Of some rows."""
         x = lines.X[:, 1]
         around, at = line(x - mean), np.array([theta[0] + theta[1] * mean, theta[1]])
@@ -158,8 +158,8 @@ class _Judged:
         before = 0.0 if weighted else logistic(lines.X, lines.y, lines.w, UNCHANGED).value
         return cls(curvature(lines.w), squares, before, float(x.min()), float(x.max()))
 
-    def __add__(self, other: _Judged) -> _Judged:
-        return _Judged(
+    def __add__(self, other: _EvidenceSums) -> _EvidenceSums:
+        return _EvidenceSums(
             self.curvature + other.curvature,
             self.squares + other.squares,
             self.before + other.before,
@@ -168,12 +168,12 @@ class _Judged:
         )
 
 
-def _certainty(optimum: Best, data: Passes) -> Certainty:
+def _certainty(optimum: LogisticFit, data: RowSums) -> Certainty:
     """How sure shift and slope are. Cost: two passes in one."""
     assert optimum.means is not None
     mean, facts = float(optimum.means[1]), data.facts
     weighted = facts.errors == "weights"
-    sums: _Judged = data.sum(partial(_Judged.of, theta=optimum.theta, mean=mean, weighted=weighted))
+    sums: _EvidenceSums = data.sum(partial(_EvidenceSums.of, theta=optimum.theta, mean=mean, weighted=weighted))
 
     def scores() -> Scores:
         (tau, gamma), rows = optimum.theta, data.rows

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
 from trueodds.calibrators.likelihood.baseline import baseline_of, check_baseline, numbered
-from trueodds.calibrators.likelihood.certainty import Certainty, kept, saved
+from trueodds.calibrators.likelihood.certainty import Certainty, read_certainty, saved
 from trueodds.calibrators.likelihood.contrast_notes import absent_class_notes, ruled_out, turned
 from trueodds.calibrators.likelihood.contrasts import contrasts
-from trueodds.calibrators.likelihood.likeliest import Rows, few, laid_out, unfinished, wrong_way
+from trueodds.calibrators.likelihood.likeliest import Rows, laid_out, small_sample_notes, unfinished, wrong_way
 from trueodds.calibrators.likelihood.log_linear import LARGEST, flag
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities, logs_of, softmax
 from trueodds.calibrators.likelihood.parameter_table import ParameterTable
-from trueodds.calibrators.likelihood.passes import Passes
+from trueodds.calibrators.likelihood.passes import RowSums
 from trueodds.core.errors import Note
 from trueodds.core.settings import Integer, NonNegative
 
@@ -43,7 +43,7 @@ class MclloMap(CalibrationMap):
     gamma: Array  # (K - 1,)
     baseline: int
     min_prob: float
-    passes: int = 0
+    n_passes: int = 0
     converged: bool = True
     certainty: Certainty | None = None  # of τ and γ, on the rows of the fit
 
@@ -51,25 +51,25 @@ class MclloMap(CalibrationMap):
         """In logs, so that small probabilities keep their digits."""
         logs = logs_of(P)
         with np.errstate(divide="ignore", invalid="ignore"):
-            slopes, base = self._whole(self.gamma, self.gamma[0]), np.zeros((1, 1))
+            slopes, base = self._with_baseline(self.gamma, self.gamma[0]), np.zeros((1, 1))
             if (slopes != slopes[0]).any():
                 slopes[self.baseline] = 0.0
                 c = logs[:, [self.baseline]]
                 base = np.where(np.isneginf(c), np.log(self.min_prob), c)
-            return softmax(np.where(slopes == 0, 0.0, slopes * (logs - base)) + self._whole(self.tau, 0.0))
+            return softmax(np.where(slopes == 0, 0.0, slopes * (logs - base)) + self._with_baseline(self.tau, 0.0))
 
-    def _whole(self, others: Array, own: float) -> Array:
+    def _with_baseline(self, others: Array, own: float) -> Array:
         """The parameters of the other classes with the baseline's own among them, (K,)."""
         return np.insert(others, self.baseline, own)
 
     def terms(self, k: int) -> tuple[Term, ...]:
         """γ on the diagonal and −γ in the baseline's column; of an exact zero the log is that of the floor."""
         if (self.gamma == self.gamma[0]).all():
-            return (Term(1.0, self.gamma[0] * np.eye(k), self._whole(self.tau, 0.0)),)
-        slopes = self._whole(self.gamma, 0.0)
+            return (Term(1.0, self.gamma[0] * np.eye(k), self._with_baseline(self.tau, 0.0)),)
+        slopes = self._with_baseline(self.gamma, 0.0)
         W = np.diag(slopes)
         W[:, self.baseline] -= slopes
-        return (Term(1.0, W, self._whole(self.tau, 0.0), self.min_prob),)
+        return (Term(1.0, W, self._with_baseline(self.tau, 0.0), self.min_prob),)
 
     def describe(self) -> str:
         """`δ 0.916 to 1.28, γ 0.453 to 0.596, against class 3`."""
@@ -87,7 +87,7 @@ class MclloMap(CalibrationMap):
             "gamma": self.gamma.tolist(),
             "baseline": self.baseline,
             "floor": self.min_prob,
-            "passes": self.passes,
+            "passes": self.n_passes,
             "converged": self.converged,
             **saved(self.certainty),
         }
@@ -95,7 +95,7 @@ class MclloMap(CalibrationMap):
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> MclloMap:
         """K − 1 finite numbers each, and a class."""
-        certainty = kept(parameters, _KEYS, k)
+        certainty = read_certainty(parameters, _KEYS, k)
         wire.number(parameters, "baseline", 0, k - 1)
         return cls(
             wire.vector(parameters, "tau", -LARGEST, LARGEST, size=k - 1),
@@ -167,7 +167,7 @@ class MclloSpec(SummedSpec):
         """The same with the baseline's number for its name."""
         return replace(self, baseline=numbered(self.baseline, classes))
 
-    def over(self, data: Passes) -> MclloMap:
+    def over(self, data: RowSums) -> MclloMap:
         """Shifts and slopes of these rows."""
         k = data.facts.k
         c = baseline_of(self.baseline, k)
@@ -182,10 +182,10 @@ class MclloSpec(SummedSpec):
         contrast_fit = contrasts(odds, np.flatnonzero(fitted_classes) != c, self.penalty)
         tau[live], gamma[live] = contrast_fit.shifts, contrast_fit.slopes
         certainty = contrast_fit.certainty() if complete else Certainty("absent")
-        done = contrast_fit.found.converged and complete
-        return MclloMap(tau, gamma, c, self.min_prob, contrast_fit.found.passes, done, certainty)
+        done = contrast_fit.optimum.converged and complete
+        return MclloMap(tau, gamma, c, self.min_prob, contrast_fit.optimum.n_passes, done, certainty)
 
-    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Floored values, what cannot be told, slopes below 0, a baseline that is too small, and few rows."""
         assert isinstance(calibration_map, MclloMap)
         facts = data.facts
@@ -197,7 +197,7 @@ class MclloSpec(SummedSpec):
             *([] if absent else unfinished(calibration_map)),
             *wrong_way(calibration_map.gamma),
             *turned(calibration_map.gamma, calibration_map.baseline, data),
-            *([] if self.penalty else few(facts.n, 2 * (facts.k - 1))),
+            *([] if self.penalty else small_sample_notes(facts.n, 2 * (facts.k - 1))),
         ]
 
 

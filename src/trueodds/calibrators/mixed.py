@@ -48,7 +48,7 @@ class MixedMap(CalibrationMap):
         return self.base_map.logits
 
     @property
-    def passes(self) -> int | None:  # type: ignore[override]
+    def n_passes(self) -> int | None:  # type: ignore[override]
         """As the map that is mixed."""
         return self.base_map.passes
 

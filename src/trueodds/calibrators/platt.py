@@ -13,11 +13,11 @@ from scipy.special import expit
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
-from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, Score, each_class_over
-from trueodds.calibrators.likelihood.binary_logistic import finite_over, line, tame_over
+from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, Score, fit_curves_from_sums
+from trueodds.calibrators.likelihood.binary_logistic import fit_finite_from_sums, fit_smoothed_from_sums, line
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, of_score, sides
 from trueodds.calibrators.likelihood.moments import Lines
-from trueodds.calibrators.likelihood.passes import Passes
+from trueodds.calibrators.likelihood.passes import RowSums
 from trueodds.calibrators.llo import WIDE, doubtful
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure
@@ -36,7 +36,7 @@ class Sigmoid:
     slope: float
     intercept: float
     on: str = "logit"
-    passes: int = 0
+    n_passes: int = 0
     converged: bool = True
 
     @property
@@ -62,7 +62,7 @@ class Sigmoid:
             "slope": self.slope,
             "intercept": self.intercept,
             "on": self.on,
-            "passes": self.passes,
+            "passes": self.n_passes,
             "converged": int(self.converged),
         }
 
@@ -91,9 +91,9 @@ class Iterated(OneVsRest):
     """Curves that each took some passes and may have no finite best."""
 
     @property
-    def passes(self) -> int:  # type: ignore[override]
+    def n_passes(self) -> int:  # type: ignore[override]
         """The most that a curve took."""
-        return max(curve.passes for curve in self.curves)
+        return max(curve.n_passes for curve in self.curves)
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
@@ -155,11 +155,11 @@ class PlattSpec(SummedSpec):
     smooth: bool = True
     min_prob: MinProb = MIN_PROB
 
-    def over(self, data: Passes) -> PlattMap:
+    def over(self, data: RowSums) -> PlattMap:
         """The sigmoids of these rows."""
-        return PlattMap(each_class_over(partial(_curve, spec=self), data))
+        return PlattMap(fit_curves_from_sums(partial(_curve, spec=self), data))
 
-    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Floored values, curves that separate and curves that do not rise."""
         assert isinstance(calibration_map, PlattMap)
         notes = data.facts.floored.notes() if self.on == "logit" else []
@@ -170,9 +170,11 @@ class PlattSpec(SummedSpec):
         return notes + doubtful(lost, fallen, len(calibration_map.curves))
 
 
-def _curve(data: Passes, spec: PlattSpec) -> Sigmoid:
-    optimum = (tame_over if spec.smooth else finite_over)(data.prepared(partial(_lines, on=spec.on)), FLAT)
-    return Sigmoid(float(optimum.theta[1]), float(optimum.theta[0]), spec.on, optimum.passes, optimum.converged)
+def _curve(data: RowSums, spec: PlattSpec) -> Sigmoid:
+    optimum = (fit_smoothed_from_sums if spec.smooth else fit_finite_from_sums)(
+        data.prepared(partial(_lines, on=spec.on)), FLAT
+    )
+    return Sigmoid(float(optimum.theta[1]), float(optimum.theta[0]), spec.on, optimum.n_passes, optimum.converged)
 
 
 def _lines(score: Score, on: str) -> Lines:

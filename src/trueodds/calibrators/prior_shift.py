@@ -32,7 +32,7 @@ class PriorShiftMap(CalibrationMap):
 
     name: ClassVar[str] = "prior_shift"
     ratios: Array  # (K,) target frequency over source frequency
-    passes: int = 0
+    n_passes: int = 0
     converged: bool = True
     doubts: tuple[str, ...] = ()  # of the estimate; the notes of the fit say them, and they are not saved
 
@@ -56,7 +56,7 @@ class PriorShiftMap(CalibrationMap):
 
     def to_dict(self) -> dict[str, Any]:
         """The ratios, the passes that estimating them took, and 1 if they were found exactly."""
-        return {"ratios": self.ratios.tolist(), "passes": self.passes, "converged": int(self.converged)}
+        return {"ratios": self.ratios.tolist(), "passes": self.n_passes, "converged": int(self.converged)}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> PriorShiftMap:
@@ -133,7 +133,7 @@ class PriorShiftSpec(CalibratorSpec):
             which = "1 class" if lost == 1 else f"{lost:,} classes"
             doubts = (*doubts, f"{which} never came in the source, so there is no ratio, and 1 stands for it")
         ratios = np.divide(frequencies.shares, source, out=np.ones(len(source)), where=source > 0)
-        return PriorShiftMap(ratios, frequencies.passes, frequencies.converged, doubts)
+        return PriorShiftMap(ratios, frequencies.n_passes, frequencies.converged, doubts)
 
     def _target(self, P: Array, Y: Array, w: Array) -> Frequencies:
         if self.target is not None:

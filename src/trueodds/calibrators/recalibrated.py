@@ -23,7 +23,7 @@ from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.base import CalibratorSpec
 from trueodds.calibrators.choosing.folds import fold_of, held_out, units
 from trueodds.calibrators.estimator import Calibrator
-from trueodds.calibrators.fitted import FittedCalibrator, fit, whole
+from trueodds.calibrators.fitted import FittedCalibrator, fit, has_integer_weights
 from trueodds.core.errors import InputError
 from trueodds.core.settings import Folds, OneOf, Probability, check
 from trueodds.problem import checks
@@ -128,7 +128,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         weight = None if w is None else w[rows]
         made = Predictions.from_logits if self._on_logits() else Predictions
         preds = made(y_true[rows], P, weight=weight, cluster=cluster, classes=list(self.classes_))
-        self.calibrator_: FittedCalibrator = fit(spec, preds, counts=whole(preds.weight))
+        self.calibrator_: FittedCalibrator = fit(spec, preds, counts=has_integer_weights(preds.weight))
         if self.calibrator_.report is not None:
             self.report_ = self.calibrator_.report
         elif hasattr(self, "report_"):

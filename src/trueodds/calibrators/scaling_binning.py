@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.curves.one_vs_rest import Curve, each_class_logs, exact_zeros
+from trueodds.calibrators.curves.one_vs_rest import Curve, exact_zeros, fit_curves_of_logs
 from trueodds.calibrators.histogram import Steps, between_scores, bins_in_words
 from trueodds.calibrators.likelihood.logs import MIN_PROB, LogProbabilities, MinProb, Probabilities, touched
 from trueodds.calibrators.llo import doubtful
@@ -34,9 +34,9 @@ class BinnedSigmoid:
     steps: Steps  # of the sigmoid's value
 
     @property
-    def passes(self) -> int:
+    def n_passes(self) -> int:
         """Those of the sigmoid's fit."""
-        return self.sigmoid.passes
+        return self.sigmoid.n_passes
 
     @property
     def converged(self) -> bool:
@@ -113,7 +113,7 @@ class ScalingBinningSpec(CalibratorSpec):
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> ScalingBinningMap:
         """The binned sigmoids of these rows."""
-        return ScalingBinningMap(each_class_logs(partial(_curve, spec=self), P, Y, w, 0.0))
+        return ScalingBinningMap(fit_curves_of_logs(partial(_curve, spec=self), P, Y, w, 0.0))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, sigmoids that separate, that do not rise, and exact zeros."""

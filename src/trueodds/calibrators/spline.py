@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, each_class_logs
+from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, fit_curves_of_logs
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities, probabilities, touched
 from trueodds.calibrators.splines import confidence
 from trueodds.calibrators.splines.log_odds import LogOdds, fitted_curve
@@ -39,9 +39,9 @@ class SplineMap(OneVsRest):
         return all(curve.settled for curve in self.curves)
 
     @property
-    def passes(self) -> int:  # type: ignore[override]
+    def n_passes(self) -> int:  # type: ignore[override]
         """Of all curves, over single scores or groups of them."""
-        return sum(curve.passes for curve in self.curves)
+        return sum(curve.n_passes for curve in self.curves)
 
     def describe(self) -> str:
         """The effective degrees of freedom, of which a line has 2."""
@@ -118,7 +118,7 @@ class SplineSpec(CalibratorSpec):
             return confidence.fit_confidence(probabilities(P), Y, w, self._knots)
         penalty = None if isinstance(self.penalty, str) else float(self.penalty)
         fit_curve = partial(fitted_curve, knots=self._knots, penalty=penalty, min_prob=self.min_prob)
-        return SplineMap(each_class_logs(fit_curve, P, Y, w, self.min_prob))
+        return SplineMap(fit_curves_of_logs(fit_curve, P, Y, w, self.min_prob))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, curves without a finite best one, and falling ones; what was clipped, or raised."""

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
-from trueodds.calibrators.likelihood.given import Given
+from trueodds.calibrators.likelihood.given import FitData
 from trueodds.calibrators.likelihood.likeliest import fit_log_linear, laid_out, unfinished
 from trueodds.calibrators.likelihood.log_linear import LARGEST, LogLinearMap, flag, weights_of
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities
-from trueodds.calibrators.likelihood.passes import Passes
+from trueodds.calibrators.likelihood.passes import RowSums
 from trueodds.calibrators.likelihood.penalties import scaled
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
@@ -38,7 +38,7 @@ class StructuredMap(CalibrationMap):
     share: float  # of the uniform, so that no log is of zero
     weights: Array  # (K,) the diagonal of W, or (K, K)
     bias: Array  # (K,)
-    passes: int = 0
+    n_passes: int = 0
     converged: bool = True
 
     def apply(self, P: Probabilities) -> Array:
@@ -65,7 +65,7 @@ class StructuredMap(CalibrationMap):
             "share": self.share,
             "weights": self.weights.tolist(),
             "bias": self.bias.tolist(),
-            "passes": self.passes,
+            "passes": self.n_passes,
             "converged": self.converged,
         }
 
@@ -116,7 +116,7 @@ class StructuredSpec(SummedSpec):
     penalty: NonNegative = 1.0
     min_prob: MinProb = MIN_PROB
 
-    def over(self, data: Passes) -> StructuredMap:
+    def over(self, data: RowSums) -> StructuredMap:
         """The temperature of these rows, and what is left."""
         k, mass = data.facts.k, data.facts.mass
         first = TemperatureSpec(min_prob=self.min_prob).over(data)
@@ -132,9 +132,9 @@ class StructuredSpec(SummedSpec):
         theta = optimum.theta.reshape(k, -1)
         weights, bias = theta[:, :k] if matrix else theta[:, 0], theta[:, -1]
         done = optimum.converged and first.converged
-        return StructuredMap(first.beta, share, weights.copy(), bias.copy(), first.passes + optimum.passes, done)
+        return StructuredMap(first.beta, share, weights.copy(), bias.copy(), first.n_passes + optimum.n_passes, done)
 
-    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Those of the temperature, and no finite best fit."""
         assert isinstance(calibration_map, StructuredMap)
         first = TemperatureMap(calibration_map.beta)
@@ -142,7 +142,7 @@ class StructuredSpec(SummedSpec):
         return notes + (unfinished(calibration_map) if first.converged else [])
 
 
-def _eased(data: Given, beta: float, share: float) -> Given:
+def _eased(data: FitData, beta: float, share: float) -> FitData:
     """The rows as the linear map gets them, in which nothing is 0."""
     return replace(data, P=tempered(data.P, beta, share), min_prob=float(np.finfo(np.float64).tiny))
 

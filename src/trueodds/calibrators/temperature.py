@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
-from trueodds.calibrators.likelihood.given import Given
+from trueodds.calibrators.likelihood.given import FitData
 from trueodds.calibrators.likelihood.logs import (
     MIN_PROB,
     LogProbabilities,
@@ -21,7 +21,7 @@ from trueodds.calibrators.likelihood.logs import (
     floored,
     softmax,
 )
-from trueodds.calibrators.likelihood.passes import Passes
+from trueodds.calibrators.likelihood.passes import RowSums
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, steepness
 from trueodds.core.errors import Note
 from trueodds.tally.likelihood import Likelihood, softmax_linear, tempered
@@ -38,7 +38,7 @@ class TemperatureMap(CalibrationMap):
     name: ClassVar[str] = "temperature"
     takes_logs: ClassVar[bool] = True
     beta: float
-    passes: int = 0
+    n_passes: int = 0
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
@@ -63,7 +63,7 @@ class TemperatureMap(CalibrationMap):
 
     def to_dict(self) -> dict[str, Any]:
         """β, and the passes that finding it took."""
-        return {"beta": self.beta, "passes": self.passes}
+        return {"beta": self.beta, "passes": self.n_passes}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> TemperatureMap:  # noqa: ARG003 - any number of classes
@@ -98,7 +98,7 @@ class TemperatureSpec(SummedSpec):
     as_given: ClassVar[bool] = True
     min_prob: MinProb = MIN_PROB
 
-    def over(self, data: Passes) -> TemperatureMap:
+    def over(self, data: RowSums) -> TemperatureMap:
         """The temperature of these rows."""
 
         def sums(beta: float, every: int = 1) -> Likelihood:
@@ -111,13 +111,13 @@ class TemperatureSpec(SummedSpec):
                 start, _ = steepness(partial(sums, every=every), start, within=within)
         return TemperatureMap(*steepness(sums, start))
 
-    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Floored values, and a β at an end of its range."""
         assert isinstance(calibration_map, TemperatureMap)
         return data.facts.floored.notes() + ends(calibration_map.beta)
 
 
-def _sums(data: Given, beta: float, min_prob: float, every: int) -> Likelihood:
+def _sums(data: FitData, beta: float, min_prob: float, every: int) -> Likelihood:
     """What these rows, or one of so many, add to the likelihood of β and its derivatives."""
     if isinstance(data.P, LogProbabilities):
         logs = floored(data.P[::every], min_prob)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators import CALIBRATORS, wire
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term, for_logs, taken
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term, for_logs, input_for
 from trueodds.calibrators.curves.by_score import in_row_blocks
 from trueodds.calibrators.curves.one_vs_rest import exact_zeros
 from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities, largest, probabilities, touched
@@ -36,7 +36,7 @@ class TopVsAllMap(CalibrationMap):
     inner: CalibrationMap  # for two classes: whether the top class is wrong or right
 
     @property
-    def passes(self) -> int | None:  # type: ignore[override]
+    def n_passes(self) -> int | None:  # type: ignore[override]
         """Those of the map of the largest."""
         return self.inner.passes
 
@@ -55,7 +55,7 @@ class TopVsAllMap(CalibrationMap):
         """The rows by a map of the largest, and where the confidence was raised so that the top stays on top."""
         k, every, top = P.shape[1], np.arange(len(P)), largest(P)
         Q = probabilities(P).astype(np.float64)
-        confidence = self.inner.apply(taken(self.inner, _pair(P, top)))[:, 1]
+        confidence = self.inner.apply(input_for(self.inner, _pair(P, top)))[:, 1]
         Q[every, top] = 0.0
         rest, second = Q.sum(axis=1), Q.max(axis=1)
         Q[rest == 0] = 1.0  # a top that was certain says nothing of the others: they share alike
@@ -166,7 +166,7 @@ class TopVsAllSpec(CalibratorSpec):
             start = spec.fit(P, Y, w).beta  # near; at T = 1 all rows may be certain, and nothing leads downhill
             return TopVsAllMap(TemperatureMap(*valley(loss, start)))
         two, right = _as_two(P, Y)
-        return TopVsAllMap(spec.fit(taken(spec, two), right, w))
+        return TopVsAllMap(spec.fit(input_for(spec, two), right, w))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Those of the calibrator, and confidences that were raised."""
@@ -178,7 +178,7 @@ class TopVsAllSpec(CalibratorSpec):
         # What is certain for the largest alone may have been raised.
         two, right = _as_two(P, Y)
         fit_notes = [
-            note for note in spec.notes(calibration_map.inner, taken(spec, two), right, w) if note.code != "TN505"
+            note for note in spec.notes(calibration_map.inner, input_for(spec, two), right, w) if note.code != "TN505"
         ]
         raised, possible = 0, []
         for p, _, _ in in_parts(P, Y, w):

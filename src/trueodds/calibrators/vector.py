@@ -9,16 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.base import CalibrationMap, SummedSpec
-from trueodds.calibrators.likelihood.likeliest import few, fit_log_linear, initial_beta, laid_out, unfinished, wrong_way
+from trueodds.calibrators.likelihood.likeliest import (
+    fit_log_linear,
+    initial_beta,
+    laid_out,
+    small_sample_notes,
+    unfinished,
+    wrong_way,
+)
 from trueodds.calibrators.likelihood.log_linear import LogLinearMap
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb
-from trueodds.calibrators.likelihood.passes import Passes
+from trueodds.calibrators.likelihood.passes import RowSums
 from trueodds.core.errors import Note
 from trueodds.core.settings import NonNegative
 
 Array = NDArray[Any]
 
-_FEW = 30  # classes up to which `auto` tries it unasked
+_MAX_CLASSES = 30  # classes up to which `auto` tries it unasked
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +66,9 @@ class VectorSpec(SummedSpec):
 
     def suits(self, n: int, k: int) -> bool:
         """Where there are few classes."""
-        return super().suits(n, k) and k <= _FEW
+        return super().suits(n, k) and k <= _MAX_CLASSES
 
-    def over(self, data: Passes) -> VectorMap:
+    def over(self, data: RowSums) -> VectorMap:
         """The slopes and biases of these rows."""
         k = data.facts.k
         target = np.tile([1.0, 0.0], (k, 1))
@@ -71,14 +78,14 @@ class VectorSpec(SummedSpec):
         slopes, bias = optimum.theta.reshape(k, 2).T
         if self.penalty == 0:
             bias = bias - bias.mean()
-        return VectorMap(slopes.copy(), bias.copy(), self.min_prob, optimum.passes, optimum.converged, self.logits)
+        return VectorMap(slopes.copy(), bias.copy(), self.min_prob, optimum.n_passes, optimum.converged, self.logits)
 
-    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Floored values, no finite best fit, slopes below 0, and few rows without a penalty."""
         assert isinstance(calibration_map, VectorMap)
         return [
             *data.facts.floored.notes(),
             *unfinished(calibration_map),
             *wrong_way(calibration_map.weights),
-            *(few(data.facts.n, 2 * data.facts.k - 1) if self.penalty == 0 else []),
+            *(small_sample_notes(data.facts.n, 2 * data.facts.k - 1) if self.penalty == 0 else []),
         ]

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.bracket import Bracket, bracket
-from trueodds.calibrators.curves.by_score import each_counted, in_row_blocks, one_against_the_rest
+from trueodds.calibrators.curves.by_score import fit_curves_from_counts, in_row_blocks, one_against_the_rest
 from trueodds.calibrators.curves.one_vs_rest import as_rows
-from trueodds.calibrators.curves.pairs import coupled, each_pair
+from trueodds.calibrators.curves.pairs import coupled, fit_pair_curves
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf
 
@@ -116,7 +116,7 @@ class VennAbersSpec(CalibratorSpec):
         pairs = self.multiclass == _PAIRS and P.shape[1] > 2
         if pairs and Y.ndim == 1:
             Y = np.eye(P.shape[1])[Y]
-        curves = each_pair(P, Y, w, bracket) if pairs else each_counted(P, Y, w, bracket)
+        curves = fit_pair_curves(P, Y, w, bracket) if pairs else fit_curves_from_counts(P, Y, w, bracket)
         return VennAbersMap(curves, self.multiclass)
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:

@@ -21,7 +21,7 @@ Array = NDArray[Any]
 SCHEMA = "trueodds.calibrator/1"
 _FAMILY = "trueodds.calibrator/"
 _KEYS = ("schema", "method", "parameters", "classes", "n", "settings", "notes", "version")
-_SAVE_AGAIN = "Fit it again and save it with .save(path)."
+_REFIT_HINT = "Fit it again and save it with .save(path)."
 
 
 def save(calibrator: FittedCalibrator, path: str | os.PathLike[str]) -> None:
@@ -56,7 +56,7 @@ def from_dict(document: Any) -> FittedCalibrator:
 
     schema = document.get("schema") if isinstance(document, dict) else None
     if not isinstance(schema, str) or not schema.startswith(_FAMILY):
-        raise InputError("TO503", "This is no saved calibrator.", f"schema {schema!r}", _SAVE_AGAIN)
+        raise InputError("TO503", "This is no saved calibrator.", f"schema {schema!r}", _REFIT_HINT)
     if schema != SCHEMA:
         raise InputError(
             "TO504",
@@ -100,7 +100,7 @@ def keys(mapping: Mapping[str, Any], expected: Sequence[str], where: str) -> Non
     missing, extra = [key for key in expected if key not in mapping], [key for key in mapping if key not in expected]
     if missing or extra:
         got = ", ".join([f"no {key}" for key in missing] + [f"an unknown {str(key)[:40]}" for key in extra])
-        raise InputError("TO505", f"A saved calibrator must have {', '.join(expected)} in {where}.", got, _SAVE_AGAIN)
+        raise InputError("TO505", f"A saved calibrator must have {', '.join(expected)} in {where}.", got, _REFIT_HINT)
 
 
 def number(mapping: Mapping[str, Any], key: str, low: float, high: float) -> float:
@@ -151,7 +151,7 @@ def _wrong(key: str, expected: str, got: Any) -> InputError:
         "TO505",
         f"In a saved calibrator {key} must be {expected}.",
         text if len(text) < 60 else text[:57] + "...",
-        _SAVE_AGAIN,
+        _REFIT_HINT,
     )
 
 

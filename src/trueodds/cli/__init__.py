@@ -10,7 +10,7 @@ from trueodds.cli.audits import audit
 from trueodds.cli.comparing import compare
 from trueodds.cli.fixes import apply, fit
 from trueodds.cli.grouping import groups
-from trueodds.cli.listing import list_members
+from trueodds.cli.listing import list_names
 from trueodds.cli.planning import power
 from trueodds.cli.program import Program
 from trueodds.cli.questions import draw, measure, test
@@ -50,6 +50,6 @@ for _command in (
     tally,
     merge,
     study,
-    list_members,
+    list_names,
 ):
     main.add_command(_command)

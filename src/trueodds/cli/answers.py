@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from trueodds.cli import gate, gate_numbers, output, records
-from trueodds.cli.options import FAIL_ON, FILES, JSON, SEED, given_columns
+from trueodds.cli.options import FAIL_ON, FILES, JSON, SEED, pop_columns
 from trueodds.cli.progress import Progress
 from trueodds.cli.wording import spoken
 from trueodds.core.errors import InputError
@@ -65,7 +65,7 @@ def answers(
     FILE holds records of an evaluation, .jsonl or .json, or a table. One of --logprobs, --confidence and --samples says
     how sure it was. Every other command reads such files by the same options.
     """
-    columns = given_columns(params)
+    columns = pop_columns(params)
     if not any(kind in columns for kind in records.KINDS):
         fix = "Add --logprobs F, --confidence F --correct F, or --samples F."
         raise InputError("TO601", "A field must say how sure the model was.", "none of the three", fix)
@@ -191,11 +191,11 @@ def _confidence(preds: Predictions) -> tuple[Any, ...]:
 
 
 def _draw(answer_set: Answers, path: str, level: float, seed: int) -> None:
-    from trueodds.diagrams.selective_risk import RiskOverCoverage
+    from trueodds.diagrams.selective_risk import RiskCoverage
     from trueodds.problem.lens import as_lens
     from trueodds.sources.records import write
 
-    recipe = RiskOverCoverage(n_queries=answer_set.n_queries, level=level, resamples=RESAMPLES)
+    recipe = RiskCoverage(n_queries=answer_set.n_queries, level=level, resamples=RESAMPLES)
     diagram = recipe.of_models({"": answer_set.predictions}, as_lens("confidence"), seed)
     kind = Path(path).suffix.lower()
     if kind == ".json":

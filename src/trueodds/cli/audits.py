@@ -10,8 +10,8 @@ import click
 
 from trueodds.cli import gate, gate_numbers, output, records
 from trueodds.cli.costs import COST, priced
-from trueodds.cli.grouping import CROSSINGS, LEAST, crossed
-from trueodds.cli.options import FAIL_ON, JSON, SEED, WEIGHT_KIND, data_options, given_columns, is_tally, opened
+from trueodds.cli.grouping import CROSSINGS, MIN_EFFECT, crossed
+from trueodds.cli.options import FAIL_ON, JSON, SEED, WEIGHT_KIND, data_options, is_tally, opened, pop_columns
 from trueodds.cli.progress import Progress
 from trueodds.core.errors import InputError
 
@@ -34,7 +34,7 @@ MEASURED = ("ece", "brier", "log_loss")  # what every audit measures; a test hol
 @click.option("--resamples", type=click.IntRange(min=1), help="Redraws of the labels; 999, or more for many claims.")
 @WEIGHT_KIND
 @CROSSINGS
-@LEAST
+@MIN_EFFECT
 @COST
 @FAIL_ON
 @click.pass_context
@@ -61,7 +61,7 @@ def audit(
     FILE is a file of predictions, a pattern such as 'part-*.parquet', or a tally; several are taken together.
     """
     gates = gate.read(fail_on, gate.AUDIT)
-    named = given_columns(columns)
+    named = pop_columns(columns)
     if any(condition.group for condition in gates) and "group" not in named and not any(map(is_tally, files)):
         raise InputError("TO610", "No column of groups is named.", repr(fail_on[0]), "Add --group C for every column.")
     output.ready(files, html=html_path, json=json_path)
@@ -103,7 +103,7 @@ class Gated:
 
     def __init__(self, data: Any, how: Mapping[str, Any]) -> None:
         self._data, self._how = data, how
-        self._found: dict[tuple[str, str | None], Estimate] = {}
+        self._estimates: dict[tuple[str, str | None], Estimate] = {}
 
     def prepare(self, gates: Sequence[gate.Gate]) -> None:
         """Measure what no audit lists, so that what cannot be measured is refused before the work."""
@@ -119,11 +119,11 @@ class Gated:
     def measure(self, condition: gate.Gate) -> Estimate:
         """The estimate that a gate is about."""
         key = condition.name, condition.lens
-        if key not in self._found:
+        if key not in self._estimates:
             from trueodds import ask
 
-            self._found[key] = ask.measure(self._rows, condition.name, lens=condition.lens, **self._how)
-        return self._found[key]
+            self._estimates[key] = ask.measure(self._rows, condition.name, lens=condition.lens, **self._how)
+        return self._estimates[key]
 
     def risk(self, gates: Sequence[gate.Gate]) -> SelectiveRisk:
         """The risk at the coverages of the gates, of confidence."""

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from trueodds.cli import gate, gate_numbers, output
-from trueodds.cli.options import FAIL_ON, JSON, LENS, SEED, WEIGHT_KIND, data_options, given_columns, is_tally, opened
+from trueodds.cli.options import FAIL_ON, JSON, LENS, SEED, WEIGHT_KIND, data_options, is_tally, opened, pop_columns
 from trueodds.cli.progress import Progress
 from trueodds.cli.settings import SURENESS, settings, settings_options
 from trueodds.core.errors import InputError
@@ -55,7 +55,7 @@ def compare(
     Each FILE (or quoted pattern) holds the predictions of one model, in columns of the same names. On the same rows in
     the same order they are compared row by row.
     """
-    method_settings, columns = settings(params), given_columns(params)
+    method_settings, columns = settings(params), pop_columns(params)
     output.ready(files, json=json_path)
     if len(files) < 2:
         raise InputError("TO601", "A comparison needs at least two models.", files[0], "Name one file for each.")

@@ -25,12 +25,12 @@ def priced(data: Any, path: str | None, mode: str | None, weight_kind: str) -> t
         return data, {}
     names, actions, table = _table(path)
     from trueodds.problem.predictions import Predictions
-    from trueodds.sources.held import HeldSource
+    from trueodds.sources.held import InMemorySource
     from trueodds.sources.resolve import resolved
 
     rows = resolved(data, mode, weight_kind)
     if isinstance(rows, Predictions):
-        memory_source = HeldSource(rows, rows.n)
+        memory_source = InMemorySource(rows, rows.n)
         memory_source.name, data = data.name, memory_source  # the name of the file, and not that rows are in memory
     classes = [str(name) for name in rows.classes]
     if names is None and [f"{cost:g}" for cost in table[0]] == classes:

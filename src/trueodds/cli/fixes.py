@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from trueodds.cli import output
-from trueodds.cli.options import SEED, WEIGHT_KIND, data_options, given_columns, is_tally, opened
+from trueodds.cli.options import SEED, WEIGHT_KIND, data_options, is_tally, opened, pop_columns
 from trueodds.cli.progress import Progress
 from trueodds.cli.settings import settings, settings_options
 from trueodds.cli.wording import spoken
@@ -31,7 +31,7 @@ def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: s
 
     Judge it on other rows: on those it was fitted on any calibrator looks good.
     """
-    method_settings, columns = settings(params), given_columns(params)
+    method_settings, columns = settings(params), pop_columns(params)
     output.ready(files, out=out)
     if tally := next((file for file in files if is_tally(file)), None):
         raise InputError("TO403", "Fitting a calibrator needs the rows.", f"{tally}, a tally", "Give the predictions.")
@@ -61,7 +61,7 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
     first written as a file of predictions by trueodds answers --out.
     """
     tolerance, percent = params.get("sum_tolerance"), params.pop("percent")
-    columns = given_columns(params, outcome=False)
+    columns = pop_columns(params, outcome=False)
     if percent and "confidence" not in columns:
         raise InputError("TO601", "--percent needs --confidence.", "--percent alone", "Add --confidence C.")
     output.ready((calibrator, *files), out=out)

@@ -44,7 +44,7 @@ class Scope:
     grouped: tuple[str, ...] = ()  # the estimators that are reported for every group
     lenses: bool = False  # whether a lens may be named
     bare: bool = False  # whether estimates come without interval and noise floor
-    member: Any = None  # the estimator of the command with its settings, where there is one
+    estimator: Any = None  # the estimator of the command with its settings, where there is one
     example: str = "'ece>0.05'"
 
     @property
@@ -136,7 +136,7 @@ def conclude(ctx: click.Context, gates: Sequence[Gate], answer: Answer) -> None:
     failed, errors = False, []
     for gate in gates:
         try:
-            fails, why = judge(gate, answer)
+            fails, why = evaluate_gate(gate, answer)
         except InputError as problem:
             errors.append(problem)
             continue
@@ -148,7 +148,7 @@ def conclude(ctx: click.Context, gates: Sequence[Gate], answer: Answer) -> None:
         ctx.exit(GATE_FAILED)
 
 
-def judge(gate: Gate, answer: Answer) -> tuple[bool, str]:
+def evaluate_gate(gate: Gate, answer: Answer) -> tuple[bool, str]:
     """Whether the gate fails, and why; TO611 where there is no such number."""
     if not gate.sign:
         return answer.word(gate)
@@ -188,7 +188,7 @@ def _check(gate: Gate, scope: Scope) -> None:
         from trueodds.problem.lens import as_lens
 
         as_lens(gate.lens)
-    _check_reach(gate, *_range(gate, scope))
+    _check_attainable(gate, *_range(gate, scope))
 
 
 def _range(gate: Gate, scope: Scope) -> tuple[float, float]:
@@ -197,14 +197,14 @@ def _range(gate: Gate, scope: Scope) -> tuple[float, float]:
         return -math.inf, math.inf
     if gate.name in scope.numbers and gate.name != "difference":
         return 0.0, 1.0
-    estimator = default_of(gate.name) if scope.member is None else scope.member
+    estimator = default_of(gate.name) if scope.estimator is None else scope.estimator
     upper = estimator.most if isinstance(estimator.most, float) else math.inf  # of a class it is no number
     if gate.name == "difference":
         return estimator.lower_bound - upper, upper - estimator.lower_bound
     return -math.inf if gate.part == "debiased" else estimator.lower_bound, upper  # a debiased error may be below 0
 
 
-def _check_reach(gate: Gate, lower: float, upper: float) -> None:
+def _check_attainable(gate: Gate, lower: float, upper: float) -> None:
     """Refuse a bound that no value lies beyond: such a gate could not fail."""
     number, limit = gate.text[: gate.text.rindex(gate.sign)].strip(), gate.limit
     if _SIGNS[gate.sign](upper if gate.from_above else lower, limit):
@@ -221,7 +221,7 @@ def _check_estimator(gate: Gate, scope: Scope) -> None:
     if scope.estimators is not None and gate.name not in scope.estimators:
         known = near(gate.name, scope.known) if scope.known else "It has words only."
         raise _refused(f"trueodds {scope.command} has no number of that name.", gate.name, known)
-    estimator = default_of(gate.name) if scope.member is None else scope.member
+    estimator = default_of(gate.name) if scope.estimator is None else scope.estimator
     if gate.group is not None and gate.name not in scope.grouped:
         fix = f"trueodds groups FILE --group C --estimator {gate.name} --fail-on {gate.text!r}"
         problem = f"trueodds {scope.command} does not tell the {gate.name} of every group."

@@ -25,7 +25,7 @@ def measure_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
     """Of `trueodds measure`: the one estimate."""
     return Scope(
         "measure", estimators=(estimator,), lenses=True, bare=settings.get("interval", "auto") is None,
-        member=made_with(estimator, settings), example=f"'{estimator}.high>0.05'",
+        estimator=made_with(estimator, settings), example=f"'{estimator}.high>0.05'",
     )  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def groups_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
     """Of `trueodds groups`: the error of all rows and of every group, and their family-wise p."""
     return Scope(
         "groups", ("reject",), {"pvalue": VALUE}, (estimator,), (estimator,),
-        bare=settings.get("interval", "auto") is None, member=made_with(estimator, settings),
+        bare=settings.get("interval", "auto") is None, estimator=made_with(estimator, settings),
         example=f"'{estimator}[worst].low>0.02'",
     )  # fmt: skip
 
@@ -49,7 +49,7 @@ def groups_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
 def compare_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
     """Of `trueodds compare`: the difference of two models, and its p."""
     return Scope(
-        "compare", ("reject",), {"difference": ENDS, "pvalue": VALUE}, member=made_with(estimator, settings),
+        "compare", ("reject",), {"difference": ENDS, "pvalue": VALUE}, estimator=made_with(estimator, settings),
         example="'difference.low>0'",
     )  # fmt: skip
 
@@ -131,21 +131,21 @@ class OfComparison:
 class OfGroups:
     """Of every group's error, and that of all rows."""
 
-    found: ByGroup
+    by_group: ByGroup
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
         """The error of a group, of the one nearest to failing, or of all rows; or the family-wise p."""
-        min_pvalue = float(self.found.settings["floor"])
+        min_pvalue = float(self.by_group.settings["floor"])
         if gate.name == "pvalue":
             _reaches(gate, min_pvalue, gate.limit)
-            return self.found.pvalue, gate.name
+            return self.by_group.pvalue, gate.name
         if gate.group is None:
-            return OfEstimate(self.found.whole).number(gate)
-        return of_groups(gate, {group.label: group.estimate for group in self.found.groups})
+            return OfEstimate(self.by_group.overall).number(gate)
+        return of_groups(gate, {group.label: group.estimate for group in self.by_group.groups})
 
     def word(self, gate: Gate) -> tuple[bool, str]:
         """Whether some group is off, all groups taken together."""
-        return _rejected(gate, self.found.pvalue, float(self.found.settings["floor"]), 1 - self.found.level)
+        return _rejected(gate, self.by_group.pvalue, float(self.by_group.settings["floor"]), 1 - self.by_group.level)
 
 
 @dataclass(frozen=True)

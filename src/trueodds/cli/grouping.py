@@ -8,13 +8,13 @@ from typing import Any
 import click
 
 from trueodds.cli import gate, gate_numbers, output
-from trueodds.cli.options import FAIL_ON, JSON, LENS, SEED, WEIGHT_KIND, data_options, given_columns, is_tally, opened
+from trueodds.cli.options import FAIL_ON, JSON, LENS, SEED, WEIGHT_KIND, data_options, is_tally, opened, pop_columns
 from trueodds.cli.progress import Progress
 from trueodds.cli.settings import SURENESS, settings, settings_options
 from trueodds.core.errors import InputError
 
 CROSSINGS = click.option("--crossings", is_flag=True, help="Also look at every two group columns taken together.")
-LEAST = click.option(
+MIN_EFFECT = click.option(
     "--least", type=click.FloatRange(min=0), default=0.05, show_default=True, metavar="X",
     help="The least error that matters: a group is within where its interval ends below it.",
 )  # fmt: skip
@@ -38,7 +38,7 @@ def crossed(files: Sequence[str], columns: Mapping[str, Any], crossings: bool) -
     "--against", type=click.Choice(["pairs", "rest"]), default="pairs", show_default=True,
     help="Gaps of every two groups, or of each from all other rows.",
 )  # fmt: skip
-@LEAST
+@MIN_EFFECT
 @LENS
 @JSON
 @FAIL_ON
@@ -65,7 +65,7 @@ def groups(
 
     Name the columns that hold the groups, each by a --group of its own.
     """
-    method_settings, columns = settings(params), given_columns(params)
+    method_settings, columns = settings(params), pop_columns(params)
     output.ready(files, json=json_path)
     if "group" not in columns:
         raise InputError("TO601", "No column of groups is named.", "no --group", "Add --group C for every such column.")

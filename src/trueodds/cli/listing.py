@@ -48,7 +48,7 @@ _ALL = (*_FAMILIES, "studies", *_WORDS)
 
 @click.command("list", short_help="Which names there are.")
 @click.argument("family", required=False, type=click.Choice(_ALL))
-def list_members(family: str | None) -> None:
+def list_names(family: str | None) -> None:
     """The names of estimators, tests, calibrators, diagrams, studies, lenses, partitions and distances."""
     if family is not None:
         output.show("\n".join(names(family)))

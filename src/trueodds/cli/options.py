@@ -76,7 +76,7 @@ def data_options(*, group: bool = False, mode: bool = True) -> Callable[[Command
     return options
 
 
-def given_columns(params: dict[str, Any], *, outcome: bool = True) -> dict[str, Any]:
+def pop_columns(params: dict[str, Any], *, outcome: bool = True) -> dict[str, Any]:
     """What was said about columns, taken out of the command's parameters, as `read` takes it."""
     columns = {name: params.pop(name) for name in _NAMES if name in params}
     columns = {name: value for name, value in columns.items() if value not in (None, ()) and value is not False}

@@ -36,7 +36,7 @@ def ready(inputs: Iterable[str], **outputs: str | None) -> None:
         if path == "-" and option != "--json":
             raise InputError("TO603", f"{option} writes a file, not to stdout.", f"{option} -", "Name a file.")
     files = {option: path for option, path in destinations.items() if path != "-"}
-    _apart(files, inputs)
+    _check_distinct(files, inputs)
     for path in files.values():
         place = Path(path).expanduser()
         folder = place.resolve().parent
@@ -49,7 +49,7 @@ def ready(inputs: Iterable[str], **outputs: str | None) -> None:
             raise InputError("TO602", "This place cannot be written.", str(target), "Choose another one.")
 
 
-def _apart(files: Mapping[str, str], inputs: Iterable[str]) -> None:
+def _check_distinct(files: Mapping[str, str], inputs: Iterable[str]) -> None:
     read = {file_mark for path in inputs for meant in _meant(path) for file_mark in _marks(meant)}
     written: dict[Any, str] = {}
     for option, path in files.items():

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from trueodds.cli import output
-from trueodds.cli.options import JSON, LENS, SEED, WEIGHT_KIND, data_options, given_columns, opened
+from trueodds.cli.options import JSON, LENS, SEED, WEIGHT_KIND, data_options, opened, pop_columns
 from trueodds.cli.progress import Progress
 from trueodds.cli.settings import settings, settings_options
 
@@ -47,7 +47,7 @@ def power(
     **params: Any,
 ) -> None:
     """How many rows it takes: the error that a test finds in n rows, or the rows for an error or a width."""
-    method_settings, columns = settings(params), given_columns(params)
+    method_settings, columns = settings(params), pop_columns(params)
     output.ready(files, json=json_path)
     from trueodds import ask
     from trueodds.estimators import ESTIMATORS

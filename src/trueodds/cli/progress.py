@@ -19,7 +19,7 @@ class Progress:
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
-        self._wanted = sys.stderr.isatty()
+        self._enabled = sys.stderr.isatty()
         self._bar: Any = None
         self._task: Any = None
         self._shown = False
@@ -35,7 +35,7 @@ class Progress:
 
     def __call__(self, share: float, doing: str = "") -> None:
         """The share that is done, and what is going on."""
-        if not self._wanted or time.monotonic() - self._begun < PATIENCE:
+        if not self._enabled or time.monotonic() - self._begun < PATIENCE:
             return
         doing = printable(doing)
         if not self._shown:

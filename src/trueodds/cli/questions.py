@@ -11,7 +11,7 @@ import click
 
 from trueodds.cli import gate, gate_numbers, output, records
 from trueodds.cli.costs import COST, priced, takes_costs
-from trueodds.cli.options import FAIL_ON, JSON, LENS, SEED, WEIGHT_KIND, data_options, given_columns, opened
+from trueodds.cli.options import FAIL_ON, JSON, LENS, SEED, WEIGHT_KIND, data_options, opened, pop_columns
 from trueodds.cli.progress import Progress
 from trueodds.cli.settings import SURENESS, settings, settings_options, value
 from trueodds.cli.wording import spoken
@@ -48,7 +48,7 @@ def measure(
     **params: Any,
 ) -> None:
     """How far off: one error, with its interval and its noise floor."""
-    method_settings, columns = settings(params), given_columns(params)
+    method_settings, columns = settings(params), pop_columns(params)
     output.ready(files, json=json_path)
     from trueodds import ask
     from trueodds.estimators import ESTIMATORS
@@ -93,7 +93,7 @@ def test(
     **params: Any,
 ) -> None:
     """Is it chance: one p-value, under a hypothesis said in words."""
-    method_settings, columns = settings(params), given_columns(params)
+    method_settings, columns = settings(params), pop_columns(params)
     output.ready(files, json=json_path)
     from trueodds import ask
     from trueodds.hypotests import TESTS
@@ -159,7 +159,7 @@ def draw(
     **params: Any,
 ) -> None:
     """Where it is off: a picture, or the numbers behind it."""
-    method_settings, columns = settings(params), given_columns(params)
+    method_settings, columns = settings(params), pop_columns(params)
     kind = Path(out).suffix.lower()
     if kind not in _PICTURES + _TABLES:
         known = " ".join(_PICTURES + _TABLES)

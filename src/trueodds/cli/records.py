@@ -121,10 +121,10 @@ def by_question(columns: Mapping[str, Any], *, costs: bool) -> Iterator[None]:
 
 def source(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     """The answers as a source of predictions, which carry the notes on them."""
-    from trueodds.sources.held import HeldSource
+    from trueodds.sources.held import InMemorySource
 
     answer_set = answered(files, columns)
-    memory_source = HeldSource(answer_set.predictions, 65536)
+    memory_source = InMemorySource(answer_set.predictions, 65536)
     memory_source.n_queries = answer_set.asked
     memory_source.name = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1:,} more"
     return memory_source

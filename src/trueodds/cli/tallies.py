@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from trueodds.cli import output
-from trueodds.cli.options import added, data_options, given_columns, opened
+from trueodds.cli.options import added, data_options, opened, pop_columns
 from trueodds.cli.progress import Progress
 
 
@@ -29,7 +29,7 @@ def tally(
     **params: Any,
 ) -> None:
     """Count rows into a small file that adds up: audit, measure and test read it."""
-    columns = given_columns(params)
+    columns = pop_columns(params)
     output.ready(files, out=out, resume=resume)
     with Progress() as progress:
         data = opened(files, columns)

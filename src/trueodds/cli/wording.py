@@ -26,7 +26,7 @@ _NAMES: dict[str, tuple[str, str]] = {
         ),
     )
 } | {"logits": ("--logits", "'p_*'"), "sum_tolerance": ("--sum-tolerance", "0.02"), "rng": ("--seed", "0")}
-_MEMBER = {"measure": "--estimator", "test": "--test", "fit": "--method", "draw": "--diagram"}
+_METHOD_OPTIONS = {"measure": "--estimator", "test": "--test", "fit": "--method", "draw": "--diagram"}
 _SET = ("style", "bars", "simultaneous", "min_count", "folds", "share", "simulations", "distortion", "direction")
 _NAMES |= {name: (f"--set {name}=", "X") for name in _SET}
 # A bare word after = is never ours: a group may be called region=north.
@@ -58,10 +58,10 @@ _PHRASES = tuple(
             r"read them by trueodds\.sources\.answers\.answers\(…, abstained=…\)",
             "name a column that says so by --abstained F",
         ),
-        (r"Name each by itself: group=\[(.+)\]", lambda found: f"Repeat --group: {_each(found[1])}"),
+        (r"Name each by itself: group=\[(.+)\]", lambda found: f"Repeat --group: {_group_options(found[1])}"),
         (
             r"to\.(measure|test|fit|draw)\(preds, '(\w+)'\)",
-            lambda found: f"trueodds {found[1]} FILE {_MEMBER[found[1]]} {found[2]}",
+            lambda found: f"trueodds {found[1]} FILE {_METHOD_OPTIONS[found[1]]} {found[2]}",
         ),
         (r"\bfigsize=\(5, 4\)", "--figsize 5,4"),
         (r"\bpaired=True\b", "--paired"),
@@ -112,7 +112,7 @@ def mended(error: InputError) -> InputError:
     return InputError(error.code, problem, got, fix)
 
 
-def _each(names: str) -> str:
+def _group_options(names: str) -> str:
     return " ".join(f"--group {name[1:-1] if _WORD.fullmatch(name[1:-1]) else name}" for name in names.split(", "))
 
 

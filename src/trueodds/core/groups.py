@@ -32,8 +32,8 @@ class Group:
     pvalue: float
     joint: float  # step-down p over all subgroups
     min_detectable: float | None  # the smallest error that would have been called off here; None where none would
-    standing: str  # "off", "within" or "undecided"
-    says: float | None = None  # the mean stated probability, and the share that came: how the error points;
+    status: str  # "off", "within" or "undecided"
+    mean_prob: float | None = None  # the mean stated probability, and the share that came: how the error points;
     event_rate: float | None = None  # None where the lens has several views, or vectors
 
     @property
@@ -49,7 +49,7 @@ class Group:
             "value": self.value,
             "label": self.label,
             "n": estimate.n,
-            "says": strict(self.says),
+            "says": strict(self.mean_prob),
             "came": strict(self.event_rate),
             "error": strict(estimate.value),
             "interval": estimate.interval.to_dict() if estimate.interval else None,
@@ -57,7 +57,7 @@ class Group:
             "pvalue": strict(self.pvalue),
             "joint": strict(self.joint),
             "seen_from": strict(self.min_detectable),
-            "standing": self.standing,
+            "standing": self.status,
         }
 
 
@@ -105,7 +105,7 @@ class ByGroup(Result):
     estimator: str
     lens: str
     groups: tuple[Group, ...]
-    whole: Estimate
+    overall: Estimate
     gaps: tuple[Gap, ...]
     widest: tuple[Gap, ...]  # by column: the two most surely apart, with an interval for the largest true gap
     multicalibration: Reportable | None
@@ -128,7 +128,7 @@ class ByGroup(Result):
     @property
     def n(self) -> int:
         """How many rows there are."""
-        return self.whole.n
+        return self.overall.n
 
     @property
     def pvalue(self) -> float:
@@ -142,14 +142,14 @@ class ByGroup(Result):
         return min(candidates, key=lambda group: (group.joint, group.pvalue, -group.estimate.value))
 
     @property
-    def off(self) -> tuple[Group, ...]:
+    def miscalibrated(self) -> tuple[Group, ...]:
         """The subgroups that are not calibrated, all errors of this statement together at most 1 − level."""
-        return tuple(group for group in self.groups if group.standing == "off")
+        return tuple(group for group in self.groups if group.status == "off")
 
     @property
     def undecided(self) -> tuple[Group, ...]:
         """The subgroups of which these rows tell neither that they are off nor that they are within `least`."""
-        return tuple(group for group in self.groups if group.standing == "undecided")
+        return tuple(group for group in self.groups if group.status == "undecided")
 
     def __getitem__(self, label: str) -> Group:
         """The subgroup of that label, such as `sex=f` or `sex=f, site=a`."""
@@ -186,7 +186,7 @@ class ByGroup(Result):
             "pvalue": strict(self.pvalue),
             "worst": self.worst.label,
             "groups": [group.to_dict() for group in self.groups],
-            "whole": self.whole.to_dict(),
+            "whole": self.overall.to_dict(),
             "gaps": [gap.to_dict() for gap in self.gaps],
             "widest": [gap.to_dict() for gap in self.widest],
             "multicalibration": self.multicalibration.to_dict() if self.multicalibration is not None else None,

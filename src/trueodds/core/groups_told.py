@@ -24,13 +24,15 @@ def format_groups(by_group: ByGroup) -> str:
     worst, min_pvalue = by_group.worst, by_group.settings["floor"]
     head = (
         f"{by_group.estimator} by group · family p {_equals(pvalue(by_group.pvalue, min_pvalue))} · "
-        f"{len(by_group.off)} of {len(by_group.groups)} off, {len(by_group.undecided)} undecided · worst {worst.label}, "
+        f"{len(by_group.miscalibrated)} of {len(by_group.groups)} off, {len(by_group.undecided)} undecided · worst {worst.label}, "
         f"joint p {_equals(pvalue(worst.joint, min_pvalue))} · n={by_group.n:,} · "
-        f"{', '.join([by_group.lens, *in_words(by_group.whole.settings)])}"
+        f"{', '.join([by_group.lens, *in_words(by_group.overall.settings)])}"
     )
     lines = [head, *_table(by_group)]
-    careful = [group.label for group in by_group.off if group.estimate.interval and group.estimate.interval.low <= 0]
-    lines += [FROM_ZERO.format("; ".join(careful))] if careful and by_group.whole.interval else []
+    careful = [
+        group.label for group in by_group.miscalibrated if group.estimate.interval and group.estimate.interval.low <= 0
+    ]
+    lines += [FROM_ZERO.format("; ".join(careful))] if careful and by_group.overall.interval else []
     of_two = by_group.settings.get("against") == "rest"  # the gaps below are others: each group's from the rest
     lines += [_widest(gap, by_group.level, "of two groups of" if of_two else "of") for gap in by_group.widest]
     for column in dict.fromkeys(gap.column for gap in by_group.gaps):
@@ -50,12 +52,12 @@ def format_groups(by_group: ByGroup) -> str:
 def _table(by_group: ByGroup) -> list[str]:
     """A row per subgroup, and one for all rows."""
     min_pvalue, estimates = by_group.settings["floor"], [group.estimate for group in by_group.groups]
-    all_rows = [*estimates, by_group.whole]
-    directed = any(group.says is not None for group in by_group.groups)
+    all_rows = [*estimates, by_group.overall]
+    directed = any(group.mean_prob is not None for group in by_group.groups)
     columns = [
         ["group", *(printable(group.label) for group in by_group.groups), "all rows"],
         ["n", *(f"{one.n:,}" for one in all_rows)],
-        *([["says", *same([group.says for group in by_group.groups]), ""]] if directed else []),
+        *([["says", *same([group.mean_prob for group in by_group.groups]), ""]] if directed else []),
         *([["came", *same([group.event_rate for group in by_group.groups]), ""]] if directed else []),
         [by_group.estimator, *same([one.value for one in all_rows])],
         [f"{percent(by_group.level)} each", *spans([one.interval for one in all_rows])],
@@ -63,7 +65,7 @@ def _table(by_group: ByGroup) -> list[str]:
         ["p", *(pvalue(group.pvalue, min_pvalue) for group in by_group.groups), ""],
         ["joint p", *(pvalue(group.joint, min_pvalue) for group in by_group.groups), ""],
         ["seen from", *same([group.min_detectable for group in by_group.groups]), ""],
-        ["standing", *(group.standing for group in by_group.groups), ""],
+        ["standing", *(group.status for group in by_group.groups), ""],
     ]
     return _aligned(columns)
 

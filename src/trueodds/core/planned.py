@@ -25,17 +25,17 @@ class Power(Result):
     lens: str
     n: int
     alpha: float
-    wanted: float
+    target: float
     power: float | None = None
     effect: float | None = None  # the lens's mean |r − p|, in probability units
-    needed: int | None = None
+    required: int | None = None
     limits: Interval | None = None  # of what was simulated: the power, or the mean width at `needed`
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
 
     def __float__(self) -> float:
         """What was asked for: an effect, or a number of rows."""
-        answer = self.effect if self.question == "effect" else self.needed
+        answer = self.effect if self.question == "effect" else self.required
         return float("nan") if answer is None else float(answer)
 
     def describe(self) -> str:
@@ -48,9 +48,11 @@ class Power(Result):
         return f"With {self.n:,} rows the {self.name} test finds {self._answer()} · {self.lens} · level {figure(self.alpha)}"
 
     def _answer(self) -> str:
-        error, target = f"probabilities that are on average {figure(self.effect)} {self._kind()}", percent(self.wanted)
+        error, target = f"probabilities that are on average {figure(self.effect)} {self._kind()}", percent(self.target)
         if self.question == "rows":
-            more = "more rows than could be tried" if self.needed is None else f"{self._about()}{self.needed:,} rows"
+            more = (
+                "more rows than could be tried" if self.required is None else f"{self._about()}{self.required:,} rows"
+            )
             return f"{error} in {self._share()} of data sets; {target} takes {more}"
         if self.settings.get("reached", True):
             simulated = "" if self.limits is None else f" ({self._share()})"
@@ -60,7 +62,7 @@ class Power(Result):
     def _width(self) -> str:
         now = figure(self.settings.get("width_now"))
         return (
-            f"An interval of {self.name} that is {figure(self.wanted)} wide takes {self._about()}{self.needed or 0:,} rows"
+            f"An interval of {self.name} that is {figure(self.target)} wide takes {self._about()}{self.required or 0:,} rows"
             f" (of {self.n:,} it is {now} wide)"
         )
 
@@ -89,10 +91,10 @@ class Power(Result):
             "lens": self.lens,
             "n": self.n,
             "alpha": self.alpha,
-            "wanted": self.wanted,
+            "wanted": self.target,
             "power": strict(self.power),
             "effect": strict(self.effect),
-            "needed": self.needed,
+            "needed": self.required,
             "limits": self.limits.to_dict() if self.limits else None,
             "settings": strict(self.settings),
             "notes": [note.to_dict() for note in self.notes],

@@ -179,7 +179,7 @@ def _reader(hint: Any) -> Reader:
     if hint in (int, float):
         return partial(_numeric, hint is int)
     if origin in (tuple, list, Sequence):
-        return partial(_read_each, args[0])
+        return partial(_read_sequence, args[0])
     if origin is Callable:
         return lambda value: (callable(value), value)
     if isinstance(kind := origin or hint, type):
@@ -216,7 +216,7 @@ def _numeric(integer: bool, value: Any) -> tuple[bool, Any]:
     return number is not None, number
 
 
-def _read_each(hint: Any, values: Any) -> tuple[bool, Any]:
+def _read_sequence(hint: Any, values: Any) -> tuple[bool, Any]:
     """A sequence of allowed values as a tuple."""
     if getattr(values, "ndim", None) == 1 and hasattr(values, "tolist"):
         values = values.tolist()

@@ -11,7 +11,7 @@ DIAGRAMS = Registry(
         "calibration_belt": "trueodds.diagrams.calibration_belt:CalibrationBelt",
         "cumulative": "trueodds.diagrams.cumulative:Cumulative",
         "confidence_histogram": "trueodds.diagrams.confidence_histogram:ConfidenceHistogram",
-        "selective_risk": "trueodds.diagrams.selective_risk:RiskOverCoverage",
+        "selective_risk": "trueodds.diagrams.selective_risk:RiskCoverage",
         "training": "trueodds.diagrams.training:Training",
         "recalibration_lines": "trueodds.diagrams.recalibration_lines:RecalibrationLines",
         "mcllo_parameters": "trueodds.diagrams.mcllo_parameters:MclloParameters",

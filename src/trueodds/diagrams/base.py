@@ -51,7 +51,7 @@ class Diagram:
 
     layers: ClassVar[tuple[str, ...]] = ()  # what can be left out of the picture, `less`
     size: ClassVar[tuple[float, float]] = (6.4, 4.6)  # inches, of a picture with one panel
-    foot: ClassVar[float] = 0.0  # of the height of the axes: what the strip of predictions takes
+    strip_height: ClassVar[float] = 0.0  # of the height of the axes: what the strip of predictions takes
     tall: ClassVar[float] = 0.0  # height of a panel in its widths, where units along x and y are equal
     divided: ClassVar[bool] = False  # whether a panel is made of several axes, which fill it
     bare: ClassVar[bool] = False  # whether panels have no ticks, and keep their own scale

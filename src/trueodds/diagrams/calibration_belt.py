@@ -21,7 +21,7 @@ from trueodds.diagrams.recipe import IMPORTANCE, Recipe, lens_of
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.hypotests.likelihood.belt import Belt, belt
 from trueodds.hypotests.likelihood.logits import Logits, MinProb
-from trueodds.hypotests.statistics import Found
+from trueodds.hypotests.statistics import ViewResult
 from trueodds.problem.partition import Uniform
 from trueodds.problem.view import View
 
@@ -149,7 +149,7 @@ class CalibrationBelt(Recipe):
         at = at[np.diff(at, prepend=-1.0) > 1e-9 * at]  # equal up to rounding
         return belt(view, self.levels, at, fitted=self.fitted, max_degree=self.max_degree)
 
-    def _panel(self, view: View, result: Found, made: Belt | None, views: int) -> dict[str, Any]:
+    def _panel(self, view: View, result: ViewResult, made: Belt | None, views: int) -> dict[str, Any]:
         title = view.name.removeprefix("class:")
         text = "" if made is None else _finding(view.name, result.pvalue, made)
         return {
@@ -182,7 +182,7 @@ class CalibrationBelt(Recipe):
 
 def _finding(name: str, pvalue: float, made: Belt) -> str:
     level = f"at {100 * made.levels[-1]:.4g}\u00a0% confidence"
-    outside = [segment for segment in made.stretches if segment.level == made.levels[-1]]
+    outside = [segment for segment in made.segments if segment.level == made.levels[-1]]
     if not outside:
         rest = ", though as a whole the curve is off" if pvalue < ALPHA else ""
         return f"The belt nowhere leaves the diagonal {level}{rest} ({format_pvalue(pvalue)})."
@@ -201,7 +201,7 @@ def _table(name: str, made: Belt, strip: dict[str, Array]) -> dict[str, Array]:
     for level in made.levels:
         ends = {"low": t[f"low_{level:g}"], "high": t[f"high_{level:g}"]}
         parts.append({"part": "belt", "level": level, "x_low": p, "x_high": p, **ends})
-    for segment in made.stretches:
+    for segment in made.segments:
         ends = {"x_low": np.array([segment.start]), "x_high": np.array([segment.stop])}
         parts.append({"part": "range", "level": segment.level, "side": segment.side, **ends})
     parts.append({"part": "strip", "x_low": strip["low"], "x_high": strip["high"], "rate": strip["share"]})

@@ -17,7 +17,7 @@ from trueodds.diagrams.drawing import ink, layout
 from trueodds.diagrams.models import comparison_rows as rows
 from trueodds.diagrams.models.comparison_picture import ComparisonDiagram
 from trueodds.diagrams.models.lineup import Models, views_by_model
-from trueodds.diagrams.models.standing import Standing, standings
+from trueodds.diagrams.models.standing import ModelResult, measure_models
 from trueodds.diagrams.recipe import IMPORTANCE, BinnedRecipe, lens_of
 from trueodds.diagrams.reliability import Reliability
 from trueodds.estimators.binned import BinnedError
@@ -93,19 +93,20 @@ class Comparison(BinnedRecipe):
         """The diagram of named models."""
         sets = views_by_model(models, lens, self.name)
         seed = int(rng) if isinstance(rng, (int, np.integer)) else int(rng.integers(2**31))
-        results, notes = standings(
+        results, notes = measure_models(
             models, BinnedError(self.partition), lens, IntervalSpec(level=self.level), self.paired, seed
         )
         return self._drawn(sets, results, notes)
 
-    def _drawn(self, sets: Sets, results: list[Standing] | None, notes: list[Note]) -> Diagram:
+    def _drawn(self, sets: Sets, results: list[ModelResult] | None, notes: list[Note]) -> Diagram:
         made = {name: [self._alone(view) for view in views] for name, views in sets.items()}
         count = len(next(iter(sets.values())))
         worst = [max(float(diagrams[i].panels["error"][0]) for diagrams in made.values()) for i in range(count)]
         order = np.argsort(-np.array(worst), kind="stable")
         made = {name: [diagrams[i] for i in order] for name, diagrams in made.items()}
         alone = [
-            [Standing(float(diagrams[i].panels["error"][0])) for diagrams in made.values()] for i in range(len(order))
+            [ModelResult(float(diagrams[i].panels["error"][0])) for diagrams in made.values()]
+            for i in range(len(order))
         ]
         if results is not None and len(order) == 1:
             alone = [results]
@@ -118,7 +119,7 @@ class Comparison(BinnedRecipe):
             for part in (rows.bins(diagrams[i], name), rows.model(diagrams[i], name, one))
         ]
         if len(order) > 1 and results is not None:
-            table += [rows.over_all(lens, name, one) for name, one in zip(made, results, strict=True)]
+            table += [rows.aggregate_row(lens, name, one) for name, one in zip(made, results, strict=True)]
         return ComparisonDiagram(
             name=self.name,
             lens=lens,

@@ -38,7 +38,7 @@ class ConfidenceHistogram(BinnedRecipe):
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The diagram of binary views."""
         binned = [bins.Binned(view, self.partition) for view in views]
-        totals = [bins.whole(view) for view in views]
+        totals = [bins.pool_all(view) for view in views]
         bars = [chance.consistency(view, np.zeros(len(view.w), dtype=np.intp), 1, self.level) for view in views]
         gaps = np.array([abs(float(total.y[0] - total.p[0])) for total in totals])
         order = np.argsort(-gaps, kind="stable")
@@ -48,7 +48,7 @@ class ConfidenceHistogram(BinnedRecipe):
         kinds = {"view": object, "title": object, "aside": object, "finding": object}
         panels = {name: np.array([row[name] for row in rows], dtype=kinds.get(name)) for name in rows[0]}
         partition = binned[0].partition
-        notes = bins.bar_notes([method for bar in bars for method in bar.law], views, partition, "views")
+        notes = bins.bar_notes([method for bar in bars for method in bar.method], views, partition, "views")
         notes = [note for note in notes if note.code != "TN247"]  # the band holds all rows, whatever the bins
         notes += layout.cut(len(views), Histogram.ranked)
         return Histogram(

@@ -15,7 +15,7 @@ from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.curves.draws import BandDraws
 from trueodds.diagrams.drawing import ink, layout
 from trueodds.diagrams.monotone import bands, honest
-from trueodds.diagrams.monotone.beyond import stretches
+from trueodds.diagrams.monotone.beyond import find_segments
 from trueodds.diagrams.monotone.curve import Curve
 from trueodds.diagrams.monotone.finding import finding
 from trueodds.diagrams.monotone.parts import Parts
@@ -147,7 +147,7 @@ class Corp(Recipe):
             band = bands.discrete(scores, self.band, self.level)
         else:
             band = bands.continuous(scores, self.level)
-        out = stretches(band, scores.at, scores.w, curve.fit if self.band == "consistency" else None)
+        out = find_segments(band, scores.at, scores.w, curve.fit if self.band == "consistency" else None)
         return Parts(curve, count, self.style, band.within(scores.at[0], scores.at[-1]), out, crossed)
 
     def _panels(self, parts: Sequence[Parts]) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class Corp(Recipe):
             notes.append(Note("TN245", text))
         if self.band in ("consistency", "confidence"):
             whose = "a calibrated model's curve" if self.band == "consistency" else "a true curve"
-            methods = ", ".join(dict.fromkeys(part.band.law for part in parts if part.band))
+            methods = ", ".join(dict.fromkeys(part.band.method for part in parts if part.band))
             text = f"The band holds at each score by itself: at {ink.percent(1 - self.level)} of the scores {whose} is expected outside. It was got by {methods}."
             if self.band == "confidence":
                 text += " Labels drawn from the curve vary too little where rates are near 0 or 1: in simulations of 100 to 1,000 rows it held 45 to 93 % of the true rates at a level of 90 %."

@@ -11,8 +11,8 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.settings import Level
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.belts.walk import VERTICES, Walk
-from trueodds.diagrams.belts.walk_plot import WalkPlot
+from trueodds.diagrams.belts.walk import VERTICES, CumulativeResiduals
+from trueodds.diagrams.belts.walk_plot import CumulativeResidualsPlot
 from trueodds.diagrams.belts.words import format_pvalue, gathered, places, sides
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.drawing import layout
@@ -72,7 +72,8 @@ class Cumulative(Recipe):
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The walks of binary views."""
         residuals_by_view = sorted(
-            (Walk(view, self.level) for view in views), key=lambda cumulative_residuals: -cumulative_residuals.surprise
+            (CumulativeResiduals(view, self.level) for view in views),
+            key=lambda cumulative_residuals: -cumulative_residuals.surprise,
         )
         drawn = residuals_by_view[: layout.PANELS]
         low = min(
@@ -90,7 +91,7 @@ class Cumulative(Recipe):
             for cumulative_residuals in residuals_by_view
         ]
         words = {"view", "title", "aside", "finding"}
-        return WalkPlot(
+        return CumulativeResidualsPlot(
             name=self.name,
             lens=lens_of(views),
             table=stacked([_table(cumulative_residuals) for cumulative_residuals in drawn]),
@@ -102,7 +103,7 @@ class Cumulative(Recipe):
         )
 
 
-def _panel(cumulative_residuals: Walk, views: int, *, drawn: bool) -> dict[str, Any]:
+def _panel(cumulative_residuals: CumulativeResiduals, views: int, *, drawn: bool) -> dict[str, Any]:
     title = cumulative_residuals.view.name.removeprefix("class:")
     p_mad, p_r = cumulative_residuals.pvalues
     text = _finding(cumulative_residuals) if drawn else ""
@@ -124,7 +125,7 @@ def _panel(cumulative_residuals: Walk, views: int, *, drawn: bool) -> dict[str, 
     }
 
 
-def _finding(cumulative_residuals: Walk) -> str:
+def _finding(cumulative_residuals: CumulativeResiduals) -> str:
     p_mad, p_r = (format_pvalue(p) for p in cumulative_residuals.pvalues)
     steepest = cumulative_residuals.steepest
     if steepest is None:
@@ -153,7 +154,7 @@ def _points(x: float) -> str:
     return f"{text} point{'' if text == '1' else 's'}"
 
 
-def _table(cumulative_residuals: Walk) -> dict[str, Any]:
+def _table(cumulative_residuals: CumulativeResiduals) -> dict[str, Any]:
     nan = np.nan
     curve = [
         (
@@ -164,7 +165,7 @@ def _table(cumulative_residuals: Walk) -> dict[str, Any]:
             cumulative_residuals.path[i],
             nan,
         )
-        for i in cumulative_residuals.kept
+        for i in cumulative_residuals.vertices
     ]
     extremes = [
         (
@@ -211,7 +212,7 @@ def _table(cumulative_residuals: Walk) -> dict[str, Any]:
     }
 
 
-def _notes(residuals_by_view: Sequence[Walk]) -> list[Note]:
+def _notes(residuals_by_view: Sequence[CumulativeResiduals]) -> list[Note]:
     notes = gathered(
         [(cumulative_residuals.view.name, cumulative_residuals.doubts()) for cumulative_residuals in residuals_by_view]
     )

@@ -204,5 +204,5 @@ def _table(name: str, parts: Sequence[tuple[str, float, Array, Array]], plane: P
         "delta": np.exp(theta[:, 0]),
         "gamma": theta[:, 1],
         "posterior": rise if plane is None else plane.posterior(rise),
-        "loglik": rise if plane is None else -plane.least - rise,
+        "loglik": rise if plane is None else -plane.min_loss - rise,
     }

@@ -15,7 +15,7 @@ from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.odds.class_names import Named
-from trueodds.diagrams.odds.estimates import drawable, estimates, reach_of, sides_of
+from trueodds.diagrams.odds.estimates import axis_limits, drawable, estimates, sides_of
 from trueodds.diagrams.odds.parameter_plot import ParameterPlot
 from trueodds.diagrams.odds.shift_and_slope import counted
 from trueodds.diagrams.recipe import IMPORTANCE, lens_of
@@ -73,10 +73,10 @@ class MclloParameters(Named):
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
         """The parameters of each view, the farthest off first."""
         notes: list[Note] = []
-        fits = [self._found(view, notes) for view in views]
+        fits = [self._fit_view(view, notes) for view in views]
         order = np.argsort([-distance for _, _, distance in fits], kind="stable")
         views, fits = tuple(views[i] for i in order), [fits[i] for i in order]
-        limits = reach_of([table for table, _, _ in fits[: layout.PANELS]])
+        limits = axis_limits([table for table, _, _ in fits[: layout.PANELS]])
         rows = [
             self._panel(view, table, baseline, len(views)) | limits
             for view, (table, baseline, _) in zip(views, fits, strict=True)
@@ -100,7 +100,7 @@ class MclloParameters(Named):
             notes=tuple(dict.fromkeys(notes)),
         )
 
-    def _found(self, view: View, notes: list[Note]) -> tuple[dict[str, Array], str, float]:
+    def _fit_view(self, view: View, notes: list[Note]) -> tuple[dict[str, Array], str, float]:
         """The table of a view, its baseline, and how far it is from changing nothing."""
         P, Y, _ = counted(view)
         min_prob = min_prob_for(view, self.min_prob)
@@ -108,10 +108,10 @@ class MclloParameters(Named):
         odds = Odds.of(view, self.against(view), min_prob, self.name)
         names = self.names(view.p.shape[1]) if view.joint else ("", view.name.removeprefix("class:"))
         baseline = str(names[odds.baseline])
-        theta = np.asarray(odds.best.theta).reshape(-1, 2)
+        theta = np.asarray(odds.mle.theta).reshape(-1, 2)
         covariance = np.full((len(theta), 2, 2), np.nan)
         # Every outcome right at the floors: the floor, and not the data, says that nothing is left to gain.
-        if odds.spread is not None and odds.best.at.value > NEAR * float(odds.w.sum()):
+        if odds.covariance is not None and odds.mle.at.value > NEAR * float(odds.w.sum()):
             m = len(theta)
             covariance = np.asarray(odds.spread).reshape(m, 2, m, 2)[np.arange(m), :, np.arange(m)]
         if not drawable(theta, covariance, self.level):

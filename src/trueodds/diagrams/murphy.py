@@ -16,7 +16,7 @@ from trueodds.diagrams.curves.draws import BandDraws
 from trueodds.diagrams.models.decision_rows import Model
 from trueodds.diagrams.models.decisions import Drawing
 from trueodds.diagrams.models.lineup import Models, views_by_model
-from trueodds.diagrams.models.standing import Standing, standings
+from trueodds.diagrams.models.standing import ModelResult, measure_models
 from trueodds.diagrams.recipe import IMPORTANCE, Recipe
 from trueodds.estimators.base import ProperScore
 from trueodds.estimators.corp import SCORES
@@ -124,12 +124,12 @@ class Murphy(Recipe):
         seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
         drawing = self._drawing(sets, models, generator)
         interval_spec = IntervalSpec(level=self.level, resamples=self.resamples)
-        results, notes = standings(models, SCORE[self.score](), lens, interval_spec, self.paired, seed)
-        mcb: dict[str, Standing] = {}
+        results, notes = measure_models(models, SCORE[self.score](), lens, interval_spec, self.paired, seed)
+        mcb: dict[str, ModelResult] = {}
         # Of several views the marks alone are drawn: the interval of a mean of MCBs would belong to none of them.
         if self.style == "plane" and self.band is not None and len(next(iter(sets.values()))) == 1:
             for name, rows in models.items():
-                mcb[name] = standings({name: rows}, CorpError(self.score), lens, interval_spec, None, seed)[0][0]
+                mcb[name] = measure_models({name: rows}, CorpError(self.score), lens, interval_spec, None, seed)[0][0]
         return drawing.made(dict(zip(models, results, strict=True)), mcb, notes)
 
     def _drawing(

@@ -19,7 +19,7 @@ from trueodds.diagrams.odds import stations
 from trueodds.diagrams.odds.class_names import Named
 from trueodds.diagrams.odds.line_plot import LinePlot
 from trueodds.diagrams.odds.shift_and_slope import probable
-from trueodds.diagrams.odds.stations import FEWER, LINES, Stations
+from trueodds.diagrams.odds.stations import FEWER, LINES, PathPoints
 from trueodds.diagrams.recipe import lens_of
 from trueodds.problem.view import View
 
@@ -114,7 +114,7 @@ class RecalibrationLines(Named):
             notes=tuple(dict.fromkeys(notes)),
         )
 
-    def _ways(self, view: View, notes: list[Note]) -> list[tuple[Stations, Callable[[list[Note]], Stations]]]:
+    def _ways(self, view: View, notes: list[Note]) -> list[tuple[PathPoints, Callable[[list[Note]], PathPoints]]]:
         """What was said and the fit, by which panels are ordered, and what makes all stations of it."""
         if view.joint:
             names = self.names(view.p.shape[1])
@@ -123,8 +123,8 @@ class RecalibrationLines(Named):
         return [stations.binary(view, self.posteriors, self.prior, self.min_prob)]
 
 
-def _panel(way: Stations, panels: int) -> dict[str, Any]:
-    std, points = way.spread, f"{100 * way.moved:.1f} points"
+def _panel(way: PathPoints, panels: int) -> dict[str, Any]:
+    std, points = way.std, f"{100 * way.moved:.1f} points"
     before, after = (probable(float(p)) for p in way.posterior[:2])
     fit = f" (δ\u00a0=\u00a0{way.delta:.3g}, γ\u00a0=\u00a0{way.gamma:.3g})" if np.isfinite(way.delta) else ""
     aside = f"moves {points}" if way.against else f"as said {before.replace('under', '<').replace('over', '>')}"

@@ -142,7 +142,7 @@ class Reliability(BinnedRecipe):
         # Rates, from which nothing is subtracted: equal counts must compare as equal, in whatever order summed.
         outside, jointly_outside = (ranges.missed(tested) for ranges in (bars, wide))
         columns = {**columns, "bar_low": bars.low, "bar_high": bars.high, "outside": outside}
-        return columns, bool(jointly_outside.any()), bars.law
+        return columns, bool(jointly_outside.any()), bars.method
 
     def _notes(self, binned: list[bins.Binned], level: float, flipped: bool) -> list[Note]:
         views = len(binned)
@@ -189,10 +189,12 @@ def _panels(
     low, high = limits(recipe.style, tables[: layout.PANELS])
     rows: list[dict[str, Any]] = []
     even = all(view_bins.even for view_bins in binned)
-    strips = [table["share"] if even else view_bins.spread for view_bins, table in zip(binned, tables, strict=True)]
+    strips = [
+        table["share"] if even else view_bins.strip_shares for view_bins, table in zip(binned, tables, strict=True)
+    ]
     tallest = max(float(strip.max()) for strip in strips[: layout.PANELS])
     for view_bins, table, beyond, strip in zip(binned, tables, jointly_outside, strips, strict=True):
-        total = bins.whole(view_bins.view)
+        total = bins.pool_all(view_bins.view)
         count = len(table["bin"])
         outside = int(table["outside"].sum()) if "outside" in table else None
         place = ""

@@ -143,9 +143,9 @@ class ReliabilityCurve(Recipe):
     def _notes(self, parts: Sequence[Parts]) -> list[Note]:
         notes = []
         drawn = parts[: layout.PANELS]
-        narrowest = [part.title for part in drawn if part.glass.least and isinstance(self.bandwidth, str)]
+        narrowest = [part.title for part in drawn if part.smoother.is_narrowest and isinstance(self.bandwidth, str)]
         if narrowest:
-            text = f"The scores of {', '.join(narrowest[:5])} lie so close together that the bandwidth is the least, {drawn[0].glass.bandwidth:g}: places with few scores show what single rows say."
+            text = f"The scores of {', '.join(narrowest[:5])} lie so close together that the bandwidth is the least, {drawn[0].smoother.bandwidth:g}: places with few scores show what single rows say."
             notes.append(Note("TN258", text))
         text = "The curve sees each score together with its neighbors: what varies within a bandwidth is not seen, and where predictions lie to one side a calibrated model's curve leaves the diagonal, too."
         if self.band == "confidence":

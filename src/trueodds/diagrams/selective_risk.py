@@ -26,7 +26,7 @@ from trueodds.tally.tally import Tally
 
 
 @dataclass(frozen=True)
-class RiskOverCoverage(Recipe):
+class RiskCoverage(Recipe):
     r"""The share of wrong answers among the surest ones, over the share of questions that they answer.
 
     Answers: whoever lets the model be silent where it is unsure, how many errors are left, and how many questions? At

@@ -11,7 +11,7 @@ from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.recipe import lens_of
 from trueodds.diagrams.simplicial import corners
-from trueodds.diagrams.simplicial.arrows import Arrows, default_partition, law_notes, with_verdicts
+from trueodds.diagrams.simplicial.arrows import Arrows, default_partition, method_notes, with_verdicts
 from trueodds.diagrams.simplicial.panels import panels
 from trueodds.diagrams.simplicial.recipe import SimplexRecipe
 from trueodds.diagrams.simplicial.triangle import SimplexDiagram
@@ -94,7 +94,7 @@ class Simplex(SimplexRecipe):
         }
         if self.ellipses:
             settings["level_of_each_ellipse"] = cell_level
-        notes = law_notes(arrows, self.level, simultaneous=self.simultaneous)
+        notes = method_notes(arrows, self.level, simultaneous=self.simultaneous)
         notes += layout.cut(len(arrows), SimplexDiagram.ranked)
         if any(view.p.shape[1] > 3 for view in views):
             text = "Each class is shown with the one that the model puts most probability beside, and the rest as one."

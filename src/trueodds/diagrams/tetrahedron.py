@@ -10,7 +10,7 @@ from trueodds.core.settings import Range
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.simplicial import corners
-from trueodds.diagrams.simplicial.arrows import Arrows, default_partition, law_notes, with_verdicts
+from trueodds.diagrams.simplicial.arrows import Arrows, default_partition, method_notes, with_verdicts
 from trueodds.diagrams.simplicial.panels import panels
 from trueodds.diagrams.simplicial.recipe import SimplexRecipe
 from trueodds.diagrams.simplicial.solid import TetrahedronDiagram
@@ -89,5 +89,5 @@ class Tetrahedron(SimplexRecipe):
             "azimuth": float(self.azimuth),
             "elevation": float(self.elevation),
         }
-        notes = tuple(law_notes(arrows, self.level, simultaneous=self.simultaneous))
+        notes = tuple(method_notes(arrows, self.level, simultaneous=self.simultaneous))
         return TetrahedronDiagram(self.name, view.name, stacked(tables), panels(arrows, tables), settings, notes)

@@ -98,7 +98,7 @@ class Training(BinnedRecipe):
         notes: list[Note] = []
         rows = [self._row(lens, key, named[key], seed, notes) for key in keys]
         table = {name: np.array([row[name] for row in rows], dtype=_KINDS.get(name)) for name in rows[0]}
-        table["best"] = _best(table)
+        table["best"] = _lowest_loss(table)
         if table["best"].any():
             text = (
                 "The rows that judge an epoch chose the one with the lowest log loss: on other rows expect it higher."
@@ -174,7 +174,7 @@ class Training(BinnedRecipe):
         }
 
 
-def _best(table: Mapping[str, Array]) -> Array:
+def _lowest_loss(table: Mapping[str, Array]) -> Array:
     """The first epoch of each run with the lowest finite log loss."""
     mask = np.zeros(len(table["run"]), dtype=bool)
     for run in dict.fromkeys(table["run"]):

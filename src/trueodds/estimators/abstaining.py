@@ -48,7 +48,7 @@ class AnswerOrAbstain(ProperScore):
     name: ClassVar[str] = "bas"
     lens: ClassVar[str | None] = "confidence"
     needs_rows: ClassVar[bool] = True
-    best: ClassVar[float] = 1.0
+    best_value: ClassVar[float] = 1.0
     min_prob: Annotated[float, Range(0, 1, closed="left")] = 0.0
 
     def rows(self, view: View) -> Array:

@@ -86,7 +86,7 @@ class AverageError(BinnedError):
         """How much of the mean is overconfidence (said above seen) and how much underconfidence."""
         if not super().parts(view):
             return {}
-        binned = self.bins(view).pooled
+        binned = self.bins(view).binned
         gap = (binned.p - binned.y) / len(binned.w)
         return {"over": float(gap[gap > 0].sum()), "under": float(-gap[gap < 0].sum())}
 
@@ -96,7 +96,7 @@ class AlikeSums(BinSums):
 
     def gap_weights(self) -> Array | None:
         """The same weight for every occupied bin."""
-        return (self.held > 0) / (self.held > 0).sum() if self._is_mean_gap else None
+        return (self.bin_weight > 0) / (self.bin_weight > 0).sum() if self._is_mean_gap else None
 
     def _average(self, w: Array, gap: Array, enough: Array) -> Array:
         return super()._average((w > 0).astype(np.float64), gap, enough)
@@ -111,13 +111,13 @@ class RangeSums(AlikeSums):
 
     def gap_weights(self) -> Array | None:
         """None for ranges of few rows: how they move from sample to sample adds more than the noise of their gaps."""
-        return super().gap_weights() if self.pooled.n.min() >= SETTLED else None
+        return super().gap_weights() if self.binned.n.min() >= SETTLED else None
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw on the ranges of the view."""
-        if not (self.held > 0).all():
+        if not (self.bin_weight > 0).all():
             return super().statistic(w, wp, wy)
-        return BinSums._average(self, w / self.held, self._gap(w, wp, wy), self.enough)
+        return BinSums._average(self, w / self.bin_weight, self._gap(w, wp, wy), self.enough)
 
 
 @dataclass(frozen=True)
@@ -212,15 +212,15 @@ class ThresholdedError(Estimator):
 
     def value(self, view: View) -> float:
         """The error over the ranges of the kept scores."""
-        return KeptSums(self, view).value()
+        return ThresholdedSums(self, view).value()
 
     def linear(self, view: View) -> Linear | None:
         """The error with the ranges held fixed; None where the labels choose them."""
-        return None if self.partition.uses_outcomes else KeptSums(self, view)
+        return None if self.partition.uses_outcomes else ThresholdedSums(self, view)
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """Partition, threshold and norm as used."""
-        binned = KeptSums(self, view).pooled
+        binned = ThresholdedSums(self, view).binned
         return {
             "partition": str(self.partition),
             "threshold": self.threshold,
@@ -231,19 +231,19 @@ class ThresholdedError(Estimator):
 
     def parts(self, view: View) -> dict[str, float]:
         """Which share of the weight was kept."""
-        return {"kept": float(KeptSums(self, view).pooled.w.sum() / view.total)}
+        return {"kept": float(ThresholdedSums(self, view).binned.w.sum() / view.total)}
 
     def notes(self, view: View) -> list[Note]:
         """A word where no score was kept, or ranges hold few rows."""
-        binned = KeptSums(self, view).pooled
+        binned = ThresholdedSums(self, view).binned
         if n_small := int((binned.n < 10).sum()):
             text = f"{n_small} of {len(binned.n)} occupied bins hold fewer than 10 rows; the noise floor tells what that adds."
             return [Note("TN105", text)]
-        return self.notes_together([view])
+        return self.joint_notes([view])
 
-    def notes_together(self, views: Sequence[View]) -> list[Note]:
+    def joint_notes(self, views: Sequence[View]) -> list[Note]:
         """A word where views have no score above the threshold."""
-        none = [view.name or "the view" for view in views if len(KeptSums(self, view).pooled.w) == 0]
+        none = [view.name or "the view" for view in views if len(ThresholdedSums(self, view).binned.w) == 0]
         if not none:
             return []
         which = ", ".join(none[:3]) + (", …" if len(none) > 3 else "")
@@ -251,7 +251,7 @@ class ThresholdedError(Estimator):
         return [Note("TN111", f"No score lies above the threshold {self.threshold}{where} ({which}), which adds 0.")]
 
 
-class KeptSums:
+class ThresholdedSums:
     """One view's ranges of the scores above the threshold; the other rows fall into a last cell that is not read."""
 
     def __init__(self, error: ThresholdedError, view: View) -> None:
@@ -275,7 +275,7 @@ class KeptSums:
         self.sums = tuple(np.bincount(self.index, x, self.size) for x in (view.w, view.w * view.p, view.w * view.y))
         ranges = np.flatnonzero(self.sums[0][:-1] > 0)
         w, wp, wy = (x[ranges] for x in self.sums)
-        self.pooled = View(wp / w, wy / w, w, n=np.bincount(self.index, view.n, self.size)[ranges], name=view.name)
+        self.binned = View(wp / w, wy / w, w, n=np.bincount(self.index, view.n, self.size)[ranges], name=view.name)
 
     def gap_weights(self) -> Array:
         """The weight of each range in the error; 0 for the cell of the rows that are left out."""
@@ -292,7 +292,7 @@ class KeptSums:
         """The error of each draw from its sums per range."""
         return self._shared(w, np.abs(wp - wy)[..., :-1].sum(axis=-1))
 
-    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array:
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array:
         """The error of (residual of the draw − observed residual), ranges weighted as observed."""
         dw, dwp, dwy = draws
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -44,7 +44,7 @@ class Linear(Protocol):
         """The value from Σw (…, size), Σwp and Σwy (…, size) or (…, size, m), the leading axes broadcast."""
         ...
 
-    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """The norm of each draw's residuals minus the observed ones; None where the error is no norm."""
         ...
 
@@ -62,13 +62,13 @@ class Estimator(Settings):
     redraws: ClassVar[str] = "labels"  # "votes": the noise floor redraws each row's votes from its probabilities
     clusters: ClassVar[bool] = True  # whether the rows may come in clusters
     averages: ClassVar[bool] = True  # whether the values of several views make one number
-    best: ClassVar[float] = 0.0  # the value of a perfect model, for scorers
+    best_value: ClassVar[float] = 0.0  # the value of a perfect model, for scorers
     lower_bound: ClassVar[float] = -math.inf  # no value lies below it, whatever the settings
     upper_bound: ClassVar[float] = math.inf  # no true error lies above it, whatever the settings
     exempt: ClassVar[dict[str, str]] = {}  # laws of tests/laws that cannot hold for it, each with the reason
 
     @property
-    def most(self) -> float:
+    def max_value(self) -> float:
         """The largest value there is, beyond which no interval reaches."""
         return self.upper_bound
 
@@ -80,7 +80,7 @@ class Estimator(Settings):
         """The statistic of several views, where all at once may cost less than each by itself."""
         return np.array([self.value(view) for view in views])
 
-    def each(self, of: Selections) -> Array:
+    def evaluate_selections(self, of: Selections) -> Array:
         """The statistic of every selection of rows, where all at once may cost less than each by itself.
 
         It gives what `value` gives, one by one; who inherits a short cut and changes `value` changes this too.
@@ -103,9 +103,9 @@ class Estimator(Settings):
         """What part of its noise floor chance adds to the value, where the outcomes vary less than the model says."""
         return 1.0
 
-    def off(self, values: Any) -> Any:
+    def as_loss(self, values: Any) -> Any:
         """How bad values are, greater being worse: the distance from the best where that is not the least."""
-        return np.abs(values - self.best) if self.best else values
+        return np.abs(values - self.best_value) if self.best_value else values
 
     def expected(self, view: View) -> float | None:
         """The mean statistic if every probability were right, where it is known without draws."""
@@ -127,7 +127,7 @@ class Estimator(Settings):
         """Facts about this view that bear on the value."""
         return []
 
-    def notes_together(self, views: Sequence[View]) -> list[Note]:
+    def joint_notes(self, views: Sequence[View]) -> list[Note]:
         """Facts about several views told once; what each has to say alone would fill a page for a thousand classes."""
         return []
 

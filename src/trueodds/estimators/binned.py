@@ -17,7 +17,7 @@ from trueodds.core.settings import Count, Order
 from trueodds.estimators.base import Estimator, Linear
 from trueodds.problem.distance import Distance, as_distance, power_mean
 from trueodds.problem.partition import BIN_RULES, Bins, Frozen, Partition, as_partition, default_for
-from trueodds.problem.rows import together
+from trueodds.problem.rows import shared_classes
 from trueodds.problem.selections import Selections
 from trueodds.problem.view import View
 
@@ -69,7 +69,7 @@ class BinnedError(Estimator):
         as_distance(self.distance, self.order)
 
     @property
-    def most(self) -> float:
+    def max_value(self) -> float:
         """1 for total variation."""
         return 1.0 if self.distance == "tv" else math.inf
 
@@ -103,7 +103,7 @@ class BinnedError(Estimator):
 
     def values(self, views: Sequence[View]) -> Array:
         """The errors of several views; of all classes at once where their bins are the same."""
-        grouped = together(views) if len(views) > 1 and self.partition_for(views[0]).blind else None
+        grouped = shared_classes(views) if len(views) > 1 and self.partition_for(views[0]).blind else None
         if grouped is None:
             return super().values(views)
         classes, labels = grouped
@@ -113,11 +113,11 @@ class BinnedError(Estimator):
         n, wp, wy = table[..., 0], table[..., 1], table[..., 2]
         return one.cut_anew(n, wp, wy, n >= self.min_count)
 
-    def each(self, of: Selections) -> Array:
+    def evaluate_selections(self, of: Selections) -> Array:
         """The errors of all selections, each in bins of its own; side by side where the partition can cut them so."""
         sums = self.partition_for(of.view).sums(of) if of.alike else None
         if sums is None:
-            return super().each(of)
+            return super().evaluate_selections(of)
         n, wp, wy = sums
         return self.bins(of.first).cut_anew(n, wp, wy, n >= self.min_count)
 
@@ -131,7 +131,7 @@ class BinnedError(Estimator):
         """Partition, distance and order as used."""
         partition = self.partition_for(view)
         bin_sums = self.bins(view)
-        binned = bin_sums.pooled
+        binned = bin_sums.binned
         worst = np.isinf(self.order)
         ruled = getattr(partition, "bins", None) in BIN_RULES
         return {
@@ -148,13 +148,13 @@ class BinnedError(Estimator):
         """How much of the average is overconfidence (said above seen) and how much underconfidence."""
         if view.joint or self.order != 1 or str(as_distance(self.distance)) != "tv":
             return {}
-        binned = self.bins(view).pooled
+        binned = self.bins(view).binned
         gap = binned.w / binned.w.sum() * (binned.p - binned.y)
         return {"over": float(gap[gap > 0].sum()), "under": float(-gap[gap < 0].sum())}
 
     def notes(self, view: View) -> list[Note]:
         """A word where bins hold few rows."""
-        binned = self.bins(view).pooled
+        binned = self.bins(view).binned
         note_list = []
         if n_small := int((binned.n < 10).sum()):
             text = f"{n_small} of {len(binned.n)} occupied bins hold fewer than 10 rows; the noise floor tells what that adds."
@@ -182,7 +182,7 @@ class BinSums:
         self.distance = as_distance(error.distance, error.order)
 
     @cached_property
-    def pooled(self) -> View:
+    def binned(self) -> View:
         """The occupied bins."""
         return self.view.binned(self.cells)
 
@@ -195,19 +195,19 @@ class BinSums:
     def enough(self) -> Array:
         """Which bins hold as many rows as a worst bin must."""
         enough = np.zeros(self.size, dtype=bool)
-        enough[self.pooled.slot] = self.pooled.n >= self.error.min_count
+        enough[self.binned.bin_index] = self.binned.n >= self.error.min_count
         return enough
 
     @cached_property
-    def held(self) -> Array:
+    def bin_weight(self) -> Array:
         """The weight of each bin."""
         weights = np.zeros(self.size)
-        weights[self.pooled.slot] = self.pooled.w
+        weights[self.binned.bin_index] = self.binned.w
         return weights
 
     def gap_weights(self) -> Array | None:
         """The weight of each bin where the error is a weighted mean of absolute gaps; else None."""
-        return self.held / self.held.sum() if self._is_mean_gap else None
+        return self.bin_weight / self.bin_weight.sum() if self._is_mean_gap else None
 
     @property
     def _is_mean_gap(self) -> bool:
@@ -215,8 +215,8 @@ class BinSums:
 
     def value(self) -> float:
         """The error of the view itself."""
-        w, y, p = self.pooled.w, self.pooled.y, self.pooled.p
-        enough = self.pooled.n >= self.error.min_count
+        w, y, p = self.binned.w, self.binned.y, self.binned.p
+        enough = self.binned.n >= self.error.min_count
         return float(self._average(w[None], self.distance(p[None], y[None], self.view.joint), enough)[0])
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
@@ -233,7 +233,7 @@ class BinSums:
             gap = self.distance(wp / mass, wy / mass, self.view.joint)
         return np.where(w > 0, gap, 0.0)
 
-    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """The error's own norm of (residual of the draw − observed residual), bins weighted as observed."""
         if not self.distance.norm:
             return None

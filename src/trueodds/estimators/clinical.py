@@ -72,7 +72,7 @@ class IntegratedIndex(ScoredError):
             object.__setattr__(self, "norm", False)
             object.__setattr__(self, "interval", "noise-floor")
 
-    def over(self, gap: Array, share: Array, unit: float) -> Array:
+    def summarize(self, gap: Array, share: Array, unit: float) -> Array:
         """One number from the distances at each score (…, m) that holds a share of the rows (…, m)."""
         return (share * gap).sum(axis=-1)
 
@@ -80,9 +80,9 @@ class IntegratedIndex(ScoredError):
         """The summary of the distances between curve and scores."""
         unit = _row(view)
         if self.smoother == "isotonic":
-            return lambda w, _wp, wy: self.over(np.abs(isotonic_fit(w, wy) - s), w, unit)
+            return lambda w, _wp, wy: self.summarize(np.abs(isotonic_fit(w, wy) - s), w, unit)
         curve = LocalFit(self._local(), s, share, unit)
-        return lambda _w, wp, wy: self.over(np.abs(curve(wy - wp)), share, unit)
+        return lambda _w, wp, wy: self.summarize(np.abs(curve(wy - wp)), share, unit)
 
     def _local(self) -> Smoother:
         smoother = SMOOTHERS[self.smoother]
@@ -115,7 +115,7 @@ class Quantile(IntegratedIndex):
     smooth: ClassVar[bool] = False
     below: ClassVar[float]
 
-    def over(self, gap: Array, share: Array, unit: float) -> Array:
+    def summarize(self, gap: Array, share: Array, unit: float) -> Array:
         """The quantile of the distances, rows in proportion to their weight."""
         return weighted_quantile(gap, share, self.below, unit)
 
@@ -183,7 +183,7 @@ class WorstDistance(IntegratedIndex):
     name: ClassVar[str] = "emax"
     smooth: ClassVar[bool] = False
 
-    def over(self, gap: Array, share: Array, unit: float) -> Array:
+    def summarize(self, gap: Array, share: Array, unit: float) -> Array:
         """The maximum over scores that hold any weight."""
         return np.where(share > 0, gap, 0.0).max(axis=-1)
 

@@ -126,7 +126,7 @@ class Corp(ScoredError):
         return {"mcb": mcb, "dsc": dsc, "unc": uncertain, "score": score}
 
     @property
-    def most(self) -> float:
+    def max_value(self) -> float:
         """1 for `brier`; a log loss has no bound."""
         return 1.0 if self.score == "brier" else math.inf
 

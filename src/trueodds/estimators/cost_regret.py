@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import OWN, Integer
 from trueodds.estimators.acting.actions import Cost, Costs, checked, vectors
-from trueodds.estimators.acting.out_of_sample import Judged, OutOfSample
+from trueodds.estimators.acting.out_of_sample import OutOfFold, OutOfSample
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -76,7 +76,7 @@ class CostRegret(OutOfSample):
                 )
             object.__setattr__(self, "actions", named)
 
-    def by_outcome(self, out_of_fold: Judged, view: View) -> Array:
+    def by_outcome(self, out_of_fold: OutOfFold, view: View) -> Array:
         """What each row's recalibrated action saves, should the outcome come."""
         costs = self._costs(out_of_fold, view)
         stated, recalibrated = _called(costs, out_of_fold)
@@ -84,7 +84,7 @@ class CostRegret(OutOfSample):
 
     def parts(self, view: View) -> dict[str, float]:
         """Both costs, the share of rows whose action changes, the regret by action and the thresholds."""
-        out_of_fold = self.judged(view)
+        out_of_fold = self.out_of_fold(view)
         share = out_of_fold.scale * view.w[out_of_fold.row] / view.total
         costs = self._costs(out_of_fold, view)
         stated, recalibrated = _called(costs, out_of_fold)
@@ -131,7 +131,7 @@ class CostRegret(OutOfSample):
             note_list.append(Note("TN138", "Recalibration changes no action, so nothing was gained or lost by it."))
         return note_list
 
-    def _costs(self, out_of_fold: Judged, view: View) -> Costs:
+    def _costs(self, out_of_fold: OutOfFold, view: View) -> Costs:
         return Costs(self.cost, out_of_fold.P, view, self.name, out_of_fold.row)
 
     def _names(self, actions: int) -> tuple[str, ...]:
@@ -143,7 +143,7 @@ class CostRegret(OutOfSample):
         return named
 
 
-def _called(costs: Costs, out_of_fold: Judged) -> tuple[Array, Array]:
+def _called(costs: Costs, out_of_fold: OutOfFold) -> tuple[Array, Array]:
     """The action that each row's stated and recalibrated probabilities call for."""
     stated = costs.called_for(out_of_fold.P)
     return stated, costs.called_for(out_of_fold.Q, stated)

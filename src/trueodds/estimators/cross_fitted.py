@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, describe
 from trueodds.core.registry import settings_of
-from trueodds.estimators.acting.out_of_sample import Judged, OutOfSample
+from trueodds.estimators.acting.out_of_sample import OutOfFold, OutOfSample
 from trueodds.estimators.score_regret import ScoreRegret
 from trueodds.problem.view import View
 
@@ -94,7 +94,7 @@ class CrossFitted(OutOfSample):
         super().__post_init__()
         _power(self.distance)
 
-    def by_outcome(self, out_of_fold: Judged, view: View) -> Array:
+    def by_outcome(self, out_of_fold: OutOfFold, view: View) -> Array:
         """⟨s, y − p⟩ of each row, for every y that is one outcome."""
         s = self._direction(out_of_fold.P, out_of_fold.Q)
         return s - (s * out_of_fold.P).sum(axis=1, keepdims=True)
@@ -103,7 +103,7 @@ class CrossFitted(OutOfSample):
         """Over- and under-confidence, where there is one score."""
         if view.joint:
             return {}
-        out_of_fold = self.judged(view)
+        out_of_fold = self.out_of_fold(view)
         share = out_of_fold.scale * view.w[out_of_fold.row] * self.gained(out_of_fold, view) / view.total
         less, more = out_of_fold.Q[:, 1] < out_of_fold.P[:, 1], out_of_fold.Q[:, 1] > out_of_fold.P[:, 1]
         return {"over": float(share[less].sum()), "under": float(share[more].sum())}

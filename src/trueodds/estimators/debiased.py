@@ -16,14 +16,14 @@ from trueodds.core.settings import OneOf
 from trueodds.estimators.adaptive import with_partition
 from trueodds.estimators.base import Estimator, Linear, one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMeanSquareError, one_bin
-from trueodds.estimators.pairing.pairs import ByBin, OfBins, Pairs, averaged, mean_square, over, several
+from trueodds.estimators.pairing.pairs import ByBin, OfBins, Pairs, averaged, divide_or_zero, mean_square, several
 from trueodds.problem.partition import BIN_RULES, EqualMass, Partition
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
 FORMS = ("t_mn", "kumar", "dpe")
 FINER = 4  # times as many bins show whether these average errors away
-LEAST = 5  # rows in each of them
+MIN_ROWS_PER_BIN = 5  # rows in each of them
 MANY = 50_000  # rows from which on draws are read off bins and not off single rows
 DOUBT = 0.05  # largest p at which their gaps are said to differ
 AUTO = EqualMass("auto")  # ⌈n^(2/5)⌉ bins: as few as keep the noise low, as many as follow a smooth error
@@ -62,7 +62,7 @@ class _Debiased(Estimator):
         """The estimator from the façade's settings; bins are equal-mass unless the partition is said."""
         return cls(**with_partition(settings, "equal-mass"))
 
-    def pooled(self, view: View) -> View:
+    def binned(self, view: View) -> View:
         """The bins of this view with their sums; every sum is linear in the rows."""
         one_score(view, self.name)
         return view.binned(view.once(self.partition, lambda: self.partition.freeze(view)))
@@ -82,7 +82,7 @@ class _Debiased(Estimator):
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The bins as used."""
-        binned = self.pooled(view)
+        binned = self.binned(view)
         settings: dict[str, Any] = {"partition": str(self.partition)}
         if getattr(self.partition, "bins", None) in BIN_RULES:
             settings["bins"] = len(binned.w)
@@ -90,7 +90,7 @@ class _Debiased(Estimator):
 
     def notes(self, view: View) -> list[Note]:
         """A word where the number is negative, or bins hold one row, from which nothing can be taken off."""
-        binned, note_list = self.pooled(view), []
+        binned, note_list = self.binned(view), []
         if alone := int((~several(binned.w, binned.sums("ww"))).sum()):
             text = f"{alone} of {len(binned.w)} occupied bins hold a single row, which cannot tell noise from error."
             note_list.append(Note("TN112", text))
@@ -103,7 +103,7 @@ class _Debiased(Estimator):
             )
         return [*note_list, *one_bin(view, binned)]
 
-    def notes_together(self, views: Sequence[View]) -> list[Note]:
+    def joint_notes(self, views: Sequence[View]) -> list[Note]:
         """In how many views the number is negative, or not to be had."""
         errors, notes = np.array([self.signed(view) for view in views]), []
         if undefined := int(np.isnan(errors).sum()):
@@ -165,7 +165,7 @@ class DebiasedL2(_Debiased):
 
     def signed(self, view: View) -> float:
         """θ with its sign: below zero where the bins are nearer to calibrated than chance lets them be."""
-        binned = self.pooled(view)
+        binned = self.binned(view)
         w, ww = binned.w, binned.sums("ww")
         if self.form == "kumar":
             return float(self._kumar(w, w * binned.p, w * binned.y, ww))
@@ -182,7 +182,7 @@ class DebiasedL2(_Debiased):
             self.form == "t_mn"
             and self.partition == AUTO
             and len(view)
-            and (finer := _finer(view, len(self.pooled(view).w)))
+            and (finer := _finer(view, len(self.binned(view).w)))
         ):
             text = (
                 f"In {finer[1]} bins the debiased error is {finer[0]:.3g}: errors differ within these bins, and the interval, "
@@ -209,10 +209,10 @@ class DebiasedL2(_Debiased):
         """
         cells = view.once(self.partition, lambda: self.partition.freeze(view))
         binned = view.binned(cells)
-        assert binned.slot is not None
+        assert binned.bin_index is not None
         mean, scatter = np.zeros((2, cells.size))
-        mean[binned.slot] = binned.p
-        scatter[binned.slot] = binned.sums("wpp") / binned.w - binned.p**2
+        mean[binned.bin_index] = binned.p
+        scatter[binned.bin_index] = binned.sums("wpp") / binned.w - binned.p**2
 
         def of(w: Array, wp: Array, wy: Array, ww: Array) -> Array:
             squares = wy * (1 - 2 * mean) + w * (mean**2 - scatter)
@@ -229,15 +229,15 @@ class DebiasedL2(_Debiased):
         return _root(self._kumar(w, wp, wy, ww))
 
     def _kumar(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
-        rate, gap = over(wy, w), over(wp - wy, w)
-        return _mean(w, ww, gap**2 - rate * (1 - rate) * over(ww, w**2 - ww))
+        rate, gap = divide_or_zero(wy, w), divide_or_zero(wp - wy, w)
+        return _mean(w, ww, gap**2 - rate * (1 - rate) * divide_or_zero(ww, w**2 - ww))
 
     def of_pairs(self, w: Array, residual: Array, squares: Array, ww: Array) -> Array:
         """T_mn's or DPE's root from Σw, Σwu, Σw²u² and Σw² of bins."""
         return _root(self._of_pairs(w, residual, squares, ww))
 
     def _of_pairs(self, w: Array, residual: Array, squares: Array, ww: Array) -> Array:
-        return _mean(w, ww, over(residual**2 - squares, w**2 if self.form == "dpe" else w**2 - ww))
+        return _mean(w, ww, divide_or_zero(residual**2 - squares, w**2 if self.form == "dpe" else w**2 - ww))
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The form and the bins as used."""
@@ -292,10 +292,10 @@ class DebiasedL1(_Debiased):
 
     def of_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
         """The closed form from the sums of bins."""
-        rate, gap = over(wy, w), np.abs(over(wy - wp, w))
-        noise = np.where(several(w, ww), rate * (1 - rate) * over(ww, w**2), 0.0)
+        rate, gap = divide_or_zero(wy, w), np.abs(divide_or_zero(wy - wp, w))
+        noise = np.where(several(w, ww), rate * (1 - rate) * divide_or_zero(ww, w**2), 0.0)
         s = np.sqrt(np.maximum(noise, 0.0))  # flipped residuals can lead a rate out of [0, 1]
-        z = over(gap, s)
+        z = divide_or_zero(gap, s)
         folded = s * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + gap * np.where(s > 0, 1 - 2 * ndtr(-z), 1.0)
         return np.asarray((w * (2 * gap - folded)).sum(axis=-1) / w.sum(axis=-1))
 
@@ -311,14 +311,14 @@ def _finer(view: View, bins: int) -> tuple[float, int] | None:
     In each bin the squared deviations of the finer gaps from their mean, over their variances, are chi-square where the
     gap is even; the smallest p, times the number of bins, has to be at most 5 %.
     """
-    if view.n_rows < LEAST * FINER * bins:
+    if view.n_rows < MIN_ROWS_PER_BIN * FINER * bins:
         return None
     fine = view.binned(EqualMass(FINER * bins).freeze(view))
     within = view.once(AUTO, lambda: AUTO.freeze(view)).index(fine.p)
     gap, ww = fine.y - fine.p, fine.sums("ww")
     v = np.maximum(fine.sums("wwr") - gap**2 * ww, fine.sums("wwv")) / fine.w**2
-    precision = over(np.ones(len(v)), v)
-    mean = over(np.bincount(within, precision * gap), np.bincount(within, precision))
+    precision = divide_or_zero(np.ones(len(v)), v)
+    mean = divide_or_zero(np.bincount(within, precision * gap), np.bincount(within, precision))
     x, df = np.bincount(within, precision * (gap - mean[within]) ** 2), np.bincount(within) - 1
     p = np.where(df > 0, chdtrc(np.maximum(df, 1), x), 1.0)
     if p.min() * len(p) > DOUBT:

@@ -141,7 +141,7 @@ class Tasks:
         """The regret of each draw from its sums per bin."""
         return np.asarray(_worst(*_rates(w, wp, wy))[:, 0])
 
-    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """By how much the regret can change in any task when the rates move as the draw's residuals did.
 
         A bin's rate moved by δ changes the regret at thresholds between its probability and either rate, by δ at most.

@@ -13,7 +13,7 @@ from trueodds.core.kernels.sort import placed
 from trueodds.core.settings import OneOf, Order, Probability, Range
 from trueodds.estimators.base import one_score
 from trueodds.estimators.scored import Reader, ScoredError, Scores
-from trueodds.estimators.smoothing.bandwidth import NARROWEST, silverman, silverman_each
+from trueodds.estimators.smoothing.bandwidth import NARROWEST, silverman, silverman_of_selections
 from trueodds.estimators.smoothing.density import COARSE, FINE, KERNELS, Beta, Mirrored
 from trueodds.estimators.smoothing.side_by_side import side_by_side
 from trueodds.estimators.smoothing.waves import Waves
@@ -120,12 +120,14 @@ class KernelDensityError(ScoredError):
         """The integral, over a fine grid; for draws over a coarser one."""
         return Curve(self, view)
 
-    def each(self, of: Selections) -> Array:
+    def evaluate_selections(self, of: Selections) -> Array:
         """The errors of all selections on the same grids, each with a bandwidth of its own."""
         if not of.alike or self.kernel == "beta":
-            return super().each(of)
-        low, high = self.span(of.view_of(int(np.argmin(of.rising[0][:, 0]))))  # of all, it reaches lowest
-        widths = silverman_each(of) if isinstance(self.bandwidth, str) else np.full(len(of), float(self.bandwidth))
+            return super().evaluate_selections(of)
+        low, high = self.span(of.view_of(int(np.argmin(of.sorted_scores[0][:, 0]))))  # of all, it reaches lowest
+        widths = (
+            silverman_of_selections(of) if isinstance(self.bandwidth, str) else np.full(len(of), float(self.bandwidth))
+        )
 
         def read(density: Array, event_density: Array, waves: Waves) -> Array:
             gap, cell = self._places(waves)[waves.order] * density, (high - low) / waves.size

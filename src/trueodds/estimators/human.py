@@ -16,7 +16,7 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-FEW = 30  # votes per row; below, what the votes alone add or hide is of the size of what is measured
+MIN_VOTES = 30  # votes per row; below, what the votes alone add or hide is of the size of what is measured
 
 
 @dataclass(frozen=True)
@@ -53,14 +53,14 @@ class VoteMean(Mean):
         if votes is None or votes == 1:
             text = "Rows have a single label, which is read as a vote that all have cast: even a perfect model is far from that; compare with the noise floor."
             return [Note("TN131", text)]
-        if votes < FEW:
+        if votes < MIN_VOTES:
             cast = view.votes[view.w > 0] if view.votes is not None else np.array([votes])
             who = "Every row has" if cast.min() == cast.max() else "Half of the rows have at most"
             text = f"{who} {votes:g} votes: so few would keep even a perfect model from the best value; compare with the noise floor."
             return [Note("TN131", text)]
         return []
 
-    def notes_together(self, views: Sequence[View]) -> list[Note]:
+    def joint_notes(self, views: Sequence[View]) -> list[Note]:
         """The same votes are behind every view."""
         return self.notes(views[0])
 
@@ -100,7 +100,7 @@ class EntropyError(VoteMean):
     base: Literal["e", "2", 2] = "e"
     correction: Literal["miller-madow"] | None = None
 
-    def off(self, values: Any) -> Any:
+    def as_loss(self, values: Any) -> Any:
         """A signed mean is off on either side."""
         return np.abs(values) if self.signed else values
 
@@ -197,7 +197,7 @@ class RankAgreement(VoteMean):
 
     name: ClassVar[str] = "rankcs"
     lower_bound: ClassVar[float] = 0.0
-    best: ClassVar[float] = 1.0
+    best_value: ClassVar[float] = 1.0
     ties: Literal["tolerant", "index"] = "tolerant"
 
     def compared(self, P: Array, V: Array, view: View) -> Array:

@@ -75,7 +75,7 @@ class InstanceError(Estimator):
         often, side = ("every row", "ice_neg") if yes > 0 else ("no row", "ice_pos")
         return [Note("TN130", f"The outcome came in {often}: {self._without_a_side(side)}.")]
 
-    def notes_together(self, views: Sequence[View]) -> list[Note]:
+    def joint_notes(self, views: Sequence[View]) -> list[Note]:
         """How many views lack a side."""
         lacking = [view.name for view in views if InstanceError().notes(view)]
         if not lacking:
@@ -212,7 +212,7 @@ class Sides:
         """The error of each draw."""
         return self.error.of(self._sums(w, wy), self.absent)
 
-    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """No norm: the interval is that of a smooth function of means."""
         return None
 

@@ -87,7 +87,7 @@ class IntervalError(ScoredError):
 
     def _terms(self, widths: Widths, residual: Array) -> tuple[Array, Array]:
         if self.bandwidth == "auto":
-            return widths.best(residual)
+            return widths.minimize(residual)
         width = float(self.bandwidth)
         return widths.error(width, residual), np.full(len(residual), width)
 
@@ -107,7 +107,7 @@ class Widths:
             self._made[width] = Windows(self.s, width)
         return self._made[width].mean_absolute(residual)
 
-    def best(self, residual: Array) -> tuple[Array, Array]:
+    def minimize(self, residual: Array) -> tuple[Array, Array]:
         """The error and the width of the least sum, for each row of residuals (draws, m).
 
         The error rises as the width falls, so the search ends where it alone reaches the best sum.

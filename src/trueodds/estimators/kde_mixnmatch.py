@@ -15,7 +15,7 @@ from trueodds.core.kernels.moments import moments
 from trueodds.core.settings import FiniteOrder
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.estimators.smoothing.density import KERNELS
-from trueodds.problem.quantiles import spread
+from trueodds.problem.quantiles import weighted_std
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -23,7 +23,7 @@ Array = NDArray[Any]
 FIRST, LAST, NODES = -0.6, 1.6, 2**14  # the grid of the value, as published
 CELLS = 1024  # of [0, 1], for draws
 EMPTY = 1e-6  # a density that counts as none
-LEAST = 1e-3  # the bandwidth where the scores that came true are all but equal
+MIN_BANDWIDTH = 1e-3  # the bandwidth where the scores that came true are all but equal
 AT_ONCE = 2**18
 BUMP = Polynomial([1, 0, -3, 0, 3, 0, -1])  # (1 − u²)³
 
@@ -78,7 +78,7 @@ class MixNMatchError(ScoredError):
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
         """The integral on the draws' grid."""
-        grid, n = Grid(s), view.worth
+        grid, n = Grid(s), view.effective_n
 
         def reader(w: Array, _wp: Array, wy: Array) -> Array:
             w, wy = np.atleast_2d(w), np.atleast_2d(wy)
@@ -92,7 +92,7 @@ class MixNMatchError(ScoredError):
         total = np.maximum(event_weights.sum(axis=-1), 1e-300)
         mean = (event_weights * grid.scores).sum(axis=-1) / total
         square = (event_weights * (grid.scores - mean[:, None]) ** 2).sum(axis=-1) / total
-        width = np.maximum(np.sqrt(square) * (2 * n) ** -0.2, LEAST)
+        width = np.maximum(np.sqrt(square) * (2 * n) ** -0.2, MIN_BANDWIDTH)
         f, f1 = grid.smoothed((w, wy), width)
         f = np.maximum(f, 0.0)  # a narrow kernel leaves ripples
         gap = np.abs(grid.s * f - np.clip(f1, 0.0, f))
@@ -117,9 +117,12 @@ class MixNMatchError(ScoredError):
             return [
                 Note("TN117", "Nothing that was said came true, so there is no bandwidth; the error is what was said.")
             ]
-        if bandwidth == LEAST:
+        if bandwidth == MIN_BANDWIDTH:
             return [
-                Note("TN117", f"The scores that came true are all but equal, so the bandwidth is the least, {LEAST}.")
+                Note(
+                    "TN117",
+                    f"The scores that came true are all but equal, so the bandwidth is the least, {MIN_BANDWIDTH}.",
+                )
             ]
         return []
 
@@ -136,7 +139,7 @@ class Refitted(Scores):
         return self._width(s, wy)
 
     def _width(self, s: Array, wy: Array) -> float | None:
-        return max(spread(s, wy) * (2 * self.view.worth) ** -0.2, LEAST) if wy.sum() > 0 else None
+        return max(weighted_std(s, wy) * (2 * self.view.effective_n) ** -0.2, MIN_BANDWIDTH) if wy.sum() > 0 else None
 
     def value(self) -> float:
         """The trapezoid sum over the published grid; places without density add nothing."""

@@ -95,17 +95,17 @@ class LinearBinError(ScoredError):
         """The error, exact for rows and for cells that no center divides; for draws at most 4,096 groups of scores."""
         return LinearSums(self, view)
 
-    def each(self, of: Selections) -> Array:
+    def evaluate_selections(self, of: Selections) -> Array:
         """The errors of all selections, each in bins of its own."""
         if not of.alike:
-            return super().each(of)
+            return super().evaluate_selections(of)
         edges = self.edges(of.first, of)
         if self.mapping == "one-bin":
             _, wp, wy = of.sums(edges[:, 1:-1], self.closed)
             residual = wy - wp
         else:
             centers = np.sort((edges[:, :-1] + edges[:, 1:]) / 2, axis=1)
-            residual = shared(*of.rising, centers, self.closed, self.weights == "swapped")
+            residual = shared(*of.sorted_scores, centers, self.closed, self.weights == "swapped")
         return np.asarray(np.abs(residual).sum(axis=1) / of.first.total)
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
@@ -141,7 +141,7 @@ class LinearBinError(ScoredError):
 
     def count(self, view: View) -> int:
         """How many bins are asked of this view; equal mass makes no more of them than there are rows."""
-        root = max(1, math.isqrt(round(view.worth)))
+        root = max(1, math.isqrt(round(view.effective_n)))
         k = int(self.bins) if not isinstance(self.bins, str) else root if self.bins == "sqrt" else min(root, 10)
         return min(k, max(round(view.counted), 1)) if self.base == "equal-mass" else k
 
@@ -197,7 +197,7 @@ class LinearSums(Scores):
             return super().value()  # score by score; where they divide cells, each counts at its mean
         centers = np.unique((edges[:-1] + edges[1:]) / 2)
         gaps = view.binned(Bins(np.concatenate(([-np.inf], centers, [np.inf])), error.closed))
-        above, residual = gaps.slot, gaps.w * (gaps.y - gaps.p)
+        above, residual = gaps.bin_index, gaps.w * (gaps.y - gaps.p)
         assert above is not None
         inside, below = (above > 0) & (above < len(centers)), np.maximum(above - 1, 0)
         width = np.append(np.diff(centers), 1.0)[below]

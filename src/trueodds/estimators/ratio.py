@@ -39,7 +39,7 @@ class ObservedExpected(Estimator):
     lower_bound: ClassVar[float] = 0.0
     interval: ClassVar[str | None] = "bca"
     averages: ClassVar[bool] = False  # ratios above and below 1 would cancel
-    best: ClassVar[float] = 1.0
+    best_value: ClassVar[float] = 1.0
 
     def value(self, view: View) -> float:
         """Observed over expected."""
@@ -85,7 +85,7 @@ class Totals:
         """The ratio of each draw."""
         return _ratio(wy[..., 0], wp[..., 0])
 
-    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """None: a ratio is no norm."""
         return None
 

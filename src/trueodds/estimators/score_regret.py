@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trueodds.calibrators.choosing.gain import mixed, mixing
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
-from trueodds.estimators.acting.out_of_sample import Judged, OutOfSample
+from trueodds.estimators.acting.out_of_sample import OutOfFold, OutOfSample
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -52,7 +52,7 @@ class ScoreRegret(OutOfSample):
     lens: ClassVar[str | None] = "canonical"
     score: Annotated[str, OneOf(SCORES)] = "log_loss"
 
-    def by_outcome(self, out_of_fold: Judged, view: View) -> Array:
+    def by_outcome(self, out_of_fold: OutOfFold, view: View) -> Array:
         """What the calibrator wins back on each row, should the outcome come."""
         if self.score == "log_loss":
             share = mixing(view.n_rows)

@@ -108,15 +108,15 @@ class Scores:
         Groups, and the coarser grids of some readers, move the number a little. Unmended, ties with the observed
         value would be missed, and a test that counts them would reject more often than it says.
         """
-        return np.maximum(self.reader(*_shares(w, wp, wy)) + self._apart, 0.0)
+        return np.maximum(self.reader(*_shares(w, wp, wy)) + self._grouping_offset, 0.0)
 
     @cached_property
-    def _apart(self) -> float:
+    def _grouping_offset(self) -> float:
         groups = self.groups
         difference = self.error.value(self.view) - self.reader(groups.w, groups.wp, groups.wy).item()
         return difference if math.isfinite(difference) else 0.0
 
-    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """The error's norm of (the draw − what was observed)."""
         if not self.error.norm:
             return None

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from trueodds.core.kernels.moments import moments, residuals
 from trueodds.core.settings import Range
 from trueodds.estimators.scored import Reader, ScoredError, Scores
-from trueodds.estimators.smoothing.reflected import NARROWEST, WIDEST, fixed_point, from_moments, left_over
+from trueodds.estimators.smoothing.reflected import NARROWEST, WIDEST, fixed_point, from_moments, smoothed_norms
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -61,9 +61,9 @@ class SmoothError(ScoredError):
     exempt: ClassVar[dict[str, str]] = {"cells": "scores of one cell count as one score, so a tally has its resolution"}
     bandwidth: Annotated[float, Range(NARROWEST, WIDEST)] | Literal["auto"] = "auto"
 
-    def scores(self, view: View) -> Spread:
+    def scores(self, view: View) -> GriddedScores:
         """The same, for draws: at most 4,096 groups of equal or neighboring scores."""
-        return Spread(self, view)
+        return GriddedScores(self, view)
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
         """The smoothed residuals' absolute integral, at the fixed point or the given bandwidth."""
@@ -71,7 +71,9 @@ class SmoothError(ScoredError):
         def reader(_w: Array, wp: Array, wy: Array) -> Array:
             residual = wy - wp
             rows = residual.reshape(-1, len(s))
-            values = fixed_point(s, rows) if self.bandwidth == "auto" else left_over(s, rows, float(self.bandwidth))
+            values = (
+                fixed_point(s, rows) if self.bandwidth == "auto" else smoothed_norms(s, rows, float(self.bandwidth))
+            )
             return values.reshape(residual.shape[:-1])
 
         return reader
@@ -85,7 +87,7 @@ class SmoothError(ScoredError):
         return {"bandwidth": self.value(view)} if self.bandwidth == "auto" else {}
 
 
-class Spread(Scores):
+class GriddedScores(Scores):
     """One view's scores; many rows are spread over a grid as they come, which needs no order."""
 
     error: SmoothError

@@ -96,7 +96,7 @@ class Truthful(ScoredError):
         if self.form == "atb":
             return {"form": "atb"}
         quantiles = Quantiles(self, view)
-        return {"form": "quantile", "bins": quantiles.bins, "occupied_bins": len(quantiles.pooled.w)}
+        return {"form": "quantile", "bins": quantiles.bins, "occupied_bins": len(quantiles.binned.w)}
 
     def notes(self, view: View) -> list[Note]:
         """A word where the probabilities choose the event."""
@@ -118,7 +118,7 @@ class Quantiles:
         self.bins = count_of_bins(partition.bins, view)
 
     @property
-    def pooled(self) -> View:
+    def binned(self) -> View:
         """The occupied bins."""
         return self.view.binned(self.frozen)
 
@@ -129,13 +129,13 @@ class Quantiles:
 
     def value(self) -> float:
         """The error of the view itself."""
-        binned = self.pooled
+        binned = self.binned
         return float(self.statistic(binned.w, binned.w * binned.p, binned.w * binned.y))
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw from its sums per bin."""
         return np.asarray(self.bins * ((wp - wy) ** 2).sum(axis=-1) / w.sum(axis=-1) ** 2)
 
-    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """None: the error is the square of a norm."""
         return None

@@ -174,29 +174,29 @@ class Cells:
 
     def __init__(self, index: Array, first: Array, ranked: list[tuple[Expectation, Array]]) -> None:
         self.index, self.first, self.size = index, first, len(first)
-        self.each = [one for one, _ in ranked]
+        self.expectations = [one for one, _ in ranked]
         orders = [np.argsort(rank, kind="stable") for _, rank in ranked]
         ends = [np.flatnonzero(np.diff(rank[o], append=-1)) for (_, rank), o in zip(ranked, orders, strict=True)]
         self.runs = list(zip(orders, ends, strict=True))
 
     def value(self) -> float:
         """The error of the view itself, every expectation told apart."""
-        return max(one.value() for one in self.each)
+        return max(one.value() for one in self.expectations)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The error of each draw from its sums per cell."""
         total = w.sum(axis=-1)[..., None]
-        return self._largest([residual / total for residual in self._off(wp, wy)])
+        return self._largest([residual / total for residual in self._residuals(wp, wy)])
 
-    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """The same seminorm of (residuals of the draw − observed residuals)."""
         dw, dwp, dwy = draws
         total = dw.sum(axis=-1)[..., None]
-        pairs = zip(self._off(dwp, dwy), self._off(wp, wy), strict=True)
+        pairs = zip(self._residuals(dwp, dwy), self._residuals(wp, wy), strict=True)
         return self._largest([drawn / total - observed / w.sum() for drawn, observed in pairs])
 
-    def _off(self, wp: Array, wy: Array) -> list[Array]:
-        return [one.residual(wp, wy, self.first) for one in self.each]
+    def _residuals(self, wp: Array, wy: Array) -> list[Array]:
+        return [one.residual(wp, wy, self.first) for one in self.expectations]
 
     def _largest(self, residuals: list[Array]) -> Array:
         ranges = [

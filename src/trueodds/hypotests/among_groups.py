@@ -15,7 +15,7 @@ from trueodds.estimators.base import Estimator
 from trueodds.hypotests.judging import notes_on
 from trueodds.hypotests.multicalibration import MulticalibrationError, cumulative_of, multicalibration
 from trueodds.hypotests.reach import largest
-from trueodds.hypotests.stepdown import Together
+from trueodds.hypotests.stepdown import JointDraws
 from trueodds.hypotests.votes import prepared
 from trueodds.inference.asked import Estimand
 from trueodds.inference.redraw import null_draws, null_of, within_clusters
@@ -27,7 +27,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Judged:
+class GroupPValues:
     """The p-values of all subgroups, and what it would have taken to be called off."""
 
     pvalues: list[float]  # of each by itself
@@ -40,7 +40,7 @@ class Judged:
     noise_floors: Sequence[float] = ()  # the mean error of each among the same draws
 
     @property
-    def together(self) -> bool:
+    def has_joint_draws(self) -> bool:
         """Whether the draws of all subgroups hang together, so that what would have been seen is known."""
         return bool(self.null)
 
@@ -67,7 +67,7 @@ class Claims:
         return [*self.estimands, *self.cumulative]
 
 
-def judge(
+def joint_group_pvalues(
     preds: Predictions,
     groups: Sequence[Subgroup],
     estimator: Estimator,
@@ -77,7 +77,7 @@ def judge(
     alpha: float,
     rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
-) -> Judged:
+) -> GroupPValues:
     """Each subgroup's error among those of redrawn labels; rows that two subgroups share have the same labels in both.
 
     With votes the residuals of whole rows have their signs flipped. With clusters there are two null laws, of which the larger p counts, as in
@@ -95,18 +95,18 @@ def judge(
     nulls = [null_draws(hard, claims.every, resamples, rng, progress=progress)]
     if hard.cluster is not None and hard.kind != "multilabel":
         nulls.append(null_draws(hard, claims.every, resamples, rng, share=within_clusters(hard, claims.asked)))
-    return judged_on(hard, claims, nulls, alpha, notes)
+    return group_pvalues_from_draws(hard, claims, nulls, alpha, notes)
 
 
-def judged_on(
+def group_pvalues_from_draws(
     hard: Predictions, claims: Claims, nulls: Sequence[Sequence[Array]], alpha: float, notes: Sequence[Note] = ()
-) -> Judged:
+) -> GroupPValues:
     """What draws of `claims.every` say, under each null law; of p-values the larger counts."""
     estimands, cumulative, notes = claims.estimands, claims.cumulative, list(notes)
-    as_loss = estimands[0].estimator.off
+    as_loss = estimands[0].estimator.as_loss
     observed = np.array([float(estimand.combined(as_loss(estimand.values))) for estimand in estimands])
     joint_draws = [
-        Together(
+        JointDraws(
             observed,
             np.array([estimand.combined(as_loss(drawn)) for estimand, drawn in zip(estimands, null, strict=False)]),
         )
@@ -136,7 +136,7 @@ def judged_on(
         error = multicalibration(cumulative, [null[len(estimands) :] for null in nulls], claims.labels)
         if np.isinf(error.sigma):
             notes.append(Note("TN223", f"Chance has no part in {error.worst}: one outcome against it makes p = 0."))
-    return Judged(
+    return GroupPValues(
         np.max([joint.alone for joint in joint_draws], axis=0).tolist(),
         np.max([joint.adjusted for joint in joint_draws], axis=0).tolist(),
         [

@@ -14,7 +14,7 @@ from trueodds.core.holm import holm
 from trueodds.core.registry import settings_of
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.hypotests.by_view import ViewTest
-from trueodds.hypotests.statistics import Cells, Found
+from trueodds.hypotests.statistics import Cells, ViewResult
 from trueodds.inference.among import pvalue
 from trueodds.inference.tails import CountTails, VectorTails
 from trueodds.problem.partition import Bins, Frozen, Partition, as_partition, default_for
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 LISTED = 100  # bins whose numbers are told
 NUMBERS = 2e7  # of all covariance matrices that are held, 160 MB
-FEW = 5.0  # expected rows of a class, below which a χ² is coarse
+MIN_EXPECTED = 5.0  # expected rows of a class, below which a χ² is coarse
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,9 @@ class BinByBin(ViewTest):
 
     name: ClassVar[str] = "bins"
     vectors: ClassVar[bool] = True
-    law: ClassVar[str] = "each bin's outcomes have their exact law (large, weighted or vector ones a fitted one)"
+    asymptotic_null: ClassVar[str] = (
+        "each bin's outcomes have their exact law (large, weighted or vector ones a fitted one)"
+    )
     jointly: ClassVar[str] = "; the most surprising bin is judged among the most surprising of each draw"
     exempt: ClassVar[dict[str, str]] = {
         "weight two": "a weight of two is one row that counts double, with twice the spread, not two independent rows"
@@ -94,10 +96,10 @@ class BinByBin(ViewTest):
         partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
         return cls(partition=as_partition(**partition_settings), **settings)
 
-    def on(self, view: View) -> Found:
+    def on(self, view: View) -> ViewResult:
         """Every bin by its own law, and the strongest of them."""
         frozen, tails = self._tails(view)
-        binned = tails.pooled
+        binned = tails.binned
         wy = (binned.w[:, None] if view.joint else binned.w) * binned.y
         p = np.exp(tails.log_p(wy))
         table = {**_gaps(binned), "statistic": tails.statistic(wy), "pvalue": p, "holm": np.array(holm(list(p)))}
@@ -108,11 +110,11 @@ class BinByBin(ViewTest):
         if (p == 0).any() and np.isinf(table["statistic"]).any():
             text = "In a bin every probability is 0 or 1, so chance has no part: an outcome against them makes p = 0."
             notes.append(Note("TN223", text))
-        names, strongest = _names(frozen, tails.slot), order[0]
+        names, strongest = _names(frozen, tails.bin_index), order[0]
         parts = {names[b]: {key: float(x[b]) for key, x in table.items()} for b in np.sort(order[:LISTED])}
         partition = self.partition or default_for(view)
         settings = {"partition": str(partition), "occupied_bins": len(order), "smallest_bin": int(binned.n.min())}
-        return Found(
+        return ViewResult(
             float(table["statistic"][strongest]), float(table["holm"][strongest]), float(table["gap"][strongest]), parts, settings,
             tuple(notes), _doubts(tails),
         )  # fmt: skip
@@ -123,11 +125,11 @@ class BinByBin(ViewTest):
         across = -2 if view.joint else -1
 
         def reader(_w: Array, _wp: Array, wy: Array) -> Array:
-            return np.asarray(-tails.log_p(np.take(wy, tails.slot, axis=across)).min(axis=-1))
+            return np.asarray(-tails.log_p(np.take(wy, tails.bin_index, axis=across)).min(axis=-1))
 
         return Cells(view, frozen.index(view.at), frozen.size, reader)
 
-    def among(self, result: Found, _view: View, values: Array, draws: Sequence[Array]) -> Found:
+    def among(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """Each bin among the most surprising bins of the draws."""
         parts: dict[str, Mapping[str, float]] = {}
         for name, part in result.parts.items():
@@ -172,16 +174,16 @@ def _names(frozen: Frozen, bin_index: Array) -> dict[int, str]:
 
 
 def _doubts(tails: CountTails | VectorTails) -> tuple[str, ...]:
-    binned = tails.pooled
+    binned = tails.binned
     if isinstance(tails, VectorTails):
         expected = np.where(tails.fixed, np.inf, binned.p) * (binned.w**2 / binned.sums("ww"))[:, None]
-        n_small = int((expected.min(axis=1) < FEW).sum())
+        n_small = int((expected.min(axis=1) < MIN_EXPECTED).sum())
         text = (
             f"{n_small} of {len(binned.w)} cells expect fewer than 5 rows of some class, and their χ² laws are coarse."
         )
     else:
         effective_n = binned.w**2 / binned.sums("ww") * np.minimum(binned.p, 1 - binned.p)
-        n_small = int((effective_n[tails.normal] < FEW).sum())
+        n_small = int((effective_n[tails.normal] < MIN_EXPECTED).sum())
         text = (
             f"{n_small} of {len(binned.w)} bins expect fewer than 5 weighted rows of a kind, too few for a normal law."
         )

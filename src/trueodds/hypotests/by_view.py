@@ -18,7 +18,7 @@ from trueodds.estimators.base import Estimator, Linear, one_score, single_rows
 from trueodds.hypotests.base import HypothesisTest, Progress
 from trueodds.hypotests.judging import REDRAWS, notes_on
 from trueodds.hypotests.pvalues import PValues
-from trueodds.hypotests.statistics import Found, over_votes
+from trueodds.hypotests.statistics import ViewResult, average_votes
 from trueodds.hypotests.votes import TWICE_THE_MEAN, labeled, prepared
 from trueodds.inference import tallied
 from trueodds.inference.asked import Estimand
@@ -33,9 +33,12 @@ Reader = Callable[[Array, Array, Array], Array]
 
 NULLS = ("asymptotic", "redraw")
 RESAMPLES = 999  # draws where none are asked for
-MOST, DRAWN = 4_999, 10**8  # and as many at most, or so many labels, where the p-value is near usual levels:
+MAX_RESAMPLES, MAX_LABELS = (
+    4_999,
+    10**8,
+)  # and as many at most, or so many labels, where the p-value is near usual levels:
 NEAR = (0.005, 0.15)
-APART = (
+CLUSTER_LABELS = (
     "each label is drawn with its stated probability, independently of those of other clusters, predictions kept fixed"
 )
 
@@ -52,7 +55,9 @@ class ViewTest(HypothesisTest):
     needs_rows: ClassVar[bool] = False  # whether the cells of a tally do not suffice
     nulls: ClassVar[tuple[str, ...]] = NULLS  # how its null law may be had
     drawing: ClassVar[tuple[str, ...]] = ("redraw",)  # those of them that make `resamples` draws
-    law: ClassVar[str] = ""  # the asymptotic law, in words that follow "labels come with their probabilities, so that"
+    asymptotic_null: ClassVar[str] = (
+        ""  # the asymptotic law, in words that follow "labels come with their probabilities, so that"
+    )
     clustered: ClassVar[str] = ""  # that of `by_clusters`, in such words; none where rows must be independent
     jointly: ClassVar[str] = ""  # what a view's draws judge together, in words that follow those of the null law
 
@@ -75,21 +80,21 @@ class ViewTest(HypothesisTest):
                 "TO205", "All labellings are gone through by consistency only.", "redraw='all'", "Leave it out."
             )
 
-    def on(self, view: View) -> Found:
+    def on(self, view: View) -> ViewResult:
         """Statistic, asymptotic p-value and effect of one view."""
         raise NotImplementedError
 
-    def look(self, view: View, rng: np.random.Generator) -> Found:
+    def look(self, view: View, rng: np.random.Generator) -> ViewResult:
         """The same for a null law that makes draws of its own."""
         return self.on(view)
 
-    def by_clusters(self, view: View, cluster: Array) -> Found:
+    def by_clusters(self, view: View, cluster: Array) -> ViewResult:
         """The same by an asymptotic law for which only the clusters, (n,) numbers of them, are independent."""
         raise NotImplementedError
 
-    def null_law(self, results: Sequence[Sequence[Found]], *, clustered: bool) -> str:
+    def describe_null(self, results: Sequence[Sequence[ViewResult]], *, clustered: bool) -> str:
         """The asymptotic law of what was found on each view of each lens, in the words of `law`."""
-        return self.clustered if clustered else self.law
+        return self.clustered if clustered else self.asymptotic_null
 
     @property
     def instead(self) -> str:
@@ -103,7 +108,7 @@ class ViewTest(HypothesisTest):
         """
         raise NotImplementedError
 
-    def among(self, result: Found, view: View, values: Array, draws: Sequence[Array]) -> Found:
+    def among(self, result: ViewResult, view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """What was found, with what only the draws of this view tell; `draws` has those of each null law."""
         return result
 
@@ -111,9 +116,9 @@ class ViewTest(HypothesisTest):
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
     ) -> Verdict:
         """The verdict on one lens, or on a family of several."""
-        return self.each(preds, lenses, rng, progress)[0]
+        return self.verdicts(preds, lenses, rng, progress)[0]
 
-    def each(
+    def verdicts(
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
     ) -> list[Verdict]:
         """The verdict on the family of lenses, then on each of them, all from the same draws; of one lens, its own."""
@@ -132,10 +137,8 @@ class ViewTest(HypothesisTest):
         notes = [*preds.notes, *notes, *(note for lens in lenses for note in lens.notes(preds)), *notes_on(preds)]
         families = [slice(None), *(slice(i, i + 1) for i in range(len(lenses)) if len(lenses) > 1)]
         if self.null != "redraw":
-            estimands, results = self._by_law(preds, lenses, rng, summed)
-            null_text = (
-                f"{LABELS if summed is None else APART}, so that {self.null_law(results, clustered=summed is not None)}"
-            )
+            estimands, results = self._asymptotic(preds, lenses, rng, summed)
+            null_text = f"{LABELS if summed is None else CLUSTER_LABELS}, so that {self.describe_null(results, clustered=summed is not None)}"
             null_text += TWICE_THE_MEAN if preds.votes is not None and summed is None else ""
             return [self._verdict(estimands[some], results[some], None, null_text, notes) for some in families]
         estimands = [Estimand(_Surprise(self), lens, lens.views(preds)) for lens in lenses]
@@ -144,12 +147,12 @@ class ViewTest(HypothesisTest):
         null_min_pvalue = (
             0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())
         )  # of G clusters: 2^(1 − G)
-        results = self._add_draws(estimands, self._found(estimands, rng), sets)
+        results = self._add_draws(estimands, self._results(estimands, rng), sets)
         null = null_of(preds, self.redraw) + self.jointly
 
         def verdict(some: slice) -> Verdict:
             pvalue_sets = [
-                self.judged(estimands[some], draws[some], joint_views=joint, joint_lenses=joint) for draws in sets
+                self.pvalues(estimands[some], draws[some], joint_views=joint, joint_lenses=joint) for draws in sets
             ]
             return self._verdict(
                 estimands[some], results[some], pvalue_sets, null, notes, null_min_pvalue, sets[0][0].shape[1]
@@ -167,32 +170,32 @@ class ViewTest(HypothesisTest):
             samplers.append(functools.partial(null_draws, share=within_clusters(preds, estimands)))
         first = self.resamples or RESAMPLES
         sets = [sampler(preds, estimands, first, rng, progress=progress) for sampler in samplers]
-        more = 0 if self.resamples else min(MOST, DRAWN // max(1, preds.n)) - first
+        more = 0 if self.resamples else min(MAX_RESAMPLES, MAX_LABELS // max(1, preds.n)) - first
         if more > 0:
             joint = preds.kind != "multilabel"
-            p = max(self.judged(estimands, draws, joint_views=joint, joint_lenses=joint).whole for draws in sets)
+            p = max(self.pvalues(estimands, draws, joint_views=joint, joint_lenses=joint).family for draws in sets)
             if NEAR[0] <= p <= NEAR[1]:
                 for draws, sampler in zip(sets, samplers, strict=True):
                     added = sampler(preds, estimands, more, rng, progress=progress)
                     draws[:] = [np.concatenate(both, axis=1) for both in zip(draws, added, strict=True)]
         return sets
 
-    def _by_law(
+    def _asymptotic(
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, cluster: Array | None
-    ) -> tuple[list[Estimand], list[list[Found]]]:
+    ) -> tuple[list[Estimand], list[list[ViewResult]]]:
         """What was found by the asymptotic law; with votes, from many labels drawn from them."""
         sets = [preds] if preds.votes is None or cluster is not None else labeled(preds, rng)
         every = []
         for rows in sets:
             estimands = [Estimand(_Surprise(self), lens, lens.views(rows)) for lens in lenses]
-            every.append(self._found(estimands, rng, cluster))
+            every.append(self._results(estimands, rng, cluster))
         if len(every) == 1:
             return estimands, every[0]
         views = [
             [[results[i][v] for results in every] for v in range(len(estimand.views))]
             for i, estimand in enumerate(estimands)
         ]
-        return estimands, [[over_votes(one) for one in lens_views] for lens_views in views]
+        return estimands, [[average_votes(one) for one in lens_views] for lens_views in views]
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
         """The verdict from a tally's cells, each taken as rows of its mean prediction."""
@@ -213,16 +216,16 @@ class ViewTest(HypothesisTest):
                 "Use null='redraw': the signs of residuals are flipped; or mode='exact'.",
             )
         estimands = [tallied.estimand_of(tally, _Surprise(self), lens) for lens in lenses]
-        results = self._found(estimands, rng)
+        results = self._results(estimands, rng)
         notes = list(dict.fromkeys(note for estimand in estimands for note in tallied.notes_of(tally, estimand)))
         if self.null != "redraw":
-            null_text = f"{LABELS}, so that {self.null_law(results, clustered=False)}"
+            null_text = f"{LABELS}, so that {self.describe_null(results, clustered=False)}"
             return self._verdict(estimands, results, None, null_text, notes)
         drawn = [tallied.null_draws(tally, estimand, self.resamples or RESAMPLES, rng) for estimand in estimands]
         notes.append(
             Note("TN403", "The draws are made per cell of the tally; across lenses the family-wise p is Holm's.")
         )
-        pvalues = self.judged(
+        pvalues = self.pvalues(
             estimands, [draws for draws, _ in drawn], joint_views=all(joint for _, joint in drawn), joint_lenses=False
         )
         null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
@@ -237,17 +240,17 @@ class ViewTest(HypothesisTest):
 
     def pvalue_of(self, estimand: Estimand, draws: Array, *, joint: bool) -> float:
         """The smallest p of the views, adjusted."""
-        return self.judged([estimand], [draws], joint_views=joint, joint_lenses=joint).whole
+        return self.pvalues([estimand], [draws], joint_views=joint, joint_lenses=joint).family
 
-    def judged(
+    def pvalues(
         self, estimands: Sequence[Estimand], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
     ) -> PValues:
         """The p-values of every view, every lens and of all of them, from the draws of each view."""
         return PValues.by_draws(estimands, draws, joint_views=joint_views, joint_lenses=joint_lenses)
 
-    def _found(
+    def _results(
         self, estimands: Sequence[Estimand], rng: np.random.Generator, cluster: Array | None = None
-    ) -> list[list[Found]]:
+    ) -> list[list[ViewResult]]:
         for view in (view for estimand in estimands for view in estimand.views):
             if not self.vectors:
                 one_score(view, self.name)
@@ -258,8 +261,8 @@ class ViewTest(HypothesisTest):
         return [[self.look(view, rng) for view in estimand.views] for estimand in estimands]
 
     def _add_draws(
-        self, estimands: Sequence[Estimand], results: Sequence[Sequence[Found]], sets: Sequence[Sequence[Array]]
-    ) -> list[list[Found]]:
+        self, estimands: Sequence[Estimand], results: Sequence[Sequence[ViewResult]], sets: Sequence[Sequence[Array]]
+    ) -> list[list[ViewResult]]:
         return [
             [
                 self.among(one, estimand.views[v], estimand.values[v], [draws[i][v] for draws in sets])
@@ -271,7 +274,7 @@ class ViewTest(HypothesisTest):
     def _verdict(
         self,
         estimands: Sequence[Estimand],
-        results: Sequence[Sequence[Found]],
+        results: Sequence[Sequence[ViewResult]],
         pvalue_sets: Sequence[PValues] | None,
         null: str,
         notes: Sequence[Note],
@@ -281,7 +284,7 @@ class ViewTest(HypothesisTest):
         """From what was found and, where labels were redrawn, how the draws judge it."""
         asymptotic = pvalue_sets is None
         if pvalue_sets is None:
-            pvalue_sets = [PValues.by_law([[one.pvalue for one in lens_results] for lens_results in results])]
+            pvalue_sets = [PValues.asymptotic([[one.pvalue for one in lens_results] for lens_results in results])]
         pvalues = [
             np.max([np.maximum(one.pvalues[i], null_min_pvalue) for one in pvalue_sets], axis=0)
             for i in range(len(estimands))
@@ -289,10 +292,10 @@ class ViewTest(HypothesisTest):
         of_lens = [
             float(np.max([null_min_pvalue, *(one.of_lens[i] for one in pvalue_sets)])) for i in range(len(estimands))
         ]
-        family_pvalue = float(np.max([null_min_pvalue, *(one.whole for one in pvalue_sets)]))
+        family_pvalue = float(np.max([null_min_pvalue, *(one.family for one in pvalue_sets)]))
         min_pvalue, resamples = None, resamples or self.resamples or RESAMPLES
         if self.null in self.drawing:
-            null_min_pvalue = max(null_min_pvalue, *(one.least for one in pvalue_sets))
+            null_min_pvalue = max(null_min_pvalue, *(one.min_pvalue for one in pvalue_sets))
             min_pvalue = min(
                 1.0, max(1 / (1 + resamples), null_min_pvalue) * (1 if asymptotic else pvalue_sets[0].claims)
             )
@@ -362,7 +365,7 @@ class _Surprise(Estimator):
         return self.test.cells(view)
 
 
-def _parts(names: Sequence[str], results: Sequence[Found], pvalues: Array) -> dict[str, dict[str, float]]:
+def _parts(names: Sequence[str], results: Sequence[ViewResult], pvalues: Array) -> dict[str, dict[str, float]]:
     return {
         name: {"statistic": one.statistic, "pvalue": float(p), "holm": h, "effect": one.effect}
         for name, one, p, h in zip(names, results, pvalues, holm([float(p) for p in pvalues]), strict=True)

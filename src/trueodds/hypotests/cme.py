@@ -15,13 +15,15 @@ from trueodds.estimators.smoothing import kernels
 from trueodds.estimators.smoothing.kernels import Bandwidth, Kernel, KernelName, Similarity, matrix
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.pairing.embedding import Embedding
-from trueodds.hypotests.pairing.places import chosen, given
-from trueodds.hypotests.statistics import Found
+from trueodds.hypotests.pairing.places import as_places, choose_places
+from trueodds.hypotests.statistics import ViewResult
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-ROWS_EACH = 60  # rows that chance at one location must be worth, for the χ² law to reject about as often as it says
+MIN_ROWS_PER_LOCATION = (
+    60  # rows that chance at one location must be worth, for the χ² law to reject about as often as it says
+)
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class MeanEmbedding(ViewTest):
     lens: ClassVar[str | None] = "canonical"
     vectors: ClassVar[bool] = True
     needs_rows: ClassVar[bool] = True
-    law: ClassVar[str] = "Q is χ² with as many degrees of freedom as locations that differ"
+    asymptotic_null: ClassVar[str] = "Q is χ² with as many degrees of freedom as locations that differ"
     exempt: ClassVar[dict[str, str]] = {"weight two": "weights are importance weights: chance grows with their squares"}
     null: str = "redraw"
     locations: BinCount | tuple[Any, ...] = 5
@@ -86,7 +88,7 @@ class MeanEmbedding(ViewTest):
                 "For instance 5, or (T, s) with places (J, m) and the number of an outcome for each.",
             )
 
-    def on(self, view: View) -> Found:
+    def on(self, view: View) -> ViewResult:
         """Q, its χ² p-value, and the mean residual at the locations."""
         near = self.cells(view)
         form, count = near.form(), len(near.places.outcome)
@@ -99,16 +101,20 @@ class MeanEmbedding(ViewTest):
         elif rank < count:
             text = f"{count} test locations tell {rank} things apart: so many are the degrees of freedom."
             notes.append(Note("TN220", text))
-        if self.null == "asymptotic" and (rows_per_location := near.rows_worth() / count) < ROWS_EACH:
+        if self.null == "asymptotic" and (rows_per_location := near.effective_n() / count) < MIN_ROWS_PER_LOCATION:
             doubts.append(
                 f"What chance does at a test location is worth {rows_per_location:.2g} rows: χ² rejects too often."
             )
         parts = {"ucme": {"squared": ucme, "df": float(rank)}}
-        return Found(q, p, float(np.sqrt(ucme)), parts, self._settings_used(view, count), tuple(notes), tuple(doubts))
+        return ViewResult(
+            q, p, float(np.sqrt(ucme)), parts, self._settings_used(view, count), tuple(notes), tuple(doubts)
+        )
 
     def cells(self, view: View) -> Embedding:
         """Q; large values count."""
-        places = chosen(view, self.locations) if isinstance(self.locations, int) else given(view, self.locations)
+        places = (
+            choose_places(view, self.locations) if isinstance(self.locations, int) else as_places(view, self.locations)
+        )
         return Embedding(view, places, self._kernel(view).of(matrix(view), places.at))
 
     def _kernel(self, view: View) -> Kernel:

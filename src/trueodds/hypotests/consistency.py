@@ -16,7 +16,7 @@ from trueodds.core.settings import OneOf, Resamples
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests.base import HypothesisTest, Progress
-from trueodds.hypotests.judging import REDRAWS, claim_on, judged, of_all, statistic_settings, verdict_on
+from trueodds.hypotests.judging import REDRAWS, claim_on, of_all, statistic_settings, verdict_from_draws, verdict_on
 from trueodds.hypotests.votes import prepared
 from trueodds.inference import tallied
 from trueodds.inference.among import pvalue
@@ -129,7 +129,7 @@ class Consistency(HypothesisTest):
         note = Note("TN403", "The draws are made per cell of the tally; across lenses the family-wise p is Holm's.")
         notes = [*(note for estimand in estimands for note in tallied.notes_of(tally, estimand)), note]
         null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
-        return judged(
+        return verdict_from_draws(
             estimands, [draws for draws, _ in drawn], null, self._settings_used(statistic, estimands), notes,
             joint_views=all(joint for _, joint in drawn), joint_lenses=False,
         )  # fmt: skip
@@ -148,7 +148,7 @@ class Consistency(HypothesisTest):
         """The p-value of the lens's one number; Holm's where the draws of its views do not hang together."""
         if len(estimand.views) > 1 and not joint:
             return claim_on(estimand, draws, joint=False).pvalue
-        as_loss = estimand.estimator.off
+        as_loss = estimand.estimator.as_loss
         return pvalue(float(estimand.combined(as_loss(estimand.values))), estimand.combined(as_loss(draws)))
 
     def _statistic(self) -> Estimator:

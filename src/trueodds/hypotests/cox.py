@@ -16,7 +16,7 @@ from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.likelihood.logistic import Fit, Form, highest, statistics, unit_of
 from trueodds.hypotests.likelihood.logits import Logits, MinProb, Powers
 from trueodds.hypotests.nested.binary import are_shares
-from trueodds.hypotests.statistics import Cells, Found
+from trueodds.hypotests.statistics import Cells, ViewResult
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -70,7 +70,9 @@ class Cox(ViewTest):
     """
 
     name: ClassVar[str] = "cox"
-    law: ClassVar[str] = "the statistic is χ² with a degree of freedom for intercept and slope each, where tested"
+    asymptotic_null: ClassVar[str] = (
+        "the statistic is χ² with a degree of freedom for intercept and slope each, where tested"
+    )
     exempt: ClassVar[dict[str, str]] = {
         "weight two": "weights are importance weights: chance grows with their squares",
         "one statistic": "redraws judge the score statistic, which needs no fit per draw",
@@ -84,7 +86,7 @@ class Cox(ViewTest):
     def _form(self) -> str:
         return self.form or ("score" if self.null == "redraw" else "likelihood-ratio")
 
-    def on(self, view: View) -> Found:
+    def on(self, view: View) -> ViewResult:
         """The statistics of all three parts, and what the regression finds."""
         line = _Line.of(view, self.min_prob)
         parts = line.parts(self._form)
@@ -95,7 +97,7 @@ class Cox(ViewTest):
             "slope": line.mean(np.abs(line.fitted_probs - line.shifted)),
         }
         settings: dict[str, Any] = {"part": self.part, "form": self._form, "floor": self.min_prob}
-        return Found(
+        return ViewResult(
             tested["statistic"], tested["pvalue"], effect[self.part], parts, settings,
             (*line.logits.notes(view, self.min_prob), *line.notes), line.doubts(self.part, self._form),
             _summary(parts),

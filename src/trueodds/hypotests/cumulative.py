@@ -14,12 +14,12 @@ from trueodds.estimators.cumulative import CumulativeRange, KolmogorovSmirnov
 from trueodds.estimators.scored import ScoredError, Scores
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.scaled import Scaled
-from trueodds.hypotests.statistics import Found
+from trueodds.hypotests.statistics import ViewResult
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-FEW = 5.0  # rows' worth of variance: below, the walk takes a step or two and is no Brownian motion yet
+MIN_EFFECTIVE_N = 5.0  # rows' worth of variance: below, the walk takes a step or two and is no Brownian motion yet
 COARSE = 0.05  # share of the variance at one score: such steps lower the maximum by more than a tenth of its deviation
 
 
@@ -41,7 +41,7 @@ class _Cumulative(ViewTest):
         """How probable it is that Brownian motion reaches further than x."""
         raise NotImplementedError
 
-    def on(self, view: View) -> Found:
+    def on(self, view: View) -> ViewResult:
         """The error in standard errors, its p-value, and over which scores it was reached."""
         unit, error = _unit(view), self.error().value(view)
         if unit == 0:
@@ -49,8 +49,8 @@ class _Cumulative(ViewTest):
             note = Note(
                 "TN223", "Every probability is 0 or 1, so chance has no part: one outcome against it makes p = 0."
             )
-            return Found(x, float(error == 0), error, self._where(view), notes=(note,))
-        return Found(error / unit, self.beyond(error / unit), error, self._where(view), doubts=_doubts(view))
+            return ViewResult(x, float(error == 0), error, self._where(view), notes=(note,))
+        return ViewResult(error / unit, self.beyond(error / unit), error, self._where(view), doubts=_doubts(view))
 
     def cells(self, view: View) -> Scaled:
         """The estimator's own scores."""
@@ -102,7 +102,7 @@ class KS(_Cumulative):
     """
 
     name: ClassVar[str] = "ks"
-    law: ClassVar[str] = "the largest cumulative residual, from below or above, is that of Brownian motion"
+    asymptotic_null: ClassVar[str] = "the largest cumulative residual, from below or above, is that of Brownian motion"
     estimator: ClassVar[type[ScoredError]] = KolmogorovSmirnov
     start: Literal["both", "below"] = "both"
 
@@ -115,11 +115,11 @@ class KS(_Cumulative):
         return beyond_both(x) if self.start == "both" else beyond_maximum(x)
 
     def _where(self, view: View) -> dict[str, dict[str, float]]:
-        s, path = _walk(self.error(), view)
+        s, path = _cumulative_residuals(self.error(), view)
         rest = path[-1] - path
         if self.start == "both" and np.abs(rest).max() > np.abs(path).max():
-            return _stretch(s, path, int(np.argmax(np.abs(rest))), len(path) - 1)
-        return _stretch(s, path, 0, int(np.argmax(np.abs(path))))
+            return _segment(s, path, int(np.argmax(np.abs(rest))), len(path) - 1)
+        return _segment(s, path, 0, int(np.argmax(np.abs(path))))
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ class ECCE(_Cumulative):
     """
 
     name: ClassVar[str] = "ecce"
-    law: ClassVar[str] = "the range of the cumulative residuals is that of Brownian motion"
+    asymptotic_null: ClassVar[str] = "the range of the cumulative residuals is that of Brownian motion"
     estimator: ClassVar[type[ScoredError]] = CumulativeRange
 
     def beyond(self, x: float) -> float:
@@ -161,8 +161,8 @@ class ECCE(_Cumulative):
         return beyond_range(x)
 
     def _where(self, view: View) -> dict[str, dict[str, float]]:
-        s, path = _walk(self.error(), view)
-        return _stretch(s, path, *sorted((int(np.argmin(path)), int(np.argmax(path)))))
+        s, path = _cumulative_residuals(self.error(), view)
+        return _segment(s, path, *sorted((int(np.argmin(path)), int(np.argmax(path)))))
 
 
 def beyond_maximum(x: float) -> float:
@@ -217,13 +217,13 @@ def _unit(view: View) -> float:
     return float(np.sqrt(np.maximum(view.sums("wwv"), 0.0).sum()) / view.total)
 
 
-def _walk(error: ScoredError, view: View) -> tuple[Array, Array]:
+def _cumulative_residuals(error: ScoredError, view: View) -> tuple[Array, Array]:
     """The rising scores and the cumulative residual up to each, with 0 before the first."""
     s, _, wp, wy = Scores(error, view).shares()
     return np.concatenate((s[:1], s)), np.concatenate(([0.0], np.cumsum(wy - wp)))
 
 
-def _stretch(s: Array, path: Array, start: int, stop: int) -> dict[str, dict[str, float]]:
+def _segment(s: Array, path: Array, start: int, stop: int) -> dict[str, dict[str, float]]:
     """The scores after `start` up to `stop`."""
     first = min(start + 1, len(s) - 1)
     return {"strongest": {"from": float(s[first]), "to": float(s[stop]), "residual": float(path[stop] - path[start])}}
@@ -234,7 +234,7 @@ def _doubts(view: View) -> tuple[str, ...]:
     effective_n = float(v.sum()) / float(
         (np.divide(view.sums("ww"), view.n, where=view.n > 0, out=np.zeros(len(v)))).max()
     )
-    if effective_n < FEW:
+    if effective_n < MIN_EFFECTIVE_N:
         reasons.append(
             f"The outcomes vary by {effective_n:.2g} rows' worth of variance, too few for the law of Brownian motion."
         )

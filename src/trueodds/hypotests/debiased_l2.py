@@ -14,16 +14,16 @@ from trueodds.core.registry import settings_of
 from trueodds.estimators.adaptive import with_partition
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.estimators.debiased import AUTO, DebiasedL2
-from trueodds.estimators.pairing.pairs import Pairs, mean_square, over, several
+from trueodds.estimators.pairing.pairs import Pairs, divide_or_zero, mean_square, several
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.scaled import Scaled
-from trueodds.hypotests.statistics import Found
+from trueodds.hypotests.statistics import ViewResult
 from trueodds.problem.partition import Partition
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-FAR = 0.06  # what a test at 5 % may reject before its reader is told
+MAX_TYPE_I_ERROR = 0.06  # what a test at 5 % may reject before its reader is told
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class DebiasedL2Test(ViewTest):
     """
 
     name: ClassVar[str] = "debiased_l2"
-    law: ClassVar[str] = "the debiased squared error over its exact standard error is standard normal"
+    asymptotic_null: ClassVar[str] = "the debiased squared error over its exact standard error is standard normal"
     exempt: ClassVar[dict[str, str]] = DebiasedL2.exempt
     partition: Partition = AUTO
 
@@ -84,46 +84,48 @@ class DebiasedL2Test(ViewTest):
         """What T is the square of."""
         return DebiasedL2(self.partition)
 
-    def on(self, view: View) -> Found:
+    def on(self, view: View) -> ViewResult:
         """z, its one-sided p, and the signed root of T."""
         error = self.error()
         theta, settings = error.signed(view), error.settings_used(view)
         del settings["form"]
         if np.isnan(theta):
             note = Note("TN224", "No bin holds two rows, and one row cannot tell noise from error: z is undefined.")
-            return Found(theta, theta, theta, settings_used=settings, notes=(note,))
+            return ViewResult(theta, theta, theta, settings_used=settings, notes=(note,))
         effect, spreads = float(np.sign(theta) * abs(theta) ** 0.5), self._spreads(view)
         parts = {"error": error.parts(view)}
         if not (spreads > 0).any():
             z = float("nan") if theta == 0 else float(np.copysign(np.inf, theta))
             note = Note("TN223", "Every probability is 0 or 1, so chance has no part: an error beyond it makes p = 0.")
-            return Found(z, float(theta <= 0), effect, parts, settings, (note,))
+            return ViewResult(z, float(theta <= 0), effect, parts, settings, (note,))
         unit = float(np.sqrt(2 * (spreads**2).sum()))
-        return Found(theta / unit, float(ndtr(-theta / unit)), effect, parts, settings, doubts=_doubts(spreads))
+        return ViewResult(theta / unit, float(ndtr(-theta / unit)), effect, parts, settings, doubts=_doubts(spreads))
 
     def cells(self, view: View) -> Scaled:
         """T over its standard error, on rows in the order of their bins."""
-        binned, unit = self.error().pooled(view), float(np.sqrt(2 * (self._spreads(view) ** 2).sum()))
+        binned, unit = self.error().binned(view), float(np.sqrt(2 * (self._spreads(view) ** 2).sum()))
         if not several(binned.w, binned.sums("ww")).any():
             unit = float("nan")
         return Scaled(Pairs(view, self.partition, mean_square), unit)
 
     def _spreads(self, view: View) -> Array:
         """Of each bin the λ such that its part of T varies as λ(χ² − 1): its variance is 2λ²."""
-        binned = self.error().pooled(view)
+        binned = self.error().binned(view)
         frozen = view.once(self.partition, lambda: self.partition.freeze(view))
         v = np.maximum(view.sums("wwv"), 0.0)
-        alike = over(v * v, view.n)  # Σw⁴v² of rows; in a cell of a tally all rows vary alike
-        total_variance, squares = (np.bincount(frozen.index(view.at), x, frozen.size)[binned.slot] for x in (v, alike))
+        alike = divide_or_zero(v * v, view.n)  # Σw⁴v² of rows; in a cell of a tally all rows vary alike
+        total_variance, squares = (
+            np.bincount(frozen.index(view.at), x, frozen.size)[binned.bin_index] for x in (v, alike)
+        )
         w, ww = binned.w, binned.sums("ww")
         pairs = np.where(several(w, ww), np.sqrt(np.maximum(total_variance**2 - squares, 0.0)), 0.0)
-        return w / w.sum() * over(pairs, w**2 - ww)
+        return w / w.sum() * divide_or_zero(pairs, w**2 - ww)
 
 
 def _doubts(spreads: Array) -> tuple[str, ...]:
     """What a test at 5 % rejects if the null law is the χ² of its skewness: 8/skewness² degrees of freedom."""
     df = 8 / float(8 * (spreads**3).sum() / (2 * (spreads**2).sum()) ** 1.5) ** 2
     rejects = float(chdtrc(df, df + ndtri(0.95) * np.sqrt(2 * df)))
-    if rejects <= FAR:
+    if rejects <= MAX_TYPE_I_ERROR:
         return ()
     return (f"Bins this few make a skewed null law: at 5 % the normal one rejects about {rejects:.1%} of the time.",)

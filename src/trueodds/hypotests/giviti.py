@@ -14,8 +14,8 @@ from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.likelihood.curve import Curve
 from trueodds.hypotests.likelihood.logistic import Form, highest
 from trueodds.hypotests.likelihood.logits import Logits, MinProb, Powers
-from trueodds.hypotests.likelihood.stepwise import Law, climbed, law
-from trueodds.hypotests.statistics import Cells, Found
+from trueodds.hypotests.likelihood.stepwise import NullDistribution, climbed, stepwise_null
+from trueodds.hypotests.statistics import Cells, ViewResult
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -73,7 +73,7 @@ class GiViTI(ViewTest):
     """
 
     name: ClassVar[str] = "giviti"
-    law: ClassVar[str] = (
+    stepwise_null: ClassVar[str] = (
         "D, given the degree selected, is a sum of χ² and of χ² that exceeded the selection's threshold"
     )
     exempt: ClassVar[dict[str, str]] = {
@@ -106,25 +106,29 @@ class GiViTI(ViewTest):
         start = min(self.start, powers.degree)
         (degree,), (reached,) = climbed(logits, powers, wy, start, self._form)
         fit = highest(powers.columns[:, : degree + 1], logits.x, logits.w, wy)
-        return Curve(logits, powers, fit, int(degree), wy[0], float(reached), self.law_of(start, int(degree)))
+        return Curve(
+            logits, powers, fit, int(degree), wy[0], float(reached), self.null_distribution(start, int(degree))
+        )
 
-    def law_of(self, start: int, degree: int) -> Law | None:
+    def null_distribution(self, start: int, degree: int) -> NullDistribution | None:
         """The null law of D given the degree; None where nothing is left to test."""
         base = start + 1 - (2 if self.fitted else 0)
-        return law(base, degree - start) if base > 0 else None
+        return stepwise_null(base, degree - start) if base > 0 else None
 
-    def on(self, view: View) -> Found:
+    def on(self, view: View) -> ViewResult:
         """D, its p-value given the degree, and the curve."""
         curve = self.curve(view)
         statistic, pvalue = float("nan"), float("nan")
-        if curve.law is not None:
-            statistic, pvalue = curve.reached, float(curve.law.beyond(curve.reached))
+        if curve.null_distribution is not None:
+            statistic, pvalue = curve.reached, float(curve.null_distribution.beyond(curve.reached))
         logits = curve.logits
         effect = float(logits.w @ np.abs(curve.probabilities - logits.p) / logits.w.sum())
         settings: dict[str, Any] = {
             "fitted": self.fitted, "max_degree": self.max_degree, "form": self._form, "floor": self.min_prob
         }  # fmt: skip
-        return Found(statistic, pvalue, effect, curve.parts, settings, self._notes(view, curve), self._doubts(curve))
+        return ViewResult(
+            statistic, pvalue, effect, curve.parts, settings, self._notes(view, curve), self._doubts(curve)
+        )
 
     def cells(self, view: View) -> Cells:
         """How small the p-value is of the degree that each draw selects, each row by itself: −log p."""
@@ -136,7 +140,7 @@ class GiViTI(ViewTest):
             degrees, reached = climbed(logits, powers, wy, start, self._form)
             surprise = np.full(len(wy), np.nan)
             for degree in np.unique(degrees):
-                of = self.law_of(start, int(degree))
+                of = self.null_distribution(start, int(degree))
                 mask = degrees == degree
                 surprise[mask] = np.nan if of is None else of.surprise(reached[mask])
             return surprise

@@ -13,14 +13,14 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, Integer, OneOf
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.grouping.group_residuals import GroupResiduals
-from trueodds.hypotests.statistics import Cells, Found
+from trueodds.hypotests.statistics import Cells, ViewResult
 from trueodds.hypotests.surplus import missed
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
 FORMS = ("auto", "pearson", "exact")
-FEW = 5.0  # expected outcomes below which the chi-square law is rough
+MIN_EXPECTED = 5.0  # expected outcomes below which the chi-square law is rough
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class HosmerLemeshow(ViewTest):
 
     name: ClassVar[str] = "hosmer_lemeshow"
     vectors: ClassVar[bool] = True
-    law: ClassVar[str] = "X² is chi-square with the degrees of freedom of its groups"
+    asymptotic_null: ClassVar[str] = "X² is chi-square with the degrees of freedom of its groups"
     exempt: ClassVar[dict[str, str]] = {"weight two": "weights are importance weights: chance grows with their squares"}
     null: str = "auto"
     bins: BinCount = 10
@@ -98,7 +98,7 @@ class HosmerLemeshow(ViewTest):
         """Redraws, on rows that the model was not fitted on."""
         return "null='redraw' on rows that no fit has seen" if self.fitted else super().instead
 
-    def on(self, view: View) -> Found:
+    def on(self, view: View) -> ViewResult:
         """X², its chi-square p, the gap beyond chance, and the table of groups."""
         groups, form = self._groups(view), self._form(view)
         binned = view.pool(groups.index, groups.size)
@@ -124,7 +124,7 @@ class HosmerLemeshow(ViewTest):
         }
         if view.joint:
             settings["baseline"] = self._baseline(view)
-        return Found(
+        return ViewResult(
             x,
             _tail(df, x),
             groups.excess(d),
@@ -176,14 +176,14 @@ class HosmerLemeshow(ViewTest):
 
     def _doubts(self, view: View, groups: GroupResiduals, form: str) -> tuple[str, ...]:
         doubts = []
-        if (groups.expected() < FEW).any():
+        if (groups.expected() < MIN_EXPECTED).any():
             doubts.append("Some groups expect fewer than 5 outcomes of a kind, where the chi-square law is rough.")
         if view.joint and form == "pearson" and not self.fitted:
             doubts.append("Pearson's form takes the vectors of a group as equal, and so rejects too rarely.")
         return tuple(doubts)
 
 
-def _whole(x: Any) -> bool:
+def _is_integer(x: Any) -> bool:
     return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
 
 

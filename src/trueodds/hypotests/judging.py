@@ -73,14 +73,14 @@ def verdict_on(
     """
     joint, notes = preds.kind != "multilabel", [*notes, *notes_on(preds)]
     null_min_pvalue = 0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())  # of G clusters: 2^(1 − G)
-    verdict = judged(
+    verdict = verdict_from_draws(
         estimands, draws, null, settings, notes, joint_views=joint, joint_lenses=joint, null_min_pvalue=null_min_pvalue
     )
     if preds.cluster is None or not joint:
         return verdict
     if cluster_draws is None:
         cluster_draws = null_draws(preds, estimands, draws[0].shape[1], rng, share=within_clusters(preds, estimands))
-    other = judged(
+    other = verdict_from_draws(
         estimands,
         cluster_draws,
         null,
@@ -103,7 +103,7 @@ def _larger(a: Verdict, b: Verdict) -> Verdict:
     return replace(a, pvalue=max(a.pvalue, b.pvalue), family_pvalue=max(both) if both else None, parts=parts)
 
 
-def judged(
+def verdict_from_draws(
     estimands: Sequence[Estimand],
     draws: Sequence[Array],
     null: str,
@@ -192,7 +192,7 @@ def of_all(preds: Predictions, estimands: Sequence[Estimand], settings: dict[str
 
 
 def _exact_claim(estimand: Estimand, values: Array, chances: Array) -> Claim:
-    raw, as_loss = estimand.values, estimand.estimator.off
+    raw, as_loss = estimand.values, estimand.estimator.as_loss
     mean = float(estimand.combined(values) @ chances)
     (overall_pvalue,), _ = exact(
         np.array([estimand.combined(as_loss(raw))]), estimand.combined(as_loss(values))[None], chances
@@ -223,7 +223,7 @@ def claim_on(estimand: Estimand, draws: Array, *, joint: bool) -> Claim:
     """One lens judged; where its views are several, each of them too."""
     raw = estimand.values
     statistic, mean = float(estimand.combined(raw)), float(estimand.combined(draws).mean())
-    values, draws = estimand.estimator.off(raw), estimand.estimator.off(draws)
+    values, draws = estimand.estimator.as_loss(raw), estimand.estimator.as_loss(draws)
     combined, observed = estimand.combined(draws), float(estimand.combined(values))
     if len(estimand.views) == 1:
         return Claim(statistic, pvalue(observed, combined), mean, values, draws, None, {})

@@ -49,13 +49,13 @@ def error_of(test: HypothesisTest, margin: float, lenses: Sequence[Lens]) -> Est
 
 def _is_probability(error: Estimator) -> bool:
     """Whether it is an error in units of probability, 0 for a calibrated model."""
-    if error.power != 1 or error.best != 0 or isinstance(error, ProperScore):
+    if error.power != 1 or error.best_value != 0 or isinstance(error, ProperScore):
         return False
     # Means over pairs of rows are squares, of which they take no root.
     return error.name != "skce" and (error.name, getattr(error, "form", "biased")) not in SQUARED
 
 
-def judged_by(
+def verdict_by_margin(
     margin: float,
     verdict: Verdict,
     test: HypothesisTest,

@@ -18,14 +18,14 @@ from trueodds.core.results import Verdict
 from trueodds.core.settings import Integer, OneOf, Probability
 from trueodds.hypotests.base import Progress
 from trueodds.hypotests.by_view import ViewTest
-from trueodds.hypotests.likelihood.baselines import compare_min_probs, over_baselines
+from trueodds.hypotests.likelihood.baselines import compare_baselines, compare_min_probs
 from trueodds.hypotests.likelihood.logits import MinProb
 from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.hypotests.likelihood.odds_notes import doubts, notes, with_degrees
 from trueodds.hypotests.likelihood.odds_tests import FORMS, classes, gain, statistics, subtests, tail, units_of
 from trueodds.hypotests.likelihood.own_outcomes import refuse_own_outcomes, too_good
 from trueodds.hypotests.likelihood.units import single_rows
-from trueodds.hypotests.statistics import Cells, Found
+from trueodds.hypotests.statistics import Cells, ViewResult
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
@@ -134,17 +134,17 @@ class Mcllo(ViewTest):
         check_baseline(self.baseline)
 
     @property
-    def law(self) -> str:  # type: ignore[override]
+    def asymptotic_null(self) -> str:  # type: ignore[override]
         """χ², or what takes its place where the variance is estimated."""
         which = "Hotelling's T² of rows" if self.variance == "empirical" else "χ²"
         return f"the statistic is {which}"
 
-    def null_law(self, results: Sequence[Sequence[Found]], *, clustered: bool) -> str:
+    def describe_null(self, results: Sequence[Sequence[ViewResult]], *, clustered: bool) -> str:
         """The same with its degrees of freedom, where all views have as many."""
         df = {float(one.parts["joint"]["df"]) for lens_results in results for one in lens_results}
         turned = clustered or self.variance == "empirical"
         return with_degrees(
-            self.clustered if clustered else self.law, df, "dimension" if turned else "degree of freedom"
+            self.clustered if clustered else self.asymptotic_null, df, "dimension" if turned else "degree of freedom"
         )
 
     @property
@@ -166,12 +166,12 @@ class Mcllo(ViewTest):
             return replace(self, baseline=numbered(self.baseline, tally.classes)).from_tally(tally, lenses, rng)
         return super().from_tally(tally, lenses, rng)
 
-    def on(self, view: View) -> Found:
+    def on(self, view: View) -> ViewResult:
         """The statistic, the parameters, and the tests of some of them."""
         units = single_rows(view, self.name) if self.variance == "empirical" else None
-        return self._judged(view, units, {"variance": self.variance or "model"})
+        return self._result(view, units, {"variance": self.variance or "model"})
 
-    def by_clusters(self, view: View, cluster: Array) -> Found:
+    def by_clusters(self, view: View, cluster: Array) -> ViewResult:
         """The same by the sums of scores of each cluster."""
         if self.variance is not None:
             raise InputError(
@@ -181,7 +181,7 @@ class Mcllo(ViewTest):
                 "Leave variance out: the scores of each cluster are summed.",
             )
         units = Units.of_clusters(view.w, cluster)
-        return self._judged(view, units, {"variance": "clusters", "clusters": units.count})
+        return self._result(view, units, {"variance": "clusters", "clusters": units.count})
 
     def degrees(self, view: View) -> int | None:
         """Two for each class but the baseline, less what cannot be told; None in the other forms."""
@@ -198,7 +198,7 @@ class Mcllo(ViewTest):
 
         return Cells.of_rows(view, reader)
 
-    def _judged(self, view: View, units: Units | None, variance_settings: dict[str, Any]) -> Found:
+    def _result(self, view: View, units: Units | None, variance_settings: dict[str, Any]) -> ViewResult:
         odds = Odds.of(view, self.baseline, self.min_prob, self.name, units)
         refuse_own_outcomes(odds, view, self.name)
         if self.prior != EVEN and not (odds.even and units is None):
@@ -218,7 +218,7 @@ class Mcllo(ViewTest):
             joint["posterior"] = float(expit(evidence / 2 + logit(self.prior)))
         against = partial(Odds.of, view, min_prob=self.min_prob, name=self.name, units=units)
         at = partial(Odds.of, view, self.baseline, name=self.name, units=units)
-        by_baseline, range_of_p = over_baselines(odds, against, form) if self.baselines and view.joint else ({}, ())
+        by_baseline, range_of_p = compare_baselines(odds, against, form) if self.baselines and view.joint else ({}, ())
         parts = {
             "joint": joint, **subtests(odds), **classes(odds, joint=view.joint),
             **compare_min_probs(odds, at, self.min_prob, form), **by_baseline,
@@ -232,7 +232,7 @@ class Mcllo(ViewTest):
             **variance_settings,
             "prior": self.prior,
         }
-        return Found(
+        return ViewResult(
             joint["statistic"], joint["pvalue"], effect, parts, settings | {"baselines": self.baselines},
             (*notes(odds, view, self.min_prob, form), *fit_notes, *range_of_p), doubts(odds, form),
         )  # fmt: skip
@@ -241,7 +241,7 @@ class Mcllo(ViewTest):
         """What was asked for, or what keeps its level best."""
         if self.form is not None or self.null == "redraw":
             return self.form or "score"
-        if odds.units is None or not odds.best.converged:
+        if odds.units is None or not odds.mle.converged:
             return "likelihood-ratio"
         n_units = units_of(odds, "wald")
-        return "score" if odds.spread is None or n_units is None or n_units <= odds.rank else "wald"
+        return "score" if odds.covariance is None or n_units is None or n_units <= odds.rank else "wald"

@@ -22,7 +22,7 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-WHOLE = "all rows"
+ALL_ROWS = "all rows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +87,10 @@ def multicalibration(
 ) -> MulticalibrationError:
     """The error from `cumulative_of` and its draws, (1, B) each; of several null laws the larger p counts."""
     units = np.array([unit(estimand.views[0]) for estimand in estimands])
-    observed = _over(np.array([estimand.values[0] for estimand in estimands]), units)
-    largest = [_over(np.array([drawn[0] for drawn in draws]), units[:, None]).max(axis=0) for draws in nulls]
+    observed = _standardize(np.array([estimand.values[0] for estimand in estimands]), units)
+    largest = [_standardize(np.array([drawn[0] for drawn in draws]), units[:, None]).max(axis=0) for draws in nulls]
     worst = int(np.argmax(observed))
-    named = dict(zip([WHOLE, *labels], map(float, observed), strict=True))
+    named = dict(zip([ALL_ROWS, *labels], map(float, observed), strict=True))
     return MulticalibrationError(
         _times(float(observed[worst]), float(units[0])),
         float(observed[worst]),
@@ -110,7 +110,7 @@ def unit(view: View) -> float:
     return math.sqrt(max(float(view.sums("wwv").sum()), 0.0)) / view.total
 
 
-def _over(errors: Array, units: Array) -> Array:
+def _standardize(errors: Array, units: Array) -> Array:
     """Errors in standard errors; where nothing is left to chance any error is infinitely many."""
     some = np.broadcast_to(units > 0, errors.shape)
     certain = np.where(errors > 1e-12, np.inf, 0.0)

@@ -16,9 +16,9 @@ from trueodds.estimators.base import Estimator
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.nested import binary
 from trueodds.hypotests.nested import vectors as leaves
-from trueodds.hypotests.nested.members import Member, combined, log_pvalues, root_mean_square, surprise
-from trueodds.hypotests.pvalues import PValues, least
-from trueodds.hypotests.statistics import Cells, Found
+from trueodds.hypotests.nested.members import Component, combined, log_pvalues, root_mean_square, surprise
+from trueodds.hypotests.pvalues import PValues, smallest_pvalue
+from trueodds.hypotests.statistics import Cells, ViewResult
 from trueodds.inference.among import TIE, pvalue
 from trueodds.inference.asked import Estimand
 from trueodds.problem.view import View
@@ -28,7 +28,10 @@ Array = NDArray[Any]
 LENSES = {"classwise": 0.15, "canonical": 0.45}  # weights in a family
 OTHER = 0.4  # that of any other lens
 NODES, NODES_OF_VECTORS = 16, 64  # between which the effect is measured
-ALONE, TOGETHER = 0.4, 0.3  # weights of several views one by one; of their levels, and of their slopes, summed
+VIEWS_WEIGHT, SUMS_WEIGHT = (
+    0.4,
+    0.3,
+)  # weights of several views one by one; of their levels, and of their slopes, summed
 
 
 @dataclass(frozen=True)
@@ -95,11 +98,11 @@ class Omnibus(ViewTest):
     null: str = "redraw"
     resamples: Resamples | None = None
 
-    def on(self, view: View) -> Found:
+    def on(self, view: View) -> ViewResult:
         """The effect; what is surprising is told by the draws."""
         cells = self._cells(view)
         node = cells.nodes.of(cells.index, NODES_OF_VECTORS if view.joint else NODES)
-        return Found(float("nan"), float("nan"), root_mean_square(view, node))
+        return ViewResult(float("nan"), float("nan"), root_mean_square(view, node))
 
     def error(self) -> Estimator:
         """The ECE, which tells how large the error is in probability units."""
@@ -113,10 +116,10 @@ class Omnibus(ViewTest):
     def _cells(self, view: View) -> leaves.VectorLeaves | binary.BinaryCells:
         return view.once(self.name, lambda: (leaves.VectorLeaves if view.joint else binary.BinaryCells)(view))
 
-    def among(self, result: Found, view: View, values: Array, draws: Sequence[Array]) -> Found:
+    def among(self, result: ViewResult, view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """log T and the p of each statistic among its draws, of two null laws the larger."""
-        components = _members(view)
-        evidence = min(float(_evidence(components, _pooled(values, null_draws))[0]) for null_draws in draws)
+        components = _components(view)
+        evidence = min(float(_evidence(components, _pool_draws(values, null_draws))[0]) for null_draws in draws)
         single = [
             max(pvalue(float(_absolute(component, x)), _absolute(component, null_draws[:, j])) for null_draws in draws)
             for j, (component, x) in enumerate(zip(components, values, strict=True))
@@ -128,43 +131,43 @@ class Omnibus(ViewTest):
         }
         return replace(result, statistic=evidence, parts=parts)
 
-    def judged(
+    def pvalues(
         self, estimands: Sequence[Estimand], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
     ) -> PValues:
         """One claim per lens; a family combines the lenses' claims, where their draws hang together."""
         views, claims = [], []
         for estimand, drawn in zip(estimands, draws, strict=True):
-            pools = [_pooled(values, one) for values, one in zip(estimand.values, drawn, strict=True)]
-            components = _members(estimand.views[0])
+            pools = [_pool_draws(values, one) for values, one in zip(estimand.values, drawn, strict=True)]
+            components = _components(estimand.views[0])
             evidence = np.stack([_evidence(components, pool) for pool in pools])
             views.append(np.array([_rank(one) for one in evidence]))
             claims.append(_across(evidence, pools))
         of_lens = [
-            _rank(claim) if joint_views or len(p) == 1 else least(holm(list(p)))
+            _rank(claim) if joint_views or len(p) == 1 else smallest_pvalue(holm(list(p)))
             for claim, p in zip(claims, views, strict=True)
         ]
         joint = joint_views and (joint_lenses or len(estimands) == 1)
         if len(estimands) == 1:
-            return PValues(views, of_lens, of_lens[0], _least(claims[0]), 1 if joint else len(views[0]))
+            return PValues(views, of_lens, of_lens[0], _min_pvalue(claims[0]), 1 if joint else len(views[0]))
         if not joint:
             every = [float(p) for lens_pvalues in views for p in lens_pvalues] if not joint_views else of_lens
-            return PValues(views, of_lens, least(holm(every)), min(map(_least, claims)), len(every))
+            return PValues(views, of_lens, smallest_pvalue(holm(every)), min(map(_min_pvalue, claims)), len(every))
         weights = np.array([LENSES.get(estimand.lens.name, OTHER) for estimand in estimands])
         family_evidence = combined(-surprise(np.stack(claims)), weights)
-        return PValues(views, of_lens, _rank(family_evidence), _least(family_evidence))
+        return PValues(views, of_lens, _rank(family_evidence), _min_pvalue(family_evidence))
 
 
-def _members(view: View) -> tuple[Member, ...]:
+def _components(view: View) -> tuple[Component, ...]:
     """The statistics of such a view."""
-    return leaves.members(view.p.shape[1]) if view.joint else binary.MEMBERS
+    return leaves.vector_components(view.p.shape[1]) if view.joint else binary.COMPONENTS
 
 
-def _pooled(values: Array, draws: Array) -> Array:
+def _pool_draws(values: Array, draws: Array) -> Array:
     """The observed statistics and the draws, (1 + B, members)."""
     return np.concatenate([values[None], draws])
 
 
-def _evidence(components: Sequence[Member], pool: Array) -> Array:
+def _evidence(components: Sequence[Component], pool: Array) -> Array:
     """log T of each entry of a pool (1 + B, members)."""
     log_p = np.stack([log_pvalues(pool[:, j], component) for j, component in enumerate(components)])
     return combined(log_p, np.array([component.weight for component in components]))
@@ -176,10 +179,10 @@ def _across(evidence: Array, pools: Sequence[Array]) -> Array:
         return evidence[0]
     alone = combined(-surprise(evidence), np.ones(len(evidence)))
     levels, slopes = (np.nansum([pool[:, j] ** 2 for pool in pools], axis=0) for j in (0, 1))
-    return combined(-surprise(np.stack([alone, levels, slopes])), np.array([ALONE, TOGETHER, TOGETHER]))
+    return combined(-surprise(np.stack([alone, levels, slopes])), np.array([VIEWS_WEIGHT, SUMS_WEIGHT, SUMS_WEIGHT]))
 
 
-def _least(claim: Array) -> float:
+def _min_pvalue(claim: Array) -> float:
     """The share of entries that tie with the largest: of few rows many do, and no smaller p is possible."""
     largest = np.nanmax(claim, initial=0.0)
     return float((claim >= largest - TIE * abs(largest)).mean())
@@ -190,5 +193,5 @@ def _rank(claim: Array) -> float:
     return pvalue(float(claim[0]), claim[1:])
 
 
-def _absolute(component: Member, x: Array) -> Array:
+def _absolute(component: Component, x: Array) -> Array:
     return np.abs(x) if not component.degrees and not component.squares else x

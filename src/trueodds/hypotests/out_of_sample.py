@@ -15,7 +15,7 @@ from trueodds.estimators.base import Estimator
 from trueodds.estimators.cost_regret import CostRegret
 from trueodds.estimators.cross_fitted import CrossFitted
 from trueodds.hypotests.by_view import ViewTest
-from trueodds.hypotests.statistics import Found
+from trueodds.hypotests.statistics import ViewResult
 from trueodds.problem.view import View
 
 FEWEST = 20  # rows with a term of its own, below which the mean of so skewed terms is not near normal
@@ -50,7 +50,7 @@ class CrossFittedTest(ViewTest):
     vectors: ClassVar[bool] = True
     needs_rows: ClassVar[bool] = True
     nulls: ClassVar[tuple[str, ...]] = ("asymptotic",)
-    law: ClassVar[str] = "the mean of what each row gains over its standard error is Student's t"
+    asymptotic_null: ClassVar[str] = "the mean of what each row gains over its standard error is Student's t"
     exempt: ClassVar[dict[str, str]] = {
         "row order": "which rows share a block depends on their order",
         "weight two": "the copies of a row fall into different blocks",
@@ -82,9 +82,9 @@ class CrossFittedTest(ViewTest):
         """What is recovered."""
         return self.statistic
 
-    def on(self, view: View) -> Found:
+    def on(self, view: View) -> ViewResult:
         """t, its one-sided p, and the mean that is recovered."""
-        out_of_sample = self.statistic.judged(view)
+        out_of_sample = self.statistic.out_of_fold(view)
         w, by_outcome = view.w[out_of_sample.row], self.statistic.by_outcome(out_of_sample, view)
         gained = (by_outcome * out_of_sample.Y).sum(axis=1)
         expected = (by_outcome * out_of_sample.P).sum(axis=1)
@@ -97,11 +97,13 @@ class CrossFittedTest(ViewTest):
         if std_error == 0:
             text = "No two rows gain or lose differently by a fit on the others, so there is no spread to judge by."
             p = 1.0 if mean <= 0 else float("nan")
-            return Found(0.0 if mean == 0 else float("nan"), p, effect, parts, settings, (Note("TN234", text),))
+            return ViewResult(0.0 if mean == 0 else float("nan"), p, effect, parts, settings, (Note("TN234", text),))
         t = float(w @ gained) / std_error
         moved = int((gained != 0).sum())
         doubt = f"Only {moved:,} rows gain or lose anything, too few for the mean to be near normal."
-        return Found(t, float(stdtr(n - 1, -t)), effect, parts, settings, doubts=(doubt,) if moved < FEWEST else ())
+        return ViewResult(
+            t, float(stdtr(n - 1, -t)), effect, parts, settings, doubts=(doubt,) if moved < FEWEST else ()
+        )
 
 
 @dataclass(frozen=True)

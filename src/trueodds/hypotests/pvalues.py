@@ -23,18 +23,18 @@ class PValues:
 
     pvalues: list[Array]
     of_lens: list[float]
-    whole: float
-    least: float = 0.0  # the smallest p that the draws show to be possible
+    family: float
+    smallest_pvalue: float = 0.0  # the smallest p that the draws show to be possible
     claims: int = 1  # by which Holm's correction multiplies the smallest p; 1 where draws judge them together
 
     @classmethod
-    def by_law(cls, pvalues: Sequence[Sequence[float]]) -> PValues:
+    def asymptotic(cls, pvalues: Sequence[Sequence[float]]) -> PValues:
         """Each by its own law, families by Holm's correction over all their views."""
-        of_lens = [least(holm(lens_pvalues)) for lens_pvalues in pvalues]
+        of_lens = [smallest_pvalue(holm(lens_pvalues)) for lens_pvalues in pvalues]
         return cls(
             [np.array(lens_pvalues) for lens_pvalues in pvalues],
             of_lens,
-            least(holm([p for lens_pvalues in pvalues for p in lens_pvalues])),
+            smallest_pvalue(holm([p for lens_pvalues in pvalues for p in lens_pvalues])),
         )
 
     @classmethod
@@ -48,7 +48,7 @@ class PValues:
             for values, lens_draws in zip(observed, draws, strict=True)
         ]
         of_lens = [
-            family(values.ravel(), _claims(lens_draws)) if joint_views else least(holm(list(p)))
+            family(values.ravel(), _claims(lens_draws)) if joint_views else smallest_pvalue(holm(list(p)))
             for values, lens_draws, p in zip(observed, draws, pvalues, strict=True)
         ]
         joint = joint_views and (joint_lenses or len(estimands) == 1)
@@ -61,7 +61,7 @@ class PValues:
                 np.concatenate([_claims(lens_draws) for lens_draws in draws]),
             )
             if joint
-            else least(holm([float(p) for lens_pvalues in pvalues for p in lens_pvalues]))
+            else smallest_pvalue(holm([float(p) for lens_pvalues in pvalues for p in lens_pvalues]))
         )
         return cls(pvalues, of_lens, family_pvalue, claims=claims)
 
@@ -76,7 +76,7 @@ def _claims(draws: Array) -> Array:
     return draws if draws.ndim == 2 else np.moveaxis(draws, 2, 1).reshape(-1, draws.shape[1])
 
 
-def least(pvalues: Sequence[float]) -> float:
+def smallest_pvalue(pvalues: Sequence[float]) -> float:
     """The smallest p that is defined; NaN where none is."""
     defined = [p for p in pvalues if not np.isnan(p)]
     return float(min(defined)) if defined else float("nan")

@@ -24,7 +24,7 @@ def largest(estimand: Estimand, preds: Predictions) -> float:
     all rows of a bin have one outcome.
     """
     errors = [
-        float(estimand.combined(estimand.estimator.off(estimand.estimator.values(views))))
+        float(estimand.combined(estimand.estimator.as_loss(estimand.estimator.values(views))))
         for views in _tried(estimand, preds)
     ]
     return max((value for value in errors if value == value), default=-np.inf)

@@ -35,5 +35,5 @@ class Scaled:
         """The statistic of each draw."""
         return self.linear.statistic(w, wp, wy) / self.unit
 
-    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
         """None: it is no error that an interval is made for."""

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 from trueodds.core.settings import OneOf
 from trueodds.hypotests import surplus
 from trueodds.hypotests.by_view import ViewTest
-from trueodds.hypotests.statistics import Cells, Found
+from trueodds.hypotests.statistics import Cells, ViewResult
 from trueodds.problem.view import View
 
 
@@ -58,7 +58,7 @@ class Score(ViewTest):
     name: ClassVar[str] = "score"
     lens: ClassVar[str | None] = "canonical"
     vectors: ClassVar[bool] = True
-    law: ClassVar[str] = "z is standard normal"
+    asymptotic_null: ClassVar[str] = "z is standard normal"
     exempt: ClassVar[dict[str, str]] = {"weight two": "weights are importance weights: chance grows with their squares"}
     statistic: Annotated[str, OneOf(tuple(surplus.SCORES))] = "brier"
 
@@ -67,9 +67,9 @@ class Score(ViewTest):
         """The log loss bends within a cell, which knows only its mean prediction."""
         return self.statistic == "log_loss"
 
-    def on(self, view: View) -> Found:
+    def on(self, view: View) -> ViewResult:
         """z, its two-sided p, and the probability that must at least be misplaced."""
-        return replace(surplus.found(view, self.statistic), settings_used={"statistic": self.statistic})
+        return replace(surplus.z_test(view, self.statistic), settings_used={"statistic": self.statistic})
 
     def cells(self, view: View) -> Cells:
         """|z|, each row by itself."""

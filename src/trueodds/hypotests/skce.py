@@ -15,12 +15,12 @@ from trueodds.estimators.skce import FORMS, SquaredKernelError
 from trueodds.estimators.smoothing.kernels import Bandwidth, KernelName, Similarity
 from trueodds.hypotests.by_view import RESAMPLES, ViewTest
 from trueodds.hypotests.pairing import laws as laws
-from trueodds.hypotests.statistics import Found
+from trueodds.hypotests.statistics import ViewResult
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-LAWS = {
+NULL_DESCRIPTIONS = {
     "bootstrap": "the pairs say nothing on average, and n U / (n − 1) − V has the law that it has on drawn rows",
     "block": "the mean of the blocks over its standard error is standard normal; large values count",
     "distribution-free": "the probability of a larger value has a bound that knows nothing of the predictions",
@@ -99,16 +99,16 @@ class KernelTest(ViewTest):
             )
 
     @property
-    def law(self) -> str:  # type: ignore[override]
+    def asymptotic_null(self) -> str:  # type: ignore[override]
         """The law in words."""
-        return LAWS.get(self.null, "")
+        return NULL_DESCRIPTIONS.get(self.null, "")
 
-    def on(self, view: View) -> Found:
+    def on(self, view: View) -> ViewResult:
         """What is seen, and the p-value of a null law without draws."""
         pairs = self.cells(view)
         value = pairs.value()
         notes = [note for note in self._error().notes(view) if note.code != "TN119" or self.null != "block"]
-        result = Found(
+        result = ViewResult(
             value,
             float("nan"),
             float(np.sqrt(max(0.0, value))),
@@ -127,7 +127,7 @@ class KernelTest(ViewTest):
             return replace(result, pvalue=p, notes=(*result.notes, note))
         return result
 
-    def look(self, view: View, rng: np.random.Generator) -> Found:
+    def look(self, view: View, rng: np.random.Generator) -> ViewResult:
         """The same, with the p-value of drawn rows."""
         result = self.on(view)
         if self.null != "bootstrap" or np.isnan(result.statistic):
@@ -153,7 +153,7 @@ class KernelTest(ViewTest):
         return SquaredKernelError(form, self.kernel, self.bandwidth, self.block_size)
 
 
-def _by_blocks(result: Found, view: View, blocks: laws.Blocks) -> Found:
+def _by_blocks(result: ViewResult, view: View, blocks: laws.Blocks) -> ViewResult:
     if not blocks.stderr > 0:
         note = Note(
             "TN221", "Fewer than two blocks, or blocks that do not differ, have no standard error: z is undefined."

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from trueodds.hypotests import surplus
 from trueodds.hypotests.by_view import ViewTest
-from trueodds.hypotests.statistics import Cells, Found
+from trueodds.hypotests.statistics import Cells, ViewResult
 from trueodds.problem.view import View
 
 
@@ -37,12 +37,12 @@ class Spiegelhalter(ViewTest):
     """
 
     name: ClassVar[str] = "spiegelhalter"
-    law: ClassVar[str] = "z is standard normal"
+    asymptotic_null: ClassVar[str] = "z is standard normal"
     exempt: ClassVar[dict[str, str]] = {"weight two": "weights are importance weights: chance grows with their squares"}
 
-    def on(self, view: View) -> Found:
+    def on(self, view: View) -> ViewResult:
         """z, its two-sided p, and the mean residual toward ½."""
-        return surplus.found(view, "brier")
+        return surplus.z_test(view, "brier")
 
     def cells(self, view: View) -> Cells:
         """|z|, each row by itself."""

@@ -10,7 +10,7 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.groups import Gap, Group
 from trueodds.core.results import Estimate, percent
 from trueodds.core.settings import NonNegative, Range, check
-from trueodds.hypotests.among_groups import Judged
+from trueodds.hypotests.among_groups import GroupPValues
 from trueodds.inference.comparing import gaps
 from trueodds.inference.comparing.sides import Side
 from trueodds.problem.predictions import Predictions
@@ -19,12 +19,12 @@ from trueodds.problem.subgroups import Partition, partitions
 NAMED = 5  # subgroups that a note names one by one
 
 
-def taken(preds: Predictions, crossings: Any, min_effect: Any) -> list[Partition]:
+def group_partitions(preds: Predictions, crossings: Any, min_effect: Any) -> list[Partition]:
     """The subgroups of every column, and with crossings of columns taken together; refuses what is no such question."""
-    return partitions(preds, columns_together(len(preds.group), crossings, min_effect))
+    return partitions(preds, crossing_order(len(preds.group), crossings, min_effect))
 
 
-def columns_together(columns: int, crossings: Any, min_effect: Any) -> int:
+def crossing_order(columns: int, crossings: Any, min_effect: Any) -> int:
     """How many of so many group columns are taken together at most."""
     crossings = check("crossings", crossings, bool | Annotated[int, Range(0)], False)
     check("least", min_effect, NonNegative, 0.05)
@@ -54,7 +54,7 @@ def answered(
     question: gaps.Question,
     preds: Predictions,
     partitions: Sequence[Partition],
-    group_pvalues: Judged,
+    group_pvalues: GroupPValues,
     min_effect: float,
     alpha: float,
     against: str = "pairs",
@@ -67,7 +67,7 @@ def answered(
         zip(groups, group_pvalues.pvalues, group_pvalues.joint, group_pvalues.min_detectable, strict=True)
     ):
         side = question.side(preds, group, number)
-        status = _standing(side, joint, min_effect, alpha)
+        status = _status(side, joint, min_effect, alpha)
         estimate = _on_the_same_draws(side, group_pvalues.noise_floors[number] if group_pvalues.noise_floors else None)
         group_results.append(
             Group(group.column, group.value, group.label, estimate, p, joint, min_detectable, status, *_direction(side))
@@ -81,11 +81,11 @@ def answered(
         tuple(sides),
         differences,
         widest,
-        (*_not_judged(partitions), *notes_on(group_results, alpha, joint=group_pvalues.together)),
+        (*_notes_on_untested(partitions), *notes_on(group_results, alpha, joint=group_pvalues.has_joint_draws)),
     )
 
 
-def standing(
+def classify_status(
     joint: float, low: float | None, high: float | None, min_effect: float, alpha: float, best_value: float = 0.0
 ) -> str:
     """`off`, `within` or `undecided`; never within where the interval is missing: what cannot be seen is not fine.
@@ -117,10 +117,10 @@ def _direction(side: Side) -> tuple[float | None, float | None]:
     return float(view.w @ view.p / view.total), float(view.w @ view.y / view.total)
 
 
-def _standing(side: Side, joint: float, min_effect: float, alpha: float) -> str:
+def _status(side: Side, joint: float, min_effect: float, alpha: float) -> str:
     ends = side.estimate.interval
     low, high = (None, None) if ends is None else (ends.low, ends.high)
-    return standing(joint, low, high, min_effect, alpha, side.estimand.estimator.best)
+    return classify_status(joint, low, high, min_effect, alpha, side.estimand.estimator.best_value)
 
 
 def _gaps(
@@ -147,7 +147,7 @@ def _gaps(
     return tuple(every), tuple(widest)
 
 
-def _not_judged(partitions: Sequence[Partition]) -> list[Note]:
+def _notes_on_untested(partitions: Sequence[Partition]) -> list[Note]:
     """What was left out, or is empty."""
     notes = []
     for partition in partitions:
@@ -173,7 +173,7 @@ def notes_on(groups: Sequence[Group], alpha: float, *, joint: bool = True) -> li
     if single:
         text = f"One row tells nothing of how rows vary, so there is no interval for {_named(single)}."
         notes.append(Note("TN150", text))
-    open_ = [group for group in groups if group.standing == "undecided"]
+    open_ = [group for group in groups if group.status == "undecided"]
     if open_:
         blind = [group.label for group in open_ if group.min_detectable is None]
         more = f" Whatever their outcomes, {_named(blind)} could not have been called off." if blind and joint else ""

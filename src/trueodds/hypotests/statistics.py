@@ -18,7 +18,7 @@ Reader = Callable[[Array, Array, Array], Array]
 
 
 @dataclass(frozen=True)
-class Found:
+class ViewResult:
     """What a test finds on one view."""
 
     statistic: float  # as it is shown
@@ -62,12 +62,12 @@ class Cells:
         """The statistic of each draw."""
         return self.reader(w, wp, wy)
 
-    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """None: it is no error that an interval is made for."""
         return None
 
 
-def over_votes(results: Sequence[Found]) -> Found:
+def average_votes(results: Sequence[ViewResult]) -> ViewResult:
     """The mean of what was found with one vote per row, and a p-value from all of them; no summary, which is of one."""
 
     def mean(name: str, values: Sequence[float]) -> float:

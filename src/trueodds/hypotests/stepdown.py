@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from trueodds.inference.among import TIE
 
 Array = NDArray[Any]
-FEW = 8  # with so few different values, all that three rows can show, there is nothing between them either
+MAX_DISCRETE = 8  # with so few different values, all that three rows can show, there is nothing between them either
 
 
-class Together:
+class JointDraws:
     r"""Claims that share their draws: the p-value of each by itself, and by Westfall and Young's step-down min-p.
 
     `observed` (claims,), `draws` (claims, B). The claims are ordered by their own p-values. The j-th is compared with
@@ -40,20 +40,22 @@ class Together:
         self.size = pool.shape[1]
         ranks = [_above(values) for values in self._pool]
         self._above = np.array([above for above, _ in ranks]).reshape(pool.shape)  # values at least as large
-        self._far = np.array([zscore for _, zscore in ranks]).reshape(pool.shape)  # standard deviations above the mean
+        self._zscores = np.array([zscore for _, zscore in ranks]).reshape(
+            pool.shape
+        )  # standard deviations above the mean
         self.alone = np.where(self._defined, self._above[:, 0] / self.size, np.nan)
 
     @property
     def adjusted(self) -> Array:
         """The step-down p-value of each claim, (claims,); of an undefined statistic NaN."""
         pvalues = np.full(len(self.observed), np.nan)
-        order = [i for i in np.lexsort((-self._far[:, 0], self._above[:, 0])) if self._defined[i]]
+        order = [i for i in np.lexsort((-self._zscores[:, 0], self._above[:, 0])) if self._defined[i]]
         shares = []
         ranks = np.full(self.size, self.size + 1)
         zscores = np.full(self.size, -np.inf)
         for i in reversed(order):
-            ranks, zscores = _sooner((ranks, zscores), (self._above[i], self._far[i]))
-            shares.append(_at_least(ranks, zscores, self._above[i, 0], self._far[i, 0]).mean())
+            ranks, zscores = _sooner((ranks, zscores), (self._above[i], self._zscores[i]))
+            shares.append(_as_surprising(ranks, zscores, self._above[i, 0], self._zscores[i, 0]).mean())
         pvalues[order] = np.maximum.accumulate(shares[::-1]) if order else []
         return pvalues
 
@@ -75,16 +77,16 @@ class Together:
         return float(self._pool[i].max())
 
     def _threshold(self, i: int, alpha: float, upper_bound: Callable[[int], float]) -> float | None:
-        others = [j for j in np.lexsort((-self._far[:, 0], self._above[:, 0])) if self._defined[j] and j != i]
+        others = [j for j in np.lexsort((-self._zscores[:, 0], self._above[:, 0])) if self._defined[j] and j != i]
         left: list[tuple[Array, Array]] = [(np.full(self.size, self.size + 1), np.full(self.size, -np.inf))]
         for j in reversed(others):
-            left.append(_sooner(left[-1], (self._above[j], self._far[j])))
+            left.append(_sooner(left[-1], (self._above[j], self._zscores[j])))
         left.reverse()  # the most surprising key of each draw among the others from each place on
 
         def enough(value: float) -> bool:
             above, zscores = _above(np.concatenate([[value], self._pool[i, 1:]]))
             for j, rest in zip(others, left, strict=False):
-                own_key, its = (above[0], -zscores[0], i), (self._above[j, 0], -self._far[j, 0], j)
+                own_key, its = (above[0], -zscores[0], i), (self._above[j, 0], -self._zscores[j, 0], j)
                 if own_key < its:
                     break
                 if _rejected(_sooner(rest, (above, zscores)), its[0], -its[1]) > alpha + 1e-12:
@@ -104,7 +106,7 @@ class Together:
         high = float(values[at]) if at < len(values) else upper_bound(i)
         if not high > values[at - 1] or not enough(high):
             return None
-        if len(values) <= FEW:
+        if len(values) <= MAX_DISCRETE:
             return high
         return _between(float(values[at - 1]), high, enough)
 
@@ -136,7 +138,7 @@ def _between(low: float, high: float, enough: Callable[[float], bool]) -> float:
 
 def _rejected(keys: tuple[Array, Array], above: float, zscore: float) -> float:
     """The share of draws at least as surprising as (above, far)."""
-    return float(_at_least(*keys, above, zscore).mean())
+    return float(_as_surprising(*keys, above, zscore).mean())
 
 
 def _above(values: Array) -> tuple[Array, Array]:
@@ -154,7 +156,7 @@ def _sooner(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array
     return np.where(first, other[0], one[0]), np.where(first, other[1], one[1])
 
 
-def _at_least(ranks: Array, zscores: Array, above: float, away: float) -> Array:
+def _as_surprising(ranks: Array, zscores: Array, above: float, away: float) -> Array:
     """Which draws are at least as surprising as (above, away)."""
     return (ranks < above) | (
         (ranks == above) & (zscores >= away - TIE * abs(away) if np.isfinite(away) else zscores >= away)

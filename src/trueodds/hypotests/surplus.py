@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from trueodds.core.errors import Note
-from trueodds.hypotests.statistics import Cells, Found
+from trueodds.hypotests.statistics import Cells, ViewResult
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
@@ -27,7 +27,7 @@ class Surplus:
 
     pull: Array  # (n,) the score of the event less that of its absence; (n, m) the score less its expectation
     span: Array  # (n,) between the best and the worst score that a row can have
-    spread: float  # standard deviation of the weighted sum
+    std: float  # standard deviation of the weighted sum
     skewness: float
 
     @classmethod
@@ -42,19 +42,19 @@ class Surplus:
         return np.asarray(np.tensordot(wy, self.pull, axes=2))
 
 
-def found(view: View, score: str) -> Found:
+def z_test(view: View, score: str) -> ViewResult:
     """z of the surplus, its two-sided p, and the probability that must at least be misplaced."""
     surplus = Surplus.of(view, score)
     late, w = missed(view), view.w
-    endless = bool(late.any()) and (score == "log_loss" or surplus.spread == 0)
+    endless = bool(late.any()) and (score == "log_loss" or surplus.std == 0)
     weights = w[:, None] if view.joint else w
     total = float(surplus.total(weights * view.p, weights * view.y))
     underflowed = bool((w[:, None] * (view.P <= 0) * (view.Y > LEVEL)).any())
-    beyond = surplus.spread == 0 and not endless and underflowed
-    if surplus.spread == 0 and not endless and not beyond:
+    beyond = surplus.std == 0 and not endless and underflowed
+    if surplus.std == 0 and not endless and not beyond:
         text = "By its own probabilities the score cannot but come out as promised, so z is undefined."
-        return Found(float("nan"), float("nan"), float("nan"), notes=(Note("TN214", text),))
-    z = float("inf") if endless else math.copysign(math.inf, total) if beyond else total / surplus.spread
+        return ViewResult(float("nan"), float("nan"), float("nan"), notes=(Note("TN214", text),))
+    z = float("inf") if endless else math.copysign(math.inf, total) if beyond else total / surplus.std
     notes: tuple[Note, ...] = ()
     if beyond:
         notes = (
@@ -70,13 +70,13 @@ def found(view: View, score: str) -> Found:
     doubts: tuple[str, ...] = ()
     if abs(surplus.skewness) > SKEWED:
         doubts = ("A few rows, or rare outcomes, carry the chance of the score, so that z is skewed and not normal.",)
-    return Found(z, float(2 * ndtr(-abs(z))), effect, notes=notes, doubts=doubts)
+    return ViewResult(z, float(2 * ndtr(-abs(z))), effect, notes=notes, doubts=doubts)
 
 
 def cells(view: View, score: str) -> Cells:
     """|z|, each row by itself; infinite where an outcome comes that had probability 0 and the score knows no bound."""
     surplus = Surplus.of(view, score)
-    watch = score == "log_loss" or surplus.spread == 0
+    watch = score == "log_loss" or surplus.std == 0
     certain = _ruling_out(view) & watch
     p, w = view.p[certain].astype(np.float64), view.w[certain]
     weight = w[:, None] if view.joint else w
@@ -88,8 +88,8 @@ def cells(view: View, score: str) -> Cells:
     min_weight = float(view.w.min(where=view.w > 0, initial=np.inf))
 
     def reader(_w: Array, wp: Array, wy: Array) -> Array:
-        if surplus.spread > 0:
-            z = np.abs(surplus.total(wp, wy)) / surplus.spread
+        if surplus.std > 0:
+            z = np.abs(surplus.total(wp, wy)) / surplus.std
         else:
             beyond = np.abs(surplus.total(wp, wy)) > min_weight / 2
             z = np.where(beyond, np.inf, np.nan)
@@ -121,7 +121,7 @@ def _single(view: View, score: str) -> Surplus:
         logs = np.where(_ruling_out(view)[:, None], 0.0, view.log_P)  # there the other outcome is certain
         pull = logs[:, 0] - logs[:, 1]
     variance = pull**2 * np.maximum(view.sums("wwv"), 0.0)
-    return Surplus(pull, np.abs(pull), *_law(view, variance, pull * (1 - 2 * p) * variance))
+    return Surplus(pull, np.abs(pull), *_std_and_skewness(view, variance, pull * (1 - 2 * p) * variance))
 
 
 def _vectors(view: View, score: str) -> Surplus:
@@ -139,10 +139,10 @@ def _vectors(view: View, score: str) -> Surplus:
         span = s.max(axis=1) - s.min(axis=1)
     ww = view.sums("ww")
     second, third = (share * pull**2).sum(axis=1), (share * pull**3).sum(axis=1)
-    return Surplus(pull, span, *_law(view, ww * second, ww * third))
+    return Surplus(pull, span, *_std_and_skewness(view, ww * second, ww * third))
 
 
-def _law(view: View, second: Array, third: Array) -> tuple[float, float]:
+def _std_and_skewness(view: View, second: Array, third: Array) -> tuple[float, float]:
     """Standard deviation and skewness of the sum, from Σw² times the second and third moment of each row."""
     std = float(np.sqrt(second.sum()))
     if std == 0:

@@ -16,9 +16,9 @@ from trueodds.core.holm import holm
 from trueodds.core.settings import BinCount, Positive
 from trueodds.estimators.base import single_rows
 from trueodds.estimators.debiased import DebiasedL2
-from trueodds.estimators.pairing.pairs import Pairs, over
+from trueodds.estimators.pairing.pairs import Pairs, divide_or_zero
 from trueodds.hypotests.by_view import ViewTest
-from trueodds.hypotests.statistics import Cells, Found
+from trueodds.hypotests.statistics import Cells, ViewResult
 from trueodds.inference.among import pvalue
 from trueodds.problem.bins import Bins
 from trueodds.problem.partition import Partition, SimplexGrid, Uniform
@@ -26,7 +26,7 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-MOST = 32  # scales that a view has room for; those beyond its own hold NaN
+MAX_SCALES = 32  # scales that a view has room for; those beyond its own hold NaN
 TALLIED = 8  # 3840 = 2⁸ · 15: so often can the fine grid of a tally be halved
 
 
@@ -93,7 +93,7 @@ class TCal(ViewTest):
                 "Leave one of them out; without both, all scales are looked at.",
             )
 
-    def on(self, view: View) -> Found:
+    def on(self, view: View) -> ViewResult:
         """T and its signed root at each scale; which is the strongest is told by the draws."""
         levels = self.levels(view)
         values = self.cells(view).value()
@@ -101,7 +101,7 @@ class TCal(ViewTest):
             f"{m} bins": {"statistic": float(t), "effect": float(np.sign(t) * abs(t) ** 0.5)}
             for m, t in zip(levels, np.atleast_1d(values), strict=False)
         }
-        return Found(float("nan"), float("nan"), float("nan"), parts, {"scales": levels})
+        return ViewResult(float("nan"), float("nan"), float("nan"), parts, {"scales": levels})
 
     def cells(self, view: View) -> Cells:
         """T at every scale, on rows in the order of the finest bins."""
@@ -125,12 +125,12 @@ class TCal(ViewTest):
         pairs = Pairs(view, finest, errors)
         return Cells(view, pairs.index, pairs.size, pairs.statistic)
 
-    def among(self, result: Found, _view: View, values: Array, draws: Sequence[Array]) -> Found:
+    def among(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
         """The p of each scale among its draws; the smallest leads, of equal ones that of the largest deviation."""
         names, drawn = list(result.parts), draws[0]
         single = [max(pvalue(float(values[j]), null_draws[:, j]) for null_draws in draws) for j in range(len(names))]
         scale = drawn[:, : len(names)].std(axis=0)
-        deviation = over(values[: len(names)] - drawn[:, : len(names)].mean(axis=0), scale)
+        deviation = divide_or_zero(values[: len(names)] - drawn[:, : len(names)].mean(axis=0), scale)
         strongest_at = min(range(len(names)), key=lambda j: (single[j], -deviation[j]))
         parts = {
             name: {**result.parts[name], "pvalue": p, "holm": h}
@@ -150,7 +150,7 @@ class TCal(ViewTest):
             return [self.bins]
         if self.smoothness is not None:
             return [max(1, math.floor(n ** (2 / (4 * self.smoothness + axes)) + 1e-9))]
-        n_scales = min(scales(n, axes), math.floor(math.log2(n) / axes + 1e-9), MOST)
+        n_scales = min(scales(n, axes), math.floor(math.log2(n) / axes + 1e-9), MAX_SCALES)
         return [2**b for b in range(1, max(1, n_scales if view.is_rows else min(n_scales, TALLIED)) + 1)]
 
 
@@ -222,10 +222,12 @@ def _errors(cells: Sequence[Array]) -> Callable[[Array, Array, Array, Array], Ar
         vectors = residual.ndim > squares.ndim
         for level in reversed(range(len(cells))):
             square = residual * residual
-            values.append(over((square.sum(axis=-2) if vectors else square) - squares, w).sum(axis=-1) / total)
+            values.append(
+                divide_or_zero((square.sum(axis=-2) if vectors else square) - squares, w).sum(axis=-1) / total
+            )
             if level:
                 w, residual, squares = (np.add.reduceat(x, within[level - 1], axis=-1) for x in (w, residual, squares))
-        out = np.full((*values[0].shape, MOST), np.nan)
+        out = np.full((*values[0].shape, MAX_SCALES), np.nan)
         out[..., : len(values)] = np.stack(values[::-1], axis=-1)
         return out
 

@@ -83,8 +83,8 @@ class Estimand:
         """Values by view (views, …) as the one number of the lens."""
         if len(self.views) == 1:
             return values[0]
-        if self.aggregate == "max" and self.estimator.best:  # the worst is the farthest from the best
-            worst = np.argmax(self.estimator.off(values), axis=0)
+        if self.aggregate == "max" and self.estimator.best_value:  # the worst is the farthest from the best
+            worst = np.argmax(self.estimator.as_loss(values), axis=0)
             return np.take_along_axis(values, np.expand_dims(worst, 0), axis=0)[0]
         return combine(values, self._shares, self.aggregate)
 

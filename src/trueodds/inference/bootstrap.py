@@ -20,13 +20,13 @@ from trueodds.problem.predictions import Predictions
 from trueodds.problem.selections import Selections
 
 Array = NDArray[Any]
-Found = tuple[Array, Array | None]  # values (views, draws) and spreads
+ValuesAndNorms = tuple[Array, Array | None]  # values (views, draws) and spreads
 Sums = tuple[Array, Array, Array]  # Σw, Σwp and Σwy of a view's cells, by draw
 
-ROWS_AT_MOST = 200_000  # beyond, multinomial counts over bins and outcomes: the cost of bins, not of rows
-HELD = 2**21  # sums of vectors held at a time
+MAX_RESAMPLED_ROWS = 200_000  # beyond, multinomial counts over bins and outcomes: the cost of bins, not of rows
+MAX_BLOCK_SUMS = 2**21  # sums of vectors held at a time
 ENTRIES = 2**20  # rows of all views that are resampled together
-CELLS_AT_MOST = 10_000  # of vectors; beyond, rows are drawn after all
+MAX_VECTOR_CELLS = 10_000  # of vectors; beyond, rows are drawn after all
 
 
 def bootstrap(
@@ -61,7 +61,7 @@ def bootstrap(
         )
     if resample != "rows" and preds.cluster is None:
         for i in linear:
-            if resample == "cells" or (preds.n > ROWS_AT_MOST and not _in_small_cells(estimands[i])):
+            if resample == "cells" or (preds.n > MAX_RESAMPLED_ROWS and not _in_small_cells(estimands[i])):
                 resampled[i] = from_cells(estimands[i], resamples, rng)
         linear = [i for i in linear if i not in resampled]
     if means or linear or others:
@@ -94,11 +94,12 @@ def _in_turn(estimand: Estimand, preds: Predictions) -> Iterator[Means | Bins | 
 def _in_small_cells(estimand: Estimand) -> bool:
     """Whether vectors lie in as many cells as a tree grows: a cell of ten rows costs no less than its rows."""
     return any(
-        view.joint and one.size > CELLS_AT_MOST for view, one in zip(estimand.views, estimand.linear or (), strict=True)
+        view.joint and one.size > MAX_VECTOR_CELLS
+        for view, one in zip(estimand.views, estimand.linear or (), strict=True)
     )
 
 
-def _joined(parts: Sequence[Found], axis: int) -> Found:
+def _joined(parts: Sequence[ValuesAndNorms], axis: int) -> ValuesAndNorms:
     """Values and spreads side by side: of more views (0) or of more draws (1)."""
     values = np.concatenate([values for values, _ in parts], axis=axis)
     norms = [norm for _, norm in parts if norm is not None]
@@ -109,7 +110,7 @@ def _by_rows(drawn: Resamples, estimand: Estimand) -> Array:
     """What needs the rows themselves, (views, draws)."""
     starts = range(0, drawn.count, 32)
     blocks = (drawn.rows(start, min(start + 32, drawn.count)) for start in starts)
-    evaluate = estimand.estimator.each
+    evaluate = estimand.estimator.evaluate_selections
     return np.concatenate([[evaluate(Selections(view, rows)) for view in estimand.views] for rows in blocks], axis=1)
 
 
@@ -127,7 +128,7 @@ class Means:
         slots = np.broadcast_to(np.arange(self.numbers), mass.shape)
         self.resampler = Resampler(slots, mass, finite_part, infinite_part, self.numbers, cluster)
 
-    def of(self, times: Array) -> Found:
+    def of(self, times: Array) -> ValuesAndNorms:
         """The means for these resamples."""
         w, finite_sums, endless = self.resampler.sums(times)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -145,10 +146,10 @@ class Bins:
         self.resampler = Resampler(self.layout.slots(), mass, predicted, observed, self.numbers, cluster)
         self.observed = list(zip(*self.layout.observed(), strict=True))
 
-    def of(self, times: Array) -> Found:
+    def of(self, times: Array) -> ValuesAndNorms:
         """Value and spread for these resamples."""
         draws = list(zip(*(self.layout.shaped(sums) for sums in self.resampler.sums(times)), strict=True))
-        return _judged(self.layout.linear, self.observed, draws)
+        return _values_and_norms(self.layout.linear, self.observed, draws)
 
 
 class Vectors:
@@ -165,23 +166,24 @@ class Vectors:
             self.resamplers.append(resampler)
             self.observed.append(resampler.sums(np.ones((1, len(resampler.unit)), dtype=np.uint8)))
 
-    def of(self, times: Array) -> Found:
+    def of(self, times: Array) -> ValuesAndNorms:
         """Value and spread for these resamples."""
-        step = max(1, HELD // sum(resampler.numbers for resampler in self.resamplers))
+        step = max(1, MAX_BLOCK_SUMS // sum(resampler.numbers for resampler in self.resamplers))
         arranged = [resampler.arranged(times) for resampler in self.resamplers]
         starts = range(0, times.shape[1], step)
-        return _joined([self._few([counts[a : a + step] for counts in arranged]) for a in starts], axis=1)
+        return _joined([self._of_block([counts[a : a + step] for counts in arranged]) for a in starts], axis=1)
 
-    def _few(self, times: Sequence[Array]) -> Found:
+    def _of_block(self, times: Sequence[Array]) -> ValuesAndNorms:
         draws = [resampler.sums(t) for resampler, t in zip(self.resamplers, times, strict=True)]
-        return _judged(self.linear, self.observed, draws)
+        return _values_and_norms(self.linear, self.observed, draws)
 
 
-def _judged(linear: Sequence[Linear], observed: Sequence[Sums], draws: Sequence[Sums]) -> Found:
+def _values_and_norms(linear: Sequence[Linear], observed: Sequence[Sums], draws: Sequence[Sums]) -> ValuesAndNorms:
     """Values and spreads of all views from the sums that were observed and those of the draws; no spread if one has none."""
     values = np.stack([one.statistic(*drawn) for one, drawn in zip(linear, draws, strict=True)])
     norms = [
-        one.spread(w[0], wp[0], wy[0], drawn) for one, (w, wp, wy), drawn in zip(linear, observed, draws, strict=True)
+        one.centered_norms(w[0], wp[0], wy[0], drawn)
+        for one, (w, wp, wy), drawn in zip(linear, observed, draws, strict=True)
     ]
     known = [norm for norm in norms if norm is not None]
     return values, np.stack(known) if len(known) == len(norms) else None

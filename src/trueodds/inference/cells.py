@@ -23,7 +23,7 @@ class Resampled:
     """What the resamples gave for one question."""
 
     values: Array  # (views, draws): the statistic of each view
-    spread: Array | None  # (views, draws): the error's norm of (residuals of the draw − observed residuals)
+    centered_norms: Array | None  # (views, draws): the error's norm of (residuals of the draw − observed residuals)
     how: str
 
 
@@ -36,15 +36,15 @@ def from_cells(estimand: Estimand, resamples: int, rng: np.random.Generator) -> 
     values, norms = [], []
     for view, one in zip(estimand.views, estimand.linear or (), strict=True):
         binned = pooled_of(view, one)
-        observed = [widened(x[None], binned.slot, one.size)[0] for x in _sums(binned)]
+        observed = [widened(x[None], binned.bin_index, one.size)[0] for x in _sums(binned)]
         block = max(1, NUMBERS // (one.size * (binned.p.shape[1] if view.joint else 1)))
         statistics, noise = [], []
         for start in range(0, resamples, block):
             many = min(block, resamples - start)
             small = _joint_draws(view, one, binned, many, rng) if view.joint else _binary_draws(binned, many, rng)
-            w, wp, wy = (widened(x, binned.slot, one.size) for x in small)
+            w, wp, wy = (widened(x, binned.bin_index, one.size) for x in small)
             statistics.append(one.statistic(w, wp, wy))
-            noise.append(one.spread(observed[0], observed[1], observed[2], (w, wp, wy)))
+            noise.append(one.centered_norms(observed[0], observed[1], observed[2], (w, wp, wy)))
         values.append(np.concatenate(statistics))
         norms.append(None if noise[0] is None else np.concatenate([norm for norm in noise if norm is not None]))
     centered_norms = None if any(s is None for s in norms) else np.stack([s for s in norms if s is not None])
@@ -54,7 +54,7 @@ def from_cells(estimand: Estimand, resamples: int, rng: np.random.Generator) -> 
 def pooled_of(view: View, one: Linear) -> View:
     """The bins of a statistic as a view that names their slots; made once where the statistic has them."""
     binned = getattr(one, "pooled", None)
-    return binned if isinstance(binned, View) and binned.slot is not None else view.pool(one.index, one.size)
+    return binned if isinstance(binned, View) and binned.bin_index is not None else view.pool(one.index, one.size)
 
 
 def _sums(binned: View) -> tuple[Array, Array, Array]:
@@ -101,7 +101,7 @@ def _joint_draws(view: View, one: Linear, binned: View, resamples: int, rng: np.
     residual = view.w[:, None] * (view.y - view.p)
     order = np.flatnonzero(view.w > 0)
     order = order[np.argsort(one.index[order], kind="stable")]
-    starts = np.searchsorted(one.index[order], np.asarray(binned.slot))
+    starts = np.searchsorted(one.index[order], np.asarray(binned.bin_index))
     w, ww = binned.w, binned.sums("ww")
     mass = np.maximum(w + np.sqrt(ww) * rng.standard_normal((resamples, len(w))), 0.0)
     wy = mass[..., None] * binned.p

@@ -11,7 +11,7 @@ from scipy.special import betaincinv
 
 Array = NDArray[Any]
 
-AT_MOST = 25.0  # variance up to which the exact law is made; beyond, the count is as good as normal
+MAX_EXACT_VARIANCE = 25.0  # variance up to which the exact law is made; beyond, the count is as good as normal
 EXACT_ROWS = 2000  # rows up to which the law is convolved, which costs O(rows²) and keeps the digits of its tails
 WINDOW = 128  # counts looked at around the mean: with a variance of 25 others have probability 1e-17 (Bernstein)
 _CELLS = 4096  # cells whose characteristic functions are held at a time
@@ -35,14 +35,14 @@ def poisson_binomial(p: Array) -> Array:
 def quantiles(bins: Array, n: Array, p: Array, u: Array) -> Array:
     """The counts of bins at the levels u (draws, B); bin b sums Binomial(n, p) over the cells with `bins` = b."""
     counts = np.empty(u.shape)
-    for start, first, pmf in laws(bins, n, p, u.shape[1]):
+    for start, first, pmf in count_pmfs(bins, n, p, u.shape[1]):
         upto = np.cumsum(pmf, axis=1)
         for b, (lowest, reached) in enumerate(zip(first, upto, strict=True), start):
             counts[:, b] = lowest + np.searchsorted(reached, u[:, b] * reached[-1])
     return counts
 
 
-def laws(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int, Array, Array]]:
+def count_pmfs(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int, Array, Array]]:
     r"""The law of the count of each bin, some bins at a time: the first bin, their lowest counts, P (bins, WINDOW).
 
     Bin b sums Binomial(n, p) over the cells with `bins` = b, and its variance is at most AT_MOST. The law is the

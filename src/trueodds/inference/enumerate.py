@@ -14,7 +14,7 @@ from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
 
-AT_MOST = 2**20  # labellings
+MAX_LABELINGS = 2**20  # labellings
 BLOCK = 2**12  # of them at once
 
 
@@ -31,10 +31,10 @@ def enumerated(preds: Predictions, estimands: Sequence[Estimand]) -> tuple[list[
     P = P / P.sum(axis=1, keepdims=True)
     allowed = [np.flatnonzero(row > 0) for row in P]
     total = float(np.prod([float(len(classes)) for classes in allowed]))
-    if total > AT_MOST:
+    if total > MAX_LABELINGS:
         raise InputError(
             "TO205",
-            f"Rows can be labelled in more than {AT_MOST:,} ways.",
+            f"Rows can be labelled in more than {MAX_LABELINGS:,} ways.",
             f"{preds.n:,} rows, {total:.3g} labellings",
             "Leave redraw out: labels are drawn at random.",
         )

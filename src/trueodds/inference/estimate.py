@@ -16,17 +16,17 @@ from trueodds.estimators.base import Mean, ProperScore
 from trueodds.estimators.binned import BinnedError, BinSums
 from trueodds.inference import intervals
 from trueodds.inference.asked import Estimand
-from trueodds.inference.bootstrap import ROWS_AT_MOST, bootstrap
+from trueodds.inference.bootstrap import MAX_RESAMPLED_ROWS, bootstrap
 from trueodds.inference.cells import Resampled, from_cells, pooled_of
 from trueodds.inference.floors import subtract_noise_floor
-from trueodds.inference.folded import bias_of, folded_normal, gaps_of, has_gaps, reach_of
+from trueodds.inference.folded import bias_of, folded_normal, gaps_of, has_gaps, influence_bound
 from trueodds.inference.jackknife import jackknife, squared_error_draws
 from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
 
 UNDEFINED = "the value is infinite or undefined"
-FEW = 100  # resamples below which the ends of an interval are not to be trusted
+MIN_RESAMPLES = 100  # resamples below which the ends of an interval are not to be trusted
 DRAWN = (
     "percentile",
     "basic",
@@ -169,7 +169,7 @@ def _is_drawn(estimand: Estimand, method: str | None) -> bool:
 
 def too_many_views(preds: Predictions, estimand: Estimand, interval_spec: IntervalSpec) -> bool:
     """Whether several views would be resampled by cells, which do not keep how they vary together."""
-    by_cells = interval_spec.resample == "auto" and preds.n > ROWS_AT_MOST and preds.cluster is None
+    by_cells = interval_spec.resample == "auto" and preds.n > MAX_RESAMPLED_ROWS and preds.cluster is None
     return by_cells and len(estimand.views) > 1 and not isinstance(estimand.estimator, Mean)
 
 
@@ -200,14 +200,14 @@ def answer(
     if interval:
         settings |= {"interval": interval.method, "level": interval_spec.level}
         if estimand.aggregate != "sum":
-            interval = intervals.below(interval, estimator.most, estimand.views[0].worth)
+            interval = intervals.below(interval, estimator.max_value, estimand.views[0].effective_n)
         if interval_spec.interval not in RAW:
             interval = intervals.including(interval, value)
     elif why and not bare:
         notes = [*notes, Note("TN201", f"No interval: {why}.")]
     if how:
         settings |= {"resamples": interval_spec.resamples, "resample": how}
-        if interval_spec.resamples < FEW:
+        if interval_spec.resamples < MIN_RESAMPLES:
             notes = [
                 *notes,
                 Note("TN211", f"{interval_spec.resamples} resamples do not tell the ends of an interval; give more."),
@@ -324,7 +324,7 @@ def _made(
         plug_in = estimand.combined(np.array([estimand.estimator.plug_in(view) for view in estimand.views]))
         return intervals.of_pairs(value, float(plug_in), draws, interval_spec.level)
     assert null is not None
-    n = estimand.views[0].worth if preds is None or preds.cluster is None else units_of(preds)
+    n = estimand.views[0].effective_n if preds is None or preds.cluster is None else units_of(preds)
     if method == "noise-floor":
         return intervals.noise_floor(
             value, draws, estimand.combined(null), interval_spec.level, n, estimand.estimator.power
@@ -342,7 +342,9 @@ def _made(
     if method == "folded-normal":
         drawn = estimand.combined(null)
         bias = bias_of(gaps_of(estimand, preds), float(drawn.mean()), float(draws.mean()) - value)
-        return folded_normal(value, float(draws.std(ddof=1)), bias, drawn, interval_spec.level, n, reach_of(estimand))
+        return folded_normal(
+            value, float(draws.std(ddof=1)), bias, drawn, interval_spec.level, n, influence_bound(estimand)
+        )
     assert resampled.spread is not None
     centered_norms, floors = estimand.combined(resampled.spread), estimand.combined(null)
     smooth = (
@@ -356,7 +358,7 @@ def _made(
 def notes_of(preds: Predictions, estimand: Estimand) -> list[Note]:
     """What the data, the lens and the estimator have to say."""
     views, estimator = estimand.views, estimand.estimator
-    own = estimator.notes(views[0]) if len(views) == 1 else estimator.notes_together(views)
+    own = estimator.notes(views[0]) if len(views) == 1 else estimator.joint_notes(views)
     return [*preds.notes, *estimand.lens.notes(preds), *own]
 
 

@@ -18,7 +18,7 @@ from scipy.special import ndtr, ndtri
 
 from trueodds.core.results import Interval
 from trueodds.estimators.base import Linear, shares
-from trueodds.estimators.pairing.pairs import over
+from trueodds.estimators.pairing.pairs import divide_or_zero
 from trueodds.inference.asked import Estimand
 from trueodds.inference.cells import pooled_of
 from trueodds.inference.intervals import near_null
@@ -28,7 +28,7 @@ from trueodds.problem.view import View
 Array = NDArray[Any]
 
 SHRINK = 1.1  # few cells: standard errors taken off each gap for the upper bound of the bias
-KEPT = 0.5  # few cells: share of the plug-in bias that counts as its lower bound
+MIN_BIAS_SHARE = 0.5  # few cells: share of the plug-in bias that counts as its lower bound
 MANY = (15.0, 45.0)  # cells between which the bound of each gap gives way to the estimate from all of them
 ABOVE, BELOW = 1.4, 0.6  # many cells: bounds of the bias, as multiples of its estimate
 ALSO = (1.5, 1.0)  # many cells: what the estimate's own chance adds to either margin, per standard error of bias
@@ -98,16 +98,16 @@ def bias_of(gaps: Gaps, null_mean: float, resampled: float) -> Bias:
         return Bias(0.0, 0.0)
     # A model whose outcomes vary less than it says has less bias than the null variance implies. That is
     # credited only where a cell, or the whole, is clearly off: elsewhere a cell may look quiet by chance.
-    mixed = over(gaps.rows * gaps.sampling + PRIOR * gaps.null, gaps.rows - 1 + PRIOR)
+    mixed = divide_or_zero(gaps.rows * gaps.sampling + PRIOR * gaps.null, gaps.rows - 1 + PRIOR)
     overall = float(np.clip((gaps.gap.sum() / noise_floor - CLEAR[0]) / (CLEAR[1] - CLEAR[0]), 0.0, 1.0))
-    clear = np.maximum(overall, np.clip(over(gaps.gap, np.sqrt(variance)) - 1, 0.0, 1.0))
+    clear = np.maximum(overall, np.clip(divide_or_zero(gaps.gap, np.sqrt(variance)) - 1, 0.0, 1.0))
     s = np.sqrt((1 - clear) * variance + clear * mixed)
-    z, total = over(gaps.gap, s), float(s.sum())
+    z, total = divide_or_zero(gaps.gap, s), float(s.sum())
     null = float(excess(np.zeros(1))[0] * np.sqrt(gaps.null).sum())
     lift = max(1.0, null_mean / null) if null > 0 else 1.0
     # One row of probability .5 is always one standard error off: of few rows no gap can be told from chance.
     shrunk_z = z * np.clip((gaps.rows - 1) / (SPARSE - 1), 0.0, 1.0)
-    low, high = KEPT * float(s @ excess(z)), float(s @ excess(np.maximum(shrunk_z - SHRINK, 0.0)))
+    low, high = MIN_BIAS_SHARE * float(s @ excess(z)), float(s @ excess(np.maximum(shrunk_z - SHRINK, 0.0)))
     many = float(np.clip((total**2 / float(s @ s) - MANY[0]) / (MANY[1] - MANY[0]), 0.0, 1.0))
     if many == 0:
         return Bias(low, max(lift * high, resampled))
@@ -197,7 +197,7 @@ def extra_of(sd: float, n: float, bound: float) -> float:
     return bound / (2 * n) * math.sqrt(max(0.0, 1 - 4 * n * (sd / bound) ** 2))
 
 
-def reach_of(estimand: Estimand) -> float:
+def influence_bound(estimand: Estimand) -> float:
     """The most by which one row can move the value n times over: 1 for one view, two classes' shares for several.
 
     A row's label moves from one class to another, of which each has its share of the whole.
@@ -228,8 +228,8 @@ def _cells(view: View, one: Linear, weight: float, cluster: Array | None) -> tup
     weights = _gap_weights(one)
     assert weights is not None
     binned = pooled_of(view, one)
-    assert binned.slot is not None
-    share, w = weight * weights[binned.slot], binned.w
+    assert binned.bin_index is not None
+    share, w = weight * weights[binned.bin_index], binned.w
     gap, scale = binned.y - binned.p, (share / w) ** 2
     if cluster is None:
         ww = binned.sums("ww")
@@ -242,8 +242,8 @@ def _cells(view: View, one: Linear, weight: float, cluster: Array | None) -> tup
     cell = one.index[first]
     mass, total = np.bincount(at, view.w), np.bincount(at, view.w * (view.y - view.p))
     means = np.zeros(one.size)
-    means[binned.slot] = gap
-    scatter = np.bincount(cell, (total - mass * means[cell]) ** 2, one.size)[binned.slot]
-    null = np.bincount(cell, total**2, one.size)[binned.slot]
-    rows = over(w**2, np.bincount(cell, mass**2, one.size)[binned.slot])
+    means[binned.bin_index] = gap
+    scatter = np.bincount(cell, (total - mass * means[cell]) ** 2, one.size)[binned.bin_index]
+    null = np.bincount(cell, total**2, one.size)[binned.bin_index]
+    rows = divide_or_zero(w**2, np.bincount(cell, mass**2, one.size)[binned.bin_index])
     return share * np.abs(gap), scale * scatter, scale * null, rows

@@ -170,7 +170,7 @@ def sun(binned: View, level: float) -> Interval:
     """
     t, variance = squared_error(binned)
     t = max(t, 0.0)
-    se = float(np.sqrt(variance / binned.worth))
+    se = float(np.sqrt(variance / binned.effective_n))
     both, one = float(ndtri((1 + level) / 2)) * se, float(ndtri(level)) * se
     if t >= 2 * both:
         low = t - both

@@ -19,7 +19,7 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-EVALUATIONS_AT_MOST = 5_000  # a statistic without bins is evaluated afresh for each row left out
+MAX_EVALUATIONS = 5_000  # a statistic without bins is evaluated afresh for each row left out
 
 
 def jackknife(preds: Predictions, estimand: Estimand) -> Array:
@@ -30,7 +30,7 @@ def jackknife(preds: Predictions, estimand: Estimand) -> Array:
     if estimand.linear is not None:
         return np.stack([_bins(view, one, unit) for view, one in zip(estimand.views, estimand.linear, strict=True)])
     units = int(np.max(unit)) + 1
-    if units > EVALUATIONS_AT_MOST:
+    if units > MAX_EVALUATIONS:
         raise InputError(
             "TO205",
             f"BCa leaves out each of {units:,} rows, and {estimand.estimator.name} has no short cut here.",
@@ -38,7 +38,7 @@ def jackknife(preds: Predictions, estimand: Estimand) -> Array:
             "Use interval='percentile' or 'basic'.",
         )
     remaining = [np.flatnonzero(unit != g) for g in range(units)]
-    return np.array([estimand.estimator.each(Selections(view, remaining)) for view in estimand.views])
+    return np.array([estimand.estimator.evaluate_selections(Selections(view, remaining)) for view in estimand.views])
 
 
 def _mean(score: Array, w: Array, unit: Array) -> Array:

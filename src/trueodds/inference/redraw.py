@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError
 from trueodds.core.kernels import draws, flips, in_blocks
 from trueodds.core.kernels.labels import by_row
-from trueodds.core.kernels.resample import by_slot
+from trueodds.core.kernels.resample import order_by_bin
 from trueodds.core.rng import stream_key
 from trueodds.inference.asked import Estimand, Layout, by_estimand
 from trueodds.inference.redraw_cells import bin_draws, by_bins
@@ -20,7 +20,7 @@ from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
 
-LABELS_HELD = 2**26  # labels of a byte that are drawn before they are read
+MAX_BLOCK_LABELS = 2**26  # labels of a byte that are drawn before they are read
 LIGHT = 2**14  # cells of one question, up to which questions share their draws' memory
 
 LABELS = "each label is drawn with its stated probability, independently of the others, predictions kept fixed"
@@ -74,7 +74,7 @@ def null_draws(
     # Many cells fill the memory that other questions' draws would be made in: each such question goes by itself.
     heavy = [] if flip else [i for i in on_bins if sum(one.size for one in estimands[i].linear or ()) > LIGHT]
     light = [i for i in on_bins if i not in heavy]
-    drawn = _flipped if flip else _redrawn
+    drawn = _flipped if flip else _resampled_labels
     parts = [
         (light, drawn),
         *(([i], drawn) for i in heavy),
@@ -95,7 +95,7 @@ def _part_of(progress: Callable[[float], None], number: int, count: int) -> Call
     return lambda done: progress((number + done) / count)
 
 
-def _redrawn(
+def _resampled_labels(
     preds: Predictions,
     estimands: Sequence[Estimand],
     resamples: int,
@@ -112,7 +112,7 @@ def _redrawn(
     separate = preds.kind == "multilabel"
     # Rows in the order of their cells meet the same slots one after the other.
     if layout.size > draws.MANY and all(view.joint for view in layout.views):
-        rows = by_slot(layout.linear[0].index, layout.linear[0].size)
+        rows = order_by_bin(layout.linear[0].index, layout.linear[0].size)
         P, mass, tables = P[rows], mass[rows], tables[:, rows]
         cluster = None if cluster is None else cluster[rows]
 
@@ -152,7 +152,7 @@ def _labeled(
     """The same labels for statistics that read them as they are."""
     statistics: list[list[list[Array]]] = [[[] for _ in estimand.views] for estimand in estimands]
     outcomes = [estimand.lens.outcomes(preds) for estimand in estimands]
-    block = max(1, LABELS_HELD // preds.n)
+    block = max(1, MAX_BLOCK_LABELS // preds.n)
     for start in range(0, resamples, block):
         stop = min(start + block, resamples)
         labels = by_row(preds.P, key, start, stop, cluster=preds.cluster, share=share or 0.0)

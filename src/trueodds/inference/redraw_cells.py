@@ -16,7 +16,7 @@ from trueodds.core.kernels.subcells import subcells
 from trueodds.estimators.base import Linear
 from trueodds.inference import counts
 from trueodds.inference.asked import Estimand
-from trueodds.inference.bootstrap import ROWS_AT_MOST
+from trueodds.inference.bootstrap import MAX_RESAMPLED_ROWS
 from trueodds.inference.cells import pooled_of, widened
 from trueodds.problem.lens import Classwise, TopLabel
 from trueodds.problem.predictions import Predictions
@@ -25,8 +25,8 @@ from trueodds.problem.within import Within
 
 Array = NDArray[Any]
 
-BINS_AT_MOST = 8192  # more bins than that hold a few rows each: a label per row costs no more
-CORRELATED_AT_MOST = 2000  # bins of all classes together whose covariance is made
+MAX_BINS = 8192  # more bins than that hold a few rows each: a label per row costs no more
+MAX_CORRELATED_BINS = 2000  # bins of all classes together whose covariance is made
 
 
 def by_bins(preds: Predictions, estimands: Sequence[Estimand], *, joint: bool = True) -> bool:
@@ -35,24 +35,24 @@ def by_bins(preds: Predictions, estimands: Sequence[Estimand], *, joint: bool = 
     Several questions judged together need one label per row; and so do the views of one question then. Without
     that, views take part whose joint law is known: disjoint rows, independent labels, or classes with few bins.
     """
-    if preds.n <= ROWS_AT_MOST or preds.cluster is not None or preds.votes is not None or len(estimands) > 1:
+    if preds.n <= MAX_RESAMPLED_ROWS or preds.cluster is not None or preds.votes is not None or len(estimands) > 1:
         return False
     (estimand,) = estimands
     views = estimand.views
     if estimand.estimator.redraws == "votes" or any(view.joint for view in views) or estimand.linear is None:
         return False
     sizes = [one.size for one in estimand.linear]
-    if max(sizes) > BINS_AT_MOST:
+    if max(sizes) > MAX_BINS:
         return False
     if len(views) > 1:
         separate = preds.kind == "multilabel" or isinstance(estimand.lens, TopLabel)
-        if joint or not (separate or (_classwise(preds, estimand) and len(sizes) * max(sizes) <= CORRELATED_AT_MOST)):
+        if joint or not (separate or (_classwise(preds, estimand) and len(sizes) * max(sizes) <= MAX_CORRELATED_BINS)):
             return False
     if preds.weight is None:
         return True
     # A sum of a few heavy rows is not normal: their labels are drawn one by one.
     variances = [pooled_of(view, one).sums("wwv") for view, one in zip(views, estimand.linear, strict=True)]
-    return all(((v >= counts.AT_MOST * preds.weight.max() ** 2) | (v == 0)).all() for v in variances)
+    return all(((v >= counts.MAX_EXACT_VARIANCE * preds.weight.max() ** 2) | (v == 0)).all() for v in variances)
 
 
 def bin_draws(preds: Predictions, estimand: Estimand, resamples: int, rng: np.random.Generator) -> Array:
@@ -92,18 +92,18 @@ def cell_draws(
         return np.stack(
             [_joint(view, one, resamples, rng) for view, one in zip(estimand.views, estimand.linear, strict=True)]
         )
-    scores = None if covariance is None else _together(covariance, resamples, rng)
+    scores = None if covariance is None else _correlated_scores(covariance, resamples, rng)
     statistics, start = [], 0
     for view, one in zip(estimand.views, estimand.linear, strict=True):
         z = rng.standard_normal((resamples, one.size)) if scores is None else scores[:, start : start + one.size]
         start += one.size
         binned = pooled_of(view, one)
-        w, wp = (widened(x[None], binned.slot, one.size) for x in (binned.w, binned.w * binned.p))
+        w, wp = (widened(x[None], binned.bin_index, one.size) for x in (binned.w, binned.w * binned.p))
         statistics.append(one.statistic(w, wp, _outcomes(view, one, binned, z, voted=voted)))
     return np.stack(statistics)
 
 
-def _together(covariance: Array, resamples: int, rng: np.random.Generator) -> Array:
+def _correlated_scores(covariance: Array, resamples: int, rng: np.random.Generator) -> Array:
     """Standard normal scores whose correlation is that of the report cells."""
     scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     safe = np.where(scale > 0, scale, 1.0)
@@ -118,14 +118,14 @@ def _together(covariance: Array, resamples: int, rng: np.random.Generator) -> Ar
 
 def _outcomes(view: View, one: Linear, binned: View, z: Array, *, voted: bool) -> Array:
     """Σwy of each bin at the normal scores z (draws, size)."""
-    bin_index = binned.slot
+    bin_index = binned.bin_index
     variance = np.maximum(binned.sums("wwr" if voted else "wwv"), 0.0)
     drawn = np.zeros(z.shape)
     drawn[:, bin_index] = binned.w * binned.p + np.sqrt(variance) * z[:, bin_index]
     if voted or not np.array_equal(binned.w, binned.n):
         return drawn
     small = np.zeros(one.size, dtype=bool)
-    small[bin_index] = variance < counts.AT_MOST
+    small[bin_index] = variance < counts.MAX_EXACT_VARIANCE
     if small.any():
         bins, n, p = _fine(view, one, small)
         which, bins = np.unique(bins, return_inverse=True)

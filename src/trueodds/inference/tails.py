@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, gammainc, gammaincc, gammaln, log_ndtr, ndtr
 
-from trueodds.inference.counts import AT_MOST, EXACT_ROWS, laws, poisson_binomial
+from trueodds.inference.counts import EXACT_ROWS, MAX_EXACT_VARIANCE, count_pmfs, poisson_binomial
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-LEAST = 1e-14  # what a Fourier transform leaves of a smaller probability is rounding
+MIN_TAIL_PROB = 1e-14  # what a Fourier transform leaves of a smaller probability is rounding
 _STRAIGHT = 1e-3  # skewness below which a law is as good as normal
 
 
@@ -28,7 +28,7 @@ class CountTails:
 
     def __init__(self, view: View, index: Array, size: int) -> None:
         binned = view.pool(index, size)
-        self.slot, self.pooled = np.asarray(binned.slot), binned
+        self.bin_index, self.binned = np.asarray(binned.bin_index), binned
         hard = np.isclose(binned.sums("wyy"), binned.w * binned.y, rtol=1e-9, atol=1e-9 * binned.w)
         variance = np.where(hard, binned.sums("wwv"), binned.sums("wwr"))
         self.scale = np.sqrt(np.maximum(variance, 0.0))
@@ -36,7 +36,7 @@ class CountTails:
         alike = hard & np.isclose(binned.w**2, binned.n * binned.sums("ww"), rtol=1e-9, atol=0)
         self.unit = np.where(alike, binned.w / np.maximum(binned.n, 1.0), 1.0)
         small = binned.n <= EXACT_ROWS
-        rare = ~small & (variance <= AT_MOST * self.unit**2)
+        rare = ~small & (variance <= MAX_EXACT_VARIANCE * self.unit**2)
         self.exact = np.flatnonzero(alike & (small | rare))
         self.large = np.flatnonzero(alike & ~small & ~rare)
         self.normal = np.flatnonzero(~alike)
@@ -45,7 +45,7 @@ class CountTails:
 
     def statistic(self, wy: Array) -> Array:
         """z of each bin from Σwy (…, bins): the residual sum over its standard error."""
-        residual = wy - self.pooled.w * self.pooled.p
+        residual = wy - self.binned.w * self.binned.p
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.where(residual == 0, 0.0, residual / self.scale))
 
@@ -63,8 +63,8 @@ class CountTails:
         """log p of every count of the exact bins, one after the other."""
         rows = np.flatnonzero(view.w > 0)
         rows = rows[np.argsort(index[rows], kind="stable")]
-        starts = np.searchsorted(index[rows], self.slot[self.exact])
-        stops = np.searchsorted(index[rows], self.slot[self.exact], "right")
+        starts = np.searchsorted(index[rows], self.bin_index[self.exact])
+        stops = np.searchsorted(index[rows], self.bin_index[self.exact], "right")
         tables, lowest = [], []
         for b, start, stop in zip(self.exact, starts, stops, strict=True):
             n, p = view.n[rows[start:stop]], np.clip(view.p[rows[start:stop]].astype(np.float64), 0.0, 1.0)
@@ -72,8 +72,8 @@ class CountTails:
                 tables.append(_two_sided(poisson_binomial(np.repeat(p, n.astype(np.int64)))))
                 lowest.append(0)
             else:
-                ((_, low, pmf),) = laws(np.zeros(len(p), dtype=np.int64), n, p, 1)
-                tables.append(np.maximum(_two_sided(pmf[0]), np.log(LEAST)))
+                ((_, low, pmf),) = count_pmfs(np.zeros(len(p), dtype=np.int64), n, p, 1)
+                tables.append(np.maximum(_two_sided(pmf[0]), np.log(MIN_TAIL_PROB)))
                 lowest.append(int(low[0]))
         self.length = np.array([len(table) for table in tables], dtype=np.int64)
         self.first = np.cumsum(self.length) - self.length
@@ -82,8 +82,8 @@ class CountTails:
 
     def _skewness(self, view: View, index: Array, size: int) -> None:
         p = np.clip(view.p.astype(np.float64), 0.0, 1.0)
-        third = np.bincount(index, view.n * p * (1 - p) * (1 - 2 * p), size)[self.slot[self.large]]
-        self.mean = (self.pooled.n * self.pooled.p)[self.large]
+        third = np.bincount(index, view.n * p * (1 - p) * (1 - 2 * p), size)[self.bin_index[self.large]]
+        self.mean = (self.binned.n * self.binned.p)[self.large]
         self.sd = (self.scale / self.unit)[self.large]
         self.skewness = third / self.sd**3
 
@@ -104,13 +104,13 @@ class VectorTails:
 
     def __init__(self, view: View, index: Array, size: int) -> None:
         binned = view.pool(index, size)
-        self.slot, self.pooled = np.asarray(binned.slot), binned
+        self.bin_index, self.binned = np.asarray(binned.bin_index), binned
         rows = np.flatnonzero(view.w > 0)
         rows = rows[np.argsort(index[rows], kind="stable")]
         root = np.sqrt(view.sums("ww"))[rows]
-        stops = np.append(np.searchsorted(index[rows], self.slot), len(rows))
+        stops = np.append(np.searchsorted(index[rows], self.bin_index), len(rows))
         P = np.clip(view.p[rows].astype(np.float64), 0.0, 1.0)
-        cells, m = len(self.slot), P.shape[1]
+        cells, m = len(self.bin_index), P.shape[1]
         covariance = np.zeros((cells, m, m))
         for c, (start, stop) in enumerate(pairwise(stops)):
             wp = root[start:stop, None] * P[start:stop]
@@ -129,11 +129,11 @@ class VectorTails:
 
     def statistic(self, wy: Array) -> Array:
         """X² of each cell from Σwy (…, cells, m)."""
-        d = wy - self.pooled.w[:, None] * self.pooled.p
+        d = wy - self.binned.w[:, None] * self.binned.p
         shape = d.shape[:-1]
         turned = np.moveaxis(d.reshape(-1, *d.shape[-2:]), 1, 0) @ self.root
         chi2 = np.moveaxis((turned**2).sum(axis=-1), 0, 1).reshape(shape)
-        missed = ((np.abs(d) > 1e-9 * self.pooled.w[:, None]) & self.fixed).any(axis=-1)
+        missed = ((np.abs(d) > 1e-9 * self.binned.w[:, None]) & self.fixed).any(axis=-1)
         return np.asarray(np.where(missed, np.inf, chi2))
 
     def log_p(self, wy: Array) -> Array:

@@ -43,7 +43,7 @@ def estimate(
     )
     theirs = None
     if null is not None and estimand.judge is not estimand:
-        theirs = null_draws(tally, estimand.judge, redraws, rng)[0]
+        theirs = null_draws(tally, estimand.reported, redraws, rng)[0]
     return estimate_from_cells(estimand, interval_spec, rng, null, notes_of(tally, estimand), theirs)
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.kernels import sort
 from trueodds.core.kernels.columns import key_sums
-from trueodds.core.kernels.edges import FEW
+from trueodds.core.kernels.edges import MAX_LINEAR_SEARCH
 from trueodds.core.kernels.ranks import Near, near
 from trueodds.core.kernels.stretches import in_bins
 from trueodds.problem.bins import Bins
@@ -20,7 +20,7 @@ from trueodds.problem.view import SORTED, View
 Array = NDArray[Any]
 
 MANY = 2**18  # rows from which on counting them costs less than to sort them
-SLACK = 1e-12  # of all weight: a cut that a cumulative weight meets up to its rounding ends there
+TOLERANCE = 1e-12  # of all weight: a cut that a cumulative weight meets up to its rounding ends there
 
 
 def by_score(view: View) -> ByScore:
@@ -71,7 +71,7 @@ class ByScore:
     def sums(self) -> tuple[Array, Array, Array]:
         """The rising distinct scores, Σw and Σwy at each, (m,) float64."""
         if self._keys is not None:
-            return sort.counts(self._rising(self._keys))
+            return sort.counts(self._sorted_keys(self._keys))
         return sort.sums(*self._rows)
 
     def in_bins(self, bins: Bins) -> Mapping[str, Array] | None:
@@ -82,7 +82,7 @@ class ByScore:
             cut = self._near
             table = None if cut is None else cut.in_bins(bins.edges, bins.closed)
             return by_outcome(key_sums(self._keys, bins.edges, bins.closed) if table is None else table)
-        table = in_bins(self._rising(self._keys), bins.edges, bins.closed)
+        table = in_bins(self._sorted_keys(self._keys), bins.edges, bins.closed)
         return dict(zip(("n", "wp", "wy", "wpy", "wpp"), table.T, strict=True))
 
     def between(self, mass: Array) -> tuple[Array, Array]:
@@ -93,21 +93,21 @@ class ByScore:
             keys, ranks = self._keys, np.concatenate(around(mass, len(self._keys)))
             cut = near(keys, ranks) if self._few(keys, len(mass)) else None
             self._near = cut
-            scores = sort.scores(self._rising(keys)[ranks] if cut is None else cut.at(ranks))
+            scores = sort.scores(self._sorted_keys(keys)[ranks] if cut is None else cut.at(ranks))
             return scores[: len(mass)], scores[len(mass) :]
         s, w, _ = self.sums()
         if not len(s):
             return s, s
         reached = np.cumsum(w)
-        tolerance = SLACK * reached[-1]
+        tolerance = TOLERANCE * reached[-1]
         last = np.searchsorted(reached, mass - tolerance, "left")
         return s[last], s[np.minimum(np.searchsorted(reached, mass + tolerance, "right"), len(s) - 1)]
 
-    def _few(self, keys: Array, bins: int) -> bool:
+    def _prefers_counting(self, keys: Array, bins: int) -> bool:
         """Whether so many rows are better counted than sorted for so few bins."""
-        return not self._sorted and bins <= FEW and len(keys) >= MANY
+        return not self._sorted and bins <= MAX_LINEAR_SEARCH and len(keys) >= MANY
 
-    def _rising(self, keys: Array) -> Array:
+    def _sorted_keys(self, keys: Array) -> Array:
         if not self._sorted:
             keys.sort()
             self._sorted = True
@@ -116,7 +116,7 @@ class ByScore:
 
 def around(mass: Array, n: int) -> tuple[Array, Array]:
     """Which of n rising rows, of weight 1 each, completes each weight, and which comes after it."""
-    tolerance = SLACK * n
+    tolerance = TOLERANCE * n
     last = np.clip(np.ceil(mass - tolerance) - 1, 0, n - 1).astype(np.int64)
     return last, np.minimum(np.floor(mass + tolerance), n - 1).astype(np.int64)
 

@@ -84,7 +84,7 @@ def _look(p: Array, exact: float, *, sums: bool) -> tuple[float, float, tuple[in
 
         summary = look(p, exact)
         if summary.lowest >= 0 and np.isfinite(summary.highest):
-            return summary.lowest, summary.highest, (summary.worst, summary.distance, summary.off)
+            return summary.lowest, summary.highest, (summary.worst, summary.distance, summary.n_inexact)
     deviation = np.abs(_sums(p) - 1)
     worst = int(np.argmax(deviation))
     return float(p.min()), float(p.max()), (worst, float(deviation[worst]), int((deviation > exact).sum()))

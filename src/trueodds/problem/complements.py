@@ -44,7 +44,7 @@ def log_complement(z: Array, others: Array, log_p: Array, total: Array | float =
         rest: Array = np.log1p(-np.exp(np.minimum(log_p, 0.0)))
     near = rest < np.log(NEAR)
     if near.any():
-        rest[near] = log_sum_over(z[near], _rows(others, near)) - (
+        rest[near] = masked_log_sum(z[near], _rows(others, near)) - (
             total[near] if isinstance(total, np.ndarray) else total
         )
     return rest
@@ -64,7 +64,7 @@ def log_sum(z: Array) -> Array:
     return out
 
 
-def log_sum_over(z: Array, mask: Array) -> Array:
+def masked_log_sum(z: Array, mask: Array) -> Array:
     """log Σ exp of the masked logits of each row, (n,)."""
     return log_sum(z[:, mask[0]]) if len(mask) == 1 else log_sum(np.where(mask, z, -np.inf))
 

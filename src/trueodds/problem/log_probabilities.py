@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.problem.complements import complement, log_complement, log_sum, log_sum_over
+from trueodds.problem.complements import complement, log_complement, log_sum, masked_log_sum
 
 if TYPE_CHECKING:
     from trueodds.problem.predictions import Predictions
@@ -116,7 +116,7 @@ class Induced:
             z = np.stack([np.zeros_like(z), z], axis=1)
         total, event = _log_sums(self.preds), code == 1
         if outcomes > 2 or len(code) > 1 or event.sum() > 1:
-            return np.stack([log_sum_over(z, code == outcome) - total for outcome in range(outcomes)], axis=1)
+            return np.stack([masked_log_sum(z, code == outcome) - total for outcome in range(outcomes)], axis=1)
         log_p = z[:, int(np.argmax(event[0]))] - total  # one class against the others
         return np.stack([log_complement(z, ~event, log_p, total), log_p], axis=1)
 

@@ -60,7 +60,7 @@ class Mass(Partition):
 
     def _count(self, view: View) -> float:
         """How many rows the weights stand for."""
-        return round(view.total) if view.whole else view.worth
+        return round(view.total) if view.has_integer_weights else view.effective_n
 
     def __str__(self) -> str:
         return f"mass {self.rows}" + (", left-closed" if self.closed == "left" else "")

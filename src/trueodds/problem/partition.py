@@ -91,7 +91,7 @@ class Uniform(Partition):
 
 
 @dataclass(frozen=True)
-class Given(Partition):
+class FixedEdges(Partition):
     """Bins between edges that the user gives, from 0 to 1."""
 
     edges: tuple[float, ...]
@@ -267,7 +267,7 @@ def as_partition(
     partition = check("partition", partition, Annotated[str, OneOf(NAMES)] | Partition | None)
     if partition == "edges" or (isinstance(settings.get("bins"), tuple) and partition in (None, "uniform")):
         _no_others(settings, "given edges", ("bins", "closed"))
-        return Given(settings.get("bins", ()), settings.get("closed", "right"))
+        return FixedEdges(settings.get("bins", ()), settings.get("closed", "right"))
     if partition is None and not settings:
         return None
     name = str(partition or ("median-variance" if "min_size" in settings else "uniform"))
@@ -314,7 +314,7 @@ def count_of_bins(bins: int | str, view: View) -> int:
     if bins not in BIN_RULES:
         return int(bins)
     # As many equal rows as the weights are worth: survey weights in the hundreds are no rows in the hundreds.
-    n = view.worth
+    n = view.effective_n
     return max(1, math.isqrt(round(n)) if bins == "sqrt" else math.ceil(n**0.4 - 1e-9))
 
 

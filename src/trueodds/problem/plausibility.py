@@ -13,8 +13,8 @@ from trueodds.problem.predictions import Predictions
 Array = NDArray[Any]
 
 GAIN = 0.25  # of accuracy, beside 2/√n: of 3,000 models that guess 0.03 % at most won that, for 2 to 10 classes
-FEW = 30  # rows, below which any order may fit
-FEW_LABELS = 10  # rows, below which probabilities may well all be 0 and 1
+MIN_ROWS = 30  # rows, below which any order may fit
+MIN_LABELS = 10  # rows, below which probabilities may well all be 0 and 1
 SAMPLE = 2**15  # probabilities by which all others are judged not to be worth a look
 ROWS = 2000  # at least: in so many a gain of GAIN looks less than half as large once in 10⁷ samples, by the normal law
 BLOCK = 2**16  # probabilities looked at before the rest
@@ -36,11 +36,11 @@ def doubts(preds: Predictions) -> list[Note]:
 
 def hard_labels(preds: Predictions) -> list[Note]:
     """A note where every probability is 0 or 1."""
-    if preds.n < FEW_LABELS or preds.logits is not None:  # logits may be so large that their probabilities are 0 and 1
+    if preds.n < MIN_LABELS or preds.logits is not None:  # logits may be so large that their probabilities are 0 and 1
         return []
     p = preds.p
     first = max(1, BLOCK // (1 if p.ndim == 1 else p.shape[1]))
-    return [hard_labels_note(preds.kind)] if _whole(p[:first]) and _whole(p[first:]) else []
+    return [hard_labels_note(preds.kind)] if _all_certain(p[:first]) and _all_certain(p[first:]) else []
 
 
 def hard_labels_note(kind: str) -> Note:
@@ -48,13 +48,13 @@ def hard_labels_note(kind: str) -> Note:
     return Note("TN149", HARD_LABELS.format(what="confidence" if kind == "confidence" else "probability"))
 
 
-def _whole(p: Array) -> bool:
+def _all_certain(p: Array) -> bool:
     return bool(((p == 0) | (p == 1)).all())
 
 
 def class_order(preds: Predictions) -> list[Note]:
     """A note where another order of the classes would raise accuracy by far more than chance, and above a half."""
-    if preds.kind != "classes" or preds.y is None or preds.n < FEW:
+    if preds.kind != "classes" or preds.y is None or preds.n < MIN_ROWS:
         return []
     step = preds.n // max(ROWS, SAMPLE // preds.k)
     if step > 1 and _accuracies(preds, slice(None, None, step), GAIN / 2) is None:

@@ -91,7 +91,7 @@ class Predictions:
     classes: tuple[Any, ...]
     notes: tuple[Note, ...]
     _tied: int | None
-    _kept: dict[Hashable, Any]  # what was worked out once for these rows
+    _cache: dict[Hashable, Any]  # what was worked out once for these rows
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class Predictions:
         self._fill(values)
 
     def _fill(self, values: Mapping[str, Any]) -> None:
-        self.found_tied(None)
+        self.record_tied(None)
         object.__setattr__(self, "_kept", {})
         for name, value in values.items():
             if isinstance(value, np.ndarray):
@@ -298,24 +298,24 @@ class Predictions:
         """How many rows have several largest probabilities."""
         if self._tied is None:
             if self.p.ndim == 1:
-                self.found_tied(int((self.p == 1 - self.p).sum()))
+                self.record_tied(int((self.p == 1 - self.p).sum()))
             else:
                 from trueodds.core.kernels.largest import largest_sums  # checking alone loads no compiler
 
                 y = np.zeros(self.n, dtype=np.int64) if self.y is None or self.y.ndim == 2 else self.y
-                self.found_tied(largest_sums(self.p, y, np.array([0.0, 1.0]), "right")[1])
+                self.record_tied(largest_sums(self.p, y, np.array([0.0, 1.0]), "right")[1])
         assert self._tied is not None
         return self._tied
 
-    def found_tied(self, count: int | None) -> None:
+    def record_tied(self, count: int | None) -> None:
         """Keeps that number where a pass over the rows has found it."""
         object.__setattr__(self, "_tied", count)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` gives, made once for these rows; it must not hold them itself."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        cached: T = self._kept[key]
+        if key not in self._cache:
+            self._cache[key] = make()
+        cached: T = self._cache[key]
         return cached
 
     def __len__(self) -> int:

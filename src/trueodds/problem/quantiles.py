@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-def spread(x: Array, w: Array) -> Array:
+def weighted_std(x: Array, w: Array) -> Array:
     """The standard deviation with the weights (m,) as shares, of scores (…, m)."""
     mean = (w * x).sum(axis=-1, keepdims=True) / w.sum()
     deviation = x - mean

@@ -38,7 +38,7 @@ class Confidence(Lens):
         """The largest of each row, found on the way to the sums."""
         if preds.kind == "confidence":
             return [Column(preds.p, y, 1)]
-        return None if preds.p.ndim == 1 else [Largest(preds.p, y, preds.found_tied)]
+        return None if preds.p.ndim == 1 else [Largest(preds.p, y, preds.record_tied)]
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
         """The event is that the predicted class came."""

@@ -91,14 +91,14 @@ class Classes:
 
     def __init__(self, P: Array, y: Array) -> None:
         self.P, self.y = P, y
-        self._found: dict[tuple[bytes, str], Array] = {}
+        self._cache: dict[tuple[bytes, str], Array] = {}
 
     def sums(self, edges: Array, closed: str) -> Array:
         """n, Σp, Σy and Σpy, (K, bins, 4)."""
         key = (edges.tobytes(), closed)
-        if key not in self._found:
-            self._found[key] = class_sums(self.P, self.y, edges, closed)
-        return self._found[key]
+        if key not in self._cache:
+            self._cache[key] = class_sums(self.P, self.y, edges, closed)
+        return self._cache[key]
 
 
 class OneOfClasses(Column):
@@ -106,19 +106,19 @@ class OneOfClasses(Column):
 
     def __init__(self, classes: Classes, c: int) -> None:
         super().__init__(classes.P[:, c], classes.y, c)
-        self.together = classes
+        self.classes = classes
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
         """The sums of each bin."""
-        return dict(zip(("n", "wp", "wy", "wpy"), self.together.sums(edges, closed)[self.label].T, strict=True))
+        return dict(zip(("n", "wp", "wy", "wpy"), self.classes.sums(edges, closed)[self.label].T, strict=True))
 
 
-def together(views: Sequence[View]) -> tuple[Classes, list[int]] | None:
+def shared_classes(views: Sequence[View]) -> tuple[Classes, list[int]] | None:
     """The classes whose sums are made in one pass, and which of them these views are; None for other views."""
     rows = [view.rows for view in views if isinstance(view.rows, OneOfClasses)]
-    if len(rows) < len(views) or len({id(column.together) for column in rows}) > 1:
+    if len(rows) < len(views) or len({id(column.classes) for column in rows}) > 1:
         return None
-    return rows[0].together, [column.label for column in rows]
+    return rows[0].classes, [column.label for column in rows]
 
 
 def by_outcome(table: Array) -> Mapping[str, Array]:

@@ -28,7 +28,7 @@ class Selections:
     def __init__(self, view: View, rows: Sequence[Any] | Array) -> None:
         self.view = view
         self.rows = rows  # the numbers of the rows of each selection, which may hold more or fewer than another
-        self._kept: dict[Hashable, Any] = {}
+        self._cache: dict[Hashable, Any] = {}
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -54,7 +54,7 @@ class Selections:
         return self.view_of(0)
 
     @cached_property
-    def rising(self) -> tuple[Array, Array]:
+    def sorted_scores(self) -> tuple[Array, Array]:
         """The scores of each selection in rising order and their outcomes, (selections, m) float64."""
         rows = np.asarray(self.rows)
         p = self.view.p[rows].astype(np.float64, copy=False)
@@ -64,17 +64,17 @@ class Selections:
 
     def between(self, mass: Array) -> tuple[Array, Array]:
         """As of a view by score: the score of the row that completes each weight and of the row after it, by selection."""
-        p, _ = self.rising
+        p, _ = self.sorted_scores
         last, following = around(mass, p.shape[1])
         return p[:, last], p[:, following]
 
     def sums(self, inner: Array, closed: str) -> Array:
         """n, Σp and Σy (3, selections, bins) between the inner edges of each selection, or of all (1, bins − 1)."""
-        return rising.between(*self.rising, inner, closed)
+        return rising.between(*self.sorted_scores, inner, closed)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` gives, made once for these selections."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        cached: T = self._kept[key]
+        if key not in self._cache:
+            self._cache[key] = make()
+        cached: T = self._cache[key]
         return cached

@@ -136,7 +136,7 @@ def risk_of(
             risks.append(_risks(counts, misses, shares) if len(shares) else shares)
         tails = [(1 - level) / 2, (1 + level) / 2]
         low, high = np.quantile(np.array(risks).reshape(len(risks), -1), tails, axis=0)
-        units = view.worth if cluster is None else len(np.unique(cluster))
+        units = view.effective_n if cluster is None else len(np.unique(cluster))
         exact_limit = ((1 - level) / 2) ** (1 / np.maximum(shares * units, 1.0))
         low, high = np.where(risk == 1, exact_limit, low), np.where(risk == 0, 1 - exact_limit, high)
         if 0 < lost < total:
@@ -155,7 +155,7 @@ def risk_of(
 def _as_rows(view: View) -> Array:
     """The weights, (n,), as numbers of rows: the area depends on these. Of weights that count none the ratios are kept."""
     unit = view.unit
-    return view.w / unit if unit is not None else view.w * (view.worth / view.w.sum())
+    return view.w / unit if unit is not None else view.w * (view.effective_n / view.w.sum())
 
 
 def _check(n_queries: Any, answered: int, resamples: Any, level: Any) -> None:
@@ -194,7 +194,7 @@ def _resampled(
     """Answers and errors of each step in each resample: of rows, of whole clusters, or of the rows that a tally counts."""
     w, wrong = _as_rows(view), 1 - view.y.astype(np.float64)
     if not view.is_rows:
-        size = max(1, round(view.worth))
+        size = max(1, round(view.effective_n))
         n, errors = np.bincount(step, w, m), np.bincount(step, w * wrong, m)
         share = np.clip(np.concatenate([errors, n - errors]), 0.0, None)
         for _ in range(resamples):

@@ -81,7 +81,7 @@ class View:
 
     exact: Exact | None  # of rows: where complements and logarithms come from; None where p is all there is
     rows: Rows | None  # where the columns come from, if nobody has read them yet
-    slot: Array | None  # (n,) of a pooled view: the number of each cell in its partition
+    bin_index: Array | None  # (n,) of a pooled view: the number of each cell in its partition
     votes: Array | None  # (n,) how many people chose in each row, where that is known
 
     def __init__(
@@ -110,15 +110,15 @@ class View:
         self.votes = None if votes is None else np.asarray(votes)
         self.name = name
         self.classes = classes  # K of the problem that the lens looked at, 0 where nobody knows it
-        self.rows, self.slot, self.exact = None, bin_index, exact
-        self._kept: dict[object, Any] = {}
+        self.rows, self.bin_index, self.exact = None, bin_index, exact
+        self._cache: dict[object, Any] = {}
 
     @classmethod
     def of_rows(cls, rows: Rows, *, name: str = "", classes: int = 2, exact: Exact | None = None) -> View:
         """The binary view of these rows; their columns are made when somebody reads them."""
         new = cls.__new__(cls)
-        new._p = new._y = new._w = new._n = new._at = new._sums = new.votes = new.slot = None
-        new.rows, new.name, new.classes, new.exact, new._kept = rows, name, classes, exact, {}
+        new._p = new._y = new._w = new._n = new._at = new._sums = new.votes = new.bin_index = None
+        new.rows, new.name, new.classes, new.exact, new._cache = rows, name, classes, exact, {}
         return new
 
     @property
@@ -213,9 +213,9 @@ class View:
             hash(key)
         except TypeError:
             return make()
-        if key not in self._kept:
-            self._kept[key] = make()
-        cached: T = self._kept[key]
+        if key not in self._cache:
+            self._cache[key] = make()
+        cached: T = self._cache[key]
         return cached
 
     @property
@@ -239,14 +239,14 @@ class View:
         return float(len(self)) if self.plain else float(self.w.sum())
 
     @property
-    def worth(self) -> float:
+    def effective_n(self) -> float:
         """As many rows of equal weight as the weights are worth, (Σw)²/Σw²; 0 where no row has weight."""
         if self.plain:
             return self.total
         return self.total**2 / float(self.sums("ww").sum()) if self.total > 0 else 0.0
 
     @property
-    def whole(self) -> bool:
+    def has_integer_weights(self) -> bool:
         """Whether the weights are counts, so that a weight of two can be two rows exactly."""
         return self.plain or are_counts(self.w)
 
@@ -254,12 +254,12 @@ class View:
     def unit(self) -> float | None:
         """The weight of one row, where weights are multiples of it; None where they are not."""
         occupied = self.n > 0
-        return 1.0 if self.whole else unit_of(self.w[occupied] / self.n[occupied])
+        return 1.0 if self.has_integer_weights else unit_of(self.w[occupied] / self.n[occupied])
 
     @property
     def counted(self) -> float:
         """How many rows the weights stand for: their sum where they are counts, else the rows that have weight."""
-        return self.total if self.whole else self.n_rows
+        return self.total if self.has_integer_weights else self.n_rows
 
     def sums(self, name: str) -> Array:
         """One of the sums per cell (see SUMS); derived for raw rows."""
@@ -291,11 +291,11 @@ class View:
 
     def _binned(self, bins: Bins) -> View:
         table: Mapping[str, Array] | None = None
-        if by_score := self._kept.get(SORTED):  # bins are stretches of what somebody has sorted already
+        if by_score := self._cache.get(SORTED):  # bins are stretches of what somebody has sorted already
             table = by_score.in_bins(bins)
         if table is None and self.rows is not None and self._at is None:
             table = self.rows.sums(bins.edges, bins.closed)
-        return self._summed(bins) if table is None else pooled(table, lambda: self._summed(bins).as_sums, self)
+        return self._summed(bins) if table is None else binned_view(table, lambda: self._summed(bins).as_sums, self)
 
     def _summed(self, bins: Bins) -> View:
         if self._at is not None:
@@ -386,7 +386,7 @@ def _logs(exact: Exact | None, P: Array) -> Array:
         return np.log(logs, out=logs)
 
 
-def pooled(table: Mapping[str, Array], more: Callable[[], Mapping[str, Array]], of: View) -> View:
+def binned_view(table: Mapping[str, Array], more: Callable[[], Mapping[str, Array]], of: View) -> View:
     """The view of bins of plain rows from n, Σp, Σy and Σpy; the other sums follow from Σp², or are made on demand."""
     bin_index = np.flatnonzero(table["n"] > 0)
     n, wp, wy, wpy = (table[name][bin_index] for name in ("n", "wp", "wy", "wpy"))

@@ -16,7 +16,7 @@ Array = NDArray[Any]
 WEIGHTLESS = "Every weight is zero."
 SMALLEST, LARGEST = 1e-30, 1e30  # between them the sixth power of a weight can be summed
 NEGLIGIBLE = 1e-30  # beside the largest weight: such as importance weights and kernels give
-ROWS_AT_MOST = 10**9  # for which frequency weights may stand
+MAX_ROWS = 10**9  # for which frequency weights may stand
 
 
 def weights(weight: ArrayLike | None, n: int) -> Array | None:
@@ -79,7 +79,7 @@ def repeats(weight: Array) -> Array:
             f"{weight[row]} in row {row}",
             "Leave weight_kind at 'importance' for weights that are no counts.",
         )
-    if weight.sum() > ROWS_AT_MOST:
+    if weight.sum() > MAX_ROWS:
         raise InputError(
             "TO110",
             "So many rows cannot be held.",

@@ -22,7 +22,7 @@ _NEAR = 4096  # rows whose columns are put side by side at a time
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class Segment:
     """Rows that follow each other in one table."""
 
     name: str
@@ -35,7 +35,7 @@ class Stretch:
 class Block:
     """Some rows: probabilities, outcomes and what belongs to them, not yet checked."""
 
-    stretches: tuple[Stretch, ...]
+    segments: tuple[Segment, ...]
     p: Array  # (n,) or (n, K): probabilities, logits or confidence
     y: Array | None  # (n,) labels, or (n, K) votes or 0/1
     weight: Array | None
@@ -57,7 +57,7 @@ class Block:
             fix = "If 70 means 70 %, divide by 100."
         # The last mention is ours: what comes before it may be a label that looks like one.
         mentions = list(re.finditer(r"\brow (\d+)(, class (\d+))?", got))
-        where = self.stretches[0]
+        where = self.segments[0]
         if mentions:
             mention = mentions[-1]
             where, row = self._at(int(mention[1]))
@@ -66,12 +66,12 @@ class Block:
                 location += f" (column {columns[int(mention[3])]!r})"
             got = got[: mention.start()] + location + got[mention.end() :]
         among = f", rows {where.start:,} to {where.start + where.n - 1:,}" if part else ""
-        several = f" and {len(self.stretches) - 1:,} more" if len(self.stretches) > 1 and not mentions else ""
+        several = f" and {len(self.segments) - 1:,} more" if len(self.segments) > 1 and not mentions else ""
         got = f"{got}, in {where.name}{several}{among}" if got else f"{where.name}{several}{among}"
         return InputError(problem.code, problem.problem, got, fix)
 
-    def _at(self, row: int) -> tuple[Stretch, int]:
-        for segment in self.stretches:
+    def _at(self, row: int) -> tuple[Segment, int]:
+        for segment in self.segments:
             if row < segment.n:
                 return segment, segment.start + row
             row -= segment.n
@@ -91,7 +91,7 @@ def block_of(batch: Batch, plan: Plan, name: str, start: int, table: int = 0) ->
         if batch[column].ndim != 1:
             raise Place(name, column, start).wrong_type("a column of lists", "Name a column with one value per row.")
     return Block(
-        (Stretch(name, start, len(p), table),),
+        (Segment(name, start, len(p), table),),
         p,
         y,
         weight,
@@ -130,8 +130,8 @@ def joined(blocks: Sequence[Block]) -> Block:
     def stacked(parts: Sequence[Array | None]) -> Array | None:
         return None if parts[0] is None else np.concatenate([part for part in parts if part is not None])
 
-    segments: list[Stretch] = []
-    for segment in (segment for block in blocks for segment in block.stretches):
+    segments: list[Segment] = []
+    for segment in (segment for block in blocks for segment in block.segments):
         last = segments[-1] if segments else None
         if last is not None and (last.table, last.name, last.start + last.n) == (
             segment.table,
@@ -160,7 +160,7 @@ class Sameness:
 
     def hold(self, batch: Batch, plan: Plan, block: Block) -> None:
         """An InputError for a column that changes from numbers to text, or probabilities of another type or width."""
-        segment = block.stretches[0]
+        segment = block.segments[0]
         numeric = plan.numeric
         for column in plan.names:
             if column not in numeric:
@@ -169,7 +169,7 @@ class Sameness:
         kind = f"{block.p.dtype}" + (f" with {block.p.shape[1]} classes" if block.p.ndim == 2 else "")
         self._same(plan.probs[0], kind, segment)
 
-    def _same(self, column: str, kind: str, segment: Stretch) -> None:
+    def _same(self, column: str, kind: str, segment: Segment) -> None:
         first = self._first.setdefault(column, kind)
         if first != kind:
             raise Place(segment.name, column, segment.start).changed(0, first, kind)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.registry import listed, near
 from trueodds.sources.aligned import aligned
-from trueodds.sources.plan import Plan, numbers_apart
+from trueodds.sources.plan import Plan, are_nonstandard_numbers
 from trueodds.sources.table import Table
 
 Names = str | Sequence[str]
@@ -93,7 +93,7 @@ class Choice:
         suffixes = tuple(named.values()) if named else None
         if kind in ("votes", "multilabel") and len(probs) > 1:
             truth = aligned(truth, ordered, probs, suffixes, kind, table.name)
-        if kind == "classes" and suffixes is not None and numbers_apart(suffixes):
+        if kind == "classes" and suffixes is not None and are_nonstandard_numbers(suffixes):
             text = (
                 f"The columns {use} are numbered {suffixes[0]}, {suffixes[1]}, …: a label is the number of its column."
             )

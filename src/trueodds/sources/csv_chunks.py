@@ -74,12 +74,12 @@ def chunks(path: str, size: int | None = None) -> Iterator[Chunk]:
     """
     try:
         with open(path, "rb") as file:
-            yield from _whole_records(path, file, size or CHUNK)
+            yield from _complete_records(path, file, size or CHUNK)
     except OSError as problem:
         raise _no_text(path, str(problem)[:200]) from None
 
 
-def _whole_records(path: str, file: BinaryIO, size: int) -> Iterator[Chunk]:
+def _complete_records(path: str, file: BinaryIO, size: int) -> Iterator[Chunk]:
     data = file.read(len(BOM))
     offset, ended, begun = 0, False, False
     if data == BOM:

@@ -12,7 +12,7 @@ import dask
 
 from trueodds.core.errors import InputError
 from trueodds.sources import files
-from trueodds.sources.parted import FAN, Opened, Part, PartedSource, Reading, framed, opened_file, together
+from trueodds.sources.parted import FAN, Opened, Part, PartedSource, Reading, framed, opened_file, sum_parts
 from trueodds.sources.source import Progress
 from trueodds.sources.table import Table
 
@@ -54,7 +54,7 @@ class DaskSource(PartedSource):
         sent = dask.delayed(work, pure=False, traverse=False)  # once, and not with every partition
         leaves = level = [dask.delayed(_done, pure=False)(sent, *numbered) for numbered in enumerate(self._opens)]
         while len(level) > 1:
-            level = [dask.delayed(together, pure=False)(level[i : i + FAN]) for i in range(0, len(level), FAN)]
+            level = [dask.delayed(sum_parts, pure=False)(level[i : i + FAN]) for i in range(0, len(level), FAN)]
         client = _client()
         if client is None:
             (total,) = dask.compute(level[0])

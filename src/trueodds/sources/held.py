@@ -14,7 +14,7 @@ from trueodds.sources.source import Progress, Source
 Array = NDArray[Any]
 
 
-class HeldSource(Source):
+class InMemorySource(Source):
     """Predictions that are in memory already."""
 
     n_queries: int | None = None  # how many answers were asked for, where not all were given

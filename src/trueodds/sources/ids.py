@@ -22,7 +22,7 @@ def ids_of(block: Block, first: int) -> Array:
     parts = [
         np.arange(segment.start, segment.start + segment.n, dtype=np.uint64)
         + np.uint64((first + segment.table) << _TABLE)
-        for segment in block.stretches
+        for segment in block.segments
     ]
     return np.concatenate(parts)
 

@@ -111,13 +111,13 @@ class RecordTable(JsonLinesTable):
 
     def __init__(self, records: Sequence[Any]) -> None:
         self.name = "the records"
-        self._given = records
+        self._records = records
         self.rows = len(records)
         self.columns = tuple(next(self.records())[1]) if records else ()
 
     def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """Each record with its number, from 1."""
-        for number, record in enumerate(self._given, start=1):
+        for number, record in enumerate(self._records, start=1):
             if not isinstance(record, dict):
                 raise self._broken(number, f"a {type(record).__name__}")
             yield number, record

@@ -102,7 +102,7 @@ class Reading:
         return Part((number,), rows, total, None, size)
 
 
-def together(parts: Iterable[Part]) -> Part:
+def sum_parts(parts: Iterable[Part]) -> Part:
     """The sum, in the order of the partitions, so that it is the same in every run; what comes twice counts once.
 
     >>> one, two = Part((0,), 3, 5), Part((1,), 1, 2)
@@ -161,15 +161,15 @@ class PartedSource(Source):
 
     def batches(self) -> Iterator[Predictions]:
         """The rows, partition by partition, on this machine."""
-        return self._here().batches()
+        return self._local_source().batches()
 
     def keyed(self) -> Iterator[tuple[Predictions, Array]]:
         """The rows with their ids, partition by partition, on this machine."""
-        return self._here().keyed()
+        return self._local_source().keyed()
 
     def collect(self, progress: Progress | None = None) -> Predictions:
         """All rows, checked together, on this machine."""
-        return self._here().collect(progress)
+        return self._local_source().collect(progress)
 
     def collect_or(self, limit: int, progress: Progress | None = None) -> Predictions | None:
         """None: what lies on workers stays there, unless `collect` is called."""
@@ -190,7 +190,7 @@ class PartedSource(Source):
             "notes": [note.to_dict() for note in self.notes],
         }
 
-    def _here(self) -> TableSource:
+    def _local_source(self) -> TableSource:
         tables = [table for table in self.gathered() if table.rows != 0]
         if not tables:
             raise InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")

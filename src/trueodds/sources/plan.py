@@ -54,6 +54,6 @@ def numbered(k: int) -> tuple[str, ...]:
     return tuple(str(i) for i in range(k))
 
 
-def numbers_apart(suffixes: tuple[str, ...]) -> bool:
+def are_nonstandard_numbers(suffixes: tuple[str, ...]) -> bool:
     """Whether the suffixes are numbers, but not 0, 1, … in this order."""
     return are_numbers(suffixes) and suffixes != numbered(len(suffixes))

@@ -12,7 +12,7 @@ from trueodds.core.settings import Count, OneOf, check
 from trueodds.problem.predictions import Predictions
 from trueodds.sources import files
 from trueodds.sources.columns import Choice, Names
-from trueodds.sources.held import HeldSource
+from trueodds.sources.held import InMemorySource
 from trueodds.sources.models import refuse_several
 from trueodds.sources.parted import Reading
 from trueodds.sources.source import Source
@@ -105,9 +105,9 @@ def read(
     if choice.kind == "confidence" and classes is not None:
         raise _pointless("classes", choice.kind)
     if isinstance(data, Predictions):
-        return HeldSource(_untouched(data, choice, classes, sum_tolerance), batch_rows)
+        return InMemorySource(_untouched(data, choice, classes, sum_tolerance), batch_rows)
     if isinstance(data, tuple) and len(data) == 2:
-        return HeldSource(_paired(data, choice, classes, sum_tolerance), batch_rows)
+        return InMemorySource(_paired(data, choice, classes, sum_tolerance), batch_rows)
     reading = Reading(_named(choice), classes, sum_tolerance, batch_rows)
     return _parted(data, reading, engine) or reading.source(_tables(data))
 

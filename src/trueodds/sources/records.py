@@ -123,11 +123,11 @@ def records(data: Any) -> Iterator[Record]:
     """The records of a .jsonl file, of several, of any table's rows, or of objects that are in memory."""
     paths = files.paths(data)
     if paths is None:
-        yield from _held(data)
+        yield from _memory_records(data)
         return
     for path in paths:
         if str(path).lower().endswith(".json"):
-            yield from _whole(os.fspath(path))
+            yield from _json_records(os.fspath(path))
             continue
         for table in files.opened(path):
             for row, (line, fields) in enumerate(_rows(table)):
@@ -145,7 +145,7 @@ def _rows(table: Table) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
             yield None, {name: None if cell == "" else cell for name, cell in zip(chunk, row, strict=True)}
 
 
-def _whole(path: str) -> Iterator[Record]:
+def _json_records(path: str) -> Iterator[Record]:
     """The objects of one JSON document: a list of them, or, as exams are judged, one under the name of each question."""
     fix = "Write a list of objects, or one object that holds an object for each question."
     try:
@@ -177,7 +177,7 @@ def write(path: str, columns: Mapping[str, Any]) -> None:
         writer.write(columns, 0)
 
 
-def _held(data: Any) -> Iterator[Record]:
+def _memory_records(data: Any) -> Iterator[Record]:
     if not isinstance(data, Iterable) or isinstance(data, (Mapping, bytes)) or hasattr(data, "columns"):
         fix = "Give a path of .jsonl, or a list of dicts; a frame has .to_dict('records')."
         raise InputError("TO302", "Answers are read from .jsonl or from a list of dicts.", type(data).__name__, fix)

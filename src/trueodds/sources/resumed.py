@@ -42,7 +42,7 @@ def resumed(
         raise InputError("TO205", "Only files that are read here can be resumed.", repr(source), fix)
     place, settings = Path(state), {**source.how(), **settings}
     about = {"files": source.stamps(), "settings": settings, "version": trueodds.__version__}
-    total, done = _kept(place, about, source) if place.exists() else (None, 0)
+    total, done = _load_state(place, about, source) if place.exists() else (None, 0)
     written, last, every = done, time.monotonic(), EVERY if every is None else every
     try:
         for batch in source.batches_after(done):
@@ -51,16 +51,16 @@ def resumed(
             if progress is not None:
                 progress(done, source.rows)
             if time.monotonic() - last >= every:
-                _keep(place, about, total, done)
+                _save_state(place, about, total, done)
                 written, last = done, time.monotonic()
     finally:
         if total is not None and done > written:
-            _keep(place, about, total, done)
+            _save_state(place, about, total, done)
     assert total is not None
     return total
 
 
-def _kept(place: Path, about: Mapping[str, Any], source: TableSource) -> tuple[Tally, int]:
+def _load_state(place: Path, about: Mapping[str, Any], source: TableSource) -> tuple[Tally, int]:
     """The sum so far and the rows behind it, if the file is what was written and belongs to this count."""
     text = saved.text_of(place, "TO402")
     body = text.partition("\n")[2]
@@ -84,7 +84,7 @@ def _no_state(place: Path) -> InputError:
     return InputError("TO402", "This is no state of a count, or it was changed since it was written.", str(place), fix)
 
 
-def _keep(place: Path, about: Mapping[str, Any], total: Tally, done: int) -> None:
+def _save_state(place: Path, about: Mapping[str, Any], total: Tally, done: int) -> None:
     body = wire.json_of({"about": about, "rows": done, "tally": wire.to_dict(total)})
     saved.write(place, _sealed(body + "\n"), "TO407")
 

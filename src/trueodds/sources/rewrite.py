@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from trueodds.core.atomic import replacing
 from trueodds.core.errors import InputError
 from trueodds.problem import checks
-from trueodds.sources.blocks import Block, Stretch, matrix
+from trueodds.sources.blocks import Block, Segment, matrix
 from trueodds.sources.delimited import CsvTable
 from trueodds.sources.files import format_of, needs_pyarrow
 from trueodds.sources.plan import Plan
@@ -98,7 +98,7 @@ def _renewed(
             p = matrix(values, plan.probs, table.name, start)
             if len(p) == 0:
                 continue
-            block = Block((Stretch(table.name, start, len(p)),), p, None, None, {}, None)
+            block = Block((Segment(table.name, start, len(p)),), p, None, None, {}, None)
             try:
                 P = probabilities(p / scale if scale > 1 else p, plan, source.sum_tolerance, logits)
             except InputError as problem:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as fn
 from trueodds.core.errors import InputError
 from trueodds.sources import files
 from trueodds.sources.arrow import converted
-from trueodds.sources.parted import FAN, Opened, Part, PartedSource, Reading, opened_file, together
+from trueodds.sources.parted import FAN, Opened, Part, PartedSource, Reading, opened_file, sum_parts
 from trueodds.sources.source import Progress
 from trueodds.sources.table import Batch, Table, once
 
@@ -81,7 +81,7 @@ class SparkSource(PartedSource):
             many = -(-many // FAN)
             # Neighbors go together, so that the order of the sum is that of the partitions.
             sums = sums.map(lambda pair: (pair[0] // FAN, pair[1])).partitionBy(many, int).mapPartitions(_added)
-        return together(pickle.loads(pickled) for _, pickled in sums.collect())
+        return sum_parts(pickle.loads(pickled) for _, pickled in sums.collect())
 
     def gathered(self) -> Iterator[Table]:
         """Files are read here; a dataframe comes in record batches, a partition at a time."""
@@ -109,7 +109,7 @@ def _of_file(numbered: tuple[int, str], work: Callable[[int, Opened], Part]) -> 
 
 def _added(sums: Iterable[Keyed]) -> Iterator[Keyed]:
     numbers, parts = zip(*sums, strict=True)
-    yield numbers[0], pickle.dumps(together(map(pickle.loads, parts)))
+    yield numbers[0], pickle.dumps(sum_parts(map(pickle.loads, parts)))
 
 
 def _row(part: Part) -> Any:

@@ -84,7 +84,7 @@ def readable(cell: str, kind: str) -> bool:
     return True
 
 
-def _whole(cell: str) -> int:
+def _integer(cell: str) -> int:
     if "_" in cell:
         raise ValueError(cell)
     value = int(cell)
@@ -107,7 +107,7 @@ def _fraction(cell: str) -> float:
 
 
 READERS: dict[str, Any] = {
-    "int": _whole,
+    "int": _integer,
     "float": _fraction,
     "number": _number,
     "bool": {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}.__getitem__,

@@ -13,7 +13,7 @@ from trueodds.problem.predictions import Predictions
 from trueodds.sources.blocks import Block, Sameness, block_of, joined
 from trueodds.sources.columns import Choice
 from trueodds.sources.ids import ids_of
-from trueodds.sources.plan import numbered, numbers_apart
+from trueodds.sources.plan import are_nonstandard_numbers, numbered
 from trueodds.sources.source import Progress, Source
 from trueodds.sources.table import Batch, Table
 
@@ -215,7 +215,7 @@ class TableSource(Source):
         if self.plan.kind in ("votes", "multilabel"):
             return suffixes
         # p_1, p_10, p_2: where the columns bear numbers of their own, a label means the column of that number.
-        return [int(suffix) for suffix in suffixes] if numbers_apart(suffixes) else None
+        return [int(suffix) for suffix in suffixes] if are_nonstandard_numbers(suffixes) else None
 
     def _others(self, after: int) -> InputError:
         what, got = f"{self.name} has not the rows that were counted before.", f"a count of {after:,} rows"

@@ -40,14 +40,18 @@ def by_class(
     full = theta if ties is None else ties @ theta
     value, gradient, own, across = sums(F, Y, w, full.reshape(Y.shape[1], -1), offset, curved)
     g, m = gradient.reshape(-1), len(full)
-    H = np.zeros((0, 0)) if not curved else (_from_pairs(across, Y.shape[1]) if F.ndim == 2 else _whole(own, across))
+    H = (
+        np.zeros((0, 0))
+        if not curved
+        else (_from_pairs(across, Y.shape[1]) if F.ndim == 2 else _assemble_hessian(own, across))
+    )
     if ties is not None:
         g, H = ties.T @ g, ties.T @ H @ ties if curved else H
     assert not curved or ties is not None or H.shape == (m, m)
     return Likelihood(float(value[0]), g, H, float(w.sum()), len(w))
 
 
-def _whole(own: Array, across: Array) -> Array:
+def _assemble_hessian(own: Array, across: Array) -> Array:
     """Minus Σ q_k q_l f_k f_lᵀ of two classes, and each class's own block."""
     k, d = own.shape[:2]
     upper = np.triu(across)  # what lies below is in part counted too

@@ -21,14 +21,14 @@ PLAIN = ("wp", "wpp", "wy", "wpy")  # rows of weight 1 with one label each: ever
 FULL = ("w", "wp", "wy", *SUMS)
 
 
-class _Kept(threading.local):
+class _TableCache(threading.local):
     """Each thread's empty tables: to clear the few cells in use costs less than new memory for every block."""
 
     def __init__(self) -> None:
         self.tables: dict[tuple[int, int], tuple[Array, Array]] = {}
 
 
-_kept = _Kept()
+_table_cache = _TableCache()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,13 +60,13 @@ class Cells:
         """What `fill` adds into a dense table of so many views, n (views · CELLS,) and sums (views · CELLS, width)."""
         shape = (views * CELLS, width)
         # Taken out while in use: a table that an interrupt leaves half filled is never used again.
-        table = _kept.tables.pop(shape, None)
+        table = _table_cache.tables.pop(shape, None)
         if table is None:
             table = np.zeros(shape[0], dtype=np.int64), np.zeros(shape)
-            _kept.tables.clear()  # of one shape or two: memory stays a few MB
+            _table_cache.tables.clear()  # of one shape or two: memory stays a few MB
         fill(*table)
         cells = cls(*occupied(*table))
-        _kept.tables[shape] = table
+        _table_cache.tables[shape] = table
         return cells
 
     @classmethod

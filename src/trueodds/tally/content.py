@@ -17,13 +17,13 @@ from trueodds.tally.cells import FULL, PLAIN, Cells
 from trueodds.tally.counts import EXTREMES, Counts
 from trueodds.tally.scores import ScoreSums
 from trueodds.tally.simplex import SimplexCells
-from trueodds.tally.slots import named, standing
+from trueodds.tally.slots import default_views, named
 from trueodds.tally.tally import NULL_SIZE, Tally
 
 Array = NDArray[Any]
 
 KINDS = ("classes", "confidence", "multilabel")
-SLACK = 1e-6  # relative; what rounding in long sums may do to an inequality between them
+TOLERANCE = 1e-6  # relative; what rounding in long sums may do to an inequality between them
 ROUNDING = 0.5  # how far above 1 a mean may lie: float16 tables of many classes
 
 
@@ -40,8 +40,8 @@ class Field:
         kind = self.text("kind")
         self.must(kind in KINDS, "kind", kind)
         classes = self.classes(kind)
-        bins, n = self.whole("bins", 1), self.whole("n", 1)
-        grid = None if self.get("grid") is None else self.whole("grid", 1)
+        bins, n = self.integer("bins", 1), self.integer("n", 1)
+        grid = None if self.get("grid") is None else self.integer("grid", 1)
         slots = self.slots(kind, classes, group=group_of is not None)
         weight = self.number("weight")
         counts = self.inside("counts").plain(Counts)
@@ -90,7 +90,7 @@ class Field:
     def slots(self, kind: str, classes: tuple[Any, ...], *, group: bool) -> tuple[str, ...]:
         """The views that are always kept, then those that were named."""
         slots = self.items("slots")
-        always = list(named(*standing(kind, len(classes), group=group)))
+        always = list(named(*default_views(kind, len(classes), group=group)))
         extra = slots[len(always) :]
         fine = slots[: len(always)] == always and len(set(map(str, slots))) == len(slots)
         self.must(fine and all(isinstance(x, str) and _is_lens(x) for x in extra), "slots", repr(slots)[:80])
@@ -115,10 +115,10 @@ class Field:
             low = -columns["ww"] * ROUNDING if name == "wwv" else 0.0
             sums.must(bool((column >= low).all()), name, f"{column.min()} below 0")
         w = columns.get("w", rows.astype(np.float64))
-        sums.must(bool((columns["wy"] <= w * (1 + SLACK)).all()), "wy", "more outcomes than rows")
+        sums.must(bool((columns["wy"] <= w * (1 + TOLERANCE)).all()), "wy", "more outcomes than rows")
         low, high = EDGES[:-1][index % CELLS], EDGES[1:][index % CELLS]
         high = np.where(index % CELLS == CELLS - 1, 1 + min(counts.excess, ROUNDING), high)
-        outside = (columns["wp"] < w * low * (1 - SLACK)) | (columns["wp"] > w * high * (1 + SLACK))
+        outside = (columns["wp"] < w * low * (1 - TOLERANCE)) | (columns["wp"] > w * high * (1 + TOLERANCE))
         sums.must(not outside.any(), "wp", f"a mean outside its cell, {int(index[np.argmax(outside)])}")
         return Cells(index, rows, np.stack(list(columns.values()), axis=1))
 
@@ -127,7 +127,7 @@ class Field:
         self.must(grid is not None, "", "no grid")
         assert grid is not None
         rows = self.integers("n")
-        keys = [self.whole_list("keys", key) for key in self.items("keys")]
+        keys = [self.integer_list("keys", key) for key in self.items("keys")]
         width = len(keys[0]) if keys else 0
         fine = len(keys) == len(rows) and all(len(key) == width and max(key) < grid and min(key) >= 0 for key in keys)
         fine = fine and width > 1 and all(a < b for a, b in itertools.pairwise(keys))
@@ -164,7 +164,7 @@ class Field:
         signed = ("ws", "wws")  # a log loss is below 0 where a probability lies above 1 by rounding
         return kind(
             **{
-                name: self.whole(name, 0) if name in integers else self.number(name, signed=name in signed)
+                name: self.integer(name, 0) if name in integers else self.number(name, signed=name in signed)
                 for name in names
             }
         )
@@ -193,7 +193,7 @@ class Field:
         self.must(isinstance(value, str), key, repr(value)[:80])
         return str(value)
 
-    def whole(self, key: str, low: int) -> int:
+    def integer(self, key: str, low: int) -> int:
         """A whole number that fits into 64 bits."""
         value = self.get(key)
         self.must(type(value) is int and low <= value < 2**63, key, repr(value)[:80])
@@ -212,14 +212,14 @@ class Field:
         self.must(isinstance(value, list), key, repr(value)[:80])
         return list(value)
 
-    def whole_list(self, key: str, value: Any) -> list[int]:
+    def integer_list(self, key: str, value: Any) -> list[int]:
         """A list of whole numbers."""
         self.must(isinstance(value, list) and all(type(x) is int for x in value), key, repr(value)[:80])
         return list(value)
 
     def integers(self, key: str, *, empty: bool = False) -> Array:
         """A list of whole numbers as int64."""
-        value = self.whole_list(key, self.items(key))
+        value = self.integer_list(key, self.items(key))
         self.must(empty or len(value) > 0, key, "no cells")
         self.must(all(-(2**63) <= x < 2**63 for x in value), key, "a number beyond 64 bits")
         return np.array(value, dtype=np.int64)

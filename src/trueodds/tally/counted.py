@@ -62,7 +62,7 @@ def null_covariance(rows: Rows, bins: int) -> Array:
     first = together.first_of(report, k)
     sums = together.empty(k, bins, first)
     w = NOTHING if rows.w is None else rows.w
-    together.together(rows.P, w, report, bins, first, rows.exact, EDGES, sums)
+    together.add_rows(rows.P, w, report, bins, first, rows.exact, EDGES, sums)
     return together.matrix(sums)
 
 
@@ -89,7 +89,7 @@ class Survey:
             zeros=zeros,
             ones=ones,
             above=above,
-            off_sums=inexact,
+            inexact_sums=inexact,
             ties=ties if self.which.shape[1] else 0,
             true_zeros=true_zeros,
             voted=len(rows.P) if rows.shares is not None else 0,
@@ -107,7 +107,7 @@ def _at_once(rows: Rows, ranks: int, bins: int | None) -> Counted:
     report = report_bins(bins or 1)
     first = together.first_of(report, k)
     pairs = together.empty(k, bins or 0, first)
-    look = (rows.P, rows.y, ranks, rows.off_by, rows.exact, rows.single, EDGES)
+    look = (rows.P, rows.y, ranks, rows.rounding_tolerance, rows.exact, rows.single, EDGES)
     outputs = (survey.counts, survey.extremes, scores, report, bins or 0, first, pairs)
     cells = Cells.summed(ranks + k, len(PLAIN), lambda counts, sums: one_pass(*look, counts, sums, *outputs))
     brier, loss = (ScoreSums.counted(n, int(finite), s, ss) for finite, s, ss in scores.tolist())
@@ -125,7 +125,7 @@ def _surveyed(rows: Rows, ranks: int) -> Survey:
     def work(a: int, b: int) -> tuple[Array, Array]:
         P, counts, extremes = rows.P[a:b], np.zeros(5, dtype=np.int64), np.zeros(2)
         bits = P.view(np.int32 if rows.exact else np.int64)
-        single.surveyed(P, bits, rows.off_by, which[a:b], squares[a:b], counts, extremes)
+        single.surveyed(P, bits, rows.rounding_tolerance, which[a:b], squares[a:b], counts, extremes)
         return counts, extremes
 
     counts, extremes = zip(*in_blocks(work, n, max(1, LONG // k)), strict=True)

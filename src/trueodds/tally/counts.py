@@ -21,7 +21,7 @@ class Counts:
     zeros: int = 0  # probabilities that are exactly 0, over all classes
     ones: int = 0
     above: int = 0  # probabilities above 1 by rounding
-    off_sums: int = 0  # rows off from sum 1 by more than the rounding of their dtype
+    inexact_sums: int = 0  # rows off from sum 1 by more than the rounding of their dtype
     ties: int = 0  # rows with several largest probabilities
     true_zeros: int = 0  # rows where something came that was said to be impossible
     voted: int = 0  # rows whose outcome is votes
@@ -46,10 +46,10 @@ class Counts:
                     f"{self.above:,} {are} above 1 by rounding (at most {self.excess:.1e}); kept as given, binned as 1.",
                 )
             )
-        if self.off_sums:
-            rows = "row sums" if self.off_sums == 1 else "rows sum"
+        if self.inexact_sums:
+            rows = "row sums" if self.inexact_sums == 1 else "rows sum"
             notes.append(
-                Note("TN101", f"{self.off_sums:,} {rows} to 1 only within {self.worst_sum:.1e}; used as given.")
+                Note("TN101", f"{self.inexact_sums:,} {rows} to 1 only within {self.worst_sum:.1e}; used as given.")
             )
         return tuple(notes)
 

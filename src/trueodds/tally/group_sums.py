@@ -57,12 +57,12 @@ def _numbered(values: Array) -> tuple[Array, Array]:
 
 def _counted(rows: Rows, starts: Array, names: tuple[str, ...], template: Tally) -> GroupColumns:
     """The tallies of groups whose rows follow each other: group g has the rows from starts[g] up to starts[g + 1]."""
-    ranks, classes = slots.standing(template.kind, template.k, group=True)
+    ranks, classes = slots.default_views(template.kind, template.k, group=True)
     n, size = len(rows.P), np.diff(starts)
     which = np.empty((n, ranks if rows.P.shape[1] > 1 else 0), dtype=np.int32)
     squares, special, extremes = np.empty(n), np.zeros((len(names), 5), dtype=np.int64), np.zeros((len(names), 2))
     bits = rows.P.view(np.int32 if rows.exact else np.int64)
-    single.surveyed_by_group(rows.P, bits, rows.off_by, starts, which, squares, special, extremes)
+    single.surveyed_by_group(rows.P, bits, rows.rounding_tolerance, starts, which, squares, special, extremes)
     if rows.logits is not None:
         special[:, :2] = np.add.reduceat(np.stack(zeros_and_ones(rows.logits), axis=1), starts[:-1])
     scores = np.stack([_score_sums(values, rows.w, starts) for values in row_scores(rows, squares)], axis=1)
@@ -97,7 +97,7 @@ def _cells(rows: Rows, P: Array, Y: Array, group: Array) -> tuple[Array, Array, 
     keys = (group[:, None] * m + np.arange(m)) * CELLS + cell
     key, inverse = np.unique(keys, return_inverse=True)
     counts, sums = np.zeros(len(key), dtype=np.int64), np.zeros((len(key), len(PLAIN if rows.plain else FULL)))
-    tables.by_slot(P, plain(Y.astype(np.float64)), rows.weight, inverse.reshape(n, m), counts, sums)
+    tables.add_by_bin(P, plain(Y.astype(np.float64)), rows.weight, inverse.reshape(n, m), counts, sums)
     return key, counts, sums
 
 

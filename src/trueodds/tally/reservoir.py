@@ -16,7 +16,7 @@ from trueodds.tally.tally import Tally
 
 Array = NDArray[Any]
 
-MOST = 2_000_000  # probabilities
+MAX_PROBS = 2_000_000  # probabilities
 _PARTS = 64
 
 
@@ -34,7 +34,7 @@ class Reservoir:
     (10, True)
     """
 
-    most: int  # rows it holds at most
+    max_rows: int  # rows it holds at most
     parts: tuple[tuple[Array, Predictions], ...]  # keys (m,) uint64 and their rows; together they hold the sample
     ceiling: np.uint64  # no row with a key above it is in the sample
     population_size: int  # rows that it stands for
@@ -53,7 +53,7 @@ class Reservoir:
         keys = hashed(ids, seed)
         if preds.weight is not None and not preds.weight.all():
             keys, preds = keys[preds.weight > 0], preds[preds.weight > 0]
-        rows = max(1, (MOST if max_probs is None else max_probs) // preds.k)
+        rows = max(1, (MAX_PROBS if max_probs is None else max_probs) // preds.k)
         sample = cls(rows, ((keys, preds),), np.uint64(2**64 - 1), preds.n)
         return sample._cut() if preds.n > rows else sample
 
@@ -62,9 +62,11 @@ class Reservoir:
         parts = tuple(
             part for candidate in (*self.parts, *other.parts) if (part := _below(candidate, ceiling)) is not None
         )
-        sample = Reservoir(self.most, parts, ceiling, self.population_size + other.population_size)
+        sample = Reservoir(self.max_rows, parts, ceiling, self.population_size + other.population_size)
         # Copied only now and then: most batches of a long stream add a handful of rows.
-        return sample._cut() if len(parts) > _PARTS or sum(len(keys) for keys, _ in parts) > 2 * self.most else sample
+        return (
+            sample._cut() if len(parts) > _PARTS or sum(len(keys) for keys, _ in parts) > 2 * self.max_rows else sample
+        )
 
     @property
     def keys(self) -> Array:
@@ -79,14 +81,14 @@ class Reservoir:
     def _cut(self) -> Reservoir:
         """The same sample as one part that holds nothing else."""
         keys, rows = np.concatenate([keys for keys, _ in self.parts]), joined([rows for _, rows in self.parts])
-        order = np.argsort(keys, kind="stable")[: self.most]
-        ceiling = keys[order[-1]] if len(order) == self.most else self.ceiling
-        return Reservoir(self.most, ((keys[order], rows[order]),), ceiling, self.population_size)
+        order = np.argsort(keys, kind="stable")[: self.max_rows]
+        ceiling = keys[order[-1]] if len(order) == self.max_rows else self.ceiling
+        return Reservoir(self.max_rows, ((keys[order], rows[order]),), ceiling, self.population_size)
 
     @property
     def note(self) -> Note | None:
         """What rests on the sample, unless it holds all rows."""
-        n = min(self.most, self.population_size)
+        n = min(self.max_rows, self.population_size)
         if n == self.population_size:
             return None
         share = percent(float(f"{n / self.population_size:.2g}"))

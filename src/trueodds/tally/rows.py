@@ -33,7 +33,7 @@ class Rows:
     y: Array | None  # (n,) labels, or (n, m) of 0 and 1 for multilabel
     shares: Array | None  # (n, m) votes
     w: Array | None  # (n,)
-    off_by: float  # from 1; a sum that is farther off is no rounding
+    rounding_tolerance: float  # from 1; a sum that is farther off is no rounding
     single: bool  # whether one column was given, so that the probability of the first of two classes is 1 − p
     logits: Array | None = None  # (n,) or (n, m) as given, where P is made of them and may underflow
     log_observed: Array | None = None  # (n,) log-probability of the observed class, where there are logits

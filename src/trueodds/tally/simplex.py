@@ -37,7 +37,7 @@ class SimplexCells:
         keys = np.stack([line.index(column) for column in view.at.T], axis=1).astype(np.int32)
         w = view.w[:, None]
         p = view.p.astype(np.float64, copy=False)
-        return _pooled(bins, keys, view.n.astype(np.int64), view.w, view.sums("ww"), w * p, w * view.y)
+        return _merge_cells(bins, keys, view.n.astype(np.int64), view.w, view.sums("ww"), w * p, w * view.y)
 
     def __add__(self, other: SimplexCells) -> SimplexCells:
         if self.bins != other.bins or self.keys.shape[1] != other.keys.shape[1]:
@@ -48,7 +48,7 @@ class SimplexCells:
                 "Tally both with the same grid.",
             )
         names = ("keys", "n", "w", "ww", "wp", "wy")
-        return _pooled(self.bins, *(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
+        return _merge_cells(self.bins, *(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
 
     def view(self, name: str, classes: int) -> View:
         """The joint view of these cells, each placed at the middle of its bins."""
@@ -59,7 +59,7 @@ class SimplexCells:
         return View(p, y, self.w, n=self.n, sums={"ww": self.ww}, at=middle, name=name, classes=classes)
 
 
-def _pooled(bins: int, keys: Array, *sums: Array) -> SimplexCells:
+def _merge_cells(bins: int, keys: Array, *sums: Array) -> SimplexCells:
     """Cells with the same key put together, in the order of the keys."""
     unique, inverse = np.unique(_sortable(keys), return_inverse=True)
     inverse = inverse.reshape(-1)

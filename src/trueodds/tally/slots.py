@@ -10,7 +10,7 @@ from trueodds.problem.lens import Lens
 FIRST = ("confidence", "top-1", "rank:1")  # names of the same view
 
 
-def standing(kind: str, k: int, *, group: bool = False) -> tuple[int, range]:
+def default_views(kind: str, k: int, *, group: bool = False) -> tuple[int, range]:
     """How many ranks and which classes are always kept; of a group, those of the default lens alone."""
     if kind == "confidence":
         return 1, range(0)
@@ -26,7 +26,7 @@ def named(ranks: int, classes: range) -> tuple[str, ...]:
     return (*("confidence", "rank:2", "rank:3")[:ranks], *(f"class:{c}" for c in classes))
 
 
-def wanted(lens: Lens, kind: str, classes: tuple[Any, ...]) -> list[tuple[str, str]]:
+def lens_slots(lens: Lens, kind: str, classes: tuple[Any, ...]) -> list[tuple[str, str]]:
     """The slots in which the views of a lens would be, each with the name of the view; none for a joint lens."""
     of_classes = kind != "confidence"
     if lens.name in FIRST:

@@ -17,7 +17,7 @@ from trueodds.core.kernels.cells import HALVINGS, WIDTH
 from trueodds.core.settings import BinCount, check
 from trueodds.problem import lens as lenses_of
 from trueodds.problem.lens import Lens, as_lens
-from trueodds.problem.plausibility import FEW_LABELS, hard_labels_note
+from trueodds.problem.plausibility import MIN_LABELS, hard_labels_note
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
 from trueodds.tally import slots
@@ -239,7 +239,7 @@ class Tally:
         """The notes of all rows together, and those that the lens brings up."""
         notes = self.counts.notes()
         probabilities = self.n * (1 if self.kind == "confidence" else self.k)
-        if self.n >= FEW_LABELS and self.counts.zeros + self.counts.ones == probabilities:
+        if self.n >= MIN_LABELS and self.counts.zeros + self.counts.ones == probabilities:
             notes = (*notes, hard_labels_note(self.kind))
         if self.counts.ties and lens is not None and as_lens(lens).name in slots.FIRST:
             have = "row has" if self.counts.ties == 1 else "rows have"
@@ -265,13 +265,13 @@ class Tally:
 
     def _where(self, lens: Lens) -> list[tuple[str, str]]:
         """The slots of a lens with the names of its views; empty where a slot is missing."""
-        entries = slots.wanted(lens, self.kind, self.classes)
+        entries = slots.lens_slots(lens, self.kind, self.classes)
         return entries if all(key in self.slots for key, _ in entries) else []
 
 
 def _count(preds: Predictions, where: slice | Array, bins: int, *, group: bool = False) -> Tally:
     """The tally of the chosen rows with its standing lenses, block by block."""
-    ranks, classes = slots.standing(preds.kind, preds.k, group=group)
+    ranks, classes = slots.default_views(preds.kind, preds.k, group=group)
     null = preds.kind == "classes" and not group and preds.k * bins <= NULL_SIZE
     # a block's covariance is 8·(K·bins)² bytes; the number of blocks depends on nothing else
     blocks = max(1, min(BLOCKS, NULL_MEMORY // (8 * (preds.k * bins) ** 2))) if null else BLOCKS

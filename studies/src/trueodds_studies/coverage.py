@@ -168,7 +168,7 @@ def _ranks(cell: Cell, estimator: Estimator, plan: Plan, strong: Any) -> float:
         preds = mild.rows(plan.rng(cell.world, cell.n, repetition), cell.n)
         asked = _asked(estimator, cell.case, preds)
         other = float(asked.combined(asked.values))
-        gap = float(estimator.off(value) - estimator.off(np.float64(other)))
+        gap = float(estimator.as_loss(value) - estimator.as_loss(np.float64(other)))
         right += 0.5 if gap == 0 else float(gap > 0)
     return right / len(strong)
 

@@ -159,8 +159,8 @@ def unpulled(seen: Voted, baseline: int) -> Judged:
     """
     (view,) = as_lens("canonical").views(seen.learn)
     odds = Odds.of(view, baseline, 1e-12, "mcllo")
-    theta, finite = odds.best.theta, odds.best.converged
-    found = MclloMap(theta[1::2].copy(), theta[::2].copy(), odds.baseline, 1e-12, odds.best.passes, finite)
+    theta, finite = odds.mle.theta, odds.mle.converged
+    found = MclloMap(theta[1::2].copy(), theta[::2].copy(), odds.baseline, 1e-12, odds.mle.n_passes, finite)
     after = again(seen.judge, found.apply(seen.judge.P))
     row, verdict = judgment(LIMIT, after, seen.judge.P.argmax(axis=1), baseline)
     return Judged(row, found, after, verdict)

@@ -6,7 +6,7 @@ import pytest
 from tests.core.kernels.layouts import LAYOUTS, c_order
 from trueodds.core.kernels.classes import class_sums
 from trueodds.core.kernels.columns import label_sums, row_sums
-from trueodds.core.kernels.edges import FEW, index, scale, thresholds
+from trueodds.core.kernels.edges import MAX_LINEAR_SEARCH, index, scale, thresholds
 from trueodds.core.kernels.largest import largest, largest_hits, largest_keys, largest_moments, largest_sums
 from trueodds.core.kernels.moments import moments
 from trueodds.core.kernels.sort import decode_scores
@@ -51,7 +51,7 @@ def slow_classes(P, y, edges, closed):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("closed", ["right", "left"])
-@pytest.mark.parametrize("bins", [1, 2, 7, 15, FEW + 1, FEW + 2, 100])
+@pytest.mark.parametrize("bins", [1, 2, 7, 15, MAX_LINEAR_SEARCH + 1, MAX_LINEAR_SEARCH + 2, 100])
 def test_a_value_on_an_edge_and_its_neighbours_fall_where_comparing_puts_them(dtype, closed, bins):
     edges = np.arange(bins + 1) / bins
     at = edges.astype(dtype)
@@ -168,7 +168,7 @@ def test_class_sums_equal_a_plain_loop(k, dtype, layout):
     )
 
 
-@pytest.mark.parametrize("bins", [1, 15, FEW + 6])
+@pytest.mark.parametrize("bins", [1, 15, MAX_LINEAR_SEARCH + 6])
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_class_sums_of_many_classes_equal_a_plain_loop(dtype, bins):
     edges = np.arange(bins + 1) / bins

@@ -16,7 +16,7 @@ def test_a_look_sees_the_extremes_and_the_worst_row(n, k, dtype, layout):
     P[n // 2, 0] += dtype(0.01)
     survey = look(layout(P), 1e-3)
     assert (survey.lowest, survey.highest) == (P.min(), P.max())
-    assert (survey.worst, survey.off) == (n // 2, 1)
+    assert (survey.worst, survey.n_inexact) == (n // 2, 1)
     assert survey.distance == pytest.approx(abs(P[n // 2].sum(dtype=np.float64) - 1), rel=1e-12)
 
 

@@ -133,7 +133,7 @@ def counted(labels, w, tables, size):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("k", [2, 3, 16, draws.FEW, draws.FEW + 1])
+@pytest.mark.parametrize("k", [2, 3, 16, draws.MAX_LINEAR_SEARCH, draws.MAX_LINEAR_SEARCH + 1])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sums_equal_a_plain_loop(k, weighted, layout):
     P, tables = table(7, k), slots(7, k, 5)

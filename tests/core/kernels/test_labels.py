@@ -21,7 +21,7 @@ def whole_numbers_wrap_around(monkeypatch):
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("k", [2, 5, 16, 17, draws.FEW, draws.FEW + 1])
+@pytest.mark.parametrize("k", [2, 5, 16, 17, draws.MAX_LINEAR_SEARCH, draws.MAX_LINEAR_SEARCH + 1])
 @pytest.mark.parametrize("start", [0, 3])
 def test_they_are_the_labels_of_draws(k, dtype, layout, start):
     P, _ = rows(9, k, dtype)

@@ -127,4 +127,4 @@ def test_any_layout_gives_the_same(layout):
     mass, events = rows(30, 2)
     path, other = near_isotonic(mass, events), near_isotonic(layout(mass), layout(events))
     assert (path.lambdas == other.lambdas).all()
-    assert (path.whole == other.whole).all()
+    assert (path.parent == other.parent).all()

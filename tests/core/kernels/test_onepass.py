@@ -8,7 +8,7 @@ from trueodds.core.kernels.cells import CELLS, EDGES, MIDDLES
 from trueodds.core.kernels.onepass import one_pass
 from trueodds.core.kernels.rows import ROWS, scored, surveyed
 from trueodds.core.kernels.tables import by_hit, by_label
-from trueodds.core.kernels.together import empty, first_of, matrix, together
+from trueodds.core.kernels.together import add_rows, empty, first_of, matrix
 
 DTYPES = (np.float32, np.float64)
 SIZES = (0, 1, ROWS - 1, ROWS, ROWS + 1)
@@ -41,7 +41,7 @@ def test_the_covariance_of_classes_and_bins_equals_its_definition(dtype, weighte
     first = first_of(report(bins), k)
     sums = empty(k, bins, first)
     weights = inside(w if weighted else NONE)
-    together(inside(P), weights, report(bins), bins, first, dtype == np.float32, EDGES, sums)
+    add_rows(inside(P), weights, report(bins), bins, first, dtype == np.float32, EDGES, sums)
     # sums of n terms of size 1 in another order; where no two values ever meet it is 0
     expected = covariance(P, w, bins)
     cov = matrix(sums)
@@ -55,7 +55,7 @@ def test_the_covariance_at_the_boundaries_of_tiles(n, k):
     P, _ = rows(n, k)
     first = first_of(report(2), k)
     sums = empty(k, 2, first)
-    together(inside(P), inside(NONE), report(2), 2, first, False, EDGES, sums)
+    add_rows(inside(P), inside(NONE), report(2), 2, first, False, EDGES, sums)
     np.testing.assert_allclose(matrix(sums), covariance(P, np.ones(n), 2), rtol=1e-12, atol=1e-15 * ROWS)
 
 
@@ -94,7 +94,7 @@ def test_one_pass_equals_the_single_kernels(dtype, n, k, ranks, bins):
 
     if bins:
         expected_pairs = empty(k, bins, first)
-        together(P, inside(NONE), at, bins, first, exact, EDGES, expected_pairs)
+        add_rows(P, inside(NONE), at, bins, first, exact, EDGES, expected_pairs)
         # Sums of n terms in two loops whose order the compiler chooses: each is off by n rounding errors at most.
         tolerance = n * np.finfo(np.float64).eps
         np.testing.assert_allclose(matrix(pairs), matrix(expected_pairs), rtol=tolerance, atol=tolerance)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.core.kernels.layouts import LAYOUTS
-from trueodds.core.kernels.pairs import along, apart, product, pulls
+from trueodds.core.kernels.pairs import along, pairwise_distances, product, pulls
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
@@ -20,7 +20,7 @@ def test_distances_equal_a_plain_loop(absolute, dtype, layout):
     expected = [
         [sum(abs(x - y) if absolute else (x - y) ** 2 for x, y in zip(p, q, strict=True)) for q in Q] for p in P
     ]
-    distances = apart(layout(P), layout(Q), absolute=absolute)
+    distances = pairwise_distances(layout(P), layout(Q), absolute=absolute)
     # a difference of two numbers below 1 is rounded once, its square again
     np.testing.assert_allclose(distances, np.array(expected, dtype=np.float64), rtol=0, atol=8 * np.finfo(dtype).eps)
     assert distances[1, 2] == 0
@@ -30,7 +30,7 @@ def test_distances_equal_a_plain_loop(absolute, dtype, layout):
 def test_distances_of_few_rows(shape):
     a, b, m = shape
     P, Q = np.ones((a, m)), np.zeros((b, m))
-    assert apart(P, Q, absolute=True).tolist() == [[m] * b] * a
+    assert pairwise_distances(P, Q, absolute=True).tolist() == [[m] * b] * a
 
 
 def by_loops(e, decay):

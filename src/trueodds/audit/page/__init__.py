@@ -141,7 +141,7 @@ def _at(x: float) -> str:
 
 def _strips(table: Table) -> list[dict[str, str] | None]:
     """Each row's error, interval and noise floor as places on one common scale."""
-    largest = max((mark.reach for mark in table.marks), default=0.0) or 1.0
+    largest = max((mark.largest for mark in table.marks), default=0.0) or 1.0
     return [_strip(mark, 0.96 / largest) for mark in table.marks]
 
 

@@ -60,7 +60,7 @@ class Surface:
     eta: Array  # (m,) log odds at the minimum
     move: Array  # (2, m) how β changes them
     rows: Cells
-    held: bool  # whether the slope is not free
+    slope_fixed: bool  # whether the slope is not free
 
     @classmethod
     def of(cls, rows: Cells, theta: Array) -> Surface:
@@ -95,7 +95,7 @@ class Surface:
         """
         along = directions(angles)
         steps = along @ self.move
-        still = along[:, 1] ** 2 * float(self.held)
+        still = along[:, 1] ** 2 * float(self.slope_fixed)
         unit = np.sqrt(2 * fall)
         r = np.full(len(angles), unit) * start
         base, q = _softplus(self.eta)
@@ -112,7 +112,7 @@ class Surface:
     def gradients(self, beta: Array) -> Array:
         """The slope of F at each β (a, 2)."""
         gradient = (self.rows.w * (expit(self.eta + beta @ self.move) - expit(self.eta))) @ self.move.T
-        gradient[:, 1] += float(self.held) * beta[:, 1]
+        gradient[:, 1] += float(self.slope_fixed) * beta[:, 1]
         return gradient
 
 

@@ -18,7 +18,7 @@ from trueodds.calibrators.beliefs.mass import MASS, WIDE, Beliefs, T
 Array = NDArray[Any]
 
 _ANGLES = 64
-_FAR = 1e12  # log odds that stand for infinite ones, so that a slope of 0 times them is 0
+_MAX_LOG_ODDS = 1e12  # log odds that stand for infinite ones, so that a slope of 0 times them is 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +95,7 @@ class Line:
 
 
 def _within(x: Array) -> Array:
-    return np.clip(x, -_FAR, _FAR)
+    return np.clip(x, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
 
 
 def _matrix(mapping: Mapping[str, Any], key: str, shape: tuple[int, int], low: float) -> Array:

@@ -17,9 +17,9 @@ from trueodds.tally.likelihood import Likelihood
 Array = NDArray[Any]
 
 # The level γ of a cut is uniform. With γ = exp(−t²/2) ends of cuts are smooth in t, so few nodes are enough.
-REACH = 6.0
+MAX_T = 6.0
 T, MASS = np.polynomial.legendre.leggauss(16)
-T = (T + 1) * REACH / 2
+T = (T + 1) * MAX_T / 2
 MASS = MASS * T * np.exp(-(T**2) / 2)
 MASS /= MASS.sum()
 
@@ -52,7 +52,7 @@ class OneSlope:
     @classmethod
     def around(cls, theta: float, sums: Callable[[float], Likelihood]) -> tuple[OneSlope, int]:
         """The cuts around the θ of largest likelihood, and the passes that finding them took."""
-        sides = [_walk(theta, sums, sign) for sign in (-1.0, 1.0)]
+        sides = [_trace_cut_ends(theta, sums, sign) for sign in (-1.0, 1.0)]
         return cls(theta, sides[0][0], sides[1][0]), sides[0][1] + sides[1][1]
 
     @classmethod
@@ -123,7 +123,7 @@ def _shared(start: Array, end: Array) -> Array:
     return until[:, k:] - until[:, :k]
 
 
-def _walk(theta: float, sums: Callable[[float], Likelihood], sign: float) -> tuple[Array, int]:
+def _trace_cut_ends(theta: float, sums: Callable[[float], Likelihood], sign: float) -> tuple[Array, int]:
     """The end of each cut on one side, from places about `_GAP` of t apart; dθ/dt = t / F′ joins them."""
     at = sums(theta)
     base, current = at.value, theta
@@ -136,7 +136,7 @@ def _walk(theta: float, sums: Callable[[float], Likelihood], sign: float) -> tup
         t.append(float(np.sqrt(2 * max(at.value - base, 0.0))))
         places.append(current)
         slopes.append(t[-1] / float(at.gradient[0]))
-        if t[-1] >= REACH:
+        if t[-1] >= MAX_T:
             break
     ends = on_line(T, np.array(t), np.array(places), np.array(slopes))[0]
     return np.maximum(ends, theta) if sign > 0 else np.minimum(ends, theta), len(t) - 1

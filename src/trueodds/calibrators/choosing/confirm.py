@@ -18,7 +18,7 @@ from trueodds.tally.scores import log_score
 Array = NDArray[Any]
 
 _POWER = 0.8
-_MOST_ROWS = 100  # times the rows at hand: what needs more is no gain to be had
+_MAX_ROWS_FACTOR = 100  # times the rows at hand: what needs more is no gain to be had
 # Of the variance: every two folds judge each other's fits, so that each product of their scores enters the sum twice.
 # With one direction t is skewed, and without the doubling rejects in 3.9 % at 5 % and 0.8 % at 1 %; with two in 5.7 and 1.3 %.
 _BOTH_WAYS = 2.0
@@ -36,7 +36,7 @@ class Confirmation:
     low: float  # the gain is at least this, with confidence 1 − alpha
     high: float  # and at most this
     pvalue: float  # one-sided
-    needed: float  # rows with which such a gain would be confirmed four times in five; infinite without a gain
+    required_rows: float  # rows with which such a gain would be confirmed four times in five; infinite without a gain
     detectable: float  # the gain of one parameter that these rows would confirm four times in five
     log_loss_before: float  # of the probabilities as they are; infinite where an outcome was called impossible
     log_loss_after: float
@@ -120,7 +120,7 @@ def confirm(
         if positive and beyond > 0:
             required_rows = len(w) * ((quantile + float(stdtrit(df, _POWER))) * null_std_error / beyond) ** 2
     confirmed = pvalue <= alpha and positive
-    possible = required_rows <= _MOST_ROWS * len(w)
+    possible = required_rows <= _MAX_ROWS_FACTOR * len(w)
     return Confirmation(
         outcome=CONFIRMED if confirmed else TOO_FEW if possible else NO_GAIN,
         gain=gain,
@@ -128,7 +128,7 @@ def confirm(
         low=low,
         high=high,
         pvalue=pvalue,
-        needed=required_rows,
+        required_rows=required_rows,
         detectable=detectable(n, alpha),
         log_loss_before=float(w @ before / w.sum()),
         log_loss_after=float(w @ after / w.sum()),

@@ -67,7 +67,7 @@ class Recalibration:
             "gain_low": tried.low if tried else None,
             "gain_high": tried.high if tried else None,
             "pvalue": tried.pvalue if tried else None,
-            "needed_rows": rounded(c.needed) if c and self.outcome == TOO_FEW else None,
+            "needed_rows": rounded(c.required_rows) if c and self.outcome == TOO_FEW else None,
             "detectable_gain": c.detectable if c else None,
             "log_loss_before": c.log_loss_before if c else None,
             "log_loss_after": (used.log_loss_after if used else c.log_loss_before) if c else None,
@@ -89,7 +89,7 @@ class Recalibration:
         if self.confirmed:
             return f"{self.applied} ({self.summary}) confirmed: log loss {figure(c.log_loss_before)} → {figure(c.log_loss_after)}, p={figure(c.pvalue)}, cross-fitted on {self.confirm_rows:,} rows"
         if self.outcome == TOO_FEW:
-            return f"{self.chosen} not confirmed: too few rows; about {rounded(c.needed):,} would confirm such a gain"
+            return f"{self.chosen} not confirmed: too few rows; about {rounded(c.required_rows):,} would confirm such a gain"
         return f"no gain to be had: one of {figure(c.detectable)} nats would have been confirmed four times in five on {self.confirm_rows:,} rows"
 
 

@@ -17,7 +17,7 @@ Array = NDArray[Any]
 _VALUES = 2**18  # of a block of rows: what is made of it stays near, and few blocks wait for the interpreter
 
 
-def each_sorted(
+def map_classes(
     P: Array, Y: Array, w: Array, of_keys: Callable[[Array], T], of_rows: Callable[[Array, Array, Array], T]
 ) -> tuple[T, ...]:
     """What is made of the second of two classes, or of every class, from the rows that have weight.
@@ -29,7 +29,7 @@ def each_sorted(
         live = w > 0
         P, Y, w = P[live], Y[live], w[live]
     classes = range(1, 2) if P.shape[1] == 2 else range(P.shape[1])
-    results = keyed.each(P, Y, of_keys, classes) if (w == 1).all() else None
+    results = keyed.map_sorted_keys(P, Y, of_keys, classes) if (w == 1).all() else None
     if results is None:
 
         def work(start: int, stop: int) -> list[T]:
@@ -40,13 +40,13 @@ def each_sorted(
     return tuple(results)
 
 
-def each_counted(P: Array, Y: Array, w: Array, made: Callable[[Array, Array, Array], T]) -> tuple[T, ...]:
+def fit_curves_from_counts(P: Array, Y: Array, w: Array, made: Callable[[Array, Array, Array], T]) -> tuple[T, ...]:
     """What `made(s, mass, came)` makes of them, from the rising distinct scores s, and Σw and Σwy at each."""
 
     def of_rows(x: Array, y: Array, w: Array) -> T:
         return made(*sort.sums(x, y, w, sort.order(x)))
 
-    return each_sorted(P, Y, w, lambda keys: made(*sort.counts(keys)), of_rows)
+    return map_classes(P, Y, w, lambda keys: made(*sort.counts(keys)), of_rows)
 
 
 def in_row_blocks(apply: Callable[[Any], Array], P: Probabilities) -> Array:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.curves.by_score import in_row_blocks, one_against_the_rest
-from trueodds.calibrators.likelihood.given import Given
+from trueodds.calibrators.likelihood.given import FitData
 from trueodds.calibrators.likelihood.logs import Probabilities, log_pair, probabilities
-from trueodds.calibrators.likelihood.passes import Passes
+from trueodds.calibrators.likelihood.passes import RowSums
 from trueodds.core.errors import InputError, Note
 from trueodds.problem.view import View
 from trueodds.problem.weights import are_counts
@@ -71,7 +71,7 @@ class OneVsRest(CalibrationMap):
         """The curves in a few words."""
 
 
-def each_class(fit: Callable[[Array, Array, Array], Any], P: Array, Y: Array, w: Array) -> tuple[Any, ...]:
+def fit_curves(fit: Callable[[Array, Array, Array], Any], P: Array, Y: Array, w: Array) -> tuple[Any, ...]:
     """The curves of `fit(x, y, w)` for the classes that need one, on the rows that have weight."""
     if (w == 0).any():
         P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
@@ -79,7 +79,7 @@ def each_class(fit: Callable[[Array, Array, Array], Any], P: Array, Y: Array, w:
     return tuple(fit(P[:, c], Y[:, c], w) for c in which)
 
 
-def each_class_logs(
+def fit_curves_of_logs(
     fit: Callable[[Array, Array, Array], Any], P: Probabilities, Y: Array, w: Array, min_prob: float
 ) -> tuple[Any, ...]:
     """The same for curves of logarithms: `fit(logs, y, w)` gets those of the other classes and of its own, (n, 2)."""
@@ -89,13 +89,13 @@ def each_class_logs(
     return tuple(fit(log_pair(P, c, min_prob), Y[:, c], w) for c in which)
 
 
-def each_class_over(fit: Callable[[Passes], Any], data: Passes) -> tuple[Any, ...]:
+def fit_curves_from_sums(fit: Callable[[RowSums], Any], data: RowSums) -> tuple[Any, ...]:
     """The same from passes over rows `Given`, which the classes share: `fit` gets passes over `Score`."""
     which = [1] if data.facts.k == 2 else range(data.facts.k)
     return tuple(data.side_by_side([partial(_of_class, fit=fit, c=c) for c in which]))
 
 
-def _of_class(data: Passes, fit: Callable[[Passes], Any], c: int) -> Any:
+def _of_class(data: RowSums, fit: Callable[[RowSums], Any], c: int) -> Any:
     return fit(data.prepared(partial(_score, c=c)))
 
 
@@ -108,7 +108,7 @@ class Score(NamedTuple):
     w: Array
 
 
-def _score(data: Given, c: int) -> Score:
+def _score(data: FitData, c: int) -> Score:
     return Score(log_pair(data.P, c, data.min_prob), probabilities(data.P)[:, c], data.Y[:, c], data.w)
 
 

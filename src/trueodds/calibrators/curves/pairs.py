@@ -15,7 +15,7 @@ from trueodds.problem.by_score import ByScore
 T = TypeVar("T")
 Array = NDArray[Any]
 
-_APART = 2.0**40  # shares of the likelier class that differ by less than 1 in so many are one
+_RESOLUTION = 2.0**40  # shares of the likelier class that differ by less than 1 in so many are one
 
 
 def preference(a: Array, b: Array) -> Array:
@@ -29,11 +29,11 @@ def preference(a: Array, b: Array) -> Array:
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     larger = np.maximum(a, b)
     less = np.divide(np.minimum(a, b), larger, out=np.ones_like(larger), where=larger > 0)
-    half = np.rint(less * _APART) / (2 * _APART)
+    half = np.rint(less * _RESOLUTION) / (2 * _RESOLUTION)
     return np.where(b < a, half, 1 - half)
 
 
-def each_pair(P: Array, Y: Array, w: Array, made: Callable[[Array, Array, Array], T]) -> tuple[T, ...]:
+def fit_pair_curves(P: Array, Y: Array, w: Array, made: Callable[[Array, Array, Array], T]) -> tuple[T, ...]:
     """`made(s, mass, came)` of every pair of classes in rising order, from the rows that have weight in either.
 
     The scores are preferences for the second class of the pair; w are weights > 0.

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.kernels.near import gaussian_sums
-from trueodds.problem.quantiles import quantiles, spread
+from trueodds.problem.quantiles import quantiles, weighted_std
 
 Array = NDArray[Any]
 
 BANDWIDTH_RULES = ("silverman", "normal")
 NARROWEST = {"probability": 0.002, "logit": 0.02}  # what the finest grid of a map resolves
 WIDEST = {"probability": 1.0, "logit": 100.0}
-_APART = 4096  # distinct scores up to which each is seen where it is
+_MAX_DISTINCT = 4096  # distinct scores up to which each is seen where it is
 _CELLS = 32  # in a bandwidth, at whose mean scores are seen beyond
 
 
@@ -43,7 +43,7 @@ def smoothed(at: Array, s: Array, w: Array, wy: Array, h: float, mirrored: bool 
 
 def bin_scores(s: Array, w: Array, wy: Array, h: float) -> tuple[Array, Array, Array]:
     """The scores, or where they are many those in each fine cell together, at their mean."""
-    if len(s) <= _APART:
+    if len(s) <= _MAX_DISTINCT:
         return s, w, wy
     first = np.flatnonzero(np.diff(np.floor((s - s[0]) * (_CELLS / h)), prepend=-1.0))
     ws, w, wy = (np.add.reduceat(v, first) for v in (w * s, w, wy))
@@ -62,7 +62,7 @@ def width(s: Array, w: Array, bandwidth: float | str, scale: str, end: float = m
         s, w = s[inside], w[inside]
     w = w * max(1.0, 2 / float(w.sum()))  # weights below those of two rows tell no spread
     n = float(w.sum())
-    sd = float(spread(s, w)) * math.sqrt(n / (n - 1))
+    sd = float(weighted_std(s, w)) * math.sqrt(n / (n - 1))
     if bandwidth == "silverman":
         lower, upper = quantiles(s, w, (0.25, 0.75))
         h = 0.9 * min(sd, float(upper - lower) / 1.34) * n**-0.2

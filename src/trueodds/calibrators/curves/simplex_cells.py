@@ -68,7 +68,7 @@ class Leaves:
         """The same splits made again, each of a node that was a leaf."""
         wire.keys(parameters, ("node", "axis", "cut"), "cells")
         cuts = _numbers(parameters, "cut")
-        nodes, sides = (_whole(parameters, key, len(cuts)) for key in ("node", "axis"))
+        nodes, sides = (_integers(parameters, key, len(cuts)) for key in ("node", "axis"))
         tree = Tree()
         for node, axis, cut in zip(nodes, sides, cuts, strict=True):
             if node >= len(tree.axis) or tree.axis[node] >= 0:
@@ -116,7 +116,7 @@ class Grid:
             raise wrong(f"bins must be a whole number from 1 to {FINEST}", bins)
         if not isinstance(rows, list) or not rows:
             raise wrong("cells must be some rows of numbers", rows)
-        cells = np.array([_whole({"cells": row}, "cells", axes) for row in rows], dtype=np.int64)
+        cells = np.array([_integers({"cells": row}, "cells", axes) for row in rows], dtype=np.int64)
         keys = _bytes(cells)
         if (cells >= bins).any() or (keys[:-1] >= keys[1:]).any():
             raise wrong(f"cells must rise and lie below {bins} on each axis", cells[0].tolist())
@@ -138,7 +138,7 @@ def _numbers(mapping: Mapping[str, Any], key: str) -> list[float]:
     return numbers
 
 
-def _whole(mapping: Mapping[str, Any], key: str, size: int) -> list[int]:
+def _integers(mapping: Mapping[str, Any], key: str, size: int) -> list[int]:
     values = mapping[key]
     if not isinstance(values, list) or len(values) != size:
         raise wrong(f"{key} must be {size} whole numbers", values)

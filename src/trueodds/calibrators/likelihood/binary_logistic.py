@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.moments import Lines, Moments
 from trueodds.calibrators.likelihood.newton import STEEP, Minimum, minimum
-from trueodds.calibrators.likelihood.passes import Here, Passes
+from trueodds.calibrators.likelihood.passes import InMemory, RowSums
 from trueodds.core.errors import Note
 from trueodds.tally.likelihood import Likelihood
 
@@ -62,68 +62,68 @@ def _block(X: Array, y: Array, w: Array, theta: Array, offset: Array | None) -> 
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Best:
+class LogisticFit:
     """The coefficients of largest likelihood."""
 
     theta: Array  # (m,)
     value: float  # minus the log-likelihood there
-    passes: int
+    n_passes: int
     converged: bool  # whether they are finite
     rank: int  # in how many directions the rows say something
     means: Array | None = None  # (m,) of the columns, 0 of the first
 
 
-def best(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -> Best:
+def fit_logistic(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -> LogisticFit:
     """The θ of largest likelihood; the first column is the intercept's.
 
     Directions of which the rows say nothing stay as in `rest`. Newton's method on columns that are turned so that
     they are uncorrelated: scores close to each other, or columns close to each other, are no worse than others.
     """
-    return best_over(Here(Lines(X, y, w)), rest, intercept=intercept)
+    return fit_logistic_from_sums(InMemory(Lines(X, y, w)), rest, intercept=intercept)
 
 
-def tame(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -> Best:
+def fit_smoothed(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -> LogisticFit:
     """The θ of largest likelihood of the `held` shares, which is always finite."""
-    return tame_over(Here(Lines(X, y, w)), rest, intercept=intercept)
+    return fit_smoothed_from_sums(InMemory(Lines(X, y, w)), rest, intercept=intercept)
 
 
-def finite(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -> Best:
+def fit_finite(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -> LogisticFit:
     """The best coefficients; where none are finite the tame ones, with `converged` False."""
-    return finite_over(Here(Lines(X, y, w)), rest, intercept=intercept)
+    return fit_finite_from_sums(InMemory(Lines(X, y, w)), rest, intercept=intercept)
 
 
-def best_over(data: Passes, rest: Array, *, intercept: bool = True) -> Best:
+def fit_logistic_from_sums(data: RowSums, rest: Array, *, intercept: bool = True) -> LogisticFit:
     """`best` from passes over `Lines`."""
-    return _best(data, data.sum(partial(Moments.of, intercept=intercept)), rest, intercept)
+    return _fit_logistic(data, data.sum(partial(Moments.of, intercept=intercept)), rest, intercept)
 
 
-def tame_over(data: Passes, rest: Array, *, intercept: bool = True) -> Best:
+def fit_smoothed_from_sums(data: RowSums, rest: Array, *, intercept: bool = True) -> LogisticFit:
     """`tame` from passes over `Lines`."""
-    return _tame(data, data.sum(partial(Moments.of, intercept=intercept)), rest, intercept)
+    return _fit_smoothed(data, data.sum(partial(Moments.of, intercept=intercept)), rest, intercept)
 
 
-def finite_over(data: Passes, rest: Array, *, intercept: bool = True) -> Best:
+def fit_finite_from_sums(data: RowSums, rest: Array, *, intercept: bool = True) -> LogisticFit:
     """`finite` from passes over `Lines`."""
     moments = data.sum(partial(Moments.of, intercept=intercept))
-    optimum = _best(data, moments, rest, intercept)
-    return optimum if optimum.converged else replace(_tame(data, moments, rest, intercept), converged=False)
+    optimum = _fit_logistic(data, moments, rest, intercept)
+    return optimum if optimum.converged else replace(_fit_smoothed(data, moments, rest, intercept), converged=False)
 
 
-def _best(data: Passes, moments: Moments, rest: Array, intercept: bool) -> Best:
-    optimum, theta, rank = _highest(data, moments, (moments.n_events, moments.gone), rest, intercept)
-    return Best(theta, optimum.at.value, optimum.passes, optimum.converged, rank, moments.means)
+def _fit_logistic(data: RowSums, moments: Moments, rest: Array, intercept: bool) -> LogisticFit:
+    optimum, theta, rank = _highest(data, moments, (moments.n_events, moments.n_nonevents), rest, intercept)
+    return LogisticFit(theta, optimum.at.value, optimum.n_passes, optimum.converged, rank, moments.means)
 
 
-def _tame(data: Passes, moments: Moments, rest: Array, intercept: bool) -> Best:
-    smoothed = data.prepared(partial(_held, n_events=moments.n_events, n_nonevents=moments.gone))
-    n_events, n_nonevents = moments.n_events, moments.gone
+def _fit_smoothed(data: RowSums, moments: Moments, rest: Array, intercept: bool) -> LogisticFit:
+    smoothed = data.prepared(partial(_smooth_targets, n_events=moments.n_events, n_nonevents=moments.n_nonevents))
+    n_events, n_nonevents = moments.n_events, moments.n_nonevents
     imagined = n_events * ((n_events + 1) / (n_events + 2)) + n_nonevents / (n_nonevents + 2)
     optimum, theta, rank = _highest(smoothed, moments, (imagined, n_events + n_nonevents - imagined), rest, intercept)
-    return Best(theta, optimum.at.value, optimum.passes, optimum.slope <= 100 * STEEP, rank, moments.means)
+    return LogisticFit(theta, optimum.at.value, optimum.n_passes, optimum.slope <= 100 * STEEP, rank, moments.means)
 
 
 def _highest(
-    data: Passes, moments: Moments, outcomes: tuple[float, float], rest: Array, intercept: bool
+    data: RowSums, moments: Moments, outcomes: tuple[float, float], rest: Array, intercept: bool
 ) -> tuple[Minimum, Array, int]:
     """From the weight of what came, and of what did not."""
     turns = moments.turns
@@ -144,11 +144,11 @@ def _at(lines: Lines, theta: Array) -> Likelihood:
     return logistic(lines.X, lines.y, lines.w, theta, lines.offset)
 
 
-def _held(lines: Lines, n_events: float, n_nonevents: float) -> Lines:
+def _smooth_targets(lines: Lines, n_events: float, n_nonevents: float) -> Lines:
     return lines._replace(y=_shares(lines.y, n_events, n_nonevents))
 
 
-def held(y: Array, w: Array) -> Array:
+def smoothed_targets(y: Array, w: Array) -> Array:
     r"""Platt's shares, which keep every fit finite: one more outcome of either kind is imagined.
 
     .. math:: t = y\,\frac{N_1 + 1}{N_1 + 2} + (1 - y)\,\frac{1}{N_0 + 2}

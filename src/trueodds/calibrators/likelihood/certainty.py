@@ -24,11 +24,11 @@ STD_ERROR_METHODS = (
     "votes",
     "clusters",
 )  # how standard errors were made: the last three by the sandwich
-UNSURE = ("infinite", "absent", "untold", "many", "few", "far")  # or why there are none
+NO_STD_ERROR_REASONS = ("infinite", "absent", "untold", "many", "few", "far")  # or why there are none
 
 PAIR = 2  # numbers of each class, τ and γ: from so few units, or fewer, nothing is told of them
 
-_APART = 1e-10  # by which a correlation stays off 1: closer, rounding decides what Wald's test says
+_CORRELATION_MARGIN = 1e-10  # by which a correlation stays off 1: closer, rounding decides what Wald's test says
 _WIDEST = 1e60  # of a saved variance
 _KEYS = ("errors", "covariance", "ratio", "told", "n", "penalized")
 _LATER = ("units", "even")  # files from before there were any lack them
@@ -85,8 +85,8 @@ class Certainty:
             parameters["ratio"],
             wire.count(parameters, "told"),
         )
-        if not isinstance(errors, str) or errors not in STD_ERROR_METHODS + UNSURE:
-            raise _refused("errors", f"one of {', '.join(STD_ERROR_METHODS + UNSURE)}", errors)
+        if not isinstance(errors, str) or errors not in STD_ERROR_METHODS + NO_STD_ERROR_REASONS:
+            raise _refused("errors", f"one of {', '.join(STD_ERROR_METHODS + NO_STD_ERROR_REASONS)}", errors)
         if (V is not None) != (errors in STD_ERROR_METHODS):
             raise _refused("covariance", "there exactly where the standard errors are known", V)
         if rank > 2 * (k - 1):
@@ -112,7 +112,7 @@ def saved(certainty: Certainty | None) -> dict[str, Any]:
     return {} if certainty is None else {"certainty": certainty.to_dict()}
 
 
-def kept(parameters: Mapping[str, Any], keys: tuple[str, ...], k: int) -> Certainty | None:
+def read_certainty(parameters: Mapping[str, Any], keys: tuple[str, ...], k: int) -> Certainty | None:
     """The certainty among saved parameters, which hold these keys beside it."""
     extra = ("certainty",) if "certainty" in parameters else ()
     wire.keys(parameters, keys + extra, "parameters")
@@ -141,7 +141,7 @@ def proper(V: Array) -> bool:
     variances, across = V.diagonal(axis1=1, axis2=2), V[:, 0, 1]
     if not ((variances > 1 / _WIDEST) & (variances < _WIDEST)).all():
         return False
-    return bool((np.abs(across) / np.sqrt(variances[:, 0]) / np.sqrt(variances[:, 1]) < 1 - _APART).all())
+    return bool((np.abs(across) / np.sqrt(variances[:, 0]) / np.sqrt(variances[:, 1]) < 1 - _CORRELATION_MARGIN).all())
 
 
 def _flags(values: Any, size: int) -> bool:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.likelihood.given import Given
+from trueodds.calibrators.likelihood.given import FitData
 from trueodds.calibrators.likelihood.logs import floored, logs_of
-from trueodds.calibrators.likelihood.passes import Passes
+from trueodds.calibrators.likelihood.passes import RowSums
 from trueodds.core.errors import Note
 from trueodds.problem.complements import log_sum
 
@@ -41,7 +41,7 @@ def absent_class_notes(absent: list[int], baseline: int) -> list[Note]:
     return [Note("TN540", text)]
 
 
-def turned(gamma: Array, baseline: int, data: Passes) -> list[Note]:
+def turned(gamma: Array, baseline: int, data: RowSums) -> list[Note]:
     """That differing slopes decide rows in which the baseline is tiny, from passes over rows `Given`."""
     slope_range = float(np.ptp(gamma))
     count = data.sum(partial(_tiny, baseline=baseline, slope_range=slope_range)) if slope_range > 0 else 0
@@ -57,7 +57,7 @@ def turned(gamma: Array, baseline: int, data: Passes) -> list[Note]:
     return [Note("TN542", text + better)]
 
 
-def _tiny(data: Given, baseline: int, slope_range: float) -> int:
+def _tiny(data: FitData, baseline: int, slope_range: float) -> int:
     logs = logs_of(data.P)
     small = log_sum(logs) - logs[:, baseline]
     return int((slope_range * np.minimum(small, -np.log(data.min_prob)) > np.log(_TURNED)).sum())

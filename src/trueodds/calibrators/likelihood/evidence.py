@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.certainty import PAIR, STD_ERROR_METHODS, Certainty, proper
-from trueodds.calibrators.likelihood.given import Facts, Given
-from trueodds.calibrators.likelihood.spread import Scores, Spread, by_model, by_units
+from trueodds.calibrators.likelihood.given import Facts, FitData
+from trueodds.calibrators.likelihood.spread import ParameterCovariance, Scores, by_model, by_units
 from trueodds.calibrators.likelihood.units import Units
 from trueodds.calibrators.likelihood.whitening import RANK_TOLERANCE
 
@@ -26,7 +26,7 @@ class Evidence:
     those that are all equal say nothing, and with others χ² is no law for the likelihood ratio.
     """
 
-    facts: Given | Facts
+    facts: FitData | Facts
     curvature: Array  # (d, d) of minus the log-likelihood
     means: Array  # (m,)
     even: Array  # (m,) whether the log odds reach both sides of 0
@@ -56,7 +56,7 @@ class Evidence:
             return make_certainty("untold")
         if errors in ("votes", "clusters") and self.scores is None:
             return make_certainty("far")
-        parameter_covariance = self._spread(errors)
+        parameter_covariance = self._parameter_covariance(errors)
         if parameter_covariance is None or (
             parameter_covariance.units is not None and not parameter_covariance.units > PAIR
         ):
@@ -69,7 +69,7 @@ class Evidence:
             else Certainty("untold", None, None, rank, 0.0, pulled)
         )
 
-    def _spread(self, errors: str) -> Spread | None:
+    def _parameter_covariance(self, errors: str) -> ParameterCovariance | None:
         """The covariance of all parameters; None where units are fewer than these."""
         assert errors in STD_ERROR_METHODS
         d = len(self.curvature)
@@ -77,10 +77,10 @@ class Evidence:
         unit = 1 / np.sqrt(hessian.diagonal())
         bread = np.linalg.inv(hessian * np.outer(unit, unit)) * np.outer(unit, unit)
         if errors == "curvature":
-            return Spread(bread * self.facts.weight)
+            return ParameterCovariance(bread * self.facts.weight)
         if errors == "weights":
             return by_model(bread, self.squares()) if self.facts.n > d else None
-        assert isinstance(self.facts, Given)
+        assert isinstance(self.facts, FitData)
         assert self.scores is not None
         w, cluster = self.facts.w, self.facts.cluster
         units = Units.of_rows(w) if cluster is None else Units.of_clusters(w, cluster)

@@ -9,11 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.base import CalibrationMap, SummedSpec
-from trueodds.calibrators.likelihood.likeliest import MANY, few, fit_log_linear, initial_beta, laid_out, unfinished
+from trueodds.calibrators.likelihood.likeliest import (
+    MANY,
+    fit_log_linear,
+    initial_beta,
+    laid_out,
+    small_sample_notes,
+    unfinished,
+)
 from trueodds.calibrators.likelihood.log_linear import LogLinearMap
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb
 from trueodds.calibrators.likelihood.newton import Minimum
-from trueodds.calibrators.likelihood.passes import Passes
+from trueodds.calibrators.likelihood.passes import RowSums
 from trueodds.calibrators.likelihood.penalties import odir, ridge, scaled
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import NonNegative
@@ -71,7 +78,7 @@ class FullMatrixSpec(SummedSpec):
                 "Leave penalty out.",
             )
 
-    def over(self, data: Passes) -> Any:
+    def over(self, data: RowSums) -> Any:
         """The matrix and the biases of these rows."""
         k = data.facts.k
         self.check_classes(k)
@@ -79,7 +86,7 @@ class FullMatrixSpec(SummedSpec):
         start = np.eye(k, k + 1) * initial_beta(data, self.min_prob, self._takes_logits)
         prepared = data.prepared(laid_out)
         if self.penalty == "auto":
-            optimum, chosen = _least_criterion(prepared, target, start)
+            optimum, chosen = _fit_by_aic(prepared, target, start)
         else:
             optimum, chosen = (
                 fit_log_linear(prepared, self._strength(k, prepared.facts.mass), target, start, shared=True),
@@ -91,7 +98,7 @@ class FullMatrixSpec(SummedSpec):
             bias -= bias.mean()
         made: Any = self.map_type
         logits = self._takes_logits
-        return made(weights, bias, self.min_prob, optimum.passes, optimum.converged, logits, chosen)
+        return made(weights, bias, self.min_prob, optimum.n_passes, optimum.converged, logits, chosen)
 
     def _strength(self, k: int, mass: float) -> Array:
         if isinstance(self.penalty, str):
@@ -99,7 +106,7 @@ class FullMatrixSpec(SummedSpec):
         bias_penalty = self.penalty if self.bias_penalty is None else self.bias_penalty
         return (odir if self.shrink == "odir" else ridge)(k, self.penalty, bias_penalty)
 
-    def told(self, calibration_map: CalibrationMap, data: Passes) -> list[Note]:
+    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Floored values, no finite best fit, the penalty that was chosen, and few rows without one."""
         assert isinstance(calibration_map, FullMatrixMap)
         notes = [*data.facts.floored.notes(), *unfinished(calibration_map)]
@@ -108,16 +115,16 @@ class FullMatrixSpec(SummedSpec):
                 Note("TN534", f"Of the grid of penalties, {calibration_map.chosen:g} times the scaled one was chosen.")
             )
         k = data.facts.k
-        return notes + (few(data.facts.n, (k - 1) * (k + 1)) if self.penalty == 0 else [])
+        return notes + (small_sample_notes(data.facts.n, (k - 1) * (k + 1)) if self.penalty == 0 else [])
 
 
-def _least_criterion(data: Passes, target: Array, start: Array) -> tuple[Minimum, float]:
+def _fit_by_aic(data: RowSums, target: Array, start: Array) -> tuple[Minimum, float]:
     """The fit of least −log-likelihood + effective parameters along the grid, each begun where the last one ended."""
     k, selected, n_passes = len(target), None, 0
     for factor in GRID:
         strength = scaled(k, data.facts.mass, factor)
         optimum = fit_log_linear(data, strength, target, start, shared=True)
-        start, n_passes = optimum.theta, n_passes + optimum.passes
+        start, n_passes = optimum.theta, n_passes + optimum.n_passes
         hessian = optimum.at.hessian
         penalized_hessian = hessian + 2 * data.facts.mass * np.diag(strength.reshape(-1))
         criterion = optimum.at.value + float(np.trace(np.linalg.solve(penalized_hessian, hessian)))

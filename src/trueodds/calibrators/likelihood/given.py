@@ -17,7 +17,7 @@ _EQUAL = 1e-9  # relative: weights that differ by less are the same, and so smal
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class FitData:
     """Rows in memory as a rule gets them; what is not asked is not looked for."""
 
     P: Any  # (n, K) probabilities or their logarithms (`Probabilities`), or an array of logits
@@ -28,7 +28,7 @@ class Given:
     logits: bool = False
 
     @classmethod
-    def of(cls, P: Probabilities, Y: Array, w: Array, cluster: Array | None, min_prob: float, logits: bool) -> Given:
+    def of(cls, P: Probabilities, Y: Array, w: Array, cluster: Array | None, min_prob: float, logits: bool) -> FitData:
         """The rows that have weight: one without is no row."""
         if not w.all():
             live = w > 0
@@ -116,7 +116,7 @@ class Facts:
     looked: Likeness
 
     @classmethod
-    def of(cls, data: Given) -> Facts:
+    def of(cls, data: FitData) -> Facts:
         """Of one batch."""
         return cls(data.n, data.mass, data.class_totals, data.floored, data.looked)
 

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.descent import descent
-from trueodds.calibrators.likelihood.given import Given
+from trueodds.calibrators.likelihood.given import FitData
 from trueodds.calibrators.likelihood.log_linear import levels
 from trueodds.calibrators.likelihood.logs import LogProbabilities, floored, softmax
 from trueodds.calibrators.likelihood.newton import Minimum, Ridge, minimum
-from trueodds.calibrators.likelihood.passes import Passes
+from trueodds.calibrators.likelihood.passes import RowSums
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import Note
@@ -40,7 +40,7 @@ class Rows:
     w: Array  # (n,)
 
 
-def laid_out(data: Given, *, relative: bool = False) -> Rows:
+def laid_out(data: FitData, *, relative: bool = False) -> Rows:
     """Floored logs of P, or P itself where it holds logits; `relative` to each row's largest, which keeps digits."""
     x = levels(data.P, data.min_prob) if data.logits else floored(data.P, data.min_prob)
     if relative:
@@ -49,19 +49,19 @@ def laid_out(data: Given, *, relative: bool = False) -> Rows:
     return Rows(np.asfortranarray(x), Y, w)
 
 
-def initial_beta(data: Passes, min_prob: float, logits: bool = False) -> float:
+def initial_beta(data: RowSums, min_prob: float, logits: bool = False) -> float:
     """Where the search begins: β = 1/T of temperature scaling, from where Newton's steps need no shortening."""
     beta = TemperatureSpec(min_prob=min_prob).over(data.prepared(_as_stated) if logits else data).beta
     return 1.0 if beta >= HIGHEST else 0.0 if beta <= LOWEST else beta
 
 
-def _as_stated(data: Given) -> Given:
+def _as_stated(data: FitData) -> FitData:
     """The log-probabilities of logits."""
     return replace(data, P=LogProbabilities(log_softmax(data.P)), logits=False)
 
 
 def fit_log_linear(
-    data: Passes, strength: Array, target: Array, start: Array, *, shared: bool, ties: Array | None = None
+    data: RowSums, strength: Array, target: Array, start: Array, *, shared: bool, ties: Array | None = None
 ) -> Minimum:
     r"""The parameters of least mean loss per row plus Σ strength (θ − target)², from passes over `Rows`.
 
@@ -70,15 +70,15 @@ def fit_log_linear(
     apart, the same number added to all classes' biases or to a column of W, is that of the target. Where no finite
     parameters are best, a slight ridge about the target decides, and `converged` is False.
     """
-    optimum = _least(data, strength, target, start, shared, ties, nothing=_SOON)
+    optimum = _minimize(data, strength, target, start, shared, ties, nothing=_SOON)
     if optimum.converged:
         return optimum
-    slight = _least(data, strength + SLIGHT / data.facts.mass, target, start, shared, ties, nothing=0.0)
-    return Minimum(slight.theta, slight.at, optimum.passes + slight.passes, False, slight.slope)
+    slight = _minimize(data, strength + SLIGHT / data.facts.mass, target, start, shared, ties, nothing=0.0)
+    return Minimum(slight.theta, slight.at, optimum.n_passes + slight.n_passes, False, slight.slope)
 
 
-def _least(
-    data: Passes, strength: Array, target: Array, start: Array, shared: bool, ties: Array | None, *, nothing: float
+def _minimize(
+    data: RowSums, strength: Array, target: Array, start: Array, shared: bool, ties: Array | None, *, nothing: float
 ) -> Minimum:
     k = data.facts.k
     a, c, begin = strength.reshape(-1), target.reshape(-1), start.reshape(-1)
@@ -92,7 +92,7 @@ def _least(
             lambda theta: data.sum(step(theta)), begin, ridge, nothing=nothing,
             several=lambda places: data.sums(map(step, places)),
         )  # fmt: skip
-    curvature = data.sum(partial(_bend, shared=shared)) / data.facts.mass
+    curvature = data.sum(partial(_curvature, shared=shared)) / data.facts.mass
     curvature = curvature.reshape(-1) if ties is None else ties.T**2 @ curvature.reshape(-1)
     scale = 1 / np.sqrt(curvature + 2 * a + 1e-9 * curvature.max())
     return descent(lambda theta: data.sum(step(theta, curved=False)), begin, Ridge(a, c), scale)
@@ -121,7 +121,7 @@ def _pinned(a: Array, k: int, shared: bool, ties: Array | None) -> Array:
     return full
 
 
-def _bend(rows: Rows, shared: bool) -> Array:
+def _curvature(rows: Rows, shared: bool) -> Array:
     """What rows add to the curvature by each parameter at the identity, (K, d + 1)."""
     q, F = softmax(rows.x), rows.x if shared else rows.x[:, :, None]
     v = rows.w[:, None] * q * (1 - q)
@@ -141,7 +141,7 @@ def unfinished(calibration_map: Any) -> list[Note]:
     ]
 
 
-def few(rows: int, parameters: int) -> list[Note]:
+def small_sample_notes(rows: int, parameters: int) -> list[Note]:
     """That there are few rows for so many parameters without a penalty."""
     if rows >= 10 * parameters:
         return []

@@ -32,7 +32,7 @@ class LogLinearMap(CalibrationMap):
     weights: Array  # (K,) the diagonal of W, or (K, K)
     bias: Array  # (K,) summing to 0 where no penalty says otherwise
     min_prob: float
-    passes: int = 0
+    n_passes: int = 0
     converged: bool = True
     logits: bool = False
 
@@ -68,7 +68,7 @@ class LogLinearMap(CalibrationMap):
             "bias": self.bias.tolist(),
             "floor": self.min_prob,
             "logits": self.logits,
-            "passes": self.passes,
+            "passes": self.n_passes,
             "converged": self.converged,
         }
 

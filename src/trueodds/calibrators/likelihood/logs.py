@@ -17,7 +17,7 @@ from trueodds.problem.view import View
 Array = NDArray[Any]
 
 MIN_PROB = 1e-12  # what fits take for a smaller probability, if nothing else is said
-OF_LOGITS = 1e-300  # the same where log-probabilities are known: it stands for exact zeros alone
+MIN_PROB_OF_LOGITS = 1e-300  # the same where log-probabilities are known: it stands for exact zeros alone
 MinProb = Annotated[float, Range(0, 0.5, closed="neither")]
 _VALUES = 2**16  # compared at a time
 
@@ -94,7 +94,7 @@ def floored(P: Probabilities, min_prob: float) -> Array:
 
 def raised(logs: Array, min_prob: float) -> Array:
     """Known logarithms with those below the floor at the floor; `OF_LOGITS` and less stand for exact zeros alone."""
-    low = np.isneginf(logs) if min_prob <= OF_LOGITS else logs < np.log(min_prob)
+    low = np.isneginf(logs) if min_prob <= MIN_PROB_OF_LOGITS else logs < np.log(min_prob)
     return np.where(low, np.log(min_prob), logs) if low.any() else logs
 
 
@@ -172,10 +172,10 @@ class Floored:
         """Of probabilities (n, K) and outcomes: shares (n, K) or labels (n,)."""
         if isinstance(P, LogProbabilities):
             zero = np.isneginf(P.values)
-            low = zero if min_prob <= OF_LOGITS else P.values < np.log(min_prob)
+            low = zero if min_prob <= MIN_PROB_OF_LOGITS else P.values < np.log(min_prob)
             P = np.where(zero, 0.0, np.where(low, min_prob / 2, 1.0))
         rows = max(1, _VALUES // P.shape[1])
-        threshold = _at_least(min_prob, P.dtype)
+        threshold = _round_up(min_prob, P.dtype)
         moved, n_events, impossible = 0, 0, 0
         for part in (slice(start, start + rows) for start in range(0, len(P), rows)):
             low = P[part] < threshold
@@ -209,7 +209,7 @@ class Floored:
 
 def min_prob_for(view: View, min_prob: float) -> float:
     """The floor for a view's logarithms: the default one is for exact zeros alone where log-probabilities are known."""
-    return OF_LOGITS if min_prob == MIN_PROB and view.has_logs else min_prob
+    return MIN_PROB_OF_LOGITS if min_prob == MIN_PROB and view.has_logs else min_prob
 
 
 def touched(P: Probabilities, Y: Array, min_prob: float) -> list[Note]:
@@ -217,7 +217,7 @@ def touched(P: Probabilities, Y: Array, min_prob: float) -> list[Note]:
     return Floored.of(P, Y, min_prob).notes()
 
 
-def _at_least(min_prob: float, dtype: np.dtype[Any]) -> Any:
+def _round_up(min_prob: float, dtype: np.dtype[Any]) -> Any:
     """The smallest number of the type that is not below the floor: comparing within a type takes half the time."""
     threshold = dtype.type(min_prob)
     return threshold if float(threshold) >= min_prob else np.nextafter(threshold, dtype.type(1))

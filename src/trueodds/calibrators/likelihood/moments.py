@@ -53,7 +53,7 @@ class Moments:
 
     total: float
     n_events: float
-    gone: float
+    n_nonevents: float
     means: Array  # (m,) 0 where a column is not shifted: of the intercept, or where there is none
     squares: Array  # (m,) Σ w x², as they are
     products: Array  # (m, m) Σ w zz', about the means
@@ -76,7 +76,7 @@ class Moments:
         return Moments(
             total,
             self.n_events + other.n_events,
-            self.gone + other.gone,
+            self.n_nonevents + other.n_nonevents,
             self.means + difference * part,
             self.squares + other.squares,
             self.products + other.products + self.total * part * np.outer(difference, difference),

@@ -16,7 +16,7 @@ from trueodds.tally.likelihood import Likelihood
 Array = NDArray[Any]
 
 STEEP = 1e-10  # the largest slope per row that is left, in any direction
-PASSES = 100
+MAX_EVALUATIONS = 100
 SHORTER = 4  # halvings of a step that are looked at together, where that saves passes
 ROUNDING = 1e-14  # of the largest curvature, below which another one is noise
 FALLING = 0.6  # curvature along a step that is left of what it was: near a minimum 1, on the way to none 1/e
@@ -47,7 +47,7 @@ class Minimum:
 
     theta: Array  # (m,)
     at: Likelihood  # the sums there, without the penalty
-    passes: int  # over the rows
+    n_passes: int  # over the rows
     converged: bool  # whether the slope vanishes at a finite place
     slope: float  # the largest one per row that is left
 
@@ -83,7 +83,7 @@ def minimum(
     value, slope, hessian = at.value / w + drag, at.gradient / w + pull, ridge.added(at.hessian / w)
     while True:
         steepest = float(np.abs(slope).max(initial=0.0))
-        if steepest <= STEEP or n_passes >= PASSES:
+        if steepest <= STEEP or n_passes >= MAX_EVALUATIONS:
             break
         step = -_solved(hessian, slope)
         promise = -float(slope @ step)
@@ -97,7 +97,7 @@ def minimum(
             reached = following.value / w + drag
             # A value that rounding hides is as good as a lower one.
             enough = promise > 0 and reached <= value - 1e-4 * length * promise + 1e-14 * (1 + abs(value))
-            if enough or n_passes >= PASSES:
+            if enough or n_passes >= MAX_EVALUATIONS:
                 break
             if fallback is not None:
                 other, fallback = np.array(fallback, dtype=np.float64), None
@@ -135,7 +135,7 @@ def _halved(
     theta: Array, step: Array, several: Callable[[Sequence[Array]], Iterable[Likelihood]]
 ) -> Iterator[tuple[float, Array, Likelihood]]:
     """The step halved ever again, where that leads, and the sums there."""
-    for first in range(1, PASSES, SHORTER):
+    for first in range(1, MAX_EVALUATIONS, SHORTER):
         lengths = [0.5**j for j in range(first, first + SHORTER)]
         places = [theta + length * step for length in lengths]
         yield from zip(lengths, places, several(places), strict=False)

@@ -13,7 +13,7 @@ from trueodds.core.results import figure
 
 Array = NDArray[Any]
 
-FEW = 10  # equal units for each number of a class, below which their number is said
+MIN_UNITS = 10  # equal units for each number of a class, below which their number is said
 
 _WITHHELD = {
     "infinite": "no finite δ and γ fit best, so something slight decided them.",
@@ -86,7 +86,7 @@ def footing(certainty: Certainty | None, method: str) -> list[str]:
         ]
     if certainty.errors in _SANDWICH:
         sentences.append(_SANDWICH[certainty.errors])
-    if certainty.units is not None and certainty.units < FEW * 2 * _classes(certainty):
+    if certainty.units is not None and certainty.units < MIN_UNITS * 2 * _classes(certainty):
         kind = "clusters" if certainty.errors == "clusters" else "rows"
         sentences.append(
             f"They rest on as much as {certainty.units:.3g} equal {kind} would tell, which is little: intervals and tests are by t and F with so few, and are wide for it."

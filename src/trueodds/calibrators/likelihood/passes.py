@@ -12,7 +12,7 @@ T = TypeVar("T")
 Step = Callable[[Any], Any]  # from rows to what adds; where rows are far it is sent to them, so it must be picklable
 
 
-class Passes(ABC):
+class RowSums(ABC):
     """Rows of which only sums are taken, so that a fit does not know where they lie."""
 
     facts: Any  # of the rows as they were given: `Given` in memory, else `Facts`
@@ -20,7 +20,7 @@ class Passes(ABC):
     size: int = 0  # probabilities in memory
 
     @abstractmethod
-    def prepared(self, f: Step) -> Passes:
+    def prepared(self, f: Step) -> RowSums:
         """The rows f(rows): made once in memory, else anew in each pass."""
 
     @abstractmethod
@@ -28,7 +28,7 @@ class Passes(ABC):
         """The sums of several steps: one by one, as they are asked for, in memory; else all in one pass."""
 
     @abstractmethod
-    def side_by_side(self, fits: Sequence[Callable[[Passes], T]]) -> list[T]:
+    def side_by_side(self, fits: Sequence[Callable[[RowSums], T]]) -> list[T]:
         """What several fits find, whose sums are taken in the same passes."""
 
     def sum(self, step: Step) -> Any:
@@ -38,7 +38,7 @@ class Passes(ABC):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Here(Passes):
+class InMemory(RowSums):
     """Rows in memory, all in one batch.
 
     >>> Here([1, 2]).prepared(lambda rows: [2 * row for row in rows]).sum(sum)
@@ -49,9 +49,9 @@ class Here(Passes):
     facts: Any = None
     size: int = 0
 
-    def prepared(self, f: Step) -> Here:
+    def prepared(self, f: Step) -> InMemory:
         """The rows f(rows), kept."""
-        return Here(f(self.rows), self.facts, self.size)
+        return InMemory(f(self.rows), self.facts, self.size)
 
     def sum(self, step: Step) -> Any:
         """What it makes of them."""
@@ -61,7 +61,7 @@ class Here(Passes):
         """Each when it is asked for."""
         return map(self.sum, steps)
 
-    def side_by_side(self, fits: Sequence[Callable[[Passes], T]]) -> list[T]:
+    def side_by_side(self, fits: Sequence[Callable[[RowSums], T]]) -> list[T]:
         """One after the other."""
         return [fit(self) for fit in fits]
 
@@ -71,16 +71,16 @@ class Counted:
     """A verb that sums over batches, and how often it was used."""
 
     reduce: Callable[[Step], Any]
-    passes: int = 0
+    n_passes: int = 0
 
     def __call__(self, step: Step) -> Any:
         """One pass."""
-        self.passes += 1
+        self.n_passes += 1
         return self.reduce(step)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Far(Passes):
+class Streamed(RowSums):
     """Rows in the batches of a source, of which nothing is kept.
 
     >>> far = Far(Counted(lambda step: step([1, 2]) + step([3])))
@@ -88,21 +88,21 @@ class Far(Passes):
     (6, 1)
     """
 
-    over: Counted
+    reducer: Counted
     facts: Any = None
     made: tuple[Step, ...] = ()
     rows: Any = field(default=None, init=False)
     size: int = field(default=0, init=False)
 
-    def prepared(self, f: Step) -> Far:
+    def prepared(self, f: Step) -> Streamed:
         """The same with f to be done, too."""
-        return Far(self.over, self.facts, (*self.made, f))
+        return Streamed(self.reducer, self.facts, (*self.made, f))
 
     def sums(self, steps: Iterable[Step]) -> Iterable[Any]:
         """All in one pass."""
         return self._of([Chain((*self.made, step)) for step in steps])
 
-    def side_by_side(self, fits: Sequence[Callable[[Passes], T]]) -> list[T]:
+    def side_by_side(self, fits: Sequence[Callable[[RowSums], T]]) -> list[T]:
         """Each fit is run until it asks for a sum that is not known; those of all are taken in one pass, and so on.
 
         A fit is begun again with the answers it has got so far: beside a pass over the rows that costs nothing, and it
@@ -115,7 +115,7 @@ class Far(Passes):
             for i, fit in enumerate(fits):
                 if i not in results:
                     try:
-                        results[i] = fit(_Again(answers[i], self.facts, self.made))
+                        results[i] = fit(_Replayed(answers[i], self.facts, self.made))
                     except _MissingSums as question:
                         pending[i] = question.chains
             sums = iter(self._of([chain for chains in pending.values() for chain in chains]) if pending else [])
@@ -124,7 +124,7 @@ class Far(Passes):
         return [results[i] for i in range(len(fits))]
 
     def _of(self, chains: Sequence[Chain]) -> tuple[Any, ...]:
-        sums: Sums = self.over(Several(tuple(chains)))
+        sums: Sums = self.reducer(Several(tuple(chains)))
         return sums.values
 
 
@@ -135,16 +135,16 @@ class _MissingSums(Exception):
         self.chains = chains
 
 
-class _Again(Passes):
+class _Replayed(RowSums):
     """A fit that is run again, with the sums it asked for in earlier passes."""
 
     def __init__(self, answers: list[Any], facts: Any, made: tuple[Step, ...]) -> None:
         self._answers = iter(answers)
         self.facts, self.rows, self._made = facts, None, made
 
-    def prepared(self, f: Step) -> _Again:
+    def prepared(self, f: Step) -> _Replayed:
         """The same with f to be done, too; the answers are read by both in turn."""
-        new = _Again([], self.facts, (*self._made, f))
+        new = _Replayed([], self.facts, (*self._made, f))
         new._answers = self._answers
         return new
 
@@ -154,7 +154,7 @@ class _Again(Passes):
             return list(known)
         raise _MissingSums(tuple(Chain((*self._made, step)) for step in steps))
 
-    def side_by_side(self, fits: Sequence[Callable[[Passes], T]]) -> list[T]:
+    def side_by_side(self, fits: Sequence[Callable[[RowSums], T]]) -> list[T]:
         """One after the other."""
         return [fit(self) for fit in fits]
 
@@ -180,7 +180,7 @@ class Several:
 
     def __call__(self, rows: Any) -> Sums:
         """What each makes of them."""
-        return Sums(tuple(_each([chain.steps for chain in self.chains], rows)))
+        return Sums(tuple(_run_chains([chain.steps for chain in self.chains], rows)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -193,7 +193,7 @@ class Sums:
         return Sums(tuple(a + b for a, b in zip(self.values, other.values, strict=True)))
 
 
-def _each(chains: Sequence[tuple[Step, ...]], rows: Any) -> list[Any]:
+def _run_chains(chains: Sequence[tuple[Step, ...]], rows: Any) -> list[Any]:
     shared = reduce(min, map(len, chains)) - 1
     same = next((i for i in range(shared) if any(chain[i] is not chains[0][i] for chain in chains)), shared)
     for step in chains[0][:same]:

@@ -33,7 +33,7 @@ def likeliest(A: Array, w: Array) -> Array:
             continue
         short = float(((w / q) @ A).max(initial=total)) / total - 1
         if short < closest:
-            closest, optimal = short, _spread(shares, face, A.shape[1])
+            closest, optimal = short, _embed(shares, face, A.shape[1])
         if short <= _CLOSE:
             break
     return optimal
@@ -54,7 +54,7 @@ def nearest(G: Array, c: Array) -> Array:
         shares = np.linalg.lstsq(bordered, np.append(c[face], 1.0), rcond=1e-14)[0][:m]
         if (shares < 0).any():
             continue
-        v = _spread(shares / shares.sum(), face, len(c))
+        v = _embed(shares / shares.sum(), face, len(c))
         slope = G @ v - c
         short = (float(slope[face].min()) - float(slope.min())) / size if size else 0.0
         if short < closest:
@@ -68,7 +68,7 @@ def _faces(m: int) -> list[list[int]]:
     return [list(face) for size in range(1, m + 1) for face in combinations(range(m), size)]
 
 
-def _spread(shares: Array, face: list[int], m: int) -> Array:
+def _embed(shares: Array, face: list[int], m: int) -> Array:
     v = np.zeros(m)
     v[face] = shares
     return v

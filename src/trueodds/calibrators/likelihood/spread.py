@@ -18,7 +18,7 @@ _STEPS = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spread:
+class ParameterCovariance:
     """The covariance of the best parameters."""
 
     covariance: Array  # (d, d) of (γ, τ) of each class in turn
@@ -34,7 +34,7 @@ class Scores:
     y: Array  # (n, m)
     w: Array  # (n,)
 
-    def bend(self, units: Units, along: Array) -> Array:
+    def hessian_vector_product(self, units: Units, along: Array) -> Array:
         """The curvature that the rows of each unit add, times its direction (G, d)."""
         at = along[units.of]
         pull = self.x * at[:, ::2] + at[:, 1::2]
@@ -51,12 +51,12 @@ class Scores:
         return units.totals(self.w * np.maximum(alone - ((mean @ bread) * mean).sum(axis=1), 0.0))
 
 
-def by_model(bread: Array, squares: Array) -> Spread:
+def by_model(bread: Array, squares: Array) -> ParameterCovariance:
     """By the variance that the fitted probabilities have; `squares` is the curvature with squared weights."""
-    return Spread(bread @ squares @ bread)
+    return ParameterCovariance(bread @ squares @ bread)
 
 
-def by_units(bread: Array, hessian: Array, scores: Scores, units: Units) -> Spread:
+def by_units(bread: Array, hessian: Array, scores: Scores, units: Units) -> ParameterCovariance:
     r"""By how far the parameters move where one unit is left out, the jackknife.
 
     With s and B a unit's score and curvature and H that of all (penalty included) the move is :math:`z = (H - B)^{-1}
@@ -71,13 +71,13 @@ def by_units(bread: Array, hessian: Array, scores: Scores, units: Units) -> Spre
     """
     S = units.sums(scores.x, scores.w[:, None] * (scores.q - scores.y))
     z = _moves(bread, hessian, scores, units, S)
-    V = z.T @ z / units.stretch
+    V = z.T @ z / units.bias_correction
     leverage = scores.shares(units, bread)
     heights = ((z @ whitened(z.T @ z)) ** 2).sum(axis=1)
     d, fourth, square = len(bread), float((heights**2).sum()), float((leverage**2).sum())
     equal = float(leverage.sum()) ** 2 / square if square > 0 else 0.0
     kurtosis_units = (d + 2) * d / fourth if fourth > 0 else 0.0
-    return Spread((V + V.T) / 2, min(equal, kurtosis_units, float(units.count)))
+    return ParameterCovariance((V + V.T) / 2, min(equal, kurtosis_units, float(units.count)))
 
 
 def _moves(bread: Array, hessian: Array, scores: Scores, units: Units, S: Array) -> Array:
@@ -87,7 +87,7 @@ def _moves(bread: Array, hessian: Array, scores: Scores, units: Units, S: Array)
     goal = _NEAR * length
     for _ in range(min(len(bread) + 2, _STEPS)):
         hessian_product = along @ hessian
-        bent = hessian_product - scores.bend(units, along)
+        bent = hessian_product - scores.hessian_vector_product(units, along)
         curved, full_curvature = (bent * along).sum(axis=1), (hessian_product * along).sum(axis=1)
         # A direction that a unit alone tells has no curvature without it, and no finite move.
         step_size = np.divide(length, curved, out=np.zeros_like(length), where=curved > _NEAR * full_curvature)

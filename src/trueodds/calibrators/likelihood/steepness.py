@@ -10,7 +10,7 @@ from trueodds.tally.likelihood import Likelihood
 LOWEST, HIGHEST = 1e-3, 1e3  # the range of β = 1/T: beyond it rows are uniform, or all but 0 and 1
 _WITHIN = 1e-11  # of β, how far from the minimum it may stop
 _SLOPE = 10  # times that, the slope per row that may be left
-_PASSES = 200
+_MAX_EVALUATIONS = 200
 
 
 def steepness(sums: Callable[[float], Likelihood], start: float = 1.0, *, within: float = _WITHIN) -> tuple[float, int]:
@@ -22,7 +22,7 @@ def steepness(sums: Callable[[float], Likelihood], start: float = 1.0, *, within
     """
     low, high, beta, last = LOWEST, HIGHEST, start, math.inf
     untried = {LOWEST, HIGHEST}
-    for n_passes in range(1, _PASSES):
+    for n_passes in range(1, _MAX_EVALUATIONS):
         at = sums(beta)
         g, h = float(at.gradient[0]), float(at.hessian[0, 0])
         untried.discard(beta)
@@ -102,7 +102,7 @@ def valley(slopes: Callable[[float], tuple[float, float]], start: float = 1.0) -
             break
         beta, (g, h) = other, there
     low, high = ends
-    while n_passes < _PASSES:
+    while n_passes < _MAX_EVALUATIONS:
         step = -g / h if h > 0 else math.inf
         if abs(step) <= 1e-8 * beta or high - low <= 1e-15 * high:
             return min(max(beta + step, low), high), n_passes

@@ -30,7 +30,7 @@ class Units:
         return cls(of.reshape(-1), int((np.bincount(of.reshape(-1), w > 0, len(names)) > 0).sum()))
 
     @property
-    def stretch(self) -> float:
+    def bias_correction(self) -> float:
         """G/(G − 1): squares about an estimated mean of 0 come out too small by the inverse."""
         return self.count / (self.count - 1) if self.count > 1 else 1.0
 

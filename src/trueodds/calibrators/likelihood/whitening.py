@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-LEAST = 1e-100  # standard deviation, below which there is none: its inverse squared would overflow
+MIN_STD = 1e-100  # standard deviation, below which there is none: its inverse squared would overflow
 RANK_TOLERANCE = 1e-10  # of the variance in the best told direction, below which a direction is not told at all
 
 
@@ -20,7 +20,7 @@ def whitened(V: Array) -> Array:
     [[0.5], [0.0]]
     """
     own = np.sqrt(V.diagonal())
-    unit = np.divide(1.0, own, out=np.zeros(len(own)), where=own > LEAST)
+    unit = np.divide(1.0, own, out=np.zeros(len(own)), where=own > MIN_STD)
     values, turns = np.linalg.eigh(V * np.outer(unit, unit))
     live = values > RANK_TOLERANCE * max(float(values.max(initial=0.0)), 1e-300)
     return np.asarray(unit[:, None] * turns[:, live] / np.sqrt(values[live]))

@@ -16,7 +16,7 @@ from trueodds.problem.by_score import ByScore, grouped
 
 Array = NDArray[Any]
 
-MOST = 4096  # places that the map keeps, where there are more scores
+MAX_SCORES = 4096  # places that the map keeps, where there are more scores
 RANK = 1e-12  # of the largest curvature, below which the rows do not tell a direction
 
 
@@ -38,7 +38,7 @@ class ConfidenceMap(CalibrationMap):
         Q, top, x = self._split(P)
         rows = np.arange(len(Q))
         rest, others = Q.sum(axis=1), Q.shape[1] - 1
-        confidence = np.maximum(self.confidence(x), self._least(Q, rest))
+        confidence = np.maximum(self.confidence(x), self._min_confidence(Q, rest))
         Q = np.divide(Q, rest[:, None], out=np.full_like(Q, 1 / others), where=rest[:, None] > 0)
         Q *= (1 - confidence)[:, None]
         Q[rows, top] = confidence
@@ -47,7 +47,7 @@ class ConfidenceMap(CalibrationMap):
     def raised(self, P: Array) -> int:
         """In how many rows the confidence is too small to keep the label, and is raised."""
         Q, _, x = self._split(P)
-        return int((self.confidence(x) < self._least(Q, Q.sum(axis=1))).sum())
+        return int((self.confidence(x) < self._min_confidence(Q, Q.sum(axis=1))).sum())
 
     def describe(self) -> str:
         """Where it begins and ends."""
@@ -76,7 +76,7 @@ class ConfidenceMap(CalibrationMap):
         return Q, top, x
 
     @staticmethod
-    def _least(Q: Array, rest: Array) -> Array:
+    def _min_confidence(Q: Array, rest: Array) -> Array:
         """The confidence at which the next class is as probable, and a hair more, which rounding takes no label for.
 
         If the next has the share s of what the others share, that is s / (1 + s).
@@ -100,7 +100,7 @@ def fit_confidence(P: Array, Y: Array, w: Array, count: int) -> ConfidenceMap:
         t = (t - mass[0]) / (t[-1] - mass[0])
         confidences = s + running_curve(t, running, mass, count).slope(t)
     clipped = int(((confidences < 0) | (confidences > 1)).sum())
-    keep = np.union1d(grouped(mass, MOST), len(s) - 1)
+    keep = np.union1d(grouped(mass, MAX_SCORES), len(s) - 1)
     return ConfidenceMap(s[keep], np.clip(confidences[keep], 0.0, 1.0), clipped)
 
 

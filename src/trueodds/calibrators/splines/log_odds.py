@@ -13,7 +13,7 @@ from scipy.special import expit
 from trueodds.calibrators import wire
 from trueodds.calibrators.curves.by_score import by_log_odds
 from trueodds.calibrators.curves.one_vs_rest import as_rows
-from trueodds.calibrators.likelihood.binary_logistic import line, tame
+from trueodds.calibrators.likelihood.binary_logistic import fit_smoothed, line
 from trueodds.calibrators.likelihood.logs import of_score, raised, sides
 from trueodds.calibrators.splines.natural import Natural
 from trueodds.calibrators.splines.penalized import OutcomeCounts, fit_spline, shifted, spaced
@@ -34,7 +34,7 @@ class LogOdds:
     spline: Natural
     freedom: float = 2.0  # effective degrees of freedom
     settled: bool = True  # whether it is the minimum, and that is finite
-    passes: int = 0
+    n_passes: int = 0
     min_prob: float = 0.0  # 0 is none
 
     def __call__(self, x: Array) -> Array:
@@ -60,7 +60,7 @@ class LogOdds:
             "f": self.spline.values.tolist(),
             "freedom": self.freedom,
             "settled": self.settled,
-            "passes": self.passes,
+            "passes": self.n_passes,
             "floor": self.min_prob,
         }
 
@@ -88,8 +88,8 @@ def fitted_curve(logs: Array, y: Array, w: Array, knots: int, penalty: float | N
     x, mass, events = by_log_odds(logs[:, 1] - logs[:, 0], y, as_rows(w)[1])
     data = OutcomeCounts(x, events, np.maximum(mass - events, 0.0)).in_groups(len(x))
     if data.separated:
-        smoothed_fit = tame(line(data.x), data.events / data.mass, data.mass, np.array([0.0, 1.0]))
+        smoothed_fit = fit_smoothed(line(data.x), data.events / data.mass, data.mass, np.array([0.0, 1.0]))
         ends = np.array([data.x[0], max(data.x[-1], data.x[0] + 1.0)])
-        return LogOdds(Natural(ends, line(ends) @ smoothed_fit.theta), 2.0, False, smoothed_fit.passes, min_prob)
+        return LogOdds(Natural(ends, line(ends) @ smoothed_fit.theta), 2.0, False, smoothed_fit.n_passes, min_prob)
     fit = fit_spline(data, spaced(data, knots), penalty) if len(data.x) > 1 else shifted(data)
-    return LogOdds(fit.curve, fit.freedom, fit.converged, fit.passes, min_prob)
+    return LogOdds(fit.curve, fit.freedom, fit.converged, fit.n_passes, min_prob)

@@ -31,7 +31,12 @@ class Natural:
         j, u, width = self._place(np.clip(x, low, high))
         out = self.values[j] + u * (self.values[j + 1] - self.values[j])
         down = 1 - u
-        out += width * width / 6 * (self.bend[j] * (down**3 - down) + self.bend[j + 1] * (u**3 - u))
+        out += (
+            width
+            * width
+            / 6
+            * (self.second_derivatives[j] * (down**3 - down) + self.second_derivatives[j + 1] * (u**3 - u))
+        )
         first, last = self.slope(self.knots[[0, -1]]).tolist()
         # A level end stays level, however far, and rounding does not tilt it.
         if abs(first) > LEVEL:
@@ -44,12 +49,14 @@ class Natural:
         """The first derivative at x (n,); beyond the knots that of the lines."""
         j, u, width = self._place(np.clip(x, self.knots[0], self.knots[-1]))
         rise = (self.values[j + 1] - self.values[j]) / width
-        return rise + width / 6 * (self.bend[j + 1] * (3 * u**2 - 1) - self.bend[j] * (3 * (1 - u) ** 2 - 1))
+        return rise + width / 6 * (
+            self.second_derivatives[j + 1] * (3 * u**2 - 1) - self.second_derivatives[j] * (3 * (1 - u) ** 2 - 1)
+        )
 
     @cached_property
-    def bend(self) -> Array:
+    def second_derivatives(self) -> Array:
         """The second derivatives at the knots, (m,)."""
-        return bends(self.knots) @ self.values
+        return second_derivative_matrix(self.knots) @ self.values
 
     def _place(self, x: Array) -> tuple[Array, Array, Array]:
         j = np.clip(np.searchsorted(self.knots, x, "right") - 1, 0, len(self.knots) - 2)
@@ -57,7 +64,7 @@ class Natural:
         return j, (x - self.knots[j]) / width, width
 
 
-def bends(knots: Array) -> Array:
+def second_derivative_matrix(knots: Array) -> Array:
     """What makes the second derivatives at the knots out of the values there, (m, m); at both ends they are 0."""
     Q, R = bands(knots)
     out = np.zeros((len(knots), len(knots)))
@@ -83,4 +90,4 @@ def bands(knots: Array) -> tuple[Array, Array]:
 
 def roughness(knots: Array) -> Array:
     r"""K with :math:`\int f''(x)^2\,dx = f^\top K f` for the spline through the values f at the knots, (m, m)."""
-    return bands(knots)[0] @ bends(knots)[1:-1]
+    return bands(knots)[0] @ second_derivative_matrix(knots)[1:-1]

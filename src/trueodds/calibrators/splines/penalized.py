@@ -25,7 +25,7 @@ GROUPS = 1024  # of neighboring scores, by which the penalty is chosen where the
 COUNTED = 1.4  # how often a degree of freedom counts: 1 is AIC, which is too wavy on some hundred rows
 ALIKE = 1e-9  # relative differences of the criterion that are none
 SAME = 1e-6  # log odds that float32 tells apart by chance
-LEAST = 0.1  # the distance of two knots, in that of evenly spread ones
+MIN_KNOT_GAP = 0.1  # the distance of two knots, in that of evenly spread ones
 
 
 class OutcomeCounts(NamedTuple):
@@ -67,7 +67,7 @@ class Fit:
 
     curve: Natural
     freedom: float  # effective degrees of freedom; those of a line are 2
-    passes: int
+    n_passes: int
     converged: bool
 
 
@@ -83,7 +83,7 @@ class Basis:
         values = np.empty((m, m))
         values[:, 0], values[:, 1] = 1.0, knots - center
         values[:, 2:] = np.linalg.pinv(Q.T) @ R @ second_derivatives[1:-1, 2:]
-        self.knots, self.values, self.bend, self.center = knots, values, second_derivatives, center
+        self.knots, self.values, self.second_derivatives, self.center = knots, values, second_derivatives, center
         self.local = np.stack(
             [values[:-1], values[1:], second_derivatives[:-1], second_derivatives[1:]], axis=1
         )  # (m − 1, 4, m)
@@ -91,7 +91,7 @@ class Basis:
     def likelihood(self, data: OutcomeCounts, theta: Array) -> Likelihood:
         """The sums of these parameters, of which the later ones may be left out as 0."""
         d = len(theta)
-        sums = between(*data, self.knots, self.values[:, :d] @ theta, self.bend[:, :d] @ theta)
+        sums = between(*data, self.knots, self.values[:, :d] @ theta, self.second_derivatives[:, :d] @ theta)
         local = self.local[:, :, :d]
         square = sums[:, 5 + _PAIRS].reshape(-1, 4, 4)
         flat = local.reshape(-1, d)
@@ -104,7 +104,7 @@ class Basis:
             len(data.x),
         )
 
-    def best(self, data: OutcomeCounts, penalty: float, start: Array) -> Minimum:
+    def minimize(self, data: OutcomeCounts, penalty: float, start: Array) -> Minimum:
         """The parameters of least loss + penalty · roughness; without end it is a line."""
         if math.isinf(penalty):
             return minimum(lambda theta: self.likelihood(data, theta), start[:2])
@@ -138,29 +138,29 @@ def fit_spline(data: OutcomeCounts, knots: Array, penalty: float | None = None) 
     """
     basis = Basis(knots, float(data.mass @ data.x / data.mass.sum()))
     groups = data.in_groups(GROUPS)
-    line = basis.best(groups, math.inf, np.array([basis.center, 1.0]))  # from the identity
+    line = basis.minimize(groups, math.inf, np.array([basis.center, 1.0]))  # from the identity
     waves = _waves(basis, groups, line.theta)
-    start, n_passes = line.theta, line.passes + 1
+    start, n_passes = line.theta, line.n_passes + 1
     if penalty is None:
         penalty, start, more = _chosen(basis, groups, line, waves)
         n_passes += more
-    optimum = basis.best(data, penalty, start)
-    return Fit(basis.curve(optimum.theta), waves.freedom(penalty), n_passes + optimum.passes, optimum.converged)
+    optimum = basis.minimize(data, penalty, start)
+    return Fit(basis.curve(optimum.theta), waves.freedom(penalty), n_passes + optimum.n_passes, optimum.converged)
 
 
 class Waves(NamedTuple):
     """What the rows tell, at the best line, of the wavy directions beyond what lines can follow."""
 
-    bend: Array  # the curvature of F along each of them
+    curvature: Array  # the curvature of F along each of them
     slope: Array
 
     def freedom(self, penalty: float) -> float:
         """The degrees of freedom: 2 for the line, and of each wave what the penalty leaves of it."""
-        return 2.0 + float((self.bend / (self.bend + 2 * penalty)).sum())
+        return 2.0 + float((self.curvature / (self.curvature + 2 * penalty)).sum())
 
     def gain(self, penalty: float) -> float:
         """About twice what F can fall from the line to an all but free curve, and what it can fall to a stiff one."""
-        return float((self.slope**2 / (self.bend + 2 * penalty)).sum())
+        return float((self.slope**2 / (self.curvature + 2 * penalty)).sum())
 
 
 def _waves(basis: Basis, data: OutcomeCounts, line: Array) -> Waves:
@@ -175,12 +175,12 @@ def _waves(basis: Basis, data: OutcomeCounts, line: Array) -> Waves:
 def _chosen(basis: Basis, data: OutcomeCounts, line: Minimum, waves: Waves) -> tuple[float, Array, int]:
     theta, n_passes, chosen = line.theta, 0, (math.inf, line.theta)
     first = min_criterion = line.at.value + COUNTED * waves.freedom(math.inf)
-    for penalty in TRIED * data.mass.sum() if len(waves.bend) else ():
+    for penalty in TRIED * data.mass.sum() if len(waves.curvature) else ():
         cost = COUNTED * waves.freedom(penalty)
         if line.at.value + cost - waves.gain(penalty) > first:
             continue  # the line is better, so far as its surroundings tell
-        optimum = basis.best(data, penalty, theta)
-        theta, n_passes = optimum.theta, n_passes + optimum.passes
+        optimum = basis.minimize(data, penalty, theta)
+        theta, n_passes = optimum.theta, n_passes + optimum.n_passes
         criterion = optimum.at.value + cost
         if criterion < min_criterion - ALIKE * (1 + abs(min_criterion)):
             min_criterion, chosen = criterion, (penalty, theta)
@@ -196,7 +196,7 @@ def spaced(data: OutcomeCounts, n_knots: int) -> Array:
     x, w = data.x, data.mass
     w = w * max(1.0, n_knots / w.sum())
     inner = np.array(quantiles(x, w, tuple(np.arange(1, n_knots - 1) / (n_knots - 1))))
-    min_gap = LEAST * (x[-1] - x[0]) / (n_knots - 1)
+    min_gap = MIN_KNOT_GAP * (x[-1] - x[0]) / (n_knots - 1)
     gaps = min_gap * np.arange(1, n_knots - 1)
     moved = np.clip(isotonic_regression(inner - gaps).x, x[0], x[-1] - min_gap * (n_knots - 1)) + gaps
     return np.concatenate([x[:1], moved, x[-1:]])

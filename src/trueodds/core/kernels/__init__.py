@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 T = TypeVar("T")
 Array = NDArray[Any]
 
-FEW = 4096  # rows that are added up sooner than another thread is awake
+SERIAL_ROWS = 4096  # rows that are added up sooner than another thread is awake
 _inside = threading.local()  # blocks within blocks run where they are: waiting for one's own pool would never end
 
 
@@ -103,7 +103,7 @@ def summed(
     numbers, few rows not at all; what each span found is added in their order: no sum depends on the number of threads.
     """
     size = max(1, int(np.prod(shape)))
-    spans = 1 if total <= FEW else max(2, min(64, room // size, -(-total // block)))
+    spans = 1 if total <= SERIAL_ROWS else max(2, min(64, room // size, -(-total // block)))
 
     def work(start: int, stop: int) -> Array:
         out = np.zeros(shape)

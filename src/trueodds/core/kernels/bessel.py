@@ -26,15 +26,15 @@ def _near(q):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _far(z, sine, cosine):  # type: ignore[no-untyped-def]
+def _closed_form(z, sine, cosine):  # type: ignore[no-untyped-def]
     q = z * z
     return 105.0 * ((15.0 - 6.0 * q) * sine - z * (15.0 - q) * cosine) / (q * q * q * z)
 
 
 @compiled
-def _each(z, out):  # type: ignore[no-untyped-def]
+def _evaluate(z, out):  # type: ignore[no-untyped-def]
     for i in range(z.shape[0]):
-        out[i] = _near(z[i] * z[i]) if z[i] < _NEAR else _far(z[i], np.sin(z[i]), np.cos(z[i]))
+        out[i] = _near(z[i] * z[i]) if z[i] < _NEAR else _closed_form(z[i], np.sin(z[i]), np.cos(z[i]))
 
 
 @compiled
@@ -48,7 +48,7 @@ def _multiples(z, out):  # type: ignore[no-untyped-def]
             s, c = np.sin(start * step), np.cos(start * step)
             for j in range(min(_TURN, row.shape[0] - start)):
                 a, b = s * cosine[j] + c * sine[j], c * cosine[j] - s * sine[j]
-                row[start + j] = _far((start + j) * step, a, b)
+                row[start + j] = _closed_form((start + j) * step, a, b)
         k = 0
         while k < row.shape[0] and k * step < _NEAR:
             row[k] = _near(k * step * k * step)
@@ -58,7 +58,7 @@ def _multiples(z, out):  # type: ignore[no-untyped-def]
 def third(z: Array) -> Array:
     """Of each z ≥ 0."""
     out = np.empty(np.size(z))
-    _each(np.ravel(np.asarray(z, dtype=np.float64)), out)
+    _evaluate(np.ravel(np.asarray(z, dtype=np.float64)), out)
     return out.reshape(np.shape(z))
 
 

@@ -23,7 +23,7 @@ class Look(NamedTuple):
     highest: float
     worst: int  # the row whose sum is farthest from 1
     distance: float  # of that sum from 1
-    off: int  # rows whose sum is farther from 1 than rounding explains
+    n_inexact: int  # rows whose sum is farther from 1 than rounding explains
 
 
 @reordered
@@ -79,10 +79,10 @@ def look(P: Array, exact: float) -> Look:
     worst = max(range(len(parts)), key=lambda i: parts[i][2][0])  # of equals the first
     low, high = (np.array([extremes[i] for extremes, _, _ in parts]) for i in (0, 1))
     n_inexact = int(sum(bad_rows[0] for _, bad_rows, _ in parts))
-    return Look(_least(low), float(np.max(high)), int(parts[worst][1][1]), float(parts[worst][2][0]), n_inexact)
+    return Look(_lowest(low), float(np.max(high)), int(parts[worst][1][1]), float(parts[worst][2][0]), n_inexact)
 
 
-def _least(low: Array) -> float:
+def _lowest(low: Array) -> float:
     """The least value by its bits: one with a sign before all others, whichever it is."""
     signed = low[np.signbit(low)]
     return float(signed[0] if len(signed) else np.min(low))

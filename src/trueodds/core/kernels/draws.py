@@ -11,7 +11,7 @@ from trueodds.core.kernels import compiled, draws_at_once, in_blocks
 
 Array = NDArray[Any]
 
-WHOLE = 4294967296.0  # numbers are drawn below 2^32
+DRAW_RANGE = 4294967296.0  # numbers are drawn below 2^32
 AT_ONCE = 512  # draws of few classes made together: they fill the vectors, and their sums a core's own cache
 
 
@@ -40,7 +40,7 @@ def fill(row_key, first, words):  # type: ignore[no-untyped-def]
 @compiled
 def threshold(share, dither):  # type: ignore[no-untyped-def]
     """How many of the 2^32 numbers mean yes: rounded up or down by the row's own chance, so that it is exact on average."""
-    return np.floor(share * WHOLE + dither)
+    return np.floor(share * DRAW_RANGE + dither)
 
 
 @compiled
@@ -87,13 +87,13 @@ def _accumulate(P, i, dither, cumulative):  # type: ignore[no-untyped-def]
     for c in range(k):
         cumulative[c] = threshold(cumulative[c] / total, dither)
     for c in range(last, k):
-        cumulative[c] = WHOLE  # no label is ever drawn that was said to be impossible
+        cumulative[c] = DRAW_RANGE  # no label is ever drawn that was said to be impossible
 
 
 @compiled
 def chance(stream, cluster_stream, share, draw):  # type: ignore[no-untyped-def]
     """The row's own number, or with probability `share` the one that all rows of its cluster have in this draw."""
-    if share > 0.0 and uniform(mix(cluster_stream), draw) < share * WHOLE:
+    if share > 0.0 and uniform(mix(cluster_stream), draw) < share * DRAW_RANGE:
         return uniform(cluster_stream, draw)
     return uniform(stream, draw)
 
@@ -132,7 +132,7 @@ def _between(out, u, low, width, weight):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _sums_of_few(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
+def _sums_small_k(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
     """The same for few classes and independent rows, many draws at a time: each run of labels that share a slot."""
     k = P.shape[1]
     cumulative = np.empty(k)
@@ -153,7 +153,7 @@ def _sums_of_few(P, w, tables, key, start, stop, out):  # type: ignore[no-untype
                 if bin_index < 0:
                     continue
                 low = cumulative[first - 1] if first > 0 else 0.0
-                if cumulative[c - 1] - low == WHOLE:
+                if cumulative[c - 1] - low == DRAW_RANGE:
                     out[bin_index] += weight
                 else:
                     _between(out[bin_index], u, np.uint32(low), np.uint32(cumulative[c - 1] - low), weight)
@@ -174,7 +174,7 @@ def _separate_sums(P, w, tables, key, start, stop, out):  # type: ignore[no-unty
                             out[bin_index, r - start] += w[i]
 
 
-FEW = 32  # classes up to which comparing with every threshold is faster than a search
+MAX_LINEAR_SEARCH = 32  # classes up to which comparing with every threshold is faster than a search
 MANY = 2**16  # slots beyond which rows come label by label, and best in the order of their slots
 _NONE = np.empty(0, dtype=np.int64)
 
@@ -217,7 +217,7 @@ def sums(
     """
     P, tables = np.ascontiguousarray(P), np.ascontiguousarray(tables)
     of, known = (_NONE if array is None else array for array in (cluster, rows))
-    small = P.shape[1] <= FEW and size <= MANY and share == 0 and not separate and rows is None
+    small = P.shape[1] <= MAX_LINEAR_SEARCH and size <= MANY and share == 0 and not separate and rows is None
     assert rows is None or not separate
     counted = small and bool((w == 1).all())  # whole numbers: exact, and half as wide
 
@@ -226,7 +226,7 @@ def sums(
         out = np.zeros(shape, dtype=np.int32 if counted else np.float64)
         out = out if rows is None else out.T  # slots side by side, as they are met and as they are wanted
         if small:
-            _sums_of_few(P, w, tables, key, a + start, b + start, out)
+            _sums_small_k(P, w, tables, key, a + start, b + start, out)
         elif separate:
             _separate_sums(P, w, tables, key, a + start, b + start, out)
         else:

@@ -11,7 +11,7 @@ from trueodds.core.kernels import compiled, in_blocks, plain
 
 Array = NDArray[Any]
 
-FEW = 64  # inner edges up to which comparing with every one is faster than a search
+MAX_LINEAR_SEARCH = 64  # inner edges up to which comparing with every one is faster than a search
 _STEP = 8  # edges compared in one go over a buffer
 _BLOCK = 2**18
 
@@ -29,7 +29,9 @@ def thresholds(edges: Array, closed: str, dtype: Any) -> Array:
     else:
         above = np.where(near < inner, np.nextafter(near, dtype(np.inf)), near)
         bound = np.nextafter(above, dtype(-np.inf))
-    padded = np.full(-(-len(bound) // _STEP) * _STEP if len(bound) <= FEW else len(bound), np.inf, dtype=dtype)
+    padded = np.full(
+        -(-len(bound) // _STEP) * _STEP if len(bound) <= MAX_LINEAR_SEARCH else len(bound), np.inf, dtype=dtype
+    )
     padded[: len(bound)] = bound
     padded.flags.writeable = False
     return padded
@@ -59,7 +61,7 @@ def placed(x, m, bounds, bins, scale, base, bin_index):  # type: ignore[no-untyp
             v = v if v < limit else limit
             bin_index[j] = base[j] + np.int32(v)
         return
-    if bounds.shape[0] > FEW:
+    if bounds.shape[0] > MAX_LINEAR_SEARCH:
         for j in range(m):
             low, high = 0, bounds.shape[0]
             while low < high:

@@ -15,7 +15,7 @@ Array = NDArray[Any]
 
 _VALUES = 1024  # turned into keys at a time, so that they stay in the nearest cache
 _BLOCK = 2**18  # values worth a thread's while
-_HELD = 2**24  # keys held at a time: what a million rows of sixteen classes take
+_MAX_KEYS = 2**24  # keys held at a time: what a million rows of sixteen classes take
 
 
 @compiled
@@ -78,7 +78,7 @@ def _of_labels(P, y, first, scores, bits, words, keys):  # type: ignore[no-untyp
     return misfits, 0
 
 
-def each(P: Array, Y: Array, work: Callable[[Array], T], classes: range | None = None) -> list[T] | None:
+def map_sorted_keys(P: Array, Y: Array, work: Callable[[Array], T], classes: range | None = None) -> list[T] | None:
     """`work(keys)` of the sorted keys (see `sort`) of every class; None if an outcome is neither 0 nor 1.
 
     P is (n, K), Y (n, K) or class numbers (n,); `classes` are the columns that are asked for, all if not said. Scores
@@ -88,7 +88,7 @@ def each(P: Array, Y: Array, work: Callable[[Array], T], classes: range | None =
     if n == 0:
         return [work(np.empty(0, dtype=np.uint32)) for _ in classes]
     results: list[T] = []
-    batch_size = max(threads(), _HELD // n)
+    batch_size = max(threads(), _MAX_KEYS // n)
     for first in range(classes.start, classes.stop, batch_size):
         keys = _of_classes(P, Y, first, min(first + batch_size, classes.stop))
         if keys is None:

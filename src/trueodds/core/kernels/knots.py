@@ -13,7 +13,7 @@ from trueodds.core.kernels import compiled, in_blocks, plain
 Array = NDArray[Any]
 
 _BLOCK = 2**15  # values worth a thread's while
-_MOST = 4096  # buckets
+_MAX_BUCKETS = 4096  # buckets
 _TILE = 256  # values looked up together
 
 
@@ -91,7 +91,7 @@ class Knots:
     """Rising knots x (m,) ≥ 0, and for each what comes with it; they are found by buckets, in O(1) where they are spread."""
 
     def __init__(self, x: Array) -> None:
-        buckets = min(_MOST, 1 << max(4, 2 * len(x) - 1).bit_length())
+        buckets = min(_MAX_BUCKETS, 1 << max(4, 2 * len(x) - 1).bit_length())
         self._starts = np.empty(buckets + 1, dtype=np.int32)
         _started(plain(np.asarray(x, dtype=np.float64)), self._starts)
         self._half = np.int32(1 << int(np.diff(self._starts).max()).bit_length() >> 1)
@@ -100,15 +100,15 @@ class Knots:
     def lines(self, p: Array, y: Array) -> Array:
         """At each p (n,) ≥ 0 the straight line between the values y (m,) of its neighbors, flat beyond the ends."""
         y = plain(np.append(y, y[-1]))
-        return _each(p, lambda some, out: _lines(some, self._x, y, self._starts, self._half, out))
+        return _map_blocks(p, lambda some, out: _lines(some, self._x, y, self._starts, self._half, out))
 
     def steps(self, p: Array, y: Array, *, right: bool) -> Array:
         """The value y (m + 1,) of how many knots lie below each p (n,) ≥ 0, or with `right` not above it."""
         y = plain(np.asarray(y, dtype=np.float64))
-        return _each(p, lambda some, out: _steps(some, self._x, y, self._starts, self._half, right, out))
+        return _map_blocks(p, lambda some, out: _steps(some, self._x, y, self._starts, self._half, right, out))
 
 
-def _each(p: Array, work: Callable[[Array, Array], None]) -> Array:
+def _map_blocks(p: Array, work: Callable[[Array, Array], None]) -> Array:
     out = np.empty(len(p))
     in_blocks(lambda a, b: work(plain(p[a:b]), out[a:b]), len(p), _BLOCK)
     return out

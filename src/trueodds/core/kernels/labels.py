@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.kernels import compiled, draws, in_blocks, plain
-from trueodds.core.kernels.draws import FEW, WHOLE, _accumulate, dither_of, fill, row_key
+from trueodds.core.kernels.draws import DRAW_RANGE, MAX_LINEAR_SEARCH, _accumulate, dither_of, fill, row_key
 
 Array = NDArray[Any]
 
@@ -16,7 +16,7 @@ ROWS = 256
 
 
 @compiled
-def _of_few(P, row, key, start, out):  # type: ignore[no-untyped-def]
+def _draw_labels(P, row, key, start, out):  # type: ignore[no-untyped-def]
     """Labels of rows that begin with number `row`: how many thresholds lie at or below each row's number."""
     cumulative = np.empty(P.shape[1])
     skipped = start & 1
@@ -29,7 +29,7 @@ def _of_few(P, row, key, start, out):  # type: ignore[no-untyped-def]
         labels = out[i]
         labels[:] = 0
         for c in range(P.shape[1]):
-            if cumulative[c] == WHOLE:
+            if cumulative[c] == DRAW_RANGE:
                 break
             bound = np.uint32(cumulative[c])
             for r in range(u.shape[0]):
@@ -39,14 +39,14 @@ def _of_few(P, row, key, start, out):  # type: ignore[no-untyped-def]
 def by_row(P: Array, key: int, start: int, stop: int, *, cluster: Array | None = None, share: float = 0.0) -> Array:
     """The labels that `draws.labels` gives, as (n, stop − start) in the smallest whole numbers that hold them."""
     dtype = np.min_scalar_type(P.shape[1] - 1)
-    if P.shape[1] > FEW or share > 0:
+    if P.shape[1] > MAX_LINEAR_SEARCH or share > 0:
         labels = draws.labels(P, key, start, stop, cluster=cluster, share=share)
         return np.ascontiguousarray(labels.T, dtype=dtype)
     P = plain(P)
     out = np.empty((len(P), stop - start), dtype=dtype)
 
     def work(a: int, b: int) -> None:
-        _of_few(P[a:b], a, key, start, out[a:b])
+        _draw_labels(P[a:b], a, key, start, out[a:b])
 
     in_blocks(work, len(P), ROWS)
     return out

@@ -90,7 +90,7 @@ def _tops(P, bits, start, m, columns, top, second, at):  # type: ignore[no-untyp
 
 
 @compiled
-def _most_of_both(flat, a, b, m):  # type: ignore[no-untyped-def]
+def _largest_of_two(flat, a, b, m):  # type: ignore[no-untyped-def]
     """The largest of the m values from a on, and of those from b on; unsigned places leave no check for negative ones."""
     highest, beyond = flat[a], flat[b]
     for c in range(m):
@@ -136,7 +136,7 @@ def _hits_of_rows(bits, y, start, m, tops, hit):  # type: ignore[no-untyped-def]
             for soon in range(c + ahead, c + ahead + _PART, line):
                 fetch(flat, row + np.uint64(soon))
                 fetch(flat, other + np.uint64(soon))
-            x, z = _most_of_both(flat, row + np.uint64(c), other + np.uint64(c), min(_PART, k - c))
+            x, z = _largest_of_two(flat, row + np.uint64(c), other + np.uint64(c), min(_PART, k - c))
             parts = 1 if x > top else parts + (x == top)
             others = 1 if z > other_top else others + (z == other_top)
             within = c if x > top else within
@@ -290,15 +290,15 @@ def largest_moments(P: Array, y: Array, cells: int, powers: int) -> tuple[Array,
 
 def largest(P: Array) -> tuple[Array, Array, int]:
     """The largest value of each row, the lowest class that has it (int32), and how many rows have several."""
-    return _each(P, np.empty(0, dtype=np.int64), np.empty(len(P), dtype=np.int32))
+    return _find_largest(P, np.empty(0, dtype=np.int64), np.empty(len(P), dtype=np.int32))
 
 
 def largest_hits(P: Array, y: Array) -> tuple[Array, Array, int]:
     """The largest value of each row, whether the lowest class that has it is the label (bool), and how many are tied."""
-    return _each(P, y, np.empty(len(P), dtype=np.bool_))
+    return _find_largest(P, y, np.empty(len(P), dtype=np.bool_))
 
 
-def _each(P: Array, y: Array, out: Array) -> tuple[Array, Array, int]:
+def _find_largest(P: Array, y: Array, out: Array) -> tuple[Array, Array, int]:
     top = np.empty(len(P), dtype=np.float32 if P.dtype == np.float16 else P.dtype)
     (P, step), y = _laid(P), plain(y)
 

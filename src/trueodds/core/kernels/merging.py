@@ -27,7 +27,7 @@ class Path:
     mass: Array  # (blocks,) W
     events: Array  # (blocks,) m = Σwy
     pull: Array  # (blocks,) c: 1 if its left neighbor lies above it, less 1 if its right one lies below it
-    whole: Array  # (blocks,) int64, the block it became part of, −1 at the end
+    parent: Array  # (blocks,) int64, the block it became part of, −1 at the end
     born: Array  # (blocks,) int64, the first model that has it
     died: Array  # (blocks,) int64, the first model that has it no more
     lambdas: Array  # (models,) rising from 0
@@ -98,7 +98,7 @@ def _merged(mass, events, pull, parent, born, died, lambdas, blocks):  # type: i
 
 
 @compiled
-def _pooled(mass, events, w, m, start):  # type: ignore[no-untyped-def]
+def _merge_equal(mass, events, w, m, start):  # type: ignore[no-untyped-def]
     """Neighbors that are equal from the start become one; returns how many are left."""
     blocks = 0
     for i in range(mass.shape[0]):
@@ -129,7 +129,7 @@ def near_isotonic(mass: Array, events: Array) -> Path:
     w, m, start = np.zeros(2 * n), np.zeros(2 * n), np.empty(n, np.int64)
     pull, parent = np.zeros(2 * n), np.full(2 * n, -1)
     born, died, lambdas = np.zeros(2 * n, np.int64), np.full(2 * n, -1), np.empty(n)
-    blocks = _pooled(
+    blocks = _merge_equal(
         plain(mass.astype(np.float64, copy=False)), plain(events.astype(np.float64, copy=False)), w, m, start
     )
     blocks, models = _merged(w, m, pull, parent, born, died, lambdas, blocks)
@@ -147,5 +147,5 @@ def averaged(path: Path, weights: Array) -> Array:
     share, moved = (np.concatenate([[0.0], np.cumsum(x)]) for x in (weights, weights * path.lambdas))
     born, died = path.born, path.died
     own = (path.events * (share[died] - share[born]) + path.pull * (moved[died] - moved[born])) / path.mass
-    _handed_down(own, path.whole)
+    _handed_down(own, path.parent)
     return np.asarray(np.clip(own[path.start], 0.0, 1.0))

@@ -53,7 +53,7 @@ def _of_masses(x, mass, first, per, middle, out):  # type: ignore[no-untyped-def
 
 
 @compiled
-def _off(p, y, out):  # type: ignore[no-untyped-def]
+def _residuals(p, y, out):  # type: ignore[no-untyped-def]
     for i in range(out.shape[0]):
         out[i] = np.float64(y[i]) - np.float64(p[i])
 
@@ -63,7 +63,7 @@ def residuals(p: Array, y: Array, w: Array | None) -> Callable[[int, int], Array
 
     def mass(start: int, stop: int) -> Array:
         out = np.empty(stop - start)
-        _off(plain(p[start:stop]), plain(y[start:stop]), out)
+        _residuals(plain(p[start:stop]), plain(y[start:stop]), out)
         return out if w is None else np.multiply(out, w[start:stop], out=out)
 
     return mass

@@ -13,7 +13,7 @@ Array = NDArray[Any]
 
 
 @compiled
-def _apart(P, Q, absolute, out):  # type: ignore[no-untyped-def]
+def _pairwise_distances(P, Q, absolute, out):  # type: ignore[no-untyped-def]
     for i in range(P.shape[0]):
         row = out[i]
         row[:] = 0.0
@@ -69,10 +69,10 @@ def _product(k, XT, top):  # type: ignore[no-untyped-def]
     return total
 
 
-def apart(P: Array, Q: Array, *, absolute: bool) -> Array:
+def pairwise_distances(P: Array, Q: Array, *, absolute: bool) -> Array:
     """Σ|p − q| or Σ(p − q)² of each row of P (a, m) and of Q (b, m), as (a, b); equal rows are exactly 0 apart."""
     out = np.empty((len(P), len(Q)))
-    _apart(np.ascontiguousarray(P), np.ascontiguousarray(Q.T), absolute, out)
+    _pairwise_distances(np.ascontiguousarray(P), np.ascontiguousarray(Q.T), absolute, out)
     return out
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from trueodds.core.kernels import compiled
 
-_LEAST = -1021.0  # 2 to what is less than that is taken for 0
+_MIN_EXPONENT = -1021.0  # 2 to what is less than that is taken for 0
 # √½ as a whole number: the mantissa is counted from there on, so that its log lies around 0.
 _HALF = 0x3FE6A09E667F3BCD
 _FARTHEST = (3 - math.sqrt(8)) ** 2  # s² for mantissas of √½ and √2
@@ -53,14 +53,14 @@ def log2(x):  # type: ignore[no-untyped-def]
 @loop
 def exp2(y):  # type: ignore[no-untyped-def]
     """2^y for y ≤ 0, to 1e-15 of itself."""
-    inside = y if y > _LEAST else _LEAST
+    inside = y if y > _MIN_EXPONENT else _MIN_EXPONENT
     power = np.int32(inside - 0.5)
     f = inside - np.float64(power)
     a = _EXP[7] + f * (_EXP[8] + f * (_EXP[9] + f * _EXP[10]))
     a = _EXP[3] + f * (_EXP[4] + f * (_EXP[5] + f * (_EXP[6] + f * a)))
     a = f * (_EXP[0] + f * (_EXP[1] + f * (_EXP[2] + f * a)))
     scale = np.int64((np.int64(power) + 1023) << 52).view(np.float64)
-    return (1.0 + a) * (scale if y > _LEAST else 0.0)
+    return (1.0 + a) * (scale if y > _MIN_EXPONENT else 0.0)
 
 
 @loop

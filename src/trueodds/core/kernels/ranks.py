@@ -69,7 +69,7 @@ class Near:
 
     def __init__(self, keys: Array, low: Any, shift: Any, count: Array, ranks: Array) -> None:
         self._up_to = np.cumsum(count)  # keys up to each cell and with it
-        selected = _held(self._holding(ranks))
+        selected = _cell_mask(self._holding(ranks))
         segment = np.where(selected, 0, np.cumsum(selected) + 1).astype(np.int32)
         size, scores = 2 * (int(selected.sum()) + 2), decode_scores(keys[:0])
 
@@ -81,7 +81,7 @@ class Near:
         self.keys = np.concatenate(listed)
         self.keys.sort()
         self._sums = np.sum(sums, axis=0).reshape(-1, 2, 3)[1:]
-        self._low, self._shift, self._wanted, self._count = low, shift, selected, count
+        self._low, self._shift, self._selected, self._count = low, shift, selected, count
         self._others = np.cumsum(np.where(selected, 0.0, count))  # those of them that are not listed
 
     def at(self, ranks: Array) -> Array:
@@ -98,7 +98,7 @@ class Near:
         An edge within a stretch is one such case.
         """
         cells = [self._cell(key) for key in reached(edges, closed, self.keys.dtype)]
-        if any(c >= 0 and not self._wanted[c] and self._count[c] > 0 for c in cells):
+        if any(c >= 0 and not self._selected[c] and self._count[c] > 0 for c in cells):
             return None
         below = np.array([0.0 if c < 0 else self._others[c] for c in cells])
         totals = np.concatenate(([0.0], np.cumsum(self._sums[:, :, 0].sum(axis=1))))
@@ -123,13 +123,13 @@ def near(keys: Array, ranks: Array) -> Near | None:
     low, high = ends.min(), ends.max()
     shift = keys.dtype.type(max(0, int(high - low).bit_length() - _BITS))
     some = np.sort((keys[:: max(1, len(keys) // _SAMPLE)] - low) >> shift)
-    if _held(some[ranks * len(some) // len(keys)])[some].mean() > _NEAR:
+    if _cell_mask(some[ranks * len(some) // len(keys)])[some].mean() > _NEAR:
         return None
     count = summed(lambda a, b, out: _counted(keys[a:b], low, shift, out), len(keys), (_CELLS,), block=_BLOCK)
     return Near(keys, low, shift, count, ranks)
 
 
-def _held(cells: Array) -> Array:
+def _cell_mask(cells: Array) -> Array:
     """Which of all cells are among these."""
     mask = np.zeros(_CELLS, dtype=np.bool_)
     mask[cells] = True

@@ -12,7 +12,7 @@ from trueodds.core.kernels import compiled
 Array = NDArray[Any]
 
 
-def by_slot(bin_index: Array, size: int) -> Array:
+def order_by_bin(bin_index: Array, size: int) -> Array:
     """The order in which slots below `size` rise, the first of equals first; sixteen bits are sorted by radix, ten times as fast."""
     return np.argsort(bin_index.astype(np.uint16) if size <= 2**16 else bin_index, kind="stable")
 
@@ -27,18 +27,18 @@ class Resampler:
     def __init__(self, slots: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
         counted = np.flatnonzero((w != 0).ravel())  # a row outside a subgroup adds nothing
         bin_index = slots.ravel()[counted]
-        order = by_slot(bin_index, size)
+        order = order_by_bin(bin_index, size)
         entry = counted[order]
         row = entry // slots.shape[1]
         self.unit = (row if unit is None else unit[row]).astype(np.uint32)
-        self.slot = bin_index[order].astype(np.uint32)
+        self.bin_index = bin_index[order].astype(np.uint32)
         self.parts = np.stack([x.ravel()[entry] for x in (w, wp, wy)], axis=1).astype(np.float64)
         self.size = size
 
     def sums(self, times: Array) -> Array:
         """The sums for the multiplicities `times` (units, resamples) uint8: (3, resamples, size)."""
         out = np.zeros((self.size, 3, times.shape[1]))
-        _add(np.ascontiguousarray(times), self.unit, self.slot, self.parts, out)
+        _add(np.ascontiguousarray(times), self.unit, self.bin_index, self.parts, out)
         return out.transpose(1, 2, 0)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.kernels import compiled
-from trueodds.core.kernels.resample import by_slot
+from trueodds.core.kernels.resample import order_by_bin
 
 Array = NDArray[Any]
 
@@ -26,7 +26,7 @@ class VectorResampler:
     def __init__(self, cell: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
         counted = np.flatnonzero(w != 0)  # a row outside a subgroup adds nothing
         cells = cell[counted]
-        order = by_slot(cells, size)
+        order = order_by_bin(cells, size)
         row = counted[order]
         self.unit = (row if unit is None else unit[row]).astype(np.uint32)
         self.first = np.searchsorted(cells[order], np.arange(size + 1))

@@ -64,7 +64,7 @@ def _shared(p, y, centers, right, swapped, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _spread(p, y, low, high, place, out):  # type: ignore[no-untyped-def]
+def _bin_linearly(p, y, low, high, place, out):  # type: ignore[no-untyped-def]
     size = place.shape[0]
     for r in range(p.shape[0]):
         for i in range(p.shape[1]):
@@ -99,13 +99,13 @@ def shared(p: Array, y: Array, centers: Array, closed: str, swapped: bool) -> Ar
     return out
 
 
-def spread(p: Array, y: Array, low: float, high: float, place: Array) -> Array:
+def bin_linearly(p: Array, y: Array, low: float, high: float, place: Array) -> Array:
     """How many of each set lie in the even cells of [low, high], and how many of these came, (sets, 2, cells).
 
     Each score is shared by the two nearest midpoints; cell j is kept at place[j].
     """
     out = np.zeros((len(p), 2, len(place)))
-    _side_by_side(p, lambda a, b: _spread(p[a:b], y[a:b], low, high, place, out[a:b]))
+    _side_by_side(p, lambda a, b: _bin_linearly(p[a:b], y[a:b], low, high, place, out[a:b]))
     return out
 
 

@@ -12,7 +12,7 @@ from trueodds.core.kernels.ahead import LINE, fetch
 # Rows turned into columns at a time, so that a step is one instruction for many rows. Not a power of two: columns that
 # far apart would share cache sets.
 ROWS = 240
-_FEW = 64  # columns up to which turning pays; longer rows are read as they lie
+_MAX_TRANSPOSED = 64  # columns up to which turning pays; longer rows are read as they lie
 _RUN = 32  # values of a long row whose largest is kept, so that the next one is not looked for everywhere
 
 
@@ -42,7 +42,7 @@ def looked(columns, m, rounding_tolerance, ranks, room, counts, extremes):  # ty
     total, square, top, at = room
     _sums(columns, m, total, square)
     for i in range(m):
-        _off(total[i], rounding_tolerance, counts, extremes)
+        _count_inexact(total[i], rounding_tolerance, counts, extremes)
     _special(columns, m, counts, extremes)
     if ranks > 0:
         _largest(columns, m, top[0], top[1], top[2], at[0], at[1], at[2])
@@ -60,12 +60,12 @@ def surveyed(P, bits, rounding_tolerance, which, squares, counts, extremes):  # 
     `bits` is P as whole numbers, which rise with the values.
     """
     n, k = P.shape
-    if k > _FEW:
+    if k > _MAX_TRANSPOSED:
         left, run_max = np.empty(k, dtype=bits.dtype), np.empty(-(-k // _RUN), dtype=bits.dtype)
         at = np.empty(3, dtype=np.int64)
         for i in range(n):
             total, squares[i] = _sum(P[i])
-            _off(total, rounding_tolerance, counts, extremes)
+            _count_inexact(total, rounding_tolerance, counts, extremes)
             _special(P[i : i + 1], k, counts, extremes)
             if which.shape[1] > 0:
                 counts[4] += _long(bits[i], left, run_max, at)
@@ -117,7 +117,7 @@ def _sum(row):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _off(total, rounding_tolerance, counts, extremes):  # type: ignore[no-untyped-def]
+def _count_inexact(total, rounding_tolerance, counts, extremes):  # type: ignore[no-untyped-def]
     distance = abs(total - 1.0)
     counts[3] += distance > rounding_tolerance
     extremes[1] = max(extremes[1], distance if distance > rounding_tolerance else 0.0)
@@ -170,7 +170,7 @@ def _long(word, left, run_max, at):  # type: ignore[no-untyped-def]
     for c in range(k):
         left[c] = max(word[c], none)  # −0 is 0
     for run in range(run_max.shape[0]):
-        run_max[run] = _most(left[run * _RUN : (run + 1) * _RUN])
+        run_max[run] = _max_value(left[run * _RUN : (run + 1) * _RUN])
     first, tied = none, False
     for rank in range(3):
         top_run = np.argmax(run_max)  # the lowest of equals
@@ -179,14 +179,14 @@ def _long(word, left, run_max, at):  # type: ignore[no-untyped-def]
         while values[c] != top:
             c += 1
         at[rank], values[c] = top_run * _RUN + c, -1
-        run_max[top_run] = _most(values)
+        run_max[top_run] = _max_value(values)
         tied |= rank == 1 and top == first
         first = top
     return tied
 
 
 @compiled
-def _most(values):  # type: ignore[no-untyped-def]
+def _max_value(values):  # type: ignore[no-untyped-def]
     largest = values[0]
     for i in range(values.shape[0]):
         largest = max(largest, values[i])

@@ -35,7 +35,7 @@ def tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float, every: 
     def some(start: int, stop: int, out: Array) -> None:
         _tempered(p, k, every, outcomes, mass, beta, min_prob, start, stop, out)
 
-    return _together(some, -(-n // every), k) * _LN2 ** np.arange(SUMS)
+    return _sum_blocks(some, -(-n // every), k) * _LN2 ** np.arange(SUMS)
 
 
 def linear(X: Array, Y: Array, w: Array, theta: float, offset: Array | None = None) -> Array:
@@ -47,7 +47,7 @@ def linear(X: Array, Y: Array, w: Array, theta: float, offset: Array | None = No
     def some(start: int, stop: int, out: Array) -> None:
         _linear(x, k, outcomes, mass, theta, o, start, stop, out)
 
-    return _together(some, n, k)
+    return _sum_blocks(some, n, k)
 
 
 def powered(P: Array, beta: float) -> Array:
@@ -71,7 +71,7 @@ def _wide(x: Array) -> Array:
     return plain(x.astype(np.float64, copy=False))
 
 
-def _together(some: Callable[[int, int, Array], None], n: int, k: int) -> Array:
+def _sum_blocks(some: Callable[[int, int, Array], None], n: int, k: int) -> Array:
     """The sums over all rows, block after block, whoever worked on them."""
 
     def work(start: int, stop: int) -> Array:

@@ -19,7 +19,7 @@ def subcells(p: Array, index: Array, size: int) -> tuple[Array, Array, Array]:
     cell = np.empty((1, len(p)), dtype=np.uint16).T
     cells_of(p[:, None], 0, 1, EDGES, p.dtype == np.float32, cell)
     low, high = np.full(size, CELLS), np.full(size, -1)
-    _reach(index, cell[:, 0], low, high)
+    _cell_range(index, cell[:, 0], low, high)
     width = np.maximum(high - low + 1, 0)
     sums = np.zeros((int(width.sum()), 2))
     _add(index, cell[:, 0], p, np.cumsum(width) - width - low, sums)
@@ -29,7 +29,7 @@ def subcells(p: Array, index: Array, size: int) -> tuple[Array, Array, Array]:
 
 
 @compiled
-def _reach(index, cell, low, high):  # type: ignore[no-untyped-def]
+def _cell_range(index, cell, low, high):  # type: ignore[no-untyped-def]
     """The first and the last cell of each bin."""
     for i in range(index.shape[0]):
         b, c = index[i], np.int64(cell[i])

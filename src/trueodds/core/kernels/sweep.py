@@ -11,7 +11,7 @@ from trueodds.core.kernels import compiled, in_blocks
 
 Array = NDArray[Any]
 
-SLACK = 1e-12  # of all weight: a cut that a cumulative weight meets up to its rounding ends there
+TOLERANCE = 1e-12  # of all weight: a cut that a cumulative weight meets up to its rounding ends there
 FALL = 1e-12  # equal rates may differ by the rounding of the sums, which is a share of all weight
 
 
@@ -117,7 +117,7 @@ def _sweep(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, bins):  
         if by_mass:
             place[0] = -np.inf
             place[1 : m + 1] = mass[1 : m + 1]
-            extent, tolerance = mass[m], SLACK * mass[m]
+            extent, tolerance = mass[m], TOLERANCE * mass[m]
         else:
             place[m] = np.inf
             extent, tolerance = 1.0, 0.0

@@ -74,7 +74,7 @@ def by_share(P, Y, w, first, last, edges, exact, n, sums):  # type: ignore[no-un
 
 
 @compiled
-def by_slot(P, Y, w, bin_index, n, sums):  # type: ignore[no-untyped-def]
+def add_by_bin(P, Y, w, bin_index, n, sums):  # type: ignore[no-untyped-def]
     """n (m,) and the sums of `by_hit` (m, 4) or `by_share` (m, 9) for values P with outcomes Y, each in its slot."""
     for i in range(P.shape[0]):
         for c in range(P.shape[1]):

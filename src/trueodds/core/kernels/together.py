@@ -12,13 +12,13 @@ from trueodds.core.kernels import Array, compiled, reordered
 from trueodds.core.kernels.cells import EDGES, tiled
 from trueodds.core.kernels.rows import ROWS
 
-_FEW = 4  # classes up to which going through all pairs costs less than telling the first bin apart
+_MAX_ALL_PAIRS = 4  # classes up to which going through all pairs costs less than telling the first bin apart
 _STEP = 4  # numbers that are added in one go
 
 
 def first_of(report: Array, k: int) -> float:
     """What is beyond the first bin of cells with these bins (CELLS,); below 0 where K classes make that all values."""
-    return -1.0 if k <= _FEW else float(EDGES[np.count_nonzero(report == 0)])
+    return -1.0 if k <= _MAX_ALL_PAIRS else float(EDGES[np.count_nonzero(report == 0)])
 
 
 def empty(k: int, bins: int, first: float) -> tuple[Array, ...]:
@@ -47,7 +47,7 @@ def matrix(sums: tuple[Array, ...]) -> Array:
 
 
 @compiled
-def together(P, w, report, bins, first, exact, edges, sums):  # type: ignore[no-untyped-def]
+def add_rows(P, w, report, bins, first, exact, edges, sums):  # type: ignore[no-untyped-def]
     """Adds the rows of P (n, K) with weights w (n,), or (0,) for rows of weight 1; report (CELLS,) tells the bins."""
     k = P.shape[1]
     columns, cells = np.empty((k, ROWS), dtype=P.dtype), np.empty((k, ROWS), dtype=np.int32)

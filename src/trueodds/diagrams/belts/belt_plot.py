@@ -51,7 +51,7 @@ class BeltPlot(UnitSquare):
             which = f", degree {degrees[0]}" if len(degrees) == 1 and self.long_labels else ""
             entries.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8), f"best curve{which}"))
         more = self.common("came as stated")
-        if self.has("ranges") and self._off(self.table).any():
+        if self.has("ranges") and self._outside_rows(self.table).any():
             widest = f"{100 * self.settings['levels'][-1]:.4g}\u00a0%"
             label = f"outside the belt ({widest})" if self.long_labels else "outside"
             more.insert(int(self.has("diagonal")), (Line2D([], [], color=ink.OUTSIDE, linewidth=3), label))
@@ -61,7 +61,7 @@ class BeltPlot(UnitSquare):
         """The levels, widest belt first, and their shades."""
         return list(zip(self.settings["levels"][::-1], SHADES, strict=False))
 
-    def _off(self, rows: Mapping[str, Array]) -> Array:
+    def _outside_rows(self, rows: Mapping[str, Array]) -> Array:
         """The rows that say where the diagonal is outside the widest belt."""
         return np.asarray((rows["part"] == "range") & (rows["level"] == self.settings["levels"][-1]))
 
@@ -81,7 +81,7 @@ class BeltPlot(UnitSquare):
                 if len(x) == 1:  # one stated probability: a belt without width is still seen
                     ax.vlines(x, low, high, colors=shade, linewidth=7, **style)
         if self.has("ranges"):
-            outside = self._off(rows)
+            outside = self._outside_rows(rows)
             for low, high in zip(rows["x_low"][outside], rows["x_high"][outside], strict=True):
                 style = {"marker": "s", "markersize": 4} if low == high else {"solid_capstyle": "butt"}
                 ax.plot([low, high], [low, high], color=ink.OUTSIDE, linewidth=3, zorder=2.5, label="range", **style)

@@ -13,9 +13,9 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-FEW = 1024  # distinct scores up to which every one is a cell
-_SPANS = FEW // 4  # of log odds beyond, each with two nodes for what came and two for what did not
-_BEND = 2.0  # log odds beyond which spans grow, since the likelihood is flat there
+MAX_CELLS = 1024  # distinct scores up to which every one is a cell
+_SPANS = MAX_CELLS // 4  # of log odds beyond, each with two nodes for what came and two for what did not
+_LINEAR_WIDTH = 2.0  # log odds beyond which spans grow, since the likelihood is flat there
 
 
 def condensed(view: View, logits: Logits) -> View:
@@ -34,12 +34,12 @@ def condensed(view: View, logits: Logits) -> View:
     """
     mask = logits.w > 0
     p, x, w, ww, y, n = (column[mask] for column in (logits.p, logits.x, logits.w, logits.ww, view.y, view.n))
-    if len(np.unique(p[: 4 * FEW])) <= FEW:  # else there is no need to sort them all
+    if len(np.unique(p[: 4 * MAX_CELLS])) <= MAX_CELLS:  # else there is no need to sort them all
         at, where = np.unique(p, return_inverse=True)
-        if len(at) <= FEW:
+        if len(at) <= MAX_CELLS:
             mass, square, outcomes, rows = (np.bincount(where, column) for column in (w, ww, w * y, n))
             return _cells(at, outcomes / mass, mass, square, rows)
-    scaled_x = np.arcsinh(x / _BEND)
+    scaled_x = np.arcsinh(x / _LINEAR_WIDTH)
     low, high = scaled_x.min(), scaled_x.max()
     span = np.minimum((_SPANS * (scaled_x - low) / (high - low)).astype(np.intp), _SPANS - 1)
     mass, square, rows = (np.bincount(span, column, _SPANS) for column in (w, ww, n))

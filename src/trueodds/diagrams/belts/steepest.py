@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 
-class Stretch(NamedTuple):
+class Segment(NamedTuple):
     """From one vertex to a later one."""
 
     start: int
     stop: int
 
 
-def steepest(x: Array, y: Array, chance: float) -> Stretch | None:
+def steepest(x: Array, y: Array, chance: float) -> Segment | None:
     r"""The a < b with the largest :math:`(|y_b - y_a| - \text{chance}) / (x_b - x_a)`; None where none is positive.
 
     If `chance` is what no stretch of a calibrated walk changes by, but with a small probability, all stretches at once,
@@ -38,5 +38,5 @@ def steepest(x: Array, y: Array, chance: float) -> Stretch | None:
             if level[stop] - lowest[stop] - chance <= 1e-12:
                 break
             start = stop - int(np.argmax(level[stop::-1] == lowest[stop]))  # the last of equals: the shortest stretch
-            segment, slope = Stretch(start, stop), float((side[stop] - side[start] - chance) / (x[stop] - x[start]))
+            segment, slope = Segment(start, stop), float((side[stop] - side[start] - chance) / (x[stop] - x[start]))
     return segment

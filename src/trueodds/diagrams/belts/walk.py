@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
-from trueodds.diagrams.belts.steepest import Stretch, steepest
+from trueodds.diagrams.belts.steepest import Segment, steepest
 from trueodds.estimators.cumulative import CumulativeError, CumulativeRange
 from trueodds.estimators.scored import Scores
 from trueodds.hypotests.cumulative import ECCE, beyond_maximum, beyond_range
@@ -22,7 +22,7 @@ VERTICES = 2000  # at most so many are drawn: as many as a picture can tell apar
 _COLUMNS = (VERTICES - 2) // 4
 
 
-class Walk:
+class CumulativeResiduals:
     """The cumulative residual of one view over the share of rows with scores as low or lower; equal scores one step."""
 
     def __init__(self, view: View, level: float) -> None:
@@ -33,7 +33,7 @@ class Walk:
         self.path = np.concatenate(([0.0], np.cumsum(wy - wp)))
         self.farthest = CumulativeError().value(view)
         self.range = CumulativeRange().value(view)
-        self.found = ECCE().on(view)
+        self.result = ECCE().on(view)
 
     @cached_property
     def voted(self) -> bool:
@@ -45,7 +45,7 @@ class Walk:
         """The standard error of the walk's end if the model is calibrated; 0 where every probability is 0 or 1."""
         if self.voted:
             return float(np.sqrt(self.view.sums("wwr").sum()) / self.view.total)
-        return 0.0 if self.found.notes else ECCE().cells(self.view).unit
+        return 0.0 if self.result.notes else ECCE().cells(self.view).unit
 
     @property
     def half(self) -> float:
@@ -70,7 +70,7 @@ class Walk:
         return int(np.argmin(self.path)), int(np.argmax(self.path))
 
     @cached_property
-    def kept(self) -> Array:
+    def vertices(self) -> Array:
         """The vertices that are drawn: of many the first, lowest, highest and last of each of 499 shares of rows."""
         m = len(self.path)
         if m <= VERTICES:
@@ -84,23 +84,23 @@ class Walk:
         return np.unique(indices)
 
     @cached_property
-    def steepest(self) -> Stretch | None:
+    def steepest(self) -> Segment | None:
         """Where the walk falls or rises most steeply, of what chance does not explain; None where it explains all.
 
         With probability `level` no stretch of a calibrated walk changes by more than the quantile of its range.
         """
         chance = _reached(beyond_range, self.level) * self.unit
-        segment = steepest(self.share[self.kept], self.path[self.kept], chance)
-        return None if segment is None else Stretch(*(int(self.kept[end]) for end in segment))
+        segment = steepest(self.share[self.vertices], self.path[self.vertices], chance)
+        return None if segment is None else Segment(*(int(self.vertices[end]) for end in segment))
 
-    def slope(self, segment: Stretch) -> float:
+    def slope(self, segment: Segment) -> float:
         """What came minus what was said, on average over a stretch."""
         rise = self.path[segment.stop] - self.path[segment.start]
         return float(rise / (self.share[segment.stop] - self.share[segment.start]))
 
     def doubts(self) -> list[Note]:
         """Why the law of Brownian motion is not to be trusted here, and whether chance has a part at all."""
-        return [*self.found.notes, *(Note("TN260", doubt) for doubt in self.found.doubts)]
+        return [*self.result.notes, *(Note("TN260", doubt) for doubt in self.result.doubts)]
 
 
 @cache

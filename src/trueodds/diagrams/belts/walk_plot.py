@@ -10,12 +10,12 @@ from trueodds.diagrams.belts.words import format_pvalue
 from trueodds.diagrams.curves.unit_square import part_of
 from trueodds.diagrams.drawing import ink
 from trueodds.diagrams.drawing.rail import LINE
-from trueodds.diagrams.drawing.rail import rail as drawn
+from trueodds.diagrams.drawing.rail import axis_strip as drawn
 
-RAIL = 0.11  # of the height of the axes: where the scores are ticked
+AXIS_STRIP_HEIGHT = 0.11  # of the height of the axes: where the scores are ticked
 
 
-class WalkPlot(Diagram):
+class CumulativeResidualsPlot(Diagram):
     """Line, band, extremes, steepest stretch, and the scores along the foot."""
 
     layers = ("band", "curve", "extremes", "stretch", "ticks", "numbers")
@@ -24,9 +24,9 @@ class WalkPlot(Diagram):
     size = (6.4, 4.8)
 
     @property
-    def foot(self) -> float:  # type: ignore[override]
+    def strip_height(self) -> float:  # type: ignore[override]
         """The rail's part of the height."""
-        return RAIL if self.has("ticks") else 0.0
+        return AXIS_STRIP_HEIGHT if self.has("ticks") else 0.0
 
     def headline(self) -> str:
         """The question, in plain words."""
@@ -71,7 +71,7 @@ class WalkPlot(Diagram):
         ink.dress(ax, size)
         ink.probability_axis(ax)
         low, high = float(view["y_low"]), float(view["y_high"])
-        ax.set_ylim(low - (high - low) * self.foot / (1 - self.foot), high)
+        ax.set_ylim(low - (high - low) * self.strip_height / (1 - self.strip_height), high)
         ax.set_yticks(_levels(ax, low, high))
         ax.yaxis.set_major_formatter(_signed)
         ax.axhline(0, color=ink.FAINT, linewidth=1, zorder=1.5)
@@ -92,14 +92,14 @@ class WalkPlot(Diagram):
             style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5 if wide else 3.5}
             ax.plot(ends["share_low"], ends["difference"], color=ink.TEXT, zorder=4, label="extremes", **style)
         if self.has("ticks"):
-            _rail(ax, part_of(rows, "tick"), size)
+            _draw_axis_strip(ax, part_of(rows, "tick"), size)
         if self.has("numbers") and len(self.panels["view"]) == 1:
             _numbers(ax, view, size)
 
 
-def _rail(ax: Any, ticks: Mapping[str, Array], size: float) -> None:
+def _draw_axis_strip(ax: Any, ticks: Mapping[str, Array], size: float) -> None:
     """The scores at the foot: where the rows up to a round score end."""
-    strip, points = drawn(ax, RAIL)
+    strip, points = drawn(ax, AXIS_STRIP_HEIGHT)
     first, last = strip.get_xlim()
     style: dict[str, Any] = {"fontsize": size - 1.5, "color": ink.FAINT, "va": "center", "gid": "score"}
     word = "score:"

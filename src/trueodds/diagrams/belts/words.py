@@ -28,11 +28,11 @@ def places(low: float, high: float, join: str = "from {}\u00a0% to {}") -> str:
     >>> [places(*ends).replace("\u00a0", " ") for ends in ((0.02, 0.144), (0.994, 0.9991), (0.5, 0.5))]
     ['from 2 % to 14 %', 'from 99.4 % to 99.91 %', 'at 50 %']
     """
-    for formatter in (_whole, ink.percent, _fine):
+    for formatter in (_rounded_percent, ink.percent, _fine):
         first, last = formatter(low), formatter(high)
         if first != last:
             return join.format(first.removesuffix("\u00a0%"), last)
-    return f"at {_whole(low)}"
+    return f"at {_rounded_percent(low)}"
 
 
 def alike(*xs: float) -> list[str]:
@@ -81,7 +81,7 @@ def gathered(views: Sequence[tuple[str, Sequence[Note]]]) -> list[Note]:
     return [Note(code, f"{name}{more[code]}: {text}") for code, (name, text) in first.items()]
 
 
-def _whole(x: float) -> str:
+def _rounded_percent(x: float) -> str:
     if x in (0, 1):
         return f"{100 * x:.0f}\u00a0%"
     if x < 5e-5:

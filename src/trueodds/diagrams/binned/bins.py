@@ -58,7 +58,7 @@ class Binned:
     def bars(self, bar_function: BarFunction, levels: Sequence[float]) -> tuple[Bars, ...]:
         """The range of each bin at each level, lowest bin first."""
         return tuple(
-            Bars(bars.low[self.order], bars.high[self.order], tuple(bars.law[i] for i in self.order))
+            Bars(bars.low[self.order], bars.high[self.order], tuple(bars.method[i] for i in self.order))
             for bars in bar_function(self.view, self.index, self.size, levels)
         )
 
@@ -69,7 +69,7 @@ class Binned:
         return bool((width > 0).all() and np.ptp(width) < 1e-9)
 
     @property
-    def spread(self) -> Array:
+    def strip_shares(self) -> Array:
         """The share of rows in each of STRIP_CELLS equal cells, whatever the bins."""
         cells = Uniform(STRIP_CELLS).freeze(self.view)
         cell_weights = np.bincount(cells.index(self.view.at), self.view.w, STRIP_CELLS)
@@ -81,7 +81,7 @@ class Binned:
         return float(self.columns["share"] @ np.abs(self.columns["deviation"]))
 
 
-def whole(view: View) -> View:
+def pool_all(view: View) -> View:
     """All rows of a view as one cell."""
     return view.pool(np.zeros(len(view.w), dtype=np.intp), 1)
 

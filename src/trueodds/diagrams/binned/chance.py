@@ -20,7 +20,7 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-_SLACK = 1e-12  # a distribution function that equals the quantile up to rounding has reached it
+_TOLERANCE = 1e-12  # a distribution function that equals the quantile up to rounding has reached it
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Bars:
 
     low: Array  # (bins,)
     high: Array  # (bins,)
-    law: tuple[str, ...]  # of each bin: "exact", "refined normal", "normal", "residuals", "redrawn", "wilson", …
+    method: tuple[str, ...]  # of each bin: "exact", "refined normal", "normal", "residuals", "redrawn", "wilson", …
 
     def missed(self, rate: Array) -> Array:
         """Whether each rate lies outside; an end that it equals up to rounding holds it.
@@ -37,7 +37,7 @@ class Bars:
         >>> Bars(np.array([0.0]), np.array([2 / 3]), ("exact",)).missed(np.array([0.6 / 0.9])).tolist()
         [False]
         """
-        return (rate < self.low - _SLACK) | (rate > self.high + _SLACK)
+        return (rate < self.low - _TOLERANCE) | (rate > self.high + _TOLERANCE)
 
 
 def beyond(p: Array, level: float) -> Array:
@@ -46,7 +46,7 @@ def beyond(p: Array, level: float) -> Array:
     >>> beyond(np.array([0.1, 0.10001]), 0.9).tolist()
     [True, False]
     """
-    return np.asarray(p <= 1 - level + _SLACK)
+    return np.asarray(p <= 1 - level + _TOLERANCE)
 
 
 def consistency(view: View, index: Array, size: int, level: float) -> Bars:
@@ -140,7 +140,7 @@ def _of_bin(
         return normal("wwv", "normal")
     both = [(tail, 1 - tail) for tail in tails]
     if count <= EXACT_ROWS:
-        reached = np.cumsum(poisson_binomial(np.repeat(p, n.astype(np.int64)))) + _SLACK
+        reached = np.cumsum(poisson_binomial(np.repeat(p, n.astype(np.int64)))) + _TOLERANCE
         ends = [np.minimum(np.searchsorted(reached, pair), count) / count for pair in both]
         return [(float(low), float(high)) for low, high in ends], "exact"
     variance = float(sums["wwv"][rows].sum()) * (count / mass) ** 2
@@ -164,6 +164,6 @@ def _refined(mean: float, variance: float, third: float, count: int, q: float) -
     def reached(k: int) -> float:
         x = (k + 0.5 - mean) / sigma
         correction = third / sigma**3 * (1 - x * x) * math.exp(-x * x / 2) / (6 * math.sqrt(2 * math.pi))
-        return float(ndtr(x)) + correction + _SLACK
+        return float(ndtr(x)) + correction + _TOLERANCE
 
     return min(bisect_left(range(count + 1), q, key=reached), count)

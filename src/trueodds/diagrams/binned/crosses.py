@@ -18,7 +18,7 @@ class ReliabilityDiagram(BinnedPlot):
     layers = ("bars", "crosses", "strip", "gaps", "sides")
 
     @property
-    def foot(self) -> float:  # type: ignore[override]
+    def strip_height(self) -> float:  # type: ignore[override]
         """The strip's part of the height."""
         return ink.STRIP if self.has("strip") else 0.0
 

@@ -16,7 +16,7 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-_HELD = 2**22  # draws of cells that are held at a time
+_BLOCK_SIZE = 2**22  # draws of cells that are held at a time
 
 
 def ranges(
@@ -87,7 +87,7 @@ def _cells(
     order = np.argsort(index[rows], kind="stable")
     slots, first = np.unique(index[rows][order], return_index=True)
     sums = np.zeros((resamples, size))
-    block = max(1, _HELD // len(rows))
+    block = max(1, _BLOCK_SIZE // len(rows))
     for start in range(0, resamples, block):
         count = min(block, resamples - start)
         drawn = w * predicted + std * rng.standard_normal((count, len(rows)))

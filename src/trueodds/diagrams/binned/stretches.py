@@ -17,11 +17,11 @@ from trueodds.problem.view import View
 Array = NDArray[Any]
 
 _MIN_SHARE = 0.1  # of all that lies beyond chance: what a stretch must hold to be told
-_FEW = 0.05  # as many bins outside, or more, are that probable if the model is calibrated: no more is read into them
+_ALPHA = 0.05  # as many bins outside, or more, are that probable if the model is calibrated: no more is read into them
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class Segment:
     """Neighboring bins that are all off to one side."""
 
     first: int
@@ -30,7 +30,7 @@ class Stretch:
     weight: float  # Σ share · |deviation|
 
 
-def stretches(deviation: Array, share: Array, outside: Array) -> list[Stretch]:
+def find_segments(deviation: Array, share: Array, outside: Array) -> list[Segment]:
     """The runs of neighboring bins, lowest bin first, that are outside on the same side; the heaviest first.
 
     >>> found = stretches(np.array([0.1, -0.1, -0.2, 0.0]), np.full(4, 0.25), np.array([True, True, True, False]))
@@ -41,7 +41,7 @@ def stretches(deviation: Array, share: Array, outside: Array) -> list[Stretch]:
     starts = np.flatnonzero(np.diff(side, prepend=0) != 0)
     ends = np.append(starts[1:], len(side)) - 1
     segments = [
-        Stretch(int(a), int(b), bool(side[a] > 0), float(share[a : b + 1] @ np.abs(deviation[a : b + 1])))
+        Segment(int(a), int(b), bool(side[a] > 0), float(share[a : b + 1] @ np.abs(deviation[a : b + 1])))
         for a, b in zip(starts, ends, strict=True)
         if side[a]
     ]
@@ -58,7 +58,7 @@ def where(table: Mapping[str, Array], *, confident: bool) -> str:
     >>> where({name: np.array(column) for name, column in columns.items()}, confident=True).replace("\u00a0", " ")
     'overconfident above 50 %'
     """
-    segments = stretches(table["deviation"], table["share"], table["outside"])
+    segments = find_segments(table["deviation"], table["share"], table["outside"])
     total = sum(segment.weight for segment in segments)
     heaviest = [segment for segment in segments[:2] if segment.weight >= _MIN_SHARE * total]
     words = ("underconfident", "overconfident") if confident else ("said too little", "said too much")
@@ -74,7 +74,7 @@ def where(table: Mapping[str, Array], *, confident: bool) -> str:
     return " and ".join(phrases)
 
 
-def few(count: int, outside: int, level: float) -> bool:
+def explained_by_chance(count: int, outside: int, level: float) -> bool:
     """Whether chance alone puts as many bins outside, or more, in one calibrated model in twenty, or more often.
 
     A bar of a calibrated model misses with probability 1 − level or less, and bins miss independently of each other.
@@ -82,7 +82,7 @@ def few(count: int, outside: int, level: float) -> bool:
     >>> few(11, 1, 0.9), few(11, 6, 0.9)
     (True, False)
     """
-    return outside == 0 or float(bdtrc(outside - 1, count, 1 - level)) >= _FEW
+    return outside == 0 or float(bdtrc(outside - 1, count, 1 - level)) >= _ALPHA
 
 
 def expected(count: int, level: float) -> str:
@@ -95,7 +95,7 @@ def expected(count: int, level: float) -> str:
     return f"about {many:.0f}" if many >= 0.95 else f"about {many:.1g}"
 
 
-def _place(table: Mapping[str, Array], segment: Stretch) -> str:
+def _place(table: Mapping[str, Array], segment: Segment) -> str:
     low, high = edge(float(table["low"][segment.first])), edge(float(table["high"][segment.last]))
     first, last = segment.first == 0, segment.last == len(table["low"]) - 1
     if first and last:
@@ -137,7 +137,7 @@ def describe_outside_bins(
     if outside == 0:
         return f"{_capital(text)}."
     as_many = f"{expected(count, level)} would by chance"
-    if not jointly_outside and not simultaneous and few(count, outside, level):
+    if not jointly_outside and not simultaneous and explained_by_chance(count, outside, level):
         return f"{_capital(text)}; {as_many}."
     place = _capital(where(table, confident=name == "confidence"))
     if not jointly_outside and not simultaneous:

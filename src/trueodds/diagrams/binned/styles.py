@@ -22,7 +22,7 @@ class BinnedPlot(Diagram):
     @property
     def tall(self) -> float:  # type: ignore[override]
         """The diagonal rises at 45 degrees; deviations have a scale of their own."""
-        return 0.0 if self.deviation else ink.square_height(*ink.RATES, self.foot)
+        return 0.0 if self.deviation else ink.square_height(*ink.RATES, self.strip_height)
 
     def headline(self) -> str:
         """The question, in plain words."""
@@ -39,7 +39,7 @@ class BinnedPlot(Diagram):
         """Grid, limits and ticks for low..high."""
         ink.dress(ax, ink.type_size(ax))
         ink.probability_axis(ax)
-        (ink.difference_axis if self.deviation else ink.rate_axis)(ax, low, high, self.foot)
+        (ink.difference_axis if self.deviation else ink.rate_axis)(ax, low, high, self.strip_height)
 
     def calibrated(self, ax: Any) -> None:
         """The line of perfect calibration."""

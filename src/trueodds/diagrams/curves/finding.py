@@ -18,7 +18,7 @@ LITTLE = 0.2  # and not less than this share of what the first loses
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Segment:
     """Successive places at all of which too much, or at all of which too little was said."""
 
     low: float
@@ -29,7 +29,7 @@ class Stretch:
     place: int  # where most is lost
 
 
-def stretches(columns: dict[str, Array], at: Array, w: Array) -> list[Stretch]:
+def find_segments(columns: dict[str, Array], at: Array, w: Array) -> list[Segment]:
     """Where the curve is off, by rising score; `at` and `w` are the stated scores and their weights."""
     score, error, piece = columns["score"], columns["error"], columns["piece"]
     segments = []
@@ -47,11 +47,11 @@ def stretches(columns: dict[str, Array], at: Array, w: Array) -> list[Stretch]:
             lost = columns["mass"][part] * np.abs(error[part])
             plain = np.abs(100 * score[part] - np.rint(100 * score[part])) < 1e-6
             peak = part[np.argmax(np.where(plain, lost, 0.0) if plain.any() else lost)]
-            segments.append(Stretch(low, high, too_much, float(share.sum()), gone, int(peak)))
+            segments.append(Segment(low, high, too_much, float(share.sum()), gone, int(peak)))
     return sorted(segments, key=lambda segment: segment.low)
 
 
-def finding(columns: dict[str, Array], out: list[Stretch], local: float, view: str, band: str | None) -> str:
+def finding(columns: dict[str, Array], out: list[Segment], local: float, view: str, band: str | None) -> str:
     """Where it is off, by how much at one place, and how far a prediction is off on average."""
     right = "is right" if view == "confidence" else "comes true"
     mean = f"The curve is {100 * local:.1f} points from a calibrated one on average."

@@ -25,7 +25,7 @@ CELLS = 4  # groups of scores in a bandwidth, which bands tell apart
 
 
 @dataclass(frozen=True)
-class Glass:
+class Smoother:
     """A Gaussian on a scale of the scores; probabilities are mirrored at `low` and 1."""
 
     scale: str
@@ -43,7 +43,7 @@ class Glass:
         return self.bandwidth / (1 - self.low) if self.mirrored else self.bandwidth
 
     @property
-    def least(self) -> bool:
+    def is_narrowest(self) -> bool:
         """Whether the bandwidth is the narrowest there is."""
         return self.bandwidth == NARROWEST[self.scale]
 
@@ -88,24 +88,24 @@ class Glass:
         """The scores, neighbors within a quarter of a bandwidth as one."""
         z = self.on_scale(scores.at)
         cell = np.floor((z - z[0]) * (CELLS / self.h)).astype(np.int64)
-        return scores.pooled(np.flatnonzero(np.diff(cell, prepend=-1)))
+        return scores.pool(np.flatnonzero(np.diff(cell, prepend=-1)))
 
 
-def glass_for(view: View, scores: Scores, bandwidth: float | str, scale: str, range: Span | None) -> Glass:
+def choose_smoother(view: View, scores: Scores, bandwidth: float | str, scale: str, range: Span | None) -> Smoother:
     """The glass for a view: by its scores alone, never by what came."""
     w = scores.w * (view.counted / view.total)
     low = _low(view, scores, range) if scale == "probability" else 0.0
     if scale == "probability":
-        return Glass(scale, low, width(scores.at, w, bandwidth, scale))
-    return Glass(scale, low, width(log_odds(scores.at, MIN_PROB), w, bandwidth, scale, -math.log(MIN_PROB)))
+        return Smoother(scale, low, width(scores.at, w, bandwidth, scale))
+    return Smoother(scale, low, width(log_odds(scores.at, MIN_PROB), w, bandwidth, scale, -math.log(MIN_PROB)))
 
 
 def smooth_view(
     view: View, bandwidth: float | str, scale: str, range: Span | None
-) -> tuple[Scores, Glass, dict[str, Array]]:
+) -> tuple[Scores, Smoother, dict[str, Array]]:
     """The scores of a view, its glass, and the curve by columns: what came, and what was said, near each place."""
     scores = scores_of(view)
-    smoother = glass_for(view, scores, bandwidth, scale, range)
+    smoother = choose_smoother(view, scores, bandwidth, scale, range)
     at, piece = smoother.places(scores.at)
     z, x = smoother.on_scale(scores.at), smoother.on_scale(at)
     rate, reference = (

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrik, betainc, betaincinv, ndtr, ndtri
 
-from trueodds.diagrams.curves.glass import Glass
+from trueodds.diagrams.curves.glass import Smoother
 from trueodds.diagrams.monotone.bands import Labels
 from trueodds.diagrams.monotone.scores import Scores
 from trueodds.estimators.smoothing.density import KERNELS
@@ -31,7 +31,7 @@ class Limits:
     reference: Array  # (places,), what a calibrated model's curve would be
 
     @classmethod
-    def of(cls, scores: Scores, smoother: Glass, columns: dict[str, Array]) -> Limits:
+    def of(cls, scores: Scores, smoother: Smoother, columns: dict[str, Array]) -> Limits:
         """Of a curve and the scores behind it."""
         groups = smoother.groups(scores)
         near = kernel(
@@ -113,9 +113,9 @@ def kernel(z: Array, x: Array, h: float, *, mirrored: bool) -> Array:
     gaussian = KERNELS["gaussian"]
     images = [x]
     if mirrored:
-        n_images = math.ceil((gaussian.reach * h + 1) / 2)
+        n_images = math.ceil((gaussian.radius * h + 1) / 2)
         every = [sign * x + 2 * j for j in range(-n_images, n_images + 1) for sign in (1, -1)]
-        images = [i for i in every if i.max() >= -gaussian.reach * h and i.min() <= 1 + gaussian.reach * h]
+        images = [i for i in every if i.max() >= -gaussian.radius * h and i.min() <= 1 + gaussian.radius * h]
     return np.asarray(sum(gaussian.profile((z[:, None] - i) / h) for i in images))
 
 

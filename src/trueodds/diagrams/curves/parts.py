@@ -9,8 +9,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.diagrams.curves.finding import Stretch, finding, stretches
-from trueodds.diagrams.curves.glass import Glass, Span, freed, smooth_view
+from trueodds.diagrams.curves.finding import Segment, find_segments, finding
+from trueodds.diagrams.curves.glass import Smoother, Span, freed, smooth_view
 from trueodds.diagrams.curves.limits import Limits
 from trueodds.diagrams.monotone.scores import Scores
 from trueodds.diagrams.monotone.strip import bins_for
@@ -43,7 +43,7 @@ class Parts:
 
     view: View
     scores: Scores
-    glass: Glass
+    smoother: Smoother
     columns: dict[str, Array]  # of the curve, by place
 
     @classmethod
@@ -53,7 +53,7 @@ class Parts:
 
     def banded(self, band: str, level: float, draws: int, rng: np.random.Generator | None) -> Self:
         """The same with limits, together at all places if rng is given."""
-        own, limits = self.columns, Limits.of(self.scores, self.glass, self.columns)
+        own, limits = self.columns, Limits.of(self.scores, self.smoother, self.columns)
         ends = limits.confidence(level, draws, rng) if band == "confidence" else limits.consistency(level, draws, rng)
         tested = own["reference"] if band == "confidence" else own["rate"]
         tolerance = 1e-12  # equal counts must compare as equal
@@ -84,9 +84,9 @@ class Parts:
         return float(self.scores.w @ error / self.scores.w.sum())
 
     @cached_property
-    def out(self) -> list[Stretch]:
+    def out(self) -> list[Segment]:
         """Where it is off."""
-        return stretches(self.columns, self.scores.at, self.scores.w) if "outside" in self.columns else []
+        return find_segments(self.columns, self.scores.at, self.scores.w) if "outside" in self.columns else []
 
     @property
     def bins(self) -> int:
@@ -125,9 +125,9 @@ class Parts:
             "mean_prediction": float(self.scores.w @ self.scores.at / total),
             "outcome_rate": float(self.scores.wy.sum() / total),
             "local_error": self.local,
-            "scale": self.glass.scale,
-            "bandwidth": self.glass.bandwidth,
-            "range_low": self.glass.low,
+            "scale": self.smoother.scale,
+            "bandwidth": self.smoother.bandwidth,
+            "range_low": self.smoother.low,
             "share_outside": sum(segment.share for segment in self.out),
             "tallest": tallest,
         }

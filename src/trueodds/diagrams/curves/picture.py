@@ -12,7 +12,7 @@ from trueodds.diagrams.base import Array
 from trueodds.diagrams.curves.unit_square import UnitSquare, part_of
 from trueodds.diagrams.drawing import ink
 
-FEW = 20  # rows: a part of the band worth fewer is fainter
+OPAQUE_ROWS = 20  # rows: a part of the band worth fewer is fainter
 
 
 class Local(NamedTuple):
@@ -117,7 +117,7 @@ class ReliabilityCurveDiagram(UnitSquare):
         x, thick = rows["score"], 1.8 if wide else 1.3
         if self.settings["band"] and self.has("band"):
             # What a row or two say must not look as sure as the band of thousands beside it.
-            strength = min(float(np.nanmax(rows["effective"])) / FEW, 1.0)
+            strength = min(float(np.nanmax(rows["effective"])) / OPAQUE_ROWS, 1.0)
             style: dict[str, Any] = {"zorder": 1.4, "label": "band"}
             fill = {"facecolor": ink.INSIDE_BAR, "alpha": 0.12 + 0.43 * strength, "linewidth": 0}
             ax.fill_between(x, rows["low"], rows["high"], **fill, **style)

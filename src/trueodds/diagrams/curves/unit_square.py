@@ -19,10 +19,10 @@ class UnitSquare(Diagram):
     @property
     def tall(self) -> float:  # type: ignore[override]
         """The range of rates above the strip, in those of predictions."""
-        return ink.square_height(*ink.RATES, self.foot)
+        return ink.square_height(*ink.RATES, self.strip_height)
 
     @property
-    def foot(self) -> float:  # type: ignore[override]
+    def strip_height(self) -> float:  # type: ignore[override]
         """The strip's part of the height."""
         return ink.STRIP if self.has("strip") else 0.0
 
@@ -38,7 +38,7 @@ class UnitSquare(Diagram):
         """Grid, limits, ticks and diagonal; says whether the axes are wide."""
         ink.dress(ax, size)
         ink.probability_axis(ax)
-        ink.rate_axis(ax, *ink.RATES, self.foot)
+        ink.rate_axis(ax, *ink.RATES, self.strip_height)
         if self.has("diagonal"):
             ax.plot([0, 1], [0, 1], color=ink.FAINT, linewidth=1, zorder=2, label="diagonal")
         return ink.inches(ax)[0] > NARROW

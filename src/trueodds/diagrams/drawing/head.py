@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 SMALLEST = 6.3  # points of ordinary text; the legend is a point smaller
 LINES = 4  # of a headline: what a caller gives may be longer
-MOST = 0.32  # of the height of a figure of a given size: what headline, finding and legend may take
+MAX_HEAD_HEIGHT = 0.32  # of the height of a figure of a given size: what headline, finding and legend may take
 _HANDLE = 3.3  # of the type size: what the mark of a legend's entry takes, with the space around it
 
 
 def legend_of(diagram: Diagram, room: float, size: float) -> Head:
     """The legend in axes that are given: its type as small as its words ask, down to what can be read."""
     heads = Head(diagram, "", "", room, size).in_smaller_type()
-    head = next((head for head in heads if head.whole), heads[-1])
+    head = next((head for head in heads if head.is_complete), heads[-1])
     return head if diagram.presentation.legend is not False else replace(head, legend=False)
 
 
@@ -42,8 +42,8 @@ def heads_of(diagram: Diagram, note: str, room: float, size: float) -> list[Head
     alone = replace(full, note="")
     small = replace(alone, larger=0.5)
     fewer = [small, replace(small, legend=False)] if own else [small, replace(small, headline="")]
-    max_height = MOST * 72 * presentation.figsize[1]
-    fitting = [head for head in (full, alone, *fewer) if head.height <= max_height and head.whole]
+    max_height = MAX_HEAD_HEIGHT * 72 * presentation.figsize[1]
+    fitting = [head for head in (full, alone, *fewer) if head.height <= max_height and head.is_complete]
     return fitting or [replace(small, headline=headline if own else "", legend=False)]
 
 
@@ -133,7 +133,7 @@ class Head:
         return self.rises[3]
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether no entry is cut."""
         return all(label == ink.on_one_line(full) for (_, label), (_, full) in zip(self.marks, self.every, strict=True))
 

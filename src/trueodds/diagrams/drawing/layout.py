@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from trueodds.diagrams.base import Diagram
 
 PANELS = 12  # more do not fit on a page that can be read
-MOST_LEGEND = 0.25  # of the height of axes that are given: what a legend above their parts may take
+MAX_LEGEND_HEIGHT = 0.25  # of the height of axes that are given: what a legend above their parts may take
 NARROW = 2.9  # inches: axes of this width and less have short labels in their legend
 TYPE = 9.5  # points of ordinary text in a figure that is not small
 WIDE = 6.4  # inches of a figure with three panels beside each other, or more
 
 # Inches around and between the panels of a grid.
-LEFT, RIGHT, FOOT, GAP_X, GAP_Y, PANEL = 0.78, 0.22, 0.5, 0.22, 0.27, 1.32
-LEAST = (0.6, 0.4)  # inches of a panel in axes that are given: smaller ones cannot be read
+LEFT, RIGHT, BOTTOM, GAP_X, GAP_Y, PANEL = 0.78, 0.22, 0.5, 0.22, 0.27, 1.32
+MIN_PANEL_SIZE = (0.6, 0.4)  # inches of a panel in axes that are given: smaller ones cannot be read
 TALL = 1.7  # inches that a panel with equal units may take
 AMPLE = 1.5  # times as much: from here on a usual number of columns is better than larger panels
 
@@ -80,7 +80,7 @@ def _expected(diagram: Diagram) -> dict[str, float]:
         return {}
     width, height = diagram.presentation.figsize
     part = min(max(width / 3.6, 0.7), 1.0)
-    left, bottom = LEFT * part, FOOT * part
+    left, bottom = LEFT * part, BOTTOM * part
     size = float(np.interp(width - left, *ink.TYPE_SIZES))
     head = heads_of(diagram, diagram.summary, _room(width, size), size)[0]
     wide, high = width - left - 0.1, height - bottom - head.height / 72 - 0.1
@@ -102,8 +102,8 @@ def _dressed(diagram: Diagram, ax: Any, size: float) -> None:
         return  # theirs is left alone
     head = Head(diagram, "", "", width - 2 * legend.PAD * size, size)
     if not diagram.divided:
-        legend.put_inside(ax, head.in_smaller_type(), diagram.foot, always=always)
-    elif head.marks and head.legible and (always or head.legend_height + 6 <= MOST_LEGEND * height):
+        legend.put_inside(ax, head.in_smaller_type(), diagram.strip_height, always=always)
+    elif head.marks and head.legible and (always or head.legend_height + 6 <= MAX_LEGEND_HEIGHT * height):
         _roof(ax, (head.legend_height + 6) / height)
         head.put_legend(ax, loc="upper left", bbox_to_anchor=(0.0, 1.0), borderaxespad=legend.PAD)
 
@@ -149,7 +149,7 @@ def _grid(diagram: Diagram, ax: Any, count: int) -> Any:
         panel_height = PANEL
         if diagram.tall:
             panel_height = min(diagram.tall * grid.cell(width, 0, count)[0], TALL if rows > 2 else 1.3 * TALL)
-        height = top + rows * (panel_height + grid.gap_y) + grid.foot
+        height = top + rows * (panel_height + grid.gap_y) + grid.bottom
     else:
         width, height = figsize if ax is None and figsize is not None else ink.inches(ax)
         size = _grid_type(width)
@@ -187,7 +187,7 @@ def _grid(diagram: Diagram, ax: Any, count: int) -> Any:
     x, y = diagram.axis_labels()
     across, up = 72 * (width - grid.right), 72 * (height - top)
     target.text((grid.left + width - grid.right) / 2 / width, 0.13 / height, ink.shortened(x, across, size), **style)
-    middle = (height - top + grid.foot) / 2 / height
+    middle = (height - top + grid.bottom) / 2 / height
     # A single row of panels is lower than the words are long: they are written smaller before they are cut.
     style["fontsize"] = max(SMALLEST, min(size, size * 0.98 * up / max(ink.width(y, size), 1.0)))
     target.text(0.13 / width, middle, ink.shortened(y, up, style["fontsize"]), rotation="vertical", **style)
@@ -214,7 +214,7 @@ class Grid:
     columns: int
     left: float
     right: float
-    foot: float
+    bottom: float
     gap_x: float
     gap_y: float
 
@@ -222,14 +222,14 @@ class Grid:
     def around(cls, width: float, columns: int, *, bare: bool) -> Grid:
         """The margins in a picture of this width: whole from 3.6 inches, narrower below; `bare` of ticks and their room."""
         part = min(max(width / 3.6, 0.7), 1.0)
-        left, bottom = (RIGHT, 0.6 * FOOT) if bare else (LEFT * part, FOOT * part)
+        left, bottom = (RIGHT, 0.6 * BOTTOM) if bare else (LEFT * part, BOTTOM * part)
         return cls(columns, left, RIGHT * part, bottom, GAP_X * part, GAP_Y * max(part, 0.8))
 
     def cell(self, width: float, height: float, count: int) -> tuple[float, float]:
         """Width and height of a panel in this room."""
         rows = -(-count // self.columns)
         wide = (width - self.left - self.right - (self.columns - 1) * self.gap_x) / self.columns
-        return wide, (height - self.foot) / rows - self.gap_y
+        return wide, (height - self.bottom) / rows - self.gap_y
 
 
 def _fitting(
@@ -253,7 +253,7 @@ def _fitting(
         for head in heads:
             above = head.legend_height / 72 + 0.04 if note is None else head.height / 72 + 0.08
             wide, high = grid.cell(width, height - above, count)
-            fits = min(wide / LEAST[0], high / LEAST[1])
+            fits = min(wide / MIN_PANEL_SIZE[0], high / MIN_PANEL_SIZE[1])
             if fits >= 1 and (choice is None or min(fits, AMPLE) > choice[0]):
                 choice = min(fits, AMPLE), grid, head
     return None if choice is None else choice[1:]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from trueodds.diagrams.drawing.head import Head
 
 PAD = 0.4  # of the type size, between the legend and the edge of the axes, as matplotlib's borderaxespad
-APART = 3.0  # points between the legend and what is drawn, at least
+MIN_GAP = 3.0  # points between the legend and what is drawn, at least
 SPARE = 1.08  # times its size is what a legend must have: a layout may yet make the axes smaller
 WHITE = 250  # of 255: lighter pixels show nothing
 PLACES = (
@@ -59,7 +59,7 @@ def put_inside(ax: Any, heads: Sequence[Head], strip_height: float, *, always: b
             for place, share in _shares(ax, covered, head, columns, strip_height):
                 if fallback is None or share < fallback[0]:
                     fallback = share, head, columns, place
-                if share == 0 and head.whole:
+                if share == 0 and head.is_complete:
                     made = _put(ax, head, columns, place, strip_height)
                     if covered.share(made.get_window_extent()) == 0:  # as it was estimated
                         return made
@@ -102,7 +102,7 @@ def _shares(ax: Any, covered: Covered, head: Head, columns: int, strip_height: f
     unit = ax.figure.dpi / 72
     room = ax.get_window_extent()
     width, height = (unit * SPARE * side for side in head.legend_size(columns))
-    pad, gap = unit * PAD * (head.size - 1), unit * APART
+    pad, gap = unit * PAD * (head.size - 1), unit * MIN_GAP
     low = room.y0 + strip_height * room.height + (strip_height > 0) * unit  # above the line at the top of the strip
     free = room.width - 2 * pad - width, room.y1 - low - 2 * pad - height
     if min(free) < 0:

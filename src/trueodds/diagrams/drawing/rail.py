@@ -9,7 +9,7 @@ from trueodds.diagrams.drawing import ink
 LINE = "#9A9A9A"
 
 
-def rail(ax: Any, height: float) -> tuple[Any, float]:
+def axis_strip(ax: Any, height: float) -> tuple[Any, float]:
     """The strip, of so much of the height of the axes, and how many points wide a unit of x is."""
     strip = ax.inset_axes((0, 0, 1, height), zorder=3)
     strip.set_label("rail")

@@ -52,7 +52,7 @@ class TrainingPlot(Diagram):
         elif len(runs) > 1:
             entries.append((Line2D([], [], **_style(0, len(runs))), f"{len(runs)} runs"))
         if self.has("best"):
-            entries.append((Line2D([], [], linestyle="none", **_BEST), "lowest log loss"))
+            entries.append((Line2D([], [], linestyle="none", **_LOWEST_LOSS), "lowest log loss"))
         if self.has("floor"):
             entries.append((Line2D([], [], **_NOISE_FLOOR), "ECE if calibrated"))
         level = self.settings["level"]
@@ -127,11 +127,11 @@ class TrainingPlot(Diagram):
                 zorder=5,
                 clip_on=False,
                 label="best",
-                **_BEST,
+                **_LOWEST_LOSS,
             )
 
 
-_BEST: dict[str, Any] = {
+_LOWEST_LOSS: dict[str, Any] = {
     "marker": "*", "markersize": 11, "color": "#FFD23F", "markeredgecolor": "#222222", "markeredgewidth": 0.8
 }  # fmt: skip
 _NOISE_FLOOR: dict[str, Any] = {"color": ink.FAINT, "linestyle": (0, (1, 1.4)), "linewidth": 1.4}

@@ -18,7 +18,7 @@ LABELS = 0.62  # inches of what stands below the axes
 BESIDE = 0.8  # inches of what stands beside them
 
 
-def foot_for(models: int) -> float:
+def strip_height_of(models: int) -> float:
     """Of the height of the axes: what the strips of so many models take."""
     return float(np.clip(0.045 * models, 0.1, 0.26))
 

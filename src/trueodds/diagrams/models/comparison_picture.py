@@ -28,14 +28,14 @@ class ComparisonDiagram(BinnedPlot):
         """The diagonal style is square; numbers take a line for each model."""
         table = below.lines(len(self.names)) if self.has("numbers") and len(self.names) > 1 else 0.0
         if self.deviation:
-            return 6.4, below.height(self, 6.4, 4.7, self.foot, table)
+            return 6.4, below.height(self, 6.4, 4.7, self.strip_height, table)
         square = (5.8 - below.BESIDE) * ink.square_height(*ink.RATES, 0.0)
-        return 5.8, below.height(self, 5.8, 4.7, self.foot, table, square)
+        return 5.8, below.height(self, 5.8, 4.7, self.strip_height, table, square)
 
     @property
-    def foot(self) -> float:  # type: ignore[override]
+    def strip_height(self) -> float:  # type: ignore[override]
         """The strips' part of the height."""
-        return below.foot_for(len(self.names)) if self.has("strip") else 0.0
+        return below.strip_height_of(len(self.names)) if self.has("strip") else 0.0
 
     @property
     def names(self) -> list[str]:
@@ -93,7 +93,7 @@ class ComparisonDiagram(BinnedPlot):
         for i, table in enumerate(tables):
             self._model(ax, i, table, low, high)
         if self.has("strip"):
-            below.strips(ax, tables, self.foot, float(view["tallest"]))
+            below.strips(ax, tables, self.strip_height, float(view["tallest"]))
         several = len(self.names) > 1 and len(self.panels["view"]) == 1
         if self.has("numbers") and several and below.fit(ax, len(self.names)):
             self._numbers(ax, rows, size - 0.5)

@@ -10,11 +10,11 @@ import numpy as np
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.bins import Columns
 from trueodds.diagrams.drawing import layout
-from trueodds.diagrams.models.standing import UNKNOWN, Standing
+from trueodds.diagrams.models.standing import UNKNOWN, ModelResult
 from trueodds.diagrams.models.wording import verdict
 
 WORDS = ("view", "model", "part", "title", "aside", "finding")
-OF_MODELS = tuple(Standing.__dataclass_fields__)
+OF_MODELS = tuple(ModelResult.__dataclass_fields__)
 
 
 def bins(diagram: Diagram, name: str) -> Columns:
@@ -31,19 +31,19 @@ def bins(diagram: Diagram, name: str) -> Columns:
     }
 
 
-def model(diagram: Diagram, name: str, one: Standing) -> Columns:
+def model(diagram: Diagram, name: str, one: ModelResult) -> Columns:
     """All rows of one model in a view, with its errors."""
     totals = {column: diagram.panels[column][0] for column in ("n", "weight", "mean_prediction", "outcome_rate")}
     totals["deviation"] = totals["outcome_rate"] - totals["mean_prediction"]
     return _row(str(diagram.panels["view"][0]), name, one, {"low": 0.0, "high": 1.0, "share": 1.0} | totals)
 
 
-def over_all(lens: str, name: str, one: Standing) -> Columns:
+def aggregate_row(lens: str, name: str, one: ModelResult) -> Columns:
     """The standing of one model over all views of a lens."""
     return _row(lens, name, one, {})
 
 
-def _row(view: str, name: str, one: Standing, totals: Mapping[str, Any]) -> Columns:
+def _row(view: str, name: str, one: ModelResult, totals: Mapping[str, Any]) -> Columns:
     numbers = ("low", "high", "weight", "share", "mean_prediction", "outcome_rate", "deviation", "bar_low", "bar_high")
     row = {"view": view, "model": name, "part": "model", "bin": -1, "n": 0, "outside": False}
     row |= dict.fromkeys(numbers, UNKNOWN) | dict(totals) | {column: getattr(one, column) for column in OF_MODELS}
@@ -51,7 +51,9 @@ def _row(view: str, name: str, one: Standing, totals: Mapping[str, Any]) -> Colu
 
 
 def panels(
-    made: Mapping[str, Sequence[Diagram]], alone: Sequence[Sequence[Standing]], combined: Sequence[Standing] | None
+    made: Mapping[str, Sequence[Diagram]],
+    alone: Sequence[Sequence[ModelResult]],
+    combined: Sequence[ModelResult] | None,
 ) -> Columns:
     """One row per view; the range of y is shared by all models and panels."""
     drawn = [diagram for diagrams in made.values() for diagram in diagrams[: layout.PANELS]]

@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.diagrams.base import Array
 from trueodds.diagrams.models.elementary import AFTER, BEFORE, OPEN, Decisions
 from trueodds.diagrams.models.sampled import by_cells, by_rows
-from trueodds.diagrams.models.standing import UNKNOWN, Standing
+from trueodds.diagrams.models.standing import UNKNOWN, ModelResult
 from trueodds.estimators.corp import Corp
 from trueodds.inference.comparing.sameness import same_rows
 from trueodds.problem.predictions import Predictions
@@ -75,7 +75,7 @@ class Model:
             {"low": edges[:-1][occupied], "high": edges[1:][occupied], "share": share[occupied]},
         )
 
-    def whole(self, result: Standing | None, mcb: Standing | None) -> Columns:
+    def score_row(self, result: ModelResult | None, mcb: ModelResult | None) -> Columns:
         """The score and its parts, with the interval of MCB and the difference of the score to the first model's."""
         more: dict[str, float] = {}
         if result is not None:

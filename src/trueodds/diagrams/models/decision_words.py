@@ -10,12 +10,12 @@ from trueodds.diagrams.base import Array
 from trueodds.diagrams.drawing import ink
 from trueodds.diagrams.models.crossings import LEVEL, crossings, lowest, lowest_at, pieces, share, signs
 from trueodds.diagrams.models.decision_rows import Columns, Model
-from trueodds.diagrams.models.standing import Standing
+from trueodds.diagrams.models.standing import ModelResult
 from trueodds.diagrams.models.wording import listed, number, tied, verdict
 
 SCORES = {"brier": "Brier score", "log_loss": "log loss"}
-FEW = 3  # stretches, crossings or thresholds that are named one by one
-MOST = 5  # shares of the thresholds that are told
+MAX_LISTED = 3  # stretches, crossings or thresholds that are named one by one
+MAX_SHARES = 5  # shares of the thresholds that are told
 EVEN = 1e-9  # a lead in thresholds that is rounding
 ROUNDED = 1e-9  # a share of them that is
 
@@ -29,7 +29,7 @@ def parts_of(model: Model) -> str:
     )
 
 
-def of_plane(models: Sequence[Model], scores: Sequence[Standing]) -> str:
+def of_plane(models: Sequence[Model], scores: Sequence[ModelResult]) -> str:
     """Which model has the best score, and which parts of it."""
     if len(models) == 1:
         return parts_of(models[0])
@@ -50,7 +50,7 @@ def of_curves(
     models: Sequence[Model],
     curves: Sequence[Columns],
     bands: Sequence[Columns],
-    scores: Sequence[Standing],
+    scores: Sequence[ModelResult],
     *,
     fixed_thresholds: bool = False,
 ) -> str:
@@ -91,13 +91,13 @@ def of_two(names: Sequence[str], curves: Sequence[Mapping[str, Array]], band: Ma
     length, crossed = max(less, more), crossings(segments)
     span, rest = (x[-1] - x[0]) / 100, min(less, more)
     if abs(less - more) <= EVEN:
-        text = f"{_each(names)} at {length / span:.0f}\u00a0% of the thresholds"
+        text = f"{_both_cheaper(names)} at {length / span:.0f}\u00a0% of the thresholds"
     else:
         where = "nowhere more" if not rest else f"less at {length / span:.0f}\u00a0% of the thresholds"
         text = f"{names[better]} costs {where} than {names[1 - better]}"
         if rest:
             text += f", more at {rest / span:.0f}\u00a0%"
-    if len(crossed) > FEW:
+    if len(crossed) > MAX_LISTED:
         text += f"; the curves cross {len(crossed)} times"
     elif crossed:
         text += f"; the curves cross at {listed([_at(threshold) for threshold in crossed])}"
@@ -123,7 +123,7 @@ def at_points(names: Sequence[str], curves: Sequence[Mapping[str, Array]], band:
             )
     elif less == more:
         phrases = [f"{names[better]} at {_where(x[own == sign])}", f"{names[1 - better]} at {_where(x[own == -sign])}"]
-        text = f"{_each(names)} at {less} of {len(x)} thresholds looked at: {', '.join(phrases)}"
+        text = f"{_both_cheaper(names)} at {less} of {len(x)} thresholds looked at: {', '.join(phrases)}"
     else:
         text += f"{max(less, more)} of {len(x)} thresholds looked at"
         text += f", more at {_where(x[own == -sign])}" if min(less, more) else ""
@@ -147,7 +147,7 @@ def _better(names: Sequence[str], less: float, more: float) -> tuple[int, int]:
     return (1, -1) if second else (0, 1)
 
 
-def _each(names: Sequence[str]) -> str:
+def _both_cheaper(names: Sequence[str]) -> str:
     return f"{listed(sorted(names))} each cost less than the other"
 
 
@@ -167,14 +167,16 @@ def _where(x: Array, looked: int | None = None) -> str:
     if looked is not None and len(x) == looked:
         return "both" if looked == 2 else f"all {looked}"
     return (
-        listed([_at(threshold) for threshold in x]) if len(x) <= FEW else f"{len(x)}{f' of {looked}' if looked else ''}"
+        listed([_at(threshold) for threshold in x])
+        if len(x) <= MAX_LISTED
+        else f"{len(x)}{f' of {looked}' if looked else ''}"
     )
 
 
 def of_many(
     names: Sequence[str],
     curves: Sequence[Mapping[str, Array]],
-    scores: Sequence[Standing],
+    scores: Sequence[ModelResult],
     score: str,
     *,
     fixed_thresholds: bool = False,
@@ -184,10 +186,10 @@ def of_many(
     weight_by_set = lowest_at(values) if fixed_thresholds else lowest(x, values)
     total = sum(weight_by_set.values())
     won = {tuple(sorted(names[i] for i in some)): weight / total for some, weight in weight_by_set.items()}
-    return f"{_least(won, len(names), x if fixed_thresholds else None)} {verdict(names, scores, SCORES[score])}"
+    return f"{_lowest_cost(won, len(names), x if fixed_thresholds else None)} {verdict(names, scores, SCORES[score])}"
 
 
-def _least(won: Mapping[tuple[str, ...], float], models: int, points: Array | None) -> str:
+def _lowest_cost(won: Mapping[tuple[str, ...], float], models: int, points: Array | None) -> str:
     """Who costs least where: shares of the thresholds, or counts of those looked at."""
     everywhere = "every threshold" if points is None else _all(points)
     looked = None if points is None else len(points)
@@ -213,7 +215,7 @@ def _least(won: Mapping[tuple[str, ...], float], models: int, points: Array | No
             else ""
         )
         return f"{listed(always)} {'costs' if len(always) == 1 else 'cost'} {at} more than another{suffix}."
-    shown = [some for some in order if share_of[some] >= 0.005][:MOST]
+    shown = [some for some in order if share_of[some] >= 0.005][:MAX_SHARES]
     shares = [
         f"{'all alike' if len(some) == models else listed(some)} ({much(some, some == shown[0])})" for some in shown
     ]
@@ -232,7 +234,7 @@ def _beyond(band: Mapping[str, Array], sign: int, word: str) -> str:
         return ""
     at = np.flatnonzero(np.diff(np.concatenate([[0], hit.astype(int), [0]])))
     runs = list(zip(at[::2], at[1::2] - 1, strict=True))
-    if len(runs) > FEW:
+    if len(runs) > MAX_LISTED:
         return f"{word} at {100 * hit.mean():.0f}\u00a0% of the thresholds looked at"
     x = band["threshold"]
     ranges = [_at(x[a]) if _at(x[a]) == _at(x[b]) else f"{_at(x[a])} to {_at(x[b])}" for a, b in runs]

@@ -17,7 +17,7 @@ from trueodds.diagrams.models.decision_rows import Columns, Model, bands
 from trueodds.diagrams.models.elementary import grid, turning_points
 from trueodds.diagrams.models.murphy_picture import MurphyDiagram
 from trueodds.diagrams.models.plane_picture import PlaneDiagram, isolines
-from trueodds.diagrams.models.standing import UNKNOWN, Standing
+from trueodds.diagrams.models.standing import UNKNOWN, ModelResult
 from trueodds.diagrams.models.wording import verdict
 from trueodds.diagrams.recipe import lens_of
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 BAND = 100  # even thresholds of a band, beside those by the predictions
 TEXT = ("view", "title", "aside", "finding")
 BY_ITSELF = "Bands and differences hold at each threshold by itself: at {share} of the thresholds a true cost is expected outside."
-NO_SCORE = Standing()
+NO_SCORE = ModelResult()
 
 
 class Drawing:
@@ -63,7 +63,7 @@ class Drawing:
                 bands(models, sources, rows, recipe.level, recipe.resamples, rng, recipe.paired) if drawn else []
             )
 
-    def made(self, scores: Mapping[str, Standing], mcb: Mapping[str, Standing], notes: Sequence[Note]) -> Diagram:
+    def made(self, scores: Mapping[str, ModelResult], mcb: Mapping[str, ModelResult], notes: Sequence[Note]) -> Diagram:
         """The diagram, with each model's standing over all views."""
         recipe, alone = self.recipe, len(self.panels) == 1
         # What a calibrated model would score is no error to be subtracted.
@@ -74,11 +74,13 @@ class Drawing:
             if recipe.style == "murphy":
                 table += [*self.curves[i], *self.bands[i], *(model.strip() for model in models)]
             table += [
-                model.whole(*((scores.get(model.name), mcb.get(model.name)) if alone else (None, None)))
+                model.score_row(*((scores.get(model.name), mcb.get(model.name)) if alone else (None, None)))
                 for model in models
             ]
         if not alone and scores:
-            table += [self._over_all(lens, model, scores[model.name], mcb.get(model.name)) for model in self.panels[0]]
+            table += [
+                self._aggregate_row(lens, model, scores[model.name], mcb.get(model.name)) for model in self.panels[0]
+            ]
         kind = MurphyDiagram if recipe.style == "murphy" else PlaneDiagram
         thresholds = recipe.thresholds
         return kind(
@@ -106,7 +108,7 @@ class Drawing:
         """Whether bands are drawn."""
         return self.recipe.band == "bootstrap" or (self.recipe.band == "auto" and len(self.names) <= 2)
 
-    def _over_all(self, lens: str, model: Model, score: Standing, mcb: Standing | None) -> Columns:
+    def _aggregate_row(self, lens: str, model: Model, score: ModelResult, mcb: ModelResult | None) -> Columns:
         terms = {
             key: float(np.mean([self._of(models, model.name).numbers[key] for models in self.panels]))
             for key in model.numbers
@@ -123,7 +125,7 @@ class Drawing:
     def _of(models: Sequence[Model], name: str) -> Model:
         return next(model for model in models if model.name == name)
 
-    def _panels(self, scores: Mapping[str, Standing], mcb: Mapping[str, Standing]) -> Columns:
+    def _panels(self, scores: Mapping[str, ModelResult], mcb: Mapping[str, ModelResult]) -> Columns:
         drawn = self.panels[: layout.PANELS]
         if self.recipe.style == "murphy":
             shown = ["score", *(["unc", "dsc"] if self.parted else [])]
@@ -154,12 +156,12 @@ class Drawing:
             rows[0]["finding"] = text
         return {name: np.array([row[name] for row in rows], dtype=object if name in TEXT else None) for name in rows[0]}
 
-    def _ordered_results(self, scores: Mapping[str, Standing]) -> list[Standing]:
+    def _ordered_results(self, scores: Mapping[str, ModelResult]) -> list[ModelResult]:
         return [scores.get(name, NO_SCORE) for name in self.names]
 
-    def _finding(self, i: int, scores: Mapping[str, Standing]) -> str:
+    def _finding(self, i: int, scores: Mapping[str, ModelResult]) -> str:
         models = self.panels[i]
-        results = [Standing(model.numbers["score"]) for model in models]
+        results = [ModelResult(model.numbers["score"]) for model in models]
         if scores and len(self.panels) == 1:
             results = self._ordered_results(scores)
         if self.recipe.style == "plane":

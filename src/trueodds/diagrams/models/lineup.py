@@ -29,17 +29,17 @@ DASHES: tuple[Any, ...] = (
     (0, (8, 1.4, 1.2, 1.4, 1.2, 1.4)),
     (0, (1.2, 2.4)),
 )
-MOST = len(COLORS)
+MAX_MODELS = len(COLORS)
 NAME = 150.0  # points that a name may take in a legend
 ONE = "model"  # what a model without a name is called in words
 
 
 def views_by_model(models: Models, lens: Lens, diagram: str) -> dict[str, tuple[View, ...]]:
     """What the lens sees of each model: the same binary views in the same order."""
-    if len(models) > MOST:
+    if len(models) > MAX_MODELS:
         raise InputError(
             "TO705",
-            f"No more than {MOST} models can be told apart in one picture.",
+            f"No more than {MAX_MODELS} models can be told apart in one picture.",
             f"{len(models)} models",
             "Draw fewer at a time; to.compare ranks any number.",
         )

@@ -30,13 +30,13 @@ class MurphyDiagram(Diagram):
     def size(self) -> tuple[float, float]:  # type: ignore[override]
         """Numbers take a line for each model."""
         return 6.4, below.height(
-            self, 6.4, 4.7, self.foot, below.lines(len(self.names)) if self._shows_numbers else 0.0
+            self, 6.4, 4.7, self.strip_height, below.lines(len(self.names)) if self._shows_numbers else 0.0
         )
 
     @property
-    def foot(self) -> float:  # type: ignore[override]
+    def strip_height(self) -> float:  # type: ignore[override]
         """The strips' part of the height."""
-        return below.foot_for(len(self.names)) if self.has("strip") else 0.0
+        return below.strip_height_of(len(self.names)) if self.has("strip") else 0.0
 
     @property
     def names(self) -> list[str]:
@@ -56,11 +56,11 @@ class MurphyDiagram(Diagram):
         return bool(self.settings["parts"]) and self.has("parts")
 
     @property
-    def _judged(self) -> bool:
+    def _shows_difference(self) -> bool:
         return self.has("beyond") and bool((np.abs(self.table["beyond"][self.table["part"] == "band"]) == 1).any())
 
     @property
-    def _few(self) -> bool:
+    def _at_points(self) -> bool:
         thresholds = self.settings["thresholds"]
         return isinstance(thresholds, list) and len(thresholds) <= POINTS
 
@@ -83,7 +83,7 @@ class MurphyDiagram(Diagram):
         entries: list[tuple[Any, str]] = []
         if self.has("curves"):
             for i, name in enumerate(self.names):
-                mark: dict[str, Any] = {"marker": MARKS[i], "markersize": 4} if self._few else {}
+                mark: dict[str, Any] = {"marker": MARKS[i], "markersize": 4} if self._at_points else {}
                 line = Line2D([], [], color=COLORS[i], linestyle=DASHES[i], linewidth=1.6, **mark)
                 entries.append((line, "cost" if alone else in_legend(name)))
         if self._banded:
@@ -93,7 +93,7 @@ class MurphyDiagram(Diagram):
             for part, dashes in PARTS.items():
                 color = ink.FAINT if part == "unc" or not alone else COLORS[0]
                 entries.append((Line2D([], [], color=color, linestyle=dashes, linewidth=1.3), PART_LABELS[part]))
-        if self._judged:
+        if self._shows_difference:
             thick = Line2D([], [], color=ink.FAINT, **BEYOND)
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
             entries.append((thick, f"differs from {in_legend(self.names[0])} ({level})"))
@@ -108,7 +108,7 @@ class MurphyDiagram(Diagram):
         ink.dress(ax, size)
         ink.probability_axis(ax)
         high = float(view["y_high"])
-        ink.above(ax, 0.0, high, self.foot)
+        ink.above(ax, 0.0, high, self.strip_height)
         _ticked(ax, high)
         small = ink.inches(ax)[0] < 3.4
         for i, name in enumerate(self.names):
@@ -119,7 +119,7 @@ class MurphyDiagram(Diagram):
             ax.plot(curve["threshold"], curve["unc"], linewidth=1.1, **style)
         if self.has("strip"):
             tables = [_of(rows, name, "strip") for name in self.names]
-            below.strips(ax, tables, self.foot, float(view["tallest"]))
+            below.strips(ax, tables, self.strip_height, float(view["tallest"]))
         if self._shows_numbers and below.fit(ax, len(self.names)):
             self._numbers(ax, rows, size - 0.5)
 
@@ -128,25 +128,25 @@ class MurphyDiagram(Diagram):
         x, color = curve["threshold"], COLORS[i]
         if self._banded and len(band["threshold"]):
             limits = band["threshold"], band["low"], band["high"]
-            if self._few:
+            if self._at_points:
                 ax.vlines(*limits, color=color, alpha=0.35, linewidth=3, zorder=2, label="band")
             else:
                 ax.fill_between(*limits, color=color, alpha=0.2, linewidth=0, zorder=2, label="band")
         if self.has("curves"):
             wide = 1.1 if small else 1.6
-            mark = {"marker": MARKS[i], "markersize": 3 if small else 4} if self._few else {}
+            mark = {"marker": MARKS[i], "markersize": 3 if small else 4} if self._at_points else {}
             style: dict[str, Any] = {"linestyle": DASHES[i], "linewidth": wide, "zorder": 3.2, "label": "curve"}
             ax.plot(x, curve["score"], color=color, **style, **mark)
         if self.has("beyond") and len(band["threshold"]):
             at = np.where(np.abs(band["beyond"]) == 1, band["score"], np.nan)
             if np.isfinite(at).any():
                 # Behind all curves, pale and cut off square: seven such strokes must not hide what they judge.
-                under = BEYOND | ({"linewidth": 3.0} if small else {}) | ({"marker": "o"} if self._few else {})
+                under = BEYOND | ({"linewidth": 3.0} if small else {}) | ({"marker": "o"} if self._at_points else {})
                 ax.plot(band["threshold"], at, color=color, zorder=2.5, label="beyond", markersize=10, **under)
         if self._parted:
             for part in ("mcb", "dsc"):
                 style = {"linestyle": PARTS[part], "linewidth": 0.9 if small else 1.2, "label": part}
-                ax.plot(x, curve[part], color=color, marker="." if self._few else None, **style)
+                ax.plot(x, curve[part], color=color, marker="." if self._at_points else None, **style)
 
     def _numbers(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
         tables = [_of(rows, name, "model") for name in self.names]

@@ -13,7 +13,7 @@ from trueodds.diagrams.models import below
 from trueodds.diagrams.models.decision_rows import Model
 from trueodds.diagrams.models.lineup import COLORS, MARKS, in_legend
 from trueodds.diagrams.models.murphy_picture import columns_of
-from trueodds.diagrams.models.standing import Standing
+from trueodds.diagrams.models.standing import ModelResult
 
 
 class PlaneDiagram(Diagram):
@@ -105,7 +105,7 @@ class PlaneDiagram(Diagram):
             below.numbers(ax, names, columns_of(tables, self.names[0], score, size - 0.5), size - 0.5)
 
 
-def isolines(panels: Sequence[Sequence[Model]], mcb: Mapping[str, Standing]) -> dict[str, float]:
+def isolines(panels: Sequence[Sequence[Model]], mcb: Mapping[str, ModelResult]) -> dict[str, float]:
     """The range that all panels share, and by how much the score rises from line to line."""
     models = [model for models in panels for model in models]
     right = [model.numbers["mcb"] for model in models] + [one.error_high for one in mcb.values()]

@@ -45,5 +45,5 @@ def by_cells(view: View, thresholds: Array, resamples: int, rng: np.random.Gener
     place = places(s, thresholds)
     events, nonevents = np.bincount(place, wy, size), np.bincount(place, w - wy, size)
     share = np.clip(np.concatenate([events, nonevents]), 0.0, None)
-    drawn = rng.multinomial(max(1, round(view.worth)), share / share.sum(), size=resamples).astype(np.float64)
+    drawn = rng.multinomial(max(1, round(view.effective_n)), share / share.sum(), size=resamples).astype(np.float64)
     return costs(drawn[:, :size] + drawn[:, size:], drawn[:, :size], thresholds)

@@ -25,7 +25,7 @@ UNKNOWN = float("nan")
 
 
 @dataclass(frozen=True)
-class Standing:
+class ModelResult:
     """One model's error with its interval and floor, and its difference to the first model: negative is better."""
 
     error: float = UNKNOWN
@@ -42,9 +42,9 @@ class Standing:
         return int(self.difference_low > 0) - int(self.difference_high < 0)
 
 
-def standings(
+def measure_models(
     models: Models, estimator: Estimator, lens: Lens, interval_spec: IntervalSpec, paired: bool | None, seed: int
-) -> tuple[list[Standing], list[Note]]:
+) -> tuple[list[ModelResult], list[Note]]:
     """Each model's standing; the intervals of the differences hold together at the level of `interval_spec`.
 
     On the same rows models are resampled together; models of other rows are compared as other samples, and tallies,
@@ -80,13 +80,13 @@ def standings(
     return [results[0], *(_beside(one, pair, pair_level) for one, pair in zip(results[1:], pairs, strict=True))], notes
 
 
-def _alone(estimate: Estimate) -> Standing:
+def _alone(estimate: Estimate) -> ModelResult:
     interval, noise_floor = estimate.interval, estimate.noise_floor
     low, high = (interval.low, interval.high) if interval else (UNKNOWN, UNKNOWN)
-    return Standing(estimate.value, low, high, UNKNOWN if noise_floor is None else noise_floor)
+    return ModelResult(estimate.value, low, high, UNKNOWN if noise_floor is None else noise_floor)
 
 
-def _beside(one: Standing, pair: Pair, level: float) -> Standing:
+def _beside(one: ModelResult, pair: Pair, level: float) -> ModelResult:
     interval = pair.interval(level) if math.isfinite(pair.value) else None
     low, high = (interval.low, interval.high) if interval else (UNKNOWN, UNKNOWN)
-    return Standing(one.error, one.error_low, one.error_high, one.noise_floor, pair.value, low, high)
+    return ModelResult(one.error, one.error_low, one.error_high, one.noise_floor, pair.value, low, high)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from trueodds.diagrams.models.standing import Standing
+from trueodds.diagrams.models.standing import ModelResult
 
 NOTHING = 1e-12  # what rounding leaves of zero
 ROUNDING = 1e-10  # by which sums in another order may differ
@@ -45,7 +45,7 @@ def listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def verdict(names: Sequence[str], results: Sequence[Standing], unit: str) -> str:
+def verdict(names: Sequence[str], results: Sequence[ModelResult], unit: str) -> str:
     """Which model is off by less, and where that is more than chance."""
     if len(names) == 1:
         return f"{unit} {number(results[0].error)}{_noise_floor(results[0])}."
@@ -66,7 +66,7 @@ def verdict(names: Sequence[str], results: Sequence[Standing], unit: str) -> str
         rest = listed(others)
         return f"{text} The others: {rest}."
     better, worse, unsettled = (
-        [f"{names[i]} ({number(results[i].error)})" for i in order if i and _apart(results[i]) == sign]
+        [f"{names[i]} ({number(results[i].error)})" for i in order if i and _difference_sign(results[i]) == sign]
         for sign in (-1, 1, 0)
     )
     first = f"{names[0]} ({number(results[0].error)})"
@@ -77,7 +77,7 @@ def verdict(names: Sequence[str], results: Sequence[Standing], unit: str) -> str
     return f"{text} Not settled: {listed(unsettled)}." if unsettled else text
 
 
-def _apart(one: Standing) -> int | None:
+def _difference_sign(one: ModelResult) -> int | None:
     """Whether it differs beyond chance; one that is the first model over again is no open question."""
     return None if one.difference_low == one.difference_high == 0 else one.settled
 
@@ -90,7 +90,7 @@ def _is(some: Sequence[str]) -> str:
     return "is" if len(some) == 1 else "are"
 
 
-def _of_two(names: Sequence[str], results: Sequence[Standing], unit: str) -> str:
+def _of_two(names: Sequence[str], results: Sequence[ModelResult], unit: str) -> str:
     first, second = results
     better, worse = (1, 0) if second.error < first.error else (0, 1)
     a, b = results[better], results[worse]
@@ -108,11 +108,11 @@ def _of_two(names: Sequence[str], results: Sequence[Standing], unit: str) -> str
     return f"{text} The difference, {number(abs(second.difference))}{range_of(low, high)}, {settled}."
 
 
-def _noise_floor(result: Standing) -> str:
+def _noise_floor(result: ModelResult) -> str:
     return "" if math.isnan(result.noise_floor) else f" (noise\u00a0floor\u00a0{number(result.noise_floor)})"
 
 
-def _tied_noise_floor(results: Sequence[Standing]) -> str:
+def _tied_noise_floor(results: Sequence[ModelResult]) -> str:
     """The floor of models that tie, which their draws may tell apart: then none is said."""
     texts = {_noise_floor(one) for one in results}
     return texts.pop() if len(texts) == 1 else ""

@@ -30,7 +30,7 @@ class Band:
     x_high: Array
     low: Array
     high: Array
-    law: str  # how it was got
+    method: str  # how it was got
 
     def at(self, x: Array) -> tuple[Array, Array]:
         """The limits at scores."""
@@ -43,7 +43,7 @@ class Band:
         limits = zip(self.at(cut), (self.low, self.high), strict=True)
         lows, highs = (np.concatenate([ends[:1], limit[inside], ends[1:]]) for ends, limit in limits)
         x = np.concatenate([cut[:1], self.x_low[inside], cut[1:]])
-        return Band(x, x, lows, highs, self.law)
+        return Band(x, x, lows, highs, self.method)
 
 
 def paper_rule(scores: Scores, band: str) -> str:
@@ -116,7 +116,7 @@ def continuous(scores: Scores, level: float) -> Band:
     :math:`n^{-2/5}`, n the number of rows of equal weight that the weights are worth. Votes vary less than labels,
     for which it holds. On the grid 0, .01, …, 1. Source: Dimitriadis, Gneiting & Jordan (2021); Chen (1999).
     """
-    x, n = np.arange(101) / 100, scores.worth
+    x, n = np.arange(101) / 100, scores.effective_n
     density = FirstBeta(scores.at, n**-0.4, 0.0, 1.0).at(x, scores.w / scores.w.sum())
     with np.errstate(divide="ignore"):
         scale = np.where((x > 0) & (x < 1), np.cbrt(4 * x * (1 - x) / (n * density)), 0.0)
@@ -144,7 +144,7 @@ class Labels:
         return np.zeros(len(self.rates), dtype=bool) if self.scores.voted else self.scores.even
 
     @cached_property
-    def spread(self) -> Array:
+    def std(self) -> Array:
         """The standard deviation of Σwy."""
         return np.sqrt(self.scores.residual(self.rates))
 
@@ -158,7 +158,7 @@ class Labels:
         wy[:, count] = (of.w / of.n)[count] * rng.binomial(
             of.n[count].astype(np.int64), self.rates[count], (size, int(count.sum()))
         )
-        wy[:, ~count] = (of.w * self.rates)[~count] + self.spread[~count] * self._noise(size, rng)
+        wy[:, ~count] = (of.w * self.rates)[~count] + self.std[~count] * self._noise(size, rng)
         return wy
 
     def with_rows(self, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -169,7 +169,7 @@ class Labels:
         wy = np.empty(w.shape)
         wy[:, count] = (of.w / of.n)[count] * rng.binomial(rows[:, count], self.rates[count])
         noise = self._noise(size, rng) * np.sqrt((rows / of.n)[:, ~count])
-        wy[:, ~count] = (w * self.rates)[:, ~count] + self.spread[~count] * noise
+        wy[:, ~count] = (w * self.rates)[:, ~count] + self.std[~count] * noise
         return w, wy
 
     def _noise(self, size: int, rng: np.random.Generator) -> Array:

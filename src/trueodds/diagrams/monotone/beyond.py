@@ -11,10 +11,10 @@ from trueodds.diagrams.monotone.bands import Band
 
 Array = NDArray[Any]
 
-SLACK = 1e-12  # equal counts must compare as equal
+TOLERANCE = 1e-12  # equal counts must compare as equal
 
 
-class Stretch(NamedTuple):
+class Segment(NamedTuple):
     """Successive stated scores at all of which too much, or at all of which too little was said."""
 
     low: float
@@ -23,7 +23,7 @@ class Stretch(NamedTuple):
     share: float  # of all weight
 
 
-def stretches(band: Band, at: Array, w: Array, fit: Array | None = None) -> tuple[Stretch, ...]:
+def find_segments(band: Band, at: Array, w: Array, fit: Array | None = None) -> tuple[Segment, ...]:
     """Where, among the rising scores `at`, the fit lies outside a band around the diagonal, or without one the diagonal.
 
     Nothing is said of scores that nobody stated. A band around the curve that has no width at a score says nothing
@@ -31,15 +31,15 @@ def stretches(band: Band, at: Array, w: Array, fit: Array | None = None) -> tupl
     """
     low, high = band.at(at)
     if fit is None:
-        masks = (at - high > SLACK, low - at > SLACK)
+        masks = (at - high > TOLERANCE, low - at > TOLERANCE)
         masks = (masks[0] & (low < high), masks[1] & (low < high))
     else:
-        masks = (low - fit > SLACK, fit - high > SLACK)
+        masks = (low - fit > TOLERANCE, fit - high > TOLERANCE)
     total = w.sum()
     segments = []
     for out, too_much in zip(masks, (True, False), strict=True):
         edges = np.flatnonzero(np.diff(out, prepend=False, append=False))
         for first, after in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
             share = float(w[first:after].sum() / total)
-            segments.append(Stretch(float(at[first]), float(at[after - 1]), too_much, share))
+            segments.append(Segment(float(at[first]), float(at[after - 1]), too_much, share))
     return tuple(sorted(segments))

@@ -24,12 +24,12 @@ def quantile(q: float) -> float:
     >>> round(quantile(0.95), 5), round(quantile(0.975), 5)
     (0.84508, 0.99818)
     """
-    z, reached = _law()
+    z, reached = _tabulate_cdf()
     return float(np.interp(q, reached, z))
 
 
 @lru_cache(maxsize=1)
-def _law() -> tuple[Array, Array]:
+def _tabulate_cdf() -> tuple[Array, Array]:
     wave = np.linspace(0, 25, 601)  # 1/|Ai| is below 1e-17 beyond
     step = wave[1]
     transform = 2 ** (1 / 3) / airy(1j * 2 ** (-1 / 3) * wave)[0]

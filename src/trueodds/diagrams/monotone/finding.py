@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from trueodds.diagrams.belts.words import joined, places
-from trueodds.diagrams.monotone.beyond import Stretch
+from trueodds.diagrams.monotone.beyond import Segment
 from trueodds.diagrams.monotone.parts import Parts, number
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _saved(parts: Parts, recipe: Corp) -> str:
     return f"Recalibration could take {number(numbers['mcb'])} off the {name} of {number(numbers['score'])}."
 
 
-def _places(segments: list[Stretch], *, alone: bool) -> str:
+def _places(segments: list[Segment], *, alone: bool) -> str:
     if alone:
         return places(segments[0].low, segments[0].high, "between {}\u00a0% and {}")
     return "at " + joined([places(segment.low, segment.high, "{}–{}").removeprefix("at ") for segment in segments])

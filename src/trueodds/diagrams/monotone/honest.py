@@ -26,7 +26,7 @@ class Limits:
     high: Array
     lower: Array
     upper: Array
-    law: str
+    method: str
 
     @property
     def crossed(self) -> bool:
@@ -38,7 +38,7 @@ class Limits:
         cuts = np.unique(np.concatenate([[0.0], self.low, self.high, [1.0]]))
         lower = np.append(0.0, self.lower)[np.searchsorted(self.high, cuts[:-1], "right")]
         upper = np.append(self.upper, 1.0)[np.searchsorted(self.low, cuts[1:], "left")]
-        return Steps(cuts[:-1], cuts[1:], np.minimum(lower, upper), np.maximum(lower, upper), self.law, self)
+        return Steps(cuts[:-1], cuts[1:], np.minimum(lower, upper), np.maximum(lower, upper), self.method, self)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.diagrams.monotone.bands import Band
-from trueodds.diagrams.monotone.beyond import Stretch
+from trueodds.diagrams.monotone.beyond import Segment
 from trueodds.diagrams.monotone.curve import Curve
 from trueodds.diagrams.monotone.strip import strip
 
@@ -28,7 +28,7 @@ class Parts:
     bins: int
     style: str
     band: Band | None = None
-    out: tuple[Stretch, ...] = ()
+    out: tuple[Segment, ...] = ()
     crossed: bool = False
 
     @cached_property
@@ -93,7 +93,7 @@ class Parts:
             "outcome_rate": curve.outcome_rate,
             "scores": len(curve.scores.at),
             "blocks": len(curve.blocks["rate"]),
-            "law": "" if self.band is None else self.band.law,
+            "law": "" if self.band is None else self.band.method,
             "share_outside": math.fsum(segment.share for segment in self.out),
             # A curve that never falls cannot pass through both corners.
             "corner": "upper left" if np.interp(0.5, curve.scores.at, curve.fit) <= 0.6 else "lower right",

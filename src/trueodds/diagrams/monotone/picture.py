@@ -109,7 +109,7 @@ class CorpDiagram(UnitSquare):
             if self.has(layer):
                 ax.plot(x, y, color=ink.INSIDE, zorder=3, label=layer, **style)
                 for low, high in zip(out["x_low"], out["x_high"], strict=True):
-                    _again(ax, x, y, low, high, label=f"{layer} outside", **style)
+                    _draw_outside(ax, x, y, low, high, label=f"{layer} outside", **style)
         if self.has("numbers") and min(ink.inches(ax)) > 2.2:
             _numbers(ax, view, self.settings["score"], size)
 
@@ -125,7 +125,7 @@ def _band(ax: Any, band: Mapping[str, Array]) -> None:
         ax.vlines(x[0], low[0], high[0], colors=ink.INSIDE_BAR, linewidth=7, zorder=1.4, label="band")
 
 
-def _again(ax: Any, x: Array, y: Array, low: float, high: float, **style: Any) -> None:
+def _draw_outside(ax: Any, x: Array, y: Array, low: float, high: float, **style: Any) -> None:
     """The part of it between two scores, and half a mark beyond, in the color of what is outside."""
     if "marker" in style:
         within = (x >= low - 1e-12) & (x <= high + 1e-12)

@@ -43,7 +43,7 @@ class Scores:
         return np.isclose(self.w * self.w, self.n * self.ww, rtol=1e-9, atol=0)
 
     @property
-    def worth(self) -> float:
+    def effective_n(self) -> float:
         """As many rows of equal weight as all are worth, (Σw)²/Σw²."""
         return float(self.w.sum() ** 2 / self.ww.sum())
 
@@ -54,7 +54,7 @@ class Scores:
         deviation = self.at - rates
         return np.maximum(self.wwr + 2 * deviation * self.wwd + self.ww * deviation * deviation, 0.0)
 
-    def pooled(self, first: Array) -> Scores:
+    def pool(self, first: Array) -> Scores:
         """Groups of neighbors, each from one of these scores (their numbers, rising from 0) up to the next."""
         if len(first) == len(self.at):
             return self
@@ -66,7 +66,7 @@ class Scores:
 
     def by_weight(self, max_groups: int) -> Scores:
         """At most so many groups, of about equal weight; fewer scores stay as they are."""
-        return self.pooled(grouped(self.w, max_groups))
+        return self.pool(grouped(self.w, max_groups))
 
     def by_place(self, max_groups: int) -> Scores:
         """About so many groups, fine wherever isotonic regression turns quickly; fewer scores stay as they are.
@@ -83,13 +83,13 @@ class Scores:
         odds = expit(np.linspace(low, high, max_groups // 4))
         cuts = np.searchsorted(self.at, np.concatenate([edges, odds]))
         first = np.unique(np.concatenate([by_weight, cuts, ends, m - 1 - ends]))
-        return self.pooled(first[first < m])
+        return self.pool(first[first < m])
 
 
 def scores_of(view: View) -> Scores:
     """The distinct scores of a binary view; of a tally its cells, which know between which edges their rows lie."""
     s, w, wy = by_score(view).sums()
-    if view.plain and _whole(view):
+    if view.plain and _has_binary_outcomes(view):
         return Scores(s, s, s, w, w, wy, w)
     index = placed(view.p, s)
 
@@ -103,7 +103,7 @@ def scores_of(view: View) -> Scores:
         low, high = np.minimum(EDGES[cell - 1], s), np.maximum(EDGES[cell], s)
     heaviest = float(view.w.max()) if view.is_rows else float((w / n).max())
     rows = Scores(s, low, high, n, w, wy, ww, heaviest=heaviest)
-    if _whole(view):
+    if _has_binary_outcomes(view):
         return rows
     if view.is_rows:
         wwd = summed(view.w**2 * (view.y - view.p))
@@ -112,7 +112,7 @@ def scores_of(view: View) -> Scores:
     return replace(rows, wwr=summed(view.sums("wwr")), wwd=wwd)
 
 
-def _whole(view: View) -> bool:
+def _has_binary_outcomes(view: View) -> bool:
     """Whether every outcome is 0 or 1: then, and only then, y² = y."""
     if view.is_rows:
         y = view.outcomes

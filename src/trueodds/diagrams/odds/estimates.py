@@ -11,7 +11,7 @@ from scipy.special import chdtrc, ndtri
 Array = NDArray[Any]
 
 _CORNERS = 72  # of an ellipse
-_LEAST = 0.02  # of log δ and of γ: what the picture spans at least
+_MIN_SPAN = 0.02  # of log δ and of γ: what the picture spans at least
 _FARTHEST = 300.0  # of log δ: its axis is one of floating-point numbers, with margins
 _STEEPEST = 1e6  # of γ, with what it may be off by
 
@@ -66,7 +66,7 @@ def estimates(name: str, labels: list[str], theta: Array, covariance: Array, lev
     }
 
 
-def reach_of(tables: list[dict[str, Array]]) -> dict[str, float]:
+def axis_limits(tables: list[dict[str, Array]]) -> dict[str, float]:
     """The corners of the picture: all estimates and (1, 1), and every ellipse that is not far wider than most."""
     theta, ends = [np.array([[0.0, 1.0]])], [np.zeros((0, 2, 2))]
     for table in tables:
@@ -83,7 +83,7 @@ def reach_of(tables: list[dict[str, Array]]) -> dict[str, float]:
         margin = np.maximum(high - low, np.median(outer[:, 1] - outer[:, 0], axis=0))
         low = np.minimum(low, np.maximum(outer[:, 0].min(axis=0), low - margin))
         high = np.maximum(high, np.minimum(outer[:, 1].max(axis=0), high + margin))
-    wide = np.maximum(high - low, _LEAST)
+    wide = np.maximum(high - low, _MIN_SPAN)
     middle = (low + high) / 2
     low, high = middle - 0.57 * wide, middle + 0.57 * wide
     return {

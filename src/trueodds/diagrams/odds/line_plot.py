@@ -14,7 +14,7 @@ _WORDS = {"said": "as said", "best": "best fit", "fit": "a fit"}
 _SHORT = {"as said": "said", "best fit": "best", "a fit": "fit", "boldest": "bold"}
 _BESIDE = 0.32  # of the way between stations, beside the first and the last
 _EVENT: dict[str, Any] = {"color": ink.INSIDE, "linestyle": "-"}
-_NOT: dict[str, Any] = {"color": ink.OUTSIDE, "linestyle": (0, (3.5, 1.4))}
+_NO_EVENT: dict[str, Any] = {"color": ink.OUTSIDE, "linestyle": (0, (3.5, 1.4))}
 
 
 class LinePlot(Diagram):
@@ -46,7 +46,7 @@ class LinePlot(Diagram):
         outcomes = self.table["outcome"]
         return [
             *([(Line2D([], [], linewidth=1.6, **_EVENT), event_label)] if outcomes.any() else []),
-            *([(Line2D([], [], linewidth=1.6, **_NOT), missed)] if not outcomes.all() else []),
+            *([(Line2D([], [], linewidth=1.6, **_NO_EVENT), missed)] if not outcomes.all() else []),
         ]
 
     def paint(self, ax: Any, panel: int) -> None:
@@ -72,14 +72,14 @@ class LinePlot(Diagram):
         names = np.array(point_columns["station"], dtype=object)
         if (self.table["station"] == "fit").any():
             names[1] = "fit"  # which is true of all
-        self._stations(ax, places, names, point_columns["posterior"])
+        self._label_path_points(ax, places, names, point_columns["posterior"])
         if not self.has("lines"):
             return
         points = np.stack([rows["place"], rows["probability"]], axis=1).reshape(-1, count, 2)
         outcomes, opacity = rows["outcome"][::count], rows["opacity"][::count]
         # From the lowest to the highest, whatever came: neither outcome hides the other.
         order = np.argsort(points[:, 0, 1], kind="stable")
-        marks = [_EVENT if event else _NOT for event in outcomes[order]]
+        marks = [_EVENT if event else _NO_EVENT for event in outcomes[order]]
         lines = LineCollection(
             list(points[order]),
             linewidths=(rows["width"][::count][order] * (1.0 if wide > 3.4 else 0.75)).tolist(),
@@ -91,7 +91,7 @@ class LinePlot(Diagram):
         )
         ax.add_collection(lines, autolim=False)
 
-    def _stations(self, ax: Any, places: Any, names: Any, posteriors: Any) -> None:
+    def _label_path_points(self, ax: Any, places: Any, names: Any, posteriors: Any) -> None:
         """Name and posterior below each station, as far as there is room; on one line where nothing makes more room."""
         texts, words = [_posterior(float(p)) for p in posteriors], [_WORDS.get(name, "boldest") for name in names]
         short = [_SHORT[word] for word in words]

@@ -24,7 +24,7 @@ class ParameterPlot(Diagram):
     unit = "rows"
     ranked = "farthest off"
     size = (6.4, 5.0)
-    foot = 0.08
+    strip_height = 0.08
 
     def headline(self) -> str:
         """The question, in plain words."""
@@ -78,7 +78,7 @@ class ParameterPlot(Diagram):
         ink.dress(ax, size)
         delta_axis(ax, view["delta_low"], view["delta_high"])
         low, high = view["gamma_low"], view["gamma_high"]
-        ax.set_ylim(low - (high - low) * self.foot / (1 - self.foot), high)
+        ax.set_ylim(low - (high - low) * self.strip_height / (1 - self.strip_height), high)
         if not view["classes"]:
             style = {"ha": "center", "va": "center", "fontsize": size, "color": ink.FAINT, "transform": ax.transAxes}
             ax.text(0.5, 0.5, "no finite shifts\nand slopes are best", **style)
@@ -151,7 +151,7 @@ def _names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any], size: fl
                 ax.annotate(
                     name,
                     (rows["delta"][i], rows["gamma"][i]),
-                    xytext=(_OFF * across, _OFF * up),
+                    xytext=(_LABEL_OFFSET * across, _LABEL_OFFSET * up),
                     textcoords="offset points",
                     ha=("right", "center", "left")[across + 1],
                     va=("top", "center", "bottom")[up + 1],
@@ -166,11 +166,11 @@ def _names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any], size: fl
 
 
 _SIDES = ((1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))  # of an estimate, as its name is put
-_OFF, _NEAR = 5.0, 11.0  # points: from an estimate to its own name, and to that of another
+_LABEL_OFFSET, _NEAR = 5.0, 11.0  # points: from an estimate to its own name, and to that of another
 
 
 def _box(x: float, y: float, long: float, high: float, across: int, up: int) -> tuple[float, float, float, float]:
     """Left, low, right and high end of a name."""
-    left = x + _OFF * across + (across - 1) * long / 2
-    low = y + _OFF * up + (up - 1) * high / 2
+    left = x + _LABEL_OFFSET * across + (across - 1) * long / 2
+    low = y + _LABEL_OFFSET * up + (up - 1) * high / 2
     return left, low, left + long, low + high

@@ -11,7 +11,7 @@ from trueodds.diagrams.drawing import ink, layout
 from trueodds.diagrams.odds.delta_axis import delta_axis
 
 _SHADES = ("#FFFFFF", "#E3EEF7", "#C4DCEE", ink.ROWS)
-_BEST: dict[str, Any] = {"marker": "o", "color": ink.INSIDE, "markersize": 7, "markeredgecolor": "white"}
+_OPTIMUM: dict[str, Any] = {"marker": "o", "color": ink.INSIDE, "markersize": 7, "markeredgecolor": "white"}
 _IDENTITY: dict[str, Any] = {"marker": "X", "color": ink.OUTSIDE, "markersize": 9, "markeredgecolor": "white"}
 _BOLDEST: dict[str, Any] = {"marker": "D", "color": ink.TEXT, "markersize": 5, "markeredgecolor": "white"}
 
@@ -44,7 +44,9 @@ class PosteriorPlot(Diagram):
         levels = ", ".join(drawn) + "\u00a0%" + ", inside out" * (len(drawn) > 1)
         bold = "boldest of each" if len(drawn) > 1 else f"boldest at {levels}"
         contours, marks = self.has("contours") and drawn, self.has("marks")
-        identity, optimum, boldest = (Line2D([], [], linestyle="none", **mark) for mark in (_IDENTITY, _BEST, _BOLDEST))
+        identity, optimum, boldest = (
+            Line2D([], [], linestyle="none", **mark) for mark in (_IDENTITY, _OPTIMUM, _BOLDEST)
+        )
         return [
             *([(Patch(facecolor=_SHADES[-1]), "posterior near 100\u00a0%")] if self.has("map") else []),
             *([(Line2D([], [], color=ink.TEXT, linewidth=1.2), levels)] if contours else []),
@@ -80,7 +82,7 @@ class PosteriorPlot(Diagram):
             ax.plot(rows["delta"][at], rows["gamma"][at], **style)
         if not self.has("marks"):
             return
-        for kind, mark in (("boldest", _BOLDEST), ("identity", _IDENTITY), ("best", _BEST)):
+        for kind, mark in (("boldest", _BOLDEST), ("identity", _IDENTITY), ("best", _OPTIMUM)):
             at = rows["kind"] == kind
             style = {**mark, "markersize": mark["markersize"] * scale, "linestyle": "none", "zorder": 4}
             if kind != "identity" or view["identity_inside"]:

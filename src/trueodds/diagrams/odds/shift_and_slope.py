@@ -12,7 +12,7 @@ from scipy.special import expit, logit
 
 from trueodds.calibrators.beliefs.contours import Cells, Surface, cells, directions
 from trueodds.calibrators.boldness import BoldnessMap, BoldnessSpec
-from trueodds.calibrators.likelihood.binary_logistic import best, line, logistic
+from trueodds.calibrators.likelihood.binary_logistic import fit_logistic, line, logistic
 from trueodds.calibrators.likelihood.logs import LogProbabilities, log_ratio, min_prob_for, sides
 from trueodds.calibrators.llo import UNCHANGED
 from trueodds.diagrams.drawing import ink
@@ -61,7 +61,7 @@ class Plane:
 
     rows: Cells
     theta: Array  # (2,) the most likely τ and γ
-    least: float  # F there
+    min_loss: float  # F there
     rank: int  # in how many directions the rows say something
     converged: bool  # whether finite τ and γ are best
     prior: float
@@ -71,7 +71,7 @@ class Plane:
         """Around the best fit of a view."""
         P, Y, w = counted(view)
         rows = cells(log_ratio(P, min_prob_for(view, min_prob)), Y[:, 1], w)
-        top = best(line(rows.x), rows.wy / rows.w, rows.w, UNCHANGED)
+        top = fit_logistic(line(rows.x), rows.wy / rows.w, rows.w, UNCHANGED)
         return cls(rows, top.theta, top.value, top.rank, top.converged, prior)
 
     @property
@@ -85,7 +85,7 @@ class Plane:
         return self.converged and self.rank == 2
 
     @cached_property
-    def few(self) -> Cells:
+    def groups(self) -> Cells:
         """At most 1,024 groups of neighboring scores, with the best fit of all rows."""
         groups = _grouped(self.rows)
         if groups is self.rows or not self.converged:
@@ -97,11 +97,11 @@ class Plane:
     def rise(self, theta: Array) -> Array:
         """How much likelihood, in nats, one τ and γ lose against the best; of every row."""
         at = logistic(line(self.rows.x), self.rows.wy / self.rows.w, self.rows.w, theta)
-        return np.asarray(max(at.value - self.least, 0.0))
+        return np.asarray(max(at.value - self.min_loss, 0.0))
 
     def rises(self, tau: Array, gamma: Array) -> Array:
         """The same for every pair of τ (a,) and γ (b,), (b, a), on at most 1,024 groups of neighboring scores."""
-        groups, losses = self.few, np.empty((len(gamma), len(tau)))
+        groups, losses = self.groups, np.empty((len(gamma), len(tau)))
         height = max(1, _BLOCK // (len(tau) * len(groups.x)))
         for start in range(0, len(gamma), height):
             part = slice(start, start + height)
@@ -120,7 +120,7 @@ class Plane:
 
     def boldest(self, posterior: float, min_prob: float) -> BoldnessMap:
         """The boldest map of that posterior (`BoldnessRule`), of at most 1,024 groups of neighboring scores."""
-        groups = self.few
+        groups = self.groups
         share = groups.wy / groups.w
         spec = BoldnessSpec(posterior, self.prior, min_prob)
         bold = spec.fit(sides(groups.x), np.stack([1 - share, share], axis=1), groups.w)
@@ -129,9 +129,9 @@ class Plane:
         away, fall, step = np.array([bold.tau, bold.gamma]) - self.theta, spec.slack(self.n), 1.0
         for _ in range(8):  # along the way from the best fit, until all rows have lost as much as they may
             at = logistic(line(self.rows.x), self.rows.wy / self.rows.w, self.rows.w, self.theta + step * away)
-            if abs(at.value - self.least - fall) <= _CLOSE or not at.gradient @ away > 0:
+            if abs(at.value - self.min_loss - fall) <= _CLOSE or not at.gradient @ away > 0:
                 break
-            step -= (at.value - self.least - fall) / float(at.gradient @ away)
+            step -= (at.value - self.min_loss - fall) / float(at.gradient @ away)
         tau, gamma = self.theta + step * away
         return replace(bold, tau=float(tau), gamma=float(gamma))
 
@@ -140,7 +140,7 @@ class Plane:
         fall = float(np.log(self.n) + logit(self.prior) - logit(posterior))
         if fall <= 0:
             return None
-        surface = Surface.of(self.few, self.theta)
+        surface = Surface.of(self.groups, self.theta)
         angles = np.linspace(0, 2 * np.pi, _CORNERS + 1)
         return surface.at(np.sqrt(2 * fall) * surface.radii(angles, fall)[:, None] * directions(angles))
 

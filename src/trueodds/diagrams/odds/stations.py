@@ -27,7 +27,7 @@ _THIN, _THICK = 0.7, 1.6  # points: how wide they are
 
 
 @dataclass(frozen=True, eq=False)
-class Stations:
+class PathPoints:
     """One event: its probability at every station, and whether it came."""
 
     view: str
@@ -49,7 +49,7 @@ class Stations:
         return float(self.w @ np.abs(self.at[1] - self.at[0]) / self.w.sum())
 
     @property
-    def spread(self) -> Array:
+    def std(self) -> Array:
         """The standard deviation at each station, by n − 1."""
         n = self.w.sum()
         deviation = self.at - (self.at @ self.w / n)[:, None]
@@ -101,7 +101,7 @@ class Stations:
 
 def binary(
     view: View, posteriors: Sequence[float], prior: float, min_prob: float
-) -> tuple[Stations, Callable[[list[Note]], Stations]]:
+) -> tuple[PathPoints, Callable[[list[Note]], PathPoints]]:
     """As said and the best shift and slope; and what adds the boldest ones, and the notes."""
     P, Y, w = counted(view)
     plane, min_prob = Plane.of(view, min_prob, prior), min_prob_for(view, min_prob)
@@ -114,13 +114,13 @@ def binary(
         return expit(tau + gamma * x), float(plane.posterior(plane.rise(np.array([tau, gamma]))))
 
     after, p = path_point(calibration_map.tau, calibration_map.gamma)
-    short = Stations(
+    short = PathPoints(
         view.name, title, np.stack([view.P[view.w > 0, 1], after]), Y[:, 1], w, view.n[view.w > 0],
         ("said", "best" if calibration_map.converged else "fit"), np.array([path_point(0.0, 1.0)[1], p]),
         calibration_map.delta, calibration_map.gamma, calibration_map.converged,
     )  # fmt: skip
 
-    def add_boldest(notes: list[Note]) -> Stations:
+    def add_boldest(notes: list[Note]) -> PathPoints:
         notes += spec.notes(calibration_map, P, Y, w)
         if posteriors and not plane.finite:
             text = f"{title}: no finite shift and slope are best, since the scores separate the outcomes or are all equal; there are no boldest stations."
@@ -150,7 +150,7 @@ def binary(
 
 def joint(
     view: View, names: Sequence[str], baseline: int | None, prior: float, min_prob: float, notes: list[Note]
-) -> list[Stations]:
+) -> list[PathPoints]:
     """As said and the best shifts and slopes against the baseline, for each class."""
     (P, Y, w), stated, min_prob = counted(view), view.P[view.w > 0], min_prob_for(view, min_prob)
     spec = MclloSpec(baseline=baseline, min_prob=min_prob)
@@ -169,7 +169,7 @@ def joint(
     delta[others], slope[others] = np.exp(np.minimum(calibration_map.tau, 700)), calibration_map.gamma
     rows, Q, point_names = view.n[view.w > 0], softmax(eta), ("said", "best" if finite else "fit")
     return [
-        Stations(
+        PathPoints(
             f"class:{names[j]}", names[j], np.stack([stated[:, j], Q[:, j]]), Y[:, j], w, rows, point_names, posterior,
             float(delta[j]), float(slope[j]), finite, names[c],
         )

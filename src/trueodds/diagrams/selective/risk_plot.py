@@ -9,9 +9,9 @@ import numpy as np
 from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.drawing import ink
 from trueodds.diagrams.drawing.rail import LINE
-from trueodds.diagrams.drawing.rail import rail as drawn
+from trueodds.diagrams.drawing.rail import axis_strip as drawn
 
-RAIL = 0.11  # of the height of the axes: where the confidences are told
+AXIS_STRIP_HEIGHT = 0.11  # of the height of the axes: where the confidences are told
 
 
 class RiskPlot(Diagram):
@@ -22,9 +22,9 @@ class RiskPlot(Diagram):
     size = (6.4, 4.6)
 
     @property
-    def foot(self) -> float:  # type: ignore[override]
+    def strip_height(self) -> float:  # type: ignore[override]
         """The rail's part of the height."""
-        return RAIL if self.has("thresholds") else 0.0
+        return AXIS_STRIP_HEIGHT if self.has("thresholds") else 0.0
 
     def headline(self) -> str:
         """The question, in plain words."""
@@ -60,7 +60,7 @@ class RiskPlot(Diagram):
         ink.dress(ax, size)
         ink.probability_axis(ax)
         high, end = float(view["y_high"]), float(view["coverage"])
-        ax.set_ylim(-high * self.foot / (1 - self.foot), high)
+        ax.set_ylim(-high * self.strip_height / (1 - self.strip_height), high)
         ax.set_yticks(_levels(ax, high))
         ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
         x = rows["coverage"]
@@ -76,15 +76,15 @@ class RiskPlot(Diagram):
         if self.has("curve"):
             ax.plot(x, rows["risk"], color=ink.INSIDE, linewidth=1.8, zorder=3, label="curve")
         if self.has("thresholds"):
-            _rail(ax, x, rows["threshold"], size)
+            _draw_axis_strip(ax, x, rows["threshold"], size)
 
     def _unanswered(self) -> bool:
         return float(self.panels["coverage"][0]) < 1
 
 
-def _rail(ax: Any, coverage: Array, threshold: Array, size: float) -> None:
+def _draw_axis_strip(ax: Any, coverage: Array, threshold: Array, size: float) -> None:
     """The confidence from which on so many questions are answered, under the ticks along x where there is room."""
-    strip, points = drawn(ax, RAIL)
+    strip, points = drawn(ax, AXIS_STRIP_HEIGHT)
     first, last = strip.get_xlim()
     style: dict[str, Any] = {"fontsize": size - 1.5, "color": ink.FAINT, "va": "center", "gid": "threshold"}
     word = "sure from:"

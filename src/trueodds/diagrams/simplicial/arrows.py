@@ -14,7 +14,7 @@ from trueodds.core.holm import holm
 from trueodds.diagrams.binned.bins import Columns
 from trueodds.diagrams.binned.chance import beyond
 from trueodds.diagrams.simplicial import geometry
-from trueodds.diagrams.simplicial.judged import BY_OUTCOME, VOTES, judged
+from trueodds.diagrams.simplicial.judged import BY_OUTCOME, VOTES, cell_tests
 from trueodds.problem.partition import Partition, SimplexGrid, Uniform, count_of_bins
 from trueodds.problem.view import View
 
@@ -29,9 +29,9 @@ class Arrows:
         self.partition = _nested(partition, view)
         self.frozen = self.partition.freeze(view)
         self.index = np.asarray(self.frozen.index(view.at))
-        self.found = judged(view, self.index, self.frozen.size, 1 - level)
-        binned, m = self.found.pooled, view.p.shape[1]
-        bin_index = np.asarray(binned.slot)
+        self.tests = cell_tests(view, self.index, self.frozen.size, 1 - level)
+        binned, m = self.tests.binned, view.p.shape[1]
+        bin_index = np.asarray(binned.bin_index)
         low, high = geometry.bounds(self.partition, self.frozen, view, self.index) or (np.empty((0, m)),) * 2
         self.boxed = len(low) > 0
         self.columns: Columns = {
@@ -43,10 +43,10 @@ class Arrows:
             **_numbered("mean_prediction", binned.p),
             **_numbered("outcome_frequency", binned.y),
             "distance": np.abs(binned.y - binned.p).sum(axis=1) / 2,
-            "statistic": self.found.statistic,
-            "df": self.found.df,
-            "law": self.found.law,
-            "pvalue": np.exp(self.found.log_p),
+            "statistic": self.tests.statistic,
+            "df": self.tests.df,
+            "law": self.tests.method,
+            "pvalue": np.exp(self.tests.log_p),
             **_numbered("low", low[bin_index] if self.boxed else np.full((len(bin_index), m), np.nan)),
             **_numbered("high", high[bin_index] if self.boxed else np.full((len(bin_index), m), np.nan)),
         }
@@ -59,7 +59,7 @@ class Arrows:
     @property
     def evidence(self) -> float:
         """log of the smallest p times the number of cells."""
-        return float(min(self.found.log_p.min() + np.log(len(self.found.log_p)), 0.0))
+        return float(min(self.tests.log_p.min() + np.log(len(self.tests.log_p)), 0.0))
 
     def with_ellipses(self, level: float) -> Columns:
         """The ellipse around each mean prediction that holds the frequency with probability `level` if calibrated."""
@@ -67,8 +67,8 @@ class Arrows:
         ww = rows.sums("ww")[:, None]
         residual = rows.y - rows.p
         p = rows.p.astype(np.float64)
-        votes = (self.found.law == VOTES).all()
-        bin_index = np.asarray(self.found.pooled.slot)
+        votes = (self.tests.method == VOTES).all()
+        bin_index = np.asarray(self.tests.binned.bin_index)
         covariance = np.empty((len(bin_index), m, m))
         for a in range(m):
             for b in range(m):
@@ -99,10 +99,10 @@ def default_partition(view: View, bins: int) -> Partition:
     return SimplexGrid(max((k for k in range(3, bins + 1) if own % k == 0), default=own))
 
 
-def law_notes(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) -> list[Note]:
+def method_notes(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) -> list[Note]:
     """By which laws the cells were judged, where χ² is not all."""
-    methods = np.concatenate([body.found.law for body in arrows])
-    coarse = sum(int(body.found.coarse.sum()) for body in arrows)
+    methods = np.concatenate([body.tests.method for body in arrows])
+    coarse = sum(int(body.tests.coarse.sum()) for body in arrows)
     notes = []
     if exact := int((methods == BY_OUTCOME).sum()):
         text = f"{exact} of {len(methods)} cells that χ² finds beyond chance expect fewer than 5 rows of some outcome; the "

@@ -14,25 +14,25 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-FEW = 5.0  # expected rows of an outcome, below which a χ² is coarse
+MIN_EXPECTED = 5.0  # expected rows of an outcome, below which a χ² is coarse
 CHI2, BY_OUTCOME, VOTES = "chi-square", "exact by outcome", "votes"
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class CellTests:
     """Each occupied cell of a joint view: statistic, degrees of freedom, p, and the law that gave it."""
 
-    pooled: View
+    binned: View
     statistic: Array  # (cells,)
     df: Array
     log_p: Array
-    law: Array
+    method: Array
     coarse: (
         Array  # whether χ² finds a cell beyond chance that expects few rows of an outcome, and nothing better is known
     )
 
 
-def judged(view: View, index: Array, size: int, alpha: float) -> Judged:
+def cell_tests(view: View, index: Array, size: int, alpha: float) -> CellTests:
     r"""X² = dᵀV⁺d of each cell, with d = Σw(y − p) and the exact covariance V = Σw²(diag p − ppᵀ).
 
     `chi-square` with the rank of V. Where an outcome is expected fewer than 5 times that law is coarse, and so a p of at
@@ -43,19 +43,21 @@ def judged(view: View, index: Array, size: int, alpha: float) -> Judged:
     if view.is_rows and ((view.y > 0) & (view.y < 1)).any():
         return _of_votes(view, index, size)
     tails = VectorTails(view, index, size)
-    binned = tails.pooled
+    binned = tails.binned
     wy = binned.w[:, None] * binned.y
     log_p, method = tails.log_p(wy), np.full(len(binned.w), CHI2, dtype=object)
     ww = binned.sums("ww")
     expected = np.where(tails.fixed, np.inf, binned.p * (binned.w**2 / ww)[:, None])
-    small_expected = (expected.min(axis=1) < FEW * (1 - 1e-9)) & (log_p <= np.log(alpha + 1e-12)) & np.isfinite(log_p)
+    small_expected = (
+        (expected.min(axis=1) < MIN_EXPECTED * (1 - 1e-9)) & (log_p <= np.log(alpha + 1e-12)) & np.isfinite(log_p)
+    )
     # Cauchy–Schwarz: (Σw)² = n Σw² where, and only where, all weights are equal.
     exact = small_expected & np.isclose(binned.w**2, binned.n * ww, rtol=1e-9, atol=0)
     if exact.any():
-        rows = np.flatnonzero(np.isin(index, np.asarray(binned.slot)[exact]) & (view.w > 0))
+        rows = np.flatnonzero(np.isin(index, np.asarray(binned.bin_index)[exact]) & (view.w > 0))
         min_log_p = np.min([_log_p_of(view, rows, index, size, k) for k in range(view.p.shape[1])], axis=0)
         log_p[exact], method[exact] = np.minimum(min_log_p + np.log(view.p.shape[1]), 0.0), BY_OUTCOME
-    return Judged(binned, tails.statistic(wy), tails.df, log_p, method, small_expected & ~exact)
+    return CellTests(binned, tails.statistic(wy), tails.df, log_p, method, small_expected & ~exact)
 
 
 def _log_p_of(view: View, rows: Array, index: Array, size: int, outcome: int) -> Array:
@@ -69,19 +71,19 @@ def _log_p_of(view: View, rows: Array, index: Array, size: int, outcome: int) ->
         sums |= {"wwv": ww * p * (1 - p), "wwr": ww * np.maximum(y - 2 * p * y + p * p, 0.0)}
         one = View(p, y, w, n=view.n[rows], sums=sums)
     tails = CountTails(one, index[rows], size)
-    return tails.log_p(tails.pooled.w * tails.pooled.y)
+    return tails.log_p(tails.binned.w * tails.binned.y)
 
 
-def _of_votes(view: View, index: Array, size: int) -> Judged:
+def _of_votes(view: View, index: Array, size: int) -> CellTests:
     binned = view.pool(index, size)
     rows = np.flatnonzero(view.w > 0)
     rows = rows[np.argsort(index[rows], kind="stable")]
     residual = view.w[rows, None] * (view.y[rows] - view.p[rows])
-    starts = np.searchsorted(index[rows], np.asarray(binned.slot))
+    starts = np.searchsorted(index[rows], np.asarray(binned.bin_index))
     tests = [_self_normalized(part) for part in np.split(residual, starts[1:])]
     statistic, df, log_p = (np.array(x) for x in zip(*tests, strict=True))
     method = np.full(len(df), VOTES, dtype=object)
-    return Judged(binned, statistic, df, log_p, method, np.zeros(len(df), dtype=bool))
+    return CellTests(binned, statistic, df, log_p, method, np.zeros(len(df), dtype=bool))
 
 
 def _self_normalized(residual: Array) -> tuple[float, int, float]:

@@ -13,7 +13,7 @@ from trueodds.diagrams.drawing import ink
 from trueodds.diagrams.simplicial import geometry, marks, turning
 from trueodds.diagrams.simplicial.wording import columns
 
-REACH = float(np.sqrt(6) / 4)  # of a corner from the middle
+CIRCUMRADIUS = float(np.sqrt(6) / 4)  # of a corner from the middle
 WIDEST, TALLEST, PART = 1.88, 1.28, 0.6  # sides that the body takes with its names; what a name may take
 DOT = (10.0, 90.0)  # square points of the least and the most frequent cell
 
@@ -60,7 +60,7 @@ class TetrahedronDiagram(Diagram):
             ax.plot(*corners[[a, b], :2].T, color="#7A7A7A", zorder=1 if behind else 1.5, label=label, **style)
         tail, head = (columns(rows, name) @ corners for name in ("mean_prediction", "outcome_frequency"))
         order = np.argsort(tail[:, 2], kind="stable")  # what is near is drawn over what is far
-        near = 0.4 + 0.6 * (tail[:, 2] + REACH) / (2 * REACH)
+        near = 0.4 + 0.6 * (tail[:, 2] + CIRCUMRADIUS) / (2 * CIRCUMRADIUS)
         if self.has("cells"):
             colors = np.array(marks.shaded(rows, view))
             ax.scatter(
@@ -152,7 +152,7 @@ def _names(ax: Any, names: tuple[str, ...], corners: Array, size: float, side: f
             va="bottom" if dy > 0.5 else "top" if dy < -0.5 else "center",
             fontsize=size,
             fontweight="bold",
-            color=ink.TEXT if near > -0.5 * REACH else ink.FAINT,
+            color=ink.TEXT if near > -0.5 * CIRCUMRADIUS else ink.FAINT,
             zorder=5,
             parse_math=False,
         )

@@ -85,7 +85,7 @@ def page(diagram: TetrahedronDiagram) -> str:
 
 def island(diagram: TetrahedronDiagram) -> dict[str, Any]:
     """What the script draws: the corners in space, and of each cell where its arrow starts and ends, and its looks."""
-    from trueodds.diagrams.simplicial.solid import REACH, dots
+    from trueodds.diagrams.simplicial.solid import CIRCUMRADIUS, dots
 
     rows, view = dict(diagram.table), diagram.view()
     predicted, observed = (columns(rows, name) for name in ("mean_prediction", "outcome_frequency"))
@@ -111,7 +111,7 @@ def island(diagram: TetrahedronDiagram) -> dict[str, Any]:
         "azimuth": diagram.settings["azimuth"],
         "elevation": diagram.settings["elevation"],
         "scale": SCALE,
-        "reach": REACH,
+        "reach": CIRCUMRADIUS,
         "beyond": marks.BEYOND,
         "faded": marks.FADED,
         "cells": cells,

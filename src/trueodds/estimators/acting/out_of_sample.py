@@ -22,7 +22,7 @@ FIT_ON = ("earlier", "others")
 
 
 @dataclass(frozen=True)
-class Judged:
+class OutOfFold:
     """The rows that a fit on other rows has judged."""
 
     row: Array  # (j,) their numbers in the view
@@ -73,13 +73,13 @@ class OutOfSample(Mean):
         made.check_classes(view.p.shape[1] if view.joint else 2)
         return made
 
-    def judged(self, view: View) -> Judged:
+    def out_of_fold(self, view: View) -> OutOfFold:
         """Every row of weight that a fit without it judges; the value, its parts and its test share the fits."""
         single_rows(view, self.name)
         spec = self.spec_for(view)
-        return view.once((spec, int(self.folds), self.fit_on, int(self.rng)), lambda: self._dealt(view, spec))
+        return view.once((spec, int(self.folds), self.fit_on, int(self.rng)), lambda: self._fit_folds(view, spec))
 
-    def _dealt(self, view: View, spec: CalibratorSpec) -> Judged:
+    def _fit_folds(self, view: View, spec: CalibratorSpec) -> OutOfFold:
         row = np.flatnonzero(view.w > 0)
         P, Y, w = view.P[row], view.Y[row], view.w[row]
         rows: Probabilities = P
@@ -97,19 +97,19 @@ class OutOfSample(Mean):
                 Q[out] = applied(spec, rows[fit], Y[fit], scaled, rows[out])
                 mask |= out
         scale = float(w.sum() / w[mask].sum()) if mask.any() else 1.0
-        return Judged(row[mask], P[mask], Y[mask], Q[mask], scale)
+        return OutOfFold(row[mask], P[mask], Y[mask], Q[mask], scale)
 
-    def by_outcome(self, out_of_fold: Judged, view: View) -> Array:
+    def by_outcome(self, out_of_fold: OutOfFold, view: View) -> Array:
         """What the calibrator would recover of each judged row with each outcome, (j, m)."""
         raise NotImplementedError
 
-    def gained(self, out_of_fold: Judged, view: View) -> Array:
+    def gained(self, out_of_fold: OutOfFold, view: View) -> Array:
         """What the calibrator recovers of each judged row, (j,)."""
         return (self.by_outcome(out_of_fold, view) * out_of_fold.Y).sum(axis=1)
 
     def rows(self, view: View) -> Array:
         """What is recovered of each row; judged rows count for the others too, which are 0."""
-        out_of_fold = self.judged(view)
+        out_of_fold = self.out_of_fold(view)
         recovered = np.zeros(len(view.w))
         recovered[out_of_fold.row] = out_of_fold.scale * self.gained(out_of_fold, view)
         return recovered

@@ -18,13 +18,13 @@ Strip = tuple[slice, slice, Array]  # rows, the rows before them and they, their
 Span = tuple[int, int, int]  # the first and last row of a strip, and the first that they meet
 
 STRIP = 256  # rows whose similarities are made at once
-HELD = 2 * 10**8  # bytes of similarities that are kept between calls: all pairs of 7,000 rows
+MAX_CACHE_BYTES = 2 * 10**8  # bytes of similarities that are kept between calls: all pairs of 7,000 rows
 
 
 class Forms(Protocol):
     """The sums over all i ≠ j of one block of rows."""
 
-    def apart(self, e: Array) -> Array:
+    def pair_sums(self, e: Array) -> Array:
         """Σ e_i·e_j k_ij over the pairs i ≠ j of each block, for e (draws, n, m)."""
         ...
 
@@ -49,18 +49,18 @@ class Line:
         decay[edges[:-1]] = 0.0  # blocks do not see each other
         self.decay, self.e, self.edges = decay, e, edges
 
-    def apart(self, e: Array) -> Array:
+    def pair_sums(self, e: Array) -> Array:
         """All blocks together."""
         return along(e[:, self.order, 0], self.decay)
 
     @cached_property
     def observed(self) -> Array:
         """All blocks together."""
-        return self.apart(self.e[None])
+        return self.pair_sums(self.e[None])
 
     def counted(self, c: Array) -> Array:
         """All blocks together."""
-        return self.apart(c[..., None] * self.e)
+        return self.pair_sums(c[..., None] * self.e)
 
     def by_block(self) -> Array:
         """Each block's sum for the first e."""
@@ -74,13 +74,13 @@ class Gram:
 
     def __init__(self, kernel: Kernel, P: Array, e: Array, edges: Array, share: int = 1) -> None:
         self.kernel, self.P, self.e, self.edges = kernel, P, e, edges
-        self.kept = float((np.diff(edges) ** 2).sum()) * 4 * share <= HELD
+        self.use_cache = float((np.diff(edges) ** 2).sum()) * 4 * share <= MAX_CACHE_BYTES
         self._similar: list[Strip] | None = None
         self._weighed: list[Strip] | None = None
 
-    def apart(self, e: Array) -> Array:
+    def pair_sums(self, e: Array) -> Array:
         """All blocks together."""
-        if self.kept and self._similar is None and len(e) > 1:
+        if self.use_cache and self._similar is None and len(e) > 1:
             self._similar = list(self._strips())
         draws, n, m = e.shape
         flat = np.ascontiguousarray(e.transpose(1, 0, 2)).reshape(n, draws * m)
@@ -96,7 +96,7 @@ class Gram:
 
         def work(a: int, _b: int) -> tuple[float, Strip | None]:
             rows, earlier, k = strip = self.strip(a)
-            return product(k, eT[:, earlier], rows.start - earlier.start), strip if self.kept else None
+            return product(k, eT[:, earlier], rows.start - earlier.start), strip if self.use_cache else None
 
         strip_sums = in_blocks(work, len(self.spans), 1)
         self._similar = [strip for _, strip in strip_sums if strip is not None]
@@ -104,7 +104,7 @@ class Gram:
 
     def counted(self, c: Array) -> Array:
         """All blocks together: the vectors are multiplied once, so that each draw costs one number per pair."""
-        if self.kept and self._weighed is None:
+        if self.use_cache and self._weighed is None:
             self._weighed, self._similar = list(self._products()), None  # one or the other is held
         flat = np.ascontiguousarray(c.T)
         total = np.zeros(len(c))

@@ -25,9 +25,9 @@ class ByBin:
         self.size = self.frozen.size
         binned = view.binned(self.frozen)
         sums = np.zeros((4, self.size))
-        sums[:, binned.slot] = binned.w, binned.w * binned.p, binned.w * binned.y, binned.sums("ww")
+        sums[:, binned.bin_index] = binned.w, binned.w * binned.p, binned.w * binned.y, binned.sums("ww")
         self.sums = tuple(sums)
-        self.each = over(self.sums[3], self.sums[0])  # in a draw a bin's Σw² keeps this share of its Σw
+        self.row_weight = divide_or_zero(self.sums[3], self.sums[0])  # in a draw a bin's Σw² keeps this share of its Σw
 
     @cached_property
     def index(self) -> Array:
@@ -40,9 +40,9 @@ class ByBin:
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The statistic of each draw from its sums per bin."""
-        return self.of(w, wp, wy, w * self.each)
+        return self.of(w, wp, wy, w * self.row_weight)
 
-    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
         """A debiased error is no norm."""
 
 
@@ -63,11 +63,11 @@ class Pairs:
         sums = (view.w, view.w * (view.y - view.p), view.sums("wwr"), view.sums("ww"))
         self.sums = tuple(self._by_bin(x[order]) for x in sums)
         w = view.w[order]
-        self.each = over(view.sums("ww")[order], w)  # the weight of one row of a cell
+        self.row_weight = divide_or_zero(view.sums("ww")[order], w)  # the weight of one row of a cell
         self.is_rows = view.is_rows
         if not self.is_rows:
             self.hard = np.allclose(view.sums("wyy"), view.w * view.y, rtol=1e-9, atol=0)
-            self.wpp, self.wwr = (over(view.sums(name)[order], w) for name in ("wpp", "wwr"))
+            self.wpp, self.wwr = (divide_or_zero(view.sums(name)[order], w) for name in ("wpp", "wwr"))
 
     def value(self) -> float:
         """The statistic of the view itself."""
@@ -76,19 +76,19 @@ class Pairs:
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
         """The statistic of each draw from its sums per row or cell."""
         residual = wy - wp
-        squares = residual * residual * over(self.each, w) if self.is_rows else self._squares(w, wp, wy)
-        return self.of(*(self._by_bin(x) for x in (w, residual, squares, w * self.each)))
+        squares = residual * residual * divide_or_zero(self.row_weight, w) if self.is_rows else self._squares(w, wp, wy)
+        return self.of(*(self._by_bin(x) for x in (w, residual, squares, w * self.row_weight)))
 
     def _squares(self, w: Array, wp: Array, wy: Array) -> Array:
         """Σw²u² of cells: yes and no have y² = y, and flipped shares of votes keep their squares."""
         if not self.hard:
             return self.wwr * w
-        return self.each * (wy - 2 * over(wp, w) * wy + self.wpp * w)
+        return self.row_weight * (wy - 2 * divide_or_zero(wp, w) * wy + self.wpp * w)
 
     def _by_bin(self, x: Array) -> Array:
         return np.asarray(np.add.reduceat(x, self.starts, axis=-1))
 
-    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
         """A debiased error is no norm."""
 
 
@@ -99,7 +99,7 @@ def averaged(w: Array, ww: Array, square: Array) -> Array:
 
 def mean_square(w: Array, residual: Array, squares: Array, ww: Array) -> Array:
     """T_mn, the mean over bins of ((Σwu)² − Σw²u²) / ((Σw)² − Σw²), from the sums of bins along the last axis."""
-    return averaged(w, ww, over(residual**2 - squares, w**2 - ww))
+    return averaged(w, ww, divide_or_zero(residual**2 - squares, w**2 - ww))
 
 
 def several(w: Array, ww: Array) -> Array:
@@ -107,6 +107,6 @@ def several(w: Array, ww: Array) -> Array:
     return np.asarray(w**2 - ww > 1e-12 * w**2)
 
 
-def over(a: Array, b: Array) -> Array:
+def divide_or_zero(a: Array, b: Array) -> Array:
     """a / b, 0 where b is 0."""
     return np.asarray(np.where(b != 0, a / np.where(b != 0, b, 1.0), 0.0))

@@ -14,7 +14,7 @@ from trueodds.estimators.pairing.forms import Gram
 
 Array = NDArray[Any]
 
-WHOLE_VECTORS = 8  # draws are filled up to a multiple, so that few stand alone behind the last vector
+VECTOR_WIDTH = 8  # draws are filled up to a multiple, so that few stand alone behind the last vector
 
 
 def beyond(gram: Gram, P: Array, w: Array, own: Array, observed: Array, labels: Array) -> Array:
@@ -31,7 +31,7 @@ def beyond(gram: Gram, P: Array, w: Array, own: Array, observed: Array, labels: 
     heaviest = float(w.max())
     v = w / heaviest
     even = bool((v == 1).all())
-    ends = -(1 + labels.shape[1]) % WHOLE_VECTORS
+    ends = -(1 + labels.shape[1]) % VECTOR_WIDTH
     first = observed[:, None].astype(labels.dtype)
     joined = np.concatenate([first, labels, np.repeat(first, ends, axis=1)], axis=1)
     moving = (labels != first).any(axis=1)

@@ -24,7 +24,7 @@ Array = NDArray[Any]
 PAIRS_OF = 5_000  # rows all of whose pairs are compared where that takes a matrix
 LINE_OF = 200_000  # and where it does not: a score with an exponential kernel
 BLOCKS = 100  # as many blocks tell how they vary; of 50 the intervals cover 92 %
-BLOCK_AT_MOST = 1_000
+MAX_BLOCK_SIZE = 1_000
 PAIRS = 10**8  # rows times rows of a block, about a second
 DRAWN = 2**21  # rows drawn at once
 
@@ -69,7 +69,7 @@ class RowPairs:
             return n
         if self.error.block_size:
             return int(self.error.block_size)
-        return max(2, n // BLOCKS if self.on_line else min(n // BLOCKS, BLOCK_AT_MOST, PAIRS // max(n, 1)))
+        return max(2, n // BLOCKS if self.on_line else min(n // BLOCKS, MAX_BLOCK_SIZE, PAIRS // max(n, 1)))
 
     @cached_property
     def edges(self) -> Array:
@@ -139,12 +139,12 @@ class RowPairs:
             return np.full(len(wy), np.nan)
         e = (wy - wp) if self.view.joint else (wy - wp)[..., None]
         if len(w) == 1:
-            return self._error(self.form, w, self.forms.apart(e), (e**2).sum(axis=-1))
+            return self._error(self.form, w, self.forms.pair_sums(e), (e**2).sum(axis=-1))
         times = w / self.w
         squares = times**2 * (self.residual**2).sum(axis=-1)
         return self._error(self.form, w, self.forms.counted(times), squares)
 
-    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """None: the square of a norm has no norm of its noise."""
         return None
 

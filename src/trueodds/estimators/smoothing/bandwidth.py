@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from trueodds.problem.by_score import by_score
-from trueodds.problem.quantiles import quantiles, spread
+from trueodds.problem.quantiles import quantiles, weighted_std
 from trueodds.problem.selections import Selections
 from trueodds.problem.view import View
 
@@ -27,22 +27,22 @@ def silverman(view: View) -> float:
     At least 0.002, which is the answer for one row, and where half of the scores are all but equal: scores that pile up
     need a narrow kernel, for a wide one would carry them off. Source: Silverman (1986).
     """
-    n = view.worth
+    n = view.effective_n
     if n <= 1:
         return NARROWEST
     s, w, _ = by_score(view).sums()
     return float(_silverman_rule(s, w * (n / w.sum()), n))
 
 
-def silverman_each(of: Selections) -> Array:
+def silverman_of_selections(of: Selections) -> Array:
     """The same for each of selections that are alike."""
-    p, _ = of.rising
+    p, _ = of.sorted_scores
     n = p.shape[1]
     return np.full(len(of), NARROWEST) if n <= 1 else _silverman_rule(p, np.ones(n), n)
 
 
 def _silverman_rule(s: Array, w: Array, n: float) -> Array:
     lower, upper = quantiles(s, w, (0.25, 0.75))
-    sd = spread(s, w) * np.sqrt(n / (n - 1))
+    sd = weighted_std(s, w) * np.sqrt(n / (n - 1))
     middle = (upper - lower) / (2 * ndtri(0.75))  # the same number for a normal law
     return np.maximum(np.minimum(sd, middle) * (3 * n / 4) ** -0.2, NARROWEST)

@@ -27,7 +27,7 @@ AT_ONCE = 2**21  # kernel values made together: 16 MB
 class Kernel:
     """A symmetric density of standard deviation 1."""
 
-    reach: float  # where it has become 0
+    radius: float  # where it has become 0
     profile: Callable[[Array], Array]  # its value at u, |u| ≤ reach
     transform: Callable[[Array], Array]  # the mean of cos(zU)
     finer: int = 1  # how many times finer a grid it needs: a kink leaves a transform that falls slowly
@@ -112,7 +112,7 @@ class Mirrored:
 
     def at(self, places: Array, mass: Array) -> Array:
         """The kernel sums themselves (…, places), per unit of score: a place and its mirror images, score by score."""
-        length, radius = self.high - self.low, self.kernel.reach * self.width
+        length, radius = self.high - self.low, self.kernel.radius * self.width
         images = math.ceil((radius + length) / (2 * length))
         shifts = 2 * length * np.arange(-images, images + 1)
         out = np.zeros((*mass.shape[:-1], len(places)))

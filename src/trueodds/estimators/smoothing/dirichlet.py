@@ -14,9 +14,9 @@ from trueodds.estimators.smoothing.hashed import evenly, hashed_order
 Array = NDArray[Any]
 
 BANDWIDTHS: Array = np.concatenate([np.logspace(-5, -1, 15), np.linspace(0.2, 1.0, 5)])
-JUDGED = 1_000  # rows by which the bandwidth is chosen
+MAX_BANDWIDTH_ROWS = 1_000  # rows by which the bandwidth is chosen
 STRIP = 256
-LEAST = -60.0  # exp of less, over the number of rows, is no number above 0 in single precision
+MIN_EXPONENT = -60.0  # exp of less, over the number of rows, is no number above 0 in single precision
 
 
 class DirichletKernel:
@@ -50,7 +50,7 @@ class DirichletKernel:
             k[own] = -np.inf
             k -= k.max(axis=1, keepdims=True)
             # Far rows keep a trace, for the draws in which no near row came.
-            np.maximum(k, LEAST, out=k)
+            np.maximum(k, MIN_EXPONENT, out=k)
             np.exp(k, out=k)
             k[own] = 0.0
             yield at, k
@@ -70,8 +70,8 @@ def likeliest(P: Array, w: Array, min_prob: float) -> float:
 
     Above 1,000 rows judged by 1,000 of them, whatever the order of the rows.
     """
-    if len(P) > JUDGED:
-        rows = hashed_order(P, w)[evenly(len(P), JUDGED)]
+    if len(P) > MAX_BANDWIDTH_ROWS:
+        rows = hashed_order(P, w)[evenly(len(P), MAX_BANDWIDTH_ROWS)]
         P, w = P[rows], w[rows]
     kernel = DirichletKernel(P, 1.0, min_prob)
     products = kernel.log @ np.maximum(kernel.P, 0.0).T

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.core.kernels.pairs import apart
+from trueodds.core.kernels.pairs import pairwise_distances
 from trueodds.core.settings import OneOf, Positive, call
 from trueodds.estimators.smoothing.hashed import evenly_by_weight, hashed_order
 from trueodds.problem.view import View
@@ -43,7 +43,7 @@ class Kernel:
     def of(self, P: Array, Q: Array) -> Array:
         """The similarity of each row of P (a, m) with each of Q (b, m), as (a, b); binary scores have one column."""
         if not isinstance(self.shape, str):
-            return _given(self.shape, _vectors(P), _vectors(Q))
+            return _custom_kernel(self.shape, _vectors(P), _vectors(Q))
         k = _distances(P, Q, self.shape)
         k /= -self.bandwidth if self.shape != "gaussian" else self.bandwidth
         if self.shape == "gaussian":
@@ -111,7 +111,7 @@ def _median(d: Array, mass: Array | None) -> float:
 def _distances(P: Array, Q: Array, shape: str) -> Array:
     if P.shape[1] == 1:  # (p, 1 − p) and (q, 1 − q)
         return np.abs(P - Q.T) * (1.0 if shape == "tv-exponential" else np.sqrt(2))
-    d = apart(P, Q, absolute=shape == "tv-exponential")
+    d = pairwise_distances(P, Q, absolute=shape == "tv-exponential")
     if shape == "tv-exponential":
         d *= 0.5
         return d
@@ -122,7 +122,7 @@ def _vectors(P: Array) -> Array:
     return np.concatenate([P, 1 - P], axis=1) if P.shape[1] == 1 else P
 
 
-def _given(kernel: Similarity, P: Array, Q: Array) -> Array:
+def _custom_kernel(kernel: Similarity, P: Array, Q: Array) -> Array:
     k = np.array(call("kernel", kernel, P, Q), dtype=np.float64)
     if k.shape != (len(P), len(Q)) or not np.isfinite(k).all():
         raise InputError(

@@ -13,7 +13,7 @@ from trueodds.core.kernels import compiled, in_blocks
 Array = NDArray[Any]
 
 EVALUATED = 200  # scores at which a long curve is computed; straight lines join them
-HELD = 2**22  # entries of a matrix of weights that is kept: 32 MB
+MAX_CACHED_WEIGHTS = 2**22  # entries of a matrix of weights that is kept: 32 MB
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,15 @@ class LocalFit:
         span = smoother.span
         if unit > 0:  # weights that count rows: a whole number of them, as in R
             span = np.floor(smoother.span / unit + 1e-5) * unit
-        self.reach = span - (unit / 2 if unit > 0 else 1e-12)  # sums of shares round
+        self.span = span - (unit / 2 if unit > 0 else 1e-12)  # sums of shares round
         self.degree, self.flat = smoother.degree, smoother.flat * float(s[-1] - s[0])
         self.at = _evaluated(self.s, self.share, smoother.step)
         self.left = np.clip(np.searchsorted(s[self.at], s, "right") - 1, 0, max(len(self.at) - 2, 0))
         self.right = np.minimum(self.left + 1, len(self.at) - 1)
         between = s[self.at][self.right] - s[self.at][self.left]
         self.part = np.where(between > 0, (s - s[self.at][self.left]) / np.where(between > 0, between, 1.0), 0.0)
-        self.block = max(1, HELD // len(s))  # a long curve's weights are made in passing, not kept
-        self._kept = self._weights(0) if self.block >= len(self.at) else None
+        self.block = max(1, MAX_CACHED_WEIGHTS // len(s))  # a long curve's weights are made in passing, not kept
+        self._cached_weights = self._weights(0) if self.block >= len(self.at) else None
 
     def __call__(self, sums: Array) -> Array:
         """The curve at each score, (…, m), through Σw·x by score as shares of all weight, (…, m)."""
@@ -63,12 +63,12 @@ class LocalFit:
         return fit[..., self.left] * (1 - self.part) + fit[..., self.right] * self.part
 
     def _block(self, start: int) -> Array:
-        return self._weights(start) if self._kept is None else self._kept
+        return self._weights(start) if self._cached_weights is None else self._cached_weights
 
     def _weights(self, start: int) -> Array:
         at = self.at[start : start + self.block]
         out = np.zeros((len(self.s), len(at)))
-        _local_weights(self.s, self.share, at, self.reach, self.degree, self.flat, out)
+        _local_weights(self.s, self.share, at, self.span, self.degree, self.flat, out)
         return out
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 ROWS = 5_000  # rows that are compared with each other
-HELD = 2 * 10**8  # bytes of similarities that are kept between calls
+MAX_CACHE_BYTES = 2 * 10**8  # bytes of similarities that are kept between calls
 DOUBLE = 1_000  # rows up to which draws are summed in double precision
 NUMBERS = 2**21  # estimates of probabilities held at once
 
@@ -61,7 +61,7 @@ class Neighbors:
     def strips(self) -> list[tuple[slice, Array]] | None:
         """The kernels as kept for draws; None where they are too many."""
         views = 1 if self.view.joint else max(1, self.view.classes)  # as many may stand side by side
-        if len(self.rows) ** 2 * views * 4 > HELD:
+        if len(self.rows) ** 2 * views * 4 > MAX_CACHE_BYTES:
             return None
         return [(at, k.astype(self.kind, copy=False)) for at, k in self.kernel.strips()]
 
@@ -78,7 +78,7 @@ class Neighbors:
         outcomes = w[:, None] * self.y
         error = 0.0
         for at, k in self.kernel.strips():
-            error += float(w[at] @ self._off((k @ outcomes) / (k @ w)[:, None], at))
+            error += float(w[at] @ self._row_errors((k @ outcomes) / (k @ w)[:, None], at))
         return error
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
@@ -109,16 +109,16 @@ class Neighbors:
                 r = (k @ flat).reshape(-1, draws, n_free) / (k @ mass)[:, :, None]
             if m > 1:
                 r = np.concatenate([r, 1 - r.sum(axis=2, keepdims=True)], axis=2)
-            errors += (self._off(r, at) * w.T[at]).sum(axis=0)
+            errors += (self._row_errors(r, at) * w.T[at]).sum(axis=0)
         return errors
 
-    def _off(self, r: Array, at: slice) -> Array:
+    def _row_errors(self, r: Array, at: slice) -> Array:
         """The error of each row, from estimates (rows, m) or (rows, draws, m)."""
         p = self.P[at] if r.ndim == 2 else self.P[at, None, :]
         gap = np.abs(r - p)
         return np.asarray((gap if self.error.order == 1 else gap**self.error.order).sum(axis=-1))
 
-    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """None: the estimates are ratios."""
         return None
 

@@ -18,10 +18,10 @@ FINE = 8  # nodes on a σ that is given
 CLOSE = 1e-11  # where a fixed point is found
 # The pieces of a cubic spline over four nodes, by the powers of the place u in the cell.
 SPLINE = np.array([[1, -3, 3, -1], [4, 0, -6, 3], [1, 3, 3, -3], [0, 0, 0, 1]]) / 6
-HELD = 2**20  # numbers of one temporary array; draws beyond are taken in turn
+MAX_ARRAY_SIZE = 2**20  # numbers of one temporary array; draws beyond are taken in turn
 
 
-def left_over(s: Array, residual: Array, sigma: float) -> Array:
+def smoothed_norms(s: Array, residual: Array, sigma: float) -> Array:
     """N_σ, the absolute integral of each row of residuals (rows, m) at the scores `s` (m,), after smoothing by σ."""
     line, length = _without_gaps(s, sigma)
     scaled = np.array([sigma / length])
@@ -65,7 +65,7 @@ def from_moments(moments: Array, sigma: float | None) -> float | None:
 
 def _in_turn(rows: Array, size: int) -> list[Array]:
     """Rows whose temporary arrays, each of `size` numbers a row, fit into the memory together."""
-    step = max(1, HELD // size)
+    step = max(1, MAX_ARRAY_SIZE // size)
     return [rows[start : start + step] for start in range(0, len(rows), step)]
 
 

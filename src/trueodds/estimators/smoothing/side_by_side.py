@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.kernels import in_blocks
-from trueodds.core.kernels.rising import spread
+from trueodds.core.kernels.rising import bin_linearly
 from trueodds.estimators.smoothing.density import Kernel, cells
 from trueodds.estimators.smoothing.waves import Waves
 from trueodds.problem.selections import Selections
@@ -17,7 +17,7 @@ from trueodds.problem.selections import Selections
 Array = NDArray[Any]
 Read = Callable[[Array, Array, Waves], Array]
 
-HELD = 2**22  # cells of all selections up to which their waves are kept for the next bandwidth: 64 MB
+MAX_CACHED_CELLS = 2**22  # cells of all selections up to which their waves are kept for the next bandwidth: 64 MB
 _CELLS = 2**14  # of selections that are smoothed together, so that they stay in a core's own cache
 
 
@@ -40,8 +40,8 @@ def _on_one_grid(of: Selections, which: Array, kernel: Kernel, widths: Array, wa
     block = max(1, _CELLS // waves.size)
 
     def transformed(rows: Any) -> Array:
-        p, y = (x[rows] for x in of.rising)
-        return waves.of(spread(p, y, waves.low, waves.high, waves.place))
+        p, y = (x[rows] for x in of.sorted_scores)
+        return waves.of(bin_linearly(p, y, waves.low, waves.high, waves.place))
 
     def every() -> Array:
         out = np.empty((len(of), 2, waves.size // 2 + 1), dtype=np.complex128)
@@ -49,7 +49,7 @@ def _on_one_grid(of: Selections, which: Array, kernel: Kernel, widths: Array, wa
             out[start : start + block] = transformed(slice(start, start + block))
         return out
 
-    cache = of.once((Waves, waves.low, waves.size), every) if len(of) * waves.size <= HELD else None
+    cache = of.once((Waves, waves.low, waves.size), every) if len(of) * waves.size <= MAX_CACHED_CELLS else None
     same = bool((widths == widths[0]).all())
     damping = waves.damping(kernel.at_multiples, widths[0]) if same else None
 

@@ -30,11 +30,11 @@ class GroupResiduals:
     index: Array  # (rows,)
     n: Array  # (groups,)
     w: Array  # (groups,)
-    worth: Array  # (groups,) as many equal rows as the weights are worth
+    effective_n: Array  # (groups,) as many equal rows as the weights are worth
     predicted: Array  # (groups, m) mean prediction
     variance: Array  # (groups,) the sum over outcomes of the null variance of Σw(y − p)
     form: Array  # (groups, m, m)
-    slack: Array  # (groups, m), infinite where there is chance
+    tolerance: Array  # (groups, m), infinite where there is chance
     df: int
 
     @classmethod
@@ -50,7 +50,7 @@ class GroupResiduals:
         else:
             variance = 2 * np.bincount(index, np.maximum(view.sums("wwv"), 0.0), size)
         if exact:
-            forms = [_exact(_together(view, p, np.flatnonzero(index == g))) for g in range(size)]
+            forms = [_exact(_cross_products(view, p, np.flatnonzero(index == g))) for g in range(size)]
         else:
             forms = [_pearson(mean, squared) for mean, squared in zip(predicted, ww, strict=True)]
         form, chance, ranks = (np.array(x) for x in zip(*forms, strict=True))
@@ -71,7 +71,7 @@ class GroupResiduals:
         total = np.zeros(d.shape[:-2])
         for g, form in enumerate(self.form):
             total += ((d[..., g, :] @ form) * d[..., g, :]).sum(axis=-1)
-        return np.where((np.abs(d) > self.slack).any(axis=(-2, -1)), np.inf, total)
+        return np.where((np.abs(d) > self.tolerance).any(axis=(-2, -1)), np.inf, total)
 
     def residuals(self, wp: Array, wy: Array) -> Array:
         """Σw(y − p) of each outcome, (…, groups, m)."""
@@ -88,7 +88,7 @@ class GroupResiduals:
 
     def expected(self) -> Array:
         """How many outcomes each group expects where any can come, counted as the weights are worth."""
-        return np.asarray((self.worth[:, None] * self.predicted)[np.isinf(self.slack)])
+        return np.asarray((self.effective_n[:, None] * self.predicted)[np.isinf(self.tolerance)])
 
     def table(self, d: Array, baseline: int | None) -> Mapping[str, Mapping[str, float]]:
         """Each group's rows, mean prediction, expected and observed outcomes: the event, or all but the baseline."""
@@ -110,7 +110,7 @@ def _columns(w: Array, x: Array, index: Array, size: int) -> Array:
     return np.stack([np.bincount(index, w * column, size) for column in x.T], axis=1)
 
 
-def _together(view: View, p: Array, rows: Array) -> Array:
+def _cross_products(view: View, p: Array, rows: Array) -> Array:
     """Σw² p_k p_l for k ≠ l, (m, m): minus the null covariances, whose rows sum to 0 with the variances."""
     if not view.joint:
         return np.maximum(view.sums("wwv")[rows].sum(), 0.0) * np.array([[0.0, 1.0], [1.0, 0.0]])

@@ -12,7 +12,7 @@ from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.hypotests.likelihood.odds_tests import statistics, tail
 
 
-def over_baselines(
+def compare_baselines(
     odds: Odds, against: Callable[[int], Odds], form: str
 ) -> tuple[dict[str, dict[str, float]], tuple[Note, ...]]:
     """Statistic, p-value and changes of the fit with each class as the baseline, and a note on their range.

@@ -19,12 +19,12 @@ Array = NDArray[Any]
 
 ENDLESS = 40.0  # log odds beyond which a probability is 0 or 1 in floats
 FLATTEST = 1e-12  # of the largest curvature: the least that a step trusts, where the bound lies at infinity
-FAR = 100.0  # of log odds, what one step may lead
+MAX_STEP = 100.0  # of log odds, what one step may lead
 _BLOCK = 2**22  # numbers held at once
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class Segment:
     """Probabilities from `start` to `stop` at which the whole belt lies on one side of the diagonal."""
 
     level: float
@@ -39,7 +39,7 @@ class Belt:
 
     table: Mapping[str, Array]  # p, curve, and for each level low and high, such as low_0.8 and high_0.8
     levels: tuple[float, ...]
-    stretches: tuple[Stretch, ...]
+    segments: tuple[Segment, ...]
     degree: int
     statistic: float
     pvalue: float
@@ -79,7 +79,7 @@ def belt(
     levels = tuple(_inside("level", np.atleast_1d(levels)).tolist())
     test = GiViTI(fitted=fitted, max_degree=max_degree, min_prob=min_prob)
     curve, result = test.curve(view), test.on(view)
-    if curve.law is None:
+    if curve.null_distribution is None:
         raise InputError(
             "TO205",
             "A curve fitted on these rows leaves nothing to bound where predictions take fewer than three values.",
@@ -90,12 +90,12 @@ def belt(
     x = np.log(p) - np.log1p(-p)
     at = np.vander(x, curve.degree + 1, increasing=True) @ curve.powers.raw[: curve.degree + 1, : curve.degree + 1]
     table = {"p": p, "curve": expit(x + at @ curve.fit.beta[0])}
-    segments: list[Stretch] = []
+    segments: list[Segment] = []
     for level in levels:
-        drop = curve.law.quantile(level) / 2
+        drop = curve.null_distribution.quantile(level) / 2
         low, high = (expit(x + side * _farthest(curve, side * at, drop, side * x)) for side in (-1.0, 1.0))
         table |= {f"low_{level:g}": low, f"high_{level:g}": high}
-        segments += [*_stretches(level, "above", p, low - p), *_stretches(level, "below", p, p - high)]
+        segments += [*_segments(level, "above", p, low - p), *_segments(level, "below", p, p - high)]
     return Belt(
         table, levels, tuple(segments), curve.degree, result.statistic, result.pvalue, view.n_rows, result.notes
     )
@@ -117,7 +117,7 @@ def _climb(curve: Curve, at: Array, drop: float, offset: Array) -> Array:
     value, slope, hessian = curve.likelihood(beta)
     max_gain, allowed = float(curve.fit.gain[0]), np.full(len(at), drop)
     if not np.array_equal(curve.logits.w, curve.logits.ww):
-        allowed *= curve.stretched(at)
+        allowed *= curve.sandwich_ratio(at)
     reached, going = np.full(len(at), -np.inf), np.arange(len(at))
     for _ in range(200):
         values, turns = np.linalg.eigh(hessian)
@@ -126,7 +126,7 @@ def _climb(curve: Curve, at: Array, drop: float, offset: Array) -> Array:
         top = value + 0.5 * (slope * back).sum(1)
         room = np.maximum(top - (max_gain - allowed[going]), 0.0)
         step = back + out * np.sqrt(2 * room / (out * at[going]).sum(1))[:, None]
-        step *= np.minimum(1.0, FAR / np.maximum(np.abs((step * at[going]).sum(1)), 1e-200))[:, None]
+        step *= np.minimum(1.0, MAX_STEP / np.maximum(np.abs((step * at[going]).sum(1)), 1e-200))[:, None]
         for _half in range(60):
             new, new_slope, new_hessian = curve.likelihood(beta + step)
             wild = ~(max_gain - new <= 4 * allowed[going])
@@ -149,13 +149,13 @@ def _climb(curve: Curve, at: Array, drop: float, offset: Array) -> Array:
     return reached
 
 
-def _stretches(level: float, side: str, p: Array, gap: Array) -> list[Stretch]:
+def _segments(level: float, side: str, p: Array, gap: Array) -> list[Segment]:
     """Where `gap` is positive, its zeros between two points by a straight line."""
     positive = gap > 0
     turns = np.flatnonzero(np.diff(positive.astype(int)))
     crossings = p[turns] + (p[turns + 1] - p[turns]) * gap[turns] / (gap[turns] - gap[turns + 1])
     ends = np.concatenate([p[:1] if positive[0] else [], crossings, p[-1:] if positive[-1] else []])
-    return [Stretch(level, side, float(a), float(b)) for a, b in ends.reshape(-1, 2)]
+    return [Segment(level, side, float(a), float(b)) for a, b in ends.reshape(-1, 2)]
 
 
 def _points(points: Any, curve: Curve) -> Array:

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from trueodds.hypotests.likelihood.logistic import Fit
 from trueodds.hypotests.likelihood.logits import Logits, Powers
-from trueodds.hypotests.likelihood.stepwise import Law
+from trueodds.hypotests.likelihood.stepwise import NullDistribution
 
 Array = NDArray[Any]
 
@@ -26,7 +26,7 @@ class Curve:
     degree: int
     wy: Array  # (n,)
     reached: float  # D
-    law: Law | None  # its null law given the degree
+    null_distribution: NullDistribution | None  # its null law given the degree
 
     @property
     def probabilities(self) -> Array:
@@ -61,7 +61,7 @@ class Curve:
             low, high = (low, middle) if near else (middle, high)
         return high * maximum
 
-    def stretched(self, at: Array) -> Array:
+    def sandwich_ratio(self, at: Array) -> Array:
         """The variance of each a·β̂ by the sandwich, over the one by the information."""
         beta = self.fit.beta
         columns, logits = self.powers.columns[:, : beta.shape[1]], self.logits

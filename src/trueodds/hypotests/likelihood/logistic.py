@@ -16,8 +16,8 @@ Array = NDArray[Any]
 
 Form = Literal["likelihood-ratio", "score"]
 EXACT = 1e-11  # what Newton's next step would add to the log-likelihood, at most, when it stops
-PASSES = 120
-FAR = 4.0  # times the largest log odds, which no step exceeds
+MAX_ITER = 120
+MAX_STEP = 4.0  # times the largest log odds, which no step exceeds
 NOISE = 1e-3  # the same where the log-likelihood rises no more: rounding on the way to a maximum at infinity
 ROUNDING = 1e-15  # of the curvature along an axis, below which another one is noise
 NONE = 1e-100  # the curvature of what does not bend
@@ -74,7 +74,7 @@ def highest(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
     base, unit = w * _softplus(offset), unit_of(w)
     finite, left, lost = np.zeros(draws, dtype=bool), np.arange(draws), np.arange(0)
     beta, gain, eta = _started(columns, offset, w, wy)
-    for _ in range(PASSES):
+    for _ in range(MAX_ITER):
         y = wy[left]
         q = expit(eta)
         slope = (y - w * q) @ columns
@@ -88,7 +88,7 @@ def highest(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
         promise = np.einsum("dm,dm->d", slope, step)
         move = step @ columns.T
         max_eta = np.abs(eta).max(axis=1, initial=1.0)
-        step_size = np.minimum(1.0, FAR * max_eta / np.maximum(np.abs(move).max(axis=1, initial=0.0), 1e-300))
+        step_size = np.minimum(1.0, MAX_STEP * max_eta / np.maximum(np.abs(move).max(axis=1, initial=0.0), 1e-300))
         for _half in range(60):
             there = eta + step_size[:, None] * move
             risen = (y * (there - offset) - (w * _softplus(there) - base)).sum(1)

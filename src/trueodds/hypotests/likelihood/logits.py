@@ -17,7 +17,9 @@ Array = NDArray[Any]
 MinProb = Annotated[float, Range(1e-15, 0.5, closed="left")] | Annotated[float, Range(0, 0)]  # 1 − floor is no 1
 
 CERTAIN = 1e-20  # of the information that each row has beside its own
-LEAST = 1e-100  # of a row's weight: the information by which columns are scaled, so that their powers are finite
+MIN_INFORMATION = (
+    1e-100  # of a row's weight: the information by which columns are scaled, so that their powers are finite
+)
 LARGEST = 1e50  # score of outcomes that are next to impossible: its powers are finite
 ROUNDING, TINY = 1e-24, 1e-160
 
@@ -32,7 +34,7 @@ class Logits:
     ww: Array  # (n,) Σw²
     bread: Array  # (n,) Σw p(1−p), the information on the logit
     meat: Array  # (n,) Σw²p(1−p), the variance of Σw(y − p)
-    each: Array  # (n,) the square of one row's weight
+    squared_weight: Array  # (n,) the square of one row's weight
     touched: int  # rows that the floor moved
 
     @classmethod
@@ -108,11 +110,11 @@ class Powers:
                 break
             columns.append(column / size)
             raw.append(terms / size)
-        total = np.sqrt(max(information, LEAST * logits.w.sum()))
+        total = np.sqrt(max(information, MIN_INFORMATION * logits.w.sum()))
         made, m = np.stack(columns, axis=1) / total, len(columns)
         bread, meat = (made.T @ (weights[:, None] * made) for weights in (logits.bread, logits.meat))
         # The fourth cumulant of y is about its variance where outcomes are rare: the few rows with weight in q⁴ tell.
-        peaked, squared_variance = (logits.meat * logits.each) @ made**4, np.diag(meat) ** 2
+        peaked, squared_variance = (logits.meat * logits.squared_weight) @ made**4, np.diag(meat) ** 2
         tosses = np.divide(4 * squared_variance, peaked, out=np.zeros(m), where=peaked > 0)
         return cls(made, np.stack(raw, axis=1)[:m] / total, _independent(bread), _independent(meat), tosses)
 

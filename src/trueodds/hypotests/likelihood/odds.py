@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.baseline import baseline_of
-from trueodds.calibrators.likelihood.logs import OF_LOGITS, LogProbabilities, floored, softmax
+from trueodds.calibrators.likelihood.logs import MIN_PROB_OF_LOGITS, LogProbabilities, floored, softmax
 from trueodds.calibrators.likelihood.newton import Minimum, minimum
-from trueodds.calibrators.likelihood.spread import Scores, Spread, by_model, by_units
+from trueodds.calibrators.likelihood.spread import ParameterCovariance, Scores, by_model, by_units
 from trueodds.calibrators.likelihood.units import Units
 from trueodds.calibrators.likelihood.whitening import whitened
 from trueodds.core.errors import InputError
-from trueodds.hypotests.likelihood.worth import worth
+from trueodds.hypotests.likelihood.worth import effective_n
 from trueodds.problem.view import View
 from trueodds.tally.by_class import by_class
 from trueodds.tally.likelihood import Likelihood
@@ -60,7 +60,7 @@ class Odds:
             )
         missed = (zero & (Y > 0)).any(axis=1)
         moved = (logs < np.log(min_prob)).any(axis=1) if min_prob else certain
-        logs = floored(LogProbabilities(logs), max(min_prob, OF_LOGITS))
+        logs = floored(LogProbabilities(logs), max(min_prob, MIN_PROB_OF_LOGITS))
         x = logs - logs[:, [base]]
         return cls(
             softmax(logs), x, Y, view.w, view.sums("ww"), view.n, base,
@@ -123,7 +123,7 @@ class Odds:
         return self.units is None or (self.white.shape[1] == self.rank and self.units.count > self.rank)
 
     @cached_property
-    def best(self) -> Minimum:
+    def mle(self) -> Minimum:
         """The most likely parameters, or some on the way where none are."""
         return minimum(self.sums, self.identity, nothing=NEAR, fallback=np.zeros(len(self.identity)))
 
@@ -133,7 +133,7 @@ class Odds:
         if self.units is None:
             return self.by_model
         S = self.units.sums(self.x[:, self.others], (self.w[:, None] * (self.Y - self.P))[:, self.others])
-        return whitened(self.units.stretch * S.T @ S)
+        return whitened(self.units.bias_correction * S.T @ S)
 
     @cached_property
     def by_model(self) -> Array:
@@ -144,7 +144,7 @@ class Odds:
     def fitted_probs(self) -> Array:
         """What the most likely map says of each row, (n, K)."""
         eta = np.zeros_like(self.x)
-        eta[:, self.others] = self.x[:, self.others] * self.best.theta[::2] + self.best.theta[1::2]
+        eta[:, self.others] = self.x[:, self.others] * self.mle.theta[::2] + self.mle.theta[1::2]
         return softmax(eta)
 
     def scores(self, wy: Array) -> Array:
@@ -159,24 +159,28 @@ class Odds:
         return np.asarray(((self.scores(wy) @ self.white) ** 2).sum(axis=1))
 
     @cached_property
-    def worth(self) -> float:
+    def effective_n(self) -> float:
         """As many rows as chance rests on, by the model."""
-        return worth(self)
+        return effective_n(self)
 
     @property
-    def spread(self) -> Array | None:
+    def covariance(self) -> Array | None:
         """The covariance of the most likely parameters; None where they or their variance are not told."""
         return None if self.scatter is None else self.scatter.covariance
 
     @cached_property
-    def scatter(self) -> Spread | None:
+    def scatter(self) -> ParameterCovariance | None:
         """The same with the number of units that it rests on, by a sandwich where weights or units ask for it."""
-        if not self.best.converged or self.rank < len(self.identity) or not self.enough:
+        if not self.mle.converged or self.rank < len(self.identity) or not self.enough:
             return None
-        hessian = self.best.at.hessian
+        hessian = self.mle.at.hessian
         bread = np.linalg.pinv(hessian, hermitian=True)
         if self.units is None:
-            return Spread(bread) if self.even else by_model(bread, self.sums(self.best.theta, squared=True).hessian)
+            return (
+                ParameterCovariance(bread)
+                if self.even
+                else by_model(bread, self.sums(self.mle.theta, squared=True).hessian)
+            )
         x, q, Y = (columns[:, self.others] for columns in (self.x, self.fitted_probs, self.Y))
         sandwich = by_units(bread, hessian, Scores(x, q, Y, self.w), self.units)
         return sandwich if whitened(sandwich.covariance).shape[1] == self.rank else None

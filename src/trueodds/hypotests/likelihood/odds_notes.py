@@ -33,13 +33,13 @@ def notes(odds: Odds, view: View, min_prob: float, form: str) -> tuple[Note, ...
             "The predictions take too few values to tell every shift from its slope: only what can be told is tested."
         )
         note_list.append(Note("TN218", text))
-    elif not odds.best.converged:
+    elif not odds.mle.converged:
         text = "The predictions separate what came from what did not, or some classes never came: no finite coefficients are best, and the likelihood is taken at its limit. A slight pull to the identity has finite ones: to.fit(preds, 'mcllo', penalty=0.5)."
         note_list.append(Note("TN217", text))
     if odds.units is not None:
         n_units = units_of(odds, form)
         assert n_units is not None
-        if not odds.enough or (form != "score" and odds.best.converged and odds.spread is None):
+        if not odds.enough or (form != "score" and odds.mle.converged and odds.covariance is None):
             text = f"{odds.units.count:,} independent rows or clusters with weight cannot tell the variance of the scores in {odds.rank} directions, so the test is undefined."
             note_list.append(Note("TN237", text))
         elif n_units <= odds.rank:
@@ -58,11 +58,11 @@ def doubts(odds: Odds, form: str) -> tuple[str, ...]:
             reasons.append(
                 f"The variance of the scores rests on as much as {equal:.2g} equal rows or clusters would tell; below {SAFE_UNITS * odds.rank}, {SAFE_UNITS} for each degree of freedom, up to {SCORE_REJECTED} % of calibrated models were rejected at 5 % by the score."
             )
-    elif odds.worth < SAFE * odds.rank:
+    elif odds.effective_n < SAFE * odds.rank:
         reasons.append(
-            f"What is tested rests on as much as {odds.worth:.2g} rows would tell; below {SAFE * odds.rank}, {SAFE} for each degree of freedom, up to {REJECTED} % of calibrated models were rejected at 5 %."
+            f"What is tested rests on as much as {odds.effective_n:.2g} rows would tell; below {SAFE * odds.rank}, {SAFE} for each degree of freedom, up to {REJECTED} % of calibrated models were rejected at 5 %."
         )
-    if form != "score" and not odds.best.converged:
+    if form != "score" and not odds.mle.converged:
         reasons.append("No finite coefficients are best, and χ² is no law for the limit.")
     return tuple(reasons)
 

@@ -20,7 +20,7 @@ NAN = float("nan")
 
 def gain(odds: Odds) -> float:
     """Twice the gain in log-likelihood, as it is."""
-    return max(2 * (odds.null.value - odds.best.at.value), 0.0)
+    return max(2 * (odds.null.value - odds.mle.at.value), 0.0)
 
 
 def statistics(odds: Odds, form: str | None = None) -> dict[str, float]:
@@ -38,12 +38,12 @@ def statistics(odds: Odds, form: str | None = None) -> dict[str, float]:
         by_form["score"] = by_meat
     if form in (None, "likelihood-ratio"):
         by_bread = by_meat if odds.even and odds.units is None else quadratic(slope, odds.null.hessian)
-        if odds.units is not None and odds.spread is not None:
+        if odds.units is not None and odds.covariance is not None:
             deviation = odds.best.theta - odds.identity
             by_meat, by_bread = quadratic(deviation, odds.spread), float(deviation @ odds.best.at.hessian @ deviation)
         by_form["likelihood-ratio"] = gain(odds) * (by_meat / by_bread if by_bread > 0 else 1.0)
     if form in (None, "wald"):
-        by_form["wald"] = NAN if odds.spread is None else quadratic(odds.best.theta - odds.identity, odds.spread)
+        by_form["wald"] = NAN if odds.covariance is None else quadratic(odds.mle.theta - odds.identity, odds.covariance)
     return {name: by_form[name] for name in FORMS if name in by_form}
 
 
@@ -65,7 +65,7 @@ def tail(odds: Odds, df: int, statistic: float, form: str = "wald") -> float:
 def subtests(odds: Odds) -> dict[str, dict[str, float]]:
     """Wald's tests of some of the parameters."""
     m = len(odds.others)
-    deviation, gammas, taus = odds.best.theta - odds.identity, np.eye(2 * m)[::2], np.eye(2 * m)[1::2]
+    deviation, gammas, taus = odds.mle.theta - odds.identity, np.eye(2 * m)[::2], np.eye(2 * m)[1::2]
     contrasts = {"shift": taus, "scale": gammas} | ({"equal-scales": np.diff(gammas, axis=0)} if m > 1 else {})
     return {name: _wald(odds, which, deviation) for name, which in contrasts.items()}
 
@@ -73,13 +73,13 @@ def subtests(odds: Odds) -> dict[str, dict[str, float]]:
 def classes(odds: Odds, *, joint: bool) -> dict[str, dict[str, float]]:
     """Shift and slope of each class; of a binary view, of its event."""
     m, by_class = len(odds.others), []
-    deviation = odds.best.theta - odds.identity
+    deviation = odds.mle.theta - odds.identity
     wide = within(units_of(odds, "wald"))
     for i in range(m):
         parameters: dict[str, float] = {}
         for name, at in (("tau", 2 * i + 1), ("gamma", 2 * i)):
             value, se = NAN, NAN
-            if odds.spread is not None:
+            if odds.covariance is not None:
                 value, se = float(odds.best.theta[at]), float(np.sqrt(odds.spread[at, at]))
             parameters |= {
                 name: value,
@@ -98,7 +98,7 @@ def classes(odds: Odds, *, joint: bool) -> dict[str, dict[str, float]]:
 
 def _wald(odds: Odds, which: Array, deviation: Array) -> dict[str, float]:
     df = len(which)
-    if odds.spread is None:
+    if odds.covariance is None:
         return {"statistic": NAN, "df": float(df), "pvalue": NAN}
     statistic = quadratic(which @ deviation, which @ odds.spread @ which.T)
     return {"statistic": statistic, "df": float(df), "pvalue": tail(odds, df, statistic)}

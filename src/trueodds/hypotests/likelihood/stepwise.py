@@ -24,7 +24,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(96)
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class NullDistribution:
     r"""χ² with `base` degrees of freedom plus `terms` independent χ²₁, each given that it exceeds `STEP`.
 
     With :math:`P(D > x) = e^{-x/2}\,G_j(z)`, :math:`z^2 = x - jk` for j terms, polar coordinates give
@@ -65,11 +65,11 @@ class Law:
 
 
 @cache
-def law(base: int, terms: int) -> Law:
+def stepwise_null(base: int, terms: int) -> NullDistribution:
     """The law after as many steps."""
     if terms == 0:
-        return Law(base, 0, np.ones_like if base == 2 else _half_normal)
-    before, done, alpha = law(base, terms - 1).smooth, terms - 1, 1 - LEVEL
+        return NullDistribution(base, 0, np.ones_like if base == 2 else _half_normal)
+    before, done, alpha = stepwise_null(base, terms - 1).smooth, terms - 1, 1 - LEVEL
 
     def following(z: Array) -> Array:
         radius = np.sqrt(STEP + z**2)
@@ -79,7 +79,7 @@ def law(base: int, terms: int) -> Law:
         swept = half * ((before(at) * at) @ _WEIGHTS)
         return (2 * swept / np.sqrt(2 * np.pi) + np.exp(done * STEP / 2) * erfcx(radius / np.sqrt(2))) / alpha
 
-    return Law(base, terms, Chebyshev.interpolate(following, 160, domain=[0.0, _END]))
+    return NullDistribution(base, terms, Chebyshev.interpolate(following, 160, domain=[0.0, _END]))
 
 
 def _half_normal(z: Array) -> Array:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _BLOCK = 2**18  # numbers held at once
 
 
-def worth(odds: Odds) -> float:
+def effective_n(odds: Odds) -> float:
     """As many rows as it rests on: d² over the sum of the squared sizes of single whitened scores.
 
     n equally informative rows are worth n; where a few rare outcomes carry the information it is about these. Squared

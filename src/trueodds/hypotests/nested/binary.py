@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.hypotests.nested.members import Member
+from trueodds.hypotests.nested.members import Component
 from trueodds.problem.partition import EqualMass
 from trueodds.problem.view import View
 
@@ -18,15 +18,15 @@ Array = NDArray[Any]
 CELLS = 256  # of equal mass; the finest scale of the squares
 ELEMENTS = 2**12  # cells of all classes together, if that leaves each as many as the finest scale has nodes
 SCALES = (2, 4, 8, 16, 32, 64)  # numbers of nodes in which residuals are squared
-MEMBERS = (
-    Member("level", 0.2),
-    Member("slope", 0.2),
-    Member("level and slope", 0.2, degrees=2),
-    *(Member(f"squares in {m} nodes", 0.4 / len(SCALES), degrees=m, squares=True) for m in SCALES),
+COMPONENTS = (
+    Component("level", 0.2),
+    Component("slope", 0.2),
+    Component("level and slope", 0.2, degrees=2),
+    *(Component(f"squares in {m} nodes", 0.4 / len(SCALES), degrees=m, squares=True) for m in SCALES),
 )
 
 TINY = 1e-100  # stands for a variance of 0, so that what cannot happen is far out and still finite
-LEAST = 1e-300  # probability below which logarithms are cut
+MIN_PROB = 1e-300  # probability below which logarithms are cut
 
 
 class BinaryCells:
@@ -43,7 +43,7 @@ class BinaryCells:
             return np.bincount(self.index, x, self.size)
 
         self.variance = summed(np.maximum(view.sums("wwv"), 0.0))
-        logit = np.log(np.maximum(p, LEAST)) - np.log(np.maximum(view.q, LEAST))
+        logit = np.log(np.maximum(p, MIN_PROB)) - np.log(np.maximum(view.q, MIN_PROB))
         self.slope = _mean(summed, logit, view.sums("wwv"), view.w)
         total = max(self.variance.sum(), TINY)
         ww = view.sums("ww")
@@ -55,7 +55,7 @@ class BinaryCells:
         mass = np.cumsum(summed(view.w))
         self.nodes = Nodes([_starts(mass, m) for m in SCALES if m <= self.size])
         self.precision = [1 / np.maximum(x, 1e-12 * total) for x in self.nodes.sums(self.variance)]
-        of_cell = np.array([self.nodes.spread(x, self.size) for x in self.precision]).reshape(-1, self.size)
+        of_cell = np.array([self.nodes.broadcast_to_cells(x, self.size) for x in self.precision]).reshape(-1, self.size)
         self.diagonal, self.diagonal_without = (of_cell * per_outcome).T, of_cell @ without_outcome
         total_variance, slopes = self.variance.sum(), (self.slope**2 * self.variance).sum()
         centered = self.slope - (self.slope @ self.variance) / total
@@ -72,7 +72,7 @@ class BinaryCells:
         """The members of each draw, (…, members); NaN at scales that are finer than the cells."""
         residual = wy - wp
         level, slope, centered = np.moveaxis(residual @ self.linear, -1, 0)
-        out = np.full((*level.shape, len(MEMBERS)), np.nan)
+        out = np.full((*level.shape, len(COMPONENTS)), np.nan)
         out[..., 0], out[..., 1], out[..., 2] = level, slope, level**2 + centered**2
         diagonals = wy @ self.diagonal + self.diagonal_without
         for j, (sums, precision) in enumerate(zip(self.nodes.sums(residual), self.precision, strict=True)):
@@ -92,7 +92,7 @@ class Nodes:
         scales = [scale for scale in self.starts if len(scale) <= max_nodes]
         return np.searchsorted(scales[-1], cell, "right") - 1 if scales else np.zeros_like(cell)
 
-    def spread(self, x: Array, cells: int) -> Array:
+    def broadcast_to_cells(self, x: Array, cells: int) -> Array:
         """What each node of one scale has, given to its cells."""
         starts = next(scale for scale in self.starts if len(scale) == len(x))
         return np.repeat(x, np.diff(starts, append=cells))

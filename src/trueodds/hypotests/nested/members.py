@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Member:
+class Component:
     """One statistic of several that judge a claim together."""
 
     name: str
@@ -27,7 +27,7 @@ class Member:
     among: int = 1  # of how many normal statistics it is the largest
 
 
-def log_pvalues(pool: Array, component: Member) -> Array:
+def log_pvalues(pool: Array, component: Component) -> Array:
     """The log p-value of each entry of the pool (B,), observed and drawn alike.
 
     The law is normal or χ² with mean and variance those of the pool. It needs to be right only roughly: what is

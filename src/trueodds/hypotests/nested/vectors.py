@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.hypotests.nested.binary import LEAST, TINY, Nodes, are_shares
-from trueodds.hypotests.nested.members import Member
+from trueodds.hypotests.nested.binary import MIN_PROB, TINY, Nodes, are_shares
+from trueodds.hypotests.nested.members import Component
 from trueodds.problem.tree import nested_cells
 from trueodds.problem.view import View
 
@@ -24,16 +24,16 @@ SCALES = {
 }  # numbers of nodes in which residuals are squared, with weights
 
 
-def members(classes: int) -> tuple[Member, ...]:
+def vector_components(classes: int) -> tuple[Component, ...]:
     """The statistics of vectors of so many classes."""
     return (
-        Member("temperature", 0.2),
-        Member("largest level", 0.08, among=classes),
-        Member("levels", 0.12, degrees=classes - 1),
-        Member("largest slope", 0.05, among=classes),
-        Member("slopes", 0.1, degrees=classes),
+        Component("temperature", 0.2),
+        Component("largest level", 0.08, among=classes),
+        Component("levels", 0.12, degrees=classes - 1),
+        Component("largest slope", 0.05, among=classes),
+        Component("slopes", 0.1, degrees=classes),
         *(
-            Member(f"squares in {m} nodes", weight, degrees=m * (classes - 1), squares=True)
+            Component(f"squares in {m} nodes", weight, degrees=m * (classes - 1), squares=True)
             for m, weight in SCALES.items()
         ),
     )
@@ -57,8 +57,8 @@ class VectorLeaves:
         v = P * (1 - P)
         variance = summed(ww[:, None] * v)
         mass = np.maximum(np.bincount(self.index, w, self.size), TINY)[:, None]
-        logs = np.log(np.maximum(P, LEAST))
-        odds = logs - np.log(np.maximum(1 - P, LEAST))
+        logs = np.log(np.maximum(P, MIN_PROB))
+        odds = logs - np.log(np.maximum(1 - P, MIN_PROB))
 
         def mean(x: Array) -> Array:
             by_variance = summed(ww[:, None] * v * x) / np.where(variance > 0, variance, 1.0)

@@ -54,7 +54,7 @@ class Embedding:
 
         return np.concatenate([np.empty(0), *in_blocks(work, len(wy), self._block)])
 
-    def spread(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
         """None: it is no error that an interval is made for."""
         return None
 
@@ -76,7 +76,7 @@ class Embedding:
     def _block(self) -> int:
         return max(1, AT_ONCE // max(1, self.similar.size))
 
-    def rows_worth(self) -> float:
+    def effective_n(self) -> float:
         """As many rows of equal weight as stand behind Q by chance: rank² / Σ_i E|a_i|⁴, Σ_i E a_i a_i' being 1.
 
         Rows where outcomes are rare weigh heavily in a combination of locations that looks at them alone.

@@ -16,8 +16,8 @@ from trueodds.problem.view import View
 Array = NDArray[Any]
 
 LARGEST = 2.0  # of |k (e_y − p)·(e_z − q)| where k is at most 1
-FEW_OUTCOMES = 10.0  # Σ p(1 − p) below which the laws of large n reject too often
-FEW_BLOCKS = 20  # t with 19 degrees of freedom exceeds the normal 5 % point in 5.8 %
+MIN_EFFECTIVE_N = 10.0  # Σ p(1 − p) below which the laws of large n reject too often
+MIN_BLOCKS = 20  # t with 19 degrees of freedom exceeds the normal 5 % point in 5.8 %
 DRAWN = 2**21  # rows drawn at once
 
 
@@ -88,7 +88,7 @@ class Blocks:
 
     def doubts(self) -> tuple[str, ...]:
         """Whether a standard error of so few is one."""
-        if self.count >= FEW_BLOCKS:
+        if self.count >= MIN_BLOCKS:
             return ()
         return (
             f"The standard error comes from {self.count} blocks, and z is heavier in its tails than the normal law.",
@@ -111,7 +111,7 @@ def doubts(view: View) -> tuple[str, ...]:
     w, p = view.w[mask], np.asarray(view.p[mask], dtype=np.float64)
     v = (1 - (p**2).sum(axis=1)) / 2 if view.joint else p * (1 - p)
     effective_n = float((w @ v) ** 2 / (w**2 @ v)) if (v > 0).any() else 0.0
-    if effective_n >= FEW_OUTCOMES:
+    if effective_n >= MIN_EFFECTIVE_N:
         return ()
     return (
         f"Outcomes are rare: the chance in them is worth {effective_n:.2g} rows of it all, Σ p(1 − p), and laws of large n reject too often.",

@@ -16,7 +16,7 @@ from trueodds.problem.view import View
 
 Array = NDArray[Any]
 
-ROWS_EACH = 10  # rows per place that is chosen here: a covariance of J places needs some rows more than J
+ROWS_PER_LOCATION = 10  # rows per place that is chosen here: a covariance of J places needs some rows more than J
 
 
 @dataclass(frozen=True)
@@ -33,14 +33,14 @@ class Places:
         return r[..., None] * np.where(self.outcome == 1, 1.0, -1.0)
 
 
-def chosen(view: View, count: int) -> Places:
+def choose_places(view: View, count: int) -> Places:
     """Predictions that stand evenly among the rows, whatever their order, and outcomes that were said there.
 
     The j-th outcome is where (j + ½) / J falls in the cumulative probabilities of its place; equal locations are one.
     """
     mask = view.w > 0
     P, w = matrix(view)[mask], view.w[mask]
-    count = max(1, min(count, len(P) // ROWS_EACH))
+    count = max(1, min(count, len(P) // ROWS_PER_LOCATION))
     order = hashed_order(P)
     at = P[order[evenly_by_weight(w[order], count)]]
     outcome = np.ones(count, dtype=np.int64)
@@ -51,7 +51,7 @@ def chosen(view: View, count: int) -> Places:
     return Places(at[np.sort(first)], outcome[np.sort(first)])
 
 
-def given(view: View, locations: Any) -> Places:
+def as_places(view: View, locations: Any) -> Places:
     """The caller's locations, in the shape of the view."""
     at, outcome = as_array(locations[0], "the places"), as_array(locations[1], "the outcomes")
     m = view.p.shape[1] if view.joint else 1

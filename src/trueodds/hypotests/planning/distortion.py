@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 Kind = Literal["temperature", "shift"]
 Direction = Literal["over", "under"]
-MOST = 20.0  # exp(−20) is no confidence at all
+MAX_SIZE = 20.0  # exp(−20) is no confidence at all
 
 
 @dataclass(frozen=True)

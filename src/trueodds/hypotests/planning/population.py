@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.estimators.base import combine, shares
-from trueodds.hypotests.planning.distortion import MOST, Distortion
+from trueodds.hypotests.planning.distortion import MAX_SIZE, Distortion
 from trueodds.problem.lens import Lens, Positive
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
@@ -70,7 +70,7 @@ class Population:
     @cached_property
     def largest(self) -> float:
         """The effect of the strongest distortion."""
-        return self.effect(MOST)
+        return self.effect(MAX_SIZE)
 
     def sample(self, truth: Array, n: int, seed: tuple[int, int]) -> Predictions:
         """n rows drawn with replacement, labels drawn from the truth; the same rows and luck for every truth and n."""

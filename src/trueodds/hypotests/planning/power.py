@@ -19,7 +19,7 @@ from trueodds.hypotests import DEFAULT
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.planning.crossing import crossing
-from trueodds.hypotests.planning.distortion import MOST, Direction, Distortion, Kind
+from trueodds.hypotests.planning.distortion import MAX_SIZE, Direction, Distortion, Kind
 from trueodds.hypotests.planning.population import Population
 from trueodds.hypotests.planning.simulated import Simulated
 from trueodds.inference.counts import exact_limits
@@ -29,10 +29,10 @@ from trueodds.problem.predictions import Predictions
 Share = Callable[[float], float]
 
 LIMITS_LEVEL = 0.95  # level of the limits of what was simulated
-ROWS_AT_MOST = 200_000  # of a simulated data set; beyond, powers are extrapolated
+MAX_ROWS = 200_000  # of a simulated data set; beyond, powers are extrapolated
 ROWS_IN_ALL = 10**8  # of all data sets of one size
 FEWEST = 5  # rows that a data set is tried with
-BY_LAW = (
+ASYMPTOTIC_NOTE = (
     " The power is that of the law for many rows, a few points off with hundreds of them; simulations= simulates it."
 )
 NEAR = 0.005  # a simulated power so near to the wanted one will do: its own error is larger
@@ -150,7 +150,7 @@ class _Curve:
     def share(self, n: int, x: float, *, roughly: bool = False) -> float:
         """The power at n rows and distortion x."""
         if self.degrees is not None:
-            return self._by_law(n, x)
+            return self._asymptotic(n, x)
         count = self.count(n) // 4 if roughly else self.count(n)
         if self._sets is None or self._sets.n != n or self._sets.count < count:
             progress = self._report_progress if self.progress else None
@@ -163,7 +163,7 @@ class _Curve:
         """How many data sets of n rows are simulated."""
         return self.plan.count(n, alone=self.population.alone)
 
-    def _by_law(self, n: int, x: float) -> float:
+    def _asymptotic(self, n: int, x: float) -> float:
         """Non-central χ²: the gain in log-likelihood that the truth itself would give, at n rows."""
         (view,), truth = self.population.views, self.population.truth(x)
         assert isinstance(self.test, ViewTest)
@@ -175,8 +175,8 @@ class _Curve:
         """The smallest distortion that is seen often enough in n rows."""
         self.share(n, 0.0)  # all data sets are made ready at once
         start = self._distortion(min(self._guess(n), 0.9 * self.population.largest))
-        x, _ = self._crossing(lambda x: self.share(n, x, roughly=True), start, MOST, 10 * self.near)
-        x, power = self._crossing(lambda x: self.share(n, x), x, MOST, self.near)
+        x, _ = self._crossing(lambda x: self.share(n, x, roughly=True), start, MAX_SIZE, 10 * self.near)
+        x, power = self._crossing(lambda x: self.share(n, x), x, MAX_SIZE, self.near)
         reached = power >= self.plan.power - self.near
         return self._answer("effect", n, power, self.population.effect(x), None, x, {"reached": reached})
 
@@ -184,16 +184,16 @@ class _Curve:
         """The power at n rows, and the rows for the power that is wanted."""
         x, upper_bound = (
             self._distortion(effect),
-            math.sqrt(self.most if self.degrees is not None else max(self.most, n)),
+            math.sqrt(self.max_rows if self.degrees is not None else max(self.max_rows, n)),
         )
         power = self.share(n, x)
         before = self._sets
         start = math.sqrt(n) * min(max(self._ahead(power), 0.25), 4.0)
         for roughly in (True, False):
-            at = lambda root, roughly=roughly: self.share(_whole(root), x, roughly=roughly)  # noqa: E731
+            at = lambda root, roughly=roughly: self.share(_rows_at_root(root), x, roughly=roughly)  # noqa: E731
             start, share = self._crossing(at, start, upper_bound, (10 if roughly else 1) * self.near)
         self._sets = before  # whose power is told
-        required, more = _whole(start), {"power_at_needed": share}
+        required, more = _rows_at_root(start), {"power_at_needed": share}
         if share >= self.plan.power - self.near:
             return self._answer("rows", n, power, effect, required, x, more)
         if share <= 2 * self.plan.alpha:
@@ -207,9 +207,9 @@ class _Curve:
         return NEAR if self.degrees is None else 1e-9
 
     @property
-    def most(self) -> float:
+    def max_rows(self) -> float:
         """The rows that are tried at most."""
-        return ROWS_AT_MOST if self.degrees is None else 1e15
+        return MAX_ROWS if self.degrees is None else 1e15
 
     def _crossing(self, share: Share, start: float, upper_bound: float, near: float) -> tuple[float, float]:
         return crossing(
@@ -238,7 +238,7 @@ class _Curve:
         """How strong a distortion of this effect is."""
         largest, at = self.population.largest, self.population.effect
         return crossing(
-            at, effect / largest, effect, MOST, zero=0.0, straight=lambda v: v, near=1e-6 * effect, close=1e-9
+            at, effect / largest, effect, MAX_SIZE, zero=0.0, straight=lambda v: v, near=1e-6 * effect, close=1e-9
         )[0]
 
     def _report_progress(self, part: float) -> None:
@@ -269,7 +269,7 @@ class _Curve:
             Note(
                 "TN233",
                 "This holds for rows like these and for an error of this kind; other errors of the same size may be seen more or less often."
-                + (BY_LAW if self.degrees is not None else ""),
+                + (ASYMPTOTIC_NOTE if self.degrees is not None else ""),
             )
         ]
         if fixed := self.population.distortion.fixed(self.population.preds):
@@ -279,7 +279,7 @@ class _Curve:
                 )
             )
         if question == "rows" and (required is None or more.get("extrapolated")):
-            text = f"More than {max(ROWS_AT_MOST, self.population.n):,} rows were not simulated"
+            text = f"More than {max(MAX_ROWS, self.population.n):,} rows were not simulated"
             text += (
                 "; this number follows from the power there."
                 if required
@@ -304,5 +304,5 @@ def _bent(share: float) -> float:
     return float(ndtri(min(max(share, 1e-4), 1 - 1e-4)))
 
 
-def _whole(root: float) -> int:
+def _rows_at_root(root: float) -> int:
     return max(FEWEST, math.ceil(root * root - 1e-9))

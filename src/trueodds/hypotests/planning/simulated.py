@@ -17,9 +17,9 @@ from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
 
-APART = 2**28  # labels redrawn in all, up to which every data set has null draws of its own
-HELD = 2**25  # null draws that are kept for all data sets
-POOLED = 4000  # null draws of all data sets together, where they share them
+MAX_LABELS = 2**28  # labels redrawn in all, up to which every data set has null draws of its own
+MAX_DRAWS = 2**25  # null draws that are kept for all data sets
+POOLED_DRAWS = 4000  # null draws of all data sets together, where they share them
 ROUNDING = 1e-12  # of a p-value that equals the level
 
 
@@ -46,12 +46,12 @@ class Simulated:
         self._plain, self._null = population.truth(0.0), {}  # type: tuple[Array, dict[int, Array]]
         first = self._sample(self._plain, 0)
         test(first, [population.sample_lens], np.random.default_rng(key))  # what it cannot judge it refuses here
-        self.redrawn = test.estimand(first, population.sample_lens) is not None
-        self.draws = int(getattr(test, "resamples", 0)) if self.redrawn else 0
+        self.redraws_labels = test.estimand(first, population.sample_lens) is not None
+        self.draws = int(getattr(test, "resamples", 0)) if self.redraws_labels else 0
         n_draws = count * self.draws * len(population.views)
-        self.pooled = self.redrawn and (count * n * self.draws > APART or n_draws > HELD)
-        if self.pooled:
-            self.draws = max(3, math.ceil(POOLED / count))
+        self.pools_draws = self.redraws_labels and (count * n * self.draws > MAX_LABELS or n_draws > MAX_DRAWS)
+        if self.pools_draws:
+            self.draws = max(3, math.ceil(POOLED_DRAWS / count))
 
     def share(self, x: float, count: int | None = None) -> float:
         """The share of the first `count` data sets that the test rejects at distortion x."""
@@ -67,9 +67,9 @@ class Simulated:
     @property
     def settings_used(self) -> dict[str, Any]:
         """How the null law was had."""
-        if not self.redrawn:
+        if not self.redraws_labels:
             return {}
-        return {"null_draws": self.count * self.draws if self.pooled else self.draws, "pooled": self.pooled}
+        return {"null_draws": self.count * self.draws if self.pools_draws else self.draws, "pooled": self.pools_draws}
 
     def _sample(self, truth: Array, s: int) -> Predictions:
         return self.population.sample(truth, self.n, (self.key, s))
@@ -79,7 +79,7 @@ class Simulated:
         estimand = self.test.estimand(sample, lens)
         if estimand is None:
             return self.test(sample, [lens], np.random.default_rng([self.key, s, 2])).pvalue
-        draws = self._pool if self.pooled else self._drawn(s, sample, estimand)
+        draws = self._pool if self.pools_draws else self._drawn(s, sample, estimand)
         return self.test.pvalue_of(estimand, draws, joint=sample.kind != "multilabel")
 
     def _drawn(self, s: int, sample: Predictions, estimand: Estimand) -> Array:

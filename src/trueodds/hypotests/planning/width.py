@@ -13,7 +13,7 @@ from trueodds.core.planned import Power
 from trueodds.core.results import Estimate, Interval
 from trueodds.core.settings import Positive, check
 from trueodds.estimators.base import Estimator
-from trueodds.hypotests.planning.power import FEWEST, LIMITS_LEVEL, ROWS_AT_MOST
+from trueodds.hypotests.planning.power import FEWEST, LIMITS_LEVEL, MAX_ROWS
 from trueodds.inference.estimate import IntervalSpec
 from trueodds.inference.measured import measured
 from trueodds.problem.lens import Lens
@@ -64,7 +64,7 @@ def rows_for(
         )
     n, tried, widths = _ahead(preds.n, now, width), 0, np.full(SETS, np.nan)
     for round_ in range(ROUNDS):
-        tried = min(n, ROWS_AT_MOST)
+        tried = min(n, MAX_ROWS)
         for s in range(SETS):
             sample = preds[rng.integers(0, preds.n, tried)]
             widths[s] = _width(measured(sample, estimator, lens, aggregate, interval_spec, rng))
@@ -72,11 +72,11 @@ def rows_for(
                 progress((round_ + (s + 1) / SETS) / ROUNDS)
         mean = float(np.nanmean(widths)) if np.isfinite(widths).any() else now * math.sqrt(preds.n / tried)
         n = _ahead(tried, mean, width)
-        if abs(mean - width) <= NEAR * width or (tried == ROWS_AT_MOST and n > tried):
+        if abs(mean - width) <= NEAR * width or (tried == MAX_ROWS and n > tried):
             break
     if progress:
         progress(1.0)
-    extrapolated = n > ROWS_AT_MOST
+    extrapolated = n > MAX_ROWS
     finite_widths = widths[np.isfinite(widths)]
     half_width = (
         float(
@@ -89,7 +89,7 @@ def rows_for(
     )
     settings = dict(estimate.settings) | {"width_now": now, "tried": tried, "width_tried": mean, "simulations": SETS}
     return Power(
-        estimator.name, "width", str(lens), preds.n, alpha, float(width), needed=n if extrapolated else tried,
+        estimator.name, "width", str(lens), preds.n, alpha, float(width), required=n if extrapolated else tried,
         limits=Interval(mean - half_width, mean + half_width, LIMITS_LEVEL, "t"), settings=settings,
         notes=(*estimate.notes, *_notes(extrapolated=extrapolated)),
     )  # fmt: skip
@@ -107,6 +107,6 @@ def _ahead(n: int, now: float, width: float) -> int:
 def _notes(*, extrapolated: bool) -> list[Note]:
     notes = [Note("TN233", "This holds for rows like these; it was tried on rows drawn from them with replacement.")]
     if extrapolated:
-        text = f"More than {ROWS_AT_MOST:,} rows were not simulated; this number follows from the widths of fewer."
+        text = f"More than {MAX_ROWS:,} rows were not simulated; this number follows from the widths of fewer."
         notes.append(Note("TN232", text))
     return notes

@@ -21,7 +21,7 @@ from trueodds.inference.comparing.rankings import Joint
 from trueodds.inference.comparing.sameness import same_rows
 from trueodds.inference.comparing.sides import Side
 from trueodds.inference.comparing.tallied_sides import side_of_tally
-from trueodds.inference.estimate import FEW, IntervalSpec
+from trueodds.inference.estimate import MIN_RESAMPLES, IntervalSpec
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
 from trueodds.tally.tally import Tally
@@ -33,7 +33,7 @@ EQUAL = {
     True: "the expected scores of both models are equal",
     False: "the true errors of both models are equal; p is 1 − the largest level whose interval excludes 0",
 }
-APART = 0.1  # share of a difference that noise floors must explain to be worth a word
+MIN_EXPLAINED_SHARE = 0.1  # share of a difference that noise floors must explain to be worth a word
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Contest(Settings):
         joint = Joint(pairs)
         level = joint.level(self.interval_spec.level)
         comparisons = [self._comparison(pair, seed, [], level, joint) for pair in pairs]
-        losses = {side.name: float(self.estimator.off(np.float64(side.value))) for side in sides}
+        losses = {side.name: float(self.estimator.as_loss(np.float64(side.value))) for side in sides}
         order = sorted(losses, key=lambda name: (np.isnan(losses[name]), losses[name]))
         notes += [note for comparison in comparisons for note in comparison.notes]
         settings = {
@@ -117,7 +117,7 @@ class Contest(Settings):
         notes = [*notes, *_own_notes(a, b)]
         if not bare and interval is None:
             notes.append(Note("TN201", f"No interval: {pair.why or NOTHING_VARIES}."))
-        if min_pvalue is not None and self.interval_spec.resamples < FEW:
+        if min_pvalue is not None and self.interval_spec.resamples < MIN_RESAMPLES:
             text = f"{self.interval_spec.resamples} resamples do not tell the ends of an interval; give more."
             notes.append(Note("TN211", text))
         if not bare and (note := _noise_floor_note(pair, self.estimator)):
@@ -167,8 +167,8 @@ class Contest(Settings):
                 settings["correlation"] = pair.correlation
             if pair.by_error:
                 settings["standard_error"] = pair.standard_error[0]
-        if self.estimator.best:
-            settings["best"] = self.estimator.best
+        if self.estimator.best_value:
+            settings["best"] = self.estimator.best_value
         settings["null"] = self.null
         if self.null == "swap":
             settings["swaps"] = self.swaps
@@ -180,14 +180,14 @@ class _Pairing:
 
     def __init__(self) -> None:
         self.agreed = False
-        self.apart: dict[str, None] = {}
+        self.mismatches: dict[str, None] = {}
 
     def see(self, first: str, second: str, *, same: bool, why: str, paired: bool | None) -> None:
         """One pair that was looked at."""
         if paired is None:
             self.agreed |= same
             if not same:
-                self.apart[f"{first} and {second}: {why}"] = None
+                self.mismatches[f"{first} and {second}: {why}"] = None
 
     def notes(self) -> list[Note]:
         """What was decided, and how to decide otherwise."""
@@ -195,9 +195,9 @@ class _Pairing:
         if self.agreed:
             text = "Compared row by row: the outcomes agree. If these are different rows, pass paired=False."
             note_list.append(Note("TN226", text))
-        if self.apart:
+        if self.mismatches:
             text = (
-                f"Compared as samples of different rows ({'; '.join(self.apart)}). If these are the same rows, bring "
+                f"Compared as samples of different rows ({'; '.join(self.mismatches)}). If these are the same rows, bring "
                 "them into the same order and pass paired=True: intervals for different rows are wrong for them."
             )
             note_list.append(Note("TN227", text))
@@ -229,7 +229,7 @@ def _noise_floor_note(pair: Pair, estimator: Estimator) -> Note | None:
     if isinstance(estimator, Mean) or floors[0] is None or floors[1] is None or not np.isfinite(pair.value):
         return None
     gap = floors[0] - floors[1]
-    if abs(gap) <= APART * abs(pair.value) or gap == 0:
+    if abs(gap) <= MIN_EXPLAINED_SHARE * abs(pair.value) or gap == 0:
         return None
     text = (
         f"Two calibrated models with these predictions would differ by {gap:.2g} by noise alone, so the plain "

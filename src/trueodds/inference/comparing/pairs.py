@@ -14,7 +14,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.results import Interval
 from trueodds.inference import folded, intervals
 from trueodds.inference.comparing import margins
-from trueodds.inference.comparing.sides import Side, spread
+from trueodds.inference.comparing.sides import Side, jackknife_variance
 from trueodds.inference.estimate import RAW
 
 Array = NDArray[Any]
@@ -110,7 +110,7 @@ class Pair:
 
     def _raw(self, level: float) -> Interval:
         assert self.draws is not None
-        value = self.a.of_judge - self.b.of_judge
+        value = self.a.reported_value - self.b.reported_value
         if self.method == "percentile":
             return intervals.percentile(self.draws, level)
         if self.method == "basic":
@@ -145,7 +145,7 @@ class Pair:
     def standard_error(self) -> tuple[float, float]:
         """The standard error of a difference of means, and its degrees of freedom: Welch's for different rows."""
         if self.paired:
-            return spread(self.a.left_out - self.b.left_out) ** 0.5, self.a.units - 1.0
+            return jackknife_variance(self.a.left_out - self.b.left_out) ** 0.5, self.a.units - 1.0
         one, other, n_a, n_b = self.a.variance, self.b.variance, self.a.units, self.b.units
         below = one**2 / (n_a - 1) + other**2 / (n_b - 1)
         return (one + other) ** 0.5, (one + other) ** 2 / below if below > 0 else float(n_a + n_b - 2)

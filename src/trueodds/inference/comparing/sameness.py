@@ -10,7 +10,7 @@ from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
-def apart(a: Predictions, b: Predictions) -> str:
+def mismatch_reason(a: Predictions, b: Predictions) -> str:
     """Why these cannot be the same rows; empty where nothing speaks against it."""
     if a.n != b.n:
         return f"they have {a.n:,} and {b.n:,} rows"
@@ -31,7 +31,7 @@ def same_rows(a: Predictions, b: Predictions, paired: bool | None) -> tuple[bool
     """Whether to compare row by row, and why or why not; `paired` is what the user says."""
     if paired is False:
         return False, ""
-    why = apart(a, b)
+    why = mismatch_reason(a, b)
     if paired and why:
         raise InputError(
             "TO205",

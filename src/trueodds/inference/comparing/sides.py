@@ -15,7 +15,7 @@ from trueodds.core.results import Estimate, Interval
 from trueodds.estimators.base import Mean
 from trueodds.inference import folded, intervals
 from trueodds.inference.asked import Estimand
-from trueodds.inference.bootstrap import ROWS_AT_MOST, bootstrap
+from trueodds.inference.bootstrap import MAX_RESAMPLED_ROWS, bootstrap
 from trueodds.inference.cells import Resampled, pooled_of
 from trueodds.inference.comparing.margins import Ends
 from trueodds.inference.estimate import (
@@ -55,10 +55,10 @@ class Side:
         own: Sequence[int],
     ):
         self.name, self.preds, self.estimand, self.interval_spec = name, preds, estimand, interval_spec
-        self.judge = estimand.judge  # a debiased form is judged by its plug-in
+        self.reported = estimand.judge  # a debiased form is judged by its plug-in
         self.key, self._own = tuple(key), own
         self.clustered = preds.cluster is not None
-        self.method = method_for(self.judge, interval_spec, clustered=self.clustered, cells=False)
+        self.method = method_for(self.reported, interval_spec, clustered=self.clustered, cells=False)
 
     @cached_property
     def value(self) -> float:
@@ -66,9 +66,9 @@ class Side:
         return float(self.estimand.combined(self.estimand.values))
 
     @cached_property
-    def of_judge(self) -> float:
+    def reported_value(self) -> float:
         """The error whose interval is shown."""
-        return float(self.judge.combined(self.judge.values))
+        return float(self.reported.combined(self.reported.values))
 
     @cached_property
     def n_rows(self) -> int:
@@ -83,7 +83,7 @@ class Side:
     @property
     def is_squared(self) -> bool:
         """Whether it is a root mean square of one score, which has an unbiased square."""
-        return self.method in ("sun", "debiased") and is_root_mean_square(self.judge)
+        return self.method in ("sun", "debiased") and is_root_mean_square(self.reported)
 
     @property
     def is_mean(self) -> bool:
@@ -93,17 +93,22 @@ class Side:
     @cached_property
     def resampled(self) -> Resampled | None:
         """The error on resamples, None where it cannot be had."""
-        if self.method is None or too_many_views(self.preds, self.judge, self.interval_spec):
+        if self.method is None or too_many_views(self.preds, self.reported, self.interval_spec):
             return None
         rng, how = np.random.default_rng(self.key), self.interval_spec.resample
-        if self.method in RAW and how == "auto" and self.preds.n > ROWS_AT_MOST and self.judge.linear is not None:
+        if (
+            self.method in RAW
+            and how == "auto"
+            and self.preds.n > MAX_RESAMPLED_ROWS
+            and self.reported.linear is not None
+        ):
             how = "rows"  # these intervals are of the difference itself, which cells of one model do not tell
-        return bootstrap(self.preds, [self.judge], self.interval_spec.resamples, rng, how)[0]
+        return bootstrap(self.preds, [self.reported], self.interval_spec.resamples, rng, how)[0]
 
     @cached_property
     def draws(self) -> Array | None:
         """The one number of each resample."""
-        return None if self.resampled is None else self.judge.combined(self.resampled.values)
+        return None if self.resampled is None else self.reported.combined(self.resampled.values)
 
     @cached_property
     def by_rows(self) -> Array | None:
@@ -111,27 +116,27 @@ class Side:
         if self.resampled is None or self.resampled.how != "cells":
             return self.draws
         rng = np.random.default_rng(self.key)
-        return self.judge.combined(bootstrap(self.preds, [self.judge], FOR_CORRELATION, rng, "rows")[0].values)
+        return self.reported.combined(bootstrap(self.preds, [self.reported], FOR_CORRELATION, rng, "rows")[0].values)
 
     @cached_property
     def left_out(self) -> Array:
         """The error with each row or cluster left out."""
-        return self.judge.combined(jackknife(self.preds, self.judge))
+        return self.reported.combined(jackknife(self.preds, self.reported))
 
     @cached_property
     def variance(self) -> float:
         """Of the error; of a mean that is s²/n."""
-        return spread(self.left_out)
+        return jackknife_variance(self.left_out)
 
     @cached_property
     def squares(self) -> tuple[float, float, Array]:
         """The unbiased square, the plug-in square, and the unbiased square of each resample."""
-        assert self.judge.linear is not None
-        view, one = self.judge.views[0], self.judge.linear[0]
+        assert self.reported.linear is not None
+        view, one = self.reported.views[0], self.reported.linear[0]
         t, _ = intervals.squared_error(pooled_of(view, one))
         rng = np.random.default_rng(self.key)
         drawn = squared_error_draws(self.preds, view, one.index, one.size, self.interval_spec.resamples, rng)
-        return t, self.of_judge**2, drawn
+        return t, self.reported_value**2, drawn
 
     @cached_property
     def plug_in(self) -> float:
@@ -143,19 +148,24 @@ class Side:
     @cached_property
     def nulls(self) -> list[Array | None]:
         """The draws of calibrated models for the estimate, and for the error whose interval is shown."""
-        several = [self.estimand] if self.judge is self.estimand else [self.estimand, self.judge]
+        several = [self.estimand] if self.reported is self.estimand else [self.estimand, self.reported]
         return list(floors(self.preds, several, np.random.default_rng([*self.key, *self._own])))
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
         """The model's own interval at a level, or why there is none."""
-        if self.method == "debiased" and self.is_squared and np.isfinite(self.of_judge) and units_of(self.preds) > 1:
+        if (
+            self.method == "debiased"
+            and self.is_squared
+            and np.isfinite(self.reported_value)
+            and units_of(self.preds) > 1
+        ):
             t, v, drawn = self.squares
             return intervals.root(intervals.debiased(t, v, drawn, level)), ""
         drawn_by = self.resampled if self.method in DRAWN else None
         interval_spec = replace(self.interval_spec, level=level)
         return interval_of(
             self.preds,
-            self.judge,
+            self.reported,
             self.method,
             interval_spec,
             drawn_by,
@@ -168,7 +178,7 @@ class Side:
         own, _ = self.interval(level)
         if own is None or self.draws is None:
             return None
-        return Ends(self.of_judge, own.low, own.high, float(self.draws.std(ddof=1)))
+        return Ends(self.reported_value, own.low, own.high, float(self.draws.std(ddof=1)))
 
     @cached_property
     def folded(self) -> folded.Side:
@@ -177,10 +187,10 @@ class Side:
         assert null is not None
         assert self.draws is not None
         preds = self.preds if hasattr(self, "preds") else None
-        sd, n = float(self.draws.std(ddof=1)), self.units if self.clustered else self.judge.views[0].worth
-        shift = float(self.draws.mean()) - self.of_judge
-        bias = folded.bias_of(folded.gaps_of(self.judge, preds), float(self.judge.combined(null).mean()), shift)
-        return folded.Side(self.of_judge, sd, bias, folded.extra_of(sd, n, folded.reach_of(self.judge)))
+        sd, n = float(self.draws.std(ddof=1)), self.units if self.clustered else self.reported.views[0].effective_n
+        shift = float(self.draws.mean()) - self.reported_value
+        bias = folded.bias_of(folded.gaps_of(self.reported, preds), float(self.reported.combined(null).mean()), shift)
+        return folded.Side(self.reported_value, sd, bias, folded.extra_of(sd, n, folded.influence_bound(self.reported)))
 
     @cached_property
     def estimate(self) -> Estimate:
@@ -199,7 +209,7 @@ class Side:
         return notes_of(self.preds, self.estimand)
 
 
-def spread(left_out: Array) -> float:
+def jackknife_variance(left_out: Array) -> float:
     """The jackknife's variance."""
     n = len(left_out)
     return float((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum())

@@ -38,7 +38,7 @@ class ScoredSide(Side):
         self.name, self.interval_spec, self.key = name, interval_spec, tuple(key)
         self.estimate = tallied.score_estimate(tally, score, lens, interval_spec)
         self.method = None if self.estimate.interval is None else "normal"
-        self.value = self.of_judge = self.estimate.value
+        self.value = self.reported_value = self.estimate.value
         self.n_rows = self.units = tally.n
         self._error = tally.score(score.name)["standard_error"]
         # s²/n with the unbiased s², as the jackknife gives it for rows: the tally's own divides by n
@@ -65,10 +65,10 @@ class TalliedSide(Side):
     ):  # fmt: skip
         self.name, self.interval_spec, self.key = name, interval_spec, tuple(key)
         self.tally, self.estimand = tally, tallied.estimand_of(tally, estimator, lens, aggregate)
-        self.judge = self.estimand.judge
+        self.reported = self.estimand.judge
         self.n_rows = self.units = tally.n
-        self.lack = cells_lack(self.judge)
-        chosen = method_for(self.judge, interval_spec, clustered=False, cells=True)
+        self.lack = cells_lack(self.reported)
+        chosen = method_for(self.reported, interval_spec, clustered=False, cells=True)
         self.method = None if self.lack else chosen
 
     @cached_property
@@ -76,13 +76,13 @@ class TalliedSide(Side):
         """The error on resamples of cells."""
         if self.method is None:
             return None
-        return from_cells(self.judge, self.interval_spec.resamples, np.random.default_rng(self.key))
+        return from_cells(self.reported, self.interval_spec.resamples, np.random.default_rng(self.key))
 
     @cached_property
     def nulls(self) -> list[Array | None]:
         """The draws of calibrated models for the estimate, and for the error whose interval is shown."""
         rng = np.random.default_rng([*self.key, 2**20])
-        several = [self.estimand] if self.judge is self.estimand else [self.estimand, self.judge]
+        several = [self.estimand] if self.reported is self.estimand else [self.estimand, self.reported]
         if isinstance(self.estimand.estimator, ProperScore):
             return [None]
         return [tallied.null_draws(self.tally, estimand, REDRAWS, rng)[0] for estimand in several]
@@ -93,7 +93,7 @@ class TalliedSide(Side):
             return None, self.lack
         interval_spec, rng = replace(self.interval_spec, level=level), np.random.default_rng(self.key)
         drawn_by = self.resampled if self.method in DRAWN else None
-        return interval_of(None, self.judge, self.method, interval_spec, drawn_by, self.nulls[-1], rng)
+        return interval_of(None, self.reported, self.method, interval_spec, drawn_by, self.nulls[-1], rng)
 
     @cached_property
     def estimate(self) -> Estimate:

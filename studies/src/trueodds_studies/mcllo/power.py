@@ -99,8 +99,8 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         odds = Odds.of(View(p=P, y=Y), -1, 0.0, "mcllo")
         for name, form in FORMS.items():
             found[name].append(chdtrc(odds.white.shape[1], statistics(odds, form)[form]))
-        off = odds.best.theta - cell.truth
-        if odds.spread is not None:
+        off = odds.mle.theta - cell.truth
+        if odds.covariance is not None:
             found["off"].append(off)
             found["covers"].append(np.abs(off) <= WITHIN * np.sqrt(odds.spread.diagonal()))
         if repetition >= plan.binned:
@@ -109,7 +109,7 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         found["after"].append(_ece(ece, odds.fitted_probs, Y))
         if fitted is not None:  # these rows are new to the map of the data set before
             found["new"].append(_ece(ece, fitted.apply(P), Y))
-        fitted = MclloMap(odds.best.theta[1::2], odds.best.theta[::2], 2, 1e-12)
+        fitted = MclloMap(odds.mle.theta[1::2], odds.mle.theta[::2], 2, 1e-12)
     return _row(cell, plan.sets, {name: np.array(values) for name, values in found.items()})
 
 

@@ -79,7 +79,7 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
             left = plan.sets_of(cell.n, kind) - (seen - len(of))
             if left > 0:
                 some = of if left >= len(of) else Selections(of.view, of.rows[:left])
-                values.append(BinnedError(partition(kind, k)).each(some))
+                values.append(BinnedError(partition(kind, k)).evaluate_selections(some))
     known_mean = np.concatenate(sure)
     rows = [told(cell, kind, k, np.concatenate(values), known_mean, plan) for (kind, k), values in found.items()]
     return {"model": cell.model, "n": cell.n, "estimates": rows}

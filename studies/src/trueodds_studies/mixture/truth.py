@@ -13,7 +13,7 @@ from scipy.special import expit, logit, ndtr
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
 from trueodds.estimators.binned import BinnedError
-from trueodds.problem.partition import Distinct, EqualMass, Given, MedianVariance, Partition, Uniform
+from trueodds.problem.partition import Distinct, EqualMass, FixedEdges, MedianVariance, Partition, Uniform
 from trueodds.problem.tree import Tree
 from trueodds.problem.view import View
 from trueodds_studies.designs import Mixture
@@ -108,7 +108,7 @@ def limit(model: Model, kind: str, bins: int, distance: str = "tv") -> float:
 
 def between(model: Model, edges: tuple[float, ...], distance: str = "tv") -> float:
     """The same for bins between inner edges that are given."""
-    return BinnedError(Given((0.0, *edges, 1.0)), distance=distance).value(whole(model, edges))
+    return BinnedError(FixedEdges((0.0, *edges, 1.0)), distance=distance).value(whole(model, edges))
 
 
 @lru_cache(maxsize=4096)

@@ -93,10 +93,10 @@ def _seen(preds: Predictions) -> list[dict[str, Any]]:
 
 def _bins(preds: Predictions) -> list[dict[str, Any]]:
     (view,) = as_lens("confidence").views(preds)
-    pooled = BinnedError(Uniform(BINS)).bins(view).pooled
-    assert pooled.slot is not None
+    pooled = BinnedError(Uniform(BINS)).bins(view).binned
+    assert pooled.bin_index is not None
     told = []
-    for b, n, said, seen in zip(pooled.slot, pooled.n, pooled.p, pooled.y, strict=True):
+    for b, n, said, seen in zip(pooled.bin_index, pooled.n, pooled.p, pooled.y, strict=True):
         adds = tidy(n / preds.n * abs(said - seen))
         told.append({
             "bin": str(b + 1), "range": f"({b / BINS:g}, {(b + 1) / BINS:g}]", "samples": int(n), "share": tidy(n / preds.n),

@@ -146,7 +146,7 @@ def _through(
 def _values(
     views: Sequence[View], rows: Sequence[tuple[Array, Array]], lens: str, n: int, members: Sequence[Member], plan: Any
 ) -> dict[str, Array]:
-    whole, few = selections(views, rows), selections(views, rows, plan.few)
+    whole, few = selections(views, rows), selections(views, rows, plan.groups)
     return {
         each.label: each.values(few if each.few else whole, lens)
         for each in members
@@ -171,7 +171,7 @@ def _stats(real: Array | None, calibrated: Array | None, truth: float, target: s
 
 
 def _rmse(some: Sequence[Any], error: BinnedError, truth: float) -> float | None:
-    values = np.mean([error.each(one) for one in some], axis=0)
+    values = np.mean([error.evaluate_selections(one) for one in some], axis=0)
     return _short(float(np.sqrt(((values - truth) ** 2).mean())))
 
 

@@ -74,7 +74,7 @@ def _each(estimator: Estimator, of: InOrder) -> Array:
     if isinstance(estimator, DebiasedL1) and of.alike and (sums := estimator.partition.sums(of)) is not None:
         n, wp, wy = sums
         return estimator.of_bins(n, wp, wy, n)
-    return estimator.each(of)
+    return estimator.evaluate_selections(of)
 
 
 def _paper() -> list[Member]:

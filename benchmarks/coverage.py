@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from trueodds.estimators import ESTIMATORS
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.estimate import IntervalSpec, estimates
 from trueodds.inference.floors import floors
 from trueodds.problem.lens import as_lens

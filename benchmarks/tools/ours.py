@@ -11,8 +11,8 @@ import trueodds as to
 from benchmarks.data import Arrays
 from benchmarks.timed import Timed
 from trueodds.estimators import ESTIMATORS
-from trueodds.inference.asked import Estimand
 from trueodds.inference.bootstrap import bootstrap, from_cells
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.tallied import cell_draws, estimand_of
 from trueodds.problem.lens import as_lens
 from trueodds.problem.selections import Selections

@@ -14,7 +14,7 @@ from trueodds.core.settings import Level, check
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests.among_groups import joint_group_pvalues
-from trueodds.hypotests.standing import answered, group_partitions
+from trueodds.hypotests.group_status import answered, group_partitions
 from trueodds.inference.comparing import gaps
 from trueodds.inference.estimate import IntervalSpec
 from trueodds.inference.measured import measured

@@ -10,7 +10,7 @@ from tests.calibrators.rows import both, one_hot, powers, said_and_came
 from trueodds.calibrators import CALIBRATORS, auto, wire
 from trueodds.calibrators.auto import AutoSpec
 from trueodds.calibrators.choosing.gain import losses, mixed
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions

@@ -8,7 +8,7 @@ import pytest
 from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import frame, golden
 from trueodds.calibrators.bbq import BbqSpec, binnings
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.wire import from_dict
 from trueodds.problem.predictions import Predictions
 

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import frame, golden
 from trueodds.calibrators.beta import BetaCurve, BetaMap, BetaSpec
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.llo import LloSpec
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions

@@ -8,7 +8,7 @@ from tests.calibrators.linear import derived_chance, reference, surplus
 from tests.calibrators.rows import labels, one_hot, powers, said_and_came
 from tests.reference import golden
 from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood import likeliest
 from trueodds.calibrators.likelihood.likeliest import SLIGHT
 from trueodds.calibrators.temperature import TemperatureSpec

@@ -7,7 +7,7 @@ from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import frame, golden
 from trueodds.calibrators.beliefs.contours import Cells, Surface, cells, directions
 from trueodds.calibrators.boldness import BoldnessMap, BoldnessSpec
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood.binary_logistic import line, logistic
 from trueodds.calibrators.likelihood.logs import log_ratio
 from trueodds.calibrators.llo import LloSpec

@@ -6,7 +6,7 @@ import pytest
 from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import frame, golden
 from trueodds.calibrators.centred_isotonic import CentredIsotonicSpec
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.problem.predictions import Predictions
 

@@ -9,10 +9,10 @@ from tests.calibrators.rows import one_hot, said_and_came
 from tests.reference import golden
 from trueodds.calibrators.base import in_memory
 from trueodds.calibrators.dirichlet import DirichletMap, DirichletSpec
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood import likeliest
+from trueodds.calibrators.likelihood.fit_data import FitData
 from trueodds.calibrators.likelihood.full_matrix import GRID
-from trueodds.calibrators.likelihood.given import FitData
 from trueodds.calibrators.likelihood.penalties import scaled
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions

@@ -6,7 +6,7 @@ import pytest
 from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import frame, golden
 from trueodds.calibrators.enir import EnirSpec, Knots, likelihood, weighted
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.core.errors import InputError
 from trueodds.core.kernels.merging import averaged, near_isotonic

@@ -12,7 +12,7 @@ from tests.reference import columns, frame, golden
 from trueodds.calibrators.beliefs import contours
 from trueodds.calibrators.beliefs.mass import MASS, OneSlope, T, _shared
 from trueodds.calibrators.evidential import EvidentialMap, EvidentialSpec
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood.binary_logistic import line, logistic
 from trueodds.calibrators.platt import PlattSpec
 from trueodds.calibrators.temperature import TemperatureSpec

@@ -9,7 +9,7 @@ import pytest
 from tests.calibrators.rows import both, made, said_and_came
 from trueodds import ask
 from trueodds.calibrators import CALIBRATORS, Isotonic
-from trueodds.calibrators.fitted import FittedCalibrator, fit
+from trueodds.calibrators.fitted_calibrator import FittedCalibrator, fit
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
 from trueodds.calibrators.wire import from_dict, load

@@ -5,7 +5,7 @@ import pytest
 
 from tests.calibrators.rows import both, one_hot
 from tests.reference import columns, frame, golden
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError

@@ -5,7 +5,7 @@ import pytest
 
 from tests.calibrators.rows import one_hot, said_and_came
 from tests.reference import columns, frame, golden
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.irm import IrmMap, IrmSpec
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions

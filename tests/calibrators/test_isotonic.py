@@ -6,7 +6,7 @@ import pytest
 from tests.calibrators.rows import both, one_hot, said_and_came
 from tests.reference import columns, frame, golden
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.isotonic import IsotonicMap, IsotonicSpec, monotone
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions

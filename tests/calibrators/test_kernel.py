@@ -9,7 +9,7 @@ from scipy.special import expit, logit
 from tests.calibrators.rows import both, one_hot, powers, said_and_came
 from tests.reference import frame, golden
 from trueodds.calibrators.curves.reliability_curve import bin_scores, smoothed, width
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.kernel import KernelSpec
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError

@@ -14,7 +14,7 @@ from sklearn.base import clone
 import trueodds.calibrators
 from tests.calibrators.rows import made, one_hot, said_and_came
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.core.registry import settings_of
@@ -194,7 +194,7 @@ from tests.calibrators.rows import made
 from trueodds.calibrators import CALIBRATORS
 CALIBRATORS.names()
 assert "scipy" not in sys.modules and "trueodds.calibrators.temperature" not in sys.modules
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.problem.predictions import Predictions
 for name in CALIBRATORS.names():
     fit(made(name), Predictions([0, 1, 1], [.2, .7, .6])).predict_proba([.3])

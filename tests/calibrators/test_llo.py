@@ -6,7 +6,7 @@ from scipy.stats import binom
 
 from tests.calibrators.rows import both, one_hot, powers, said_and_came
 from tests.reference import frame, golden
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood.binary_logistic import line, logistic
 from trueodds.calibrators.likelihood.logs import log_ratio
 from trueodds.calibrators.llo import LloMap, LloSpec

@@ -5,7 +5,7 @@ import pytest
 
 from tests.calibrators.rows import one_hot, said_and_came
 from trueodds.calibrators import Temperature
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood.logs import floored, log_odds, softmax
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError

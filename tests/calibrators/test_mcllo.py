@@ -8,7 +8,7 @@ from tests.calibrators.linear import derived_chance, reference, surplus
 from tests.calibrators.rows import both, labels, one_hot, said_and_came
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood.logs import floored, softmax
 from trueodds.calibrators.likelihood.newton import minimum
 from trueodds.calibrators.llo import LloSpec

@@ -8,7 +8,7 @@ import pytest
 
 from tests.calibrators.rows import said_and_came
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions

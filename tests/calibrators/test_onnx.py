@@ -9,7 +9,7 @@ from onnx.reference import ReferenceEvaluator
 
 from tests.calibrators.rows import said_and_came
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 

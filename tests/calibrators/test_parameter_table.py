@@ -11,11 +11,11 @@ from tests.calibrators.linear import reference
 from tests.calibrators.rows import both, labels, one_hot, said_and_came
 from trueodds import ask
 from trueodds.calibrators import MCLLO
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood.certainty import NO_STD_ERROR_REASONS, STD_ERROR_METHODS, Certainty
+from trueodds.calibrators.likelihood.parameter_covariance import Scores, by_model, by_units
 from trueodds.calibrators.likelihood.parameter_table import ParameterTable
 from trueodds.calibrators.likelihood.parameter_words import belief
-from trueodds.calibrators.likelihood.spread import Scores, by_model, by_units
 from trueodds.calibrators.likelihood.units import Units
 from trueodds.calibrators.llo import LloMap, LloSpec
 from trueodds.calibrators.mcllo import MclloMap, MclloSpec

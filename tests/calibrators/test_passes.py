@@ -19,7 +19,7 @@ from trueodds.calibrators.from_sums import by_sums, from_source
 from trueodds.calibrators.likelihood.binary_logistic import fit_logistic, fit_logistic_from_sums
 from trueodds.calibrators.likelihood.moments import Lines, Moments
 from trueodds.calibrators.likelihood.newton import minimum
-from trueodds.calibrators.likelihood.passes import Counted, Streamed
+from trueodds.calibrators.likelihood.row_sums import Counted, Streamed
 from trueodds.core.kernels.cells import EDGES, MIDDLES
 from trueodds.sources import read
 from trueodds.tally import reservoir

@@ -8,7 +8,7 @@ import pytest
 import trueodds as to
 from tests.calibrators.rows import both, labels, one_hot, said_and_came
 from trueodds.calibrators import frequencies
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.frequencies import likeliest, unmixed, unmixed_softly
 from trueodds.calibrators.prior_shift import PriorShiftMap, PriorShiftSpec, class_weights
 from trueodds.core.errors import InputError

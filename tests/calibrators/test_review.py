@@ -6,7 +6,7 @@ import pytest
 import trueodds as to
 from tests.calibrators.rows import labels, made, said_and_came
 from trueodds.calibrators import CALIBRATORS, RecalibratedClassifier, Temperature
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
@@ -70,7 +70,7 @@ def test_top_vs_all_says_where_no_temperature_is_best():
 
 
 def test_what_could_not_be_read_again_is_not_saved(tmp_path):
-    from trueodds.calibrators.fitted import FittedCalibrator
+    from trueodds.calibrators.fitted_calibrator import FittedCalibrator
     from trueodds.calibrators.temperature import TemperatureMap
 
     with pytest.raises(InputError, match="TO505"):

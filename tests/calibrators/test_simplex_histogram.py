@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.calibrators.rows import both, one_hot, powers, said_and_came
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.simplex_histogram import SimplexHistogramMap, SimplexHistogramSpec
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError

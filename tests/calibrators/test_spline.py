@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 
 from tests.calibrators.rows import both, one_hot, powers, said_and_came
 from tests.reference import columns, frame, golden
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.spline import SplineSpec
 from trueodds.calibrators.splines.confidence import ConfidenceMap, running_curve
 from trueodds.calibrators.splines.natural import Natural, roughness, second_derivative_matrix

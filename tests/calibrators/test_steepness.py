@@ -7,7 +7,7 @@ import pytest
 
 from tests.calibrators.rows import both, one_hot, powers, said_and_came
 from trueodds.calibrators import temperature
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood.logs import touched
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, steepness, valley
 from trueodds.calibrators.temperature import TemperatureSpec

@@ -6,7 +6,7 @@ import pytest
 from tests.calibrators.linear import derived_chance, effective, reference, slope_left, surplus
 from tests.calibrators.rows import labels, one_hot, powers, said_and_came
 from tests.reference import golden
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood import likeliest
 from trueodds.calibrators.likelihood.penalties import scaled
 from trueodds.calibrators.structured import StructuredMap, StructuredSpec, tempered

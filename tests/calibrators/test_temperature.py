@@ -6,7 +6,7 @@ from scipy.optimize import minimize_scalar
 
 from tests.calibrators.rows import both, one_hot, powers, said_and_came
 from tests.reference import columns, frame, golden
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.temperature import HIGHEST, LOWEST, TemperatureMap, TemperatureSpec, steepness
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions

@@ -7,7 +7,7 @@ from scipy.optimize import minimize_scalar
 from tests.calibrators.rows import both, one_hot, powers, said_and_came
 from tests.reference import columns, frame, golden
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.calibrators.likelihood.top_slopes import slopes
 from trueodds.calibrators.temperature import HIGHEST, LOWEST, TemperatureSpec

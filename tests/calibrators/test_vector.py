@@ -7,7 +7,7 @@ from scipy.stats import chi2
 from tests.calibrators.linear import derived_chance, reference, slope_left, surplus
 from tests.calibrators.rows import labels, one_hot, said_and_came
 from tests.reference import golden
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood.likeliest import SLIGHT
 from trueodds.calibrators.vector import VectorMap, VectorSpec
 from trueodds.core.errors import InputError

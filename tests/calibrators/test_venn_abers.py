@@ -8,7 +8,7 @@ from tests.calibrators.rows import both, labels, one_hot, said_and_came
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.curves.bracket import Bracket
 from trueodds.calibrators.curves.pairs import coupled, preference
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.venn_abers import VennAbersMap, VennAbersSpec
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError

@@ -12,7 +12,7 @@ import pytest
 import trueodds as to
 from trueodds.by_group import by_group
 from trueodds.calibrators.choosing.report import Recalibration
-from trueodds.calibrators.fitted import FittedCalibrator
+from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.core.errors import Note
 from trueodds.core.printable import (
     has_surrogates,

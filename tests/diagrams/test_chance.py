@@ -10,7 +10,7 @@ import pytest
 from scipy.special import betainc
 
 from tests.reference import frame, golden
-from trueodds.diagrams.binned import chance, redrawn
+from trueodds.diagrams.binned import chance, resampled_labels
 from trueodds.problem.partition import Uniform
 from trueodds.problem.view import View
 
@@ -176,7 +176,7 @@ def test_a_calibrated_model_stays_within_its_bars_as_often_as_promised(n):
 
 def redrawn_bin(view, level=0.9, resamples=999, seed=0):
     index = np.zeros(len(view.w), dtype=int)
-    (bars,) = redrawn.ranges(view, index, 1, (level,), resamples, np.random.default_rng(seed))
+    (bars,) = resampled_labels.ranges(view, index, 1, (level,), resamples, np.random.default_rng(seed))
     return float(bars.low[0]), float(bars.high[0]), bars.method[0]
 
 
@@ -316,7 +316,7 @@ def test_a_calibrated_model_stays_within_redrawn_bars(weighted):
     p, w = rng.random(n), rng.exponential(size=n) + 0.1 if weighted else np.ones(n)
     view = View(p, np.zeros(n), w)
     index = Uniform(10).freeze(view).index(view.at)
-    (bars,) = redrawn.ranges(view, index, 10, (level,), 1999, rng)
+    (bars,) = resampled_labels.ranges(view, index, 10, (level,), 1999, rng)
     mass = np.bincount(index, w, 10)
     occupied = mass > 0
     inside = np.zeros(int(occupied.sum()))

@@ -13,8 +13,8 @@ from tests import reference
 from tests.diagrams.artists import legend_of, name_of
 from tests.diagrams.test_drawing import _words, classwise, marks, view
 from trueodds.core.errors import InputError
+from trueodds.diagrams.belts.cumulative_residuals import VERTICES, CumulativeResiduals
 from trueodds.diagrams.belts.steepest import Segment, steepest
-from trueodds.diagrams.belts.walk import VERTICES, CumulativeResiduals
 from trueodds.diagrams.belts.words import places
 from trueodds.diagrams.cumulative import Cumulative
 from trueodds.hypotests.cumulative import ECCE, KS

@@ -24,7 +24,7 @@ from tests.diagrams.artists import legend_of, name_of
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams.confidence_histogram import ConfidenceHistogram
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 from trueodds.diagrams.reliability import Reliability
 from trueodds.problem.partition import EqualMass, MedianVariance, Sweep, Uniform
 from trueodds.problem.view import View
@@ -515,7 +515,10 @@ def test_the_legend_names_only_the_crosses_that_are_drawn():
 
 def test_where_every_cross_is_outside_the_legend_shows_the_bar_that_is_drawn():
     p = np.repeat([0.3, 0.7], 500)
-    for y, color in ((np.ones(1000), ink.OUTSIDE_BAR), (np.r_[np.ones(500), np.arange(500) % 10 < 7], ink.INSIDE_BAR)):
+    for y, color in (
+        (np.ones(1000), styling.OUTSIDE_BAR),
+        (np.r_[np.ones(500), np.arange(500) % 10 < 7], styling.INSIDE_BAR),
+    ):
         diagram = Reliability()([View(p, y, name="positive")])
         (bar,) = [mark for mark, label in diagram.legend() if label.endswith("consistency bar")]
         assert bar.get_color() == color

@@ -14,7 +14,7 @@ from tests.diagrams.artists import name_of
 from tests.diagrams.test_drawing import _words, classwise, marks, view
 from tests.reference import data
 from trueodds.core.errors import InputError
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 from trueodds.diagrams.models.crossings import crossings, lowest, lowest_at, pieces, share
 from trueodds.diagrams.models.elementary import Decisions, grid
 from trueodds.diagrams.models.lineup import MARKS
@@ -198,7 +198,7 @@ def test_which_model_is_better_for_whom_is_found():
     assert f"the curves cross {len(crossings(segments))} times" in diagram.finding
     # Where many stretches are told by number, the few of a small sample are told by name.
     models = constant(a=0.3, b=0.6)
-    assert f"the curves cross at {ink.percent(0.5)}." in to.draw(models, "murphy", band=None).finding
+    assert f"the curves cross at {styling.percent(0.5)}." in to.draw(models, "murphy", band=None).finding
 
 
 def test_a_curve_that_is_nowhere_above_is_said_to_be():

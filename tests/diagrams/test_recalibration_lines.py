@@ -17,7 +17,7 @@ from tests.diagrams import test_drawing as drawing
 from tests.diagrams.artists import name_of
 from tests.reference import columns, frame, golden
 from trueodds.core.errors import InputError
-from trueodds.diagrams.odds.stations import FEWER, LINES
+from trueodds.diagrams.odds.path_points import FEWER, LINES
 from trueodds.diagrams.recalibration_lines import RecalibrationLines
 from trueodds.problem.view import View
 

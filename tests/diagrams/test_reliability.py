@@ -10,7 +10,7 @@ import pytest
 from tests.reference import data, frame, golden
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
-from trueodds.diagrams.binned.stretches import describe_outside_bins, edge, explained_by_chance, find_segments, where
+from trueodds.diagrams.binned.segments import describe_outside_bins, edge, explained_by_chance, find_segments, where
 from trueodds.diagrams.confidence_histogram import ConfidenceHistogram
 from trueodds.diagrams.reliability import Reliability
 from trueodds.problem.lens import as_lens

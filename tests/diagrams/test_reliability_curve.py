@@ -19,8 +19,8 @@ from trueodds.calibrators.curves.reliability_curve import smoothed
 from trueodds.calibrators.kernel import KernelSpec
 from trueodds.core.errors import InputError
 from trueodds.diagrams.belts.words import alike
-from trueodds.diagrams.curves.glass import Smoother, smooth_view
 from trueodds.diagrams.curves.limits import Limits, kernel
+from trueodds.diagrams.curves.smoother import Smoother, smooth_view
 from trueodds.diagrams.reliability_curve import ReliabilityCurve
 from trueodds.problem.view import View
 

@@ -17,8 +17,8 @@ from trueodds.core.errors import InputError
 from trueodds.diagrams.simplex import Simplex
 from trueodds.diagrams.simplicial import geometry
 from trueodds.diagrams.simplicial.arrows import with_verdicts
+from trueodds.diagrams.simplicial.cell_tests import cell_tests
 from trueodds.diagrams.simplicial.corners import against, rivals
-from trueodds.diagrams.simplicial.judged import cell_tests
 from trueodds.problem.partition import Distinct, MedianVariance, SimplexGrid, Uniform
 from trueodds.problem.view import View
 

@@ -14,7 +14,7 @@ from tests.problem.refused import refused
 from trueodds import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.instance import InstanceError, MacroError
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.jackknife import jackknife
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import as_lens

@@ -7,7 +7,7 @@ from trueodds import Predictions
 from trueodds import test as verdict_of
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.scored import DISTINCT, ScoredError
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import as_lens
 from trueodds.problem.view import View

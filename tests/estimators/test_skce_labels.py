@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import trueodds as to
 from trueodds.core.kernels.labels import by_row
 from trueodds.estimators.skce import SquaredKernelError
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import as_lens
 from trueodds.problem.view import View

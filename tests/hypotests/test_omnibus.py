@@ -8,7 +8,7 @@ from scipy.stats import binom
 import trueodds as to
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.nested.binary import SCALES, BinaryCells
-from trueodds.hypotests.nested.members import Component, combined, log_pvalues, root_mean_square, surprise
+from trueodds.hypotests.nested.component_pvalues import Component, combined, log_pvalues, root_mean_square, surprise
 from trueodds.hypotests.nested.vectors import VectorLeaves
 from trueodds.hypotests.omnibus import Omnibus
 from trueodds.problem.lens import as_lens

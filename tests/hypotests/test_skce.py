@@ -15,7 +15,7 @@ import trueodds as to
 from tests import reference
 from tests.problem.refused import refused
 from trueodds.core.kernels.labels import by_row
-from trueodds.hypotests.pairing import laws as laws
+from trueodds.hypotests.pairing import null_distributions as laws
 from trueodds.hypotests.skce import KernelTest
 from trueodds.problem.view import View
 

@@ -10,7 +10,7 @@ from tests import reference
 from trueodds.estimators.debiased import DebiasedL2
 from trueodds.hypotests.several import family
 from trueodds.hypotests.tcal import TCal, scales
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import as_lens
 from trueodds.problem.partition import SimplexGrid, Uniform

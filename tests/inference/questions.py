@@ -3,7 +3,7 @@
 import numpy as np
 
 from trueodds.estimators import ESTIMATORS
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
 

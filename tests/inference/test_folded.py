@@ -6,7 +6,7 @@ import pytest
 import trueodds as to
 from trueodds.estimators import ESTIMATORS
 from trueodds.inference import folded
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.estimate import IntervalSpec, estimates
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import as_lens

@@ -9,8 +9,8 @@ from tests import reference
 from trueodds.core.errors import InputError
 from trueodds.estimators import ESTIMATORS
 from trueodds.inference import intervals
-from trueodds.inference.asked import Estimand
 from trueodds.inference.bootstrap import bootstrap
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.estimate import IntervalSpec, estimates
 from trueodds.inference.jackknife import jackknife
 from trueodds.inference.redraw import null_draws

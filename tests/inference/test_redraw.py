@@ -9,7 +9,7 @@ from tests import reference
 from trueodds.core.kernels import draws, flips
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.binned import BinnedError
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.redraw import null_draws, null_of
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions

@@ -7,8 +7,8 @@ import trueodds as to
 from tests.inference.questions import asked, simulated
 from trueodds.estimators import ESTIMATORS
 from trueodds.inference import redraw, redraw_cells
-from trueodds.inference.asked import Estimand
 from trueodds.inference.cells import from_cells
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.floors import floors
 from trueodds.inference.redraw import null_draws
 from trueodds.inference.redraw_cells import by_bins, null_covariance

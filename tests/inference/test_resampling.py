@@ -5,9 +5,9 @@ import pytest
 
 from tests.inference.questions import asked, simulated
 from trueodds.estimators import ESTIMATORS
-from trueodds.inference.asked import Estimand
 from trueodds.inference.bootstrap import bootstrap
 from trueodds.inference.cells import pooled_of
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.jackknife import squared_error_draws
 from trueodds.inference.resamples import ONE_BY_ONE, Resamples
 from trueodds.problem.lens import as_lens

@@ -16,7 +16,7 @@ from trueodds import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import BinnedError
 from trueodds.estimators.human import DistributionError, EntropyError, RankAgreement
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import as_lens
 from trueodds.problem.within import Within

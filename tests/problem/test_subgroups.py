@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from trueodds.estimators import ESTIMATORS
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.subgroups import VALUES_UP_TO, Subgroup, partitions

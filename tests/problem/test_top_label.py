@@ -5,7 +5,7 @@ import pytest
 
 import trueodds as to
 from trueodds import InputError, Predictions
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.lens import as_lens
 

@@ -23,7 +23,7 @@ from trueodds.hypotests.by_view import RESAMPLES
 from trueodds.hypotests.judging import claim_on
 from trueodds.hypotests.nested.binary import are_shares
 from trueodds.hypotests.omnibus import Omnibus
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.estimate import IntervalSpec, estimates
 from trueodds.inference.floors import floors
 from trueodds.inference.redraw import null_draws

@@ -14,8 +14,8 @@ from trueodds.core.holm import holm
 from trueodds.core.results import strict
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.among_groups import GroupPValues
+from trueodds.hypotests.group_status import answered, crossing_order, group_partitions
 from trueodds.hypotests.multicalibration import MulticalibrationError
-from trueodds.hypotests.standing import answered, crossing_order, group_partitions
 from trueodds.inference.comparing import gaps
 from trueodds.inference.estimate import IntervalSpec
 from trueodds.problem.lens import accuracy, default_lens

@@ -12,7 +12,7 @@ from trueodds.audit.people_rows import furthest
 from trueodds.core.errors import Note
 from trueodds.core.results import Estimate
 from trueodds.estimators import ESTIMATORS
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.estimate import IntervalSpec, estimates
 from trueodds.inference.floors import floors
 from trueodds.problem.lens import Canonical, accuracy, default_lens

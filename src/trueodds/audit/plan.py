@@ -243,7 +243,7 @@ def _fix(
         return None, [Note("TN207", text)]
     preds = rows if isinstance(rows, Predictions) else sample.rows  # type: ignore[union-attr]
     from trueodds.calibrators.auto import AutoSpec
-    from trueodds.calibrators.fitted import fit
+    from trueodds.calibrators.fitted_calibrator import fit
 
     if preds.kind == "multilabel":
         return None, [Note("TN208", "A fix is for classes that exclude each other; fit one per label.")]

@@ -15,7 +15,7 @@ from trueodds.core.results import Interval, strict
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.nested.binary import are_shares
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.estimate import IntervalSpec, estimates
 from trueodds.inference.floors import floors
 from trueodds.inference.intervals import normal, student

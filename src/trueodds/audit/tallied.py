@@ -14,8 +14,8 @@ from trueodds.core.holm import holm
 from trueodds.core.results import Estimate
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests.consistency import Consistency
+from trueodds.hypotests.group_status import classify_status, notes_on
 from trueodds.hypotests.omnibus import Omnibus
-from trueodds.hypotests.standing import classify_status, notes_on
 from trueodds.inference import tallied
 from trueodds.inference.estimate import IntervalSpec
 from trueodds.problem.lens import Canonical, Classwise, Lens, default_lens

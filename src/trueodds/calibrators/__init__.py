@@ -59,8 +59,8 @@ _ESTIMATORS = {class_name(name): name for name in CALIBRATORS.names()}
 _WHERE = {
     "Calibrator": "trueodds.calibrators.estimator",
     "RecalibratedClassifier": "trueodds.calibrators.recalibrated",
-    "Fitted": "trueodds.calibrators.fitted",
-    "fit": "trueodds.calibrators.fitted",
+    "Fitted": "trueodds.calibrators.fitted_calibrator",
+    "fit": "trueodds.calibrators.fitted_calibrator",
     "load": "trueodds.calibrators.wire",
     **dict.fromkeys(_ESTIMATORS, "trueodds.calibrators.estimator"),
 }

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from numpy.typing import NDArray
 
-from trueodds.calibrators.likelihood.given import FitData
+from trueodds.calibrators.likelihood.fit_data import FitData
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MIN_PROB_OF_LOGITS, Probabilities, probabilities
-from trueodds.calibrators.likelihood.passes import InMemory, RowSums
+from trueodds.calibrators.likelihood.row_sums import InMemory, RowSums
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Settings
 from trueodds.problem.view import View

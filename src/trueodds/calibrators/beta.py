@@ -16,7 +16,7 @@ from trueodds.calibrators.curves.one_vs_rest import Curve, Score, fit_curves_fro
 from trueodds.calibrators.likelihood.binary_logistic import LogisticFit, fit_logistic_from_sums, fit_smoothed_from_sums
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, of_score, sides
 from trueodds.calibrators.likelihood.moments import Lines
-from trueodds.calibrators.likelihood.passes import RowSums
+from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.calibrators.llo import WIDE, doubtful
 from trueodds.calibrators.platt import Iterated
 from trueodds.core.errors import Note

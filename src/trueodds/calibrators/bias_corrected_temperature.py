@@ -20,7 +20,7 @@ from trueodds.calibrators.likelihood.likeliest import (
 )
 from trueodds.calibrators.likelihood.log_linear import LogLinearMap
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb
-from trueodds.calibrators.likelihood.passes import RowSums
+from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.core.errors import Note
 
 Array = NDArray[Any]

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_feature_names, check_is_fitted
 
 from trueodds.calibrators import CALIBRATORS, class_name
 from trueodds.calibrators.base import CalibratorSpec
-from trueodds.calibrators.fitted import FittedCalibrator, fit, has_integer_weights, names
+from trueodds.calibrators.fitted_calibrator import FittedCalibrator, fit, has_integer_weights, names
 from trueodds.core.errors import InputError
 from trueodds.problem import checks
 from trueodds.problem.predictions import Predictions

@@ -11,7 +11,7 @@ import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.base import CalibratorSpec, SummedSpec, TalliedSpec
-from trueodds.calibrators.fitted import (
+from trueodds.calibrators.fitted_calibrator import (
     FittedCalibrator,
     arrays,
     fit,
@@ -20,8 +20,8 @@ from trueodds.calibrators.fitted import (
     suited,
     unobserved_class_notes,
 )
-from trueodds.calibrators.likelihood.given import Facts, FitData
-from trueodds.calibrators.likelihood.passes import Counted, Step, Streamed
+from trueodds.calibrators.likelihood.fit_data import Facts, FitData
+from trueodds.calibrators.likelihood.row_sums import Counted, Step, Streamed
 from trueodds.core.errors import InputError, Note
 from trueodds.problem.predictions import Predictions
 from trueodds.tally.counts import Counts

@@ -15,7 +15,7 @@ from trueodds.calibrators.base import CalibrationMap, TalliedSpec
 from trueodds.calibrators.curves.by_score import map_classes
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, exact_zeros, zeros_in_cells
 from trueodds.core.errors import InputError, Note
-from trueodds.core.kernels import pooled, sort
+from trueodds.core.kernels import isotonic, sort
 from trueodds.core.kernels.knots import Knots, none_at
 from trueodds.core.settings import OneOf
 from trueodds.problem.view import View
@@ -121,7 +121,7 @@ class IsotonicSpec(TalliedSpec):
 
     def fit(self, P: Array, Y: Array, w: Array) -> IsotonicMap:
         """The curves of these rows."""
-        blocks = map_classes(P, Y, w, pooled.of_keys, pooled.of_rows)
+        blocks = map_classes(P, Y, w, isotonic.of_keys, isotonic.of_rows)
         return IsotonicMap(tuple(_curve(block, self.between) for block in blocks))
 
     def of_views(self, views: Sequence[View]) -> IsotonicMap:
@@ -149,10 +149,10 @@ def monotone(x: Array, y: Array, w: Array, between: str = "linear") -> Monotone:
     ([0.1, 0.2, 0.3, 0.4], [0.0, 0.5, 0.5, 1.0])
     """
     keys = sort.keys(x, y) if (w == 1).all() else None
-    return _curve(pooled.of_rows(x, y, w) if keys is None else pooled.of_keys(keys), between)
+    return _curve(isotonic.of_rows(x, y, w) if keys is None else isotonic.of_keys(keys), between)
 
 
-def _curve(blocks: pooled.Blocks, between: str) -> Monotone:
+def _curve(blocks: isotonic.Blocks, between: str) -> Monotone:
     """The two ends of every block as knots."""
     # Means of weighted rows are rounded, a hair above 1 or below the one before.
     level = np.minimum(np.maximum.accumulate(blocks.events / blocks.mass), 1.0)

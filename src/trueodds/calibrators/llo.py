@@ -17,12 +17,12 @@ from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
 from trueodds.calibrators.likelihood.binary_logistic import LogisticFit, fit_finite_from_sums, line, logistic, separated
 from trueodds.calibrators.likelihood.certainty import Certainty, read_certainty, saved
 from trueodds.calibrators.likelihood.evidence import Evidence
-from trueodds.calibrators.likelihood.given import FitData
+from trueodds.calibrators.likelihood.fit_data import FitData
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities, log_ratio, logs_of
 from trueodds.calibrators.likelihood.moments import Lines
+from trueodds.calibrators.likelihood.parameter_covariance import Scores
 from trueodds.calibrators.likelihood.parameter_table import ParameterTable
-from trueodds.calibrators.likelihood.passes import RowSums
-from trueodds.calibrators.likelihood.spread import Scores
+from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.core.errors import Note
 from trueodds.core.results import figure
 

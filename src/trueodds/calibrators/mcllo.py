@@ -20,7 +20,7 @@ from trueodds.calibrators.likelihood.likeliest import Rows, laid_out, small_samp
 from trueodds.calibrators.likelihood.log_linear import LARGEST, flag
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities, logs_of, softmax
 from trueodds.calibrators.likelihood.parameter_table import ParameterTable
-from trueodds.calibrators.likelihood.passes import RowSums
+from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.core.errors import Note
 from trueodds.core.settings import Integer, NonNegative
 

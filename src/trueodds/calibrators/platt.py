@@ -17,7 +17,7 @@ from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, Score, fit
 from trueodds.calibrators.likelihood.binary_logistic import fit_finite_from_sums, fit_smoothed_from_sums, line
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, of_score, sides
 from trueodds.calibrators.likelihood.moments import Lines
-from trueodds.calibrators.likelihood.passes import RowSums
+from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.calibrators.llo import WIDE, doubtful
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
-from trueodds.calibrators.fitted import columns, matrix
+from trueodds.calibrators.fitted_calibrator import columns, matrix
 from trueodds.calibrators.frequencies import ESTIMATES, Frequencies, How
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import figure

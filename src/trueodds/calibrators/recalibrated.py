@@ -23,7 +23,7 @@ from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.base import CalibratorSpec
 from trueodds.calibrators.choosing.folds import fold_of, held_out, units
 from trueodds.calibrators.estimator import Calibrator
-from trueodds.calibrators.fitted import FittedCalibrator, fit, has_integer_weights
+from trueodds.calibrators.fitted_calibrator import FittedCalibrator, fit, has_integer_weights
 from trueodds.core.errors import InputError
 from trueodds.core.settings import Folds, OneOf, Probability, check
 from trueodds.problem import checks

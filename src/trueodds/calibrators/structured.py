@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
-from trueodds.calibrators.likelihood.given import FitData
+from trueodds.calibrators.likelihood.fit_data import FitData
 from trueodds.calibrators.likelihood.likeliest import fit_log_linear, laid_out, unfinished
 from trueodds.calibrators.likelihood.log_linear import LARGEST, LogLinearMap, flag, weights_of
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities
-from trueodds.calibrators.likelihood.passes import RowSums
 from trueodds.calibrators.likelihood.penalties import scaled
+from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
 from trueodds.core.errors import Note

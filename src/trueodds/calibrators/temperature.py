@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
-from trueodds.calibrators.likelihood.given import FitData
+from trueodds.calibrators.likelihood.fit_data import FitData
 from trueodds.calibrators.likelihood.logs import (
     MIN_PROB,
     LogProbabilities,
@@ -21,7 +21,7 @@ from trueodds.calibrators.likelihood.logs import (
     floored,
     softmax,
 )
-from trueodds.calibrators.likelihood.passes import RowSums
+from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, steepness
 from trueodds.core.errors import Note
 from trueodds.tally.likelihood import Likelihood, softmax_linear, tempered

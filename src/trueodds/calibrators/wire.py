@@ -14,7 +14,7 @@ from trueodds.core import saved
 from trueodds.core.errors import InputError, Note
 
 if TYPE_CHECKING:
-    from trueodds.calibrators.fitted import FittedCalibrator
+    from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 
 Array = NDArray[Any]
 
@@ -51,7 +51,7 @@ def load(path: str | os.PathLike[str]) -> FittedCalibrator:
 def from_dict(document: Any) -> FittedCalibrator:
     """The calibrator behind the dictionary that `Fitted.to_dict` gives."""
     from trueodds.calibrators import CALIBRATORS
-    from trueodds.calibrators.fitted import FittedCalibrator
+    from trueodds.calibrators.fitted_calibrator import FittedCalibrator
     from trueodds.calibrators.mixed import read
 
     schema = document.get("schema") if isinstance(document, dict) else None

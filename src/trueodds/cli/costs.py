@@ -25,7 +25,7 @@ def priced(data: Any, path: str | None, mode: str | None, weight_kind: str) -> t
         return data, {}
     names, actions, table = _table(path)
     from trueodds.problem.predictions import Predictions
-    from trueodds.sources.held import InMemorySource
+    from trueodds.sources.in_memory import InMemorySource
     from trueodds.sources.resolve import resolved
 
     rows = resolved(data, mode, weight_kind)

@@ -121,7 +121,7 @@ def by_question(columns: Mapping[str, Any], *, costs: bool) -> Iterator[None]:
 
 def source(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     """The answers as a source of predictions, which carry the notes on them."""
-    from trueodds.sources.held import InMemorySource
+    from trueodds.sources.in_memory import InMemorySource
 
     answer_set = answered(files, columns)
     memory_source = InMemorySource(answer_set.predictions, 65536)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from trueodds.core.errors import Note
-from trueodds.core.groups_told import format_groups, same
+from trueodds.core.groups_text import format_groups, same
 from trueodds.core.results import Estimate, Interval, Result, strict, undefined
 
 

@@ -13,11 +13,11 @@ from trueodds.core.settings import OneOf
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.binned.styles import STYLES
-from trueodds.diagrams.drawing import ink, layout
+from trueodds.diagrams.drawing import layout, styling
 from trueodds.diagrams.models import comparison_rows as rows
 from trueodds.diagrams.models.comparison_picture import ComparisonDiagram
 from trueodds.diagrams.models.lineup import Models, views_by_model
-from trueodds.diagrams.models.standing import ModelResult, measure_models
+from trueodds.diagrams.models.model_results import ModelResult, measure_models
 from trueodds.diagrams.recipe import IMPORTANCE, BinnedRecipe, lens_of
 from trueodds.diagrams.reliability import Reliability
 from trueodds.estimators.binned import BinnedError
@@ -146,7 +146,7 @@ class Comparison(BinnedRecipe):
         # Counts of bins differ from model to model; which law gave the bars is said once.
         once = list({note.code: note for note in own if note.code != "TN246"}.values())
         if self.bars == "consistency":
-            text = f"Each bar holds for its bin alone: of a calibrated model up to {ink.percent(1 - self.level)} of the marks fall outside."
+            text = f"Each bar holds for its bin alone: of a calibrated model up to {styling.percent(1 - self.level)} of the marks fall outside."
             once.append(Note("TN246", text))
         if views > layout.PANELS:
             text = f"Drawn are the {layout.PANELS} largest errors of {views} views; the table holds them all."

@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned import bins, chance
-from trueodds.diagrams.drawing import ink, layout
+from trueodds.diagrams.drawing import layout, styling
 from trueodds.diagrams.recipe import BinnedRecipe, lens_of
 from trueodds.problem.view import View
 
@@ -95,35 +95,37 @@ class Histogram(Diagram):
                 "is right" if self.lens == "confidence" else "comes true",
             )
             if len(self.panels["view"]) == 1:
-                predicted_label += f": {ink.percent(float(self.panels['mean_prediction'][0]))}"
-                observed_label += f": {ink.percent(float(self.panels['outcome_rate'][0]))}"
-            entries.append((Line2D([], [], color=ink.INSIDE, linewidth=2), predicted_label))
-            entries.append((Line2D([], [], color=ink.OUTSIDE, linewidth=2, linestyle=(0, (4, 1.5))), observed_label))
+                predicted_label += f": {styling.percent(float(self.panels['mean_prediction'][0]))}"
+                observed_label += f": {styling.percent(float(self.panels['outcome_rate'][0]))}"
+            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=2), predicted_label))
+            entries.append(
+                (Line2D([], [], color=styling.OUTSIDE, linewidth=2, linestyle=(0, (4, 1.5))), observed_label)
+            )
         if self.has("band"):
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            entries.append((Patch(facecolor=ink.INSIDE_BAR, alpha=0.8), f"range if calibrated ({level})"))
+            entries.append((Patch(facecolor=styling.INSIDE_BAR, alpha=0.8), f"range if calibrated ({level})"))
         if not entries and self.has("bars"):
-            entries.append((Patch(facecolor=ink.ROWS), "predictions"))
+            entries.append((Patch(facecolor=styling.ROWS), "predictions"))
         return entries or [(Line2D([], [], linestyle="none"), "")]
 
     def paint(self, ax: Any, panel: int) -> None:
         """One view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        ink.dress(ax, ink.type_size(ax))
-        ink.probability_axis(ax)
+        styling.dress(ax, styling.type_size(ax))
+        styling.probability_axis(ax)
         ax.grid(False, axis="x")
         ax.set_ylim(0, view["top"])
         ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
         if self.has("bars"):
-            style = {"facecolor": ink.ROWS, "edgecolor": "white", "linewidth": 0.6, "label": "share"}
-            ink.boxes(ax, rows["low"], rows["high"], np.zeros(1), rows["share"], **style)
+            style = {"facecolor": styling.ROWS, "edgecolor": "white", "linewidth": 0.6, "label": "share"}
+            styling.boxes(ax, rows["low"], rows["high"], np.zeros(1), rows["share"], **style)
         if self.has("band"):
-            style = {"color": ink.INSIDE_BAR, "alpha": 0.8, "linewidth": 0, "zorder": 1.5, "label": "band"}
+            style = {"color": styling.INSIDE_BAR, "alpha": 0.8, "linewidth": 0, "zorder": 1.5, "label": "band"}
             ax.axvspan(view["bar_low"], view["bar_high"], **style)
         if self.has("lines"):
             style = {"linewidth": 2, "zorder": 3}
-            ax.axvline(view["mean_prediction"], color=ink.INSIDE, label="said", **style)
-            ax.axvline(view["outcome_rate"], color=ink.OUTSIDE, linestyle=(0, (4, 1.5)), label="seen", **style)
+            ax.axvline(view["mean_prediction"], color=styling.INSIDE, label="said", **style)
+            ax.axvline(view["outcome_rate"], color=styling.OUTSIDE, linestyle=(0, (4, 1.5)), label="seen", **style)
 
 
 def _row(view: View, total: View, bars: chance.Bars, tallest: float) -> dict[str, Any]:
@@ -132,7 +134,7 @@ def _row(view: View, total: View, bars: chance.Bars, tallest: float) -> dict[str
     return {
         "view": view.name,
         "title": view.name.removeprefix("class:"),
-        "aside": f"{ink.percent(p)} / {ink.percent(y)}",
+        "aside": f"{styling.percent(p)} / {styling.percent(y)}",
         "finding": _finding(view.name, p, y, low, high, outside=outside),
         "n": int(total.n[0]),
         "weight": float(total.w[0]),
@@ -149,9 +151,9 @@ def _row(view: View, total: View, bars: chance.Bars, tallest: float) -> dict[str
 def _finding(name: str, p: float, y: float, low: float, high: float, *, outside: bool) -> str:
     confident = name == "confidence"
     who = f"{name.removeprefix('class:')}: it" if name.startswith("class:") else "It"
-    text = f"{who} says {ink.percent(p)} and {'is right' if confident else 'comes true'} {ink.percent(y)}"
+    text = f"{who} says {styling.percent(p)} and {'is right' if confident else 'comes true'} {styling.percent(y)}"
     points = f"{100 * abs(y - p):.1f} points"
     side = ("too sure" if y < p else "too modest") if confident else ("too much" if y < p else "too little")
-    interval = f"({ink.percent(low)} to {ink.percent(high)})"
+    interval = f"({styling.percent(low)} to {styling.percent(high)})"
     verb = "is more than chance explains" if outside else "chance explains"
     return f"{text}: {points} {side}, which {verb} {interval}."

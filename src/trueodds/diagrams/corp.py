@@ -13,7 +13,7 @@ from trueodds.core.settings import BinCount, Level, OneOf
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.curves.draws import BandDraws
-from trueodds.diagrams.drawing import ink, layout
+from trueodds.diagrams.drawing import layout, styling
 from trueodds.diagrams.monotone import bands, honest
 from trueodds.diagrams.monotone.beyond import find_segments
 from trueodds.diagrams.monotone.curve import Curve
@@ -175,7 +175,7 @@ class Corp(Recipe):
         if self.band in ("consistency", "confidence"):
             whose = "a calibrated model's curve" if self.band == "consistency" else "a true curve"
             methods = ", ".join(dict.fromkeys(part.band.method for part in parts if part.band))
-            text = f"The band holds at each score by itself: at {ink.percent(1 - self.level)} of the scores {whose} is expected outside. It was got by {methods}."
+            text = f"The band holds at each score by itself: at {styling.percent(1 - self.level)} of the scores {whose} is expected outside. It was got by {methods}."
             if self.band == "confidence":
                 text += " Labels drawn from the curve vary too little where rates are near 0 or 1: in simulations of 100 to 1,000 rows it held 45 to 93 % of the true rates at a level of 90 %."
             notes.append(Note("TN255", text))

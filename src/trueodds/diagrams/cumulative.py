@@ -11,8 +11,8 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.settings import Level
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.belts.walk import VERTICES, CumulativeResiduals
-from trueodds.diagrams.belts.walk_plot import CumulativeResidualsPlot
+from trueodds.diagrams.belts.cumulative_residuals import VERTICES, CumulativeResiduals
+from trueodds.diagrams.belts.cumulative_residuals_plot import CumulativeResidualsPlot
 from trueodds.diagrams.belts.words import format_pvalue, gathered, places, sides
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.drawing import layout

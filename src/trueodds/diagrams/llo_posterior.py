@@ -14,7 +14,7 @@ from trueodds.core.settings import ONE, Probability, Range
 from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.drawing import layout
-from trueodds.diagrams.odds.posterior_map import PosteriorPlot
+from trueodds.diagrams.odds.posterior_plot import PosteriorPlot
 from trueodds.diagrams.odds.shift_and_slope import Plane, counted, probable
 from trueodds.diagrams.recipe import Recipe, lens_of
 from trueodds.problem.view import View

@@ -16,7 +16,7 @@ from trueodds.diagrams.curves.draws import BandDraws
 from trueodds.diagrams.models.decision_rows import Model
 from trueodds.diagrams.models.decisions import Drawing
 from trueodds.diagrams.models.lineup import Models, views_by_model
-from trueodds.diagrams.models.standing import ModelResult, measure_models
+from trueodds.diagrams.models.model_results import ModelResult, measure_models
 from trueodds.diagrams.recipe import IMPORTANCE, Recipe
 from trueodds.estimators.base import ProperScore
 from trueodds.estimators.corp import SCORES

@@ -15,11 +15,11 @@ from trueodds.core.settings import ONE, Probability
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.drawing import layout
-from trueodds.diagrams.odds import stations
+from trueodds.diagrams.odds import path_points
 from trueodds.diagrams.odds.class_names import Named
 from trueodds.diagrams.odds.line_plot import LinePlot
+from trueodds.diagrams.odds.path_points import FEWER, LINES, PathPoints
 from trueodds.diagrams.odds.shift_and_slope import probable
-from trueodds.diagrams.odds.stations import FEWER, LINES, PathPoints
 from trueodds.diagrams.recipe import lens_of
 from trueodds.problem.view import View
 
@@ -118,9 +118,9 @@ class RecalibrationLines(Named):
         """What was said and the fit, by which panels are ordered, and what makes all stations of it."""
         if view.joint:
             names = self.names(view.p.shape[1])
-            ways = stations.joint(view, names, self.against(view), self.prior, self.min_prob, notes)
+            ways = path_points.joint(view, names, self.against(view), self.prior, self.min_prob, notes)
             return [(way, lambda _, way=way: way) for way in ways]  # type: ignore[misc]
-        return [stations.binary(view, self.posteriors, self.prior, self.min_prob)]
+        return [path_points.binary(view, self.posteriors, self.prior, self.min_prob)]
 
 
 def _panel(way: PathPoints, panels: int) -> dict[str, Any]:

@@ -11,11 +11,11 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf, Resamples
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.binned import bins, chance, redrawn
+from trueodds.diagrams.binned import bins, chance, resampled_labels
 from trueodds.diagrams.binned.crosses import ReliabilityDiagram
-from trueodds.diagrams.binned.stretches import describe_outside_bins, finding
+from trueodds.diagrams.binned.segments import describe_outside_bins, finding
 from trueodds.diagrams.binned.styles import STYLES, limits
-from trueodds.diagrams.drawing import ink, layout
+from trueodds.diagrams.drawing import layout, styling
 from trueodds.diagrams.recipe import BinnedRecipe, lens_of
 from trueodds.problem.partition import Uniform
 from trueodds.problem.view import View
@@ -124,7 +124,7 @@ class Reliability(BinnedRecipe):
 
     def _bar_function(self, rng: np.random.Generator) -> bins.Rule:
         if self._draws:
-            return partial(redrawn.ranges, resamples=self.resamples, rng=rng)
+            return partial(resampled_labels.ranges, resamples=self.resamples, rng=rng)
         if self.bars == "consistency":
             return chance.ranges
         interval_function = _INTERVALS[self.interval]
@@ -156,7 +156,7 @@ class Reliability(BinnedRecipe):
             notes.append(
                 Note(
                     "TN246",
-                    f"Each bar holds for its bin alone: of a calibrated model up to {ink.percent(1 - self.level)} "
+                    f"Each bar holds for its bin alone: of a calibrated model up to {styling.percent(1 - self.level)} "
                     "of the crosses fall outside. Pass simultaneous=True for bars that hold together.",
                 )
             )

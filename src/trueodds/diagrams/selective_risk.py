@@ -15,7 +15,7 @@ from trueodds.core.settings import Count, Level
 from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.curves.draws import BandDraws
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 from trueodds.diagrams.recipe import Recipe, views_of
 from trueodds.diagrams.selective.risk_plot import RiskPlot
 from trueodds.problem.lens import Lens
@@ -134,8 +134,8 @@ def _panel(view: View, curve: SelectiveRisk) -> dict[str, Any]:
 def _finding(curve: SelectiveRisk) -> str:
     assert curve.interval is not None
     half = int(np.argmin(np.abs(curve.at["coverage"] - curve.at["coverage"][-1] / 2)))
-    surer = ink.percent(float(curve.at["risk"][half]))
-    text = f"Of all answers {ink.percent(curve.random)} are wrong, of the surer half {surer}"
+    surer = styling.percent(float(curve.at["risk"][half]))
+    text = f"Of all answers {styling.percent(curve.random)} are wrong, of the surer half {surer}"
     if curve.n_queries > curve.answered:
         text += f"; {curve.n_queries - curve.answered:,} of {curve.n_queries:,} were not given"
     limits = f"{figure(curve.interval.low)} to {figure(curve.interval.high)}"

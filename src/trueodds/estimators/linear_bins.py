@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.kernels.rising import part_up, shared
+from trueodds.core.kernels.sorted_sets import part_up, shared
 from trueodds.core.settings import BinCount, check
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.problem.bins import Bins, Closed

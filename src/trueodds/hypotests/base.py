@@ -13,7 +13,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.results import Verdict
 from trueodds.core.settings import Settings
 from trueodds.estimators.base import Estimator
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View

@@ -21,7 +21,7 @@ from trueodds.hypotests.pvalues import PValues
 from trueodds.hypotests.statistics import ViewResult, average_votes
 from trueodds.hypotests.votes import TWICE_THE_MEAN, labeled, prepared
 from trueodds.inference import tallied
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.redraw import FLIPS, LABELS, null_draws, null_of, within_clusters
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions

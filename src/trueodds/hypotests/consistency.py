@@ -20,7 +20,7 @@ from trueodds.hypotests.judging import REDRAWS, claim_on, of_all, statistic_sett
 from trueodds.hypotests.votes import prepared
 from trueodds.inference import tallied
 from trueodds.inference.among import pvalue
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.redraw import FLIPS, LABELS, null_draws, null_of
 from trueodds.inference.redraw_cells import by_bins
 from trueodds.problem.lens import Lens

@@ -15,8 +15,8 @@ from trueodds.core.results import Verdict
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.several import exact, family
 from trueodds.inference.among import pvalue
-from trueodds.inference.asked import Estimand
 from trueodds.inference.enumerate import enumerated
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.redraw import null_draws, within_clusters
 from trueodds.problem.predictions import Predictions
 

@@ -14,7 +14,7 @@ from trueodds.core.printable import printable
 from trueodds.core.results import figure, strict
 from trueodds.estimators.cumulative import CumulativeRange
 from trueodds.inference.among import pvalue
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.subgroups import Subgroup

@@ -16,11 +16,11 @@ from trueodds.estimators.base import Estimator
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.nested import binary
 from trueodds.hypotests.nested import vectors as leaves
-from trueodds.hypotests.nested.members import Component, combined, log_pvalues, root_mean_square, surprise
+from trueodds.hypotests.nested.component_pvalues import Component, combined, log_pvalues, root_mean_square, surprise
 from trueodds.hypotests.pvalues import PValues, smallest_pvalue
 from trueodds.hypotests.statistics import Cells, ViewResult
 from trueodds.inference.among import TIE, pvalue
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueodds.core.holm import holm
 from trueodds.hypotests.several import family
 from trueodds.inference.among import pvalue
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 
 Array = NDArray[Any]
 

@@ -14,7 +14,7 @@ from trueodds.estimators.pairing.row_pairs import RowPairs
 from trueodds.estimators.skce import FORMS, SquaredKernelError
 from trueodds.estimators.smoothing.kernels import Bandwidth, KernelName, Similarity
 from trueodds.hypotests.by_view import RESAMPLES, ViewTest
-from trueodds.hypotests.pairing import laws as laws
+from trueodds.hypotests.pairing import null_distributions as laws
 from trueodds.hypotests.statistics import ViewResult
 from trueodds.problem.view import View
 

@@ -13,8 +13,8 @@ from trueodds.core.errors import InputError
 from trueodds.core.kernels.resample import Resampler
 from trueodds.core.kernels.resample_vectors import VectorResampler
 from trueodds.estimators.base import Linear, Mean
-from trueodds.inference.asked import Estimand, Layout
 from trueodds.inference.cells import Resampled, from_cells
+from trueodds.inference.estimand import Estimand, Layout
 from trueodds.inference.resamples import Resamples
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.selections import Selections

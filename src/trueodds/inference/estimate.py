@@ -15,9 +15,9 @@ from trueodds.core.settings import OneOf, Probability, Range, Settings
 from trueodds.estimators.base import Mean, ProperScore
 from trueodds.estimators.binned import BinnedError, BinSums
 from trueodds.inference import intervals
-from trueodds.inference.asked import Estimand
 from trueodds.inference.bootstrap import MAX_RESAMPLED_ROWS, bootstrap
 from trueodds.inference.cells import Resampled, from_cells, pooled_of
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.floors import subtract_noise_floor
 from trueodds.inference.folded import bias_of, folded_normal, gaps_of, has_gaps, influence_bound
 from trueodds.inference.jackknife import jackknife, squared_error_draws

@@ -19,8 +19,8 @@ from scipy.special import ndtr, ndtri
 from trueodds.core.results import Interval
 from trueodds.estimators.base import Linear, shares
 from trueodds.estimators.pairing.pairs import divide_or_zero
-from trueodds.inference.asked import Estimand
 from trueodds.inference.cells import pooled_of
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.intervals import near_null
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View

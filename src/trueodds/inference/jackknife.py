@@ -11,7 +11,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.kernels.resample import Resampler
 from trueodds.estimators.base import Linear, Mean
 from trueodds.estimators.pairing.pairs import mean_square
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.resamples import Resamples
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.selections import Selections

@@ -7,7 +7,7 @@ import numpy as np
 from trueodds.core.results import Estimate
 from trueodds.estimators.base import Estimator
 from trueodds.inference import tallied
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.estimate import IntervalSpec, estimates
 from trueodds.inference.floors import REDRAWS, floors
 from trueodds.problem.lens import Lens

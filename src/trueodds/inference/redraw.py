@@ -13,7 +13,7 @@ from trueodds.core.kernels import draws, flips, in_blocks
 from trueodds.core.kernels.labels import by_row
 from trueodds.core.kernels.resample import order_by_bin
 from trueodds.core.rng import stream_key
-from trueodds.inference.asked import Estimand, Layout, by_estimand
+from trueodds.inference.estimand import Estimand, Layout, by_estimand
 from trueodds.inference.redraw_cells import bin_draws, by_bins
 from trueodds.problem.lens import Outcomes
 from trueodds.problem.predictions import Predictions

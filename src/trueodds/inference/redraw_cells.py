@@ -15,9 +15,9 @@ from trueodds.core.kernels.covariance import covariance
 from trueodds.core.kernels.subcells import subcells
 from trueodds.estimators.base import Linear
 from trueodds.inference import counts
-from trueodds.inference.asked import Estimand
 from trueodds.inference.bootstrap import MAX_RESAMPLED_ROWS
 from trueodds.inference.cells import pooled_of, widened
+from trueodds.inference.estimand import Estimand
 from trueodds.problem.lens import Classwise, TopLabel
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View

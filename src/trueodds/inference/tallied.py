@@ -13,7 +13,7 @@ from trueodds.core.results import Estimate
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.estimators.binned import BinnedError
 from trueodds.inference import intervals
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.estimate import IntervalSpec, estimate_from_cells, parts_of
 from trueodds.inference.redraw_cells import cell_draws
 from trueodds.problem.lens import Classwise, Lens

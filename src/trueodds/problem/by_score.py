@@ -12,7 +12,7 @@ from trueodds.core.kernels import sort
 from trueodds.core.kernels.columns import key_sums
 from trueodds.core.kernels.edges import MAX_LINEAR_SEARCH
 from trueodds.core.kernels.ranks import Near, near
-from trueodds.core.kernels.stretches import in_bins
+from trueodds.core.kernels.segments import in_bins
 from trueodds.problem.bins import Bins
 from trueodds.problem.rows import by_outcome
 from trueodds.problem.view import SORTED, View

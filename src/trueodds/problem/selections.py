@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels import rising
+from trueodds.core.kernels import sorted_sets
 from trueodds.problem.by_score import around
 from trueodds.problem.view import View
 
@@ -70,7 +70,7 @@ class Selections:
 
     def sums(self, inner: Array, closed: str) -> Array:
         """n, Σp and Σy (3, selections, bins) between the inner edges of each selection, or of all (1, bins − 1)."""
-        return rising.between(*self.sorted_scores, inner, closed)
+        return sorted_sets.between(*self.sorted_scores, inner, closed)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` gives, made once for these selections."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.sources.asked import key_of
+from trueodds.sources.questions import key_of
 from trueodds.sources.records import Record
 
 Array = NDArray[Any]

@@ -15,8 +15,8 @@ from trueodds.core.results import percent as in_percent
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.selective import SelectiveRisk, selective_risk
 from trueodds.sources.agreement import agreed
-from trueodds.sources.asked import clusters_of, ids_of, key_of, questions_of
 from trueodds.sources.options import chosen, counted, several_options, shared
+from trueodds.sources.questions import clusters_of, ids_of, key_of, questions_of
 from trueodds.sources.records import Record, records
 
 Array = NDArray[Any]

@@ -12,7 +12,7 @@ from trueodds.core.settings import Count, OneOf, check
 from trueodds.problem.predictions import Predictions
 from trueodds.sources import files
 from trueodds.sources.columns import Choice, Names
-from trueodds.sources.held import InMemorySource
+from trueodds.sources.in_memory import InMemorySource
 from trueodds.sources.models import refuse_several
 from trueodds.sources.parted import Reading
 from trueodds.sources.source import Source

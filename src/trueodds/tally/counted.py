@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels import in_blocks, plain, together
+from trueodds.core.kernels import covariance_sums, in_blocks, plain
 from trueodds.core.kernels import rows as single
 from trueodds.core.kernels.cells import EDGES, MIDDLES
 from trueodds.core.kernels.onepass import one_pass
@@ -59,11 +59,11 @@ def counted(rows: Rows, ranks: int, classes: range, bins: int | None) -> Counted
 def null_covariance(rows: Rows, bins: int) -> Array:
     """Σ w²(δ_kl p_k − p_k p_l) between the report cells (class, bin), (K·bins, K·bins), upper triangle."""
     k, report = rows.P.shape[1], report_bins(bins)
-    first = together.first_of(report, k)
-    sums = together.empty(k, bins, first)
+    first = covariance_sums.first_of(report, k)
+    sums = covariance_sums.empty(k, bins, first)
     w = NOTHING if rows.w is None else rows.w
-    together.add_rows(rows.P, w, report, bins, first, rows.exact, EDGES, sums)
-    return together.matrix(sums)
+    covariance_sums.add_rows(rows.P, w, report, bins, first, rows.exact, EDGES, sums)
+    return covariance_sums.matrix(sums)
 
 
 def report_bins(bins: int) -> Array:
@@ -105,15 +105,15 @@ def _at_once(rows: Rows, ranks: int, bins: int | None) -> Counted:
     survey = Survey(np.empty((0, ranks)), NOTHING, np.zeros(5, dtype=np.int64), np.zeros(2))
     scores = np.zeros((2, 3))
     report = report_bins(bins or 1)
-    first = together.first_of(report, k)
-    pairs = together.empty(k, bins or 0, first)
+    first = covariance_sums.first_of(report, k)
+    pairs = covariance_sums.empty(k, bins or 0, first)
     look = (rows.P, rows.y, ranks, rows.rounding_tolerance, rows.exact, rows.single, EDGES)
     outputs = (survey.counts, survey.extremes, scores, report, bins or 0, first, pairs)
     cells = Cells.summed(ranks + k, len(PLAIN), lambda counts, sums: one_pass(*look, counts, sums, *outputs))
     brier, loss = (ScoreSums.counted(n, int(finite), s, ss) for finite, s, ss in scores.tolist())
     if rows.log_observed is not None:
         loss = ScoreSums.of(-rows.log_observed)
-    null = None if bins is None else together.matrix(pairs)
+    null = None if bins is None else covariance_sums.matrix(pairs)
     return Counted(cells, null, dict(zip(SCORES, (brier, loss), strict=True)), survey.special(rows, loss.infinite))
 
 

@@ -17,7 +17,7 @@ from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.choosing.crossed import Rows
 from trueodds.calibrators.choosing.folds import fold_of
 from trueodds.calibrators.choosing.gain import log_capped, mean_and_error
-from trueodds.calibrators.fitted import fit
+from trueodds.calibrators.fitted_calibrator import fit
 from trueodds_studies.base import Finding, folder
 from trueodds_studies.cells import Progress, rows_of
 from trueodds_studies.distorted import CALIBRATED, DISTORTED

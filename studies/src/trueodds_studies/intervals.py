@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, combine, shares
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.estimate import IntervalSpec, estimates
 from trueodds.inference.floors import floors
 from trueodds.meant import lens_for

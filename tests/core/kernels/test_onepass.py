@@ -5,10 +5,10 @@ import pytest
 
 from tests.core.kernels.samples import inside, rows
 from trueodds.core.kernels.cells import CELLS, EDGES, MIDDLES
+from trueodds.core.kernels.covariance_sums import add_rows, empty, first_of, matrix
 from trueodds.core.kernels.onepass import one_pass
 from trueodds.core.kernels.rows import ROWS, scored, surveyed
 from trueodds.core.kernels.tables import by_hit, by_label
-from trueodds.core.kernels.together import add_rows, empty, first_of, matrix
 
 DTYPES = (np.float32, np.float64)
 SIZES = (0, 1, ROWS - 1, ROWS, ROWS + 1)

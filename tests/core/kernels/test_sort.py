@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.kernels import sort
 from trueodds.core.kernels.columns import key_sums
-from trueodds.core.kernels.stretches import _ROWS, in_bins
+from trueodds.core.kernels.segments import _ROWS, in_bins
 
 Array = NDArray[Any]
 

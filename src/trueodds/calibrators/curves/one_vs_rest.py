@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.curves.by_score import in_row_blocks, one_against_the_rest
-from trueodds.calibrators.likelihood.given import FitData
+from trueodds.calibrators.likelihood.fit_data import FitData
 from trueodds.calibrators.likelihood.logs import Probabilities, log_pair, probabilities
-from trueodds.calibrators.likelihood.passes import RowSums
+from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.core.errors import InputError, Note
 from trueodds.problem.view import View
 from trueodds.problem.weights import are_counts

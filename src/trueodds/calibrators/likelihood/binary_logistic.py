@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.moments import Lines, Moments
 from trueodds.calibrators.likelihood.newton import STEEP, Minimum, minimum
-from trueodds.calibrators.likelihood.passes import InMemory, RowSums
+from trueodds.calibrators.likelihood.row_sums import InMemory, RowSums
 from trueodds.core.errors import Note
 from trueodds.tally.likelihood import Likelihood
 

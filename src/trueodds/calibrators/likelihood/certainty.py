@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.calibrators import wire
-from trueodds.calibrators.likelihood.laws import beyond, within
 from trueodds.calibrators.likelihood.log_linear import flag
+from trueodds.calibrators.likelihood.null_distributions import beyond, within
 from trueodds.core.errors import InputError
 
 Array = NDArray[Any]

@@ -16,8 +16,8 @@ from trueodds.calibrators.likelihood.evidence import Evidence
 from trueodds.calibrators.likelihood.likeliest import MANY, SLIGHT, Rows
 from trueodds.calibrators.likelihood.logs import softmax
 from trueodds.calibrators.likelihood.newton import Minimum, Ridge, minimum
-from trueodds.calibrators.likelihood.passes import RowSums
-from trueodds.calibrators.likelihood.spread import Scores
+from trueodds.calibrators.likelihood.parameter_covariance import Scores
+from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.tally.by_class import by_class
 from trueodds.tally.likelihood import Likelihood
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.certainty import PAIR, STD_ERROR_METHODS, Certainty, proper
-from trueodds.calibrators.likelihood.given import Facts, FitData
-from trueodds.calibrators.likelihood.spread import ParameterCovariance, Scores, by_model, by_units
+from trueodds.calibrators.likelihood.fit_data import Facts, FitData
+from trueodds.calibrators.likelihood.parameter_covariance import ParameterCovariance, Scores, by_model, by_units
 from trueodds.calibrators.likelihood.units import Units
 from trueodds.calibrators.likelihood.whitening import RANK_TOLERANCE
 

@@ -20,8 +20,8 @@ from trueodds.calibrators.likelihood.likeliest import (
 from trueodds.calibrators.likelihood.log_linear import LogLinearMap
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb
 from trueodds.calibrators.likelihood.newton import Minimum
-from trueodds.calibrators.likelihood.passes import RowSums
 from trueodds.calibrators.likelihood.penalties import odir, ridge, scaled
+from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import NonNegative
 

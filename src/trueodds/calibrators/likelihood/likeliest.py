@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.descent import descent
-from trueodds.calibrators.likelihood.given import FitData
+from trueodds.calibrators.likelihood.fit_data import FitData
 from trueodds.calibrators.likelihood.log_linear import levels
 from trueodds.calibrators.likelihood.logs import LogProbabilities, floored, softmax
 from trueodds.calibrators.likelihood.newton import Minimum, Ridge, minimum
-from trueodds.calibrators.likelihood.passes import RowSums
+from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import Note

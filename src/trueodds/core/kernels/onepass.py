@@ -6,9 +6,9 @@ import numpy as np
 
 from trueodds.core.kernels import compiled
 from trueodds.core.kernels.cells import CELLS, tiled
+from trueodds.core.kernels.covariance_sums import paired, room_for
 from trueodds.core.kernels.rows import ROWS, looked, room, score, score_of_two
 from trueodds.core.kernels.tables import add_hit, added
-from trueodds.core.kernels.together import paired, room_for
 
 
 @compiled

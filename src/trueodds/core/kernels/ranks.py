@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from trueodds.core.kernels import compiled, in_blocks, plain, summed
 from trueodds.core.kernels.columns import ROWS, add_sums, key_sums, no_sums, scattered
+from trueodds.core.kernels.segments import reached
 from trueodds.core.kernels.sort import decode_scores
-from trueodds.core.kernels.stretches import reached
 
 Array = NDArray[Any]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.diagrams.base import Array
 from trueodds.diagrams.curves.unit_square import UnitSquare, part_of
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 
 SHADES = ("#C9D6E2", "#94ACC2", "#6685A3", "#44627F")  # the widest belt is the lightest, in gray print too
 
@@ -49,12 +49,12 @@ class BeltPlot(UnitSquare):
         if self.has("curve"):
             degrees = self.panels["degree"]
             which = f", degree {degrees[0]}" if len(degrees) == 1 and self.long_labels else ""
-            entries.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8), f"best curve{which}"))
+            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8), f"best curve{which}"))
         more = self.common("came as stated")
         if self.has("ranges") and self._outside_rows(self.table).any():
             widest = f"{100 * self.settings['levels'][-1]:.4g}\u00a0%"
             label = f"outside the belt ({widest})" if self.long_labels else "outside"
-            more.insert(int(self.has("diagonal")), (Line2D([], [], color=ink.OUTSIDE, linewidth=3), label))
+            more.insert(int(self.has("diagonal")), (Line2D([], [], color=styling.OUTSIDE, linewidth=3), label))
         return entries + more
 
     def _shades(self) -> list[tuple[float, str]]:
@@ -67,11 +67,11 @@ class BeltPlot(UnitSquare):
 
     def paint(self, ax: Any, panel: int) -> None:
         """One view."""
-        rows, size = self.rows(panel), ink.type_size(ax)
+        rows, size = self.rows(panel), styling.type_size(ax)
         wide = self.square(ax, size)
         if self.has("strip"):
             shares, tallest = part_of(rows, "strip"), float(self.panels["tallest"][panel])
-            ink.strip(ax, shares["x_low"], shares["x_high"], shares["rate"], tallest, size, label=wide)
+            styling.strip(ax, shares["x_low"], shares["x_high"], shares["rate"], tallest, size, label=wide)
         if self.has("belt"):
             for i, (level, shade) in enumerate(self._shades()):
                 mask = (rows["part"] == "belt") & (rows["level"] == level)
@@ -84,9 +84,11 @@ class BeltPlot(UnitSquare):
             outside = self._outside_rows(rows)
             for low, high in zip(rows["x_low"][outside], rows["x_high"][outside], strict=True):
                 style = {"marker": "s", "markersize": 4} if low == high else {"solid_capstyle": "butt"}
-                ax.plot([low, high], [low, high], color=ink.OUTSIDE, linewidth=3, zorder=2.5, label="range", **style)
+                ax.plot(
+                    [low, high], [low, high], color=styling.OUTSIDE, linewidth=3, zorder=2.5, label="range", **style
+                )
         if self.has("curve"):
             mask = rows["part"] == "curve"
             alone = {"marker": "o", "markersize": 4} if mask.sum() == 1 else {}
             x, y = rows["x_low"][mask], rows["rate"][mask]
-            ax.plot(x, y, color=ink.INSIDE, linewidth=1.8 if wide else 1.3, zorder=3, label="curve", **alone)
+            ax.plot(x, y, color=styling.INSIDE, linewidth=1.8 if wide else 1.3, zorder=3, label="curve", **alone)

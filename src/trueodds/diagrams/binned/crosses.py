@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.diagrams.base import Array
 from trueodds.diagrams.binned.styles import BinnedPlot
-from trueodds.diagrams.drawing import ink, layout
+from trueodds.diagrams.drawing import layout, styling
 
 
 class ReliabilityDiagram(BinnedPlot):
@@ -20,7 +20,7 @@ class ReliabilityDiagram(BinnedPlot):
     @property
     def strip_height(self) -> float:  # type: ignore[override]
         """The strip's part of the height."""
-        return ink.STRIP if self.has("strip") else 0.0
+        return styling.STRIP if self.has("strip") else 0.0
 
     @property
     def size(self) -> tuple[float, float]:  # type: ignore[override]
@@ -41,20 +41,20 @@ class ReliabilityDiagram(BinnedPlot):
         inside_drawn, _ = self._sides_drawn()
         if bars and kind == "consistency":
             # Of the color that is drawn: where every cross is outside, no bar is gray.
-            color = ink.INSIDE_BAR if inside_drawn else ink.OUTSIDE_BAR
+            color = styling.INSIDE_BAR if inside_drawn else styling.OUTSIDE_BAR
             label = f"{level} consistency bar" if self.long_labels else f"{level} consistency"
             entries.append((Line2D([], [], color=color, linewidth=7, solid_capstyle="butt"), label))
         elif bars and not crosses:
-            color = ink.INSIDE if inside_drawn else ink.OUTSIDE
+            color = styling.INSIDE if inside_drawn else styling.OUTSIDE
             entries.append((Line2D([], [], color=color, linewidth=1.3), f"{level} confidence interval"))
         if crosses:
             for color, style, label in self._cross_labels(level, bars=bars):
                 entries.append((Line2D([], [], linestyle="none", color=color, **style), label))
         if self._gaps:
-            entries.append((Patch(facecolor=ink.GAP), "gap"))
+            entries.append((Patch(facecolor=styling.GAP), "gap"))
         if self.has("strip"):
-            entries.append((Patch(facecolor=ink.ROWS), "predictions"))
-        return entries or [(Line2D([], [], color=ink.FAINT, linewidth=1), "perfect calibration")]
+            entries.append((Patch(facecolor=styling.ROWS), "predictions"))
+        return entries or [(Line2D([], [], color=styling.FAINT, linewidth=1), "perfect calibration")]
 
     @property
     def _gaps(self) -> bool:
@@ -76,7 +76,7 @@ class ReliabilityDiagram(BinnedPlot):
         else:
             suffix = "" if bars else f" the {level} consistency bar"
             labels = f"observed, inside{suffix}", f"observed, outside{suffix}"
-        looks = (ink.INSIDE, _INSIDE), (ink.OUTSIDE, _OUTSIDE)
+        looks = (styling.INSIDE, _INSIDE), (styling.OUTSIDE, _OUTSIDE)
         candidates = zip(looks, labels, self._sides_drawn(), strict=True)
         return [(color, style, label) for (color, style), label, drawn in candidates if drawn]
 
@@ -98,17 +98,17 @@ class ReliabilityDiagram(BinnedPlot):
         y, bar_low, bar_high = self.placed(rows)
         if self.settings["bars"] is not None and self.has("bars"):
             _cut(ax, rows["mean_prediction"], bar_low, bar_high, low, high)
-            thick = ink.bar_width(ax, len(rows["low"]))
+            thick = styling.bar_width(ax, len(rows["low"]))
             consistency = self.settings["bars"] == "consistency"
             _bars(ax, rows["mean_prediction"], bar_low, bar_high, rows["outside"], thick, consistency=consistency)
-        wide = ink.inches(ax)[0] > 3.4
+        wide = styling.inches(ax)[0] > 3.4
         if self.has("crosses"):
             outside = rows.get("outside", np.zeros(len(y), dtype=bool))
             _crosses(ax, rows["mean_prediction"], y, outside, wide=wide)
         if self.has("strip"):
-            ink.strip(ax, *_shares(rows, view), view["tallest"], ink.type_size(ax), label=wide)
+            styling.strip(ax, *_shares(rows, view), view["tallest"], styling.type_size(ax), label=wide)
         if wide and self.deviation and self.has("sides"):
-            _sides(ax, ink.type_size(ax), low, high, confident=self.lens == "confidence")
+            _sides(ax, styling.type_size(ax), low, high, confident=self.lens == "confidence")
 
 
 _INSIDE: dict[str, Any] = {"marker": "x", "markersize": 7.0, "markeredgewidth": 1.8}
@@ -125,26 +125,26 @@ def _shares(rows: Mapping[str, Array], view: Mapping[str, Any]) -> tuple[Array, 
 
 
 def _gaps(ax: Any, rows: Mapping[str, Array]) -> None:
-    style = {"facecolor": ink.GAP, "edgecolor": "none", "zorder": 1.2, "label": "gap"}
-    ink.boxes(ax, rows["low"], rows["high"], rows["mean_prediction"], rows["outcome_rate"], **style)
+    style = {"facecolor": styling.GAP, "edgecolor": "none", "zorder": 1.2, "label": "gap"}
+    styling.boxes(ax, rows["low"], rows["high"], rows["mean_prediction"], rows["outcome_rate"], **style)
 
 
 def _crosses(ax: Any, x: Array, y: Array, outside: Array, *, wide: bool) -> None:
     scale = 1.0 if wide and len(x) <= 30 else 0.7
-    for which, color, mark in ((~outside, ink.INSIDE, _INSIDE), (outside, ink.OUTSIDE, _OUTSIDE)):
+    for which, color, mark in ((~outside, styling.INSIDE, _INSIDE), (outside, styling.OUTSIDE, _OUTSIDE)):
         sizes = {name: mark[name] * scale for name in ("markersize", "markeredgewidth")}
         ax.plot(x[which], y[which], linestyle="none", color=color, zorder=4, label="crosses", **(mark | sizes))
 
 
 def _bars(ax: Any, x: Array, low: Array, high: Array, outside: Array, thick: float, *, consistency: bool) -> None:
     if consistency:
-        colors = np.where(outside, ink.OUTSIDE_BAR, ink.INSIDE_BAR)
+        colors = np.where(outside, styling.OUTSIDE_BAR, styling.INSIDE_BAR)
         ax.vlines(x, low, high, colors=colors, linewidth=thick, zorder=2, label="bars")
         # A bar without length, where chance has no say, is still seen by its ends.
         for end in (low, high):
             ax.scatter(x, end, marker="_", s=(thick + 2) ** 2, c=colors, linewidths=1.2, zorder=2.1)
         return
-    colors = np.where(outside, ink.OUTSIDE, ink.INSIDE)
+    colors = np.where(outside, styling.OUTSIDE, styling.INSIDE)
     ax.vlines(x, low, high, colors=colors, linewidth=1.3, zorder=3, label="bars")
     for end in (low, high):
         ax.scatter(x, end, marker="_", s=(0.6 * thick + 3) ** 2, c=colors, linewidths=1.3, zorder=3)
@@ -154,16 +154,16 @@ def _cut(ax: Any, x: Array, bar_low: Array, bar_high: Array, low: float, high: f
     """Small arrows where a bar goes on beyond the picture."""
     for edge, marker, beyond in ((high, "^", bar_high > high), (low, "v", bar_low < low)):
         at = x[beyond]
-        ax.scatter(at, np.full(len(at), edge), marker=marker, s=14, color=ink.FAINT, zorder=3.5, clip_on=False)
+        ax.scatter(at, np.full(len(at), edge), marker=marker, s=14, color=styling.FAINT, zorder=3.5, clip_on=False)
 
 
 def _sides(ax: Any, size: float, low: float, high: float, *, confident: bool) -> None:
     """What above and below zero mean, along the right edge, where there is room."""
     above, below = ("underconfident →", "← overconfident") if confident else ("under-predicts →", "← over-predicts")
-    points = 72 * ink.inches(ax)[1] * 0.8 * (1 - ink.STRIP) / (high - low)  # title and labels will take a fifth
+    points = 72 * styling.inches(ax)[1] * 0.8 * (1 - styling.STRIP) / (high - low)  # title and labels will take a fifth
     for text, extent, sign, where in ((above, high, 1, "bottom"), (below, -low, -1, "top")):
-        if ink.width(text, size - 1.5) < points * extent:
-            style = {"fontsize": size - 1.5, "color": ink.FAINT, "rotation": 90, "ha": "left", "va": where}
+        if styling.width(text, size - 1.5) < points * extent:
+            style = {"fontsize": size - 1.5, "color": styling.FAINT, "rotation": 90, "ha": "left", "va": where}
             ax.annotate(
                 text,
                 (1.015, 0),

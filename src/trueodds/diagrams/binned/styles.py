@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trueodds.diagrams.base import Array, Diagram
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 
 STYLES = ("diagonal", "deviation")
 
@@ -22,7 +22,7 @@ class BinnedPlot(Diagram):
     @property
     def tall(self) -> float:  # type: ignore[override]
         """The diagonal rises at 45 degrees; deviations have a scale of their own."""
-        return 0.0 if self.deviation else ink.square_height(*ink.RATES, self.strip_height)
+        return 0.0 if self.deviation else styling.square_height(*styling.RATES, self.strip_height)
 
     def headline(self) -> str:
         """The question, in plain words."""
@@ -37,14 +37,14 @@ class BinnedPlot(Diagram):
 
     def axes(self, ax: Any, low: float, high: float) -> None:
         """Grid, limits and ticks for low..high."""
-        ink.dress(ax, ink.type_size(ax))
-        ink.probability_axis(ax)
-        (ink.difference_axis if self.deviation else ink.rate_axis)(ax, low, high, self.strip_height)
+        styling.dress(ax, styling.type_size(ax))
+        styling.probability_axis(ax)
+        (styling.difference_axis if self.deviation else styling.rate_axis)(ax, low, high, self.strip_height)
 
     def calibrated(self, ax: Any) -> None:
         """The line of perfect calibration."""
-        style: dict[str, Any] = {"color": ink.FAINT, "linewidth": 1, "zorder": 1.5, "label": "diagonal"}
-        x, y = (ink.PROBABILITIES, (0, 0)) if self.deviation else ((0, 1), (0, 1))
+        style: dict[str, Any] = {"color": styling.FAINT, "linewidth": 1, "zorder": 1.5, "label": "diagonal"}
+        x, y = (styling.PROBABILITIES, (0, 0)) if self.deviation else ((0, 1), (0, 1))
         ax.plot(x, y, **style)
 
     def placed(self, rows: Mapping[str, Array]) -> tuple[Array, Array, Array]:
@@ -59,7 +59,7 @@ class BinnedPlot(Diagram):
 def limits(style: str, tables: Sequence[Mapping[str, Array]]) -> tuple[float, float]:
     """The range of y: of deviations all marks, and the bars of bins that hold at least one row in a hundred."""
     if style == "diagonal":
-        return ink.RATES
+        return styling.RATES
     low, high = [-0.02], [0.02]
     for table in tables:
         low.append(float(table["deviation"].min()))

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtrik, betainc, betaincinv, ndtr, ndtri
 
-from trueodds.diagrams.curves.glass import Smoother
+from trueodds.diagrams.curves.smoother import Smoother
 from trueodds.diagrams.monotone.bands import Labels
 from trueodds.diagrams.monotone.scores import Scores
 from trueodds.estimators.smoothing.density import KERNELS

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.diagrams.curves.finding import Segment, find_segments, finding
-from trueodds.diagrams.curves.glass import Smoother, Span, freed, smooth_view
 from trueodds.diagrams.curves.limits import Limits
+from trueodds.diagrams.curves.smoother import Smoother, Span, freed, smooth_view
 from trueodds.diagrams.monotone.scores import Scores
 from trueodds.diagrams.monotone.strip import bins_for
 from trueodds.problem.view import View

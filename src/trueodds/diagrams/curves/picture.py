@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.core.errors import InputError, describe
 from trueodds.diagrams.base import Array
 from trueodds.diagrams.curves.unit_square import UnitSquare, part_of
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 
 OPAQUE_ROWS = 20  # rows: a part of the band worth fewer is fainter
 
@@ -83,11 +83,11 @@ class ReliabilityCurveDiagram(UnitSquare):
             curve_label, outside_label = (
                 ("seen, smoothed", "off beyond the band") if self.long_labels else ("seen", "off")
             )
-            entries.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8), curve_label))
+            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8), curve_label))
             if self.table["outside"].any():
-                entries.append((Line2D([], [], color=ink.OUTSIDE, linewidth=3.2), outside_label))
+                entries.append((Line2D([], [], color=styling.OUTSIDE, linewidth=3.2), outside_label))
         if self.settings["band"] and self.has("band"):
-            entries.append((Patch(facecolor=ink.INSIDE_BAR), self._band_says()))
+            entries.append((Patch(facecolor=styling.INSIDE_BAR), self._band_says()))
         if self.has("reference"):
             entries.append((Line2D([], [], **_REFERENCE), "a calibrated curve" if self.long_labels else "calibrated"))
         return entries + self.common("as stated")
@@ -102,12 +102,12 @@ class ReliabilityCurveDiagram(UnitSquare):
 
     def paint(self, ax: Any, panel: int) -> None:
         """One view."""
-        rows, size = self.rows(panel), ink.type_size(ax)
+        rows, size = self.rows(panel), styling.type_size(ax)
         wide = self.square(ax, size)
         if self.has("strip"):
             shares = part_of(rows, "strip")
             tallest = float(self.panels["tallest"][panel])
-            ink.strip(ax, shares["x_low"], shares["x_high"], shares["share"], tallest, size, label=wide)
+            styling.strip(ax, shares["x_low"], shares["x_high"], shares["share"], tallest, size, label=wide)
         curve = part_of(rows, "curve")
         for piece in np.unique(curve["piece"]):
             self._piece(ax, {name: column[curve["piece"] == piece] for name, column in curve.items()}, wide=wide)
@@ -119,14 +119,14 @@ class ReliabilityCurveDiagram(UnitSquare):
             # What a row or two say must not look as sure as the band of thousands beside it.
             strength = min(float(np.nanmax(rows["effective"])) / OPAQUE_ROWS, 1.0)
             style: dict[str, Any] = {"zorder": 1.4, "label": "band"}
-            fill = {"facecolor": ink.INSIDE_BAR, "alpha": 0.12 + 0.43 * strength, "linewidth": 0}
+            fill = {"facecolor": styling.INSIDE_BAR, "alpha": 0.12 + 0.43 * strength, "linewidth": 0}
             ax.fill_between(x, rows["low"], rows["high"], **fill, **style)
             if x[-1] - x[0] < 0.004:  # too narrow a range is still seen
                 ax.vlines(
                     x[:1],
                     rows["low"][:1],
                     rows["high"][:1],
-                    colors=ink.INSIDE_BAR,
+                    colors=styling.INSIDE_BAR,
                     linewidth=(0.7 + 1.3 * strength) * thick,
                     **style,
                 )
@@ -134,10 +134,10 @@ class ReliabilityCurveDiagram(UnitSquare):
             ax.plot(x, rows["reference"], zorder=2.5, label="reference", **_REFERENCE)
         if self.has("curve"):
             dot = {"marker": "o", "markersize": 2.2 * thick} if x[-1] - x[0] < 0.004 else {}
-            ax.plot(x, rows["rate"], color=ink.INSIDE, linewidth=thick, zorder=3, label="curve", **dot)
+            ax.plot(x, rows["rate"], color=styling.INSIDE, linewidth=thick, zorder=3, label="curve", **dot)
             if rows["outside"].any():
                 outside = np.where(rows["outside"], rows["rate"], np.nan)
-                ax.plot(x, outside, color=ink.OUTSIDE, linewidth=1.8 * thick, zorder=3.1, label="outside", **dot)
+                ax.plot(x, outside, color=styling.OUTSIDE, linewidth=1.8 * thick, zorder=3.1, label="outside", **dot)
 
 
-_REFERENCE: dict[str, Any] = {"color": ink.TEXT, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}
+_REFERENCE: dict[str, Any] = {"color": styling.TEXT, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}

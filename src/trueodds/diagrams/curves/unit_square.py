@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trueodds.diagrams.base import Array, Diagram
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 
 NARROW = 2.9  # inches: thinner lines
 
@@ -19,12 +19,12 @@ class UnitSquare(Diagram):
     @property
     def tall(self) -> float:  # type: ignore[override]
         """The range of rates above the strip, in those of predictions."""
-        return ink.square_height(*ink.RATES, self.strip_height)
+        return styling.square_height(*styling.RATES, self.strip_height)
 
     @property
     def strip_height(self) -> float:  # type: ignore[override]
         """The strip's part of the height."""
-        return ink.STRIP if self.has("strip") else 0.0
+        return styling.STRIP if self.has("strip") else 0.0
 
     def headline(self) -> str:
         """The question, in plain words."""
@@ -36,12 +36,12 @@ class UnitSquare(Diagram):
 
     def square(self, ax: Any, size: float) -> bool:
         """Grid, limits, ticks and diagonal; says whether the axes are wide."""
-        ink.dress(ax, size)
-        ink.probability_axis(ax)
-        ink.rate_axis(ax, *ink.RATES, self.strip_height)
+        styling.dress(ax, size)
+        styling.probability_axis(ax)
+        styling.rate_axis(ax, *styling.RATES, self.strip_height)
         if self.has("diagonal"):
-            ax.plot([0, 1], [0, 1], color=ink.FAINT, linewidth=1, zorder=2, label="diagonal")
-        return ink.inches(ax)[0] > NARROW
+            ax.plot([0, 1], [0, 1], color=styling.FAINT, linewidth=1, zorder=2, label="diagonal")
+        return styling.inches(ax)[0] > NARROW
 
     def common(self, diagonal: str) -> list[tuple[Any, str]]:
         """The legend of diagonal and strip."""
@@ -51,10 +51,10 @@ class UnitSquare(Diagram):
         entries: list[tuple[Any, str]] = []
         if self.has("diagonal"):
             entries.append(
-                (Line2D([], [], color=ink.FAINT, linewidth=1), diagonal if self.long_labels else "as stated")
+                (Line2D([], [], color=styling.FAINT, linewidth=1), diagonal if self.long_labels else "as stated")
             )
         if self.has("strip"):
-            entries.append((Patch(facecolor=ink.ROWS), "predictions"))
+            entries.append((Patch(facecolor=styling.ROWS), "predictions"))
         return entries
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 
 if TYPE_CHECKING:
     from trueodds.diagrams.base import Diagram
@@ -66,21 +66,21 @@ class Head:
         lines = [
             line
             for part in self.headline.split("\n")
-            for line in ink.wrapped(part, self.room, size, "bold").split("\n")
+            for line in styling.wrapped(part, self.room, size, "bold").split("\n")
         ]
         if len(lines) > LINES:
             lines[LINES - 1 :] = [f"{lines[LINES - 1]} …"]
-        return "\n".join(ink.shortened(line, self.room, size, "bold") for line in lines)
+        return "\n".join(styling.shortened(line, self.room, size, "bold") for line in lines)
 
     @cached_property
     def finding(self) -> str:
         """The finding in lines."""
-        return ink.wrapped(self.note, self.room, self.size)
+        return styling.wrapped(self.note, self.room, self.size)
 
     @cached_property
     def marks(self) -> list[tuple[Any, str]]:
         """The entries of the legend, names in it cut to the room; none where it is left out."""
-        return [(mark, ink.shortened(label, self._label, self.size - 1)) for mark, label in self.every]
+        return [(mark, styling.shortened(label, self._label, self.size - 1)) for mark, label in self.every]
 
     @cached_property
     def every(self) -> list[tuple[Any, str]]:
@@ -104,7 +104,7 @@ class Head:
 
     def legend_size(self, columns: int) -> tuple[float, float]:
         """Points that the legend takes in so many columns."""
-        widths = [ink.width(label, self.size - 1) + _HANDLE * (self.size - 1) for _, label in self.marks]
+        widths = [styling.width(label, self.size - 1) + _HANDLE * (self.size - 1) for _, label in self.marks]
         rows = -(-len(widths) // columns)
         return sum(max(widths[i : i + rows]) for i in range(0, len(widths), rows or 1)), rows * 1.42 * (self.size - 1)
 
@@ -135,7 +135,9 @@ class Head:
     @property
     def is_complete(self) -> bool:
         """Whether no entry is cut."""
-        return all(label == ink.on_one_line(full) for (_, label), (_, full) in zip(self.marks, self.every, strict=True))
+        return all(
+            label == styling.on_one_line(full) for (_, label), (_, full) in zip(self.marks, self.every, strict=True)
+        )
 
     @property
     def legible(self) -> bool:
@@ -151,9 +153,9 @@ class Head:
         self.put_legend(figure, loc="lower left", bbox_to_anchor=corner, bbox_transform=legend, borderaxespad=0)
         style: dict[str, Any] = {"ha": "left", "va": "bottom", "linespacing": 1.22, "parse_math": False}
         if self.finding:
-            figure.text(*corner, self.finding, transform=finding, fontsize=self.size, color=ink.FAINT, **style)
+            figure.text(*corner, self.finding, transform=finding, fontsize=self.size, color=styling.FAINT, **style)
         if self.question:
-            style |= {"fontsize": self.size + self.larger, "fontweight": "bold", "color": ink.TEXT}
+            style |= {"fontsize": self.size + self.larger, "fontweight": "bold", "color": styling.TEXT}
             figure.text(*corner, self.question, transform=question, **style)
 
     def put_legend(self, target: Any, columns: int | None = None, **where: Any) -> Any:
@@ -167,7 +169,7 @@ class Head:
             ncols=columns or self.columns,
             frameon=False,
             fontsize=self.size - 1,
-            labelcolor=ink.TEXT,
+            labelcolor=styling.TEXT,
             borderpad=0,
             handlelength=1.6,
             handletextpad=0.5,

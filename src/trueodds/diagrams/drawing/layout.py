@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueodds.core.errors import Note
-from trueodds.diagrams.drawing import ink, legend
+from trueodds.diagrams.drawing import legend, styling
 from trueodds.diagrams.drawing.head import SMALLEST, Head, heads_of, legend_of
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ AMPLE = 1.5  # times as much: from here on a usual number of columns is better t
 
 def drawn(diagram: Diagram, ax: Any) -> Any:
     """One panel or a grid, in `ax` or in a new Figure."""
-    width = _figure_size(diagram)[0] - LEFT if ax is None else ink.inches(ax)[0]
+    width = _figure_size(diagram)[0] - LEFT if ax is None else styling.inches(ax)[0]
     if width <= NARROW:
         diagram = diagram.with_short_labels()
     count = min(len(diagram.panels["view"]), PANELS)
@@ -60,12 +60,12 @@ def _labeled(diagram: Diagram, ax: Any) -> float:
     """Paint the first panel and name the axes; returns the points of ordinary text."""
     _painted(diagram, ax, 0)
     legend.attach(ax, diagram.legend())
-    size = ink.type_size(ax)
+    size = styling.type_size(ax)
     x, y = diagram.axis_labels()
     # A name within them may be long; a few letters beyond the axes are where the ticks are.
-    across, up = (72 * 1.3 * side for side in ink.inches(ax))
-    ax.set_xlabel(ink.shortened(x, across, size), fontsize=size, color=ink.TEXT, parse_math=False)
-    ax.set_ylabel(ink.shortened(y, up, size), fontsize=size, color=ink.TEXT, parse_math=False)
+    across, up = (72 * 1.3 * side for side in styling.inches(ax))
+    ax.set_xlabel(styling.shortened(x, across, size), fontsize=size, color=styling.TEXT, parse_math=False)
+    ax.set_ylabel(styling.shortened(y, up, size), fontsize=size, color=styling.TEXT, parse_math=False)
     return size
 
 
@@ -81,7 +81,7 @@ def _expected(diagram: Diagram) -> dict[str, float]:
     width, height = diagram.presentation.figsize
     part = min(max(width / 3.6, 0.7), 1.0)
     left, bottom = LEFT * part, BOTTOM * part
-    size = float(np.interp(width - left, *ink.TYPE_SIZES))
+    size = float(np.interp(width - left, *styling.TYPE_SIZES))
     head = heads_of(diagram, diagram.summary, _room(width, size), size)[0]
     wide, high = width - left - 0.1, height - bottom - head.height / 72 - 0.1
     if diagram.tall:
@@ -94,8 +94,8 @@ def _dressed(diagram: Diagram, ax: Any, size: float) -> None:
     """Title and legend of axes that are given, which keep their place, size and limits."""
     for text in [text for text in ax.texts if text.get_gid() == "side"]:
         text.remove()  # beyond the right edge there may be a neighbor
-    ink.inward(ax)
-    width, height = (72 * side for side in ink.inches(ax))
+    styling.inward(ax)
+    width, height = (72 * side for side in styling.inches(ax))
     _titled(ax, diagram.presentation.heading(diagram.caption()), width, size)
     always = diagram.presentation.legend is True
     if diagram.presentation.legend is False or (ax.get_legend() is not None and not always):
@@ -119,8 +119,8 @@ def _painted(diagram: Diagram, ax: Any, panel: int) -> None:
 
 def _titled(ax: Any, title: str, room: float, size: float) -> None:
     # A class may be called "$x$": names are no formulas.
-    lines = [ink.shortened(line, room, size + 1) for line in title.split("\n")]
-    ax.set_title("\n".join(lines), fontsize=size + 1, color=ink.TEXT, parse_math=False)
+    lines = [styling.shortened(line, room, size + 1) for line in title.split("\n")]
+    ax.set_title("\n".join(lines), fontsize=size + 1, color=styling.TEXT, parse_math=False)
 
 
 def _roof(ax: Any, share: float) -> None:
@@ -151,7 +151,7 @@ def _grid(diagram: Diagram, ax: Any, count: int) -> Any:
             panel_height = min(diagram.tall * grid.cell(width, 0, count)[0], TALL if rows > 2 else 1.3 * TALL)
         height = top + rows * (panel_height + grid.gap_y) + grid.bottom
     else:
-        width, height = figsize if ax is None and figsize is not None else ink.inches(ax)
+        width, height = figsize if ax is None and figsize is not None else styling.inches(ax)
         size = _grid_type(width)
         arrangement = _fitting(diagram, count, width, height, size, note if ax is None else None)
         if arrangement is None:
@@ -182,15 +182,23 @@ def _grid(diagram: Diagram, ax: Any, count: int) -> Any:
         _name(panel, *names[i], 72 * cell[0])
         panel.tick_params(labelleft=column == 0, labelbottom=i + columns >= count)
     legend.attach(shared["sharex"] if ax is None else ax, diagram.legend())
-    style: dict[str, Any] = {"fontsize": size, "color": ink.TEXT, "ha": "center", "va": "center", "transform": where}
+    style: dict[str, Any] = {
+        "fontsize": size,
+        "color": styling.TEXT,
+        "ha": "center",
+        "va": "center",
+        "transform": where,
+    }
     style["parse_math"] = False
     x, y = diagram.axis_labels()
     across, up = 72 * (width - grid.right), 72 * (height - top)
-    target.text((grid.left + width - grid.right) / 2 / width, 0.13 / height, ink.shortened(x, across, size), **style)
+    target.text(
+        (grid.left + width - grid.right) / 2 / width, 0.13 / height, styling.shortened(x, across, size), **style
+    )
     middle = (height - top + grid.bottom) / 2 / height
     # A single row of panels is lower than the words are long: they are written smaller before they are cut.
-    style["fontsize"] = max(SMALLEST, min(size, size * 0.98 * up / max(ink.width(y, size), 1.0)))
-    target.text(0.13 / width, middle, ink.shortened(y, up, style["fontsize"]), rotation="vertical", **style)
+    style["fontsize"] = max(SMALLEST, min(size, size * 0.98 * up / max(styling.width(y, size), 1.0)))
+    target.text(0.13 / width, middle, styling.shortened(y, up, style["fontsize"]), rotation="vertical", **style)
     if ax is None:
         head.put(figure, where, (grid.left / width, 1 - top / height))
     else:
@@ -265,9 +273,9 @@ def _first(diagram: Diagram, ax: Any, size: float) -> Any:
     panels = {name: column[:1] for name, column in diagram.panels.items()}
     alone = replace(diagram, panels=panels, table=diagram.rows(0))
     if alone.presentation.title in (None, True):
-        room = 72 * (_figure_size(diagram)[0] - LEFT if ax is None else ink.inches(ax)[0])
+        room = 72 * (_figure_size(diagram)[0] - LEFT if ax is None else styling.inches(ax)[0])
         long = f"{title}: {diagram.ranked} of {views}"
-        alone = alone.present(title=long if ink.width(long, size + 1) <= room else f"1 of {views}: {title}")
+        alone = alone.present(title=long if styling.width(long, size + 1) <= room else f"1 of {views}: {title}")
     return _single(alone, ax)
 
 
@@ -293,9 +301,9 @@ def _figure(diagram: Diagram, width: float, height: float, **kwargs: Any) -> Any
 
 def _name(panel: Any, title: str, aside: str, room: float) -> None:
     """The view at the left, and a few words at the right where they fit."""
-    size = ink.type_size(panel)
-    style: dict[str, Any] = {"fontsize": size + 0.5, "fontweight": "bold", "color": ink.TEXT}
+    size = styling.type_size(panel)
+    style: dict[str, Any] = {"fontsize": size + 0.5, "fontweight": "bold", "color": styling.TEXT}
     # A class may be called "$x$": names are no formulas.
-    panel.set_title(ink.shortened(title, room, size + 0.5, "bold"), loc="left", pad=3, parse_math=False, **style)
-    if ink.width(title, size + 0.5, "bold") + ink.width(aside, size - 0.8) + 8 <= room:
-        panel.set_title(aside, loc="right", fontsize=size - 0.8, color=ink.FAINT, pad=3, parse_math=False)
+    panel.set_title(styling.shortened(title, room, size + 0.5, "bold"), loc="left", pad=3, parse_math=False, **style)
+    if styling.width(title, size + 0.5, "bold") + styling.width(aside, size - 0.8) + 8 <= room:
+        panel.set_title(aside, loc="right", fontsize=size - 0.8, color=styling.FAINT, pad=3, parse_math=False)

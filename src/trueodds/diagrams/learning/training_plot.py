@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from trueodds.diagrams.base import Array, Diagram
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 
 # Okabe & Ito, from dark to light so that runs differ in gray too; more runs than these share one.
-_COLORS = (ink.INSIDE, ink.OUTSIDE, "#009E73", "#222222", "#CC79A7", "#E69F00")
+_COLORS = (styling.INSIDE, styling.OUTSIDE, "#009E73", "#222222", "#CC79A7", "#E69F00")
 _MARKS = ("o", "s", "^", "D", "v", "P")
 _PARTS = (("log_loss", "log loss"), ("accuracy", "accuracy"), ("ece", "ECE"), ("pvalue", "p-value"))
 _NAME = 120.0  # points of the legend that the name of a run may take
@@ -59,7 +59,7 @@ class TrainingPlot(Diagram):
         if self.has("threshold"):
             entries.append((Line2D([], [], **_THRESHOLD), f"p = {100 * (1 - level):.3g}\u00a0%"))
         if self.has("intervals"):
-            entries.append((Patch(facecolor=ink.FAINT, alpha=0.22), f"{100 * level:.4g}\u00a0% interval"))
+            entries.append((Patch(facecolor=styling.FAINT, alpha=0.22), f"{100 * level:.4g}\u00a0% interval"))
         return entries or [(Line2D([], [], **_style(0, 1)), "each epoch")]
 
     def paint(self, ax: Any, panel: int) -> None:
@@ -68,7 +68,7 @@ class TrainingPlot(Diagram):
         ax.set_axis_off()
         ax.set_xlim(0, 1)
         ax.set_ylim(0, 1)
-        wide, high = ink.inches(ax)
+        wide, high = styling.inches(ax)
         gap_x, gap_y = min(_GAP_X / wide, 0.3), min(_GAP_Y / high, 0.25)
         # Titles of the upper parts and the name of the axis below stay within, as tick labels alone stand outside of axes.
         top, bottom_margin = min(0.22 / high, 0.15), min(0.17 / high, 0.12)
@@ -83,14 +83,14 @@ class TrainingPlot(Diagram):
             if row == 0:
                 part.tick_params(labelbottom=False)
             else:
-                part.set_xlabel("epoch", fontsize=ink.type_size(ax), color=ink.TEXT, labelpad=2)
+                part.set_xlabel("epoch", fontsize=styling.type_size(ax), color=styling.TEXT, labelpad=2)
 
     def _part(self, ax: Any, rows: dict[str, Array], column: str, title: str) -> None:
-        size = ink.type_size(ax)
-        ink.dress(ax, size)
-        room = 72 * ink.inches(ax)[0]
-        ax.set_title(ink.shortened(title, room, size + 0.5, "bold"), loc="left", pad=3, fontsize=size + 0.5,
-                     fontweight="bold", color=ink.TEXT)  # fmt: skip
+        size = styling.type_size(ax)
+        styling.dress(ax, size)
+        room = 72 * styling.inches(ax)[0]
+        ax.set_title(styling.shortened(title, room, size + 0.5, "bold"), loc="left", pad=3, fontsize=size + 0.5,
+                     fontweight="bold", color=styling.TEXT)  # fmt: skip
         runs = self.runs
         for i, run in enumerate(runs):
             own = {name: values[rows["run"] == run] for name, values in rows.items()}
@@ -134,17 +134,17 @@ class TrainingPlot(Diagram):
 _LOWEST_LOSS: dict[str, Any] = {
     "marker": "*", "markersize": 11, "color": "#FFD23F", "markeredgecolor": "#222222", "markeredgewidth": 0.8
 }  # fmt: skip
-_NOISE_FLOOR: dict[str, Any] = {"color": ink.FAINT, "linestyle": (0, (1, 1.4)), "linewidth": 1.4}
-_THRESHOLD: dict[str, Any] = {"color": ink.FAINT, "linestyle": (0, (4, 2)), "linewidth": 1.0}
+_NOISE_FLOOR: dict[str, Any] = {"color": styling.FAINT, "linestyle": (0, (1, 1.4)), "linewidth": 1.4}
+_THRESHOLD: dict[str, Any] = {"color": styling.FAINT, "linestyle": (0, (4, 2)), "linewidth": 1.0}
 
 
 def _short(run: str) -> str:
-    return ink.shortened(run, _NAME, 8.5)
+    return styling.shortened(run, _NAME, 8.5)
 
 
 def _style(i: int, runs: int) -> dict[str, Any]:
     if runs > len(_COLORS):
-        return {"color": ink.INSIDE, "linewidth": 0.8, "alpha": 0.7, "marker": ""}
+        return {"color": styling.INSIDE, "linewidth": 0.8, "alpha": 0.7, "marker": ""}
     return {"color": _COLORS[i], "linewidth": 1.3, "marker": _MARKS[i]}
 
 
@@ -153,7 +153,7 @@ def _scales(ax: Any, rows: dict[str, Array], column: str) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
     epochs = rows["epoch"]
-    wide, high = ink.inches(ax)
+    wide, high = styling.inches(ax)
     span = float(np.ptp(epochs)) or 1.0
     ax.set_xlim(float(epochs.min()) - 0.04 * span, float(epochs.max()) + 0.04 * span)
     all_integer = bool((epochs == np.round(epochs)).all())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.diagrams.base import Array, Diagram
-from trueodds.diagrams.drawing import ink, layout
+from trueodds.diagrams.drawing import layout, styling
 from trueodds.diagrams.drawing.head import heads_of
 from trueodds.diagrams.models.lineup import COLORS
 
@@ -30,7 +30,7 @@ def lines(models: int) -> float:
 
 def fit(ax: Any, models: int) -> bool:
     """Whether the axes can spare what the table under them takes."""
-    wide, high = ink.inches(ax)
+    wide, high = styling.inches(ax)
     return wide > 3.4 and high > lines(models) + 1.0
 
 
@@ -56,7 +56,9 @@ def strips(ax: Any, rows: Sequence[Mapping[str, Array]], strip_height: float, ta
         strip.set_ylim(0, tallest * 1.18)
         color = COLORS[i]
         low, high, share = (table[name] for name in ("low", "high", "share"))
-        ink.boxes(strip, low, high, np.zeros(1), share, facecolor=color, alpha=0.55, edgecolor="none", label="share")
+        styling.boxes(
+            strip, low, high, np.zeros(1), share, facecolor=color, alpha=0.55, edgecolor="none", label="share"
+        )
         # Bins that hold one row in a thousand are still seen to be occupied.
         strip.hlines(np.zeros(len(low)), low, high, colors=color, linewidth=1.4, zorder=3)
         strip.set_xticks([])
@@ -73,7 +75,7 @@ def numbers(ax: Any, names: Sequence[str], columns: Sequence[tuple[str, Sequence
     """A small table under the axes; in axes that are given there is no room for it, and the layout takes it away."""
     down = 2.9 * size + 12  # below tick labels and the label of the axis
     room = 72 * ax.figure.get_size_inches()[0] - 72  # what tick and axis labels leave
-    widths = [max(ink.width(text, size, "normal") for text in (head, *cells)) + 14 for head, cells in columns]
+    widths = [max(styling.width(text, size, "normal") for text in (head, *cells)) + 14 for head, cells in columns]
     first = room - sum(widths)
     style: dict[str, Any] = {
         "xycoords": "axes fraction",
@@ -85,13 +87,13 @@ def numbers(ax: Any, names: Sequence[str], columns: Sequence[tuple[str, Sequence
         "annotation_clip": False,
     }
     for i, name in enumerate(names):
-        label = ink.shortened(name, first - 6, size, "bold")
+        label = styling.shortened(name, first - 6, size, "bold")
         y = -down - LINE * size * (i + 1)
         ax.annotate(label, (0, 0), xytext=(0, y), color=COLORS[i], fontweight="bold", ha="left", **style)
     right = first
     for (head, cells), width in zip(columns, widths, strict=True):
         right += width
-        ax.annotate(head, (0, 0), xytext=(right, -down), color=ink.FAINT, ha="right", **style)
+        ax.annotate(head, (0, 0), xytext=(right, -down), color=styling.FAINT, ha="right", **style)
         for i, cell in enumerate(cells):
             y = -down - LINE * size * (i + 1)
-            ax.annotate(cell, (0, 0), xytext=(right, y), color=ink.TEXT, ha="right", **style)
+            ax.annotate(cell, (0, 0), xytext=(right, y), color=styling.TEXT, ha="right", **style)

@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.diagrams.base import Array
 from trueodds.diagrams.binned.styles import BinnedPlot
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 from trueodds.diagrams.models import below
 from trueodds.diagrams.models.lineup import COLORS, DASHES, MARKS, called, in_legend
 from trueodds.diagrams.models.wording import number, range_of
@@ -29,7 +29,7 @@ class ComparisonDiagram(BinnedPlot):
         table = below.lines(len(self.names)) if self.has("numbers") and len(self.names) > 1 else 0.0
         if self.deviation:
             return 6.4, below.height(self, 6.4, 4.7, self.strip_height, table)
-        square = (5.8 - below.BESIDE) * ink.square_height(*ink.RATES, 0.0)
+        square = (5.8 - below.BESIDE) * styling.square_height(*styling.RATES, 0.0)
         return 5.8, below.height(self, 5.8, 4.7, self.strip_height, table, square)
 
     @property
@@ -71,20 +71,20 @@ class ComparisonDiagram(BinnedPlot):
             consistency = self.settings["bars"] == "consistency"
             if self.has("bars"):
                 says = f"if calibrated ({level})" if consistency else f"{level} interval"
-                entries.append((Line2D([], [], color=ink.FAINT, linewidth=5 if consistency else 1.3), says))
+                entries.append((Line2D([], [], color=styling.FAINT, linewidth=5 if consistency else 1.3), says))
             if self.has("marks"):
                 hollow = Line2D(
-                    [], [], linestyle="none", marker="o", markersize=5, color=ink.FAINT, markerfacecolor="white"
+                    [], [], linestyle="none", marker="o", markersize=5, color=styling.FAINT, markerfacecolor="white"
                 )
                 entries.append((hollow, "hollow: by chance"))
         if self.has("strip"):
-            entries.append((Patch(facecolor=ink.FAINT, alpha=0.55), "predictions"))
+            entries.append((Patch(facecolor=styling.FAINT, alpha=0.55), "predictions"))
         return entries
 
     def paint(self, ax: Any, panel: int) -> None:
         """One view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size = ink.type_size(ax)
+        size = styling.type_size(ax)
         low, high = float(view["y_low"]), float(view["y_high"])
         self.axes(ax, low, high)
         if self.has("diagonal"):
@@ -103,7 +103,7 @@ class ComparisonDiagram(BinnedPlot):
 
         color, x = COLORS[i], rows["mean_prediction"]
         y, bottom, top = self.placed(rows)
-        small = ink.inches(ax)[0] < 3.4
+        small = styling.inches(ax)[0] < 3.4
         step = (i - (len(self.names) - 1) / 2) * STEP * (0.5 if small else 1.0)
         aside = ax.transData + ScaledTranslation(step / 72, 0, ax.figure.dpi_scale_trans)
         if self.settings["bars"] is not None and self.has("bars"):
@@ -145,7 +145,7 @@ class ComparisonDiagram(BinnedPlot):
         columns = [
             ("ECE", [number(one["error"]) for one in values]),
             ("noise floor", [number(one["noise_floor"]) for one in values]),
-            (f"minus {ink.shortened(called(self.names[0]), 60, size)}", differ),
+            (f"minus {styling.shortened(called(self.names[0]), 60, size)}", differ),
         ]
         below.numbers(ax, self.names, columns, size)
 

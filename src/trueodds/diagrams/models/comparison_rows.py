@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.bins import Columns
 from trueodds.diagrams.drawing import layout
-from trueodds.diagrams.models.standing import UNKNOWN, ModelResult
+from trueodds.diagrams.models.model_results import UNKNOWN, ModelResult
 from trueodds.diagrams.models.wording import verdict
 
 WORDS = ("view", "model", "part", "title", "aside", "finding")

@@ -9,8 +9,8 @@ import numpy as np
 
 from trueodds.diagrams.base import Array
 from trueodds.diagrams.models.elementary import AFTER, BEFORE, OPEN, Decisions
+from trueodds.diagrams.models.model_results import UNKNOWN, ModelResult
 from trueodds.diagrams.models.sampled import by_cells, by_rows
-from trueodds.diagrams.models.standing import UNKNOWN, ModelResult
 from trueodds.estimators.corp import Corp
 from trueodds.inference.comparing.sameness import same_rows
 from trueodds.problem.predictions import Predictions

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from trueodds.diagrams.base import Array
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 from trueodds.diagrams.models.crossings import LEVEL, crossings, lowest, lowest_at, pieces, share, signs
 from trueodds.diagrams.models.decision_rows import Columns, Model
-from trueodds.diagrams.models.standing import ModelResult
+from trueodds.diagrams.models.model_results import ModelResult
 from trueodds.diagrams.models.wording import listed, number, tied, verdict
 
 SCORES = {"brier": "Brier score", "log_loss": "log loss"}
@@ -242,4 +242,4 @@ def _beyond(band: Mapping[str, Array], sign: int, word: str) -> str:
 
 
 def _at(threshold: float) -> str:
-    return ink.percent(float(threshold))
+    return styling.percent(float(threshold))

@@ -11,13 +11,13 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.binned.bins import stacked
-from trueodds.diagrams.drawing import ink, layout
+from trueodds.diagrams.drawing import layout, styling
 from trueodds.diagrams.models import decision_words as words
 from trueodds.diagrams.models.decision_rows import Columns, Model, bands
 from trueodds.diagrams.models.elementary import grid, turning_points
+from trueodds.diagrams.models.model_results import UNKNOWN, ModelResult
 from trueodds.diagrams.models.murphy_picture import MurphyDiagram
 from trueodds.diagrams.models.plane_picture import PlaneDiagram, isolines
-from trueodds.diagrams.models.standing import UNKNOWN, ModelResult
 from trueodds.diagrams.models.wording import verdict
 from trueodds.diagrams.recipe import lens_of
 
@@ -185,7 +185,7 @@ class Drawing:
         if self.recipe.style == "murphy":
             sentences = []
             if any(self.bands):
-                sentences.append(BY_ITSELF.format(share=ink.percent(1 - self.recipe.level)))
+                sentences.append(BY_ITSELF.format(share=styling.percent(1 - self.recipe.level)))
             if self.coarse:
                 sentences.append(
                     f"Curves are drawn at {self.coarse:,} thresholds, exact at each; jumps between them are slopes."

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trueodds.core.errors import InputError
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 from trueodds.diagrams.recipe import views_of
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions
@@ -74,4 +74,4 @@ def called(name: str) -> str:
 
 def in_legend(name: str, size: float = 8.5) -> str:
     """A model's name where room is scarce."""
-    return ink.shortened(name or ONE, NAME, size)
+    return styling.shortened(name or ONE, NAME, size)

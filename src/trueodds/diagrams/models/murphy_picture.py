@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.diagrams.base import Array, Diagram
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 from trueodds.diagrams.models import below
 from trueodds.diagrams.models.lineup import COLORS, DASHES, MARKS, called, in_legend
 from trueodds.diagrams.models.wording import number, range_of
@@ -88,34 +88,34 @@ class MurphyDiagram(Diagram):
                 entries.append((line, "cost" if alone else in_legend(name)))
         if self._banded:
             level = f"{100 * self.settings['level']:.4g}\u00a0% interval"
-            entries.append((Patch(facecolor=COLORS[0] if alone else ink.FAINT, alpha=0.22), level))
+            entries.append((Patch(facecolor=COLORS[0] if alone else styling.FAINT, alpha=0.22), level))
         if self._parted:
             for part, dashes in PARTS.items():
-                color = ink.FAINT if part == "unc" or not alone else COLORS[0]
+                color = styling.FAINT if part == "unc" or not alone else COLORS[0]
                 entries.append((Line2D([], [], color=color, linestyle=dashes, linewidth=1.3), PART_LABELS[part]))
         if self._shows_difference:
-            thick = Line2D([], [], color=ink.FAINT, **BEYOND)
+            thick = Line2D([], [], color=styling.FAINT, **BEYOND)
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
             entries.append((thick, f"differs from {in_legend(self.names[0])} ({level})"))
         if self.has("strip"):
-            entries.append((Patch(facecolor=COLORS[0] if alone else ink.FAINT, alpha=0.55), "predictions"))
+            entries.append((Patch(facecolor=COLORS[0] if alone else styling.FAINT, alpha=0.55), "predictions"))
         return entries
 
     def paint(self, ax: Any, panel: int) -> None:
         """One view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size = ink.type_size(ax)
-        ink.dress(ax, size)
-        ink.probability_axis(ax)
+        size = styling.type_size(ax)
+        styling.dress(ax, size)
+        styling.probability_axis(ax)
         high = float(view["y_high"])
-        ink.above(ax, 0.0, high, self.strip_height)
+        styling.above(ax, 0.0, high, self.strip_height)
         _ticked(ax, high)
-        small = ink.inches(ax)[0] < 3.4
+        small = styling.inches(ax)[0] < 3.4
         for i, name in enumerate(self.names):
             self._model(ax, i, {part: _of(rows, name, part) for part in ("curve", "band")}, small=small)
         if self._parted:
             curve = _of(rows, self.names[0], "curve")
-            style: dict[str, Any] = {"color": ink.FAINT, "linestyle": PARTS["unc"], "label": "unc", "zorder": 2.4}
+            style: dict[str, Any] = {"color": styling.FAINT, "linestyle": PARTS["unc"], "label": "unc", "zorder": 2.4}
             ax.plot(curve["threshold"], curve["unc"], linewidth=1.1, **style)
         if self.has("strip"):
             tables = [_of(rows, name, "strip") for name in self.names]
@@ -165,7 +165,7 @@ def columns_of(tables: list[dict[str, Array]], first: str, score: str, size: flo
         (score, [number(row["score"]) for row in rows]),
         ("MCB", [number(row["mcb"]) for row in rows]),
         ("DSC", [number(row["dsc"]) for row in rows]),
-        (f"minus {ink.shortened(called(first), 60, size)}", differ),
+        (f"minus {styling.shortened(called(first), 60, size)}", differ),
     ]
 
 
@@ -177,6 +177,6 @@ def _of(rows: Mapping[str, Array], name: str, part: str) -> dict[str, Array]:
 def _ticked(ax: Any, high: float) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    room = ink.inches(ax)[1]
+    room = styling.inches(ax)[1]
     ticks = MaxNLocator(6 if room > 2.5 else 4 if room > 1 else 2).tick_values(0.0, high)
     ax.set_yticks([float(tick) for tick in ticks if 0 <= tick <= high])

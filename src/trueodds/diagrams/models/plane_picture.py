@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 from trueodds.diagrams.models import below
 from trueodds.diagrams.models.decision_rows import Model
 from trueodds.diagrams.models.lineup import COLORS, MARKS, in_legend
+from trueodds.diagrams.models.model_results import ModelResult
 from trueodds.diagrams.models.murphy_picture import columns_of
-from trueodds.diagrams.models.standing import ModelResult
 
 
 class PlaneDiagram(Diagram):
@@ -52,7 +52,7 @@ class PlaneDiagram(Diagram):
                 entries.append((mark, in_legend(name)))
         if self.has("bars") and np.isfinite(self.table["low"]).any():
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            entries.append((Line2D([], [], color=ink.FAINT, linewidth=1.3), f"{level} of MCB"))
+            entries.append((Line2D([], [], color=styling.FAINT, linewidth=1.3), f"{level} of MCB"))
         if self.has("lines"):
             score = {"brier": "Brier score", "log_loss": "log loss"}[self.settings["score"]]
             entries.append((Line2D([], [], color="#B8B8B8", linewidth=0.9), f"equal {score}"))
@@ -64,15 +64,15 @@ class PlaneDiagram(Diagram):
             self.rows(panel),
             {name: float(column[panel]) for name, column in self.panels.items() if column.dtype.kind == "f"},
         )
-        size = ink.type_size(ax)
-        ink.dress(ax, size)
+        size = styling.type_size(ax)
+        styling.dress(ax, size)
         ax.grid(False)
         x, y = (view["x_low"], view["x_high"]), (view["y_low"], view["y_high"])
         ax.set_xlim(x)
         ax.set_ylim(y)
         _ticked(ax, *x, *y)
         model_rows = {name: values[rows["part"] == "model"] for name, values in rows.items()}
-        small = ink.inches(ax)[0] < 3.4
+        small = styling.inches(ax)[0] < 3.4
         if self.has("lines"):
             _lines(ax, view, float(model_rows["unc"][0]), size, label=self.has("labels") and not small)
         for i in range(len(self.names)):
@@ -152,14 +152,14 @@ def _lines(ax: Any, view: Mapping[str, float], unc: float, size: float, *, label
         where: dict[str, Any] = {"ha": "right", "va": "top"} if inside else {"ha": "right", "va": "center"}
         text = f"{score:.{places}f}"
         box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
-        ax.annotate(text, place, xytext=(1, 0), textcoords="offset points", color=ink.FAINT,
+        ax.annotate(text, place, xytext=(1, 0), textcoords="offset points", color=styling.FAINT,
                     fontsize=size - 2, zorder=1.3, bbox=box, gid="score", **where)  # fmt: skip
 
 
 def _ticked(ax: Any, left: float, right: float, low: float, high: float) -> None:
     from matplotlib.ticker import MaxNLocator
 
-    wide, tall = ink.inches(ax)
+    wide, tall = styling.inches(ax)
     across = MaxNLocator(6 if wide > 3.4 else 3 if wide > 1.2 else 2).tick_values(0.0, right)
     along = MaxNLocator(6 if tall > 2.5 else 4 if tall > 1 else 2).tick_values(low, high)
     ax.set_xticks([float(tick) for tick in across if left <= tick <= right])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from trueodds.diagrams.models.standing import ModelResult
+from trueodds.diagrams.models.model_results import ModelResult
 
 NOTHING = 1e-12  # what rounding leaves of zero
 ROUNDING = 1e-10  # by which sums in another order may differ

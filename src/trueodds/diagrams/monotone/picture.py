@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.diagrams.base import Array
 from trueodds.diagrams.curves.unit_square import UnitSquare, part_of
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 from trueodds.diagrams.monotone.parts import number
 
 MANY = 60  # blocks beyond which their marks shrink
@@ -30,7 +30,7 @@ class CorpDiagram(UnitSquare):
     @property
     def tall(self) -> float:  # type: ignore[override]
         """Axes that the strip at the right makes wider."""
-        return super().tall * (1 - ink.STRIP * self._beside)
+        return super().tall * (1 - styling.STRIP * self._beside)
 
     @property
     def _beside(self) -> bool:
@@ -54,14 +54,14 @@ class CorpDiagram(UnitSquare):
             style |= {"marker": "o", "markersize": 4}
         if self.has("curve") or self.has("marks"):
             label = "seen, never falling" if self.long_labels else "seen"
-            entries.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8, **style), label))
+            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8, **style), label))
             if out:
                 consistent = self.settings["band"] == "consistency"
                 where = "seen, beyond the band" if consistent else "diagonal outside the band"
                 where = where if self.long_labels else "off"
-                entries.append((Line2D([], [], color=ink.OUTSIDE, linewidth=3.0, **style), where))
+                entries.append((Line2D([], [], color=styling.OUTSIDE, linewidth=3.0, **style), where))
         if self.settings["band"] and self.has("band"):
-            entries.append((Patch(facecolor=ink.INSIDE_BAR), self._band_says()))
+            entries.append((Patch(facecolor=styling.INSIDE_BAR), self._band_says()))
         more = self.common("came as stated")
         if self.settings["style"] == "discrimination" and self.has("means"):
             place = 1 if self.has("diagonal") else 0
@@ -83,15 +83,15 @@ class CorpDiagram(UnitSquare):
     def paint(self, ax: Any, panel: int) -> None:
         """One view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size = ink.type_size(ax)
+        size = styling.type_size(ax)
         wide = self.square(ax, size)
         if self._beside:
             left, right = ax.get_xlim()
-            ax.set_xlim(left, left + (right - left) / (1 - ink.STRIP))
+            ax.set_xlim(left, left + (right - left) / (1 - styling.STRIP))
             _side(ax, part_of(rows, "rates"), view["tallest_rate"])
         if self.has("strip"):
             strip = part_of(rows, "strip")
-            ink.strip(ax, strip["x_low"], strip["x_high"], strip["share"], view["tallest"], size, label=wide)
+            styling.strip(ax, strip["x_low"], strip["x_high"], strip["share"], view["tallest"], size, label=wide)
         if self.settings["style"] == "discrimination" and self.has("means"):
             ax.plot([view["mean_prediction"]] * 2, [0, 1], zorder=2.2, label="mean stated", **_MEAN)
             ax.plot([0, 1], [view["outcome_rate"]] * 2, zorder=2.2, label="mean came", **_MEAN)
@@ -107,22 +107,22 @@ class CorpDiagram(UnitSquare):
         }
         for layer, style in styles.items():
             if self.has(layer):
-                ax.plot(x, y, color=ink.INSIDE, zorder=3, label=layer, **style)
+                ax.plot(x, y, color=styling.INSIDE, zorder=3, label=layer, **style)
                 for low, high in zip(out["x_low"], out["x_high"], strict=True):
                     _draw_outside(ax, x, y, low, high, label=f"{layer} outside", **style)
-        if self.has("numbers") and min(ink.inches(ax)) > 2.2:
+        if self.has("numbers") and min(styling.inches(ax)) > 2.2:
             _numbers(ax, view, self.settings["score"], size)
 
 
-_MEAN: dict[str, Any] = {"color": ink.TEXT, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}
+_MEAN: dict[str, Any] = {"color": styling.TEXT, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}
 
 
 def _band(ax: Any, band: Mapping[str, Array]) -> None:
     x = np.stack([band["x_low"], band["x_high"]], axis=1).ravel()
     low, high = np.repeat(band["low"], 2), np.repeat(band["high"], 2)
-    ax.fill_between(x, low, high, facecolor=ink.INSIDE_BAR, alpha=0.55, linewidth=0, zorder=1.4, label="band")
+    ax.fill_between(x, low, high, facecolor=styling.INSIDE_BAR, alpha=0.55, linewidth=0, zorder=1.4, label="band")
     if len(x) == 2 and x[0] == x[1]:  # one score: a range without width is still seen
-        ax.vlines(x[0], low[0], high[0], colors=ink.INSIDE_BAR, linewidth=7, zorder=1.4, label="band")
+        ax.vlines(x[0], low[0], high[0], colors=styling.INSIDE_BAR, linewidth=7, zorder=1.4, label="band")
 
 
 def _draw_outside(ax: Any, x: Array, y: Array, low: float, high: float, **style: Any) -> None:
@@ -138,25 +138,25 @@ def _draw_outside(ax: Any, x: Array, y: Array, low: float, high: float, **style:
         first, last = np.interp(ends, x, y)
         x = np.concatenate([ends[:1], x[within], ends[1:]])
         y = np.concatenate([[first], y[within], [last]])
-    ax.plot(x, y, color=ink.OUTSIDE, zorder=3.1, **style)
+    ax.plot(x, y, color=styling.OUTSIDE, zorder=3.1, **style)
 
 
 def _side(ax: Any, rates: Mapping[str, Array], tallest: float) -> None:
     """The share of rows by recalibrated rate, along the right edge above the strip."""
     # Placed by the rates themselves: a legend may still push the top of the axes up.
-    low, high = ink.RATES
+    low, high = styling.RATES
     where = ax.get_yaxis_transform()
-    side = ax.inset_axes((1 - ink.STRIP, low, ink.STRIP, high - low), transform=where, zorder=3)
+    side = ax.inset_axes((1 - styling.STRIP, low, styling.STRIP, high - low), transform=where, zorder=3)
     side.set_label("strip")
     side.set_xlim(0, tallest * 1.12)
     side.set_ylim(low, high)
-    ink.boxes(
+    styling.boxes(
         side,
         np.zeros(len(rates["share"])),
         rates["share"],
         rates["low"],
         rates["high"],
-        facecolor=ink.ROWS,
+        facecolor=styling.ROWS,
         edgecolor="white",
         linewidth=0.5,
         label="share",
@@ -184,7 +184,7 @@ def _numbers(ax: Any, view: Mapping[str, Any], score: str, size: float) -> None:
         1.0 if left else 0.0,
         "\n".join(lines),
         fontsize=size - 1,
-        color=ink.TEXT,
+        color=styling.TEXT,
         ha="left" if left else "right",
         va="top" if left else "bottom",
         linespacing=1.35,

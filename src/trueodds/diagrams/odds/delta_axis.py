@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 
 
 def delta_axis(ax: Any, low: float, high: float) -> None:
@@ -16,7 +16,7 @@ def delta_axis(ax: Any, low: float, high: float) -> None:
     ax.set_xscale("log")
     ax.set_xlim(low, high)
     room = 0.04 * np.log(high / low)  # half a label: none shall reach beyond the axes
-    ticks = [t for t in _ticks(low, high, 7 if ink.inches(ax)[0] > 3.2 else 3) if room < np.log(t / low)]
+    ticks = [t for t in _ticks(low, high, 7 if styling.inches(ax)[0] > 3.2 else 3) if room < np.log(t / low)]
     ticks = [t for t in ticks if room < np.log(high / t)]
     # Two unseen ticks beyond the ends, so that `ink.inward` leaves the others where they belong.
     ax.xaxis.set_major_locator(FixedLocator([low / 2, *ticks, 2 * high]))

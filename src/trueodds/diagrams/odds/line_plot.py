@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 
 _WORDS = {"said": "as said", "best": "best fit", "fit": "a fit"}
 _SHORT = {"as said": "said", "best fit": "best", "a fit": "fit", "boldest": "bold"}
 _BESIDE = 0.32  # of the way between stations, beside the first and the last
-_EVENT: dict[str, Any] = {"color": ink.INSIDE, "linestyle": "-"}
-_NO_EVENT: dict[str, Any] = {"color": ink.OUTSIDE, "linestyle": (0, (3.5, 1.4))}
+_EVENT: dict[str, Any] = {"color": styling.INSIDE, "linestyle": "-"}
+_NO_EVENT: dict[str, Any] = {"color": styling.OUTSIDE, "linestyle": (0, (3.5, 1.4))}
 
 
 class LinePlot(Diagram):
@@ -54,16 +54,16 @@ class LinePlot(Diagram):
         from matplotlib.collections import LineCollection
 
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size, wide = ink.type_size(ax), ink.inches(ax)[0]
-        ink.dress(ax, size)
+        size, wide = styling.type_size(ax), styling.inches(ax)[0]
+        styling.dress(ax, size)
         count = int(view["stations"])
         ax.set_ylim(-0.02, 1.02)
-        ticks = np.arange(6) / 5 if ink.inches(ax)[1] > 1.6 else np.arange(3) / 2
+        ticks = np.arange(6) / 5 if styling.inches(ax)[1] > 1.6 else np.arange(3) / 2
         ax.set_yticks(ticks, [f"{100 * tick:.0f}\u00a0%" for tick in ticks])
         ax.grid(False, axis="x")
         if self.has("stations"):
             for place in rows["place"][:count]:
-                ax.axvline(place, color=ink.INSIDE_BAR, linewidth=1.2, zorder=1, label="stations")
+                ax.axvline(place, color=styling.INSIDE_BAR, linewidth=1.2, zorder=1, label="stations")
         # Panels share their axes, so all have the places of the one with the most; what each is, its own rows say first.
         places, first = np.unique(np.concatenate([rows["place"], self.table["place"]]), return_index=True)
         point_columns = {
@@ -104,7 +104,7 @@ class LinePlot(Diagram):
             ] + tries
         if len(self.panels["view"]) == 1 and ax.figure.get_layout_engine() is not None:
             tries = [_below(words, texts), _below(short, texts), *tries]  # the engine makes room for a second line
-        size = ink.type_size(ax) - 0.5
+        size = styling.type_size(ax) - 0.5
         labels = next((candidate for candidate in tries if _fit(ax, candidate, size)), tries[-1])
         while size > 5 and not _fit(ax, labels, size):
             size -= 0.5
@@ -127,8 +127,8 @@ def _below(words: list[str], texts: list[str]) -> list[str]:
 
 def _fit(ax: Any, labels: list[str], size: float) -> bool:
     """Whether labels stay apart, and within the axes."""
-    spacing = 72 * ink.inches(ax)[0] / (len(labels) - 1 + 2 * _BESIDE)
-    widths = [max(ink.width(line, size) for line in label.split("\n")) for label in labels]
+    spacing = 72 * styling.inches(ax)[0] / (len(labels) - 1 + 2 * _BESIDE)
+    widths = [max(styling.width(line, size) for line in label.split("\n")) for label in labels]
     inside = max(widths[0], widths[-1]) / 2 <= _BESIDE * spacing + 4
     return inside and max(a + b for a, b in pairwise(widths)) / 2 + 4 <= spacing
 

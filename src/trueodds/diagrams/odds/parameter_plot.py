@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from trueodds.diagrams.base import Array, Diagram
-from trueodds.diagrams.drawing import ink, layout
+from trueodds.diagrams.drawing import layout, styling
 from trueodds.diagrams.odds.delta_axis import delta_axis
 
-_INSIDE: dict[str, Any] = {"color": ink.INSIDE, "marker": "o", "markersize": 6, "markerfacecolor": "white"}
-_OUTSIDE: dict[str, Any] = {"color": ink.OUTSIDE, "marker": "D", "markersize": 6, "markeredgecolor": "white"}
+_INSIDE: dict[str, Any] = {"color": styling.INSIDE, "marker": "o", "markersize": 6, "markerfacecolor": "white"}
+_OUTSIDE: dict[str, Any] = {"color": styling.OUTSIDE, "marker": "D", "markersize": 6, "markeredgecolor": "white"}
 _FILL = 0.13  # how opaque ellipses are
 _MANY = 12  # classes whose fills would hide each other: there only what is outside is filled, lightly
 
@@ -52,7 +52,7 @@ class ParameterPlot(Diagram):
         any_inside = bool((self.panels["classes"] > self.panels["classes_outside"])[: layout.PANELS][shown].any())
         inside, outside = (mark if self.has("marks") else {"color": mark["color"]} for mark in (_INSIDE, _OUTSIDE))
         colored = self.has("marks") or self.has("intervals") or self._ellipses
-        one = Line2D([], [], linestyle="none", color=ink.TEXT, marker="+", markersize=9, markeredgewidth=1.6)
+        one = Line2D([], [], linestyle="none", color=styling.TEXT, marker="+", markersize=9, markeredgewidth=1.6)
         # Where nothing but the points is drawn, no line is explained.
         long = {"linewidth": 1.2} if self.has("intervals") or self._ellipses else {"linestyle": "none"}
         return [
@@ -74,24 +74,30 @@ class ParameterPlot(Diagram):
         from matplotlib.collections import PolyCollection
 
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size, wide = ink.type_size(ax), ink.inches(ax)[0] > 2.4
-        ink.dress(ax, size)
+        size, wide = styling.type_size(ax), styling.inches(ax)[0] > 2.4
+        styling.dress(ax, size)
         delta_axis(ax, view["delta_low"], view["delta_high"])
         low, high = view["gamma_low"], view["gamma_high"]
         ax.set_ylim(low - (high - low) * self.strip_height / (1 - self.strip_height), high)
         if not view["classes"]:
-            style = {"ha": "center", "va": "center", "fontsize": size, "color": ink.FAINT, "transform": ax.transAxes}
+            style = {
+                "ha": "center",
+                "va": "center",
+                "fontsize": size,
+                "color": styling.FAINT,
+                "transform": ax.transAxes,
+            }
             ax.text(0.5, 0.5, "no finite shifts\nand slopes are best", **style)
             return
         for line in (ax.axhline, ax.axvline):
-            line(1, color=ink.FAINT, linewidth=0.9, zorder=1.5)
+            line(1, color=styling.FAINT, linewidth=0.9, zorder=1.5)
         own = rows["kind"] == "estimate"
         outlines = np.stack([rows["delta"], rows["gamma"]], axis=1)[~own].reshape(int(own.sum()), -1, 2)
         many = view["classes"] > _MANY
         fill = min(_FILL, 0.6 / view["classes"]) if many else _FILL
         faint = {"alpha": 0.45} if many else {}
         if self.has("marks"):
-            style = {"marker": "+", "markersize": 11, "markeredgewidth": 1.8, "color": ink.TEXT, "zorder": 5}
+            style = {"marker": "+", "markersize": 11, "markeredgewidth": 1.8, "color": styling.TEXT, "zorder": 5}
             ax.plot([1], [1], label="identity", **style)
         for which, mark in ((~rows["outside"], _INSIDE), (rows["outside"], _OUTSIDE)):
             at = which & own
@@ -118,7 +124,7 @@ class ParameterPlot(Diagram):
 
 def _margins(ax: Any, view: Mapping[str, Any], size: float) -> None:
     """What the sides mean: along the foot, and at the end of the line γ = 1 that is farther from (1, 1)."""
-    style = {"fontsize": size, "color": ink.FAINT, "zorder": 3.5}
+    style = {"fontsize": size, "color": styling.FAINT, "zorder": 3.5}
     ax.text(0.01, 0.012, "← said too often", ha="left", va="bottom", transform=ax.transAxes, **style)
     ax.text(0.99, 0.012, "said too seldom →", ha="right", va="bottom", transform=ax.transAxes, **style)
     left = view["delta_low"] * view["delta_high"] < 1
@@ -130,7 +136,7 @@ def _margins(ax: Any, view: Mapping[str, Any], size: float) -> None:
 
 def _names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any], size: float) -> None:
     """The name of each class beside its estimate, where it is nearer to it than to others and meets no other name."""
-    width, height = (72 * side for side in ink.inches(ax))
+    width, height = (72 * side for side in styling.inches(ax))
     left, right = np.log(view["delta_low"]), np.log(view["delta_high"])
     x = (rows["tau"] - left) / (right - left) * width
     # A title, a legend and labels will take some of the height, and names must stay apart then too.
@@ -139,10 +145,10 @@ def _names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any], size: fl
     one = -left / (right - left) * width, (1 - view["gamma_low"]) / high * 0.7 * height
     occupied = [(one[0] - 6, one[1] - 6, one[0] + 6, one[1] + 6)]  # the mark of (1, 1)
     for i in np.argsort(-rows["statistic"], kind="stable"):
-        name = ink.shortened(str(rows["class"][i]), 90, size)
+        name = styling.shortened(str(rows["class"][i]), 90, size)
         others = np.arange(len(x)) != i
         for across, up in _SIDES:
-            a, b, c, d = box = _box(float(x[i]), float(y[i]), ink.width(name, size), 1.2 * size, across, up)
+            a, b, c, d = box = _box(float(x[i]), float(y[i]), styling.width(name, size), 1.2 * size, across, up)
             away = np.hypot(
                 np.maximum(np.maximum(a - x, x - c), 0)[others], np.maximum(np.maximum(b - y, y - d), 0)[others]
             )
@@ -156,7 +162,7 @@ def _names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any], size: fl
                     ha=("right", "center", "left")[across + 1],
                     va=("top", "center", "bottom")[up + 1],
                     fontsize=size,
-                    color=ink.TEXT,
+                    color=styling.TEXT,
                     zorder=6,
                     parse_math=False,
                     annotation_clip=True,

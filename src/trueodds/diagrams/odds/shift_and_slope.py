@@ -15,7 +15,7 @@ from trueodds.calibrators.boldness import BoldnessMap, BoldnessSpec
 from trueodds.calibrators.likelihood.binary_logistic import fit_logistic, line, logistic
 from trueodds.calibrators.likelihood.logs import LogProbabilities, log_ratio, min_prob_for, sides
 from trueodds.calibrators.llo import UNCHANGED
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 from trueodds.problem.by_score import grouped
 from trueodds.problem.view import View
 
@@ -44,7 +44,7 @@ def probable(p: float) -> str:
     """
     if p < 1e-4:
         return "under 0.01\u00a0%"
-    return "over 99.99\u00a0%" if p > 0.9999 else ink.percent(p)
+    return "over 99.99\u00a0%" if p > 0.9999 else styling.percent(p)
 
 
 @dataclass(frozen=True, eq=False)

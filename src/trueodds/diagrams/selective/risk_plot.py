@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from trueodds.diagrams.base import Array, Diagram
-from trueodds.diagrams.drawing import ink
-from trueodds.diagrams.drawing.rail import LINE
-from trueodds.diagrams.drawing.rail import axis_strip as drawn
+from trueodds.diagrams.drawing import styling
+from trueodds.diagrams.drawing.axis_strip import LINE
+from trueodds.diagrams.drawing.axis_strip import axis_strip as drawn
 
 AXIS_STRIP_HEIGHT = 0.11  # of the height of the axes: where the confidences are told
 
@@ -41,40 +41,40 @@ class RiskPlot(Diagram):
 
         entries: list[tuple[Any, str]] = []
         if self.has("curve"):
-            entries.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8), "surest answers first"))
+            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8), "surest answers first"))
         if self.has("band"):
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
             more = ", each coverage by itself" if self.long_labels else ""
-            entries.append((Patch(facecolor=ink.ROWS, alpha=0.45), f"{level} range{more}"))
+            entries.append((Patch(facecolor=styling.ROWS, alpha=0.45), f"{level} range{more}"))
         if self.has("random"):
-            label = f"random order: {ink.percent(float(self.panels['random'][0]))}"
-            entries.append((Line2D([], [], color=ink.OUTSIDE, linewidth=1.6, linestyle=(0, (4, 1.5))), label))
+            label = f"random order: {styling.percent(float(self.panels['random'][0]))}"
+            entries.append((Line2D([], [], color=styling.OUTSIDE, linewidth=1.6, linestyle=(0, (4, 1.5))), label))
         if self.has("unanswered") and self._unanswered():
-            entries.append((Patch(facecolor=ink.GRID, hatch="///", edgecolor="#C0C0C0"), "no answer"))
+            entries.append((Patch(facecolor=styling.GRID, hatch="///", edgecolor="#C0C0C0"), "no answer"))
         return entries
 
     def paint(self, ax: Any, panel: int) -> None:
         """One view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size = ink.type_size(ax)
-        ink.dress(ax, size)
-        ink.probability_axis(ax)
+        size = styling.type_size(ax)
+        styling.dress(ax, size)
+        styling.probability_axis(ax)
         high, end = float(view["y_high"]), float(view["coverage"])
         ax.set_ylim(-high * self.strip_height / (1 - self.strip_height), high)
         ax.set_yticks(_levels(ax, high))
         ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
         x = rows["coverage"]
         if self.has("unanswered") and self._unanswered():
-            style = {"facecolor": ink.GRID, "edgecolor": "#C0C0C0", "hatch": "///", "linewidth": 0, "zorder": 0.6}
+            style = {"facecolor": styling.GRID, "edgecolor": "#C0C0C0", "hatch": "///", "linewidth": 0, "zorder": 0.6}
             ax.fill_between([end, 1.0], 0, high, label="unanswered", **style)
         if self.has("band"):
-            style = {"color": ink.ROWS, "alpha": 0.45, "linewidth": 0, "zorder": 1, "label": "band"}
+            style = {"color": styling.ROWS, "alpha": 0.45, "linewidth": 0, "zorder": 1, "label": "band"}
             ax.fill_between(x, rows["low"], rows["high"], **style)
         if self.has("random"):
-            style = {"colors": ink.OUTSIDE, "linewidth": 1.6, "linestyles": (0, (4, 1.5)), "zorder": 2}
+            style = {"colors": styling.OUTSIDE, "linewidth": 1.6, "linestyles": (0, (4, 1.5)), "zorder": 2}
             ax.hlines([float(view["random"])], 0, end, label="random", **style)
         if self.has("curve"):
-            ax.plot(x, rows["risk"], color=ink.INSIDE, linewidth=1.8, zorder=3, label="curve")
+            ax.plot(x, rows["risk"], color=styling.INSIDE, linewidth=1.8, zorder=3, label="curve")
         if self.has("thresholds"):
             _draw_axis_strip(ax, x, rows["threshold"], size)
 
@@ -86,16 +86,16 @@ def _draw_axis_strip(ax: Any, coverage: Array, threshold: Array, size: float) ->
     """The confidence from which on so many questions are answered, under the ticks along x where there is room."""
     strip, points = drawn(ax, AXIS_STRIP_HEIGHT)
     first, last = strip.get_xlim()
-    style: dict[str, Any] = {"fontsize": size - 1.5, "color": ink.FAINT, "va": "center", "gid": "threshold"}
+    style: dict[str, Any] = {"fontsize": size - 1.5, "color": styling.FAINT, "va": "center", "gid": "threshold"}
     word = "sure from:"
-    free = first + (ink.width(word, size - 1.5) + 12) / points
+    free = first + (styling.width(word, size - 1.5) + 12) / points
     strip.text(first + 4 / points, 0.42, word, ha="left", **style)
     for tick in np.arange(1, 11) / 10:
         place = int(np.searchsorted(coverage, tick - 1e-9))
         if place == len(coverage):
             break
         label = _format_confidence(float(threshold[place]))
-        half = (ink.width(label, size - 1.5) / 2 + 3) / points
+        half = (styling.width(label, size - 1.5) / 2 + 3) / points
         at = min(float(tick), last - half)
         if at - half >= free:
             free = at + half
@@ -112,6 +112,6 @@ def _format_confidence(confidence: float) -> str:
 def _levels(ax: Any, high: float) -> list[float]:
     from matplotlib.ticker import MaxNLocator
 
-    room = ink.inches(ax)[1]
+    room = styling.inches(ax)[1]
     ticks = MaxNLocator(6 if room > 2.5 else 4 if room > 1 else 2, steps=[1, 2, 2.5, 5, 10]).tick_values(0, high)
     return [float(tick) for tick in ticks if 0 <= tick <= high]

@@ -14,7 +14,7 @@ from trueodds.core.holm import holm
 from trueodds.diagrams.binned.bins import Columns
 from trueodds.diagrams.binned.chance import beyond
 from trueodds.diagrams.simplicial import geometry
-from trueodds.diagrams.simplicial.judged import BY_OUTCOME, VOTES, cell_tests
+from trueodds.diagrams.simplicial.cell_tests import BY_OUTCOME, VOTES, cell_tests
 from trueodds.problem.partition import Partition, SimplexGrid, Uniform, count_of_bins
 from trueodds.problem.view import View
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from trueodds.diagrams.base import Array
-from trueodds.diagrams.drawing import ink, layout
+from trueodds.diagrams.drawing import layout, styling
 from trueodds.diagrams.simplicial import shade
 
-BEYOND, FADED = ink.OUTSIDE, "#5C6670"
+BEYOND, FADED = styling.OUTSIDE, "#5C6670"
 PALE, SPAN = 0.18, 0.72  # how opaque the arrow of the least frequent cell is, and what the most frequent has more
 WIDTHS = {"beyond": 0.026, "faded": 0.012}  # inches of an arrow's shaft in a picture of its own
 
@@ -20,7 +20,7 @@ def arrows(ax: Any, tail: Array, head: Array, kind: str, **style: Any) -> Any:
     """Arrows between points (cells, 2), on their true length; one too short for a head is a dot."""
     from matplotlib.patheffects import withStroke
 
-    scale = float(np.interp(ink.inches(ax)[0], (1.2, 4.0), (0.6, 1.0)))
+    scale = float(np.interp(styling.inches(ax)[0], (1.2, 4.0), (0.6, 1.0)))
     return ax.quiver(
         *tail.T,
         *(head - tail).T,
@@ -51,7 +51,7 @@ def paleness(table: Mapping[str, Array], view: Mapping[str, Any]) -> Array:
 
 def keyed(ax: Any) -> bool:
     """Whether there is room for the key of shades; its ends stand in the legend too."""
-    return ink.inches(ax)[0] > 1.5
+    return styling.inches(ax)[0] > 1.5
 
 
 def key(ax: Any, view: Mapping[str, Any], box: tuple[float, float, float, float], size: float) -> Any:
@@ -66,8 +66,8 @@ def key(ax: Any, view: Mapping[str, Any], box: tuple[float, float, float, float]
     )
     bar.set_xticks([])
     bar.yaxis.tick_right()
-    bar.set_yticks([0, 1], [ink.share_text(view["share_low"]), ink.share_text(view["share_high"])])
-    bar.tick_params(labelsize=size - 1.5, labelcolor=ink.FAINT, length=2, pad=2, color="#9A9A9A")
+    bar.set_yticks([0, 1], [styling.share_text(view["share_low"]), styling.share_text(view["share_high"])])
+    bar.tick_params(labelsize=size - 1.5, labelcolor=styling.FAINT, length=2, pad=2, color="#9A9A9A")
     for side in bar.spines.values():
         side.set_color("#9A9A9A")
         side.set_linewidth(0.6)
@@ -93,7 +93,7 @@ def entries(diagram: Any, view: Mapping[str, Any]) -> list[tuple[Any, str]]:
             color, width = (BEYOND, 2.0) if layer == "arrows" else (FADED, 1.0)
             made.append((Line2D([], [], color=color, linewidth=width, marker=">", markersize=3 + 1.5 * width), label))
     if diagram.has("cells"):
-        low, high = ink.share_text(view["share_low"]), ink.share_text(view["share_high"])
+        low, high = styling.share_text(view["share_low"]), styling.share_text(view["share_high"])
         text = f"share: {low} to {high}" + (", log" if view["share_log"] else "")
         made.append((Patch(facecolor=shade.colors(np.array([0.6]))[0], edgecolor="#9A9A9A"), text))
     return made
@@ -124,7 +124,7 @@ def bare(ax: Any) -> None:
 
 def side(ax: Any, *, wide: float, tall: float, alone: bool) -> float:
     """Points that a unit takes at least: in a figure of its own what stands above may yet take its part of the height."""
-    width, height = (72 * length for length in ink.inches(ax))
+    width, height = (72 * length for length in styling.inches(ax))
     above = min(45 / height, 0.45) if alone else 0.0
     return min(width / wide, (1 - above) * height / tall)
 

@@ -11,7 +11,7 @@ from trueodds.diagrams.binned.bins import Columns, stacked
 from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.simplicial import shade
 from trueodds.diagrams.simplicial.arrows import Arrows
-from trueodds.diagrams.simplicial.judged import VOTES
+from trueodds.diagrams.simplicial.cell_tests import VOTES
 from trueodds.diagrams.simplicial.wording import finding
 
 

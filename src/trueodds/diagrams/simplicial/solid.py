@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds.core import saved
 from trueodds.diagrams.base import Array, Diagram
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 from trueodds.diagrams.simplicial import geometry, marks, turning
 from trueodds.diagrams.simplicial.wording import columns
 
@@ -51,7 +51,7 @@ class TetrahedronDiagram(Diagram):
         """The tetrahedron from its side."""
         rows, view = dict(self.rows(panel)), self.view()
         corners = geometry.turned(self.settings["azimuth"], self.settings["elevation"])
-        size = ink.type_size(ax)
+        size = styling.type_size(ax)
         keyed = self.has("key") and self.has("cells") and marks.keyed(ax)
         marks.bare(ax)
         for (a, b), behind in zip(geometry.EDGES, geometry.hidden(corners), strict=True):
@@ -65,7 +65,7 @@ class TetrahedronDiagram(Diagram):
             colors = np.array(marks.shaded(rows, view))
             ax.scatter(
                 *tail[order, :2].T,
-                s=dots(rows, view)[order] * min(ink.inches(ax)[0] / 4.5, 1.0) ** 2,
+                s=dots(rows, view)[order] * min(styling.inches(ax)[0] / 4.5, 1.0) ** 2,
                 c=colors[order].tolist(),
                 edgecolors="#53616E",
                 linewidths=0.6,
@@ -125,7 +125,7 @@ def _around(ax: Any, names: tuple[str, ...], corners: Array, size: float) -> tup
     line = (1.35 * size + 5) / side
     low, high = corners[:, :2].min(axis=0) - line, corners[:, :2].max(axis=0) + line
     for name, (x, y, _) in zip(names, corners, strict=True):
-        words = min(ink.width(name, size, "bold") / side, PART)
+        words = min(styling.width(name, size, "bold") / side, PART)
         across = _outward(x, y)[0]
         beside = words + 7 / side
         left, right = (0.0, beside) if across > 0.5 else (beside, 0.0) if across < -0.5 else (words / 2, words / 2)
@@ -144,7 +144,7 @@ def _names(ax: Any, names: tuple[str, ...], corners: Array, size: float, side: f
     for name, (x, y, near) in zip(names, corners, strict=True):
         dx, dy = _outward(x, y)
         ax.annotate(
-            ink.shortened(name, PART * side, size, "bold"),
+            styling.shortened(name, PART * side, size, "bold"),
             (x, y),
             xytext=(5 * dx, 5 * dy),
             textcoords="offset points",
@@ -152,7 +152,7 @@ def _names(ax: Any, names: tuple[str, ...], corners: Array, size: float, side: f
             va="bottom" if dy > 0.5 else "top" if dy < -0.5 else "center",
             fontsize=size,
             fontweight="bold",
-            color=ink.TEXT if near > -0.5 * CIRCUMRADIUS else ink.FAINT,
+            color=styling.TEXT if near > -0.5 * CIRCUMRADIUS else styling.FAINT,
             zorder=5,
             parse_math=False,
         )

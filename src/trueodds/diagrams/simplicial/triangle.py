@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.diagrams.base import Array, Diagram
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 from trueodds.diagrams.simplicial import geometry, marks
 from trueodds.diagrams.simplicial.wording import columns
 
@@ -46,14 +46,14 @@ class SimplexDiagram(Diagram):
         made = marks.entries(self, {name: column[0] for name, column in self.panels.items()})
         if "ellipse_long" in self.table and self.has("ellipses") and marks.drawn_beyond(self)[0]:
             level = f"{100 * self.settings['level_of_each_ellipse']:.4g}\u00a0%"
-            handle = Line2D([], [], linestyle="none", marker="o", markerfacecolor="none", markeredgecolor=ink.TEXT)
+            handle = Line2D([], [], linestyle="none", marker="o", markerfacecolor="none", markeredgecolor=styling.TEXT)
             made.append((handle, f"head if calibrated ({level})"))
         return made or [(Line2D([], [], linestyle="none"), "")]
 
     def paint(self, ax: Any, panel: int) -> None:
         """One triangle."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size, alone = ink.type_size(ax), len(self.panels["view"]) == 1
+        size, alone = styling.type_size(ax), len(self.panels["view"]) == 1
         keyed = alone and self.has("key") and self.has("cells") and marks.keyed(ax)
         marks.bare(ax)
         around = np.vstack([geometry.TRIANGLE, geometry.TRIANGLE[:1]])
@@ -118,7 +118,7 @@ def _ellipses(ax: Any, rows: Mapping[str, Array], tail: Array) -> None:
         offsets=tail,
         transOffset=ax.transData,
         facecolors="none",
-        edgecolors=ink.TEXT,
+        edgecolors=styling.TEXT,
         linewidths=0.5,
         zorder=2.5,
         label="ellipses",
@@ -146,12 +146,12 @@ def _names(ax: Any, names: tuple[str, ...], size: float, side: float, *, alone: 
         ax.text(
             x,
             y,
-            ink.shortened(name, max_width * side, size, "bold"),
+            styling.shortened(name, max_width * side, size, "bold"),
             ha=ha,
             va=va,
             fontsize=size,
             fontweight="bold",
-            color=ink.TEXT,
+            color=styling.TEXT,
             zorder=5,
             parse_math=False,
         )

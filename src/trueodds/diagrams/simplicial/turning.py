@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 from trueodds.diagrams.simplicial import geometry, marks
 from trueodds.diagrams.simplicial.wording import columns
 
@@ -148,7 +148,7 @@ def _legend(diagram: TetrahedronDiagram) -> str:
     level = f"{100 * diagram.settings['level']:.4g}\u00a0%"
     how = "Holm's correction over all cells" if diagram.settings["simultaneous"] else "each cell for itself"
     view = diagram.view()
-    low, high = ink.share_text(view["share_low"]), ink.share_text(view["share_high"])
+    low, high = styling.share_text(view["share_low"]), styling.share_text(view["share_high"])
     text = (
         "Each arrow goes from what was said to what came in one cell; the nearer to a corner, the more often. "
         f"Thick and orange: beyond chance ({level}, {how}). Thin and gray: within chance. "
@@ -166,7 +166,7 @@ def _table(diagram: TetrahedronDiagram) -> str:
     for i in np.argsort(rows["pvalue"], kind="stable"):
         cells = [
             f"{int(rows['n'][i]):,}",
-            *(ink.percent(float(x)) for x in (rows["share"][i], *predicted[i], *observed[i])),
+            *(styling.percent(float(x)) for x in (rows["share"][i], *predicted[i], *observed[i])),
         ]
         cells += [f"{rows['pvalue'][i]:.2g}", "yes" if rows["beyond"][i] else "no"]
         lines.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
@@ -179,7 +179,7 @@ def _table(diagram: TetrahedronDiagram) -> str:
 
 def _cell_text(names: tuple[str, ...], predicted: Any, observed: Any, n: int, p: float) -> str:
     parts = (
-        f"{a}: {ink.percent(float(x))} → {ink.percent(float(y))}"
+        f"{a}: {styling.percent(float(x))} → {styling.percent(float(y))}"
         for a, x, y in zip(names, predicted, observed, strict=True)
     )
     return f"{'; '.join(parts)}. n = {n:,}, p = {p:.2g}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from trueodds.diagrams.binned.bins import Columns
-from trueodds.diagrams.drawing.ink import percent
+from trueodds.diagrams.drawing.styling import percent
 
 
 def finding(table: Columns, corners: tuple[str, ...]) -> str:

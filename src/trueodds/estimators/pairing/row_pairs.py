@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.estimators.base import single_rows
 from trueodds.estimators.pairing.forms import Gram, Line
-from trueodds.estimators.pairing.redrawn import beyond
+from trueodds.estimators.pairing.relabeled_pairs import beyond
 from trueodds.estimators.smoothing import kernels
 from trueodds.estimators.smoothing.kernels import Kernel, matrix
 from trueodds.problem.view import View

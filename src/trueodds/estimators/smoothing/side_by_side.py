@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.kernels import in_blocks
-from trueodds.core.kernels.rising import bin_linearly
+from trueodds.core.kernels.sorted_sets import bin_linearly
 from trueodds.estimators.smoothing.density import Kernel, cells
 from trueodds.estimators.smoothing.waves import Waves
 from trueodds.problem.selections import Selections

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from trueodds.calibrators.likelihood.baseline import baseline_of
 from trueodds.calibrators.likelihood.logs import MIN_PROB_OF_LOGITS, LogProbabilities, floored, softmax
 from trueodds.calibrators.likelihood.newton import Minimum, minimum
-from trueodds.calibrators.likelihood.spread import ParameterCovariance, Scores, by_model, by_units
+from trueodds.calibrators.likelihood.parameter_covariance import ParameterCovariance, Scores, by_model, by_units
 from trueodds.calibrators.likelihood.units import Units
 from trueodds.calibrators.likelihood.whitening import whitened
 from trueodds.core.errors import InputError
-from trueodds.hypotests.likelihood.worth import effective_n
+from trueodds.hypotests.likelihood.effective_sample_size import effective_n
 from trueodds.problem.view import View
 from trueodds.tally.by_class import by_class
 from trueodds.tally.likelihood import Likelihood

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.likelihood.laws import beyond, within
+from trueodds.calibrators.likelihood.null_distributions import beyond, within
 from trueodds.calibrators.likelihood.whitening import quadratic
 from trueodds.core.holm import holm
 from trueodds.hypotests.likelihood.odds import Odds

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.calibrators.likelihood.laws import below
+from trueodds.calibrators.likelihood.null_distributions import below
 from trueodds.core.errors import InputError, Note
 from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.problem.view import View

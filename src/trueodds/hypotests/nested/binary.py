@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.hypotests.nested.members import Component
+from trueodds.hypotests.nested.component_pvalues import Component
 from trueodds.problem.partition import EqualMass
 from trueodds.problem.view import View
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.hypotests.nested.binary import MIN_PROB, TINY, Nodes, are_shares
-from trueodds.hypotests.nested.members import Component
+from trueodds.hypotests.nested.component_pvalues import Component
 from trueodds.problem.tree import nested_cells
 from trueodds.problem.view import View
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.planning.population import Population
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.redraw import null_draws
 from trueodds.problem.predictions import Predictions
 

@@ -14,13 +14,13 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Settings
 from trueodds.estimators.base import Estimator, Mean
 from trueodds.inference.among import pvalue
-from trueodds.inference.asked import Estimand
 from trueodds.inference.comparing import swap
 from trueodds.inference.comparing.pairs import Pair
 from trueodds.inference.comparing.rankings import Joint
 from trueodds.inference.comparing.sameness import same_rows
 from trueodds.inference.comparing.sides import Side
 from trueodds.inference.comparing.tallied_sides import side_of_tally
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.estimate import MIN_RESAMPLES, IntervalSpec
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions

@@ -10,10 +10,10 @@ import numpy as np
 
 from trueodds.core.results import Interval
 from trueodds.estimators.base import Estimator
-from trueodds.inference.asked import Estimand
 from trueodds.inference.comparing.pairs import Pair
 from trueodds.inference.comparing.rankings import Joint
 from trueodds.inference.comparing.sides import Side
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.estimate import IntervalSpec
 from trueodds.problem.lens import Lens
 from trueodds.problem.predictions import Predictions

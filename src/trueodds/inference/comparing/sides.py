@@ -14,10 +14,10 @@ from trueodds.core.errors import Note
 from trueodds.core.results import Estimate, Interval
 from trueodds.estimators.base import Mean
 from trueodds.inference import folded, intervals
-from trueodds.inference.asked import Estimand
 from trueodds.inference.bootstrap import MAX_RESAMPLED_ROWS, bootstrap
 from trueodds.inference.cells import Resampled, pooled_of
 from trueodds.inference.comparing.margins import Ends
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.estimate import (
     DRAWN,
     RAW,

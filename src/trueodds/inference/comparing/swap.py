@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.inference.asked import Estimand
 from trueodds.inference.comparing.sides import Side
+from trueodds.inference.estimand import Estimand
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, chdtri, chndtr
 
-from trueodds.calibrators.likelihood.laws import WITHIN
+from trueodds.calibrators.likelihood.null_distributions import WITHIN
 from trueodds.calibrators.mcllo import MclloMap
 from trueodds.estimators.binned import BinnedError
 from trueodds.hypotests.likelihood.odds import Odds

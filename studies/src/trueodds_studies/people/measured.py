@@ -12,7 +12,7 @@ from trueodds.ask import measure
 from trueodds.core.results import Estimate
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.human import DistributionError, EntropyError, RankAgreement
-from trueodds.inference.asked import Estimand as Questions
+from trueodds.inference.estimand import Estimand as Questions
 from trueodds.inference.floors import floors
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions

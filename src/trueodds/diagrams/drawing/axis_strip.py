@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueodds.diagrams.drawing import ink
+from trueodds.diagrams.drawing import styling
 
 LINE = "#9A9A9A"
 
@@ -24,4 +24,4 @@ def axis_strip(ax: Any, height: float) -> tuple[Any, float]:
         strip.spines[side].set_linewidth(0.8)
     strip.set_facecolor("#F7F9FB")
     first, last = strip.get_xlim()
-    return strip, 72 * ink.inches(ax)[0] / (last - first)
+    return strip, 72 * styling.inches(ax)[0] / (last - first)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.inference.asked import Estimand
+from trueodds.inference.estimand import Estimand
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
 

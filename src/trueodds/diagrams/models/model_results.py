@@ -11,11 +11,11 @@ from trueodds.core.errors import Note
 from trueodds.core.results import Estimate
 from trueodds.diagrams.models.lineup import Models, called
 from trueodds.estimators.base import Estimator
-from trueodds.inference.asked import Estimand
 from trueodds.inference.comparing.pairs import Pair
 from trueodds.inference.comparing.rankings import Joint
 from trueodds.inference.comparing.sameness import same_rows
 from trueodds.inference.comparing.sides import Side
+from trueodds.inference.estimand import Estimand
 from trueodds.inference.estimate import IntervalSpec
 from trueodds.inference.measured import measured
 from trueodds.problem.lens import Lens

@@ -8,9 +8,9 @@ from typing import Any
 from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.belts.words import format_pvalue
 from trueodds.diagrams.curves.unit_square import part_of
-from trueodds.diagrams.drawing import ink
-from trueodds.diagrams.drawing.rail import LINE
-from trueodds.diagrams.drawing.rail import axis_strip as drawn
+from trueodds.diagrams.drawing import styling
+from trueodds.diagrams.drawing.axis_strip import LINE
+from trueodds.diagrams.drawing.axis_strip import axis_strip as drawn
 
 AXIS_STRIP_HEIGHT = 0.11  # of the height of the axes: where the scores are ticked
 
@@ -51,46 +51,50 @@ class CumulativeResidualsPlot(Diagram):
         entries: list[tuple[Any, str]] = []
         if self.has("band"):
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            entries.append((Patch(facecolor=ink.INSIDE_BAR, alpha=0.55), f"all of it, if calibrated ({level})"))
+            entries.append((Patch(facecolor=styling.INSIDE_BAR, alpha=0.55), f"all of it, if calibrated ({level})"))
         if self.has("curve"):
-            entries.append((Line2D([], [], color=ink.INSIDE, linewidth=1.8), "falls where it says too much"))
+            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8), "falls where it says too much"))
         if self.has("stretch") and (self.table["part"] == "stretch").any():
             slopes = self.panels["slope"]
             which = f" (slope {slopes[0]:+.2g})".replace("-", "−") if len(slopes) == 1 else ""
-            entries.append((Line2D([], [], color=ink.OUTSIDE, linewidth=3), f"steepest{which}"))
+            entries.append((Line2D([], [], color=styling.OUTSIDE, linewidth=3), f"steepest{which}"))
         if self.has("extremes"):
             style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5}
-            entries.append((Line2D([], [], color=ink.TEXT, **style), "lowest, highest"))
+            entries.append((Line2D([], [], color=styling.TEXT, **style), "lowest, highest"))
         return entries
 
     def paint(self, ax: Any, panel: int) -> None:
         """One view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size = ink.type_size(ax)
-        wide = ink.inches(ax)[0] > 3.2
-        ink.dress(ax, size)
-        ink.probability_axis(ax)
+        size = styling.type_size(ax)
+        wide = styling.inches(ax)[0] > 3.2
+        styling.dress(ax, size)
+        styling.probability_axis(ax)
         low, high = float(view["y_low"]), float(view["y_high"])
         ax.set_ylim(low - (high - low) * self.strip_height / (1 - self.strip_height), high)
         ax.set_yticks(_levels(ax, low, high))
         ax.yaxis.set_major_formatter(_signed)
-        ax.axhline(0, color=ink.FAINT, linewidth=1, zorder=1.5)
+        ax.axhline(0, color=styling.FAINT, linewidth=1, zorder=1.5)
         if self.has("band"):
             band = float(view["band"])
-            ax.fill_between([0, 1], -band, band, color=ink.INSIDE_BAR, alpha=0.55, linewidth=0, zorder=1, label="band")
+            ax.fill_between(
+                [0, 1], -band, band, color=styling.INSIDE_BAR, alpha=0.55, linewidth=0, zorder=1, label="band"
+            )
         curve = part_of(rows, "curve")
         x, y = curve["share_low"], curve["difference"]
         if self.has("curve"):
-            ax.plot(x, y, color=ink.INSIDE, linewidth=1.6 if wide else 1.2, zorder=3, label="curve")
+            ax.plot(x, y, color=styling.INSIDE, linewidth=1.6 if wide else 1.2, zorder=3, label="curve")
         if self.has("stretch"):
             segments = part_of(rows, "stretch")
             for first, last in zip(segments["share_low"], segments["share_high"], strict=True):
                 mask = (x >= first) & (x <= last)
-                ax.plot(x[mask], y[mask], color=ink.OUTSIDE, linewidth=3 if wide else 2, zorder=3.1, label="stretch")
+                ax.plot(
+                    x[mask], y[mask], color=styling.OUTSIDE, linewidth=3 if wide else 2, zorder=3.1, label="stretch"
+                )
         if self.has("extremes"):
             ends = part_of(rows, "extreme")
             style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5 if wide else 3.5}
-            ax.plot(ends["share_low"], ends["difference"], color=ink.TEXT, zorder=4, label="extremes", **style)
+            ax.plot(ends["share_low"], ends["difference"], color=styling.TEXT, zorder=4, label="extremes", **style)
         if self.has("ticks"):
             _draw_axis_strip(ax, part_of(rows, "tick"), size)
         if self.has("numbers") and len(self.panels["view"]) == 1:
@@ -101,14 +105,14 @@ def _draw_axis_strip(ax: Any, ticks: Mapping[str, Array], size: float) -> None:
     """The scores at the foot: where the rows up to a round score end."""
     strip, points = drawn(ax, AXIS_STRIP_HEIGHT)
     first, last = strip.get_xlim()
-    style: dict[str, Any] = {"fontsize": size - 1.5, "color": ink.FAINT, "va": "center", "gid": "score"}
+    style: dict[str, Any] = {"fontsize": size - 1.5, "color": styling.FAINT, "va": "center", "gid": "score"}
     word = "score:"
-    occupied = [(first, first + (ink.width(word, size - 1.5) + 10) / points)]
+    occupied = [(first, first + (styling.width(word, size - 1.5) + 10) / points)]
     strip.text(first + 4 / points, 0.4, word, ha="left", **style)
     for share, score in zip(ticks["share_low"], ticks["score_low"], strict=True):
         strip.plot([share, share], [0.72, 1], color=LINE, linewidth=0.8, label="tick")
         label = f"{100 * score:.4g}\u00a0%"
-        half = (ink.width(label, size - 1.5) / 2 + 3) / points
+        half = (styling.width(label, size - 1.5) / 2 + 3) / points
         box = share - half, share + half
         if box[1] <= last and all(box[1] <= left or box[0] >= right for left, right in occupied):
             occupied.append(box)
@@ -121,16 +125,16 @@ def _numbers(ax: Any, view: Mapping[str, Any], size: float) -> None:
         f"ECCE-MAD {100 * view['ecce_mad']:.2f} points, {format_pvalue(view['pvalue_mad'])}  ·  "
         f"ECCE-R {100 * view['ecce_r']:.2f} points, {format_pvalue(view['pvalue_r'])}"
     )
-    if ink.width(text, size - 1) > 72 * ink.inches(ax)[0] * 0.95:
+    if styling.width(text, size - 1) > 72 * styling.inches(ax)[0] * 0.95:
         return
-    style: dict[str, Any] = {"fontsize": size - 1, "color": ink.TEXT, "ha": "right", "va": "top"}
+    style: dict[str, Any] = {"fontsize": size - 1, "color": styling.TEXT, "ha": "right", "va": "top"}
     ax.text(1.0, float(view["y_high"]), text, gid="numbers", zorder=3.5, **style)
 
 
 def _levels(ax: Any, low: float, high: float) -> list[float]:
     from matplotlib.ticker import MaxNLocator
 
-    room = ink.inches(ax)[1]
+    room = styling.inches(ax)[1]
     max_ticks = 7 if room > 2.5 else 5 if room > 1 else 3
     ticks = MaxNLocator(max_ticks, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     lowest = low + 0.05 * (high - low)  # a label there would meet the rail

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from trueodds.diagrams.base import Diagram
-from trueodds.diagrams.drawing import ink, layout
+from trueodds.diagrams.drawing import layout, styling
 from trueodds.diagrams.odds.delta_axis import delta_axis
 
-_SHADES = ("#FFFFFF", "#E3EEF7", "#C4DCEE", ink.ROWS)
-_OPTIMUM: dict[str, Any] = {"marker": "o", "color": ink.INSIDE, "markersize": 7, "markeredgecolor": "white"}
-_IDENTITY: dict[str, Any] = {"marker": "X", "color": ink.OUTSIDE, "markersize": 9, "markeredgecolor": "white"}
-_BOLDEST: dict[str, Any] = {"marker": "D", "color": ink.TEXT, "markersize": 5, "markeredgecolor": "white"}
+_SHADES = ("#FFFFFF", "#E3EEF7", "#C4DCEE", styling.ROWS)
+_OPTIMUM: dict[str, Any] = {"marker": "o", "color": styling.INSIDE, "markersize": 7, "markeredgecolor": "white"}
+_IDENTITY: dict[str, Any] = {"marker": "X", "color": styling.OUTSIDE, "markersize": 9, "markeredgecolor": "white"}
+_BOLDEST: dict[str, Any] = {"marker": "D", "color": styling.TEXT, "markersize": 5, "markeredgecolor": "white"}
 
 
 class PosteriorPlot(Diagram):
@@ -49,7 +49,7 @@ class PosteriorPlot(Diagram):
         )
         return [
             *([(Patch(facecolor=_SHADES[-1]), "posterior near 100\u00a0%")] if self.has("map") else []),
-            *([(Line2D([], [], color=ink.TEXT, linewidth=1.2), levels)] if contours else []),
+            *([(Line2D([], [], color=styling.TEXT, linewidth=1.2), levels)] if contours else []),
             *([(identity, "as said (1, 1)"), (optimum, "best fit")] if marks else []),
             *([(boldest, bold)] if marks and drawn else []),
         ]
@@ -59,8 +59,8 @@ class PosteriorPlot(Diagram):
         from matplotlib.colors import LinearSegmentedColormap
 
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
-        size = ink.type_size(ax)
-        ink.dress(ax, size)
+        size = styling.type_size(ax)
+        styling.dress(ax, size)
         ax.grid(False)
         delta_axis(ax, view["delta_low"], view["delta_high"])
         ax.set_ylim(view["gamma_low"], view["gamma_high"])
@@ -74,11 +74,11 @@ class PosteriorPlot(Diagram):
             steps = np.arange(21) / 20
             ax.contourf(x, y, z, levels=steps, cmap=shades, antialiased=False, zorder=0.5).set_label("map")
         for axis in (ax.axhline, ax.axvline):
-            axis(1, color=ink.FAINT, linewidth=0.8, zorder=1.5)
-        scale = 1.0 if ink.inches(ax)[0] > 2.4 else 0.7
+            axis(1, color=styling.FAINT, linewidth=0.8, zorder=1.5)
+        scale = 1.0 if styling.inches(ax)[0] > 2.4 else 0.7
         for level in self.settings["posteriors"] if self.has("contours") else ():
             at = (rows["kind"] == "contour") & (rows["level"] == level)
-            style = {"color": ink.TEXT, "linewidth": 1.2 * scale**2, "zorder": 2, "label": "contour"}
+            style = {"color": styling.TEXT, "linewidth": 1.2 * scale**2, "zorder": 2, "label": "contour"}
             ax.plot(rows["delta"][at], rows["gamma"][at], **style)
         if not self.has("marks"):
             return
@@ -92,7 +92,7 @@ class PosteriorPlot(Diagram):
 
 
 def _empty(ax: Any, size: float) -> None:
-    style = {"ha": "center", "va": "center", "fontsize": size, "color": ink.FAINT, "transform": ax.transAxes}
+    style = {"ha": "center", "va": "center", "fontsize": size, "color": styling.FAINT, "transform": ax.transAxes}
     ax.text(0.5, 0.5, "no finite shift\nand slope are best", **style)
 
 
@@ -112,7 +112,7 @@ def _pointer(ax: Any, view: dict[str, Any], size: float) -> None:
         xytext=away,
         textcoords="offset points",
         fontsize=size - 1,
-        color=ink.OUTSIDE,
+        color=styling.OUTSIDE,
         ha=across,
         va=up,
     )

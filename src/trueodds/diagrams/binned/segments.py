@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy.special import bdtrc
 
 from trueodds.diagrams.binned.bins import Binned
-from trueodds.diagrams.drawing.ink import percent
+from trueodds.diagrams.drawing.styling import percent
 from trueodds.problem.view import View
 
 Array = NDArray[Any]

@@ -68,7 +68,7 @@ def test_a_model_too_sure_by_two_gets_a_temperature_near_two():
     assert document["gain_low_percent"] == pytest.approx(100 * document["gain_low"] / document["log_loss_before"])
     assert document["mixing"] == pytest.approx(1 / 2401)
     assert document["floor"] == 1e-12
-    assert document["summary"] == result.calibration_map.said()
+    assert document["summary"] == result.calibration_map.describe()
     assert "confirmed" in str(result.report)
 
 

@@ -120,7 +120,7 @@ def test_predictions_that_point_the_wrong_way_are_noted():
     result = fit(BiasCorrectedTemperatureSpec(), Predictions([0, 1, 0] * 20, P))
     assert result.calibration_map.weights[0] < 0
     assert "TN533" in [note.code for note in result.notes]
-    assert result.calibration_map.said().startswith("β = -")
+    assert result.calibration_map.describe().startswith("β = -")
 
 
 def test_many_classes_go_without_the_curvature(monkeypatch):

@@ -39,7 +39,7 @@ def test_the_reference_numbers_with_odir(lam):
     want, rows = golden("recalibration/matrix_dirichlet.json")[f"dirichlet_logp_odir_{lam}"], reference()
     settings = {"penalty": SUMS["penalty"] * want["lam"], "bias_penalty": SUMS["bias_penalty"] * want["mu"]}
     # One test row says 4e-18: the reference has no floor.
-    m = DirichletSpec(**settings, floor=1e-30).fit(rows.P, rows.Y, rows.w)
+    m = DirichletSpec(**settings, min_prob=1e-30).fit(rows.P, rows.Y, rows.w)
     assert m.weights == pytest.approx(np.array(want["W"]), abs=1e-8)
     assert m.bias == pytest.approx(want["b"], abs=1e-8)
     assert m.apply(rows.test) == pytest.approx(np.array(want["pred"]), abs=1e-8)
@@ -48,10 +48,10 @@ def test_the_reference_numbers_with_odir(lam):
 def test_the_reference_numbers_with_a_ridge_and_without():
     # dirichletcal L2 7e-13, scikit-learn's multinomial regression 2e-11.
     want, rows = golden("recalibration/matrix_dirichlet.json"), reference()
-    ridge = DirichletSpec(penalty=0.001, shrink="l2", target="zero", floor=1e-30).fit(rows.P, rows.Y, rows.w)
+    ridge = DirichletSpec(penalty=0.001, shrink="l2", target="zero", min_prob=1e-30).fit(rows.P, rows.Y, rows.w)
     assert ridge.weights == pytest.approx(np.array(want["dirichlet_logp_l2_0.001"]["W"]), abs=1e-8)
     assert ridge.apply(rows.test) == pytest.approx(np.array(want["dirichlet_logp_l2_0.001"]["pred"]), abs=1e-8)
-    free = DirichletSpec(penalty=0, floor=1e-30).fit(rows.P, rows.Y, rows.w)
+    free = DirichletSpec(penalty=0, min_prob=1e-30).fit(rows.P, rows.Y, rows.w)
     assert free.apply(rows.test) == pytest.approx(np.array(want["mle_logp"]["pred"]), abs=1e-8)
     weights = np.array(want["mle_logp"]["W_lastrow0"])
     assert free.weights - free.weights[3] == pytest.approx(weights, abs=1e-7)

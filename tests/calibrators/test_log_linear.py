@@ -51,7 +51,7 @@ def test_terms_are_the_map_itself():
 
 def test_what_was_saved_is_read_again():
     m = VectorMap.from_dict(IDENTITY, 2)
-    assert (m.passes, m.converged, m.logits) == (3, True, False)
+    assert (m.n_passes, m.converged, m.logits) == (3, True, False)
     assert m.to_dict() == IDENTITY
     full = VectorMap.from_dict({**IDENTITY, "weights": [[1.0, 0.5], [0.0, 2.0]], "logits": True}, 2)
     assert full.weights.tolist() == [[1.0, 0.5], [0.0, 2.0]]

@@ -51,7 +51,7 @@ def test_logits_that_differ_by_a_constant_per_row_are_another_model():
 
 def test_a_logit_of_minus_infinity_is_floored_in_fit_and_map():
     z = np.array([[0.0, -np.inf, 1.0], [1.0, 0.0, -1.0]] * 30)
-    result = fit(MatrixSpec(logits=True, floor=1e-6), Predictions.from_logits([0, 1] * 15 + [2, 0] * 15, z))
+    result = fit(MatrixSpec(logits=True, min_prob=1e-6), Predictions.from_logits([0, 1] * 15 + [2, 0] * 15, z))
     floored = z[:1].copy()
     floored[0, 1] = np.log(np.exp(z[0, [0, 2]]).sum()) + np.log(1e-6)
     recalibrated = result.predict_proba(z[:1], logits=True)

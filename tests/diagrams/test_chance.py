@@ -17,7 +17,7 @@ from trueodds.problem.view import View
 
 def one_bin(view, level=0.9, make_bars=chance.consistency):
     bars = make_bars(view, np.zeros(len(view.w), dtype=int), 1, level)
-    return float(bars.low[0]), float(bars.high[0]), bars.law[0]
+    return float(bars.low[0]), float(bars.high[0]), bars.method[0]
 
 
 def test_a_single_prediction_of_zero_one_half_and_one():

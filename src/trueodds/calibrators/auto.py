@@ -206,7 +206,9 @@ class AutoSpec(CalibratorSpec):
             text = f"The candidates were compared on {len(some):,} of the {len(P):,} rows"
             notes.append(Note("TN539", text + ("; the chosen one was fitted on all." if confirmed else ".")))
         final: CalibrationMap = MixedMap(calibration_map, mixing(len(P))) if confirmed else calibration_map
-        return final, Recalibration(choice, proof, final.name, final.said(), len(P), len(some), min_prob, tuple(notes))
+        return final, Recalibration(
+            choice, proof, final.name, final.describe(), len(P), len(some), min_prob, tuple(notes)
+        )
 
 
 def _pieced(rows: Rows, crossed: Sequence[Array | None], inner: Inner) -> Array:

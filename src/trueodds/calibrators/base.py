@@ -32,7 +32,7 @@ class CalibrationMap(ABC):
     """From stated probabilities to believable ones; saved as its parameters, never as code."""
 
     name: ClassVar[str]  # the member whose file holds it
-    passes: int | None = None  # over the data, where the fit was iterative
+    n_passes: int | None = None  # over the data, where the fit was iterative
     converged: bool = True  # False where a parameter stopped at the end of its range
     logits: bool = False  # whether `apply` takes logits instead of probabilities
     takes_logs: ClassVar[bool] = False  # whether `apply` takes log-probabilities too, which no small one leaves
@@ -58,7 +58,7 @@ class CalibrationMap(ABC):
         return None if terms is None else (terms,)
 
     @abstractmethod
-    def said(self) -> str:
+    def describe(self) -> str:
         """The map in a few words, such as `T = 1.60`."""
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:
@@ -85,7 +85,9 @@ class CalibratorSpec(Settings, ABC):
     map_type: ClassVar[type[CalibrationMap] | None] = None
     two_classes: ClassVar[bool] = False  # whether it is for two classes only
     candidate: ClassVar[bool] = True  # whether `auto` tries it unasked
-    as_given: ClassVar[bool] = False  # whether fit and notes take any float type for P, and class numbers (n,) for Y
+    accepts_raw_arrays: ClassVar[bool] = (
+        False  # whether fit and notes take any float type for P, and class numbers (n,) for Y
+    )
     takes_logs: ClassVar[bool] = False  # whether P may be log-probabilities, which logits give in full
     exempt: ClassVar[Mapping[str, str]] = {}  # laws of the family that cannot apply, and why
 
@@ -135,30 +137,30 @@ class SummedSpec(CalibratorSpec):
     """How a map is fitted from nothing but sums over the rows: of those in memory, or in passes over a source."""
 
     @abstractmethod
-    def over(self, data: RowSums) -> Any:
+    def fit_data(self, data: RowSums) -> Any:
         """The map for rows `Given`, wherever they are."""
 
     @abstractmethod
-    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Facts about this fit that belong beside its parameters."""
 
-    def given(self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None) -> FitData:
+    def as_fit_data(self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None) -> FitData:
         """The rows as `over` takes them."""
         return FitData.of(P, Y, w, cluster, getattr(self, "floor", MIN_PROB), bool(getattr(self, "logits", False)))
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> Any:
         """The map of these rows, in memory."""
-        return self.over(in_memory(self.given(P, Y, w)))
+        return self.fit_data(in_memory(self.as_fit_data(P, Y, w)))
 
     def explained(
         self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None
     ) -> tuple[CalibrationMap, Any]:
         """The same, with standard errors that know which rows hang together."""
-        return self.over(in_memory(self.given(P, Y, w, cluster))), None
+        return self.fit_data(in_memory(self.as_fit_data(P, Y, w, cluster))), None
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Facts about this fit that belong beside its parameters."""
-        return self.told(calibration_map, in_memory(self.given(P, Y, w)))
+        return self.fit_notes(calibration_map, in_memory(self.as_fit_data(P, Y, w)))
 
 
 class TalliedSpec(CalibratorSpec):
@@ -169,7 +171,7 @@ class TalliedSpec(CalibratorSpec):
         """The map from one view of cells for the second of two classes, or for every class."""
 
     @abstractmethod
-    def told_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
+    def fit_notes_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
         """Facts about this fit that belong beside its parameters."""
 
 

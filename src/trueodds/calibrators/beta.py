@@ -113,11 +113,11 @@ class BetaSpec(SummedSpec):
     parameters: Annotated[str, OneOf(tuple(_PARAMETERS))] = "abm"
     min_prob: MinProb = MIN_PROB
 
-    def over(self, data: RowSums) -> BetaMap:
+    def fit_data(self, data: RowSums) -> BetaMap:
         """The curves of these rows."""
         return BetaMap(fit_curves_from_sums(partial(_curve, spec=self), data))
 
-    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Floored values, curves that separate and curves that do not rise."""
         assert isinstance(calibration_map, BetaMap)
         notes = data.facts.floored.notes()

@@ -67,7 +67,7 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
         """For more than two classes: for two it is `llo`."""
         return super().suits(n, k) and k > 2
 
-    def over(self, data: RowSums) -> BiasCorrectedTemperatureMap:
+    def fit_data(self, data: RowSums) -> BiasCorrectedTemperatureMap:
         """The temperature and the biases of these rows."""
         k = data.facts.k
         ties = np.zeros((k, 2, k + 1))
@@ -84,7 +84,7 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
             np.full(k, beta), bias - bias.mean(), self.min_prob, optimum.n_passes, optimum.converged
         )
 
-    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Floored values, no finite best fit, a temperature below 0, and few rows."""
         assert isinstance(calibration_map, BiasCorrectedTemperatureMap)
         return [

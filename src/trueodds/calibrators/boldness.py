@@ -75,7 +75,7 @@ class BoldnessSpec(CalibratorSpec):
     prior: Probability = 0.5
     min_prob: MinProb = MIN_PROB
 
-    def slack(self, n: float) -> float:
+    def tolerance(self, n: float) -> float:
         """How much log-likelihood n rows let go; refused where they cannot make the posterior that large."""
         tolerance = float(np.log(n) - logit(self.posterior) + logit(self.prior))
         if tolerance < -_ROUNDING:
@@ -91,7 +91,7 @@ class BoldnessSpec(CalibratorSpec):
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> BoldnessMap:
         """The boldest map of these rows."""
-        tolerance, x, y = self.slack(float(w.sum())), log_ratio(P, self.min_prob), Y[:, 1]
+        tolerance, x, y = self.tolerance(float(w.sum())), log_ratio(P, self.min_prob), Y[:, 1]
         optimum = fit_logistic(line(x), y, w, UNCHANGED)
         converged = optimum.converged
         if not converged:

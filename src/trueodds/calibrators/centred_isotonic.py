@@ -50,7 +50,7 @@ class CentredIsotonicSpec(CalibratorSpec):
     complexity: ClassVar[int] = 22
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = CentredIsotonicMap
-    as_given: ClassVar[bool] = True
+    accepts_raw_arrays: ClassVar[bool] = True
 
     def fit(self, P: Array, Y: Array, w: Array) -> CentredIsotonicMap:
         """The curves of these rows."""

@@ -124,7 +124,7 @@ def chosen(
         table.append(
             Candidate(
                 method=spec.name,
-                parameters=spec.fit(input_for(spec, rows.P), rows.Y, rows.w).said(),
+                parameters=spec.fit(input_for(spec, rows.P), rows.Y, rows.w).describe(),
                 log_loss=float(rows.w @ log_loss / rows.w.sum()),
                 brier=float(rows.w @ brier / rows.w.sum()),
                 difference=distance_of[i][0],

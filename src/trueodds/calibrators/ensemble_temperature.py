@@ -121,7 +121,7 @@ class EnsembleTemperatureSpec(CalibratorSpec):
     keeps_argmax: ClassVar[bool] = True
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = EnsembleTemperatureMap
-    as_given: ClassVar[bool] = True
+    accepts_raw_arrays: ClassVar[bool] = True
     loss: Annotated[str, OneOf(tuple(_LOSSES))] = "log"
     min_prob: MinProb = MIN_PROB
 

@@ -79,9 +79,9 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         self.calibrator_: FittedCalibrator = fit(spec, preds, counts=has_integer_weights(preds.weight))
         self.classes_ = names(preds.classes)
         self.n_features_in_ = 1 if p.ndim == 1 else preds.k
-        if self.calibrator_.calibration_map.passes is not None:
+        if self.calibrator_.calibration_map.n_passes is not None:
             self.n_iter_, self.converged_ = (
-                self.calibrator_.calibration_map.passes,
+                self.calibrator_.calibration_map.n_passes,
                 self.calibrator_.calibration_map.converged,
             )
         if self.calibrator_.report is not None:

@@ -65,7 +65,7 @@ class FittedCalibrator(Result):
         probabilities, as for `Predictions`, TO509 for probabilities where logits are needed. Cost: O(nK) and, for
         maps by class, O(log) of their knots.
         """
-        return self.calibration_map.apply(self._given(y_prob, logits, sum_tolerance))
+        return self.calibration_map.apply(self._check_input(y_prob, logits, sum_tolerance))
 
     def predict(self, y_prob: ArrayLike, *, logits: bool = False, sum_tolerance: float | None = None) -> Array:
         """The name of the most probable class of each row, (n,); the first of several."""
@@ -82,7 +82,7 @@ class FittedCalibrator(Result):
 
         Raises InputError: TO510 for a method that gives probabilities only, and as for `predict_proba`.
         """
-        interval = self.calibration_map.interval(self._given(y_prob, logits, sum_tolerance))
+        interval = self.calibration_map.interval(self._check_input(y_prob, logits, sum_tolerance))
         if interval is None:
             raise InputError(
                 "TO510",
@@ -92,7 +92,7 @@ class FittedCalibrator(Result):
             )
         return interval
 
-    def _given(self, y_prob: ArrayLike, logits: bool, sum_tolerance: float | None) -> Probabilities:
+    def _check_input(self, y_prob: ArrayLike, logits: bool, sum_tolerance: float | None) -> Probabilities:
         if self.calibration_map.logits and not logits:
             raise InputError(
                 "TO509",
@@ -156,7 +156,7 @@ class FittedCalibrator(Result):
 
     def describe(self) -> str:
         """The method, its parameters and the rows, in one line."""
-        text = printable(f"{self.method} · {self.calibration_map.said()} · n={self.n:,} · {self.k} classes")
+        text = printable(f"{self.method} · {self.calibration_map.describe()} · n={self.n:,} · {self.k} classes")
         if self.report is None:
             return text
         outcome = {"confirmed": "confirmed on held-out rows", "too few rows": "not confirmed: too few rows"}
@@ -217,7 +217,7 @@ def for_classes(spec: CalibratorSpec, kind: str, k: int) -> None:
 def arrays(spec: CalibratorSpec, preds: Predictions) -> tuple[Any, Array, Array]:
     """Probabilities, their logarithms or logits, outcomes and weights as the rule takes them."""
     P: Any
-    P, Y = raw_arrays(preds) if spec.as_given else (columns(preds.p), preds.Y)
+    P, Y = raw_arrays(preds) if spec.accepts_raw_arrays else (columns(preds.p), preds.Y)
     if preds.logits is not None and spec.takes_logs:
         P = LogProbabilities(log_softmax(preds.logits))
     if getattr(spec, "logits", False):

@@ -57,11 +57,11 @@ def from_source(spec: CalibratorSpec, reduce: Reduce, *, repeated: bool = False)
     data = Streamed(
         reducer, census.facts.scaled(scale), (partial(_batch_fit_data, spec=spec, scale=scale, repeated=repeated),)
     )
-    calibration_map = spec.over(data)
+    calibration_map = spec.fit_data(data)
     notes = [
         *census.notes(),
         *unobserved_class_notes(data.facts.came, census.classes),
-        *spec.told(calibration_map, data),
+        *spec.fit_notes(calibration_map, data),
         _n_passes_note(reducer.n_passes, data.facts.errors),
     ]
     return FittedCalibrator(calibration_map, census.classes, data.facts.n, settings, tuple(notes))
@@ -95,7 +95,7 @@ def from_tally(spec: CalibratorSpec, tally: Tally) -> FittedCalibrator:
     notes = [
         *tally.notes(),
         *unobserved_class_notes(class_totals, tally.classes),
-        *spec.told_of_views(calibration_map, views),
+        *spec.fit_notes_of_views(calibration_map, views),
         Note("TN561", text),
     ]
     return FittedCalibrator(calibration_map, tally.classes, tally.n, settings_of(spec), tuple(notes))
@@ -154,7 +154,7 @@ def _batch_fit_data(batch: Predictions, spec: SummedSpec, scale: float, repeated
     """The rows of a batch as the rule takes them."""
     batch = batch.repeated() if repeated else batch
     P, Y, w = arrays(spec, batch)
-    return spec.given(P, Y, w if scale == 1 else w * scale, batch.cluster)
+    return spec.as_fit_data(P, Y, w if scale == 1 else w * scale, batch.cluster)
 
 
 def _special(batch: Predictions) -> Counts:

@@ -117,7 +117,7 @@ class HistogramSpec(TalliedSpec):
         """Empty bins and exact zeros."""
         return [*self._empty(calibration_map), *exact_zeros(calibration_map.apply(P))]
 
-    def told_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
+    def fit_notes_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
         """The same."""
         assert isinstance(calibration_map, HistogramMap)
         return [*self._empty(calibration_map), *zeros_in_cells(calibration_map.curves, views)]

@@ -116,7 +116,7 @@ class IsotonicSpec(TalliedSpec):
     complexity: ClassVar[int] = 23
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = IsotonicMap
-    as_given: ClassVar[bool] = True
+    accepts_raw_arrays: ClassVar[bool] = True
     between: Annotated[str, OneOf(_BETWEEN)] = "linear"
 
     def fit(self, P: Array, Y: Array, w: Array) -> IsotonicMap:
@@ -128,7 +128,7 @@ class IsotonicSpec(TalliedSpec):
         """The curves of cells, each at its mean score."""
         return IsotonicMap(tuple(monotone(view.p, view.y, view.w, self.between) for view in views))
 
-    def told_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
+    def fit_notes_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
         """Exact zeros."""
         assert isinstance(calibration_map, IsotonicMap)
         return zeros_in_cells(calibration_map.curves, views)

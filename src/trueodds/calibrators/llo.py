@@ -114,14 +114,14 @@ class LloSpec(SummedSpec):
     two_classes: ClassVar[bool] = True
     min_prob: MinProb = MIN_PROB
 
-    def over(self, data: RowSums) -> LloMap:
+    def fit_data(self, data: RowSums) -> LloMap:
         """Shift and slope of these rows."""
         lines = data.prepared(_lines)
         optimum = fit_finite_from_sums(lines, UNCHANGED)
         certainty = _certainty(optimum, lines) if optimum.converged else Certainty("infinite")
         return LloMap(float(optimum.theta[0]), float(optimum.theta[1]), optimum.n_passes, optimum.converged, certainty)
 
-    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Floored values, what cannot be told, and a curve that falls."""
         assert isinstance(calibration_map, LloMap)
         notes = data.facts.floored.notes()

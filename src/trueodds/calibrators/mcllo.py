@@ -167,7 +167,7 @@ class MclloSpec(SummedSpec):
         """The same with the baseline's number for its name."""
         return replace(self, baseline=numbered(self.baseline, classes))
 
-    def over(self, data: RowSums) -> MclloMap:
+    def fit_data(self, data: RowSums) -> MclloMap:
         """Shifts and slopes of these rows."""
         k = data.facts.k
         c = baseline_of(self.baseline, k)
@@ -185,7 +185,7 @@ class MclloSpec(SummedSpec):
         done = contrast_fit.optimum.converged and complete
         return MclloMap(tau, gamma, c, self.min_prob, contrast_fit.optimum.n_passes, done, certainty)
 
-    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Floored values, what cannot be told, slopes below 0, a baseline that is too small, and few rows."""
         assert isinstance(calibration_map, MclloMap)
         facts = data.facts

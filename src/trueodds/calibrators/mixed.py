@@ -50,7 +50,7 @@ class MixedMap(CalibrationMap):
     @property
     def n_passes(self) -> int | None:  # type: ignore[override]
         """As the map that is mixed."""
-        return self.base_map.passes
+        return self.base_map.n_passes
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
@@ -89,7 +89,7 @@ class MixedMap(CalibrationMap):
 
     def describe(self) -> str:
         """As the map that is mixed."""
-        return self.base_map.said()
+        return self.base_map.describe()
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:
         """As the map that is mixed."""

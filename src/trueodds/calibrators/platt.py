@@ -155,11 +155,11 @@ class PlattSpec(SummedSpec):
     smooth: bool = True
     min_prob: MinProb = MIN_PROB
 
-    def over(self, data: RowSums) -> PlattMap:
+    def fit_data(self, data: RowSums) -> PlattMap:
         """The sigmoids of these rows."""
         return PlattMap(fit_curves_from_sums(partial(_curve, spec=self), data))
 
-    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Floored values, curves that separate and curves that do not rise."""
         assert isinstance(calibration_map, PlattMap)
         notes = data.facts.floored.notes() if self.on == "logit" else []

@@ -116,10 +116,10 @@ class StructuredSpec(SummedSpec):
     penalty: NonNegative = 1.0
     min_prob: MinProb = MIN_PROB
 
-    def over(self, data: RowSums) -> StructuredMap:
+    def fit_data(self, data: RowSums) -> StructuredMap:
         """The temperature of these rows, and what is left."""
         k, mass = data.facts.k, data.facts.mass
-        first = TemperatureSpec(min_prob=self.min_prob).over(data)
+        first = TemperatureSpec(min_prob=self.min_prob).fit_data(data)
         share = 1 / (mass + 1)
         prepared = data.prepared(partial(_eased, beta=first.beta, share=share)).prepared(laid_out)
         matrix = self.form == "matrix" or (self.form == "auto" and k <= _MATRIX)
@@ -134,11 +134,11 @@ class StructuredSpec(SummedSpec):
         done = optimum.converged and first.converged
         return StructuredMap(first.beta, share, weights.copy(), bias.copy(), first.n_passes + optimum.n_passes, done)
 
-    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Those of the temperature, and no finite best fit."""
         assert isinstance(calibration_map, StructuredMap)
         first = TemperatureMap(calibration_map.beta)
-        notes = TemperatureSpec(min_prob=self.min_prob).told(first, data)
+        notes = TemperatureSpec(min_prob=self.min_prob).fit_notes(first, data)
         return notes + (unfinished(calibration_map) if first.converged else [])
 
 

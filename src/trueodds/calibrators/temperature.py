@@ -95,10 +95,10 @@ class TemperatureSpec(SummedSpec):
     keeps_argmax: ClassVar[bool] = True
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = TemperatureMap
-    as_given: ClassVar[bool] = True
+    accepts_raw_arrays: ClassVar[bool] = True
     min_prob: MinProb = MIN_PROB
 
-    def over(self, data: RowSums) -> TemperatureMap:
+    def fit_data(self, data: RowSums) -> TemperatureMap:
         """The temperature of these rows."""
 
         def sums(beta: float, every: int = 1) -> Likelihood:
@@ -111,7 +111,7 @@ class TemperatureSpec(SummedSpec):
                 start, _ = steepness(partial(sums, every=every), start, within=within)
         return TemperatureMap(*steepness(sums, start))
 
-    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Floored values, and a β at an end of its range."""
         assert isinstance(calibration_map, TemperatureMap)
         return data.facts.floored.notes() + ends(calibration_map.beta)

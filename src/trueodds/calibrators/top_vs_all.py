@@ -38,7 +38,7 @@ class TopVsAllMap(CalibrationMap):
     @property
     def n_passes(self) -> int | None:  # type: ignore[override]
         """Those of the map of the largest."""
-        return self.inner.passes
+        return self.inner.n_passes
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
@@ -74,7 +74,7 @@ class TopVsAllMap(CalibrationMap):
 
     def describe(self) -> str:
         """The map of the largest, by its name."""
-        return f"{self.inner.name} of the largest: {self.inner.said()}"
+        return f"{self.inner.name} of the largest: {self.inner.describe()}"
 
     def to_dict(self) -> dict[str, Any]:
         """The name of the map of the largest, and its parameters."""
@@ -126,7 +126,7 @@ class TopVsAllSpec(CalibratorSpec):
     takes_logs: ClassVar[bool] = True
     map_type: ClassVar[type[CalibrationMap] | None] = TopVsAllMap
     candidate: ClassVar[bool] = False
-    as_given: ClassVar[bool] = True
+    accepts_raw_arrays: ClassVar[bool] = True
     exempt: ClassVar[Mapping[str, str]] = {"class order": "of several largest probabilities the first is the top"}
     calibrator: str | CalibratorSpec = "temperature"
 

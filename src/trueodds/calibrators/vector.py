@@ -68,7 +68,7 @@ class VectorSpec(SummedSpec):
         """Where there are few classes."""
         return super().suits(n, k) and k <= _MAX_CLASSES
 
-    def over(self, data: RowSums) -> VectorMap:
+    def fit_data(self, data: RowSums) -> VectorMap:
         """The slopes and biases of these rows."""
         k = data.facts.k
         target = np.tile([1.0, 0.0], (k, 1))
@@ -80,7 +80,7 @@ class VectorSpec(SummedSpec):
             bias = bias - bias.mean()
         return VectorMap(slopes.copy(), bias.copy(), self.min_prob, optimum.n_passes, optimum.converged, self.logits)
 
-    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Floored values, no finite best fit, slopes below 0, and few rows without a penalty."""
         assert isinstance(calibration_map, VectorMap)
         return [

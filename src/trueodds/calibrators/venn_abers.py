@@ -105,7 +105,7 @@ class VennAbersSpec(CalibratorSpec):
     complexity: ClassVar[int] = 24
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = VennAbersMap
-    as_given: ClassVar[bool] = True
+    accepts_raw_arrays: ClassVar[bool] = True
     multiclass: Annotated[str, OneOf((_REST, _PAIRS))] = _REST
 
     def fit(self, P: Array, Y: Array, w: Array) -> VennAbersMap:

@@ -125,6 +125,6 @@ def source(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
 
     answer_set = answered(files, columns)
     memory_source = InMemorySource(answer_set.predictions, 65536)
-    memory_source.n_queries = answer_set.asked
+    memory_source.n_queries = answer_set.n_queries
     memory_source.name = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1:,} more"
     return memory_source

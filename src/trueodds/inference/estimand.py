@@ -62,7 +62,7 @@ class Estimand:
         return self.estimator.values(self.views)
 
     @cached_property
-    def judge(self) -> Estimand:
+    def reported(self) -> Estimand:
         """The question whose interval is shown: this one, unless its estimator names a stand-in."""
         other = self.estimator.stand_in()
         return self if other is self.estimator else replace(self, estimator=other)

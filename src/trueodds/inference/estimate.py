@@ -125,7 +125,7 @@ def estimates(
 ) -> list[Estimate]:
     """Each question answered in full, all on one set of resamples; `floors` gives the null draws."""
     clustered, bare = preds.cluster is not None, interval_spec.interval is None
-    reported = [estimand.judge for estimand in estimands]  # a debiased form shows the interval of its plug-in
+    reported = [estimand.reported for estimand in estimands]  # a debiased form shows the interval of its plug-in
     methods = [method_for(estimand, interval_spec, clustered=clustered, cells=False) for estimand in reported]
     drawn = [
         i
@@ -389,7 +389,7 @@ def estimate_from_cells(
         raise InputError(
             "TO205", "Resampling rows needs the rows.", "a tally", "Leave resample out, or use mode='exact'."
         )
-    reported = estimand.judge
+    reported = estimand.reported
     method = method_for(reported, interval_spec, clustered=False, cells=True)
     resampled = None
     if interval_spec.interval is None:

@@ -42,7 +42,7 @@ def estimate(
         else null_draws(tally, estimand, redraws, rng)[0]
     )
     theirs = None
-    if null is not None and estimand.judge is not estimand:
+    if null is not None and estimand.reported is not estimand:
         theirs = null_draws(tally, estimand.reported, redraws, rng)[0]
     return estimate_from_cells(estimand, interval_spec, rng, null, notes_of(tally, estimand), theirs)
 

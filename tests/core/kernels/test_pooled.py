@@ -47,7 +47,7 @@ def by_scipy(p, y, w):
 
 def at_rows(blocks, p):
     """The mean of the block that each score lies in."""
-    return (blocks.seen / blocks.mass)[np.searchsorted(blocks.high, p.astype(float))]
+    return (blocks.events / blocks.mass)[np.searchsorted(blocks.high, p.astype(float))]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

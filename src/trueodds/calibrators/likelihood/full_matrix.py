@@ -78,7 +78,7 @@ class FullMatrixSpec(SummedSpec):
                 "Leave penalty out.",
             )
 
-    def over(self, data: RowSums) -> Any:
+    def fit_data(self, data: RowSums) -> Any:
         """The matrix and the biases of these rows."""
         k = data.facts.k
         self.check_classes(k)
@@ -106,7 +106,7 @@ class FullMatrixSpec(SummedSpec):
         bias_penalty = self.penalty if self.bias_penalty is None else self.bias_penalty
         return (odir if self.shrink == "odir" else ridge)(k, self.penalty, bias_penalty)
 
-    def told(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
+    def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Floored values, no finite best fit, the penalty that was chosen, and few rows without one."""
         assert isinstance(calibration_map, FullMatrixMap)
         notes = [*data.facts.floored.notes(), *unfinished(calibration_map)]

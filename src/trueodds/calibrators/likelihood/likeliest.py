@@ -51,7 +51,7 @@ def laid_out(data: FitData, *, relative: bool = False) -> Rows:
 
 def initial_beta(data: RowSums, min_prob: float, logits: bool = False) -> float:
     """Where the search begins: β = 1/T of temperature scaling, from where Newton's steps need no shortening."""
-    beta = TemperatureSpec(min_prob=min_prob).over(data.prepared(_as_stated) if logits else data).beta
+    beta = TemperatureSpec(min_prob=min_prob).fit_data(data.prepared(_as_stated) if logits else data).beta
     return 1.0 if beta >= HIGHEST else 0.0 if beta <= LOWEST else beta
 
 

@@ -33,12 +33,12 @@ class OutcomeCounts(NamedTuple):
 
     x: Array  # (m,) not falling
     events: Array  # (m,) Σwy
-    missed: Array  # (m,) Σw(1 − y)
+    nonevents: Array  # (m,) Σw(1 − y)
 
     @property
     def mass(self) -> Array:
         """Σw."""
-        return self.events + self.missed
+        return self.events + self.nonevents
 
     def in_groups(self, max_groups: int) -> OutcomeCounts:
         """Neighbors together at their mean, where there are more than so many; all, where no two differ by `SAME`."""
@@ -47,13 +47,13 @@ class OutcomeCounts(NamedTuple):
             return self
         w = self.mass
         first = np.zeros(1, dtype=np.int64) if alike else grouped(w, max_groups)
-        events, nonevents, wx = (np.add.reduceat(v, first) for v in (self.events, self.missed, w * self.x))
+        events, nonevents, wx = (np.add.reduceat(v, first) for v in (self.events, self.nonevents, w * self.x))
         return OutcomeCounts(wx / (events + nonevents), events, nonevents)
 
     @property
     def separated(self) -> bool:
         """Whether some steeper line always fits better: what came lies on one side of what did not."""
-        event_scores, nonevent_scores = self.x[self.events > 0], self.x[self.missed > 0]
+        event_scores, nonevent_scores = self.x[self.events > 0], self.x[self.nonevents > 0]
         if not len(event_scores) or not len(nonevent_scores):
             return True
         return len(self.x) > 1 and bool(
@@ -126,7 +126,7 @@ _PAIRS = np.array([a * (a + 1) // 2 + b if a >= b else b * (b + 1) // 2 + a for 
 def shifted(data: OutcomeCounts) -> Fit:
     """The line of slope 1 where there is one score, of which some came and some did not."""
     ends = data.x[0] + np.array([0.0, 1.0])
-    return Fit(Natural(ends, ends + math.log(data.events[0] / data.missed[0]) - data.x[0]), 1.0, 0, True)
+    return Fit(Natural(ends, ends + math.log(data.events[0] / data.nonevents[0]) - data.x[0]), 1.0, 0, True)
 
 
 def fit_spline(data: OutcomeCounts, knots: Array, penalty: float | None = None) -> Fit:

@@ -126,7 +126,7 @@ class Plane:
         bold = spec.fit(sides(groups.x), np.stack([1 - share, share], axis=1), groups.w)
         if groups is self.rows or not self.finite:
             return bold
-        away, fall, step = np.array([bold.tau, bold.gamma]) - self.theta, spec.slack(self.n), 1.0
+        away, fall, step = np.array([bold.tau, bold.gamma]) - self.theta, spec.tolerance(self.n), 1.0
         for _ in range(8):  # along the way from the best fit, until all rows have lost as much as they may
             at = logistic(line(self.rows.x), self.rows.wy / self.rows.w, self.rows.w, self.theta + step * away)
             if abs(at.value - self.min_loss - fall) <= _CLOSE or not at.gradient @ away > 0:

@@ -55,7 +55,7 @@ class Side:
         own: Sequence[int],
     ):
         self.name, self.preds, self.estimand, self.interval_spec = name, preds, estimand, interval_spec
-        self.reported = estimand.judge  # a debiased form is judged by its plug-in
+        self.reported = estimand.reported  # a debiased form is judged by its plug-in
         self.key, self._own = tuple(key), own
         self.clustered = preds.cluster is not None
         self.method = method_for(self.reported, interval_spec, clustered=self.clustered, cells=False)

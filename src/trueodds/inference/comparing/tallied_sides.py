@@ -65,7 +65,7 @@ class TalliedSide(Side):
     ):  # fmt: skip
         self.name, self.interval_spec, self.key = name, interval_spec, tuple(key)
         self.tally, self.estimand = tally, tallied.estimand_of(tally, estimator, lens, aggregate)
-        self.reported = self.estimand.judge
+        self.reported = self.estimand.reported
         self.n_rows = self.units = tally.n
         self.lack = cells_lack(self.reported)
         chosen = method_for(self.reported, interval_spec, clustered=False, cells=True)

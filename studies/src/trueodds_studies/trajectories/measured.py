@@ -84,7 +84,7 @@ def measured(cell: Cell, plan: Any) -> Mapping[str, Any]:
     for number, name in enumerate(plan.models or MODELS):
         P = _predictions(name, cell, holdout)
         rng = np.random.default_rng([*holdout.key, 4, number])
-        labels = [redrawn(P, rng) for _ in range(plan.floors + 1)]
+        labels = [redrawn(P, rng) for _ in range(plan.noise_floors + 1)]
         lenses, truths, every = {}, {}, {}
         for lens in LENSES:
             lenses[lens], truths[lens], every[lens] = _through(lens, P, labels, holdout, members, plan)

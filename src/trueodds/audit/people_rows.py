@@ -35,7 +35,7 @@ def furthest(
     distances = _distances(rows, rows.votes)
     listed = _largest(distances, rows, repeated=repeated)
     drawn = None if rows.counts is None else _drawn(rows, listed, draws or _enough(rows, alpha), rng)
-    limit = None if drawn is None else drawn.reach(drawn.most, alpha)
+    limit = None if drawn is None else drawn.critical_value(drawn.max_distances, alpha)
     summary = {
         "listed": [_row(rows, int(i), float(distances[i]), at, drawn) for at, i in enumerate(listed)],
         "alpha": alpha,

@@ -183,7 +183,7 @@ def _certainty(optimum: LogisticFit, data: RowSums) -> Certainty:
     return Evidence(
         facts, sums.curvature, np.array([mean]), np.array([sums.low <= 0 <= sums.high]), 0.0,
         None if data.rows is None else scores, lambda: sums.squares,
-        lambda: max(2 * (sums.before - optimum.value), 0.0), optimum.told,
+        lambda: max(2 * (sums.before - optimum.value), 0.0), optimum.rank,
     ).certainty()  # fmt: skip
 
 

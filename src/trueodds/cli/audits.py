@@ -81,7 +81,7 @@ def audit(
             mode=mode,
             weight_kind=weight_kind,
             crossings=crossings,
-            least=min_effect,
+            min_effect=min_effect,
             progress=progress,
             **costs,
         )

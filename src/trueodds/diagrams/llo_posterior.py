@@ -134,7 +134,7 @@ class LloPosterior(Recipe):
                 continue
             fall = np.log(plane.n / level * (1 - level) * self.prior / (1 - self.prior))
             parts.append(("contour", level, line, np.full(len(line), fall)))
-            bold = plane.boldest(level, self.floor)
+            bold = plane.boldest(level, self.min_prob)
             parts.append(_mark("boldest", level, np.array([bold.tau, bold.gamma]), plane))
         return _table(name, parts + marks, plane)
 

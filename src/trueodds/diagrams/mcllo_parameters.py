@@ -113,7 +113,7 @@ class MclloParameters(Named):
         # Every outcome right at the floors: the floor, and not the data, says that nothing is left to gain.
         if odds.covariance is not None and odds.mle.at.value > NEAR * float(odds.w.sum()):
             m = len(theta)
-            covariance = np.asarray(odds.spread).reshape(m, 2, m, 2)[np.arange(m), :, np.arange(m)]
+            covariance = np.asarray(odds.covariance).reshape(m, 2, m, 2)[np.arange(m), :, np.arange(m)]
         if not drawable(theta, covariance, self.level):
             text = f"{view.name}: no finite shifts and slopes are best, since some classes never came, the predictions separate the outcomes, or they take too few values; there is nothing to draw."
             notes.append(Note("TN251", text))

@@ -122,7 +122,7 @@ class Reliability(BinnedRecipe):
     def _draws(self) -> bool:
         return self.bars == "consistency" and self.by == "redraw"
 
-    def _bar_function(self, rng: np.random.Generator) -> bins.Rule:
+    def _bar_function(self, rng: np.random.Generator) -> bins.BarFunction:
         if self._draws:
             return partial(resampled_labels.ranges, resamples=self.resamples, rng=rng)
         if self.bars == "consistency":

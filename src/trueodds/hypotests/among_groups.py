@@ -94,7 +94,7 @@ def joint_group_pvalues(
         )
     nulls = [null_draws(hard, claims.every, resamples, rng, progress=progress)]
     if hard.cluster is not None and hard.kind != "multilabel":
-        nulls.append(null_draws(hard, claims.every, resamples, rng, share=within_clusters(hard, claims.n_queries)))
+        nulls.append(null_draws(hard, claims.every, resamples, rng, share=within_clusters(hard, claims.estimands)))
     return group_pvalues_from_draws(hard, claims, nulls, alpha, notes)
 
 

@@ -295,7 +295,7 @@ class ViewTest(HypothesisTest):
         family_pvalue = float(np.max([null_min_pvalue, *(one.family for one in pvalue_sets)]))
         min_pvalue, resamples = None, resamples or self.resamples or RESAMPLES
         if self.null in self.drawing:
-            null_min_pvalue = max(null_min_pvalue, *(one.min_pvalue for one in pvalue_sets))
+            null_min_pvalue = max(null_min_pvalue, *(one.smallest_pvalue for one in pvalue_sets))
             min_pvalue = min(
                 1.0, max(1 / (1 + resamples), null_min_pvalue) * (1 if asymptotic else pvalue_sets[0].claims)
             )

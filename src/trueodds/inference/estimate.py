@@ -345,8 +345,8 @@ def _made(
         return folded_normal(
             value, float(draws.std(ddof=1)), bias, drawn, interval_spec.level, n, influence_bound(estimand)
         )
-    assert resampled.spread is not None
-    centered_norms, floors = estimand.combined(resampled.spread), estimand.combined(null)
+    assert resampled.centered_norms is not None
+    centered_norms, floors = estimand.combined(resampled.centered_norms), estimand.combined(null)
     smooth = (
         estimand.estimator.smooth
         and estimand.aggregate != "max"

@@ -78,7 +78,7 @@ class ByScore:
         """n, wp, wy, wpy and wpp of each bin, which is a stretch of sorted rows. None where rows do not count alike."""
         if self._keys is None:
             return None
-        if self._few(self._keys, bins.size):
+        if self._prefers_counting(self._keys, bins.size):
             cut = self._near
             table = None if cut is None else cut.in_bins(bins.edges, bins.closed)
             return by_outcome(key_sums(self._keys, bins.edges, bins.closed) if table is None else table)
@@ -91,7 +91,7 @@ class ByScore:
             return np.empty(0), np.empty(0)
         if self._keys is not None and len(self._keys):
             keys, ranks = self._keys, np.concatenate(around(mass, len(self._keys)))
-            cut = near(keys, ranks) if self._few(keys, len(mass)) else None
+            cut = near(keys, ranks) if self._prefers_counting(keys, len(mass)) else None
             self._near = cut
             scores = sort.scores(self._sorted_keys(keys)[ranks] if cut is None else cut.at(ranks))
             return scores[: len(mass)], scores[len(mass) :]

@@ -77,7 +77,21 @@ class View:
     (2, 0.85)
     """
 
-    __slots__ = ("_at", "_kept", "_n", "_p", "_sums", "_w", "_y", "classes", "exact", "name", "rows", "slot", "votes")
+    __slots__ = (
+        "_at",
+        "_cache",
+        "_n",
+        "_p",
+        "_sums",
+        "_w",
+        "_y",
+        "bin_index",
+        "classes",
+        "exact",
+        "name",
+        "rows",
+        "votes",
+    )
 
     exact: Exact | None  # of rows: where complements and logarithms come from; None where p is all there is
     rows: Rows | None  # where the columns come from, if nobody has read them yet

@@ -92,5 +92,5 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     rows = []
     for one in judged(learn, judge, EVERY):
         assert judge.y is not None
-        rows.append(one.row | {"mixed": mixed(one.after.P, judge.y, learn.n), "chose": one.fitted_probs.name})
+        rows.append(one.row | {"mixed": mixed(one.after.P, judge.y, learn.n), "chose": one.fitted.name})
     return {"model": cell.model, "split": cell.split, "rows": rows}

@@ -147,8 +147,8 @@ def told(one: Judged, n: int, baseline: int, plan: Plan) -> dict[str, Any]:
         "p redrawn": float(redrawn),
         "mixed": mixed(one.after.P, one.after.y, n),
         "test diverges": bool(np.isnan(one.verdict.parts["joint"]["wald"])),
-        "fit diverges": not getattr(one.fitted_probs, "converged", True),
-        "chose": one.fitted_probs.name,
+        "fit diverges": not getattr(one.fitted, "converged", True),
+        "chose": one.fitted.name,
     }
 
 

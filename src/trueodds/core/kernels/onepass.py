@@ -12,9 +12,7 @@ from trueodds.core.kernels.tables import add_hit, added
 
 
 @compiled
-def one_pass(
-    P, y, ranks, rounding_tolerance, exact, single, edges, n, sums, counts, extremes, scores, report, bins, first, pairs
-):  # type: ignore[no-untyped-def]
+def one_pass(P, y, ranks, atol, exact, single, edges, n, sums, counts, extremes, scores, report, bins, first, pairs):  # type: ignore[no-untyped-def]
     """Everything about P (n, K) with labels y (n,), tile by tile, so that a row is fetched once.
 
     n ((ranks + K)·CELLS,) and sums (…, 4) take counts and Σp, Σp², Σy, Σpy of the largest values and of the classes;
@@ -31,7 +29,7 @@ def one_pass(
         m = min(ROWS, P.shape[0] - start)
         labels = y[start : start + m]
         tiled(P, start, m, 0, edges, exact, columns, x, q, cells)
-        looked(columns, m, rounding_tolerance, ranks, tile, counts, extremes)
+        looked(columns, m, atol, ranks, tile, counts, extremes)
         added(columns, cells, m, class_n, class_sums)
         _labeled(columns, cells, labels, class_sums)
         _ranked(top, at, ranks, cells, labels, n, sums)

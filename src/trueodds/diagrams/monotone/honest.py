@@ -57,10 +57,10 @@ class Steps(Band):
         """The part of the band between two scores."""
         if low == high:
             lower, upper = self.at(np.array([low]))
-            return Band(np.array([low]), np.array([high]), lower, upper, self.law)
+            return Band(np.array([low]), np.array([high]), lower, upper, self.method)
         some = (self.x_high > low) & (self.x_low < high)
         start, stop = np.maximum(self.x_low[some], low), np.minimum(self.x_high[some], high)
-        return Steps(start, stop, self.low[some], self.high[some], self.law, self.limits)
+        return Steps(start, stop, self.low[some], self.high[some], self.method, self.limits)
 
 
 def limits(scores: Scores, level: float, max_groups: int = GROUPS) -> Limits:

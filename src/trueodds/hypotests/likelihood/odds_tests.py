@@ -39,8 +39,11 @@ def statistics(odds: Odds, form: str | None = None) -> dict[str, float]:
     if form in (None, "likelihood-ratio"):
         by_bread = by_meat if odds.even and odds.units is None else quadratic(slope, odds.null.hessian)
         if odds.units is not None and odds.covariance is not None:
-            deviation = odds.best.theta - odds.identity
-            by_meat, by_bread = quadratic(deviation, odds.spread), float(deviation @ odds.best.at.hessian @ deviation)
+            deviation = odds.mle.theta - odds.identity
+            by_meat, by_bread = (
+                quadratic(deviation, odds.covariance),
+                float(deviation @ odds.mle.at.hessian @ deviation),
+            )
         by_form["likelihood-ratio"] = gain(odds) * (by_meat / by_bread if by_bread > 0 else 1.0)
     if form in (None, "wald"):
         by_form["wald"] = NAN if odds.covariance is None else quadratic(odds.mle.theta - odds.identity, odds.covariance)
@@ -80,7 +83,7 @@ def classes(odds: Odds, *, joint: bool) -> dict[str, dict[str, float]]:
         for name, at in (("tau", 2 * i + 1), ("gamma", 2 * i)):
             value, se = NAN, NAN
             if odds.covariance is not None:
-                value, se = float(odds.best.theta[at]), float(np.sqrt(odds.spread[at, at]))
+                value, se = float(odds.mle.theta[at]), float(np.sqrt(odds.covariance[at, at]))
             parameters |= {
                 name: value,
                 f"{name}_se": se,
@@ -100,5 +103,5 @@ def _wald(odds: Odds, which: Array, deviation: Array) -> dict[str, float]:
     df = len(which)
     if odds.covariance is None:
         return {"statistic": NAN, "df": float(df), "pvalue": NAN}
-    statistic = quadratic(which @ deviation, which @ odds.spread @ which.T)
+    statistic = quadratic(which @ deviation, which @ odds.covariance @ which.T)
     return {"statistic": statistic, "df": float(df), "pvalue": tail(odds, df, statistic)}

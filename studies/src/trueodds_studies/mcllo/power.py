@@ -102,7 +102,7 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         off = odds.mle.theta - cell.truth
         if odds.covariance is not None:
             found["off"].append(off)
-            found["covers"].append(np.abs(off) <= WITHIN * np.sqrt(odds.spread.diagonal()))
+            found["covers"].append(np.abs(off) <= WITHIN * np.sqrt(odds.covariance.diagonal()))
         if repetition >= plan.binned:
             continue
         found["before"].append(_ece(ece, P, Y))

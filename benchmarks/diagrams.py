@@ -25,7 +25,7 @@ def show(repeats: int) -> None:
     for name in DIAGRAMS.names():
         for rows, data in _data(name, tallies):
             try:
-                made, drawn = _least(name, data, repeats)
+                made, drawn = _fastest(name, data, repeats)
             except InputError as refused:
                 print(f"{name:22}{rows:12,}  {refused.code}", flush=True)
                 continue
@@ -65,7 +65,7 @@ def _rows(n: int, k: int, seed: int, slope: float) -> to.Predictions:
     return to.Predictions(labels, P / P.sum(axis=1, keepdims=True))
 
 
-def _least(name: str, data: Any, repeats: int) -> tuple[float, float]:
+def _fastest(name: str, data: Any, repeats: int) -> tuple[float, float]:
     def timed(call: Callable[[], Any]) -> tuple[float, Any]:
         begun = time.perf_counter()
         result = call()

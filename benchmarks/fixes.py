@@ -36,13 +36,13 @@ class Line:
     per_row: np.ndarray  # its log loss, row by row
 
 
-def rules(split: Split) -> Iterator[tuple[str, CalibratorSpec]]:
+def calibrator_specs(split: Split) -> Iterator[tuple[str, CalibratorSpec]]:
     """Every calibrator for these rows with its defaults, and its form on logits where it has one."""
     for name in CALIBRATORS.names():
         spec_type = CALIBRATORS.load(name)
         if spec_type.two_classes and split.fit.k > 2:
             continue
-        settings: dict[str, Any] = {"target": split.judge.P} if name == "prior_shift" else {}
+        settings: dict[str, Any] = {"target": split.test.P} if name == "prior_shift" else {}
         yield name, CALIBRATORS.make(name, settings)
         if split.fit.logits is not None and CALIBRATORS.takes(name, "logits"):
             yield f"{name}, logits", CALIBRATORS.make(name, settings | {"logits": True})
@@ -51,7 +51,7 @@ def rules(split: Split) -> Iterator[tuple[str, CalibratorSpec]]:
 def lines(split: Split) -> list[Line]:
     """One line per calibrator, the identity first."""
     results = []
-    for name, spec in rules(split):
+    for name, spec in calibrator_specs(split):
         start = time.perf_counter()
         try:
             calibrator = to.fit(split.fit, spec)
@@ -60,9 +60,11 @@ def lines(split: Split) -> list[Line]:
             continue
         elapsed = time.perf_counter() - start
         on_logits = calibrator.map.logits
-        Q = calibrator.predict_proba(split.judge.logits if on_logits else split.judge.p, logits=on_logits)
+        Q = calibrator.predict_proba(split.test.logits if on_logits else split.test.p, logits=on_logits)
         results.append(
-            judged(name, Q, split, elapsed, chosen(calibrator) if isinstance(spec, AutoSpec) else calibrator.map.said())
+            evaluate(
+                name, Q, split, elapsed, chosen(calibrator) if isinstance(spec, AutoSpec) else calibrator.map.said()
+            )
         )
     return results
 
@@ -72,9 +74,9 @@ def chosen(calibrator: Any) -> str:
     return f"{calibrator.method}, {calibrator.map.said()}" if calibrator.method != "identity" else "no fix is justified"
 
 
-def judged(name: str, Q: np.ndarray, split: Split, seconds: float, parameters: str) -> Line:
+def evaluate(name: str, Q: np.ndarray, split: Split, seconds: float, parameters: str) -> Line:
     """The scores of recalibrated rows."""
-    test = split.judge
+    test = split.test
     P, Y, w = test.P, test.Y, test.w
     blend = mixed(Q, mixing(split.fit.n))
     log_loss = losses(blend, Y)[0]
@@ -101,7 +103,7 @@ def against(one: Line, other: Line) -> tuple[float, float]:
     return mean_and_error(d, np.ones(len(d)))
 
 
-def best(lines: list[Line]) -> Line:
+def lowest_loss(lines: list[Line]) -> Line:
     """The calibrator of least log loss on the rows that judge, `auto` and doing nothing apart."""
     return min((line for line in lines if line.method not in ("auto", "identity")), key=lambda line: line.log_loss)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from benchmarks.fixes import Line, against, best, z
+from benchmarks.fixes import Line, against, lowest_loss, z
 from benchmarks.real_data import Split
 
 HEAD = """# What fixes real predictions
@@ -24,13 +24,13 @@ are other people's and are not part of this project.
 
 def markdown(results: Sequence[tuple[Split, list[Line]]]) -> str:
     """The page."""
-    parts = [HEAD, "## Together", "", *together(results)]
+    parts = [HEAD, "## Together", "", *overview(results)]
     for split, lines in results:
         parts += [
             "",
             f"## {split.name}",
             "",
-            f"{split.how}: {split.fit.n:,} and {split.judge.n:,} rows, {split.fit.k} classes.",
+            f"{split.how}: {split.fit.n:,} and {split.test.n:,} rows, {split.fit.k} classes.",
             "",
         ]
         parts += table(lines)
@@ -39,7 +39,7 @@ def markdown(results: Sequence[tuple[Split, list[Line]]]) -> str:
 
 def table(lines: list[Line]) -> list[str]:
     """One line per calibrator, the best in bold."""
-    first, top = lines[0], best(lines)
+    first, top = lines[0], lowest_loss(lines)
     rows = [
         "| method | log loss | ± to identity | Brier | debiased | p | accuracy | flips | fit, s | what was fitted |",
         "|---|--:|--:|--:|--:|--:|--:|--:|--:|---|",
@@ -56,7 +56,7 @@ def table(lines: list[Line]) -> list[str]:
     return rows
 
 
-def together(results: Sequence[tuple[Split, list[Line]]]) -> list[str]:
+def overview(results: Sequence[tuple[Split, list[Line]]]) -> list[str]:
     """The best of each set, `auto` beside it, and temperature."""
     rows = [
         "| data | kind | best single method | its gain | `auto` applies | `auto` above the best, in standard errors | temperature's share of that gain | accuracy: before, best, `auto` |",
@@ -66,7 +66,7 @@ def together(results: Sequence[tuple[Split, list[Line]]]) -> list[str]:
     by_kind: dict[str, list[float]] = {}
     for split, lines in results:
         by_name = {line.method: line for line in lines}
-        first, top, auto, warm = lines[0], best(lines), by_name["auto"], by_name["temperature"]
+        first, top, auto, warm = lines[0], lowest_loss(lines), by_name["auto"], by_name["temperature"]
         gain, se = against(first, top)
         if gain > 2 * se:
             by_kind.setdefault(split.kind, []).append(100 * against(first, warm)[0] / gain)

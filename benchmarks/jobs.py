@@ -15,7 +15,7 @@ class Job:
     question: str  # key of a tool's ANSWERS
     data: str  # key of data.MAKERS
     tolerance: float  # how far a tool's value may lie from ours
-    at_most: Mapping[str, float] = field(default_factory=dict)  # seconds we promise ourselves, by label
+    time_limits: Mapping[str, float] = field(default_factory=dict)  # seconds we promise ourselves, by label
 
 
 # Peers sum up to 10⁶ values in float32, which leaves about 1e-5 of a mean (float64 sums agree to 1e-8), and put a

@@ -9,20 +9,20 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import machine, plot, table
-from benchmarks.race import Found
+from benchmarks.race import Results
 
 
-def write(results: Found, folder: Path) -> None:
+def write(results: Results, folder: Path) -> None:
     """speed.md, speed.json, speed.svg and speed.png."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "speed.md").write_text(markdown(results))
     (folder / "speed.json").write_text(
         json.dumps(asdict(results) | {"jobs": summaries(results)}, indent=1, allow_nan=False) + "\n"
     )
-    plot.draw(table.standings(results), folder)
+    plot.draw(table.job_results(results), folder)
 
 
-def markdown(results: Found) -> str:
+def markdown(results: Results) -> str:
     """The page."""
     lines = [
         "# Speed",
@@ -41,7 +41,7 @@ def markdown(results: Found) -> str:
         lines += ["", table.BUSY]
     if results.absent:
         lines += ["", f"Left out: {'; '.join(results.absent)}."]
-    for job_result in table.standings(results):
+    for job_result in table.job_results(results):
         lines += [
             "",
             f"## {job_result.job.title}",
@@ -59,13 +59,13 @@ def _row(cells: tuple[str, ...]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def summaries(results: Found) -> list[dict[str, object]]:
+def summaries(results: Results) -> list[dict[str, object]]:
     """The ratios job by job, for programs."""
     return [
         {
             "job": job_result.job.name,
             "title": job_result.job.title,
-            "ours_min": None if job_result.ours is None else job_result.ours.best,
+            "ours_min": None if job_result.ours is None else job_result.ours.min_wall,
             "ours_median": None if job_result.ours is None else float(np.median(job_result.ours.wall)),
             "fastest_peer": job_result.rivals[0].tool if job_result.rivals else None,
             "ratio": job_result.ratio,
@@ -74,5 +74,5 @@ def summaries(results: Found) -> list[dict[str, object]]:
             "agree": {one.tool: job_result.agrees(one) for one in job_result.peers},
             "in_copies": {one.label: job_result.copying(one.label) for one in job_result.copies},
         }
-        for job_result in table.standings(results)
+        for job_result in table.job_results(results)
     ]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.table import Standing
+from benchmarks.table import JobResult
 
 OURS, PEER, COPY = "#c2410c", "#64748b", "#94a3b8"
 
 
-def draw(job_results: Sequence[Standing], folder: Path) -> None:
+def draw(job_results: Sequence[JobResult], folder: Path) -> None:
     """speed.svg and speed.png, readable at 800 pixels."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -37,26 +37,36 @@ def draw(job_results: Sequence[Standing], folder: Path) -> None:
         figure.savefig(folder / name)
 
 
-def row(ax: object, y: int, job_result: Standing) -> None:
+def row(ax: object, y: int, job_result: JobResult) -> None:
     """One job: the span from us to the fastest peer, all dots, the copy as a tick."""
     assert job_result.ours is not None
     if job_result.rivals:
         fastest = job_result.rivals[0]
         ax.plot(
-            [job_result.ours.best, fastest.best], [y, y], color="#fdba74", linewidth=3, solid_capstyle="round", zorder=1
+            [job_result.ours.min_wall, fastest.min_wall],
+            [y, y],
+            color="#fdba74",
+            linewidth=3,
+            solid_capstyle="round",
+            zorder=1,
         )
         ax.text(
-            (job_result.ours.best * fastest.best) ** 0.5, y - 0.16, f"{job_result.ratio:.2g}×" if job_result.ratio < 10 else f"{job_result.ratio:.0f}×",
+            (job_result.ours.min_wall * fastest.min_wall) ** 0.5, y - 0.16, f"{job_result.ratio:.2g}×" if job_result.ratio < 10 else f"{job_result.ratio:.0f}×",
             ha="center", va="bottom", fontsize=8, color=OURS if job_result.ratio >= 1 else PEER, weight="bold",
         )  # fmt: skip
-        ax.text(fastest.best, y + 0.2, fastest.tool, ha="left", va="top", fontsize=7.5, color=PEER)
+        ax.text(fastest.min_wall, y + 0.2, fastest.tool, ha="left", va="top", fontsize=7.5, color=PEER)
     for copy in job_result.copies:
         if copy.label == "copyto":
-            ax.plot([copy.best], [y], marker="|", markersize=13, color=COPY, markeredgewidth=2)
+            ax.plot([copy.min_wall], [y], marker="|", markersize=13, color=COPY, markeredgewidth=2)
     ax.plot(
-        [one.best for one in job_result.peers], [y] * len(job_result.peers), "o", color=PEER, markersize=5, alpha=0.8
+        [one.min_wall for one in job_result.peers],
+        [y] * len(job_result.peers),
+        "o",
+        color=PEER,
+        markersize=5,
+        alpha=0.8,
     )
-    ax.plot([job_result.ours.best], [y], "o", color=OURS, markersize=8, zorder=3)
+    ax.plot([job_result.ours.min_wall], [y], "o", color=OURS, markersize=8, zorder=3)
 
 
 def legend(ax: object) -> None:

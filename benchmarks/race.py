@@ -36,7 +36,7 @@ class Measurement:
     note: str = ""
 
     @property
-    def best(self) -> float:
+    def min_wall(self) -> float:
         """The least wall time, the one with the least noise in it."""
         return min(self.wall, default=float("inf"))
 
@@ -51,7 +51,7 @@ class Measurement:
 
 
 @dataclass
-class Found:
+class Results:
     """All measurements, and on what they were made."""
 
     machine: dict[str, Any]
@@ -67,13 +67,13 @@ class Runner:
 
     def __init__(self, tool: str, python: str) -> None:
         self.tool = tool
-        self.said = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process, until close()
+        self.stderr = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the process, until close()
         self.process = subprocess.Popen(
             [python, "-W", "ignore", "-m", "benchmarks.worker", tool],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self.said,
+            stderr=self.stderr,
             text=True,
         )
         self.about = self._answer()
@@ -89,19 +89,19 @@ class Runner:
         """End the process."""
         with contextlib.suppress(BrokenPipeError):
             self.process.communicate()
-        self.said.close()
+        self.stderr.close()
 
     def _answer(self) -> dict[str, Any]:
         assert self.process.stdout is not None
         if line := self.process.stdout.readline():
             return json.loads(line)
         self.process.wait()
-        self.said.seek(0)
-        last = self.said.read().decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
+        self.stderr.seek(0)
+        last = self.stderr.read().decode(errors="replace").strip().splitlines()[-1:] or ["it said nothing"]
         return {"failed": f"the process ended: {last[0][:200]}", "ended": True}
 
 
-def run(args: argparse.Namespace) -> Found:
+def run(args: argparse.Namespace) -> Results:
     """Start the tools, let them take turns at each job, and end them."""
     chosen = jobs.named(args.jobs)
     runners, absent = start(args.tools, args.peers or [sys.executable])
@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> Found:
                 print(f"{job.name} …", file=sys.stderr, flush=True)
                 measurements += at(job, runners, folder, args.repeats, args.patience)
         about = {runner.tool: runner.about for runner in runners}
-        return Found(machine.described(), about, absent, shapes, measurements, args.scale)
+        return Results(machine.described(), about, absent, shapes, measurements, args.scale)
     finally:
         for runner in runners:
             runner.close()

@@ -18,7 +18,7 @@ class Split:
     name: str
     kind: str  # "images", "text", "speech" or "tables"
     fit: to.Predictions
-    judge: to.Predictions
+    test: to.Predictions
     how: str
 
 

@@ -6,7 +6,7 @@ import sys
 
 from benchmarks.process import command_line, cost
 
-AT_MOST = 1.2  # CPU seconds of a first `measure`: what a person takes for "at once"
+TIME_LIMIT = 1.2  # CPU seconds of a first `measure`: what a person takes for "at once"
 
 DATA = """
 import numpy as np
@@ -16,13 +16,13 @@ p = rng.random(1000)
 preds = to.Predictions((rng.random(1000) < p).astype(int), p)
 """
 BARE = DATA + "to.measure(preds, 'ece', interval=None)"
-WHOLE = DATA + "to.measure(preds, 'ece')"
+FULL = DATA + "to.measure(preds, 'ece')"
 
 
 def figures(repeats: int) -> list[tuple[str, str]]:
     """CPU seconds before anything is asked, and with the first question."""
     python = [sys.executable, "-c"]
-    for warm in (BARE, WHOLE):
+    for warm in (BARE, FULL):
         cost([*python, warm])
     commands = {
         "python -c pass": [*python, "pass"],
@@ -30,6 +30,6 @@ def figures(repeats: int) -> list[tuple[str, str]]:
         "trueodds --help": [*command_line(), "--help"],
         "import trueodds": [*python, "import trueodds"],
         "first measure, value alone": [*python, BARE],
-        f"first measure, interval and floor (≤ {AT_MOST})": [*python, WHOLE],
+        f"first measure, interval and floor (≤ {TIME_LIMIT})": [*python, FULL],
     }
     return [(what, f"{cost(command, repeats).cpu:.3f} CPU-s") for what, command in commands.items()]

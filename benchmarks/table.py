@@ -9,12 +9,12 @@ import numpy as np
 
 from benchmarks import machine
 from benchmarks.jobs import Job, named
-from benchmarks.race import Found, Measurement
+from benchmarks.race import Measurement, Results
 from benchmarks.tools import LIMIT, OURS
 
 
 @dataclass(frozen=True)
-class Standing:
+class JobResult:
     """One job with all that was measured at it."""
 
     job: Job
@@ -37,7 +37,7 @@ class Standing:
 
     def against(self, one: Measurement) -> float | None:
         """The same for another call of ours."""
-        return self.rivals[0].best / one.best if self.rivals else None
+        return self.rivals[0].min_wall / one.min_wall if self.rivals else None
 
     @property
     def cpu_ratio(self) -> float | None:
@@ -57,21 +57,21 @@ class Standing:
     def copying(self, label: str) -> float | None:
         """Our time in units of a copy of the same array."""
         copy = next((one for one in self.copies if one.label == label), None)
-        return None if copy is None or self.ours is None else self.ours.best / copy.best
+        return None if copy is None or self.ours is None else self.ours.min_wall / copy.min_wall
 
-    def kept(self, one: Measurement) -> bool | None:
+    def within_limit(self, one: Measurement) -> bool | None:
         """Whether one of our calls keeps the time that we promise ourselves."""
-        limit = self.job.at_most.get(one.label)
-        return None if limit is None else one.best <= limit
+        limit = self.job.time_limits.get(one.label)
+        return None if limit is None else one.min_wall <= limit
 
 
-def standings(results: Found) -> list[Standing]:
+def job_results(results: Results) -> list[JobResult]:
     """The measurements job by job, in the order of the jobs."""
     names = list(dict.fromkeys(one.job for one in results.measurements))
-    return [_standing(job, results) for job in named(names)]
+    return [_job_result(job, results) for job in named(names)]
 
 
-def _standing(job: Job, results: Found) -> Standing:
+def _job_result(job: Job, results: Results) -> JobResult:
     all_of = [one for one in results.measurements if one.job == job.name]
     timed = [one for one in all_of if one.wall]
     ours = [one for one in timed if one.tool == OURS]
@@ -80,11 +80,11 @@ def _standing(job: Job, results: Found) -> Standing:
         for tool, about in results.tools.items()
         if job.question in about["differs"]
     }
-    return Standing(
+    return JobResult(
         job,
         next((one for one in ours if not one.label), None),
         [one for one in ours if one.label],
-        sorted((one for one in timed if one.tool not in (OURS, LIMIT)), key=lambda one: one.best),
+        sorted((one for one in timed if one.tool not in (OURS, LIMIT)), key=lambda one: one.min_wall),
         [one for one in timed if one.tool == LIMIT],
         [one for one in all_of if not one.wall],
         differs,
@@ -95,24 +95,24 @@ BUSY = "The machine was busy with other work: believe CPU times rather than wall
 HEADER = ("", "min", "median", "CPU", "extra peak", "value", "")
 
 
-def text(results: Found) -> str:
+def text(results: Results) -> str:
     """Everything, for a terminal."""
     lines = [machine.sentence(results.machine), versions(results)]
     lines += [f"left out: {why}" for why in results.absent]
     lines += [BUSY] if machine.busy(results.machine) else []
-    for job_result in standings(results):
+    for job_result in job_results(results):
         lines += ["", f"{job_result.job.title}  ({results.shapes[job_result.job.data]})", *aligned(rows(job_result))]
         lines += [f"  {one.tool}: {one.note}" for one in job_result.missing]
         lines += [f"  {summary(job_result)}"] if summary(job_result) else []
     return "\n".join(lines)
 
 
-def versions(results: Found) -> str:
+def versions(results: Results) -> str:
     """`torch 2.13.0, …`."""
     return ", ".join(f"{tool} {about['version']}".strip() for tool, about in results.tools.items())
 
 
-def rows(job_result: Standing) -> list[tuple[str, ...]]:
+def rows(job_result: JobResult) -> list[tuple[str, ...]]:
     """The header and a row for each that was timed."""
     ours = [] if job_result.ours is None else [job_result.ours]
     table = [HEADER]
@@ -120,15 +120,15 @@ def rows(job_result: Standing) -> list[tuple[str, ...]]:
         name = f"{one.tool}{', ' if one.label else ''}{one.label}"
         peak = "" if one.peak is None else f"{one.peak:.{int(one.peak < 10)}f} MB"
         table.append((
-            name, seconds(one.best), seconds(float(np.median(one.wall))), seconds(min(one.cpu)), peak,
+            name, seconds(one.min_wall), seconds(float(np.median(one.wall))), seconds(min(one.cpu)), peak,
             " ".join(f"{v:.6f}" for v in one.value[:2]), _remark(job_result, one),
         ))  # fmt: skip
     return table
 
 
-def _remark(job_result: Standing, one: Measurement) -> str:
+def _remark(job_result: JobResult, one: Measurement) -> str:
     if one.tool == OURS:
-        within_limit, limit = job_result.kept(one), job_result.job.at_most.get(one.label)
+        within_limit, limit = job_result.within_limit(one), job_result.job.time_limits.get(one.label)
         return "" if within_limit is None else f"{'within' if within_limit else 'OVER'} {seconds(limit)}"
     if one.tool == LIMIT:
         return ""
@@ -136,7 +136,7 @@ def _remark(job_result: Standing, one: Measurement) -> str:
     return f"{agreement}, {one.note}" if one.note else agreement
 
 
-def summary(job_result: Standing) -> str:
+def summary(job_result: JobResult) -> str:
     """`torchmetrics ÷ ours = 13.2, from arrays 4.1; CPU 12; ours = 1.4 × copyto, 0.5 × copy`."""
     parts = []
     if job_result.ratio is not None:

@@ -31,17 +31,17 @@ VERBS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
 }
 
 
-def told(result: Any) -> Any:
+def without_data(result: Any) -> Any:
     return {name: each for name, each in result.to_dict().items() if name != "data"}
 
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_a_pair_of_arrays_and_two_arrays_are_predictions(verb: str) -> None:
     call, words, settings = VERBS[verb]
-    expected = told(call(PREDS, *words, **settings))
-    assert told(call((Y, P), *words, **settings)) == expected
-    assert told(call(Y, P, *words, **settings)) == expected
-    assert told(call(pd.Series(Y), P.tolist(), **settings)) == told(call(PREDS, **settings))
+    expected = without_data(call(PREDS, *words, **settings))
+    assert without_data(call((Y, P), *words, **settings)) == expected
+    assert without_data(call(Y, P, *words, **settings)) == expected
+    assert without_data(call(pd.Series(Y), P.tolist(), **settings)) == without_data(call(PREDS, **settings))
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -64,7 +64,7 @@ def test_a_verb_is_documented_with_one_argument_for_the_data_and_takes_its_chanc
 
 
 @pytest.mark.parametrize("verb", [*(verb for verb in VERBS if verb != "draw"), "by_group"])
-def test_several_models_are_refused_where_one_is_asked_for(verb: str) -> None:
+def test_several_models_are_refused_where_one_is_expected(verb: str) -> None:
     call, words, settings = VERBS.get(verb, (by_group, (), {}))
     for models in ({"a": PREDS, "b": OTHER}, {"a": (Y, P), "b": (Y, P**2)}):
         with pytest.raises(InputError, match=r"TO205.*2 models: a, b.*to\.compare\(models\)"):
@@ -87,7 +87,7 @@ def test_several_models_are_refused_where_one_is_asked_for(verb: str) -> None:
 )
 def test_two_models_are_compared_however_they_are_handed_in(arguments: tuple[Any, ...]) -> None:
     comparison = to.compare(*arguments, "brier", resamples=50)
-    assert told(comparison) == told(to.compare(PREDS, OTHER, "brier", resamples=50))
+    assert without_data(comparison) == without_data(to.compare(PREDS, OTHER, "brier", resamples=50))
     assert (comparison.names, comparison.paired) == (("a", "b"), True)
 
 
@@ -98,13 +98,13 @@ def test_two_models_are_compared_however_they_are_handed_in(arguments: tuple[Any
 )
 def test_several_models_are_ranked_however_they_are_handed_in(arguments: tuple[Any, ...]) -> None:
     ranking = to.compare(*arguments, "brier", resamples=50)
-    assert told(ranking) == told(to.compare({"a": PREDS, "b": OTHER}, "brier", resamples=50))
+    assert without_data(ranking) == without_data(to.compare({"a": PREDS, "b": OTHER}, "brier", resamples=50))
 
 
 def test_several_models_are_drawn_however_they_are_handed_in() -> None:
-    expected = told(to.draw({"a": PREDS, "b": OTHER}, "comparison"))
-    assert told(to.draw({"a": (Y, P), "b": (Y, P**2)}, "comparison")) == expected
-    assert told(to.draw(Y, {"a": P, "b": P**2}, "comparison")) == expected
+    expected = without_data(to.draw({"a": PREDS, "b": OTHER}, "comparison"))
+    assert without_data(to.draw({"a": (Y, P), "b": (Y, P**2)}, "comparison")) == expected
+    assert without_data(to.draw(Y, {"a": P, "b": P**2}, "comparison")) == expected
 
 
 @pytest.mark.parametrize("given", [(PREDS,), (PREDS, "brier"), (Y, P), (Y, P, "brier")], ids=str)
@@ -126,14 +126,14 @@ def test_one_model_is_no_comparison(arguments: tuple[Any, ...]) -> None:
     ],
     ids=[f"call {number}" for number in range(7)],
 )
-def test_an_array_out_of_place_is_told_predictions_and_is_not_poured_into_the_message(call: Any) -> None:
+def test_an_array_out_of_place_gets_the_advice_predictions_and_is_not_printed_in_full(call: Any) -> None:
     with pytest.raises(InputError, match=r"Predictions\(y_true, y_prob\)") as refusal:
         call()
     assert len(str(refusal.value)) < 300
     assert "array(" not in str(refusal.value)
 
 
-def test_groups_of_two_arrays_are_asked_for_by_their_own_name() -> None:
+def test_groups_of_two_arrays_are_passed_by_their_own_name() -> None:
     with pytest.raises(InputError, match=r"TO409.*group="):
         by_group(Y, P)
     with pytest.raises(InputError, match=r"TO202.*Predictions\(y_true, y_prob, group=…\)"):
@@ -147,17 +147,17 @@ TABLES = {"pandas": lambda frame: frame, "polars": pl.from_pandas, "arrow": pa.T
 def test_two_frames_with_labels_are_two_models(library: str) -> None:
     one, other = (TABLES[library](pd.DataFrame({"label": Y, "p_0": 1 - p, "p_1": p})) for p in (P, P**2))
     expected = to.compare(PREDS, OTHER, "brier", resamples=50)
-    assert told(to.compare(one, other, "brier", resamples=50)) == told(expected)
-    ranked = told(to.compare([PREDS, OTHER], "brier", resamples=50))
+    assert without_data(to.compare(one, other, "brier", resamples=50)) == without_data(expected)
+    ranked = without_data(to.compare([PREDS, OTHER], "brier", resamples=50))
     for several in ((one, other), [one, other], {"a": one, "b": other}):
-        assert told(to.compare(several, "brier", resamples=50)) == ranked
+        assert without_data(to.compare(several, "brier", resamples=50)) == ranked
     assert to.measure(one, "ece", interval=None).value == to.measure(PREDS, "ece", interval=None).value
 
 
 def test_two_mappings_of_columns_are_two_models() -> None:
     one, other = ({"label": Y, "p_0": 1 - p, "p_1": p} for p in (P, P**2))
     expected = to.compare(PREDS, OTHER, "brier", resamples=50)
-    assert told(to.compare(one, other, "brier", resamples=50)) == told(expected)
+    assert without_data(to.compare(one, other, "brier", resamples=50)) == without_data(expected)
 
 
 @pytest.mark.parametrize("library", TABLES)
@@ -236,10 +236,10 @@ def test_tuples_and_ranges_are_arrays() -> None:
 
 
 def test_arrays_are_taken_by_their_names() -> None:
-    expected = told(to.measure(PREDS, "ece", interval=None))
-    assert told(to.measure(y_true=Y, y_prob=P, interval=None)) == expected
-    assert told(to.measure("ece", y_true=Y, y_prob=P, interval=None)) == expected
-    assert told(to.measure(Y, y_prob=P, estimator="ece", interval=None)) == expected
+    expected = without_data(to.measure(PREDS, "ece", interval=None))
+    assert without_data(to.measure(y_true=Y, y_prob=P, interval=None)) == expected
+    assert without_data(to.measure("ece", y_true=Y, y_prob=P, interval=None)) == expected
+    assert without_data(to.measure(Y, y_prob=P, estimator="ece", interval=None)) == expected
     with pytest.raises(InputError, match=r"TO302.*Predictions\(y_true, y_prob\)"):
         to.measure(y_true=Y)
 
@@ -256,9 +256,9 @@ def test_more_positional_arguments_than_a_verb_has_are_refused_by_a_code() -> No
 
 
 def test_a_list_of_arrays_is_several_models() -> None:
-    expected = told(to.compare([PREDS, OTHER, (Y, P**3)], "brier", resamples=50))
+    expected = without_data(to.compare([PREDS, OTHER, (Y, P**3)], "brier", resamples=50))
     for several in ([P, P**2, P**3], (P, P**2, P**3), [P.tolist(), (P**2).tolist(), (P**3).tolist()]):
-        assert told(to.compare(Y, several, "brier", resamples=50)) == expected
+        assert without_data(to.compare(Y, several, "brier", resamples=50)) == expected
     assert to.compare(Y, (P, P**2), "brier", resamples=50).order == to.compare([PREDS, OTHER], "brier").order
     rows = np.stack([1 - P, P], axis=1).tolist()  # a list of rows is one model
     assert to.compare(Y, rows, P**2, "brier", interval=None).difference == pytest.approx(
@@ -266,12 +266,12 @@ def test_a_list_of_arrays_is_several_models() -> None:
     )
 
 
-def test_two_mappings_of_models_are_told_to_be_one() -> None:
+def test_two_mappings_of_models_get_the_advice_to_pass_one() -> None:
     with pytest.raises(InputError, match=r"TO205.*one mapping.*\{'a': p_a, 'b': p_b\}"):
         to.compare({"a": (Y, P)}, {"b": (Y, P**2)}, "brier")
 
 
-def test_swapped_arrays_are_told_the_order_of_the_function_that_was_called() -> None:
+def test_swapped_arrays_are_reported_with_the_order_of_the_function_that_was_called() -> None:
     with pytest.raises(InputError, match=r"TO109.* fit takes \(y_true, y_prob\)"):
         to.fit(P, Y)
     with pytest.raises(InputError, match=r"TO109.* This fit takes \(y_prob, y_true\)"):

@@ -193,7 +193,7 @@ def test_every_public_name_is_there():
         to.rank  # noqa: B018
 
 
-def test_what_belongs_to_the_rows_is_said_to_belong_there() -> None:
+def test_settings_of_the_rows_are_refused_with_where_they_belong() -> None:
     preds = Predictions([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4])
     for name, hint in (("weight", "Predictions"), ("cluster", "cluster="), ("seed", "rng=")):
         with pytest.raises(InputError, match=re.escape(hint)) as refusal:

@@ -106,7 +106,7 @@ def test_the_family_keeps_its_level_for_overlapping_groups():
     assert alone > 30
 
 
-def test_a_column_said_twice_costs_nothing():
+def test_a_duplicate_column_costs_nothing():
     p, y, group = calibrated(1)
     y = np.where(group["a"] == 1, p > 0.5, y).astype(int)
     once = by_group(Predictions(y, p, group={"a": group["a"]}), resamples=199)
@@ -129,7 +129,7 @@ def test_one_column_and_no_other_group_is_the_test_of_consistency():
 # Small groups
 
 
-def test_a_group_of_one_row_is_told_and_undecided():
+def test_a_group_of_one_row_is_noted_and_undecided():
     p, y, _ = calibrated(3, 100)
     groups = by_group(Predictions(y, p, group=["solo", *["others"] * 99]), resamples=99)
     solo = groups["group=solo"]
@@ -148,7 +148,7 @@ def test_a_small_group_is_never_fine():
     assert small in groups.undecided
 
 
-def test_what_was_left_out_is_told():
+def test_what_was_left_out_is_noted():
     values = np.repeat(np.arange(60), np.where(np.arange(60) < 52, 3, 2))
     p, y, _ = calibrated(5, len(values))
     weight = np.where(values == 0, 0.0, 1.0)
@@ -218,7 +218,7 @@ def test_groups_of_the_same_rows_have_the_same_floor():
 # The direction
 
 
-def test_a_group_tells_what_was_said_and_what_came():
+def test_a_group_reports_the_mean_prediction_and_the_event_rate():
     preds = Predictions([1, 1, 1, 0, 0], [0.5, 0.7, 0.2, 0.2, 0.5], group=list("aabbb"), weight=[1, 3, 1, 1, 2])
     groups = by_group(preds, resamples=49, interval=None)
     # a: (.5 + 3 × .7) / 4 and all came; b: (.2 + .2 + 2 × .5) / 4 and one of weight 1 of 4 came.
@@ -329,7 +329,7 @@ def test_a_weight_of_two_is_two_rows_in_every_error():
         assert one.estimate.value == pytest.approx(other.estimate.value)
 
 
-def test_votes_are_judged_by_one_of_them_and_measured_by_all():
+def test_votes_are_tested_by_one_of_them_and_measured_by_all():
     rng = np.random.default_rng(10)
     P, group = rng.dirichlet(np.ones(3), 200), rng.integers(0, 2, 200)
     votes = np.array([rng.multinomial(5, row) for row in P])
@@ -340,7 +340,7 @@ def test_votes_are_judged_by_one_of_them_and_measured_by_all():
     assert groups["group=0"].estimate.value == pytest.approx(alone.value)
 
 
-def test_labels_that_do_not_exclude_each_other_are_asked_one_by_one():
+def test_labels_that_do_not_exclude_each_other_are_measured_one_by_one():
     rng = np.random.default_rng(11)
     P, group = rng.random((100, 2)), rng.integers(0, 2, 100)
     preds = Predictions.from_multilabel((rng.random((100, 2)) < P).astype(int), P, group=group)
@@ -457,7 +457,7 @@ def test_an_interval_from_zero_of_a_group_that_is_off_is_explained():
     ],
     ids=["infinite", "undefined", "bare"],
 )
-def test_what_is_infinite_undefined_or_not_asked_for_keeps_the_schema(y, p, group, settings):
+def test_what_is_infinite_undefined_or_not_requested_keeps_the_schema(y, p, group, settings):
     document = valid(by_group(Predictions(y, p, group=list(group)), resamples=49, **settings).to_dict(), "groups")
     assert None in (
         document["multicalibration"]["value"],

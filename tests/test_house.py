@@ -230,7 +230,7 @@ def test_measuring_loads_neither_scikit_learn_nor_scipy_stats_nor_an_optional_li
 
 @pytest.mark.parametrize("words", [["--help"], ["audit", "--help"], ["list"]], ids=" ".join)
 def test_help_and_list_load_no_member(words: list[str]) -> None:
-    modules = {table(registry).load(name).__module__ for registry, name in members_of_all()}
+    modules = {table(registry).load(name).__module__ for registry, name in all_methods()}
     loaded = loaded_after(
         "import contextlib, io, trueodds.cli\n"
         "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
@@ -239,7 +239,7 @@ def test_help_and_list_load_no_member(words: list[str]) -> None:
     assert loaded & {*modules, "trueodds_studies"} == set()
 
 
-def test_what_is_said_to_install_a_library_works_from_a_clone() -> None:
+def test_the_advice_to_install_a_library_works_from_a_clone() -> None:
     """Before a release no index has the package: `pip install trueodds[…]` would fetch nothing, or another's work."""
     pages = [ROOT / "README.md", ROOT / "studies" / "README.md", *(ROOT / "docs").rglob("*.md")]
     wrong = [file.name for file in (*FILES, *pages) if re.search(r"pip install ['\"]?trueodds", file.read_text())]
@@ -295,11 +295,11 @@ def table(registry: str) -> Any:
     return getattr(importlib.import_module(registry), REGISTRIES[registry])
 
 
-def members_of_all() -> list[tuple[str, str]]:
+def all_methods() -> list[tuple[str, str]]:
     return [(registry, name) for registry in REGISTRIES for name in table(registry).names()]
 
 
-def member_ids(value: Any) -> str:
+def method_id(value: Any) -> str:
     return str(value).removeprefix("trueodds.")
 
 
@@ -312,14 +312,14 @@ def texts_of_tests() -> tuple[str, ...]:
     )
 
 
-@pytest.mark.parametrize(("registry", "name"), members_of_all(), ids=member_ids)
+@pytest.mark.parametrize(("registry", "name"), all_methods(), ids=method_id)
 def test_a_member_has_a_test_that_names_it(registry: str, name: str) -> None:
     method = table(registry).load(name)
     named = re.compile(rf"""["']{name}["']|\b{method.__name__}\b""")
     assert any(named.search(text) for text in texts_of_tests())
 
 
-@pytest.mark.parametrize(("registry", "name"), members_of_all(), ids=member_ids)
+@pytest.mark.parametrize(("registry", "name"), all_methods(), ids=method_id)
 def test_a_member_has_a_docstring_with_an_example(registry: str, name: str) -> None:
     doc = table(registry).load(name).__doc__ or ""
     assert ">>>" in doc
@@ -338,9 +338,7 @@ SECTIONS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("registry", "name"), [each for each in members_of_all() if each[0] in SECTIONS], ids=member_ids
-)
+@pytest.mark.parametrize(("registry", "name"), [each for each in all_methods() if each[0] in SECTIONS], ids=method_id)
 def test_a_member_says_what_a_reader_must_know(registry: str, name: str) -> None:
     doc = table(registry).load(name).__doc__ or ""
     missing = [what for what, pattern in SECTIONS[registry].items() if not re.search(pattern, doc)]

@@ -113,7 +113,7 @@ def temperature(arrays: Arrays) -> Timed:
     )
 
 
-def fitted(name: str, also: dict[str, dict[str, Any]] | None = None) -> Callable[[Arrays], dict[str, Timed]]:
+def timed_fit(name: str, also: dict[str, dict[str, Any]] | None = None) -> Callable[[Arrays], dict[str, Timed]]:
     """A fit, and the mean square of what it makes of some rows; `also` are other methods for the same job."""
 
     def answer(arrays: Arrays) -> dict[str, Timed]:
@@ -146,14 +146,16 @@ def draws(arrays: Arrays) -> dict[str, Timed]:
 
     rng = np.random.default_rng(0)
     return {
-        "bootstrap": Timed(lambda estimand: from_cells(estimand, 1000, rng), small_estimand, spread),
+        "bootstrap": Timed(lambda estimand: from_cells(estimand, 1000, rng), small_estimand, mean_replicate),
         "redraw": Timed(lambda estimand: cell_draws(estimand, 1000, rng), small_estimand, np.mean),
-        "bootstrap, 100 × rows": Timed(lambda estimand: from_cells(estimand, 1000, rng), large_estimand, spread),
+        "bootstrap, 100 × rows": Timed(
+            lambda estimand: from_cells(estimand, 1000, rng), large_estimand, mean_replicate
+        ),
         "redraw, 100 × rows": Timed(lambda estimand: cell_draws(estimand, 1000, rng), large_estimand, np.mean),
     }
 
 
-def spread(replicates: Any) -> float:
+def mean_replicate(replicates: Any) -> float:
     """The mean of the resamples."""
     return replicates.values.mean()
 
@@ -173,8 +175,8 @@ ANSWERS = {
     "experiment": experiment,
     "skce": paired,
     "temperature": temperature,
-    "vector": fitted("vector", {"structured": {}}),
-    "dirichlet": fitted("dirichlet", {"structured": {"form": "matrix"}}),
-    "isotonic": fitted("isotonic"),
+    "vector": timed_fit("vector", {"structured": {}}),
+    "dirichlet": timed_fit("dirichlet", {"structured": {"form": "matrix"}}),
+    "isotonic": timed_fit("isotonic"),
     "draws": draws,
 }

@@ -34,7 +34,7 @@ def temperature(arrays: Arrays) -> Timed:
     return Timed(ask, value=lambda calibrator: calibrator.invtemp_)
 
 
-def fitted(name: str) -> Callable[[Arrays], Timed]:
+def timed_fit(name: str) -> Callable[[Arrays], Timed]:
     """A fit with its defaults, and the mean square of what it makes of some rows."""
 
     def answer(arrays: Arrays) -> Timed:
@@ -54,6 +54,6 @@ def fitted(name: str) -> Callable[[Arrays], Timed]:
 ANSWERS = {
     "top-label": top_label,
     "temperature": temperature,
-    "vector": fitted("svs"),  # a shift and a scale per class, pulled towards the identity
-    "dirichlet": fitted("sms"),  # the same with every other class's log probability
+    "vector": timed_fit("svs"),  # a shift and a scale per class, pulled towards the identity
+    "dirichlet": timed_fit("sms"),  # the same with every other class's log probability
 }

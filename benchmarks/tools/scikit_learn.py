@@ -14,14 +14,14 @@ from benchmarks.timed import Timed
 DISTRIBUTION = "scikit-learn"
 
 
-class Said(ClassifierMixin, BaseEstimator):
+class PredictionsAsModel(ClassifierMixin, BaseEstimator):
     """A fitted model whose input is its prediction."""
 
     def __init__(self, k: int = 2) -> None:
         self.k = k
         self.classes_ = np.arange(k)
 
-    def fit(self, X: np.ndarray, y: np.ndarray) -> Said:
+    def fit(self, X: np.ndarray, y: np.ndarray) -> PredictionsAsModel:
         """There is nothing to learn."""
         return self
 
@@ -39,7 +39,7 @@ def temperature(arrays: Arrays) -> Timed:
     P, y = arrays["P"], arrays["y"]
 
     def ask() -> CalibratedClassifierCV:
-        return CalibratedClassifierCV(FrozenEstimator(Said(P.shape[1])), method="temperature").fit(P, y)
+        return CalibratedClassifierCV(FrozenEstimator(PredictionsAsModel(P.shape[1])), method="temperature").fit(P, y)
 
     return Timed(ask, value=lambda calibrator: calibrator.calibrated_classifiers_[0].calibrators[0].beta_)
 

@@ -102,18 +102,18 @@ def _interval(low: float, high: float, method: str = "sun") -> dict[str, Any]:
 
 
 _EDGES = [i / 15 for i in range(16)]
-_SAID = [0.1921, 0.2384, 0.3045, 0.3671, 0.4338, 0.5012, 0.5667, 0.6349, 0.7004, 0.7663, 0.8341, 0.8990, 0.9658]
-_SEEN = [0.3333, 0.5000, 0.6111, 0.7222, 0.8500, 0.9074, 0.9412, 0.9737, 0.9889, 0.9903, 1.0, 1.0, 1.0]
+_PREDICTED = [0.1921, 0.2384, 0.3045, 0.3671, 0.4338, 0.5012, 0.5667, 0.6349, 0.7004, 0.7663, 0.8341, 0.8990, 0.9658]
+_OBSERVED = [0.3333, 0.5000, 0.6111, 0.7222, 0.8500, 0.9074, 0.9412, 0.9737, 0.9889, 0.9903, 1.0, 1.0, 1.0]
 _ROWS = [3, 8, 18, 36, 60, 54, 68, 76, 90, 103, 121, 142, 120]
 _RELIABILITY = {
     "view": ["confidence"] * 13,
     "low": _EDGES[2:15],
     "high": _EDGES[3:16],
     "n": _ROWS,
-    "said": _SAID,
-    "seen": _SEEN,
-    "interval_low": [max(0.0, s - 0.11) for s in _SEEN],
-    "interval_high": [min(1.0, s + 0.05) for s in _SEEN],
+    "said": _PREDICTED,
+    "seen": _OBSERVED,
+    "interval_low": [max(0.0, s - 0.11) for s in _OBSERVED],
+    "interval_high": [min(1.0, s + 0.05) for s in _OBSERVED],
 }
 _CLASSES = [str(i) for i in range(10)]
 _CLASSWISE = {

@@ -81,7 +81,7 @@ def test_an_older_audit_without_the_section_is_shown_without_it() -> None:
 # Against votes and against the majority
 
 
-def test_the_measures_are_those_that_are_asked_for_by_name(audited: dict[str, Any]) -> None:
+def test_the_measures_are_those_requested_by_name(audited: dict[str, Any]) -> None:
     Q, votes = crowd()
     preds = Predictions(votes, sharpened(Q))
     measured = audited["people"]["measures"]

@@ -31,7 +31,7 @@ def calibrated():
     return to.audit(simulated(), resamples=199)
 
 
-def test_overconfidence_is_said_tested_and_fixed(overconfident):
+def test_overconfidence_is_stated_tested_and_fixed(overconfident):
     verdict = overconfident.verdict
     assert verdict["state"] == "overconfident"
     assert verdict["rejected"]
@@ -174,7 +174,7 @@ def test_the_sentence_names_the_group_that_is_off():
     assert worst["came"] == pytest.approx(y[site == "A"].mean())
 
 
-def test_what_holds_on_average_is_said_before_where_it_does_not():
+def test_calibration_on_average_is_stated_before_where_it_fails():
     rng = np.random.default_rng(1)
     p = rng.uniform(0.2, 0.8, 3000)  # what is wrong is even around ½, so that level and slope are right
     y = (rng.random(3000) < np.clip(p + 0.15 * np.cos(4 * np.pi * p), 0, 1)).astype(int)
@@ -213,7 +213,7 @@ def test_two_classes_are_overconfident_by_their_slope_though_they_are_too_low_on
         (0.033, 0.09, 0.1, "miscalibrated"),
     ],
 )
-def test_a_gap_is_told_from_a_third_of_the_error_on(gap, error, debiased, state):
+def test_a_gap_is_stated_from_a_third_of_the_error_on(gap, error, debiased, state):
     verdict: Any = SimpleNamespace(pvalue=0.01, floor=0.01)
     facts: Any = SimpleNamespace(
         gap=gap, gap_z=9.0, headline=verdict, errors=[SimpleNamespace(value=error, debiased=debiased)], standard=()
@@ -221,7 +221,7 @@ def test_a_gap_is_told_from_a_third_of_the_error_on(gap, error, debiased, state)
     assert state_of(facts, verdict, 0.05, {"true_class_zeros": 0, "event_rate": None}) == state
 
 
-def test_too_few_clusters_are_said_to_be_too_few_and_how_many():
+def test_too_few_clusters_are_reported_with_their_number():
     p = np.tile([0.2, 0.8], 20)
     document = to.audit(to.Predictions([0, 1] * 20, p, cluster=np.arange(40) // 10), resamples=99).to_dict()
     assert document["verdict"]["state"] == "not tested"
@@ -266,7 +266,7 @@ def binary(p, y, **extra):
     return to.audit(to.Predictions(np.asarray(y).astype(int), np.asarray(p), **extra), resamples=99)
 
 
-def test_a_risk_model_that_predicts_too_high_is_told_so():
+def test_a_risk_model_that_predicts_too_high_is_called_too_high():
     rng = np.random.default_rng(5)
     p = rng.uniform(0.2, 0.9, 2000)
     document = binary(p, rng.random(2000) < 0.8 * p).to_dict()
@@ -312,7 +312,7 @@ def test_rows_of_weight_zero_decide_nothing():
     assert tallied["verdict"]["rejected"] == exact["verdict"]["rejected"]
 
 
-def test_votes_through_a_tally_are_judged_like_votes():
+def test_votes_through_a_tally_are_tested_like_votes():
     rng = np.random.default_rng(9)
     p = rng.uniform(0.1, 0.9, 2000)
     yes = rng.binomial(10, np.clip(p + 0.06, 0, 1))
@@ -337,7 +337,7 @@ def test_a_weighted_tally_with_a_grid_is_audited_without_the_whole_vector():
     assert "TN210" in [note["code"] for note in document["notes"]]
 
 
-def test_groups_of_voted_rows_are_judged_by_the_null_of_the_family():
+def test_groups_of_voted_rows_are_tested_by_the_null_of_the_family():
     rng = np.random.default_rng(11)
     p = rng.uniform(0.2, 0.8, 400)
     yes = rng.binomial(10, p)

@@ -23,7 +23,7 @@ def test_words_for_people_stand_before_the_tables() -> None:
     assert text.index("It is right") < text.index("noise floor is") < text.index("Class by class")
 
 
-def test_every_scale_of_the_answer_is_said_once_in_the_short_part() -> None:
+def test_every_scale_of_the_answer_is_stated_once_in_the_short_part() -> None:
     facts = {fact.label: fact for fact in short(example())}
     assert facts["It says"].value == "71.0 %"  # 0.7104
     assert facts["It is right"].value == "96.1 %"  # 0.9611
@@ -103,7 +103,7 @@ def test_a_p_at_its_floor_is_a_bound_in_every_table() -> None:
     assert "joint over all claims" in " ".join(report.text(audit).split())
 
 
-def test_a_tiny_p_is_said_to_be_small() -> None:
+def test_a_tiny_p_is_reported_as_small() -> None:
     audit = example()
     audit["recalibration"]["pvalue"] = 1.74e-15
     text = " ".join(report.text(audit).split())
@@ -112,7 +112,7 @@ def test_a_tiny_p_is_said_to_be_small() -> None:
     assert ("p of the gain", "< 0.0001") in accounts.fix(audit).rows
 
 
-def test_each_claim_is_judged_once() -> None:
+def test_each_claim_is_tested_once() -> None:
     assert [row[1] for row in findings.verdicts(example()).rows] == ["family", "confidence", "classwise", "canonical"]
 
 
@@ -146,7 +146,7 @@ def test_no_line_ends_between_a_number_and_its_unit(width: int) -> None:
     assert not [line for line in lines if re.match(r" *(%|≤)", line) or re.search(r"\bp [≤=<]$", line)]
 
 
-def test_no_fix_at_all_is_said() -> None:
+def test_no_fix_at_all_is_stated() -> None:
     audit = example()
     audit["recalibration"] = None
     assert "not looked for (see the notes)" in report.text(audit)
@@ -179,7 +179,7 @@ def test_columns_stand_under_each_other() -> None:
     assert len({len(line) for line in table}) == 1  # the last column is n, to the right
 
 
-def test_every_note_is_said_once_with_its_code() -> None:
+def test_every_note_is_printed_once_with_its_code() -> None:
     audit = example()
     audit["tests"][1]["notes"] = [{"code": "TN105", "text": "So is the smallest."}]
     text = report.text(audit)
@@ -194,7 +194,7 @@ def test_sentences_keep_the_width(width: int) -> None:
     assert max(len(line) for line in text.split("Scores")[0].splitlines()) <= width
 
 
-def test_plain_text_has_no_escapes_and_style_is_told_the_role() -> None:
+def test_plain_text_has_no_escapes_and_style_receives_the_role() -> None:
     assert "\x1b" not in report.text(example())
     roles = set()
     report.text(example(), style=lambda piece, role: roles.add(role) or piece)
@@ -235,7 +235,7 @@ def votes() -> dict[str, Any]:
     return audit
 
 
-def test_a_share_of_votes_is_not_said_to_be_a_share_of_right_answers() -> None:
+def test_a_share_of_votes_is_not_called_a_share_of_right_answers() -> None:
     facts = {fact.label: fact for fact in short(votes())}
     assert facts["Votes for its answer"].value == "96.1 %"
     assert "It is right" not in facts
@@ -244,7 +244,7 @@ def test_a_share_of_votes_is_not_said_to_be_a_share_of_right_answers() -> None:
     assert "votes for it" in [column.name for column in findings.groups(votes()).columns]
 
 
-def test_where_only_groups_are_off_the_overall_error_is_not_said_to_be_no_chance() -> None:
+def test_where_only_groups_are_miscalibrated_the_overall_error_may_be_chance() -> None:
     audit = example()
     audit["tests"][1]["pvalue"] = 0.491  # the default lens, after the family
     fact = next(fact for fact in short(audit) if fact.label == "Is that chance?")
@@ -281,7 +281,7 @@ def test_an_interval_that_says_nothing_is_unknown_and_says_of_how_many() -> None
     assert "95 % interval unknown with 4 clusters" in fact.remark
 
 
-def test_who_got_no_answer_is_told_beside_the_error() -> None:
+def test_abstentions_are_reported_beside_the_error() -> None:
     audit = example()
     rows = [{"c": 0.9, "ok": i % 3 > 0, "skip": False} for i in range(30)] + [
         {"c": None, "ok": None, "skip": True}
@@ -340,7 +340,7 @@ def test_the_table_of_tests_says_what_its_columns_are() -> None:
     assert "votes" not in findings.verdicts(example()).intro
 
 
-def test_where_an_action_changes_it_is_said_what_comes() -> None:
+def test_where_an_action_changes_the_event_rate_is_stated() -> None:
     audit = example()
     parts = {"stated": 0.2, "recalibrated": 0.1, "changed": 0.3}
     parts |= {"threshold:abstain → answer": 0.75, "rate there:abstain → answer": 0.557}

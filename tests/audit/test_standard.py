@@ -164,7 +164,7 @@ def test_one_cluster_has_no_interval_and_few_have_long_ones() -> None:
     assert max(missed.values()) <= binom.ppf(0.9995, sets, 0.05)
 
 
-def test_votes_are_worth_what_their_residuals_say() -> None:
+def test_standard_errors_of_votes_follow_their_residuals() -> None:
     # The slope of 20 votes a row varies far less than that of one label a row.
     slopes, errors = [], []
     for seed in range(60):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benchmarks.race import Found, Measurement
+from benchmarks.race import Measurement, Results
 from benchmarks.timed import Timed
 from benchmarks.tools import LIMIT, OURS, TOOLS
 
@@ -19,10 +19,10 @@ from benchmarks import data, jobs, memory, page, race, scaling, table
 MACHINE = {"cpu": "?", "cores": 2, "avx512": None, "memory_gb": 1, "system": "?", "python": "3", "load": 0.0}
 
 
-def found(*measurements: Measurement, differs: dict[str, str] | None = None) -> Found:
+def make_results(*measurements: Measurement, differs: dict[str, str] | None = None) -> Results:
     tools = {one.tool: {"version": "1", "differs": {}} for one in measurements}
     tools["quick"] = {"version": "1", "differs": differs or {}}
-    return Found(MACHINE, tools, [], {job.data: "1 × 1" for job in jobs.JOBS}, list(measurements))
+    return Results(MACHINE, tools, [], {job.data: "1 × 1" for job in jobs.JOBS}, list(measurements))
 
 
 def took(tool: str, wall: list[float], value: list[float] | None = None, label: str = "") -> Measurement:
@@ -65,37 +65,37 @@ def test_the_stated_exponent_is_read_from_the_docstring() -> None:
 
 
 def test_the_ratio_is_the_fastest_peer_over_ours_least_over_least() -> None:
-    made = found(took(OURS, [0.03, 0.02]), took("slow", [0.5]), took("quick", [0.09, 0.08]))
-    (row,) = table.standings(made)
+    made = make_results(took(OURS, [0.03, 0.02]), took("slow", [0.5]), took("quick", [0.09, 0.08]))
+    (row,) = table.job_results(made)
     assert row.ratio == pytest.approx(4.0)  # 0.08 / 0.02
     assert "quick ÷ ours = 4" in table.text(made)
 
 
 def test_a_peer_with_another_value_does_not_count_as_faster() -> None:
-    made = found(took(OURS, [0.02]), took("slow", [0.5]), took("quick", [0.01], [0.2]))
-    (row,) = table.standings(made)
+    made = make_results(took(OURS, [0.02]), took("slow", [0.5]), took("quick", [0.01], [0.2]))
+    (row,) = table.job_results(made)
     assert row.ratio == pytest.approx(25.0)
     assert "DIFFERS" in table.text(made)
 
 
-def test_a_peer_whose_value_is_not_judged_counts() -> None:
-    made = found(took(OURS, [0.02]), took("quick", [0.01], [0.2]), differs={"top-label": "other draws"})
-    (row,) = table.standings(made)
+def test_a_peer_whose_value_is_not_compared_counts() -> None:
+    made = make_results(took(OURS, [0.02]), took("quick", [0.01], [0.2]), differs={"top-label": "other draws"})
+    (row,) = table.job_results(made)
     assert row.ratio == pytest.approx(0.5)
 
 
-def test_our_time_is_told_in_copies_of_the_array() -> None:
-    made = found(took(OURS, [0.02]), took(LIMIT, [0.01], [], "copyto"))
+def test_our_time_is_reported_in_copies_of_the_array() -> None:
+    made = make_results(took(OURS, [0.02]), took(LIMIT, [0.01], [], "copyto"))
     assert "ours = 2 × copyto" in table.text(made)
 
 
 def test_a_promised_time_is_checked() -> None:
-    made = found(Measurement("draws", OURS, "redraw", [0.02], [0.02], 1.0, [0.1]))
+    made = make_results(Measurement("draws", OURS, "redraw", [0.02], [0.02], 1.0, [0.1]))
     assert "OVER 10 ms" in table.text(made)
 
 
-def test_a_tool_that_failed_is_told_and_holds_nothing_up() -> None:
-    made = found(took(OURS, [0.02]), Measurement("top-label", "slow", note="ValueError: no"))
+def test_a_tool_that_failed_is_reported_and_does_not_stop_the_rest() -> None:
+    made = make_results(took(OURS, [0.02]), Measurement("top-label", "slow", note="ValueError: no"))
     assert "slow: ValueError: no" in table.text(made)
 
 
@@ -134,7 +134,7 @@ def test_labels_are_drawn_from_the_predictions() -> None:
     assert np.abs(observed - expected).max() < 5 * np.sqrt(0.1 / 20_000)
 
 
-def test_every_tool_answers_only_questions_that_are_asked() -> None:
+def test_every_tool_answers_only_questions_of_the_jobs() -> None:
     assert set(TOOLS) >= {OURS, LIMIT}
     questions = {job.question for job in jobs.JOBS}
     for tool in (OURS, LIMIT):
@@ -147,12 +147,12 @@ def test_a_race_on_few_rows_runs_from_end_to_end(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     args = Namespace(jobs=["top-label", "draws"], tools=["scipy"], peers=None, repeats=2, patience=2.0, scale=0.001)
     made = race.run(args)
-    (row, _) = table.standings(made)
+    (row, _) = table.job_results(made)
     assert row.ours is not None
     assert [one.label for one in row.copies] == ["copyto", "copy"]
     page.write(made, tmp_path)
     saved = json.loads((tmp_path / "speed.json").read_text())
-    assert saved["jobs"][0]["ours_min"] == row.ours.best
+    assert saved["jobs"][0]["ours_min"] == row.ours.min_wall
     assert "| trueodds |" in (tmp_path / "speed.md").read_text()
     assert (tmp_path / "speed.svg").stat().st_size > 1000
 

@@ -7,12 +7,12 @@ import numpy as np
 from trueodds.calibrators import CALIBRATORS
 
 # What a member must be told before it can be fitted to a handful of rows.
-NEEDED = {"boldness": {"posterior": 0.5}, "prior_shift": {"priors": "uniform"}}
+REQUIRED_SETTINGS = {"boldness": {"posterior": 0.5}, "prior_shift": {"priors": "uniform"}}
 
 
 def made(name: str):
     """The member with its defaults, and what it needs beside them."""
-    return CALIBRATORS.load(name)(**NEEDED.get(name, {}))
+    return CALIBRATORS.load(name)(**REQUIRED_SETTINGS.get(name, {}))
 
 
 def both(p) -> np.ndarray:
@@ -37,7 +37,7 @@ def powers(P: np.ndarray, beta: float) -> np.ndarray:
     return q / q.sum(axis=1, keepdims=True)
 
 
-def said_and_came(n: int, k: int, sharpness: float, seed) -> tuple[np.ndarray, np.ndarray]:
+def draw_predictions(n: int, k: int, sharpness: float, seed) -> tuple[np.ndarray, np.ndarray]:
     """Predictions that are too sure by the factor `sharpness` in their log odds (1 is calibrated), and labels."""
     rng = np.random.default_rng(seed)
     R = powers(np.exp(rng.normal(size=(n, k)) * 1.5), 1.0)

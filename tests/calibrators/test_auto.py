@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.calibrators.rows import both, one_hot, powers, said_and_came
+from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from trueodds.calibrators import CALIBRATORS, auto, wire
 from trueodds.calibrators.auto import AutoSpec
 from trueodds.calibrators.choosing.gain import losses, mixed
@@ -47,8 +47,8 @@ def codes(result):
     return [note.code for note in result.notes]
 
 
-def test_a_model_too_sure_by_two_gets_a_temperature_near_two():
-    P, y = said_and_came(3000, 4, 2.0, 0)
+def test_a_model_overconfident_by_two_gets_a_temperature_near_two():
+    P, y = draw_predictions(3000, 4, 2.0, 0)
     result = fit(AutoSpec(), Predictions(y, P))
     # se(T) = T² se(beta), with se(beta) about .55/sqrt(n) here: .04; five of them.
     assert 1 / result.calibration_map.beta == pytest.approx(2.0, abs=0.2)
@@ -73,15 +73,15 @@ def test_a_model_too_sure_by_two_gets_a_temperature_near_two():
 
 
 def test_the_confirmed_recipe_is_fitted_again_on_all_rows_and_mixed():
-    P, y = said_and_came(2000, 3, 2.0, 1)
+    P, y = draw_predictions(2000, 3, 2.0, 1)
     result = fit(AutoSpec(candidates=("temperature", "isotonic")), Predictions(y, P))
     refitted = CALIBRATORS.load("temperature")().fit(P, one_hot(y, 3), np.ones(2000))
     assert result.calibration_map.to_dict() == refitted.to_dict() | {"mixing": 1 / 2001}
     assert result.predict_proba(P) == pytest.approx(mixed(refitted.apply(P), 1 / 2001))
 
 
-def test_a_calibrated_model_is_left_alone_and_the_smallest_visible_gain_is_told():
-    P, y = said_and_came(1500, 3, 1.0, 2)
+def test_a_calibrated_model_is_left_alone_and_the_smallest_visible_gain_is_reported():
+    P, y = draw_predictions(1500, 3, 1.0, 2)
     result = fit(AutoSpec(), Predictions(y, P))
     document = result.report.to_dict()
     assert result.method == "identity"
@@ -110,14 +110,14 @@ def test_without_a_gain_no_gain_is_to_be_had():
 
 def test_too_few_rows_say_about_how_many_would_do():
     # About as many rows as this promises confirm it, on other rows, four times in five or so.
-    P, y = said_and_came(150, 2, 1.3, 0)
+    P, y = draw_predictions(150, 2, 1.3, 0)
     result = fit(AutoSpec(candidates=("temperature",)), Predictions(y, P))
     document = result.report.to_dict()
     assert (document["outcome"], document["applied"]) == ("too few rows", "identity")
     assert "TN543" in codes(result)
     assert 150 < document["needed_rows"] < 15_000
     assert f"about {document['needed_rows']:,} would confirm such a gain" in str(result.report)
-    more = [said_and_came(document["needed_rows"], 2, 1.3, [90, r]) for r in range(20)]
+    more = [draw_predictions(document["needed_rows"], 2, 1.3, [90, r]) for r in range(20)]
     n_confirmed = sum(fit(AutoSpec(candidates=("temperature",)), Predictions(y, P)).report.confirmed for P, y in more)
     assert n_confirmed >= stats.binom.ppf(0.001, 20, 0.7)
 
@@ -142,7 +142,7 @@ def test_every_map_that_is_delivered_is_finite_on_every_row(tmp_path):
 
 def test_before_is_of_the_probabilities_as_they_are():
     # An outcome that was called impossible: before is infinite, as the table of scores has it; the gain stays finite.
-    P, y = said_and_came(1000, 2, 2.0, 3)
+    P, y = draw_predictions(1000, 2, 2.0, 3)
     preds = Predictions([*y, 1], np.concatenate([P[:, 1], [0.0]]))
     report = fit(AutoSpec(), preds).report
     document = report.to_dict()
@@ -157,7 +157,7 @@ def test_a_calibrated_model_is_rarely_changed():
     runs = 200
     changed = sum(
         fit(AutoSpec(), Predictions(y, P)).report.confirmed
-        for P, y in (said_and_came(100, 2 + r % 2, 1.0, [7, r]) for r in range(runs))
+        for P, y in (draw_predictions(100, 2 + r % 2, 1.0, [7, r]) for r in range(runs))
     )
     assert changed <= stats.binom.ppf(0.999, runs, 0.05)
 
@@ -167,7 +167,7 @@ def test_a_strong_error_is_usually_found():
     runs = 30
     n_confirmed = sum(
         fit(AutoSpec(), Predictions(y, P)).report.confirmed
-        for P, y in (said_and_came(1000, 4, 2.0, [8, r]) for r in range(runs))
+        for P, y in (draw_predictions(1000, 4, 2.0, [8, r]) for r in range(runs))
     )
     assert n_confirmed >= stats.binom.ppf(0.001, runs, 0.95)
 
@@ -195,13 +195,13 @@ def test_too_little_data_still_gets_an_answer(p, y):
 
 
 def test_few_clusters_are_little_data():
-    P, y = said_and_came(200, 2, 2.0, 0)
+    P, y = draw_predictions(200, 2, 2.0, 0)
     result = fit(AutoSpec(), Predictions(y, P, cluster=np.arange(200) % 10))
     assert "10 clusters" in result.notes[-1].text
 
 
 def test_a_rare_or_absent_class_keeps_its_column():
-    P, y = said_and_came(300, 5, 2.0, 3)
+    P, y = draw_predictions(300, 5, 2.0, 3)
     result = fit(AutoSpec(), Predictions(np.minimum(y, 3), P))
     assert result.predict_proba(P).shape == (300, 5)
     assert "TN501" in codes(result)
@@ -210,14 +210,14 @@ def test_a_rare_or_absent_class_keeps_its_column():
 
 
 def test_copied_clusters_do_not_pass_for_evidence():
-    P, y = said_and_came(40, 2, 1.0, 11)
+    P, y = draw_predictions(40, 2, 1.0, 11)
     cluster = np.repeat(np.arange(40), 25)
     preds = Predictions(np.repeat(y, 25), np.repeat(P, 25, axis=0), cluster=cluster)
     assert not fit(AutoSpec(), preds).report.confirmed
 
 
 def test_rows_without_weight_do_not_matter():
-    P, y = said_and_came(400, 3, 2.0, 4)
+    P, y = draw_predictions(400, 3, 2.0, 4)
     w = np.ones(400)
     w[:50] = 0
     some = AutoSpec().explained(P[50:], one_hot(y[50:], 3), w[50:])[0]
@@ -225,7 +225,7 @@ def test_rows_without_weight_do_not_matter():
 
 
 def test_votes_and_confidence_are_calibrated_too():
-    P, y = said_and_came(600, 3, 2.0, 5)
+    P, y = draw_predictions(600, 3, 2.0, 5)
     votes = np.array([np.random.default_rng(i).multinomial(7, p) for i, p in enumerate(powers(P, 0.5))])
     assert fit(AutoSpec(), Predictions(votes, P)).calibration_map.beta == pytest.approx(0.5, abs=0.1)
     hit = (P.argmax(axis=1) == y).astype(int)
@@ -234,14 +234,14 @@ def test_votes_and_confidence_are_calibrated_too():
 
 
 def test_the_same_seed_gives_the_same_and_another_another_split():
-    P, y = said_and_came(300, 3, 1.4, 6)
+    P, y = draw_predictions(300, 3, 1.4, 6)
     one, two, other = (AutoSpec(rng=seed).explained(P, one_hot(y, 3), np.ones(300))[1] for seed in (1, 1, 2))
     assert one.to_dict() == two.to_dict()
     assert one.to_dict() != other.to_dict()
 
 
 def test_candidates_are_names_or_rules():
-    P, y = said_and_came(500, 2, 2.0, 7)
+    P, y = draw_predictions(500, 2, 2.0, 7)
     spec = AutoSpec(candidates=("temperature", IsotonicSpec("step")))
     document = spec.explained(P, one_hot(y), np.ones(500))[1].to_dict()
     assert [c["method"] for c in document["candidates"]] == ["identity", "temperature", "isotonic"]
@@ -266,7 +266,7 @@ def test_settings_that_mean_nothing_are_refused(settings, code):
 
 def test_of_many_rows_some_choose_and_all_fit(monkeypatch):
     monkeypatch.setattr(auto, "MOST", 3000)
-    P, y = said_and_came(4000, 3, 2.0, 8)
+    P, y = draw_predictions(4000, 3, 2.0, 8)
     result = fit(AutoSpec(candidates=("temperature",)), Predictions(y, P))
     (note,) = (note for note in result.notes if note.code == "TN539")
     assert "on 1,000 of the 4,000 rows" in note.text
@@ -280,25 +280,25 @@ def test_of_many_rows_some_choose_and_all_fit(monkeypatch):
     assert result.calibration_map.beta == pytest.approx(refitted.beta, rel=1e-9)
 
 
-def test_a_right_model_that_is_not_sure_enough_needs_some_rows_to_be_sharpened():
+def test_a_correct_but_underconfident_model_needs_some_rows_to_be_sharpened():
     # Always right, said with .9: no spread among the gains, and yet 20 rows are no proof: .9²⁰ is 12 %, .9¹⁰⁰ nothing.
     small, large = (fit(AutoSpec(), Predictions([0, 1] * n, both([0.1, 0.9] * n))).report.confirmed for n in (10, 50))
     assert (small, large) == (False, True)
 
 
-def test_two_folds_are_too_few_to_fit_to_choose_and_to_judge():
-    P, y = said_and_came(600, 2, 2.0, 1)
+def test_two_folds_are_too_few_to_fit_to_choose_and_to_confirm():
+    P, y = draw_predictions(600, 2, 2.0, 1)
     result = fit(AutoSpec(candidates=("temperature",), folds=2), Predictions(y, P))
     assert result.report.choice.folds == 3
     assert result.report.confirmed
 
 
-def test_rows_that_are_not_compared_are_not_asked_for(monkeypatch):
+def test_rows_that_are_not_compared_are_not_requested(monkeypatch):
     # Beyond so many rows no more are looked at: to ask for "about 1,400" of 6,000 rows would be to ask in vain.
     monkeypatch.setattr(auto, "MOST", 600)
     outcomes = set()
     for seed in range(12):
-        P, y = said_and_came(3000, 2, 1.15, seed)
+        P, y = draw_predictions(3000, 2, 1.15, seed)
         result = fit(AutoSpec(candidates=("temperature",)), Predictions(y, P))
         outcomes.add(result.report.outcome)
         assert result.report.to_dict()["needed_rows"] is None
@@ -308,7 +308,7 @@ def test_rows_that_are_not_compared_are_not_asked_for(monkeypatch):
 
 def test_where_no_gain_is_to_be_had_nothing_is_chosen():
     for seed in range(8):
-        P, y = said_and_came(400, 2, 1.0, seed)
+        P, y = draw_predictions(400, 2, 1.0, seed)
         document = fit(AutoSpec(), Predictions(y, P)).report.to_dict()
         if document["outcome"] == "no gain":
             assert document["chosen"] == "identity"

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.calibrators.rows import both, one_hot, said_and_came
+from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
 from trueodds.calibrators.bbq import BbqSpec, binnings
 from trueodds.calibrators.fitted_calibrator import fit
@@ -13,18 +13,18 @@ from trueodds.calibrators.wire import from_dict
 from trueodds.problem.predictions import Predictions
 
 
-def fitted(P, y, w=None):
+def fit_map(P, y, w=None):
     return BbqSpec().fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
-def test_one_bin_and_two_are_averaged_by_how_likely_they_make_what_came():
+def test_one_bin_and_two_are_averaged_by_how_likely_they_make_the_outcomes():
     # Ten rows, so one bin or two (⌈10/5⌉); none of the lower five came, all of the upper five.
     # One: α = β = 1, score B(6, 6)/B(1, 1) = 1/2772, value 6/12.
     # Two: edge at .5, α = .5, β = 1.5, score B(.5, 6.5)/B(.5, 1.5) = .451171875 twice; lower value .5/7.
     p = [0.1, 0.2, 0.3, 0.4, 0.45, 0.55, 0.6, 0.7, 0.8, 0.9]
     one = 1 / 2772
     one /= one + 0.451171875**2
-    m = fitted(both(p), [0] * 5 + [1] * 5)
+    m = fit_map(both(p), [0] * 5 + [1] * 5)
     assert m.curves[0].edges.tolist() == [0.0, 0.5, 1.0]
     assert m.curves[0].values[0] == pytest.approx(one / 2 + (1 - one) * 0.5 / 7, abs=1e-14)
     assert m.apply(both([0.5, 0.51])).sum(axis=0) == pytest.approx([1.0, 1.0])  # the mirror image above
@@ -37,7 +37,7 @@ def test_the_reference_numbers():
     assert np.diff(candidates.first).tolist() == want["bins"][:-1]
     assert candidates.log_scores == pytest.approx(np.array(want["log_score"]), abs=1e-9)
     assert candidates.weights == pytest.approx(np.array(want["weights"]), abs=1e-12)
-    got = fitted(both(rows["p"]), rows["y"]).apply(both(want["grid"]))[:, 1]
+    got = fit_map(both(rows["p"]), rows["y"]).apply(both(want["grid"]))[:, 1]
     assert got == pytest.approx(np.array(want["pred_grid"]), abs=1e-10)
 
 
@@ -45,14 +45,14 @@ def test_the_reference_numbers():
 def test_the_authors_program_differs_by_its_value_of_a_bin(key):
     # It takes (m + p0)/(n + 1) with another p0, its last bin takes the remainder, and it prunes: 4.2e-3 in all.
     want, rows = golden("recalibration/bbq_official_octave.json"), frame("recalibration/binary.csv")
-    got = fitted(both(rows["p"]), rows["y"]).apply(both(want["grid"]))[:, 1]
+    got = fit_map(both(rows["p"]), rows["y"]).apply(both(want["grid"]))[:, 1]
     assert got == pytest.approx(np.array(want[key]), abs=4.2e-3)
 
 
 def test_it_is_the_papers_score_and_not_a_bic_over_bins_of_equal_width():
     # netcal's BBQ is that; scores squeezed into a corner would then share one bin whatever came.
     p = 0.9 + np.arange(200) / 2000
-    q = fitted(both(p), p > 0.95).apply(both([0.92, 0.98]))[:, 1]
+    q = fit_map(both(p), p > 0.95).apply(both([0.92, 0.98]))[:, 1]
     assert q[0] < 0.05
     assert q[1] > 0.95
 
@@ -65,7 +65,7 @@ def test_ties_are_never_split_and_equal_binnings_count_once():
     assert candidates.upper.tolist() == [1.0, 0.4, 1.0]
     order = np.random.default_rng(0).permutation(200)
     grid = both(np.arange(101) / 100)
-    assert (fitted(both(p), y).apply(grid) == fitted(both(p[order]), y[order]).apply(grid)).all()
+    assert (fit_map(both(p), y).apply(grid) == fit_map(both(p[order]), y[order]).apply(grid)).all()
 
 
 def test_many_exact_zeros_and_ones_are_bins_of_their_own_and_can_be_saved():
@@ -81,7 +81,7 @@ def test_many_exact_zeros_and_ones_are_bins_of_their_own_and_can_be_saved():
 
 def test_two_classes_never_get_exactly_zero_or_one():
     for y in ([0] * 30, [1] * 30):
-        q = fitted(both(np.linspace(0, 1, 30)), y).apply(both([0.0, 0.5, 1.0]))
+        q = fit_map(both(np.linspace(0, 1, 30)), y).apply(both([0.0, 0.5, 1.0]))
         assert (q > 0).all()
         assert (q < 1).all()
 
@@ -92,16 +92,16 @@ def test_at_one_half_it_is_right_in_the_mean():
     values = []
     for _ in range(400):
         p = rng.random(200)
-        values.append(fitted(both(p), rng.random(200) < p).apply(both([0.5]))[0, 1])
+        values.append(fit_map(both(p), rng.random(200) < p).apply(both([0.5]))[0, 1])
     assert abs(np.mean(values) - 0.5) < 4 * np.std(values) / math.sqrt(400)
 
 
 def test_weights_that_are_no_counts_tell_nothing_about_how_many_rows_there_are():
-    P, y = said_and_came(300, 3, 1.5, 4)
+    P, y = draw_predictions(300, 3, 1.5, 4)
     w = np.random.default_rng(0).random(300)
-    assert fitted(P, y, w).apply(P) == pytest.approx(fitted(P, y, w / 1000).apply(P), abs=1e-12)
+    assert fit_map(P, y, w).apply(P) == pytest.approx(fit_map(P, y, w / 1000).apply(P), abs=1e-12)
     w[200:] = 0
-    assert fitted(P, y, w).apply(P) == pytest.approx(fitted(P[:200], y[:200], w[:200]).apply(P), abs=1e-15)
+    assert fit_map(P, y, w).apply(P) == pytest.approx(fit_map(P[:200], y[:200], w[:200]).apply(P), abs=1e-15)
 
 
 def test_counts_as_weights_do_not_ask_for_more_memory_than_rows_could():
@@ -112,7 +112,7 @@ def test_counts_as_weights_do_not_ask_for_more_memory_than_rows_could():
 
 @pytest.mark.parametrize("k", [2, 4])
 def test_votes_and_absent_classes_are_answered(k):
-    P, _ = said_and_came(100, k, 1.5, 0)
+    P, _ = draw_predictions(100, k, 1.5, 0)
     Y = np.zeros((100, k))
     Y[:, :2] = np.random.default_rng(3).dirichlet([1, 1], 100)
     Q = BbqSpec().fit(P, Y, np.ones(100)).apply(P)
@@ -122,4 +122,4 @@ def test_votes_and_absent_classes_are_answered(k):
 
 def test_one_row_is_one_bin():
     # α = β = 1 and one row that came: (1 + 1)/(1 + 2).
-    assert fitted(both([0.3]), [1]).apply(both([0.9]))[0, 1] == pytest.approx(2 / 3)
+    assert fit_map(both([0.3]), [1]).apply(both([0.9]))[0, 1] == pytest.approx(2 / 3)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from tests.calibrators.rows import both, one_hot, said_and_came
+from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
 from trueodds.calibrators.beta import BetaCurve, BetaMap, BetaSpec
 from trueodds.calibrators.fitted_calibrator import fit
@@ -13,7 +13,7 @@ from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
-def fitted(P, y, parameters="abm", w=None):
+def fit_map(P, y, parameters="abm", w=None):
     return BetaSpec(parameters).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
@@ -35,7 +35,7 @@ def bounded(P, y, w):
 
 def test_two_scores_are_met_exactly():
     # One parameter, q(1/2) = 1/2: of four said .9 three came, of four said .1 one: a ln 9 = ln 3, a = 1/2.
-    m = fitted(both([0.9] * 4 + [0.1] * 4), [1, 1, 1, 0, 1, 0, 0, 0], "a")
+    m = fit_map(both([0.9] * 4 + [0.1] * 4), [1, 1, 1, 0, 1, 0, 0, 0], "a")
     assert (m.curves[0].a, m.curves[0].b, m.curves[0].c) == (pytest.approx(0.5), pytest.approx(0.5), 0.0)
 
 
@@ -44,7 +44,7 @@ def test_the_reference_numbers(parameters):
     # Maximum likelihood by an independent program; betacal stops 1e-4 short (golden/recalibration/beta.json).
     want, rows = golden("recalibration/beta.json"), frame("recalibration/binary.csv")
     P, y = both(rows["p"]), rows["y"]
-    m = fitted(P, y, parameters)
+    m = fit_map(P, y, parameters)
     assert m.apply(both(want["grid"]))[:, 1] == pytest.approx(np.array(want[parameters]["pred_grid"]), abs=1e-8)
     assert loss(P, one_hot(y), m) <= want[parameters]["nll"] + 1e-9
     for name in "abc":
@@ -52,9 +52,9 @@ def test_the_reference_numbers(parameters):
 
 
 def test_with_equal_powers_it_is_llo():
-    P, y = said_and_came(400, 2, 2.0, 0)
+    P, y = draw_predictions(400, 2, 2.0, 0)
     llo = LloSpec().fit(P, one_hot(y), np.ones(400))
-    assert fitted(P, y, "am").apply(P) == pytest.approx(llo.apply(P), abs=1e-9)
+    assert fit_map(P, y, "am").apply(P) == pytest.approx(llo.apply(P), abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -64,7 +64,7 @@ def test_the_bounds_are_kept_at_the_exact_maximum(seed):
     p = rng.random(80) * 0.98 + 0.01
     truth = [p**3, 1 - (1 - p) ** 3, 1 - p, np.full(80, 0.3), 0.5 + 0.4 * np.sin(6 * p), p][seed % 6]
     P, y, w = both(p), (rng.random(80) < truth).astype(float), rng.random(80) + 0.2
-    m = fitted(P, y, w=w)
+    m = fit_map(P, y, w=w)
     curve = m.curves[0]
     assert min(curve.a, curve.b) >= 0
     assert loss(P, one_hot(y), m, w) <= bounded(P, y, w) + 1e-7
@@ -74,14 +74,14 @@ def test_a_bound_that_the_first_refit_breaks_is_looked_at_again():
     # Outcomes that fall with the score: without a bound a < 0, on the side a = 0 then b < 0; the best is flat.
     p = np.array([0.1, 0.2, 0.4, 0.6, 0.8, 0.9] * 2)
     y = np.array([1, 1, 1, 0, 0, 0, 1, 1, 0, 1, 0, 0])
-    curve = fitted(both(p), y).curves[0]
+    curve = fit_map(both(p), y).curves[0]
     assert (curve.a, curve.b) == (0.0, 0.0)
     assert curve.c == pytest.approx(0.0, abs=1e-9)  # half of them came
 
 
 @pytest.mark.parametrize("parameters", ["abm", "am", "ab", "a"])
 def test_a_curve_that_cannot_rise_says_so(parameters):
-    P, y = said_and_came(300, 2, 1.0, 3)
+    P, y = draw_predictions(300, 2, 1.0, 3)
     result = fit(BetaSpec(parameters), Predictions(1 - y, P))
     assert "TN517" in [note.code for note in result.notes]
     q = result.predict_proba([0.1, 0.9])[:, 1]
@@ -99,7 +99,7 @@ def test_the_estimate_is_within_its_standard_errors_of_the_truth():
     rng = np.random.default_rng(4)
     P = both(rng.random(20_000))
     q = BetaMap((BetaCurve(0.6, 1.4, -0.2),)).apply(P)[:, 1]
-    curve = fitted(P, rng.random(20_000) < q).curves[0]
+    curve = fit_map(P, rng.random(20_000) < q).curves[0]
     X = np.stack([np.ones(20_000), np.log(P[:, 1]), -np.log(P[:, 0])], axis=1)
     errors = np.sqrt(np.diag(np.linalg.inv((X * (q * (1 - q))[:, None]).T @ X)))
     away = np.array([curve.c + 0.2, curve.a - 0.6, curve.b - 1.4])
@@ -108,7 +108,7 @@ def test_the_estimate_is_within_its_standard_errors_of_the_truth():
 
 def test_float32_is_calibrated_like_float64():
     # netcal 1.4 makes float32 input worse than it was.
-    P, y = said_and_came(2000, 2, 1.5, 0)
+    P, y = draw_predictions(2000, 2, 1.5, 0)
     wide, narrow = (fit(BetaSpec(), Predictions(y, p)).calibration_map for p in (P, P.astype(np.float32)))
     assert loss(P, one_hot(y), wide) < loss(P, one_hot(y), BetaMap((BetaCurve(1.0, 1.0, 0.0),))) - 10
     # Rounding p moves each log by 6e-8; near 1 the other side's by 6e-8/(1 − p), which few rows have above 1e-4.
@@ -116,9 +116,9 @@ def test_float32_is_calibrated_like_float64():
 
 
 def test_more_classes_are_one_against_the_rest_over_their_sum():
-    P, y = said_and_came(500, 3, 2.0, 2)
-    m = fitted(P, y)
-    raw = np.stack([fitted(both(P[:, c]), y == c).apply(both(P[:, c]))[:, 1] for c in range(3)], axis=1)
+    P, y = draw_predictions(500, 3, 2.0, 2)
+    m = fit_map(P, y)
+    raw = np.stack([fit_map(both(P[:, c]), y == c).apply(both(P[:, c]))[:, 1] for c in range(3)], axis=1)
     assert m.apply(P) == pytest.approx(raw / raw.sum(axis=1, keepdims=True), abs=1e-9)
     assert m.said() == "3 curves"
 
@@ -142,7 +142,7 @@ def test_exact_zeros_and_ones_pass_through_where_their_power_is_positive():
 
 @pytest.mark.parametrize("parameters", ["abm", "am", "ab", "a"])
 def test_equal_scores_have_a_finite_answer(parameters):
-    m = fitted(both([0.5] * 4), [1, 1, 1, 0], parameters)
+    m = fit_map(both([0.5] * 4), [1, 1, 1, 0], parameters)
     want = 0.75 if parameters.endswith("m") else 0.5  # q(1/2) = 1/2 where that is asked
     assert m.apply(both([0.5]))[0, 1] == pytest.approx(want)
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chi2
 
 from tests.calibrators.linear import derived_chance, reference, surplus
-from tests.calibrators.rows import labels, one_hot, powers, said_and_came
+from tests.calibrators.rows import draw_predictions, labels, one_hot, powers
 from tests.reference import golden
 from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
 from trueodds.calibrators.fitted_calibrator import fit
@@ -17,7 +17,7 @@ from trueodds.problem.predictions import Predictions
 from trueodds.tally.likelihood import softmax_linear
 
 
-def fitted(P, y):
+def fit_map(P, y):
     return BiasCorrectedTemperatureSpec().fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
@@ -31,7 +31,7 @@ def test_two_kinds_of_rows_get_their_rates():
     # β and one bias for two kinds of rows: logit q = β logit p + b goes through both.
     # logit .8 = 2 ln 2, logit .5 = 0; rates ¾ and ⅖: β = (ln 3 − ln ⅔)/(2 ln 2), b = ln ⅔.
     P = np.array([[0.2, 0.8]] * 4 + [[0.5, 0.5]] * 5)
-    m = fitted(P, [1, 1, 1, 0, 1, 1, 0, 0, 0])
+    m = fit_map(P, [1, 1, 1, 0, 1, 1, 0, 0, 0])
     assert m.weights == pytest.approx([np.log(4.5) / (2 * np.log(2))] * 2, abs=1e-9)
     assert m.bias[1] - m.bias[0] == pytest.approx(np.log(2 / 3), abs=1e-9)
     assert m.bias.sum() == pytest.approx(0, abs=1e-15)
@@ -48,7 +48,7 @@ def test_the_reference_numbers():
 
 
 def test_logits_say_the_same_as_probabilities():
-    P, y = said_and_came(300, 4, 1.7, 0)
+    P, y = draw_predictions(300, 4, 1.7, 0)
     z = np.log(P) + np.arange(300)[:, None] / 7
     one, other = (fit(BiasCorrectedTemperatureSpec(), p) for p in (Predictions.from_logits(y, z), Predictions(y, P)))
     assert one.calibration_map.bias == pytest.approx(other.calibration_map.bias, abs=1e-9)
@@ -58,7 +58,7 @@ def test_logits_say_the_same_as_probabilities():
 @pytest.mark.parametrize("k", [2, 5])
 def test_no_slope_is_left(k):
     rng = np.random.default_rng(k)
-    P, _ = said_and_came(500, k, 1.7, k)
+    P, _ = draw_predictions(500, k, 1.7, k)
     Y, w = rng.dirichlet(np.ones(k), 500), rng.random(500)
     m = BiasCorrectedTemperatureSpec().fit(P, Y, w)
     at = softmax_linear(design(P), Y, w, np.append(m.weights[0], m.bias))
@@ -66,9 +66,9 @@ def test_no_slope_is_left(k):
     assert np.abs(at.gradient).max() / w.sum() <= 1e-8
 
 
-def test_with_rates_as_said_no_bias_is_left():
+def test_with_rates_as_predicted_no_bias_is_left():
     # Outcomes of exactly the shares p^½: temperature scaling is the answer, T = 2.
-    P = said_and_came(50, 3, 1.0, 1)[0]
+    P = draw_predictions(50, 3, 1.0, 1)[0]
     m = BiasCorrectedTemperatureSpec().fit(P, powers(P, 0.5), np.ones(50))
     assert m.weights == pytest.approx([0.5] * 3, abs=1e-8)
     assert m.bias == pytest.approx([0.0] * 3, abs=1e-8)
@@ -76,10 +76,10 @@ def test_with_rates_as_said_no_bias_is_left():
 
 def test_the_parameters_are_within_their_errors_of_the_truth():
     rng, truth = np.random.default_rng(2), np.array([0.6, 0.5, 0.0, -0.5])
-    P = said_and_came(20_000, 3, 1.0, 2)[0]
+    P = draw_predictions(20_000, 3, 1.0, 2)[0]
     R = np.exp(design(P) @ truth)
     y = labels(R / R.sum(axis=1, keepdims=True), rng)
-    m = fitted(P, y)
+    m = fit_map(P, y)
     deviation = np.append(m.weights[0], m.bias) - truth
     H = softmax_linear(design(P), one_hot(y, 3), np.ones(20_000), truth + deviation).hessian
     assert deviation @ H @ deviation < chi2.isf(1e-4, 3)  # Wald's statistic: β and two biases
@@ -87,9 +87,9 @@ def test_the_parameters_are_within_their_errors_of_the_truth():
 
 def test_a_shift_of_class_frequencies_is_undone():
     # Calibrated rows of which every second one of class 0 is lost: biases (−ln 2, 0, 0) up to a constant, β = 1.
-    P, y = said_and_came(30_000, 3, 1.0, 3)
+    P, y = draw_predictions(30_000, 3, 1.0, 3)
     mask = (y != 0) | (np.random.default_rng(3).random(30_000) < 0.5)
-    m = fitted(P[mask], y[mask])
+    m = fit_map(P[mask], y[mask])
     # Standard errors are below .03 (three times 1/√10,000): four of them.
     assert m.bias[0] - m.bias[1] == pytest.approx(-np.log(2), abs=0.12)
     assert m.weights[0] == pytest.approx(1, abs=0.12)
@@ -101,8 +101,8 @@ def test_seven_classes_and_400_calibrated_rows_cost_no_more_than_chance():
     assert excess.mean() < 1.1 * derived_chance(7, 400, 20)
 
 
-def test_a_class_that_never_came_is_all_but_ruled_out():
-    P, y = said_and_came(300, 4, 1.5, 5)
+def test_a_class_that_never_occurred_is_all_but_ruled_out():
+    P, y = draw_predictions(300, 4, 1.5, 5)
     result = fit(BiasCorrectedTemperatureSpec(), Predictions(y[y != 2], P[y != 2], classes=range(4)))
     assert not result.calibration_map.converged
     assert {"TN501", "TN532"} <= {note.code for note in result.notes}
@@ -111,7 +111,7 @@ def test_a_class_that_never_came_is_all_but_ruled_out():
 
 
 def test_uniform_rows_become_the_rates():
-    m = fitted(np.full((8, 4), 0.25), [0, 0, 0, 0, 1, 1, 2, 3])
+    m = fit_map(np.full((8, 4), 0.25), [0, 0, 0, 0, 1, 1, 2, 3])
     assert m.apply(np.full((1, 4), 0.25))[0] == pytest.approx([0.5, 0.25, 0.125, 0.125], abs=1e-9)
 
 
@@ -124,21 +124,21 @@ def test_predictions_that_point_the_wrong_way_are_noted():
 
 
 def test_many_classes_go_without_the_curvature(monkeypatch):
-    P, y = said_and_came(2000, 5, 1.7, 6)
-    one = fitted(P, y)
+    P, y = draw_predictions(2000, 5, 1.7, 6)
+    one = fit_map(P, y)
     monkeypatch.setattr(likeliest, "MANY", 8)
-    other = fitted(P, y)
+    other = fit_map(P, y)
     assert other.converged
     assert other.apply(P) == pytest.approx(one.apply(P), abs=1e-7)
 
 
 def test_it_undoes_classes_that_are_named_too_often_which_no_temperature_can():
-    P, y = said_and_came(4000, 3, 1.5, 7)
+    P, y = draw_predictions(4000, 3, 1.5, 7)
     Q = P * [3.0, 1.0, 1.0]
     Q /= Q.sum(axis=1, keepdims=True)
     first = TemperatureSpec().fit(Q, one_hot(y, 3), np.ones(4000))
     temperature, both, truth = (
-        -np.log(R[np.arange(4000), y]).mean() for R in (first.apply(Q), fitted(Q, y).apply(Q), powers(P, 1 / 1.5))
+        -np.log(R[np.arange(4000), y]).mean() for R in (first.apply(Q), fit_map(Q, y).apply(Q), powers(P, 1 / 1.5))
     )
     assert both <= truth < temperature  # the truth is one of the maps among which the most likely one is chosen
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.calibrators.rows import both, one_hot, said_and_came
+from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
 from trueodds.calibrators.beliefs.contours import Cells, Surface, cells, directions
 from trueodds.calibrators.boldness import BoldnessMap, BoldnessSpec
@@ -15,11 +15,11 @@ from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
-def fitted(P, y, w=None, **settings):
+def fit_map(P, y, w=None, **settings):
     return BoldnessSpec(**settings).fit(P, one_hot(y), np.ones(len(P)) if w is None else w)
 
 
-def spread(P, m, w=None):
+def prediction_std(P, m, w=None):
     return np.sqrt(np.cov(m.apply(P)[:, 1], fweights=w))
 
 
@@ -36,20 +36,20 @@ def test_the_reference_numbers(level):
     want, other = golden("recalibration/llo_boldness.json")["boldness"][level], golden("recalibration/brcal_R.json")
     rows = frame("recalibration/binary.csv")
     P, y = both(rows["p"]), rows["y"]
-    m = fitted(P, y, posterior=float(level))
-    assert spread(P, m) == pytest.approx(want["sd"], rel=1e-10)
+    m = fit_map(P, y, posterior=float(level))
+    assert prediction_std(P, m) == pytest.approx(want["sd"], rel=1e-10)
     assert (m.delta, m.gamma) == pytest.approx((want["delta"], want["gamma"]), abs=1e-7)
     assert gain(P, y, m) == pytest.approx(want["loglik_slack"], abs=1e-8)
     delta, gamma, sd = other["brcal"][level]
     assert (m.delta, m.gamma) == pytest.approx((delta, gamma), abs=6e-5)
-    assert spread(P, m) == pytest.approx(sd, abs=3e-7)
+    assert prediction_std(P, m) == pytest.approx(sd, abs=3e-7)
 
 
 def test_two_scores_that_mirror_each_other_by_hand():
     # ±ln(7/3), 60 of 80 right, so τ = 0 by symmetry. sd grows with q = σ(γ ln(7/3)), so the bound is met:
     # 60 ln q + 20 ln(1 − q) = 60 ln(3/4) + 20 ln(1/4) − (ln 80 − ln 19).
     P, y = both([0.7, 0.3] * 40), [1, 0, 1, 0, 1, 0, 0, 1] * 10
-    m = fitted(P, y)
+    m = fit_map(P, y)
     q = m.apply(both([0.7]))[0, 1]
     assert m.tau == pytest.approx(0, abs=1e-9)
     assert 60 * np.log(q) + 20 * np.log(1 - q) == pytest.approx(
@@ -61,8 +61,8 @@ def test_two_scores_that_mirror_each_other_by_hand():
 @pytest.mark.parametrize("seed", range(4))
 def test_no_other_map_within_the_bound_is_bolder(seed):
     rng = np.random.default_rng(seed)
-    P, y = said_and_came(200, 2, [0.6, 1.0, 2.0, 4.0][seed], seed)
-    m = fitted(P, y)
+    P, y = draw_predictions(200, 2, [0.6, 1.0, 2.0, 4.0][seed], seed)
+    m = fit_map(P, y)
     tolerance, mle = BoldnessSpec().tolerance(200), LloSpec().fit(P, one_hot(y), np.ones(200))
     assert gain(P, y, m) == pytest.approx(tolerance, abs=1e-8)
     tried = np.array([mle.tau, mle.gamma]) + rng.normal(size=(4000, 2)) * [0.5, 0.5 * mle.gamma]
@@ -71,15 +71,15 @@ def test_no_other_map_within_the_bound_is_bolder(seed):
     top = logistic(line(log_ratio(P, 1e-12)), y.astype(float), np.ones(200), np.array([mle.tau, mle.gamma])).value
     allowed = lost - top <= tolerance
     assert allowed.sum() > 50
-    assert (1 / (1 + np.exp(-eta[allowed]))).std(axis=1, ddof=1).max() <= spread(P, m) + 1e-9
+    assert (1 / (1 + np.exp(-eta[allowed]))).std(axis=1, ddof=1).max() <= prediction_std(P, m) + 1e-9
 
 
 def test_the_slope_of_the_spread_is_along_that_of_the_likelihood():
-    P, y = said_and_came(300, 2, 1.5, 9)
-    m = fitted(P, y)
+    P, y = draw_predictions(300, 2, 1.5, 9)
+    m = fit_map(P, y)
     theta, h = np.array([m.tau, m.gamma]), 1e-6
     ascent = [
-        (spread(P, BoldnessMap(*(theta + h * e))) - spread(P, BoldnessMap(*(theta - h * e)))) / (2 * h)
+        (prediction_std(P, BoldnessMap(*(theta + h * e))) - prediction_std(P, BoldnessMap(*(theta - h * e)))) / (2 * h)
         for e in np.eye(2)
     ]
     slope = logistic(line(log_ratio(P, 1e-12)), y.astype(float), np.ones(300), theta).gradient
@@ -89,24 +89,24 @@ def test_the_slope_of_the_spread_is_along_that_of_the_likelihood():
 
 def test_many_scores_are_searched_in_groups_and_polished_on_all():
     # Beyond 2,048 distinct scores the walk is on groups; the bound holds exactly on the rows all the same.
-    P, y = said_and_came(6000, 2, 1.5, 10)
-    m = fitted(P, y)
+    P, y = draw_predictions(6000, 2, 1.5, 10)
+    m = fit_map(P, y)
     assert gain(P, y, m) == pytest.approx(BoldnessSpec().tolerance(6000), abs=1e-7)
 
 
 def test_weights_are_numbers_of_rows():
-    P, y = said_and_came(60, 2, 1.5, 11)
+    P, y = draw_predictions(60, 2, 1.5, 11)
     w = np.arange(60) % 3 + 1
     many = np.repeat(np.arange(60), w)
-    one, other = fitted(P, y, w.astype(float)), fitted(P[many], y[many])
+    one, other = fit_map(P, y, w.astype(float)), fit_map(P[many], y[many])
     assert (one.tau, one.gamma) == pytest.approx((other.tau, other.gamma), abs=1e-9)
     note = BoldnessSpec().notes(one, P, one_hot(y), w.astype(float))[-1]
-    assert f"{spread(P, one, w):.3g}"[:4] in note.text
+    assert f"{prediction_std(P, one, w):.3g}"[:4] in note.text
     assert note == BoldnessSpec().notes(other, P[many], one_hot(y[many]), np.ones(len(many)))[-1]
 
 
 def test_its_note_says_how_bold_and_how_probable():
-    P, y = said_and_came(300, 2, 1.5, 9)
+    P, y = draw_predictions(300, 2, 1.5, 9)
     note = fit(BoldnessSpec(), Predictions(y, P)).notes[-1]
     assert note.code == "TN518"
     assert "posterior probability 0.95." in note.text
@@ -115,11 +115,13 @@ def test_its_note_says_how_bold_and_how_probable():
 def test_a_posterior_beyond_reach_is_refused_with_the_one_in_reach():
     # Four rows: the best fit has posterior odds of 4 to 1.
     with pytest.raises(InputError, match=r"TO514.*4 rows.*0\.8 at most.*posterior=0\.95"):
-        fitted(both([0.2, 0.4, 0.6, 0.8]), [0, 1, 0, 1])
+        fit_map(both([0.2, 0.4, 0.6, 0.8]), [0, 1, 0, 1])
     nineteen = both(np.linspace(0.1, 0.9, 19)), np.arange(19) % 2
-    assert fitted(*nineteen).gamma == pytest.approx(LloSpec().fit(nineteen[0], one_hot(nineteen[1]), np.ones(19)).gamma)
+    assert fit_map(*nineteen).gamma == pytest.approx(
+        LloSpec().fit(nineteen[0], one_hot(nineteen[1]), np.ones(19)).gamma
+    )
     with pytest.raises(InputError, match="TO514"):
-        fitted(*nineteen, prior=0.4)
+        fit_map(*nineteen, prior=0.4)
 
 
 def test_separated_outcomes_have_a_finite_answer_and_say_so():
@@ -130,14 +132,14 @@ def test_separated_outcomes_have_a_finite_answer_and_say_so():
 
 
 def test_equal_scores_cannot_spread():
-    m = fitted(both([0.6] * 40), [1, 0] * 20)
+    m = fit_map(both([0.6] * 40), [1, 0] * 20)
     assert (m.gamma, m.apply(both([0.6]))[0, 1]) == (1.0, pytest.approx(0.5))
 
 
 def test_where_the_slope_may_be_of_either_sign_the_positive_one_is_taken():
     # Outcomes that do not depend on the score: maps and their mirror images are equally bold.
     P = both([0.2, 0.2, 0.8, 0.8] * 30)
-    assert fitted(P, [1, 0, 1, 0] * 30).gamma > 0.1
+    assert fit_map(P, [1, 0, 1, 0] * 30).gamma > 0.1
 
 
 def test_the_contour_of_a_parabola_is_a_circle_in_the_units_of_its_curvature():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.calibrators.rows import both, one_hot, said_and_came
+from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
 from trueodds.calibrators.centred_isotonic import CentredIsotonicSpec
 from trueodds.calibrators.fitted_calibrator import fit
@@ -11,13 +11,13 @@ from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.problem.predictions import Predictions
 
 
-def fitted(P, y, w=None):
+def fit_map(P, y, w=None):
     return CentredIsotonicSpec().fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
-def test_a_pooled_stretch_is_one_point_at_its_mean():
+def test_a_pooled_block_is_one_point_at_its_mean():
     # Outcomes 0 1 0 1 at .1 .2 .3 .4, the third with weight 3: the middle two pool to 1/4 at (.2 + 3 · .3)/4 = .275.
-    (curve,) = fitted(both([0.1, 0.2, 0.3, 0.4]), [0, 1, 0, 1], w=np.array([1.0, 1.0, 3.0, 1.0])).curves
+    (curve,) = fit_map(both([0.1, 0.2, 0.3, 0.4]), [0, 1, 0, 1], w=np.array([1.0, 1.0, 3.0, 1.0])).curves
     assert curve.x == pytest.approx([0.1, 0.275, 0.4])
     assert curve.y == pytest.approx([0.0, 0.25, 1.0])
 
@@ -25,7 +25,7 @@ def test_a_pooled_stretch_is_one_point_at_its_mean():
 def test_the_reference_numbers_with_ties():
     # cir_model 0.2.0, 2e-16 (golden/recalibration/cir.json).
     want, rows = golden("recalibration/cir.json"), frame("recalibration/binary_ties.csv")
-    m = fitted(both(rows["p"]), rows["y"])
+    m = fit_map(both(rows["p"]), rows["y"])
     assert m.curves[0].x == pytest.approx(want["ties"]["x"], abs=1e-12)
     assert m.curves[0].y == pytest.approx(want["ties"]["y"], abs=1e-12)
     assert m.apply(both(want["grid"]))[:, 1] == pytest.approx(want["ties"]["pred_grid"], abs=1e-12)
@@ -33,24 +33,24 @@ def test_the_reference_numbers_with_ties():
 
 def test_the_reference_numbers():
     want, rows = golden("recalibration/cir.json"), frame("recalibration/binary.csv")
-    m = fitted(both(rows["p"]), rows["y"])
+    m = fit_map(both(rows["p"]), rows["y"])
     assert m.apply(both(want["grid"]))[:, 1] == pytest.approx(want["binary"]["pred_grid"], abs=1e-12)
 
 
 def test_equal_neighbors_are_pooled_too():
     # Pairs 1 0 at .1 .2 and at .3 .4 are 1/2 each: one stretch, one point in the middle.
-    (curve,) = fitted(both([0.1, 0.2, 0.3, 0.4]), [1, 0, 1, 0]).curves
+    (curve,) = fit_map(both([0.1, 0.2, 0.3, 0.4]), [1, 0, 1, 0]).curves
     assert (curve.x.tolist(), curve.y.tolist()) == ([0.25], [0.5])
 
 
-def test_stretches_at_exactly_zero_and_one_stay_flat():
-    m = fitted(both([0.1, 0.2, 0.3, 0.6, 0.7, 0.9]), [0, 0, 0, 1, 1, 1])
+def test_blocks_at_exactly_zero_and_one_stay_flat():
+    m = fit_map(both([0.1, 0.2, 0.3, 0.6, 0.7, 0.9]), [0, 0, 0, 1, 1, 1])
     assert m.apply(both([0.05, 0.25, 0.3, 0.45, 0.6, 0.95]))[:, 1] == pytest.approx([0, 0, 0, 0.5, 1, 1])
 
 
 def test_inside_the_curve_rises_strictly():
-    P, y = said_and_came(2000, 2, 2.0, 0)
-    (curve,) = fitted(P, y).curves
+    P, y = draw_predictions(2000, 2, 2.0, 0)
+    (curve,) = fit_map(P, y).curves
     inner = (curve.y > 0) & (curve.y < 1)
     assert (np.diff(curve.y[inner]) > 0).all()
     assert (np.diff(curve.x) > 0).all()
@@ -73,7 +73,7 @@ def test_it_errs_less_than_isotonic_regression_where_the_truth_rises():
 
 
 def test_constant_scores_give_the_rate():
-    m = fitted(both([0.4] * 5), [0, 1, 1, 0, 1])
+    m = fit_map(both([0.4] * 5), [0, 1, 1, 0, 1])
     assert m.apply(both([0.1, 0.4, 0.9]))[:, 1] == pytest.approx([0.6, 0.6, 0.6])
     assert m.said() == "1 knot"
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tests.calibrators.rows import both, labels, one_hot, powers, said_and_came
+from tests.calibrators.rows import both, draw_predictions, labels, one_hot, powers
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
 from trueodds.calibrators.choose import choose, folded
@@ -92,10 +92,10 @@ class Memory(IdentitySpec):
     """A rule that keeps every row it was fitted on."""
 
     name: ClassVar[str] = "memory"
-    seen: ClassVar[list] = []
+    fitted_rows: ClassVar[list] = []
 
     def fit(self, P, Y, w):
-        self.seen.append(set(P[:, 0]))
+        self.fitted_rows.append(set(P[:, 0]))
         return Spy(set(P[:, 0]))
 
 
@@ -107,7 +107,7 @@ class Spy(CalibrationMap):
         assert not self.known & set(P[:, 0]), "a row was judged by a fit that had seen it"
         return P
 
-    def said(self):
+    def describe(self):
         return "spying"
 
     def to_dict(self):
@@ -136,26 +136,26 @@ class Swapped(Spy):
         return P[:, ::-1]
 
 
-def test_no_row_is_judged_by_a_fit_that_saw_it():
-    P, y = said_and_came(100, 2, 1.0, 0)
+def test_no_row_is_scored_by_a_fit_that_saw_it():
+    P, y = draw_predictions(100, 2, 1.0, 0)
     choose(P, one_hot(y), np.ones(100), [Memory()])
-    assert len(Memory.seen) == 6  # five folds, and the fit on all that names the parameters
+    assert len(Memory.fitted_rows) == 6  # five folds, and the fit on all that names the parameters
 
 
-def test_each_fold_is_left_out_of_the_choice_that_it_judges():
-    P, y = said_and_came(100, 2, 1.0, 0)
-    Memory.seen.clear()
+def test_each_fold_is_left_out_of_the_choice_that_it_scores():
+    P, y = draw_predictions(100, 2, 1.0, 0)
+    Memory.fitted_rows.clear()
     rows = folded(P, one_hot(y), np.ones(100), 5, None, rng())
     chosen_without(rows, [IdentitySpec(), Memory()])
     parts = [set(P[rows.fold == f, 0]) for f in range(5)]
-    left_out = [tuple(f for f in range(5) if not parts[f] & row_set) for row_set in Memory.seen]
+    left_out = [tuple(f for f in range(5) if not parts[f] & row_set) for row_set in Memory.fitted_rows]
     # First five pairs of folds, each fold in two of them; then those of folds for which it still comes into question.
     assert sorted(left_out[:5]) == [(0, 1), (0, 4), (1, 2), (2, 3), (3, 4)]
     assert set(left_out[5:]) <= {(0, 2), (0, 3), (1, 3), (1, 4), (2, 4)}
 
 
 def test_a_candidate_far_behind_is_left_there_after_the_first_fits():
-    P, y = said_and_came(400, 2, 1.0, 0)
+    P, y = draw_predictions(400, 2, 1.0, 0)
     Hopeless.fits = 0
     rows = folded(P, one_hot(y), np.ones(400), 5, None, rng())
     inner = chosen_without(rows, [IdentitySpec(), TemperatureSpec(), Hopeless()])
@@ -163,8 +163,8 @@ def test_a_candidate_far_behind_is_left_there_after_the_first_fits():
     assert Hopeless.fits == 5
 
 
-def test_too_sure_by_two_is_a_matter_of_temperature():
-    P, y = said_and_came(2000, 4, 2.0, 0)
+def test_overconfident_by_two_is_a_matter_of_temperature():
+    P, y = draw_predictions(2000, 4, 2.0, 0)
     choice = choose(P, one_hot(y, 4), np.ones(2000), ALL)
     assert choice.spec == TemperatureSpec()
     assert [c.method for c in choice.candidates] == ["identity", "temperature", "isotonic", "histogram"]
@@ -185,7 +185,7 @@ def test_within_one_standard_error_and_half_the_gain_the_simplest_is_chosen():
 
 
 def test_nothing_is_chosen_where_nothing_is_better():
-    P, y = said_and_came(1000, 3, 1.0, 6)
+    P, y = draw_predictions(1000, 3, 1.0, 6)
     choice = choose(P, one_hot(y, 3), np.ones(1000), ALL)
     assert choice.spec.name == "identity"
     assert choice.candidates[0].difference == 0.0
@@ -210,7 +210,7 @@ class Sharper(Spy):
 
 def test_rounding_does_not_decide_between_two_candidates_that_are_the_same_map():
     # Far too timid: each row gains by the nudge, so its mean gain is many of its standard errors, and yet nothing.
-    P, y = said_and_came(1000, 3, 0.3, 5)
+    P, y = draw_predictions(1000, 3, 0.3, 5)
     nudged, plain = (losses(Q, one_hot(y, 3))[0] for Q in (Sharper(set()).apply(P), P))
     gain, se = mean_and_error(plain - nudged, np.ones(1000))
     assert gain > 5 * se > 0
@@ -228,7 +228,7 @@ def test_a_curve_that_no_temperature_follows_is_found():
 
 
 def test_the_score_of_the_choice_is_the_loss_after_mixing():
-    P, y = said_and_came(50, 2, 1.0, 2)
+    P, y = draw_predictions(50, 2, 1.0, 2)
     choice = choose(P, one_hot(y), np.ones(50), [TemperatureSpec()], folds=2)
     fold = fold_of(P, 2, None, rng())
     # Two folds of 25: 1/26 of the uniform.
@@ -288,7 +288,7 @@ def test_ten_right_answers_confirm_nothing():
 
 
 def test_an_unchanged_map_gains_nothing():
-    P, y = said_and_came(60, 3, 1.0, 0)
+    P, y = draw_predictions(60, 3, 1.0, 0)
     share = np.full((60, 1), 0.01)
     evidence = confirm(P, log_capped(P, share), one_hot(y, 3), np.ones(60), share)
     assert evidence.gain == pytest.approx(0.0, abs=1e-15)
@@ -302,7 +302,7 @@ def test_one_cluster_proves_nothing():
 
 
 def test_clusters_widen_the_error():
-    P, y = said_and_came(50, 2, 2.0, 0)
+    P, y = draw_predictions(50, 2, 2.0, 0)
     many, Y = np.repeat(P, 4, axis=0), one_hot(np.repeat(y, 4))
     alone, clustered = (proof(many, powers(many, 0.5), Y, cluster=c) for c in (None, np.repeat(np.arange(50), 4)))
     # Four copies of one row are one row: half the precision.

@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chi2
 
 from tests.calibrators.linear import derived_chance, effective, reference, slope_left, surplus
-from tests.calibrators.rows import one_hot, said_and_came
+from tests.calibrators.rows import draw_predictions, one_hot
 from tests.reference import golden
 from trueodds.calibrators.base import in_memory
 from trueodds.calibrators.dirichlet import DirichletMap, DirichletSpec
@@ -22,7 +22,7 @@ from trueodds.tally.by_class import by_class
 SUMS = {"penalty": 12, "bias_penalty": 4}
 
 
-def fitted(P, y, **settings):
+def fit_map(P, y, **settings):
     return DirichletSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
@@ -78,7 +78,7 @@ def test_odir_neither_depends_on_class_order_nor_penalizes_the_identity():
 @pytest.mark.parametrize("k", [2, 4])
 def test_no_slope_is_left(settings, k):
     rng = np.random.default_rng(k)
-    P, _ = said_and_came(800, k, 1.7, k)
+    P, _ = draw_predictions(800, k, 1.7, k)
     Y, w = rng.dirichlet(np.ones(k), 800), rng.random(800)
     spec = DirichletSpec(**settings)
     m = spec.fit(P, Y, w)
@@ -97,7 +97,7 @@ def test_rows_from_dirichlet_laws_are_read_back():
     rng, alpha = np.random.default_rng(0), np.array([[4.0, 1.0, 1.5], [1.0, 3.0, 1.0], [2.0, 2.0, 5.0]])
     y = rng.integers(0, 3, 20_000)
     P = np.stack([rng.dirichlet(alpha[c]) for c in y])
-    m = fitted(P, y, penalty=0)
+    m = fit_map(P, y, penalty=0)
     at = by_class(np.log(P), one_hot(y, 3), np.ones(20_000), np.column_stack([m.weights, m.bias]).reshape(-1))
     deviation = np.column_stack([m.weights - alpha, m.bias])
     deviation[:, 3] += [float(np.sum(_lgamma(a)) - _lgamma(a.sum())) for a in alpha]
@@ -119,7 +119,7 @@ def test_seven_classes_and_400_calibrated_rows_cost_no_more_than_chance(penalty)
 
 
 def test_auto_takes_the_least_criterion_of_its_grid():
-    P, y = said_and_came(1500, 3, 1.6, 2)
+    P, y = draw_predictions(1500, 3, 1.6, 2)
     Q = P * [2.0, 1.0, 1.0]
     Q /= Q.sum(axis=1, keepdims=True)
     Y, w = one_hot(y, 3), np.ones(1500)
@@ -140,10 +140,10 @@ def test_auto_takes_the_least_criterion_of_its_grid():
 
 
 def test_the_scaled_penalty_vanishes_with_more_rows():
-    P, y = said_and_came(4000, 3, 1.6, 3)
+    P, y = draw_predictions(4000, 3, 1.6, 3)
     Q = P ** np.array([1.0, 0.7, 1.3])
     Q /= Q.sum(axis=1, keepdims=True)
-    free = fitted(Q, y, penalty=0).apply(Q)
+    free = fit_map(Q, y, penalty=0).apply(Q)
     distances = [
         np.abs(DirichletSpec().fit(Q, one_hot(y, 3), np.full(4000, w)).apply(Q) - free).max() for w in (0.1, 1, 10, 100)
     ]
@@ -152,25 +152,25 @@ def test_the_scaled_penalty_vanishes_with_more_rows():
 
 
 def test_many_classes_go_without_the_curvature(monkeypatch):
-    P, y = said_and_came(1000, 5, 1.7, 4)
-    one = fitted(P, y)
+    P, y = draw_predictions(1000, 5, 1.7, 4)
+    one = fit_map(P, y)
     monkeypatch.setattr(likeliest, "MANY", 8)
-    other = fitted(P, y)
+    other = fit_map(P, y)
     assert other.converged
     assert slope_left(other, P, one_hot(y, 5), np.ones(1000), scaled(5, 1000.0), np.eye(5, 6)) <= 1e-8
     assert other.apply(P) == pytest.approx(one.apply(P), abs=1e-7)
 
 
 def test_forty_classes_leave_no_slope():
-    P, y = said_and_came(3000, 40, 1.5, 5)
-    m = fitted(P, y)  # 1,640 parameters
+    P, y = draw_predictions(3000, 40, 1.5, 5)
+    m = fit_map(P, y)  # 1,640 parameters
     assert m.converged
     assert slope_left(m, P, one_hot(y, 40), np.ones(3000), scaled(40, 3000.0), np.eye(40, 41)) <= 1e-8
 
 
 @pytest.mark.parametrize("penalty", [0, 0.01, "scaled", "auto"])
 def test_absent_classes_and_every_label_right_are_finite(penalty):
-    P, y = said_and_came(200, 4, 1.5, 6)
+    P, y = draw_predictions(200, 4, 1.5, 6)
     for rows in (y != 2, P.argmax(axis=1) == y):
         result = fit(DirichletSpec(penalty=penalty), Predictions(y[rows], P[rows], classes=range(4)))
         assert ("TN532" in [note.code for note in result.notes]) is not result.calibration_map.converged
@@ -194,7 +194,7 @@ def test_auto_tries_it_with_few_classes_only():
 
 
 def test_a_search_of_the_penalty_over_many_classes_is_refused():
-    P, y = said_and_came(64, 32, 1.0, 0)
+    P, y = draw_predictions(64, 32, 1.0, 0)
     with pytest.raises(InputError, match="TO522"):
         fit(DirichletSpec(penalty="auto"), Predictions(y, P, classes=range(32)))
 

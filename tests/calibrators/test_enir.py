@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.calibrators.rows import both, one_hot, said_and_came
+from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
 from trueodds.calibrators.enir import EnirSpec, Knots, likelihood, weighted
 from trueodds.calibrators.fitted_calibrator import fit
@@ -13,7 +13,7 @@ from trueodds.core.kernels.merging import averaged, near_isotonic
 from trueodds.problem.predictions import Predictions
 
 
-def fitted(P, y, w=None):
+def fit_map(P, y, w=None):
     return EnirSpec().fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
@@ -30,7 +30,7 @@ def test_two_models_are_averaged_by_their_bic():
     last = ends + 19 * np.log(19 / 30) + 11 * np.log(11 / 30)
     odds = np.exp(first - last - (3 - 2) * np.log(40) / 2)  # one level less costs log(40) / 2
     want = (odds * np.array([0.7, 0.6]) + 19 / 30) / (1 + odds)
-    assert fitted(both(p), y).apply(both([0.1, 0.2, 0.35, 0.9]))[:, 1] == pytest.approx(
+    assert fit_map(both(p), y).apply(both([0.1, 0.2, 0.35, 0.9]))[:, 1] == pytest.approx(
         [0.2, want[0], want[1], want[1]]
     )
 
@@ -45,7 +45,7 @@ def test_the_reference_numbers(key, file):
     weights = weighted(path, np.log(len(rows["p"])))
     assert weights[0] == 0
     assert weights[1:] == pytest.approx(np.array(want["weights"]), abs=1e-12)
-    got = fitted(both(rows["p"]), rows["y"]).apply(both(reference["grid"]))[:, 1]
+    got = fit_map(both(rows["p"]), rows["y"]).apply(both(reference["grid"]))[:, 1]
     assert got == pytest.approx(np.array(want["pred_grid"]), abs=1e-10)
     if key == "ties":
         assert scores == pytest.approx(want["knots"])
@@ -76,7 +76,7 @@ def test_no_model_that_matters_is_passed_over():
 
 def test_the_likelihood_never_rises_along_the_path():
     # The bound by which models are passed over: dℓ/dλ = −λ Σ c²/(W f (1 − f)) between meetings.
-    _, outcomes = said_and_came(300, 2, 1.5, 1)
+    _, outcomes = draw_predictions(300, 2, 1.5, 1)
     path = near_isotonic(np.ones(300), outcomes.astype(float))
     likelihoods = [likelihood(path, model) for model in range(len(path.lambdas))]
     assert (np.diff(likelihoods) <= 1e-9).all()
@@ -85,7 +85,7 @@ def test_the_likelihood_never_rises_along_the_path():
 def test_what_rises_already_is_isotonic_regression():
     P, y = both([0.1, 0.1, 0.2, 0.2, 0.3, 0.3]), [0, 0, 0, 1, 1, 1]
     grid = both(np.arange(21) / 20)
-    assert fitted(P, y).apply(grid) == pytest.approx(IsotonicSpec().fit(P, one_hot(y), np.ones(6)).apply(grid))
+    assert fit_map(P, y).apply(grid) == pytest.approx(IsotonicSpec().fit(P, one_hot(y), np.ones(6)).apply(grid))
 
 
 def test_a_fall_that_the_data_insist_on_is_kept():
@@ -94,14 +94,14 @@ def test_a_fall_that_the_data_insist_on_is_kept():
     # 1.95 · .4 · √2000 = 35 in all but one of 1,000 samples: 35/2000 and four standard errors .4/√2000 make .054.
     rng = np.random.default_rng(2)
     p = rng.random(4000)
-    curve = fitted(both(p), rng.random(4000) < np.where(p < 0.5, 0.8, 0.2))
+    curve = fit_map(both(p), rng.random(4000) < np.where(p < 0.5, 0.8, 0.2))
     q = curve.apply(both(p))[:, 1]
     assert q[p < 0.5].mean() == pytest.approx(0.8, abs=0.054)
     assert q[p >= 0.5].mean() == pytest.approx(0.2, abs=0.054)
 
 
 def test_votes_are_shares_of_a_row_and_rows_without_weight_are_none():
-    P, y = said_and_came(200, 2, 1.5, 3)
+    P, y = draw_predictions(200, 2, 1.5, 3)
     Y, w = one_hot(y), np.ones(200)
     Y[:50] = [0.4, 0.6]
     w[150:] = 0
@@ -112,9 +112,9 @@ def test_votes_are_shares_of_a_row_and_rows_without_weight_are_none():
 
 
 def test_weights_that_are_no_counts_tell_nothing_about_how_many_rows_there_are():
-    P, y = said_and_came(300, 3, 1.5, 4)
+    P, y = draw_predictions(300, 3, 1.5, 4)
     grid, w = P[:50], np.random.default_rng(0).random(300)
-    assert fitted(P, y, w).apply(grid) == pytest.approx(fitted(P, y, w / 1000).apply(grid), abs=1e-12)
+    assert fit_map(P, y, w).apply(grid) == pytest.approx(fit_map(P, y, w / 1000).apply(grid), abs=1e-12)
 
 
 @pytest.mark.parametrize("y", [[0], [1]])
@@ -126,7 +126,7 @@ def test_one_row_is_answered(y):
 
 def test_exact_zeros_and_ones_among_scores_and_absent_classes_are_answered():
     P = np.array([[1.0, 0, 0], [0, 1, 0], [0.5, 0.5, 0], [0.25, 0.75, 0]] * 5)
-    Q = fitted(P, [0, 1, 0, 1] * 5).apply(np.vstack([P, [[0, 0, 1]]]))
+    Q = fit_map(P, [0, 1, 0, 1] * 5).apply(np.vstack([P, [[0, 0, 1]]]))
     assert np.isfinite(Q).all()
     assert Q.sum(axis=1) == pytest.approx(1)
 
@@ -135,7 +135,7 @@ def test_a_hundred_thousand_rows_hold_no_curve_per_model():
     # 30,000 levels at the start: a curve for each of 3,000 models would take 700 MB.
     rng = np.random.default_rng(5)
     p = rng.random(100_000)
-    curve = fitted(both(p), rng.random(100_000) < p).curves[0]
+    curve = fit_map(both(p), rng.random(100_000) < p).curves[0]
     assert len(curve.x) < 1000
     # Isotonic regression errs by about (4 p'(1−p)p/n)^(1/3) ≈ .02 in a point; ten times the mean of that is far.
     assert abs(curve(np.arange(1, 20) / 20) - np.arange(1, 20) / 20).max() < 0.1

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.calibrators.rows import both, labels, one_hot, powers, said_and_came
+from tests.calibrators.rows import both, draw_predictions, labels, one_hot, powers
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.ensemble_temperature import (
     EnsembleTemperatureMap,
@@ -26,7 +26,7 @@ def noisy(y):
     return np.where(i % 5 == 0, (i // 5) % 4, y)
 
 
-def fitted(P, y, loss="log"):
+def fit_map(P, y, loss="log"):
     return EnsembleTemperatureSpec(loss).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
@@ -38,7 +38,7 @@ def test_the_reference_numbers(labels, loss):
     want = golden(f"recalibration/{labels}.json")[KEYS[loss]]
     rows, test = frame("recalibration/multi4.csv"), frame("recalibration/multi4_test.csv")
     y = rows["y"].astype(int)
-    m = fitted(columns(rows), noisy(y) if labels == "ets_noisy" else y, loss)
+    m = fit_map(columns(rows), noisy(y) if labels == "ets_noisy" else y, loss)
     assert m.beta == pytest.approx(want["beta"], abs=1e-8)
     assert m.shares == pytest.approx(want["weights_ts_id_unif"], abs=1e-8)
     assert m.apply(columns(test)) == pytest.approx(np.array(want["pred"]), abs=1e-8)
@@ -46,8 +46,8 @@ def test_the_reference_numbers(labels, loss):
 
 def test_the_setting_of_the_loss_is_heeded():
     # The official code fits the squares whichever loss is asked for.
-    P, y = said_and_came(800, 4, 2.0, 0)
-    log, brier = fitted(P, noisy(y)), fitted(P, noisy(y), "brier")
+    P, y = draw_predictions(800, 4, 2.0, 0)
+    log, brier = fit_map(P, noisy(y)), fit_map(P, noisy(y), "brier")
     assert abs(log.beta - brier.beta) > 1e-3
     assert log.beta == TemperatureSpec().fit(P, one_hot(noisy(y), 4), np.ones(800)).beta
 
@@ -60,7 +60,7 @@ def score(P, Y, beta, shares, loss):
 
 @pytest.mark.parametrize("loss", ["log", "brier"])
 def test_nothing_nearby_is_better(loss):
-    P, y = said_and_came(600, 3, 2.5, 1)
+    P, y = draw_predictions(600, 3, 2.5, 1)
     y[::7] = 0
     Y = np.random.default_rng(0).dirichlet(np.ones(3) / 2, 600) * 0.3 + 0.7 * one_hot(y, 3)
     m = EnsembleTemperatureSpec(loss).fit(P, Y, np.ones(600))
@@ -76,7 +76,7 @@ def test_nothing_nearby_is_better(loss):
 
 
 def test_the_slopes_of_the_squares_are_those_of_the_score():
-    P, y = said_and_came(50, 3, 2.5, 1)
+    P, y = draw_predictions(50, 3, 2.5, 1)
     Y = np.random.default_rng(0).dirichlet(np.ones(3), 50)
     for outcomes in (Y, one_hot(y, 3)):
         for beta in (0.3, 1.0, 2.5):
@@ -89,11 +89,11 @@ def test_the_slopes_of_the_squares_are_those_of_the_score():
 
 
 def test_no_slope_is_left():
-    P, y = said_and_came(2000, 3, 2.5, 1)
+    P, y = draw_predictions(2000, 3, 2.5, 1)
     y[::7] = 0
-    m = fitted(P, y, "brier")
+    m = fit_map(P, y, "brier")
     assert abs(_slopes(P, y, np.ones(2000), m.beta)[0]) / 2000 < 1e-8
-    m = fitted(P, y)
+    m = fit_map(P, y)
     likelihoods = np.stack([powers(P, m.beta), P, np.full_like(P, 1 / 3)])[:, np.arange(2000), y]
     gains = (likelihoods / (np.array(m.shares) @ likelihoods)).mean(axis=1) - 1
     assert gains.max() < 1e-8
@@ -101,7 +101,7 @@ def test_no_slope_is_left():
 
 
 def test_labels_and_one_hot_shares_are_the_same():
-    P, y = said_and_came(400, 3, 2.0, 4)
+    P, y = draw_predictions(400, 3, 2.0, 4)
     for loss in ("log", "brier"):
         one, other = (EnsembleTemperatureSpec(loss).fit(P, Y, np.ones(400)) for Y in (y, one_hot(y, 3)))
         assert one.beta == pytest.approx(other.beta, rel=1e-12)
@@ -111,14 +111,14 @@ def test_labels_and_one_hot_shares_are_the_same():
 @pytest.mark.parametrize("shares_of", [_by_likelihood, _by_squares])
 def test_known_shares_are_found_again(shares_of):
     # Outcomes as exact shares of the mixture: it is the likeliest and has the least squares.
-    P, _ = said_and_came(400, 3, 3.0, 2)
+    P, _ = draw_predictions(400, 3, 3.0, 2)
     Y = 0.6 * powers(P, 0.4) + 0.1 * P + 0.3 / 3
     assert shares_of(P, Y, np.ones(400), 0.4) == pytest.approx([0.6, 0.1, 0.3], abs=1e-8)
 
 
 def test_the_estimate_is_within_its_standard_error_of_the_truth():
     # Half the labels by the tempered row, half by chance; the temperature is known.
-    P, _ = said_and_came(5000, 4, 2.0, 5)
+    P, _ = draw_predictions(5000, 4, 2.0, 5)
     R = 0.5 * powers(P, 0.5) + 0.5 / 4
     y = labels(R, np.random.default_rng(6))
     v = _by_likelihood(P, y, np.ones(5000), 0.5)
@@ -147,7 +147,7 @@ def test_predictions_that_point_the_wrong_way_keep_their_labels_and_say_so():
     assert [note.code for note in result.notes] == ["TN511"]
 
 
-def test_all_right_is_said():
+def test_all_correct_predictions_are_noted():
     result = fit(EnsembleTemperatureSpec(), Predictions([0, 1, 1], both([0.2, 0.7, 0.9])))
     assert not result.calibration_map.converged
     assert [note.code for note in result.notes] == ["TN503"]

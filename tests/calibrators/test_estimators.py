@@ -18,7 +18,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from tests.calibrators.rows import both, one_hot, said_and_came
+from tests.calibrators.rows import both, draw_predictions, one_hot
 from trueodds.calibrators import (
     Auto,
     Calibrator,
@@ -38,7 +38,7 @@ ALL = [Identity, Temperature, Isotonic, Histogram, Auto]
 
 @pytest.mark.parametrize("made", ALL)
 def test_the_estimator_says_what_the_map_says(made):
-    P, y = said_and_came(200, 3, 2.0, 0)
+    P, y = draw_predictions(200, 3, 2.0, 0)
     calibrator = made().fit(P, y)
     assert calibrator.classes_.tolist() == [0, 1, 2]
     assert calibrator.n_features_in_ == 3
@@ -52,7 +52,7 @@ def test_the_estimator_says_what_the_map_says(made):
 
 @pytest.mark.parametrize("made", ALL)
 def test_pickle_and_clone_keep_everything(made):
-    P, y = said_and_came(100, 2, 2.0, 0)
+    P, y = draw_predictions(100, 2, 2.0, 0)
     calibrator = made(classes=["no", "yes"]).fit(P, np.array(["no", "yes"])[y])
     restored = pickle.loads(pickle.dumps(calibrator))
     assert (restored.predict_proba(P) == calibrator.predict_proba(P)).all()
@@ -78,7 +78,7 @@ def test_settings_are_checked_when_fitting_not_before():
 
 
 def test_an_iterative_fit_tells_its_passes():
-    P, y = said_and_came(200, 3, 2.0, 0)
+    P, y = draw_predictions(200, 3, 2.0, 0)
     calibrator = Temperature().fit(P, y)
     assert 1 < calibrator.n_iter_ < 15
     assert calibrator.converged_
@@ -87,12 +87,12 @@ def test_an_iterative_fit_tells_its_passes():
 
 
 def test_auto_tells_its_report():
-    P, y = said_and_came(500, 3, 2.0, 0)
+    P, y = draw_predictions(500, 3, 2.0, 0)
     assert Auto(folds=3).fit(P, y).report_.to_dict()["confirmed"] is True
 
 
 def test_one_probability_is_that_of_the_second_class():
-    P, y = said_and_came(200, 2, 2.0, 1)
+    P, y = draw_predictions(200, 2, 2.0, 1)
     one, two = Temperature().fit(P[:, 1], y), Temperature().fit(P, y)
     assert one.n_features_in_ == 1
     assert one.predict_proba(P[:, 1]) == pytest.approx(two.predict_proba(P), abs=1e-9)
@@ -106,7 +106,7 @@ def test_classes_are_the_sorted_labels_or_the_given_ones():
 
 
 def test_a_class_without_rows_keeps_its_column():
-    P, y = said_and_came(50, 4, 1.0, 0)
+    P, y = draw_predictions(50, 4, 1.0, 0)
     calibrator = Temperature().fit(P, np.minimum(y, 2))
     assert calibrator.classes_.tolist() == [0, 1, 2, 3]
     assert calibrator.predict_proba(P).shape == (50, 4)
@@ -115,13 +115,13 @@ def test_a_class_without_rows_keeps_its_column():
 
 
 def test_votes_are_outcomes_too():
-    P, y = said_and_came(100, 3, 2.0, 0)
+    P, y = draw_predictions(100, 3, 2.0, 0)
     hard, votes = Temperature().fit(P, y), Temperature().fit(P, 5 * one_hot(y, 3))
     assert votes.predict_proba(P) == pytest.approx(hard.predict_proba(P), abs=1e-9)
 
 
 def test_a_weight_of_two_is_two_rows():
-    P, y = said_and_came(100, 3, 2.0, 0)
+    P, y = draw_predictions(100, 3, 2.0, 0)
     w = np.arange(100) % 3
     many = np.repeat(np.arange(100), w)
     one, other = Isotonic().fit(P, y, sample_weight=w), Isotonic().fit(P[many], y[many])
@@ -136,7 +136,7 @@ def test_errors_are_value_errors_with_a_code():
 
 
 def test_column_names_are_remembered():
-    P, y = said_and_came(30, 2, 1.0, 0)
+    P, y = draw_predictions(30, 2, 1.0, 0)
     table = pd.DataFrame(P, columns=["p_a", "p_b"])
     calibrator = Temperature().fit(table, y)
     assert calibrator.feature_names_in_.tolist() == ["p_a", "p_b"]
@@ -145,7 +145,7 @@ def test_column_names_are_remembered():
 
 
 def test_output_can_be_a_frame_with_names():
-    P, y = said_and_came(30, 2, 1.0, 0)
+    P, y = draw_predictions(30, 2, 1.0, 0)
     names = np.array(["no", "yes"])
     calibrator = Temperature().set_output(transform="pandas").fit(P, names[y])
     frame = calibrator.transform(P)
@@ -155,14 +155,14 @@ def test_output_can_be_a_frame_with_names():
 
 def test_a_grid_search_chooses_settings_by_a_proper_score():
     # One rate for all rows loses to five bins, for the predictions say something.
-    P, y = said_and_came(600, 2, 1.0, 0)
+    P, y = draw_predictions(600, 2, 1.0, 0)
     search = GridSearchCV(Histogram(), {"bins": [1, 5]}, scoring="neg_brier_score", cv=3).fit(P, y)
     assert search.best_params_ == {"bins": 5}
     assert search.predict_proba(P).shape == (600, 2)
 
 
 def test_a_calibrator_ends_a_pipeline_and_stays_frozen():
-    P, y = said_and_came(200, 3, 2.0, 0)
+    P, y = draw_predictions(200, 3, 2.0, 0)
     piped = make_pipeline(Temperature(), Isotonic()).fit(P, y)
     first = Temperature().fit(P, y)
     Q = first.predict_proba(P)
@@ -172,7 +172,7 @@ def test_a_calibrator_ends_a_pipeline_and_stays_frozen():
 
 
 def test_weights_are_routed_and_the_data_are_no_metadata():
-    P, y = said_and_came(60, 3, 2.0, 0)
+    P, y = draw_predictions(60, 3, 2.0, 0)
     w = np.random.default_rng(0).integers(1, 4, 60)
     with sklearn.config_context(enable_metadata_routing=True):
         first = Identity().set_fit_request(sample_weight=False)

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.optimize import brentq
 
-from tests.calibrators.rows import both, one_hot, said_and_came
+from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.beliefs import contours
 from trueodds.calibrators.beliefs.mass import MASS, OneSlope, T, _shared
@@ -20,14 +20,14 @@ from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
-def fitted(P, y, **settings):
+def fit_map(P, y, **settings):
     return EvidentialSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
 def test_two_scores_by_hand():
     # One slope on log odds ±ln 9; of four said .9 three came, likewise mirrored. N₀ = N₁ = 4: t = 5/6 and 1/6, so
     # the mean share at .9 is (3·5/6 + 1/6)/4 = 2/3 and θ ln 9 = ln 2.
-    m = fitted(both([0.9] * 4 + [0.1] * 4), [1, 1, 1, 0, 0, 0, 0, 1], parameters=1, output="point")
+    m = fit_map(both([0.9] * 4 + [0.1] * 4), [1, 1, 1, 0, 0, 0, 0, 1], parameters=1, output="point")
     assert m.contour.theta == pytest.approx(np.log(2) / np.log(9), abs=1e-9)
     assert m.apply(both([0.9]))[0, 1] == pytest.approx(2 / 3, abs=1e-9)
 
@@ -38,7 +38,7 @@ def test_the_reference_numbers_of_one_parameter(key, on):
     # at most .0016; two programs agreed within .004 (golden/recalibration/xu_evidential.json).
     want = golden("recalibration/xu_evidential.json")[key]
     rows, test = frame("recalibration/multi4.csv"), columns(frame("recalibration/multi4_test.csv"))[:6]
-    m = fitted(columns(rows), rows["y"], on=on)
+    m = fit_map(columns(rows), rows["y"], on=on)
     assert m.contour.theta == pytest.approx(want["theta"], abs=1e-8)
     # Near its top the contour is a parabola: its first cut is the standard error, up to third differences.
     assert (m.contour.high[0] - m.contour.low[0]) / (2 * T[0]) == pytest.approx(want["se"], rel=1e-4)
@@ -59,7 +59,7 @@ def test_the_reference_numbers_of_one_parameter(key, on):
 def test_the_reference_numbers_of_two_parameters():
     # Quadrature of an independent program (golden/recalibration/xu_evidential_binary.json).
     want, rows = golden("recalibration/xu_evidential_binary.json"), frame("recalibration/binary.csv")
-    m = fitted(both(rows["p"]), rows["y"])
+    m = fit_map(both(rows["p"]), rows["y"])
     assert m.contour.theta == pytest.approx([want["theta0"], want["theta1"]], abs=1e-8)
     for point in want["points"]:
         P = both([1 / (1 + np.exp(-point["x"]))])
@@ -71,19 +71,19 @@ def test_the_reference_numbers_of_two_parameters():
 
 
 def test_its_point_is_platt_scaling():
-    P, y = said_and_came(300, 2, 1.5, 0)
-    assert fitted(P, y, output="point").apply(P) == pytest.approx(
+    P, y = draw_predictions(300, 2, 1.5, 0)
+    assert fit_map(P, y, output="point").apply(P) == pytest.approx(
         PlattSpec().fit(P, one_hot(y), np.ones(300)).apply(P), abs=1e-9
     )
     raw = PlattSpec(on="raw").fit(P, one_hot(y), np.ones(300))
-    assert fitted(P, y, output="point", on="probabilities").apply(P) == pytest.approx(raw.apply(P), abs=1e-9)
+    assert fit_map(P, y, output="point", on="probabilities").apply(P) == pytest.approx(raw.apply(P), abs=1e-9)
 
 
 @pytest.mark.parametrize("x", [-3.0, 0.4, 5.0])
 def test_belief_is_the_integral_of_the_contour_at_a_score(x):
     # pl_x(q) is the largest likelihood of a line through logit q at x, by a slope search; Bel = q̂ − ∫ pl_x below q̂.
-    P, y = said_and_came(80, 2, 1.5, 1)
-    m = fitted(P, y)
+    P, y = draw_predictions(80, 2, 1.5, 1)
+    m = fit_map(P, y)
     z, n1 = np.log(P[:, 1] / P[:, 0]), y.sum()
     t = np.where(y == 1, (n1 + 1) / (n1 + 2), 1 / (80 - n1 + 2))
     top = logistic(line(z), t, np.ones(80), m.contour.theta).value
@@ -107,8 +107,8 @@ def test_belief_is_the_integral_of_the_contour_at_a_score(x):
 @pytest.mark.parametrize("settings", [{}, {"parameters": 1}, {"on": "probabilities"}])
 @pytest.mark.parametrize("k", [2, 4])
 def test_beliefs_are_ordered_and_split_what_is_open(settings, k):
-    P, y = said_and_came(120, k, 2.0, 2)
-    m = fitted(P, y, **settings)
+    P, y = draw_predictions(120, k, 2.0, 2)
+    m = fit_map(P, y, **settings)
     beliefs = m.beliefs(P)
     assert (beliefs.belief >= 0).all()
     assert (beliefs.plausibility <= 1 + 1e-12).all()
@@ -131,7 +131,7 @@ def test_ignorance_shrinks_as_the_theory_of_large_samples_says():
     rng = np.random.default_rng(3)
     x = rng.normal(size=40_000)
     P, y = both(1 / (1 + np.exp(-x))), rng.random(40_000) < 1 / (1 + np.exp(-x))
-    m = fitted(P, y)
+    m = fit_map(P, y)
     cov = np.linalg.inv(logistic(line(x), y.astype(float), np.ones(40_000), m.contour.theta).hessian)
     for z in (-2.0, 0.0, 1.5):
         way = np.array([1.0, z])
@@ -142,16 +142,16 @@ def test_ignorance_shrinks_as_the_theory_of_large_samples_says():
 
 
 def test_many_scores_in_groups_are_as_good_as_one_by_one(monkeypatch):
-    P, y = said_and_came(2500, 2, 1.5, 4)
-    grouped = fitted(P, y)
+    P, y = draw_predictions(2500, 2, 1.5, 4)
+    grouped = fit_map(P, y)
     monkeypatch.setattr(contours, "CELLS", 10**6)
-    for one, other in zip(grouped.interval(P), fitted(P, y).interval(P), strict=True):
+    for one, other in zip(grouped.interval(P), fit_map(P, y).interval(P), strict=True):
         assert one == pytest.approx(other, abs=1e-6)
 
 
 def test_on_log_p_it_nearly_includes_the_identity_and_on_p_it_does_not():
-    P, y = said_and_came(20_000, 4, 1.0, 5)
-    on_logs, on_p = fitted(P, y), fitted(P, y, on="probabilities")
+    P, y = draw_predictions(20_000, 4, 1.0, 5)
+    on_logs, on_p = fit_map(P, y), fit_map(P, y, on="probabilities")
     assert np.abs(on_logs.apply(P) - P).mean() < 0.01
     assert np.abs(on_p.apply(P) - P).mean() > 0.03
     # With many rows it is temperature scaling: the shares that are held off move a gradient per row by 3/5000 times
@@ -161,20 +161,20 @@ def test_on_log_p_it_nearly_includes_the_identity_and_on_p_it_does_not():
 
 
 def test_the_three_outputs_are_made_of_the_same_beliefs():
-    P, y = said_and_came(60, 3, 1.5, 6)
-    beliefs = fitted(P, y).beliefs(P)
-    assert fitted(P, y).apply(P) == pytest.approx(beliefs.pignistic, abs=1e-12)
+    P, y = draw_predictions(60, 3, 1.5, 6)
+    beliefs = fit_map(P, y).beliefs(P)
+    assert fit_map(P, y).apply(P) == pytest.approx(beliefs.pignistic, abs=1e-12)
     plausible = beliefs.plausibility / beliefs.plausibility.sum(axis=1, keepdims=True)
-    assert fitted(P, y, output="plausibility").apply(P) == pytest.approx(plausible, abs=1e-12)
+    assert fit_map(P, y, output="plausibility").apply(P) == pytest.approx(plausible, abs=1e-12)
 
 
 @pytest.mark.parametrize(("n", "upper_bound"), [(60, 0.1), (6000, 0.01)])
 def test_the_order_of_the_classes_matters_for_beliefs_while_rows_are_few_and_never_for_the_point(n, upper_bound):
-    P, y = said_and_came(n, 3, 1.5, 7)
+    P, y = draw_predictions(n, 3, 1.5, 7)
     order = np.array([2, 0, 1])
-    turned = fitted(P[:, order], np.argsort(order)[y], output="point")
-    assert turned.apply(P[:, order]) == pytest.approx(fitted(P, y, output="point").apply(P)[:, order], abs=1e-9)
-    away = np.abs(fitted(P[:, order], np.argsort(order)[y]).apply(P[:, order]) - fitted(P, y).apply(P)[:, order])
+    turned = fit_map(P[:, order], np.argsort(order)[y], output="point")
+    assert turned.apply(P[:, order]) == pytest.approx(fit_map(P, y, output="point").apply(P)[:, order], abs=1e-9)
+    away = np.abs(fit_map(P[:, order], np.argsort(order)[y]).apply(P[:, order]) - fit_map(P, y).apply(P)[:, order])
     assert 0 < away.max() < upper_bound
 
 
@@ -203,7 +203,7 @@ def test_separated_outcomes_and_exact_zeros_have_finite_answers():
 
 
 def test_intervals_come_through_the_fitted_calibrator():
-    P, y = said_and_came(100, 3, 1.5, 8)
+    P, y = draw_predictions(100, 3, 1.5, 8)
     result = fit(EvidentialSpec(), Predictions(y, P))
     low, high = result.predict_interval(P)
     q = result.predict_proba(P)
@@ -211,9 +211,9 @@ def test_intervals_come_through_the_fitted_calibrator():
 
 
 def test_two_parameters_are_for_two_classes():
-    P, y = said_and_came(30, 3, 1.0, 0)
+    P, y = draw_predictions(30, 3, 1.0, 0)
     with pytest.raises(InputError, match=r"TO203.*3 classes"):
-        fitted(P, y, parameters=2)
+        fit_map(P, y, parameters=2)
 
 
 @pytest.mark.parametrize(
@@ -226,8 +226,8 @@ def test_other_settings_are_refused(wrong):
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_a_broken_file_is_refused(k):
-    P, y = said_and_came(40, k, 1.5, 0)
-    text = json.dumps(fitted(P, y).to_dict())
+    P, y = draw_predictions(40, k, 1.5, 0)
+    text = json.dumps(fit_map(P, y).to_dict())
     for wrong in ({"on": "x"}, {"output": []}, {"passes": -1}, {"contour": None}, {"contour": {}}, {"more": 1}):
         with pytest.raises(InputError, match="TO505"):
             EvidentialMap.from_dict(json.loads(text) | wrong, k)

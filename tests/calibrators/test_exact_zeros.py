@@ -44,7 +44,7 @@ def test_exact_zeros_and_ones_do_no_harm(method, k):
 
 
 @pytest.mark.parametrize("k", [2, 3])
-def test_a_spline_says_of_an_exact_zero_what_came_of_exact_zeros(k):
+def test_a_spline_maps_an_exact_zero_to_the_event_rate_of_exact_zeros(k):
     # The line at the end of the curve led exact zeros to 0 or to 1: in log loss 2 to 6 in place of .4.
     (P, y), (fresh, y_fresh) = forest(k), forest(k, seed=1)
     calibrator = to.fit(to.Predictions(y, P), "spline")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.calibrators.rows import both, made, said_and_came
+from tests.calibrators.rows import both, draw_predictions, made
 from trueodds import ask
 from trueodds.calibrators import CALIBRATORS, Isotonic
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator, fit
@@ -16,11 +16,11 @@ from trueodds.calibrators.wire import from_dict, load
 from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
-MAPS = [name for name in CALIBRATORS.names() if name != "auto"]
+METHODS = [name for name in CALIBRATORS.names() if name != "auto"]
 
 
-def fitted(name="temperature", k=3, **more):
-    P, y = said_and_came(120, k, 2.0, 0)
+def fit_calibrator(name="temperature", k=3, **more):
+    P, y = draw_predictions(120, k, 2.0, 0)
     return fit(made(name), Predictions(y, P, **more))
 
 
@@ -33,24 +33,24 @@ def test_it_prints_in_one_line_and_tells_all_in_its_summary():
 
 
 def test_a_map_with_parameters_to_read_prints_their_table_before_the_notes():
-    result = fitted("mcllo", classes=["a", "b", "c"])
+    result = fit_calibrator("mcllo", classes=["a", "b", "c"])
     lines = result.summary().split("\n")
     assert lines[2].startswith("against c")
     assert [line.split()[0] for line in lines[3:5]] == ["a", "b"]
     assert lines[5].startswith("a against c: where the model calls both equally likely")
     summary_lines = fit(made("mcllo"), Predictions([0, 1, 1], [0.2, 0.7, 0.4])).summary().split("\n")
     assert [line.startswith("[TN") for line in summary_lines[-3:]] == [False, True, True]
-    assert fitted("temperature").map.table(("a", "b", "c")) == []
+    assert fit_calibrator("temperature").map.table(("a", "b", "c")) == []
 
 
 def test_one_probability_and_two_columns_are_the_same():
-    result = fitted(k=2)
+    result = fit_calibrator(k=2)
     p = np.array([0.2, 0.9])
     assert result.predict_proba(p).tolist() == result.predict_proba(both(p)).tolist()
 
 
 def test_a_prediction_is_the_name_of_the_first_of_the_most_probable_classes():
-    result = fitted("identity", classes=["a", "b", "c"])
+    result = fit_calibrator("identity", classes=["a", "b", "c"])
     assert result.predict([[0.2, 0.4, 0.4], [0.5, 0.25, 0.25]]).tolist() == ["b", "a"]
     mixed = FittedCalibrator(result.map, ("a", 1, 2.5), result.n)  # an array of names must not turn 1 into "1"
     assert mixed.predict([[0.0, 1.0, 0.0]]).tolist() == [1]
@@ -69,12 +69,12 @@ def test_a_prediction_is_the_name_of_the_first_of_the_most_probable_classes():
 )
 def test_what_is_no_probability_is_refused(bad, code):
     with pytest.raises(InputError, match=code):
-        fitted().predict_proba(bad)
+        fit_calibrator().predict_proba(bad)
 
 
 def test_predictions_and_frames_in_order_are_taken_and_other_orders_refused():
-    result = fitted(classes=["a", "b", "c"])
-    P = said_and_came(10, 3, 1.0, 4)[0]
+    result = fit_calibrator(classes=["a", "b", "c"])
+    P = draw_predictions(10, 3, 1.0, 4)[0]
     want = result.predict_proba(P)
     assert (result.predict_proba(Predictions([0] * 10, P)) == want).all()
     assert (result.predict_proba(pd.DataFrame(P, columns=["p_a", "p_b", "p_c"])) == want).all()
@@ -86,7 +86,7 @@ def test_predictions_and_frames_in_order_are_taken_and_other_orders_refused():
 
 
 def test_an_estimator_of_scikit_learns_kind_is_a_method_too():
-    P, y = said_and_came(120, 3, 2.0, 0)
+    P, y = draw_predictions(120, 3, 2.0, 0)
     preds = Predictions(y, P)
     assert (
         ask.fit(preds, Isotonic(between="step")).map.to_dict()
@@ -97,9 +97,9 @@ def test_an_estimator_of_scikit_learns_kind_is_a_method_too():
     assert repr(chosen) == f"Fitted({chosen.describe()})"
 
 
-def test_logits_given_as_probabilities_are_told_the_argument_that_the_call_has():
+def test_logits_given_as_probabilities_are_refused_with_the_argument_that_the_call_has():
     with pytest.raises(InputError, match=r"TO102.*pass logits=True\.$"):
-        fitted().predict_proba([[-2.5, 0.3, 1.2]])
+        fit_calibrator().predict_proba([[-2.5, 0.3, 1.2]])
     with pytest.raises(InputError, match=r"TO102.*Predictions\.from_logits"):
         Predictions([0], [[-2.5, 0.3, 1.2]])
 
@@ -107,12 +107,12 @@ def test_logits_given_as_probabilities_are_told_the_argument_that_the_call_has()
 def test_rounded_tables_are_admitted_on_request():
     rounded = [[0.33, 0.33, 0.33]]
     with pytest.raises(InputError, match="TO104"):
-        fitted().predict_proba(rounded)
-    assert fitted().predict_proba(rounded, sum_tolerance=0.02).sum() == pytest.approx(1.0)
+        fit_calibrator().predict_proba(rounded)
+    assert fit_calibrator().predict_proba(rounded, sum_tolerance=0.02).sum() == pytest.approx(1.0)
 
 
 def test_float32_rows_come_back_as_float64():
-    assert fitted().predict_proba(np.full((2, 3), 1 / 3, dtype=np.float32)).dtype == np.float64
+    assert fit_calibrator().predict_proba(np.full((2, 3), 1 / 3, dtype=np.float32)).dtype == np.float64
 
 
 def test_independent_labels_are_refused():
@@ -130,10 +130,10 @@ def test_notes_on_the_data_stay_with_the_fit():
     [(name, k) for name in CALIBRATORS.names() for k in (2, 4) if k == 2 or not CALIBRATORS.load(name).two_classes],
 )
 def test_saved_and_loaded_it_maps_to_the_same_bits(name, k, tmp_path):
-    result = fitted(name, k, classes=[f"class {c}" for c in range(k)])
+    result = fit_calibrator(name, k, classes=[f"class {c}" for c in range(k)])
     result.save(tmp_path / "cal.json")
     restored = load(tmp_path / "cal.json")
-    P = said_and_came(500, k, 3.0, 1)[0]
+    P = draw_predictions(500, k, 3.0, 1)[0]
     assert (restored.predict_proba(P) == result.predict_proba(P)).all()
     assert restored.to_dict() == result.to_dict()
     assert (restored.classes, restored.n, restored.notes) == (result.classes, result.n, result.notes)
@@ -141,7 +141,7 @@ def test_saved_and_loaded_it_maps_to_the_same_bits(name, k, tmp_path):
 
 
 def test_a_file_holds_the_schema_and_the_version():
-    document = fitted().to_dict()
+    document = fit_calibrator().to_dict()
     assert list(document) == ["schema", "method", "parameters", "classes", "n", "settings", "notes", "version"]
     assert document["schema"] == "trueodds.calibrator/1"
     assert document["settings"] == {"calibrator": "temperature", "floor": 1e-12}
@@ -149,11 +149,11 @@ def test_a_file_holds_the_schema_and_the_version():
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "cal.json"
-    fitted().save(path)
+    fit_calibrator().save(path)
     before = path.read_text()
     monkeypatch.setattr(os, "replace", lambda *_: (_ for _ in ()).throw(OSError("disk")))
     with pytest.raises(InputError, match=r"TO503.*disk"):
-        fitted("isotonic").save(path)
+        fit_calibrator("isotonic").save(path)
     assert path.read_text() == before
     assert os.listdir(tmp_path) == ["cal.json"]
 
@@ -220,11 +220,11 @@ def test_a_later_schema_asks_for_a_later_version():
 )
 def test_a_value_out_of_place_is_refused(key, value):
     with pytest.raises(InputError, match="TO505"):
-        from_dict({**fitted().to_dict(), key: value})
+        from_dict({**fit_calibrator().to_dict(), key: value})
 
 
 def test_a_key_too_few_or_too_many_is_refused():
-    document = fitted().to_dict()
+    document = fit_calibrator().to_dict()
     for wrong in ({**document, "extra": 1}, {k: v for k, v in document.items() if k != "notes"}):
         with pytest.raises(InputError, match="TO505"):
             from_dict(wrong)
@@ -248,7 +248,7 @@ def test_a_key_too_few_or_too_many_is_refused():
     ],
 )
 def test_a_curve_that_is_no_curve_is_refused(name, change):
-    document = fitted(name, 2).to_dict()
+    document = fit_calibrator(name, 2).to_dict()
     document["parameters"] = {"curves": [{**document["parameters"]["curves"][0], **change}]}
     with pytest.raises(InputError, match="TO505"):
         from_dict(document)
@@ -256,14 +256,14 @@ def test_a_curve_that_is_no_curve_is_refused(name, change):
 
 @pytest.mark.parametrize("curves", [[], [1, 2, 3], None, [{}]])
 def test_as_many_curves_as_classes(curves):
-    document = fitted("isotonic", 3).to_dict()
+    document = fit_calibrator("isotonic", 3).to_dict()
     document["parameters"] = {"curves": curves}
     with pytest.raises(InputError, match="TO505"):
         from_dict(document)
 
 
 def test_identity_takes_no_parameters():
-    document = fitted("identity").to_dict()
+    document = fit_calibrator("identity").to_dict()
     with pytest.raises(InputError, match="TO505"):
         from_dict({**document, "parameters": {"beta": 1.0}})
 

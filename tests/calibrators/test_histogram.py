@@ -12,13 +12,13 @@ from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
-def fitted(P, y, bins=15, partition="uniform"):
+def fit_map(P, y, bins=15, partition="uniform"):
     return HistogramSpec(bins, partition).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
 def test_each_bin_says_its_outcome_rate_and_an_empty_one_its_midpoint():
     # Five bins: (0, .2] has rates 0, 0, 1; (.2, .4] none, midpoint .3; (.4, .6] 1; (.6, .8] none; (.8, 1] 1/2.
-    m = fitted(both([0.1, 0.15, 0.2, 0.6, 0.9, 0.95]), [0, 0, 1, 1, 0, 1], 5)
+    m = fit_map(both([0.1, 0.15, 0.2, 0.6, 0.9, 0.95]), [0, 0, 1, 1, 0, 1], 5)
     assert m.curves[0].values == pytest.approx([1 / 3, 0.3, 1.0, 0.7, 0.5])
     assert m.curves[0].empty == 2
 
@@ -27,7 +27,7 @@ def test_each_bin_says_its_outcome_rate_and_an_empty_one_its_midpoint():
 def test_the_reference_numbers(bins, partition, key):
     # netcal 1.4.0 and uncertainty-calibration 0.1.4, exact (golden/recalibration/histogram.json).
     want, rows = golden("recalibration/histogram.json"), frame("recalibration/binary.csv")
-    m = fitted(both(rows["p"]), rows["y"], bins, partition)
+    m = fit_map(both(rows["p"]), rows["y"], bins, partition)
     assert m.curves[0].values == pytest.approx(np.array(want[key]["values"]), abs=1e-10)
     assert m.curves[0].edges == pytest.approx(np.array(want[key]["edges"]), abs=1e-10)
     assert m.apply(both(want["grid"]))[:, 1] == pytest.approx(np.array(want[key]["pred_grid"]), abs=1e-10)
@@ -45,14 +45,14 @@ def test_the_reference_numbers(bins, partition, key):
 def test_the_reference_numbers_one_against_the_rest(bins, partition, key):
     want = golden("recalibration/histogram.json")
     rows, test = frame("recalibration/multi4.csv"), frame("recalibration/multi4_test.csv")
-    m = fitted(columns(rows), rows["y"], bins, partition)
+    m = fit_map(columns(rows), rows["y"], bins, partition)
     assert m.apply(columns(test)) == pytest.approx(np.array(want[key]), abs=1e-10)
 
 
 def test_the_map_has_the_smallest_squared_error_of_all_maps_on_its_bins():
     rows = frame("recalibration/binary.csv")
     P, y = both(rows["p"]), rows["y"]
-    m = fitted(P, y, 10)
+    m = fit_map(P, y, 10)
     base = ((m.apply(P)[:, 1] - y) ** 2).sum()
     for b in range(10):
         moved = m.curves[0].values.copy()
@@ -72,10 +72,10 @@ def test_tied_scores_are_never_split_and_no_equal_mass_bin_is_empty():
     p, y = np.repeat([0.2, 0.6], 100), np.tile([0, 0, 0, 1], 50)
     order = np.random.default_rng(0).permutation(200)
     for rows in (slice(None), order):
-        curve = fitted(both(p[rows]), y[rows], 4, "equal-mass").curves[0]
+        curve = fit_map(both(p[rows]), y[rows], 4, "equal-mass").curves[0]
         assert curve.edges.tolist() == [0.0, 0.4, 1.0]
         assert curve.values.tolist() == [0.25, 0.25]
-    small = fitted(both([0.2, 0.6]), [0, 1], 15, "equal-mass")
+    small = fit_map(both([0.2, 0.6]), [0, 1], 15, "equal-mass")
     assert small.apply(both([0.1, 0.9]))[:, 1].tolist() == [0.0, 1.0]
 
 
@@ -87,16 +87,16 @@ def test_many_exact_zeros_can_be_saved_and_read_again():
 
 
 @pytest.mark.parametrize("bins", [1, 10, 15, 16, 20])
-def test_a_bin_asked_for_is_a_bin_and_one_falls_into_the_last(bins):
+def test_a_requested_bin_is_a_bin_and_one_falls_into_the_last(bins):
     # Peers make 14 bins of 15, open another for 1.0, or drop it.
-    m = fitted(both(np.ones(4)), [1, 1, 1, 0], bins)
+    m = fit_map(both(np.ones(4)), [1, 1, 1, 0], bins)
     assert len(m.curves[0].values) == bins
     assert m.apply(both([1.0]))[0, 1] == 0.75
 
 
 def test_an_absent_class_and_a_row_that_no_bin_believes_keep_their_columns():
     P = np.array([[0.5, 0.5, 0.0], [0.0, 0.5, 0.5], [0.5, 0.0, 0.5]] * 4)
-    Q = fitted(P, [0, 1, 0] * 4, 2).apply(np.vstack([P, [[1.0, 0, 0]]]))
+    Q = fit_map(P, [0, 1, 0] * 4, 2).apply(np.vstack([P, [[1.0, 0, 0]]]))
     assert Q.shape == (13, 3)
     assert np.isfinite(Q).all()
     assert Q.sum(axis=1) == pytest.approx(1)
@@ -109,7 +109,7 @@ def test_votes_weights_and_rows_without_weight():
 
 
 def test_one_row_is_answered():
-    assert fitted(both([0.3]), [1]).apply(both([0.3]))[0].tolist() == [0.0, 1.0]
+    assert fit_map(both([0.3]), [1]).apply(both([0.3]))[0].tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("partition", ["uniform", "equal-mass"])
@@ -120,7 +120,7 @@ def test_values_scatter_about_the_truth_as_counts_do(partition):
     total = 0.0
     for _ in range(200):
         p = rng.random(1000)
-        m = fitted(both(p), rng.random(1000) < 0.3, 10, partition)
+        m = fit_map(both(p), rng.random(1000) < 0.3, 10, partition)
         total += ((m.apply(both(p))[:, 1] - 0.3) ** 2).sum() / 0.21
     assert abs(total - 2000) < 4 * np.sqrt(2 * 2000)
 

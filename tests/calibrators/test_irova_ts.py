@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.calibrators.rows import both, one_hot, said_and_came
+from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.irova_ts import IrovaTsMap, IrovaTsSpec, scores
@@ -13,7 +13,7 @@ from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
-def fitted(P, y):
+def fit_map(P, y):
     return IrovaTsSpec().fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
@@ -22,7 +22,7 @@ def test_the_reference_numbers():
     # (golden/recalibration/irm_irova.json).
     want = golden("recalibration/irm_irova.json")
     rows, test = frame("recalibration/multi4.csv"), columns(frame("recalibration/multi4_test.csv"))
-    m = fitted(columns(rows), rows["y"])
+    m = fit_map(columns(rows), rows["y"])
     tempered = scores(m.tempered, test)
     raw = np.stack([curve(tempered[:, c]) for c, curve in enumerate(m.curves.curves)], axis=1)
     assert raw == pytest.approx(np.array(want["irova_ts_raw"]), abs=1e-10)
@@ -30,11 +30,11 @@ def test_the_reference_numbers():
 
 
 def test_it_is_the_isotonic_fit_of_tempered_rows():
-    P, y = said_and_came(300, 3, 2.0, 0)
+    P, y = draw_predictions(300, 3, 2.0, 0)
     tempered = TemperatureSpec().fit(P, y, np.ones(300))
     Q = scores(tempered, P)
     assert pytest.approx(tempered.apply(P), abs=1e-15) == Q
-    assert fitted(P, y).apply(P) == pytest.approx(IsotonicSpec().fit(Q, one_hot(y, 3), np.ones(300)).apply(Q))
+    assert fit_map(P, y).apply(P) == pytest.approx(IsotonicSpec().fit(Q, one_hot(y, 3), np.ones(300)).apply(Q))
 
 
 def test_rows_of_the_same_numbers_have_the_same_scores_to_the_bit():
@@ -49,7 +49,7 @@ def test_rows_of_the_same_numbers_have_the_same_scores_to_the_bit():
 def test_by_hand():
     # Four rows said .8 of which half came, one said .9 and came. Any temperature keeps .8 below .9.
     P, y = both([0.8, 0.8, 0.8, 0.8, 0.9]), [1, 0, 1, 0, 1]
-    assert fitted(P, y).apply(P)[:, 1] == pytest.approx([0.5, 0.5, 0.5, 0.5, 1.0])
+    assert fit_map(P, y).apply(P)[:, 1] == pytest.approx([0.5, 0.5, 0.5, 0.5, 1.0])
 
 
 def test_its_notes_are_those_of_both_parts():
@@ -64,7 +64,7 @@ def test_a_floor_out_of_range_is_refused():
 
 
 def test_meddled_parameters_are_refused():
-    good = fitted(*said_and_came(50, 3, 1.5, 3)).to_dict()
+    good = fit_map(*draw_predictions(50, 3, 1.5, 3)).to_dict()
     assert isinstance(IrovaTsMap.from_dict(good, 3), IrovaTsMap)
     wrong = ({"temperature": {"beta": -1.0, "passes": 1}}, {"temperature": 2.0}, {"isotonic": []}, {"more": 1})
     for meddled in wrong:

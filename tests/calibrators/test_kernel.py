@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from tests.calibrators.rows import both, one_hot, powers, said_and_came
+from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import frame, golden
 from trueodds.calibrators.curves.reliability_curve import bin_scores, smoothed, width
 from trueodds.calibrators.fitted_calibrator import fit
@@ -16,7 +16,7 @@ from trueodds.core.errors import InputError
 from trueodds.problem.by_score import ByScore
 from trueodds.problem.predictions import Predictions
 
-RULES = pytest.mark.parametrize(("bandwidth", "key"), [("silverman", "silverman_09"), ("normal", "silverman_106")])
+BANDWIDTHS = pytest.mark.parametrize(("bandwidth", "key"), [("silverman", "silverman_09"), ("normal", "silverman_106")])
 
 
 def kernel(P, y, w=None, **settings):
@@ -30,7 +30,7 @@ def by_hand(x, s, y, h):
     return (g * y).sum() / g.sum()
 
 
-@RULES
+@BANDWIDTHS
 def test_the_reference_numbers(bandwidth, key):
     # scipy's gaussian_kde with explicit reflection, 1e-15 (golden/recalibration/kde_recal.json).
     want, rows = golden("recalibration/kde_recal.json"), frame("recalibration/binary.csv")
@@ -63,7 +63,7 @@ def test_the_map_between_its_places_is_the_curve(h):
 
 
 def test_on_log_odds_nothing_is_mirrored_and_beyond_the_scores_it_is_flat():
-    P, y = said_and_came(150, 2, 1.5, 0)
+    P, y = draw_predictions(150, 2, 1.5, 0)
     m = kernel(P, y, scale="logit", bandwidth=0.5)
     s = logit(P[:, 1])
     x = np.linspace(s.min(), s.max(), 50)
@@ -75,7 +75,7 @@ def test_on_log_odds_nothing_is_mirrored_and_beyond_the_scores_it_is_flat():
 
 @pytest.mark.parametrize(("scale", "h"), [("probability", 0.03), ("logit", 0.2)])
 def test_the_rising_curve_rises_and_is_no_further_off_than_the_other_falls(scale, h):
-    P, y = said_and_came(400, 2, 2.0, 1)
+    P, y = draw_predictions(400, 2, 2.0, 1)
     x = np.arange(1, 20_000) / 20_000
     rises, free = (kernel(P, y, scale=scale, bandwidth=h, monotone=m).apply(both(x))[:, 1] for m in (True, False))
     # Pooling moves a value by no more than the curve falls somewhere below its height so far.
@@ -112,9 +112,9 @@ def test_a_known_distortion_is_recovered_within_bias_and_noise():
     assert np.abs(m.apply(both(x))[:, 1] - x**2).max() < h**2 + 4 * noise
 
 
-def test_a_curve_for_each_class_improves_on_predictions_that_are_too_sure():
-    P, y = said_and_came(5000, 4, 2.0, 0)
-    fresh, y_fresh = said_and_came(5000, 4, 2.0, 1)
+def test_a_curve_for_each_class_improves_on_overconfident_predictions():
+    P, y = draw_predictions(5000, 4, 2.0, 0)
+    fresh, y_fresh = draw_predictions(5000, 4, 2.0, 1)
     loss = [
         -np.log(Q[np.arange(5000), y_fresh]).mean()
         for Q in (fresh, kernel(P, y, scale="logit").apply(fresh), powers(fresh, 0.5))
@@ -147,14 +147,14 @@ def test_outcomes_of_one_kind_give_exact_zeros_that_are_noted():
 
 
 def test_the_floor_counts_on_log_odds_only():
-    P, y = said_and_came(100, 2, 1.0, 0)
+    P, y = draw_predictions(100, 2, 1.0, 0)
     preds = Predictions([*y, 0], np.concatenate([P, [[1.0, 0.0]]]))
     assert "TN502" in [note.code for note in fit(KernelSpec(scale="logit"), preds).notes]
     assert "TN502" not in [note.code for note in fit(KernelSpec(scale="probability"), preds).notes]
 
 
 def test_votes_are_shares_and_weights_count_as_rows():
-    P, y = said_and_came(50, 2, 1.0, 4)
+    P, y = draw_predictions(50, 2, 1.0, 4)
     votes = KernelSpec(scale="probability").fit(P, np.stack([1 - 0.3 * y, 0.3 * y], axis=1), np.ones(50))
     assert votes.apply(P)[:, 1] == pytest.approx(0.3 * kernel(P, y).apply(P)[:, 1], abs=1e-12)
     double, twice = kernel(P, y, np.full(50, 2.0)), kernel(np.tile(P, (2, 1)), np.tile(y, 2))
@@ -183,7 +183,7 @@ def test_settings_that_cannot_be_are_refused(settings):
 
 
 def test_a_saved_map_is_checked_value_by_value():
-    P, y = said_and_came(100, 2, 1.5, 0)
+    P, y = draw_predictions(100, 2, 1.5, 0)
     result = fit(KernelSpec(scale="logit", monotone=True), Predictions(y, P))
     document = json.loads(json.dumps(result.to_dict()))
     assert (from_dict(document).predict_proba(P) == result.predict_proba(P)).all()

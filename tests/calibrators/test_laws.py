@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import trueodds.calibrators
-from tests.calibrators.rows import made, one_hot, said_and_came
+from tests.calibrators.rows import draw_predictions, made, one_hot
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.wire import from_dict
@@ -141,7 +141,7 @@ def test_exemptions_are_from_laws_there_are(name):
 @every
 def test_float32_gives_the_same_fit(name):
     k = 2 if CALIBRATORS.load(name).two_classes else 3
-    P, y = said_and_came(400, k, 1.5, 3)
+    P, y = draw_predictions(400, k, 1.5, 3)
     narrow = P.astype(np.float32)
     one, other = applied(name, narrow, y), applied(name, narrow.astype(np.float64), y)
     assert one == pytest.approx(other, abs=1e-6)
@@ -149,7 +149,7 @@ def test_float32_gives_the_same_fit(name):
 
 @every
 def test_the_input_is_left_as_it_was(name):
-    P, y = said_and_came(60, 2 if CALIBRATORS.load(name).two_classes else 3, 2.0, 0)
+    P, y = draw_predictions(60, 2 if CALIBRATORS.load(name).two_classes else 3, 2.0, 0)
     before = P.copy()
     applied(name, P, y)
     assert (before == P).all()
@@ -159,7 +159,7 @@ def test_the_input_is_left_as_it_was(name):
 def test_settings_are_read_back(name):
     spec = made(name)
     assert tuple(spec.settings()) == settings_of(spec)
-    P, y = said_and_came(60, 2, 2.0, 0)
+    P, y = draw_predictions(60, 2, 2.0, 0)
     assert fit(spec, Predictions(y, P)).settings["calibrator"] == name
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from tests.calibrators.rows import both, one_hot, powers, said_and_came
+from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import frame, golden
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood.binary_logistic import line, logistic
@@ -15,7 +15,7 @@ from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
-def fitted(P, y, w=None, **settings):
+def fit_map(P, y, w=None, **settings):
     return LloSpec(**settings).fit(P, one_hot(y), np.ones(len(P)) if w is None else w)
 
 
@@ -27,7 +27,7 @@ def reference():
 def test_two_scores_are_met_exactly():
     # Of four said .9 three came, of four said .1 two: log odds τ + γ ln 9 = ln 3 and τ − γ ln 9 = 0.
     # So τ = ln 3 / 2 and γ = 1/4.
-    m = fitted(both([0.9] * 4 + [0.1] * 4), [1, 1, 1, 0, 1, 1, 0, 0])
+    m = fit_map(both([0.9] * 4 + [0.1] * 4), [1, 1, 1, 0, 1, 1, 0, 0])
     assert (m.tau, m.gamma) == (pytest.approx(np.log(3) / 2), pytest.approx(0.25))
     assert m.apply(both([0.9, 0.1]))[:, 1] == pytest.approx([0.75, 0.5])
     assert m.said() == "δ = 1.7321, γ = 0.25"
@@ -37,7 +37,7 @@ def test_the_reference_numbers():
     # An independent Newton, statsmodels 1e-9, and R BRcal (golden/recalibration/llo_boldness.json, brcal_R.json).
     want, other = golden("recalibration/llo_boldness.json"), golden("recalibration/brcal_R.json")
     P, y = reference()
-    m = fitted(P, y)
+    m = fit_map(P, y)
     assert (m.tau, m.gamma) == (pytest.approx(want["tau"], abs=1e-10), pytest.approx(want["gamma"], abs=1e-10))
     assert m.apply(both(want["grid"]))[:, 1] == pytest.approx(np.array(want["pred_grid"]), abs=1e-10)
     # R stops where the value changes by less than 1e-14 of itself, which leaves 1e-7 in the parameters.
@@ -52,7 +52,7 @@ def errors(m):
 
 def test_the_reference_evidence():
     want, other = golden("recalibration/llo_boldness.json"), golden("recalibration/brcal_R.json")
-    m = fitted(*reference())
+    m = fit_map(*reference())
     certainty = m.certainty
     assert errors(m) == pytest.approx([want["se_tau"], want["se_gamma"]], rel=1e-9)
     assert (certainty.ratio, certainty.told) == (pytest.approx(want["lrt"], rel=1e-10), want["df"])
@@ -61,11 +61,11 @@ def test_the_reference_evidence():
     assert (certainty.ratio, certainty.posterior) == pytest.approx((other["lrt"], other["posterior_cal"]), rel=1e-8)
 
 
-def test_it_is_as_sure_as_mcllo_of_two_classes():
+def test_its_standard_errors_are_those_of_mcllo_of_two_classes():
     P, y = reference()
     w = np.random.default_rng(0).random(len(P))
     for weight in (np.ones(len(P)), w):
-        one, other = fitted(P, y, weight).certainty, MclloSpec(baseline=0).fit(P, one_hot(y), weight).certainty
+        one, other = fit_map(P, y, weight).certainty, MclloSpec(baseline=0).fit(P, one_hot(y), weight).certainty
         assert one.covariance == pytest.approx(other.covariance, rel=1e-8)
         assert (one.errors, one.told, one.n) == (other.errors, other.told, other.n)
         assert one.ratio == (None if other.ratio is None else pytest.approx(other.ratio, rel=1e-9))
@@ -75,22 +75,22 @@ def test_it_reaches_the_maximum_where_nelder_mead_stops_short():
     # BRcal's default stops 1e-4 short in δ: its likelihood ratio is the smaller one.
     short = golden("recalibration/brcal_R.json")["default_neldermead"]
     P, y = reference()
-    m = fitted(P, y)
+    m = fit_map(P, y)
     assert abs(m.delta - short["delta"]) > 5e-5
     assert m.certainty.ratio > short["lrt"]
 
 
 def test_the_slope_vanishes_at_the_solution():
-    P, y = said_and_came(2000, 2, 1.7, 5)
-    m = fitted(P, y)
+    P, y = draw_predictions(2000, 2, 1.7, 5)
+    m = fit_map(P, y)
     at = logistic(line(log_ratio(P, 1e-12)), y.astype(float), np.ones(2000), np.array([m.tau, m.gamma]))
     assert np.abs(at.gradient).max() <= 1e-8 * 2000
 
 
 def test_a_fit_to_its_own_result_changes_nothing():
     # Such maps form a group, so the second fit is the identity.
-    P, y = said_and_came(800, 2, 2.0, 6)
-    refitted = fitted(fitted(P, y).apply(P), y)
+    P, y = draw_predictions(800, 2, 2.0, 6)
+    refitted = fit_map(fit_map(P, y).apply(P), y)
     assert (refitted.tau, refitted.gamma) == (pytest.approx(0, abs=1e-7), pytest.approx(1, abs=1e-7))
 
 
@@ -139,7 +139,7 @@ def test_separated_outcomes_have_no_errors():
 
 
 def test_predictions_that_point_the_wrong_way_say_so():
-    P, y = said_and_came(500, 2, 1.0, 7)
+    P, y = draw_predictions(500, 2, 1.0, 7)
     result = fit(LloSpec(), Predictions(1 - y, P))
     assert result.calibration_map.gamma < 0
     assert "TN517" in [note.code for note in result.notes]
@@ -170,7 +170,7 @@ def test_both_sides_keep_their_digits():
 
 
 def test_logits_and_probabilities_give_the_same_fit():
-    P, y = said_and_came(300, 2, 2.0, 8)
+    P, y = draw_predictions(300, 2, 2.0, 8)
     z = np.log(powers(P, 1.0)) + 5.0
     one, other = fit(LloSpec(), Predictions(y, P)), fit(LloSpec(), Predictions.from_logits(y, z))
     assert (one.calibration_map.tau, one.calibration_map.gamma) == pytest.approx(
@@ -179,7 +179,7 @@ def test_logits_and_probabilities_give_the_same_fit():
 
 
 def test_three_classes_are_refused():
-    P, y = said_and_came(30, 3, 1.0, 0)
+    P, y = draw_predictions(30, 3, 1.0, 0)
     with pytest.raises(InputError, match="TO511"):
         fit(LloSpec(), Predictions(y, P))
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.calibrators.rows import said_and_came
+from tests.calibrators.rows import draw_predictions
 from trueodds.calibrators.likelihood.log_linear import levels
 from trueodds.calibrators.structured import StructuredMap
 from trueodds.calibrators.vector import VectorMap
@@ -14,7 +14,7 @@ IDENTITY = {"weights": [1.0, 1.0], "bias": [0.0, 0.0], "floor": 1e-12, "logits":
 
 @pytest.mark.parametrize("weights", [np.ones(4), np.eye(4)])
 def test_the_identity_changes_nothing(weights):
-    P = said_and_came(50, 4, 1.0, 0)[0]
+    P = draw_predictions(50, 4, 1.0, 0)[0]
     assert VectorMap(weights, np.zeros(4), 1e-12).apply(P) == pytest.approx(P, abs=1e-15)
 
 
@@ -26,7 +26,7 @@ def test_a_row_that_does_not_quite_sum_to_one_is_divided_by_its_sum():
 
 
 def test_a_matrix_that_is_diagonal_is_its_diagonal():
-    P = said_and_came(50, 3, 1.0, 1)[0]
+    P = draw_predictions(50, 3, 1.0, 1)[0]
     a, b = np.array([0.5, 1.0, -0.4]), np.array([0.3, 0.0, -0.3])
     one, other = VectorMap(a, b, 1e-12).apply(P), VectorMap(np.diag(a), b, 1e-12).apply(P)
     assert one == pytest.approx(other, abs=1e-14)
@@ -39,7 +39,7 @@ def test_only_the_logit_of_an_exact_zero_is_floored():
 
 
 def test_terms_are_the_map_itself():
-    P = said_and_came(20, 3, 1.0, 2)[0]
+    P = draw_predictions(20, 3, 1.0, 2)[0]
     for weights in (np.array([0.5, 1.0, 2.0]), np.full((3, 3), 0.2) + np.eye(3)):
         m = VectorMap(weights, np.array([0.1, 0.0, -0.1]), 1e-12)
         ((share, W, b, min_prob),) = m.terms(3)

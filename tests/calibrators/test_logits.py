@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.calibrators.rows import one_hot, said_and_came
+from tests.calibrators.rows import draw_predictions, one_hot
 from trueodds.calibrators import Temperature
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood.logs import floored, log_odds, softmax
@@ -22,8 +22,8 @@ def test_predictions_keep_the_logits_they_were_made_of_through_subsets():
         preds.logits[0, 0] = 3.0
 
 
-def test_a_map_of_probabilities_takes_logits_where_they_are_said_to_be():
-    P, y = said_and_came(200, 3, 2.0, 0)
+def test_a_map_of_probabilities_takes_logits_that_are_declared():
+    P, y = draw_predictions(200, 3, 2.0, 0)
     z = np.log(P) + np.arange(200)[:, None]  # a constant per row changes no probability
     calibrator = fit(TemperatureSpec(), Predictions.from_logits(y, z))
     assert calibrator.predict_proba(z, logits=True) == pytest.approx(calibrator.predict_proba(P), abs=1e-12)
@@ -40,8 +40,8 @@ def test_log_odds_of_one_column_are_those_of_the_second_class():
     assert calibrator.predict_proba([np.log(9)], logits=True).round(6).tolist() == [[0.25, 0.75]]  # T = 2
 
 
-def test_the_estimator_reads_logits_that_it_is_told_of():
-    P, y = said_and_came(200, 3, 2.0, 1)
+def test_the_estimator_reads_logits_that_are_declared():
+    P, y = draw_predictions(200, 3, 2.0, 1)
     one, other = Temperature(logits=True).fit(np.log(P), y), Temperature().fit(P, y)
     assert one.predict_proba(np.log(P)) == pytest.approx(other.predict_proba(P), abs=1e-9)
     with pytest.raises(InputError, match="TO102"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.calibrators.linear import reference, slope_left
-from tests.calibrators.rows import one_hot, said_and_came
+from tests.calibrators.rows import draw_predictions, one_hot
 from tests.reference import golden
 from trueodds.calibrators.auto import AutoSpec
 from trueodds.calibrators.dirichlet import DirichletSpec
@@ -33,14 +33,14 @@ def test_the_reference_numbers_with_a_ridge():
 
 
 def test_on_log_probabilities_it_is_dirichlet_calibration():
-    P, y = said_and_came(300, 3, 1.5, 0)
+    P, y = draw_predictions(300, 3, 1.5, 0)
     one, other = (spec.fit(P, one_hot(y, 3), np.ones(300)) for spec in (MatrixSpec(), DirichletSpec()))
     assert (one.weights == other.weights).all()
     assert (one.name, other.name) == ("matrix", "dirichlet")
 
 
 def test_logits_that_differ_by_a_constant_per_row_are_another_model():
-    P, y = said_and_came(300, 3, 1.5, 1)
+    P, y = draw_predictions(300, 3, 1.5, 1)
     z = np.log(P)
     moved = z + 3 * np.sin(np.arange(300))[:, None]
     one, other = (fit(MatrixSpec(logits=True), Predictions.from_logits(y, x)) for x in (z, moved))

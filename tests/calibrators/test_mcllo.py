@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chi2
 
 from tests.calibrators.linear import derived_chance, reference, surplus
-from tests.calibrators.rows import both, labels, one_hot, said_and_came
+from tests.calibrators.rows import both, draw_predictions, labels, one_hot
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
 from trueodds.calibrators.fitted_calibrator import fit
@@ -18,7 +18,7 @@ from trueodds.problem.predictions import Predictions
 from trueodds.tally.by_class import by_class
 
 
-def fitted(P, y, w=None, **settings):
+def fit_map(P, y, w=None, **settings):
     return MclloSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
@@ -42,7 +42,7 @@ def test_two_kinds_of_rows_get_their_rates():
     # So τ₀ + γ₀ log 6 = log 2 and τ₀ − γ₀ log 6 = −log 2: γ₀ = log 2 / log 6, τ₀ = 0; class 1 has τ = γ = 0.
     P = np.array([[0.6, 0.3, 0.1]] * 4 + [[1, 6, 6]] * 0 + [[0.1, 0.6, 0.6]] * 0)
     P = np.concatenate([P, np.array([[0.1, 0.6, 0.6]] * 4) / 1.3])
-    m = fitted(P, [0, 0, 1, 2, 0, 1, 1, 2])
+    m = fit_map(P, [0, 0, 1, 2, 0, 1, 1, 2])
     assert m.apply(P[[0, 4]]) == pytest.approx(np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]]), abs=1e-9)
     # Class 1 against 2: said log 3 and 0, came 0 and log 2, so τ₁ = log 2 and γ₁ = −log 2 / log 3.
     assert (m.tau[1], m.gamma[1]) == (pytest.approx(np.log(2)), pytest.approx(-np.log(2) / np.log(3)))
@@ -98,18 +98,18 @@ def test_each_baseline_is_another_model_and_negative_ones_count_from_the_last():
 
 
 def test_for_two_classes_it_is_llo():
-    P, y = said_and_came(800, 2, 2.0, 6)
+    P, y = draw_predictions(800, 2, 2.0, 6)
     w = np.random.default_rng(0).random(800)
     want = LloSpec().fit(P, one_hot(y), w)
     for baseline in (0, 1):
-        m = fitted(P, y, w, baseline=baseline)
+        m = fit_map(P, y, w, baseline=baseline)
         assert m.apply(P) == pytest.approx(want.apply(P), abs=1e-10)
         assert m.gamma[0] == pytest.approx(want.gamma, abs=1e-10)
         assert m.tau[0] == pytest.approx(want.tau if baseline == 0 else -want.tau, abs=1e-10)
 
 
 def test_with_equal_slopes_in_truth_it_finds_the_bias_corrected_temperature():
-    P = said_and_came(300, 4, 1.5, 2)[0]
+    P = draw_predictions(300, 4, 1.5, 2)[0]
     Y = softmax(0.6 * np.log(P) + np.array([0.3, -0.2, 0.1, -0.2]))
     other = BiasCorrectedTemperatureSpec().fit(P, Y, np.ones(300)).apply(P)
     for baseline in range(4):
@@ -120,7 +120,7 @@ def test_with_equal_slopes_in_truth_it_finds_the_bias_corrected_temperature():
 @pytest.mark.parametrize("k", [2, 4, 7])
 def test_no_slope_is_left(penalty, k):
     rng = np.random.default_rng(k)
-    P, _ = said_and_came(500, k, 1.7, k)
+    P, _ = draw_predictions(500, k, 1.7, k)
     Y, w = rng.dirichlet(np.ones(k), 500), rng.random(500)
     m = MclloSpec(penalty=penalty, baseline=k // 2).fit(P, Y, w)
     assert m.converged
@@ -140,15 +140,15 @@ def test_many_classes_go_without_curvature():
 
 def test_a_fit_to_its_own_result_changes_nothing():
     # Such maps form a group, so a likelihood ratio after recalibration is 0 on the rows of the fit: it confirms nothing.
-    P, y = said_and_came(800, 4, 2.0, 6)
-    refitted = fitted(fitted(P, y).apply(P), y)
+    P, y = draw_predictions(800, 4, 2.0, 6)
+    refitted = fit_map(fit_map(P, y).apply(P), y)
     assert (refitted.tau, refitted.gamma) == (pytest.approx(0, abs=1e-7), pytest.approx(1, abs=1e-7))
 
 
 def test_the_parameters_are_within_their_errors_of_the_truth():
     true = MclloMap(np.array([0.4, -0.3]), np.array([0.5, 1.3]), 2, 1e-12)
-    P = said_and_came(20_000, 3, 1.0, 5)[0]
-    m = fitted(P, labels(true.apply(P), np.random.default_rng(5)))
+    P = draw_predictions(20_000, 3, 1.0, 5)[0]
+    m = fit_map(P, labels(true.apply(P), np.random.default_rng(5)))
     x = np.log(P) - np.log(P[:, [2]])
     theta = np.array([0.5, 0.4, 1.3, -0.3, 0.0, 0.0])
     H = by_class(x[:, :, None], np.full((20_000, 3), 1 / 3), np.ones(20_000), theta).hessian[:4, :4]
@@ -161,7 +161,7 @@ def test_with_few_rows_the_penalty_costs_less_than_doing_without():
     penalized, unpenalized = (surplus(MclloSpec(penalty=p), 396, 7, 8, seed=1, sharpness=3.0).mean() for p in (0.5, 0))
     assert penalized < unpenalized
     assert penalized < derived_chance(12, 396, 8)
-    P, y = said_and_came(100, 7, 1.0, 1)
+    P, y = draw_predictions(100, 7, 1.0, 1)
     assert "TN535" in codes(fit(MclloSpec(), Predictions(y, P)))
     assert "TN535" not in codes(fit(MclloSpec(penalty=0.5), Predictions(y, P)))
 
@@ -220,8 +220,8 @@ def test_outcomes_of_probability_zero_are_evidence_and_the_floor_decides():
 
 
 @pytest.mark.parametrize("absent", [1, 2])
-def test_a_class_that_never_came_keeps_its_odds_against_the_baseline(absent):
-    P, y = said_and_came(300, 3, 1.5, 3)
+def test_a_class_that_never_occurred_keeps_its_odds_against_the_baseline(absent):
+    P, y = draw_predictions(300, 3, 1.5, 3)
     mask = y != absent
     result = fit(MclloSpec(), Predictions(y[mask], P[mask], classes=range(3)))
     m = result.calibration_map
@@ -233,7 +233,7 @@ def test_a_class_that_never_came_keeps_its_odds_against_the_baseline(absent):
         assert Q[:, 1] / Q[:, 2] == pytest.approx(P[:, 1] / P[:, 2])
         # The others are fitted as if the class were not there.
         two = P[:, left] / P[:, left].sum(axis=1, keepdims=True)
-        other = fitted(two[mask], (y[mask] > 0).astype(int), baseline=1)
+        other = fit_map(two[mask], (y[mask] > 0).astype(int), baseline=1)
         assert (m.tau[0], m.gamma[0]) == (pytest.approx(other.tau[0]), pytest.approx(other.gamma[0]))
     rates = (Q[mask][:, left] / Q[mask][:, left].sum(axis=1, keepdims=True)).mean(axis=0)
     assert rates == pytest.approx([(y[mask] == c).mean() for c in left], abs=1e-9)
@@ -244,7 +244,7 @@ def test_a_class_that_never_came_keeps_its_odds_against_the_baseline(absent):
 
 @pytest.mark.parametrize("penalty", [0, 0.5])
 def test_separated_outcomes_are_finite(penalty):
-    P = said_and_came(60, 3, 1.0, 4)[0]
+    P = draw_predictions(60, 3, 1.0, 4)[0]
     y = P.argmax(axis=1)
     result = fit(MclloSpec(penalty=penalty), Predictions(y, P))
     assert result.calibration_map.converged is (penalty > 0)
@@ -255,24 +255,24 @@ def test_separated_outcomes_are_finite(penalty):
 
 
 def test_equal_rows_shift_and_keep_their_slopes():
-    m = fitted(np.full((8, 2), 0.5) @ np.diag([0.4, 1.6]), [0, 0, 0, 1] * 2)
+    m = fit_map(np.full((8, 2), 0.5) @ np.diag([0.4, 1.6]), [0, 0, 0, 1] * 2)
     assert m.gamma[0] == pytest.approx(1.0)
     assert m.apply(both([0.8])) == pytest.approx(np.array([[0.75, 0.25]]), abs=1e-9)
 
 
 def test_predictions_that_point_the_wrong_way_say_so():
-    P, y = said_and_came(500, 3, 1.0, 7)
+    P, y = draw_predictions(500, 3, 1.0, 7)
     assert "TN533" in codes(fit(MclloSpec(), Predictions((y + 1) % 3, P[:, ::-1])))
 
 
 def test_logits_and_probabilities_give_the_same_fit():
-    P, y = said_and_came(300, 4, 2.0, 8)
+    P, y = draw_predictions(300, 4, 2.0, 8)
     one, other = fit(MclloSpec(), Predictions(y, P)), fit(MclloSpec(), Predictions.from_logits(y, np.log(P) + 5.0))
     assert one.calibration_map.gamma == pytest.approx(other.calibration_map.gamma, abs=1e-9)
 
 
 def test_its_terms_are_the_map_and_equal_slopes_need_no_floor():
-    P = said_and_came(50, 4, 1.0, 9)[0]
+    P = draw_predictions(50, 4, 1.0, 9)[0]
     for gamma in ([0.5, 1.2, 0.9], [0.7, 0.7, 0.7]):
         m = MclloMap(np.array([0.3, -0.2, 0.1]), np.array(gamma), 1, 1e-12)
         (term,) = m.terms(4)
@@ -295,7 +295,7 @@ def test_settings_out_of_range_are_refused(settings):
 
 
 def test_a_baseline_may_be_named_where_names_are_known():
-    P, y = said_and_came(200, 3, 1.0, 0)
+    P, y = draw_predictions(200, 3, 1.0, 0)
     names = ["cat", "dog", "truck"]
     preds = Predictions(np.array(names)[y], P, classes=names)
     assert fit(MclloSpec(baseline="class:cat"), preds).calibration_map.baseline == 0
@@ -303,20 +303,20 @@ def test_a_baseline_may_be_named_where_names_are_known():
     with pytest.raises(InputError, match=r"TO203.*0 is cat, 1 is dog, 2 is truck.*'class:cow'"):
         fit(MclloSpec(baseline="class:cow"), preds)
     with pytest.raises(InputError, match=r"TO203.*names of the classes are not known"):
-        fitted(P, y, baseline="class:cat")
+        fit_map(P, y, baseline="class:cat")
 
 
 def test_left_out_it_is_the_last_and_of_two_the_first():
     for k, baseline in ((2, 0), (3, 2), (5, 4)):
-        P, y = said_and_came(100, k, 1.0, k)
-        assert fitted(P, y).baseline == baseline
+        P, y = draw_predictions(100, k, 1.0, k)
+        assert fit_map(P, y).baseline == baseline
 
 
 @pytest.mark.parametrize("baseline", [3, -4])
 def test_a_baseline_beyond_the_classes_is_refused(baseline):
-    P, y = said_and_came(30, 3, 1.0, 0)
+    P, y = draw_predictions(30, 3, 1.0, 0)
     with pytest.raises(InputError, match="TO203"):
-        fitted(P, y, baseline=baseline)
+        fit_map(P, y, baseline=baseline)
 
 
 @pytest.mark.parametrize(

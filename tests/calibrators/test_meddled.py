@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.calibrators.rows import said_and_came
+from tests.calibrators.rows import draw_predictions
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.wire import from_dict
@@ -60,7 +60,7 @@ def harmless(document, P):
 def test_a_file_that_was_meddled_with_is_refused_or_harmless(name, k):
     if k > 2 and CALIBRATORS.load(name).two_classes:
         return
-    P, y = said_and_came(80, k, 1.5, 0)
+    P, y = draw_predictions(80, k, 1.5, 0)
     settings = {"priors": tuple(np.arange(1, k + 1) / np.arange(1, k + 1).sum())} if name == "prior_shift" else {}
     document = json.loads(json.dumps(fit(CALIBRATORS.make(name, settings), Predictions(y, P)).to_dict()))
     probe = np.concatenate([P[:20], np.eye(k)])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.calibrators.rows import one_hot, said_and_came
+from tests.calibrators.rows import draw_predictions, one_hot
 from trueodds.calibrators.likelihood.descent import descent
 from trueodds.calibrators.likelihood.newton import STEEP, Ridge, minimum
 from trueodds.tally.by_class import by_class
@@ -40,7 +40,7 @@ def test_parameters_of_very_different_curvature_are_no_flat_directions():
     assert solution.theta == pytest.approx([1.0, 2.0, 3.0], abs=1e-6)
 
 
-def test_a_rare_class_is_no_class_that_never_came():
+def test_a_rare_class_is_no_class_that_never_occurred():
     # A bias for two classes: log(w₁/w₀), however small w₁ is.
     X, Y = np.array([[[0.0], [1.0]]] * 2), one_hot([0, 1])
     rare = minimum(lambda t: softmax_linear(X, Y, np.array([1e5, 1.0]), t), np.zeros(1))
@@ -51,7 +51,7 @@ def test_a_rare_class_is_no_class_that_never_came():
     assert np.isfinite(never.theta[0])
 
 
-def test_what_is_left_to_gain_at_infinity_is_what_was_said():
+def test_what_is_left_to_gain_at_infinity_is_as_stated():
     X, Y, w = np.array([[[0.0], [1.0]]] * 4), one_hot([1, 1, 1, 1]), np.ones(4)
     for nothing in (1e-2, 1e-4, 1e-6):
         solution = minimum(lambda t: softmax_linear(X, Y, w, t), np.zeros(1), nothing=nothing)
@@ -62,7 +62,7 @@ def test_what_is_left_to_gain_at_infinity_is_what_was_said():
 
 def many():
     """Rows, and a penalty on the parameters of a matrix."""
-    P, y = said_and_came(400, 4, 1.6, 0)
+    P, y = draw_predictions(400, 4, 1.6, 0)
     L, Y, w = np.asfortranarray(np.log(P)), one_hot(y, 4), np.ones(400)
     return (lambda theta, curved: by_class(L, Y, w, theta, curved=curved)), Ridge(
         np.full(20, 1e-3), np.eye(4, 5).ravel()

@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx.reference import ReferenceEvaluator
 
-from tests.calibrators.rows import said_and_came
+from tests.calibrators.rows import draw_predictions
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.core.errors import InputError
@@ -25,7 +25,7 @@ CASES += [
 
 
 def fitted_on(name, k, settings):
-    P, y = said_and_came(500, k, 1.7, 1)
+    P, y = draw_predictions(500, k, 1.7, 1)
     return fit(CALIBRATORS.make(name, settings), Predictions(y, P)), P
 
 
@@ -53,7 +53,7 @@ def test_exact_zeros_are_no_exception(name, k, settings, tmp_path):
 
 @pytest.mark.parametrize("name", ["vector", "matrix"])
 def test_a_map_of_logits_takes_logits(name, tmp_path):
-    P, y = said_and_came(500, 3, 1.7, 1)
+    P, y = draw_predictions(500, 3, 1.7, 1)
     z = np.log(P) + np.random.default_rng(0).normal(size=(500, 1))
     calibrator = fit(CALIBRATORS.make(name, {"logits": True}), Predictions.from_logits(y, z))
     calibrator.to_onnx(tmp_path / "map.onnx")
@@ -61,7 +61,7 @@ def test_a_map_of_logits_takes_logits(name, tmp_path):
 
 
 def test_what_auto_delivers_is_written_with_its_share_of_the_uniform(tmp_path):
-    P, y = said_and_came(1000, 3, 2.0, 1)
+    P, y = draw_predictions(1000, 3, 2.0, 1)
     calibrator = fit(CALIBRATORS.make("auto", {}), Predictions(y, P))
     calibrator.to_onnx(tmp_path / "map.onnx")
     P[0] = [0.0, 0.0, 1.0]

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom, t
 
 from tests.calibrators.linear import reference
-from tests.calibrators.rows import both, labels, one_hot, said_and_came
+from tests.calibrators.rows import both, draw_predictions, labels, one_hot
 from trueodds import ask
 from trueodds.calibrators import MCLLO
 from trueodds.calibrators.fitted_calibrator import fit
@@ -114,7 +114,7 @@ def test_the_columns_are_aligned():
         ((0.5, 0.4, 0.05, 0.5), "just right (γ = 1) or worth nothing (γ = 0): these rows cannot tell, γ = 0.40"),
     ],
 )
-def test_each_row_is_told_in_words(numbers, phrase):
+def test_each_row_is_put_in_words(numbers, phrase):
     text = sentence(*numbers)
     assert text.startswith("cat against truck: where the model calls both equally likely, cat comes")
     assert phrase in text
@@ -125,7 +125,7 @@ def test_an_end_beside_one_does_not_read_as_one():
     assert "γ = 0.960 [0.924, 0.996]" in sentence(0.5, 0.96, 0.05, 0.0182)
 
 
-def test_what_chance_explains_alone_but_not_together_is_said():
+def test_what_chance_explains_alone_but_not_jointly_is_noted():
     V = np.array([[[0.04, 0.0195], [0.0195, 0.01]]])  # a correlation of .975: 1.5 standard errors each, either way
     shown = ParameterTable(("no", "yes"), 0, np.array([0.3]), np.array([0.85]), Certainty("curvature", V, 9.0, 2, 50.0))
     # χ² = (1.5² + 1.5² + 2·.975·1.5²)/(1 − .975²) = 180, p = exp(−90).
@@ -190,7 +190,7 @@ def test_with_a_penalty_the_curvature_is_the_penalized_one(cluster):
 
 def test_copies_of_rows_in_clusters_tell_no_more_than_the_rows():
     # The variance of the scores is the same; it has the factor G/(G − 1) of clusters.
-    P, y = said_and_came(200, 3, 1.5, 1)
+    P, y = draw_predictions(200, 3, 1.5, 1)
     twice = np.repeat(np.arange(200), 2)
     one = fit(LloSpec(), Predictions(y == 0, P[:, 0], cluster=np.arange(200))).calibration_map.certainty.covariance
     two = fit(LloSpec(), Predictions(y[twice] == 0, P[twice, 0], cluster=twice)).calibration_map.certainty.covariance
@@ -214,7 +214,7 @@ def test_weights_and_clusters_by_hand():
     assert sandwich.units == pytest.approx(2)
 
 
-def test_weights_are_no_numbers_of_rows_unless_that_is_said():
+def test_weights_are_no_numbers_of_rows_unless_declared():
     # Of 200 calibrated sets with weights of 1 and 10, taken as 1 and 10 rows, four in five would be rejected.
     rng, rejected = np.random.default_rng(8), 0
     for _ in range(200):
@@ -223,7 +223,7 @@ def test_weights_are_no_numbers_of_rows_unless_that_is_said():
         rejected += (ParameterTable((0, 1, 2), 2, one.tau, one.gamma, certainty).pvalues <= 0.05).sum()
         assert (certainty.errors, certainty.n, certainty.ratio) == ("weights", 200, None)
     assert binom.ppf(0.0005, 400, 0.03) <= rejected <= binom.ppf(0.9995, 400, 0.08)
-    P, y = said_and_came(150, 3, 1.5, 2)
+    P, y = draw_predictions(150, 3, 1.5, 2)
     w = np.arange(150) % 3 + 1
     many = np.repeat(np.arange(150), w)
     one = ask.fit(Predictions(y, P, weight=w), "mcllo", weight_kind="frequency").map.certainty
@@ -235,7 +235,7 @@ def test_weights_are_no_numbers_of_rows_unless_that_is_said():
 
 @pytest.mark.parametrize("penalty", [0, 0.5])
 def test_equal_weights_say_nothing(penalty):
-    P, y = said_and_came(150, 3, 1.5, 2)
+    P, y = draw_predictions(150, 3, 1.5, 2)
     plain, thrice = (
         MclloSpec(penalty=c * penalty).fit(P, one_hot(y, 3), np.full(150, c)).certainty for c in (1.0, 3.0)
     )
@@ -245,7 +245,7 @@ def test_equal_weights_say_nothing(penalty):
 
 
 def test_the_test_and_the_table_have_one_sandwich_for_weights():
-    P, y = said_and_came(300, 3, 1.5, 4)
+    P, y = draw_predictions(300, 3, 1.5, 4)
     preds = Predictions(y, P, weight=np.random.default_rng(4).lognormal(0, 1.2, 300))
     parts, V = ask.test(preds, "mcllo").parts, ask.fit(preds, "mcllo").map.certainty.covariance
     # A fit scales the weights to a mean of 1, on which the sandwich does not depend.
@@ -273,8 +273,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say(kind):
 # Where there are none
 
 
-def test_what_withholds_standard_errors_is_said():
-    P, y = said_and_came(300, 3, 1.5, 3)
+def test_what_withholds_standard_errors_is_noted():
+    P, y = draw_predictions(300, 3, 1.5, 3)
     clustered, flat = (
         Predictions(y, P, cluster=np.arange(300) // 75),
         Predictions([0, 1, 2] * 4, [[0.5, 0.3, 0.2]] * 12),
@@ -329,9 +329,9 @@ def test_a_shift_where_no_prediction_was_is_an_extrapolation():
     assert "extrapolation" not in two
 
 
-def test_few_units_are_said_and_no_probability_is_quite_certain():
+def test_few_units_are_noted_and_no_probability_is_quite_certain():
     # Six clusters of thirty: intervals are by t with fewer than five degrees of freedom.
-    P, y = said_and_came(180, 2, 1.0, 3)
+    P, y = draw_predictions(180, 2, 1.0, 3)
     result = fit(MclloSpec(), Predictions(y, P, cluster=np.arange(180) // 30))
     certainty = result.calibration_map.certainty
     assert 2 < certainty.units <= 6
@@ -349,7 +349,7 @@ def test_maps_without_a_table_say_so_in_the_same_words():
 
 
 def results():
-    P, y = said_and_came(120, 3, 1.5, 5)
+    P, y = draw_predictions(120, 3, 1.5, 5)
     yield fit(MclloSpec(), Predictions(y, P, classes=["a", "b", "c"]))
     yield fit(MclloSpec(penalty=0.5), Predictions(y, P, weight=y + 0.5))
     yield fit(MclloSpec(), Predictions(y, P, cluster=np.arange(120) // 4))

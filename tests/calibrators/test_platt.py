@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.calibrators.rows import both, one_hot, said_and_came
+from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood.binary_logistic import line, logistic, smoothed_targets
@@ -14,14 +14,14 @@ from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
-def fitted(P, y, **settings):
+def fit_map(P, y, **settings):
     return PlattSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
 def test_held_shares_are_met_exactly_by_two_scores():
     # Said .9: all of two came; said .1: none of two. The shares (2 + 1)/(2 + 2) and 1/(2 + 2) are met:
     # b + s ln 9 = ln 3 and b − s ln 9 = −ln 3, so s = 1/2 and b = 0.
-    m = fitted(both([0.9, 0.9, 0.1, 0.1]), [1, 1, 0, 0])
+    m = fit_map(both([0.9, 0.9, 0.1, 0.1]), [1, 1, 0, 0])
     assert (m.curves[0].slope, m.curves[0].intercept) == (pytest.approx(0.5), pytest.approx(0, abs=1e-9))
     assert m.converged
 
@@ -38,7 +38,7 @@ def test_held_shares_are_met_exactly_by_two_scores():
 def test_the_reference_numbers(key, settings):
     # scikit-learn's _SigmoidCalibration 1e-10, LogisticRegression 3e-11 (golden/recalibration/platt.json).
     want, rows = golden("recalibration/platt.json"), frame("recalibration/binary.csv")
-    m = fitted(both(rows["p"]), rows["y"], **settings)
+    m = fit_map(both(rows["p"]), rows["y"], **settings)
     assert m.curves[0].slope == pytest.approx(want[key]["slope"], abs=1e-8)
     assert m.curves[0].intercept == pytest.approx(want[key]["intercept"], abs=1e-8)
     assert m.apply(both(want["grid"]))[:, 1] == pytest.approx(np.array(want[key]["pred_grid"]), abs=1e-8)
@@ -50,8 +50,8 @@ def test_the_reference_numbers(key, settings):
 
 
 def test_unsmoothed_on_log_odds_it_is_llo():
-    P, y = said_and_came(400, 2, 2.0, 0)
-    assert fitted(P, y, smooth=False).apply(P) == pytest.approx(LloSpec().fit(P, one_hot(y), np.ones(400)).apply(P))
+    P, y = draw_predictions(400, 2, 2.0, 0)
+    assert fit_map(P, y, smooth=False).apply(P) == pytest.approx(LloSpec().fit(P, one_hot(y), np.ones(400)).apply(P))
 
 
 def test_the_sigmoid_of_p_cannot_leave_calibrated_probabilities_alone():
@@ -62,15 +62,15 @@ def test_the_sigmoid_of_p_cannot_leave_calibrated_probabilities_alone():
     y = rng.random(50_000) < P[:, 1]
     grid = both([0.02, 0.98])
     # Near p = .02 one standard error of the fit is below .001.
-    assert np.abs(fitted(P, y).apply(grid) - grid).max() < 0.005
-    assert np.abs(fitted(P, y, on="raw").apply(grid) - grid).max() > 0.03
+    assert np.abs(fit_map(P, y).apply(grid) - grid).max() < 0.005
+    assert np.abs(fit_map(P, y, on="raw").apply(grid) - grid).max() > 0.03
 
 
 def test_the_estimate_is_within_its_standard_errors_of_the_truth():
     rng = np.random.default_rng(1)
     x = 2 * rng.normal(size=20_000)
     P, y = both(1 / (1 + np.exp(-x))), (rng.random(20_000) < 1 / (1 + np.exp(-(0.4 * x - 0.3)))).astype(float)
-    curve = fitted(P, y).curves[0]
+    curve = fit_map(P, y).curves[0]
     errors = np.sqrt(np.diag(np.linalg.inv(logistic(line(x), y, np.ones(20_000), np.array([-0.3, 0.4])).hessian)))
     # Four standard errors, once in 16,000 seeds; the held shares move the estimate by 1e-4 of one.
     assert abs(curve.intercept + 0.3) < 4 * errors[0]
@@ -78,9 +78,9 @@ def test_the_estimate_is_within_its_standard_errors_of_the_truth():
 
 
 def test_more_classes_are_one_against_the_rest_over_their_sum():
-    P, y = said_and_came(500, 3, 2.0, 2)
-    m = fitted(P, y)
-    alone = [fitted(both(P[:, c]), y == c).apply(both(P[:, c]))[:, 1] for c in range(3)]
+    P, y = draw_predictions(500, 3, 2.0, 2)
+    m = fit_map(P, y)
+    alone = [fit_map(both(P[:, c]), y == c).apply(both(P[:, c]))[:, 1] for c in range(3)]
     raw = np.stack(alone, axis=1)
     assert m.apply(P) == pytest.approx(raw / raw.sum(axis=1, keepdims=True), abs=1e-9)
     assert "3 curves" in m.said()
@@ -97,7 +97,7 @@ def test_separation_is_tamed_or_noted():
 
 
 def test_a_slope_that_is_not_positive_is_noted():
-    P, y = said_and_came(300, 2, 1.0, 3)
+    P, y = draw_predictions(300, 2, 1.0, 3)
     assert "TN517" in [note.code for note in fit(PlattSpec(), Predictions(1 - y, P)).notes]
     constant = fit(PlattSpec(), Predictions([1, 0, 0], [0.4] * 3))
     assert [note.code for note in constant.notes] == ["TN517"]
@@ -114,7 +114,7 @@ def test_exact_zeros_and_ones_pass_through():
 
 
 def test_one_ulp_above_one_is_one():
-    m = fitted(both([0.3, 0.4, 0.6, 0.7]), [0, 1, 0, 1])
+    m = fit_map(both([0.3, 0.4, 0.6, 0.7]), [0, 1, 0, 1])
     above_one = np.nextafter(1.0, 2.0)
     assert m.apply(np.array([[0.0, above_one]])).tolist() == [[0.0, 1.0]]
 
@@ -127,7 +127,7 @@ def test_other_settings_are_refused(wrong):
 
 @pytest.mark.parametrize("wrong", [{"on": "probit"}, {"on": []}, {"slope": None}, {"intercept": "1"}, {"passes": 0.5}])
 def test_a_broken_file_is_refused(wrong):
-    document = fitted(both([0.3, 0.4, 0.6, 0.7]), [0, 1, 0, 1]).to_dict()
+    document = fit_map(both([0.3, 0.4, 0.6, 0.7]), [0, 1, 0, 1]).to_dict()
     document["curves"][0] |= wrong
     with pytest.raises(InputError, match="TO505"):
         PlattMap.from_dict(document, 2)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from tests.calibrators.rows import both, labels, one_hot, said_and_came
+from tests.calibrators.rows import both, draw_predictions, labels, one_hot
 from trueodds.calibrators import frequencies
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.frequencies import likeliest, unmixed, unmixed_softly
@@ -206,7 +206,7 @@ def test_a_confusion_matrix_that_cannot_be_solved_is_noted():
 
 def test_votes_weights_and_one_column_are_understood():
     rng = np.random.default_rng(6)
-    P, y = said_and_came(200, 2, 1.0, 6)
+    P, y = draw_predictions(200, 2, 1.0, 6)
     w, target = rng.integers(1, 4, 200), rng.random(50)
     many = np.repeat(np.arange(200), w)
     for how in ("em", "bbse", "bbse-soft"):
@@ -219,7 +219,7 @@ def test_votes_weights_and_one_column_are_understood():
 
 
 def test_the_target_rows_are_not_saved():
-    P, y = said_and_came(60, 3, 1.0, 7)
+    P, y = draw_predictions(60, 3, 1.0, 7)
     result = fit(PriorShiftSpec(target=np.tile(P, (30, 1))), Predictions(y, P))
     document = result.to_dict()
     assert document["settings"]["target"] == "1,800 predictions"

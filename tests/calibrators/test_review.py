@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from tests.calibrators.rows import labels, made, said_and_came
+from tests.calibrators.rows import draw_predictions, labels, made
 from trueodds.calibrators import CALIBRATORS, RecalibratedClassifier, Temperature
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.core.errors import InputError
@@ -15,7 +15,7 @@ from trueodds.problem.predictions import Predictions
 def test_importance_weights_have_no_scale(name):
     # Twice, or a millionth of, the weight of every row says nothing about which rows matter more.
     k = 2 if CALIBRATORS.load(name).two_classes else 3
-    P, y = said_and_came(300, k, 1.6, 2)
+    P, y = draw_predictions(300, k, 1.6, 2)
     w = np.random.default_rng(0).uniform(0.5, 2.0, 300)
     fits = [fit(made(name), Predictions(y, P, weight=w * c)).predict_proba(P) for c in (1.0, 1000.0, 1e-6)]
     assert fits[1] == pytest.approx(fits[0], abs=1e-7)
@@ -24,7 +24,7 @@ def test_importance_weights_have_no_scale(name):
 
 @pytest.mark.parametrize("name", ["platt", "bbq", "structured"])
 def test_weights_of_ten_are_ten_rows_only_where_they_are_counts(name):
-    P, y = said_and_came(300, 2, 1.6, 2)
+    P, y = draw_predictions(300, 2, 1.6, 2)
     ten = Predictions(y, P, weight=np.full(300, 10.0))
     plain = to.fit(Predictions(y, P), name).predict_proba(P)
     assert to.fit(ten, name).predict_proba(P) == pytest.approx(plain, abs=1e-7)
@@ -103,7 +103,7 @@ def test_candidates_are_named_once():
 
 
 def test_costs_with_clusters_are_refused_before_anything_runs():
-    P, y = said_and_came(60, 2, 1.0, 0)
+    P, y = draw_predictions(60, 2, 1.0, 0)
     preds = Predictions(y, P, cluster=np.arange(60) // 2)
     with pytest.raises(InputError, match="TO205"):
         to.audit(preds, cost=[[0, 1], [1, 0]])

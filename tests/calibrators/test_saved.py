@@ -12,12 +12,12 @@ from trueodds.calibrators.wire import from_dict
 FOLDER = Path(__file__).parent / "saved"
 
 
-def test_every_member_has_a_file():
+def test_every_calibrator_has_a_file():
     assert {path.stem for path in FOLDER.glob("*.json")} == set(CALIBRATORS.names()) - {"auto"}
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
-def test_an_old_file_says_what_it_said(path):
+def test_an_old_file_predicts_what_it_used_to(path):
     saved = json.loads(path.read_text())
     calibrator = from_dict(saved["calibrator"])
     assert calibrator.predict_proba(saved["rows"]) == pytest.approx(np.array(saved["recalibrated"]), abs=1e-12)

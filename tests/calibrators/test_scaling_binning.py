@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.calibrators.rows import both, one_hot, powers, said_and_came
+from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import frame, golden
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.histogram import HistogramSpec
@@ -15,7 +15,7 @@ from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
-def fitted(P, y, w=None, **settings):
+def fit_map(P, y, w=None, **settings):
     return ScalingBinningSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
@@ -32,7 +32,7 @@ def test_shares_that_are_a_sigmoid_are_averaged_by_twos():
 def test_the_reference_numbers():
     # uncertainty-calibration 0.1.4 agrees to the tolerance of its optimizer, 3.5e-5 (recalibration/scaling_binning.json).
     want, rows = golden("recalibration/scaling_binning.json"), frame("recalibration/binary.csv")
-    curve = fitted(both(rows["p"]), rows["y"], bins=10).curves[0]
+    curve = fit_map(both(rows["p"]), rows["y"], bins=10).curves[0]
     assert curve.sigmoid.slope == pytest.approx(want["slope"], abs=1e-8)
     assert curve.sigmoid.intercept == pytest.approx(want["intercept"], abs=1e-8)
     assert curve.steps.edges == pytest.approx(np.array(want["edges"]), abs=1e-8)
@@ -41,25 +41,25 @@ def test_the_reference_numbers():
 
 
 def test_the_slope_of_the_likelihood_vanishes():
-    P, y = said_and_came(2000, 4, 2.0, 0)
-    for c, curve in enumerate(fitted(P, y).curves):
+    P, y = draw_predictions(2000, 4, 2.0, 0)
+    for c, curve in enumerate(fit_map(P, y).curves):
         theta = np.array([curve.sigmoid.intercept, curve.sigmoid.slope])
         at = logistic(line(log_odds(P[:, c], 1e-12)), (y == c).astype(float), np.ones(2000), theta)
         assert abs(at.gradient).max() / 2000 <= 1e-8
 
 
 @pytest.mark.parametrize("bins", [1, 7, 15, "auto"])
-def test_as_much_is_said_as_came_whatever_the_bins(bins):
+def test_the_mean_prediction_is_the_event_rate_whatever_the_bins(bins):
     # The intercept makes Σ(g − y) zero, and means of g keep its sum.
-    P, y = said_and_came(500, 2, 1.8, 1)
+    P, y = draw_predictions(500, 2, 1.8, 1)
     w = np.random.default_rng(0).random(500)
-    q = fitted(P, y, w, bins=bins).apply(P)[:, 1]
+    q = fit_map(P, y, w, bins=bins).apply(P)[:, 1]
     assert w @ q == pytest.approx(w @ y, abs=1e-6)
 
 
-def test_only_so_many_values_are_said_and_they_rise():
-    P, y = said_and_came(800, 2, 1.8, 2)
-    q = fitted(P, y, bins=12).apply(P)[np.argsort(P[:, 1], kind="stable"), 1]
+def test_only_so_many_values_are_predicted_and_they_increase():
+    P, y = draw_predictions(800, 2, 1.8, 2)
+    q = fit_map(P, y, bins=12).apply(P)[np.argsort(P[:, 1], kind="stable"), 1]
     assert len(np.unique(q)) == 12
     assert (np.diff(q) >= 0).all()
 
@@ -69,7 +69,7 @@ def test_its_values_vary_less_than_outcome_rates_do():
     # below 1.55 in 99.9 % (F with 199 and 199 degrees of freedom).
     values = np.empty((2, 200))
     for seed in range(200):
-        P, y = said_and_came(600, 2, 1.5, [seed, 9])
+        P, y = draw_predictions(600, 2, 1.5, [seed, 9])
         rows = P, one_hot(y), np.ones(600)
         values[0, seed] = HistogramSpec(15, "equal-mass").fit(*rows).apply(both([0.5]))[0, 1]
         values[1, seed] = ScalingBinningSpec(15).fit(*rows).apply(both([0.5]))[0, 1]
@@ -79,7 +79,7 @@ def test_its_values_vary_less_than_outcome_rates_do():
 def test_tied_scores_are_never_split_and_their_row_order_is_irrelevant():
     p, y = np.repeat([0.2, 0.6, 0.7], 50), np.tile([0, 1, 1], 50)
     order = np.random.default_rng(0).permutation(150)
-    one, other = fitted(both(p), y, bins=8), fitted(both(p[order]), y[order], bins=8)
+    one, other = fit_map(both(p), y, bins=8), fit_map(both(p[order]), y[order], bins=8)
     assert len(one.curves[0].steps.values) == 3
     grid = both(np.arange(101) / 100)
     assert one.apply(grid) == pytest.approx(other.apply(grid), abs=1e-12)
@@ -89,7 +89,7 @@ def test_a_score_finds_its_bin_wherever_it_stands_in_memory():
     # Logarithms of the same number may differ in their last bit; a tie at an edge would then change its bin.
     rng = np.random.default_rng(1)
     p = rng.integers(1, 40, 3000) / 40
-    m = fitted(both(p), rng.random(3000) < p**1.5, bins=15)
+    m = fit_map(both(p), rng.random(3000) < p**1.5, bins=15)
     recalibrated = m.apply(both(p))
     assert all((m.apply(both(p[i : i + 1])) == recalibrated[i]).all() for i in range(100))
     assert (m.apply(both(p)[::3]) == recalibrated[::3]).all()
@@ -123,7 +123,7 @@ def test_scores_that_point_the_wrong_way_are_turned_round_and_noted():
 
 @pytest.mark.parametrize("y", [[0, 0, 0], [1, 1, 1], [0, 1, 1]])
 def test_one_score_says_about_the_base_rate(y):
-    q = fitted(both([0.4] * 3), y).apply(both([0.1, 0.4, 0.9]))
+    q = fit_map(both([0.4] * 3), y).apply(both([0.1, 0.4, 0.9]))
     assert np.isfinite(q).all()
     assert q[1, 1] == pytest.approx(np.mean(y), abs=0.21)  # of equal outcomes one more of either kind is imagined
 
@@ -148,6 +148,6 @@ def test_settings_that_mean_nothing_are_refused(settings):
 @pytest.mark.parametrize("part", ["sigmoid", "steps"])
 @pytest.mark.parametrize("content", [3, [], {}])
 def test_a_saved_curve_that_is_none_is_refused(part, content):
-    saved = fitted(both([0.2, 0.6, 0.7]), [0, 1, 0]).curves[0].to_dict()
+    saved = fit_map(both([0.2, 0.6, 0.7]), [0, 1, 0]).curves[0].to_dict()
     with pytest.raises(InputError, match="TO505"):
         BinnedSigmoid.from_dict(saved | {part: content})

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from tests.calibrators.rows import both, one_hot, powers, said_and_came
+from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.simplex_histogram import SimplexHistogramMap, SimplexHistogramSpec
 from trueodds.calibrators.wire import from_dict
@@ -18,14 +18,14 @@ KINDS = ("median-variance", "simplex-grid")
 kinds = pytest.mark.parametrize("partition", KINDS)
 
 
-def fitted(P, y, w=None, **settings):
+def fit_map(P, y, w=None, **settings):
     return SimplexHistogramSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
 def test_the_widest_axis_is_split_at_its_median():
     # Class 0 is said with 0, .2, .6, .8 (the widest), class 1 with .5, .3, .3, .1: the median .4 parts two and two.
     P = np.array([[0.0, 0.5, 0.5], [0.2, 0.3, 0.5], [0.6, 0.3, 0.1], [0.8, 0.1, 0.1]])
-    m = fitted(P, [1, 2, 0, 1], min_size=2)
+    m = fit_map(P, [1, 2, 0, 1], min_size=2)
     assert m.to_dict()["cells"] == {"node": [0], "axis": [0], "cut": [0.4]}
     assert m.values.tolist() == [[0, 0.5, 0.5], [0.5, 0.5, 0]]
     assert m.apply(np.array([[0.39, 0.61, 0.0], [0.4, 0.0, 0.6]])).tolist() == m.values.tolist()
@@ -33,7 +33,7 @@ def test_the_widest_axis_is_split_at_its_median():
 
 def test_a_cell_of_the_grid_that_held_no_row_leaves_a_row_as_it_is():
     P = np.array([[0.1, 0.1, 0.8], [0.2, 0.2, 0.6], [0.7, 0.2, 0.1]])
-    m = fitted(P, [2, 1, 0], partition="simplex-grid", bins=2)  # (low, low, high) twice, (high, low, low) once
+    m = fit_map(P, [2, 1, 0], partition="simplex-grid", bins=2)  # (low, low, high) twice, (high, low, low) once
     assert m.apply(P).tolist() == [[0, 0.5, 0.5], [0, 0.5, 0.5], [1, 0, 0]]
     strange = np.array([[0.1, 0.8, 0.1]])
     assert m.apply(strange).tolist() == strange.tolist()
@@ -41,12 +41,12 @@ def test_a_cell_of_the_grid_that_held_no_row_leaves_a_row_as_it_is():
 
 def test_how_many_new_rows_will_find_no_cell_is_foretold():
     # Rows alone in their cell estimate it (Good and Turing); over fresh rows it is right within four standard errors.
-    P, y = said_and_came(2000, 3, 1.5, 0)
+    P, y = draw_predictions(2000, 3, 1.5, 0)
     spec = SimplexHistogramSpec("simplex-grid", bins=30)
     result = fit(spec, Predictions(y, P))
     note = next(note for note in result.notes if note.code == "TN524")
     foretold = float(note.text.split("%")[0].split()[-1]) / 100
-    fresh, _ = said_and_came(2000, 3, 1.5, 1)
+    fresh, _ = draw_predictions(2000, 3, 1.5, 1)
     unknown = (result.calibration_map.cells.index(fresh) < 0).mean()
     assert 0.01 < unknown < 0.5
     assert abs(unknown - foretold) < 4 * np.sqrt(2 * foretold / 2000) + 0.0005
@@ -54,18 +54,18 @@ def test_how_many_new_rows_will_find_no_cell_is_foretold():
 
 
 def test_cells_say_the_mean_outcome_that_the_canonical_error_pools():
-    P, y = said_and_came(500, 4, 1.5, 2)
+    P, y = draw_predictions(500, 4, 1.5, 2)
     view = View(P, one_hot(y, 4), np.ones(500))
     binned = view.binned(MedianVariance().freeze(view))
-    m = fitted(P, y)
+    m = fit_map(P, y)
     assert m.values == pytest.approx(binned.y)
     assert m.cells.size == len(binned)
 
 
 @kinds
 def test_of_all_maps_that_are_constant_on_its_cells_none_has_a_smaller_brier_score(partition):
-    P, y = said_and_came(400, 3, 1.7, 3)
-    m, Y = fitted(P, y, partition=partition, bins=3), one_hot(y, 3)
+    P, y = draw_predictions(400, 3, 1.7, 3)
+    m, Y = fit_map(P, y, partition=partition, bins=3), one_hot(y, 3)
     base = ((m.apply(P) - Y) ** 2).sum()
     for cell in range(m.cells.size):
         for axis in range(3):
@@ -84,7 +84,7 @@ def test_values_scatter_about_the_truth_as_counts_do(partition):
     rng, total = np.random.default_rng(5), 0.0
     for _ in range(100):
         y = (np.repeat(true, 200, axis=0).cumsum(axis=1) > rng.random((800, 1))).argmax(axis=1)
-        m = fitted(P, y, partition=partition, bins=5, min_size=100)
+        m = fit_map(P, y, partition=partition, bins=5, min_size=100)
         assert m.cells.size == Distinct().freeze(View(P, one_hot(y, 3))).size
         total += (200 * (m.apply(predicted) - true) ** 2 / true).sum()
     assert abs(total - 800) < 4 * 40
@@ -92,8 +92,8 @@ def test_values_scatter_about_the_truth_as_counts_do(partition):
 
 @kinds
 def test_two_classes_are_cells_of_the_one_probability(partition):
-    P, y = said_and_came(200, 2, 1.5, 6)
-    m = fitted(P, y, partition=partition)
+    P, y = draw_predictions(200, 2, 1.5, 6)
+    m = fit_map(P, y, partition=partition)
     assert m.apply(P).sum(axis=1) == pytest.approx(1)
     if partition == "median-variance":
         assert set(m.to_dict()["cells"]["axis"]) == {0}
@@ -120,22 +120,22 @@ def test_labels_may_change_and_exact_zeros_are_noted(partition):
 
 @kinds
 def test_one_row_is_answered(partition):
-    assert fitted(both([0.3]), [1], partition=partition).apply(both([0.3])).tolist() == [[0, 1]]
+    assert fit_map(both([0.3]), [1], partition=partition).apply(both([0.3])).tolist() == [[0, 1]]
 
 
 @kinds
 @pytest.mark.parametrize("k", [2, 3])
 def test_a_saved_map_places_every_row_as_before(partition, k):
-    P, y = said_and_came(600, k, 1.5, 7)
+    P, y = draw_predictions(600, k, 1.5, 7)
     result = fit(SimplexHistogramSpec(partition), Predictions(y, P))
     restored = from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
-    fresh = said_and_came(600, k, 1.5, 8)[0]
+    fresh = draw_predictions(600, k, 1.5, 8)[0]
     assert (restored.calibration_map.apply(fresh) == result.calibration_map.apply(fresh)).all()
 
 
 def saved(partition, /, **changed):
-    P, y = said_and_came(60, 3, 1.5, 9)
-    document = fitted(P, y, partition=partition, bins=2).to_dict()
+    P, y = draw_predictions(60, 3, 1.5, 9)
+    document = fit_map(P, y, partition=partition, bins=2).to_dict()
     return (
         document
         | {key: value for key, value in changed.items() if key != "cells"}

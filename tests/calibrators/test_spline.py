@@ -8,7 +8,7 @@ from scipy.interpolate import CubicSpline
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from tests.calibrators.rows import both, one_hot, powers, said_and_came
+from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.spline import SplineSpec
@@ -27,7 +27,7 @@ def spline(P, y, w=None, **settings):
     return SplineSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
-def seen(x, y):
+def sorted_rows(x, y):
     """Single rows by rising log odds."""
     order = np.argsort(x)
     y = np.asarray(y, dtype=float)[order]
@@ -93,7 +93,7 @@ def test_the_reference_numbers_with_the_roughness_as_penalty():
     # Objective checked by quadrature to 1e-12 (golden/recalibration/spline_lucena.json, "roughness").
     want, rows = golden("recalibration/spline_lucena.json"), frame("recalibration/binary.csv")
     knots, expected = np.array(want["knots_logit"]), want["roughness"]
-    solution = fit_spline(seen(logit(rows["p"]), rows["y"]), knots, expected["lam"])
+    solution = fit_spline(sorted_rows(logit(rows["p"]), rows["y"]), knots, expected["lam"])
     assert solution.curve.values == pytest.approx(np.array(expected["f_at_knots"]), abs=1e-8)
     assert expit(solution.curve(logit(np.array(expected["grid"])))) == pytest.approx(
         np.array(expected["pred_grid"]), abs=1e-8
@@ -144,7 +144,7 @@ def test_no_slope_is_left_and_an_independent_minimizer_finds_the_same_with_votes
 
 
 def test_a_large_penalty_gives_the_line_and_a_small_one_the_rate_at_each_knot():
-    P, y = said_and_came(500, 2, 2.0, 3)
+    P, y = draw_predictions(500, 2, 2.0, 3)
     x = logit(P[:, 1])
     line = minimize(lambda t: (np.logaddexp(0, t[0] + t[1] * x) - y * (t[0] + t[1] * x)).sum(), [0.0, 1.0]).x
     at = np.array([0.1, 0.5, 0.8])
@@ -162,7 +162,7 @@ def test_the_penalty_is_chosen_by_groups_almost_as_by_all_scores():
     rng = np.random.default_rng(5)
     x = rng.normal(size=8 * GROUPS) * 2
     y = (rng.random(len(x)) < expit(x + 0.8 * np.sin(1.5 * x))) * 1.0
-    rows = seen(x, y)
+    rows = sorted_rows(x, y)
     knots = spaced(rows, 12)
     grouped, all_of_them = rows.in_groups(GROUPS), rows.in_groups(len(x))
     assert len(grouped.x) <= GROUPS
@@ -176,7 +176,7 @@ def test_penalties_that_are_not_tried_would_not_have_been_chosen(monkeypatch):
     rng = np.random.default_rng(0)
     x = [np.sort(rng.normal(size=n) * 2) for n in (50, 200, 200, 1000, 1000)]
     shapes = [lambda x: x, lambda x: x - 3, lambda x: -x, lambda x: np.abs(x) - 1, lambda x: x + np.sin(2 * x)]
-    rows = [seen(a, rng.random(len(a)) < expit(f(a))) for a, f in zip(x, shapes, strict=True)]
+    rows = [sorted_rows(a, rng.random(len(a)) < expit(f(a))) for a, f in zip(x, shapes, strict=True)]
     quick = [fit_spline(data, spaced(data, 12)) for data in rows]
     monkeypatch.setattr(Waves, "gain", lambda self, penalty: np.inf)
     slow = [fit_spline(data, spaced(data, 12)) for data in rows]
@@ -209,7 +209,7 @@ def test_on_calibrated_rows_little_is_lost_to_leaving_them_alone():
 
 
 def test_weights_count_as_rows_and_those_that_are_no_counts_only_weigh_rows_against_each_other():
-    P, y = said_and_came(400, 2, 1.0, 6)
+    P, y = draw_predictions(400, 2, 1.0, 6)
     y = np.where(np.abs(P[:, 1] - 0.5) < 0.2, 1, y)  # a wave
     one, double = spline(P, y), spline(P, y, np.full(400, 2.0))
     assert double.curves[0].freedom == pytest.approx(spline(np.tile(P, (2, 1)), np.tile(y, 2)).curves[0].freedom)
@@ -236,8 +236,8 @@ def test_separated_outcomes_give_a_finite_line_and_say_so(y):
     assert (result.predict_proba([1e-6, 0.5, 1 - 1e-6]) > 0).all()
 
 
-def test_a_class_that_never_came_keeps_its_column():
-    P, y = said_and_came(200, 3, 1.0, 1)
+def test_a_class_that_never_occurred_keeps_its_column():
+    P, y = draw_predictions(200, 3, 1.0, 1)
     result = fit(SplineSpec(), Predictions(np.minimum(y, 1), P))
     assert {"TN501", "TN528"} <= {note.code for note in result.notes}
     assert result.predict_proba(P)[:, 2].mean() < P[:, 2].mean() / 3
@@ -251,7 +251,7 @@ def test_one_row_gives_probabilities():
 
 
 def test_exact_zeros_are_where_the_fit_saw_them_and_its_floor_is_noted():
-    P, y = said_and_came(300, 2, 1.5, 2)
+    P, y = draw_predictions(300, 2, 1.5, 2)
     result = fit(SplineSpec(), Predictions([*y, 0, 1], np.concatenate([P, both([0.0, 1.0])])))
     low, high = result.predict_proba([0.0, 1.0])[:, 1]
     assert (low, high) == pytest.approx(tuple(result.predict_proba([1e-12, 1 - 1e-12])[:, 1]), rel=1e-4)
@@ -266,15 +266,15 @@ def test_a_curve_that_falls_says_so():
     result = fit(SplineSpec(), Predictions(rng.random(4000) < 4 * (p - 0.5) ** 2, p))
     note = next(note for note in result.notes if note.code == "TN529")
     assert "falls by up to 0.9" in note.text or "falls by up to 1" in note.text
-    P, y = said_and_came(2000, 2, 1.0, 0)
+    P, y = draw_predictions(2000, 2, 1.0, 0)
     assert fit(SplineSpec(), Predictions(y, P)).notes == ()
 
 
 def test_a_curve_for_each_class_keeps_rows_whole():
-    P, y = said_and_came(3000, 4, 2.0, 0)
+    P, y = draw_predictions(3000, 4, 2.0, 0)
     m = spline(P, y)
     assert len(m.curves) == 4
-    fresh, y_fresh = said_and_came(3000, 4, 2.0, 1)
+    fresh, y_fresh = draw_predictions(3000, 4, 2.0, 1)
     truth = powers(fresh, 0.5)
     loss = [-np.log(Q[np.arange(3000), y_fresh]).mean() for Q in (fresh, m.apply(fresh), truth)]
     assert loss[2] - 0.005 < loss[1] < loss[0] - 0.1
@@ -343,7 +343,7 @@ def test_the_confidence_never_falls_below_what_keeps_the_label():
 
 
 def test_what_was_clipped_or_raised_is_noted():
-    P, y = said_and_came(400, 4, 3.0, 0)
+    P, y = draw_predictions(400, 4, 3.0, 0)
     result = fit(SplineSpec("gupta"), Predictions(y, P))
     assert result.calibration_map.raised(P) > 0
     note = next(note for note in result.notes if note.code == "TN531")
@@ -352,8 +352,8 @@ def test_what_was_clipped_or_raised_is_noted():
 
 
 def test_the_confidence_becomes_believable():
-    P, y = said_and_came(20_000, 4, 2.0, 0)
-    fresh, y_fresh = said_and_came(20_000, 4, 2.0, 1)
+    P, y = draw_predictions(20_000, 4, 2.0, 0)
+    fresh, y_fresh = draw_predictions(20_000, 4, 2.0, 1)
     m = spline(P, y, kind="gupta")
     right = fresh.argmax(axis=1) == y_fresh
     q = m.apply(fresh).max(axis=1)
@@ -402,7 +402,7 @@ def test_settings_that_cannot_be_are_refused(settings):
 
 @pytest.mark.parametrize("kind", ["natural", "gupta"])
 def test_a_saved_map_is_checked_value_by_value(kind):
-    P, y = said_and_came(200, 2, 1.5, 0)
+    P, y = draw_predictions(200, 2, 1.5, 0)
     result = fit(SplineSpec(kind), Predictions(y, P))
     document = json.loads(json.dumps(result.to_dict()))
     assert (from_dict(document).predict_proba(P) == result.predict_proba(P)).all()

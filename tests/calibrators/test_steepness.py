@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tests.calibrators.rows import both, one_hot, powers, said_and_came
+from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from trueodds.calibrators import temperature
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood.logs import touched
@@ -22,7 +22,7 @@ def sums_of(P, y):
 @pytest.mark.parametrize("start", [LOWEST, 0.01, 0.9, 1.0, 30.0, HIGHEST])
 @pytest.mark.parametrize("sureness", [0.2, 1.0, 3.0])
 def test_every_start_leads_to_the_same_place(sureness, start):
-    P, y = said_and_came(300, 4, sureness, 0)
+    P, y = draw_predictions(300, 4, sureness, 0)
     beta, n_passes = steepness(sums_of(P, y), start)
     assert beta == pytest.approx(steepness(sums_of(P, y))[0], rel=1e-11)
     assert n_passes < 25
@@ -37,7 +37,7 @@ def test_every_start_leads_to_the_end_of_the_range_where_that_is_best(start):
 
 
 def test_higher_derivatives_save_passes_and_change_nothing():
-    P, y = said_and_came(1000, 5, 2.0, 1)
+    P, y = draw_predictions(1000, 5, 2.0, 1)
 
     def plain(beta):
         at = sums_of(P, y)(beta)
@@ -61,7 +61,7 @@ def big(monkeypatch, P):
 
 
 def test_a_sample_to_start_from_changes_nothing(monkeypatch):
-    P, y = said_and_came(6400, 5, 2.0, 2)
+    P, y = draw_predictions(6400, 5, 2.0, 2)
     w = np.random.default_rng(0).random(6400)
     direct = TemperatureSpec().fit(P, y, w)
     big(monkeypatch, P)
@@ -74,7 +74,7 @@ def test_a_sample_to_start_from_changes_nothing(monkeypatch):
 
 @pytest.mark.parametrize("misleading", ["right", "wrong", "uniform", "weightless"])
 def test_a_sample_that_misleads_does_no_harm(misleading, monkeypatch):
-    P, y = said_and_came(6400, 3, 2.0, 3)
+    P, y = draw_predictions(6400, 3, 2.0, 3)
     w = np.ones(6400)
     if misleading == "right":
         y[::8] = P[::8].argmax(axis=1)
@@ -90,13 +90,13 @@ def test_a_sample_that_misleads_does_no_harm(misleading, monkeypatch):
 
 
 def test_labels_and_one_hot_shares_are_the_same():
-    P, y = said_and_came(500, 4, 2.0, 4)
+    P, y = draw_predictions(500, 4, 2.0, 4)
     one, other = (TemperatureSpec().fit(P, Y, np.ones(500)) for Y in (y, one_hot(y, 4)))
     assert one.beta == pytest.approx(other.beta, rel=1e-13)
 
 
 def test_the_sums_of_probabilities_are_those_of_their_logs():
-    P, y = said_and_came(200, 4, 2.0, 5)
+    P, y = draw_predictions(200, 4, 2.0, 5)
     w = np.random.default_rng(0).random(200)
     one = tempered(P, y, w, 0.7, 1e-12)
     other = softmax_linear(np.log(P)[:, :, None], one_hot(y, 4), w, np.array([0.7]))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.calibrators.linear import derived_chance, effective, reference, slope_left, surplus
-from tests.calibrators.rows import labels, one_hot, powers, said_and_came
+from tests.calibrators.rows import draw_predictions, labels, one_hot, powers
 from tests.reference import golden
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood import likeliest
@@ -15,14 +15,14 @@ from trueodds.core.errors import InputError
 from trueodds.problem.predictions import Predictions
 
 
-def fitted(P, y, **settings):
+def fit_map(P, y, **settings):
     return StructuredSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
 def test_uniform_rows_by_hand():
     # T = 1 and mixing change nothing, the logs are x = log ½. By symmetry D = ±s, b = ±t, η₀ − η₁ = 2u, u = t + sx.
     # The least penalty 2/4 · 2(s² + t²) for a given u is 2u²/(1 + x²), hence 2(σ(2u) − ¾) + 4u/(1 + x²) = 0.
-    m = fitted(np.full((4, 2), 0.5), [0, 0, 0, 1], form="vector")
+    m = fit_map(np.full((4, 2), 0.5), [0, 0, 0, 1], form="vector")
     q = m.apply(np.full((1, 2), 0.5))[0, 0]
     u = np.log(q / (1 - q)) / 2
     assert 2 * (q - 0.75) + 4 * u / (1 + np.log(0.5) ** 2) / 2 == pytest.approx(0, abs=1e-9)
@@ -45,7 +45,7 @@ def test_the_reference_numbers(form, key):
 @pytest.mark.parametrize("k", [2, 5])
 def test_no_slope_is_left(form, k):
     rng = np.random.default_rng(k)
-    P, _ = said_and_came(500, k, 1.7, k)
+    P, _ = draw_predictions(500, k, 1.7, k)
     Y, w = rng.dirichlet(np.ones(k), 500), rng.random(500)
     m = StructuredSpec(form=form).fit(P, Y, w)
     strength, target = scaled(k, w.sum(), diagonal=k), np.eye(k, k + 1)
@@ -56,16 +56,16 @@ def test_no_slope_is_left(form, k):
 
 
 def test_a_strong_penalty_leaves_the_temperature_and_a_little_of_the_uniform():
-    P, y = said_and_came(300, 4, 1.7, 0)
+    P, y = draw_predictions(300, 4, 1.7, 0)
     first = TemperatureSpec().fit(P, one_hot(y, 4), np.ones(300))
     want = 300 / 301 * first.apply(P) + 1 / 301 / 4
     for form in ("vector", "matrix"):
-        assert fitted(P, y, form=form, penalty=1e9).apply(P) == pytest.approx(want, abs=1e-7)
+        assert fit_map(P, y, form=form, penalty=1e9).apply(P) == pytest.approx(want, abs=1e-7)
 
 
 def test_no_penalty_is_vector_scaling_of_the_mixture():
-    P, y = said_and_came(300, 3, 1.7, 1)
-    m = fitted(P, y, form="vector", penalty=0)
+    P, y = draw_predictions(300, 3, 1.7, 1)
+    m = fit_map(P, y, form="vector", penalty=0)
     at = slope_left(m._then(), tempered(P, m.beta, m.share), one_hot(y, 3), np.ones(300), 0.0, 0.0)
     assert at <= 1e-8
     assert m.bias.sum() == pytest.approx(0, abs=1e-9)
@@ -73,8 +73,8 @@ def test_no_penalty_is_vector_scaling_of_the_mixture():
 
 def test_few_classes_get_a_matrix_and_many_a_vector():
     for k, dimensions in ((3, 2), (30, 2), (31, 1)):
-        P, y = said_and_came(62, k, 1.0, 2)
-        assert fitted(P, y).weights.ndim == dimensions
+        P, y = draw_predictions(62, k, 1.0, 2)
+        assert fit_map(P, y).weights.ndim == dimensions
 
 
 @pytest.mark.parametrize("form", ["vector", "matrix"])
@@ -92,7 +92,7 @@ def test_with_many_rows_it_reaches_what_only_a_matrix_can():
     R = np.exp(np.log(P) @ W.T)
     R /= R.sum(axis=1, keepdims=True)
     y = labels(R, rng)
-    loss = [-np.log(m.apply(P)[np.arange(20_000), y]).mean() for m in (fitted(P, y), fitted(P, y, form="vector"))]
+    loss = [-np.log(m.apply(P)[np.arange(20_000), y]).mean() for m in (fit_map(P, y), fit_map(P, y, form="vector"))]
     # In the sample the most likely of 8 parameters is 8/2n better than the truth in the mean; the ridge takes about
     # n/2 times K(K − 1)/n · 2 · ½² = 1.5 nats over all rows at most.
     assert loss[0] < -np.log(R[np.arange(20_000), y]).mean() + 1.6 / 20_000 + 1 / 20_001
@@ -107,15 +107,15 @@ def test_no_probability_becomes_zero():
 
 
 def test_every_label_right_is_finite_and_says_what_stopped():
-    P = said_and_came(60, 3, 1.0, 5)[0]
+    P = draw_predictions(60, 3, 1.0, 5)[0]
     result = fit(StructuredSpec(), Predictions(P.argmax(axis=1), P))
     assert not result.calibration_map.converged
     assert {"TN503"} <= {note.code for note in result.notes}
     assert np.isfinite(result.predict_proba(P)).all()
 
 
-def test_a_class_that_never_came_keeps_its_column():
-    P, y = said_and_came(300, 4, 1.5, 6)
+def test_a_class_that_never_occurred_keeps_its_column():
+    P, y = draw_predictions(300, 4, 1.5, 6)
     result = fit(StructuredSpec(), Predictions(y[y != 2], P[y != 2], classes=range(4)))
     assert result.calibration_map.converged
     Q = result.predict_proba(P)
@@ -125,10 +125,10 @@ def test_a_class_that_never_came_keeps_its_column():
 
 
 def test_many_classes_go_without_the_curvature(monkeypatch):
-    P, y = said_and_came(1000, 5, 1.7, 7)
-    one = fitted(P, y)
+    P, y = draw_predictions(1000, 5, 1.7, 7)
+    one = fit_map(P, y)
     monkeypatch.setattr(likeliest, "MANY", 8)
-    assert fitted(P, y).apply(P) == pytest.approx(one.apply(P), abs=1e-7)
+    assert fit_map(P, y).apply(P) == pytest.approx(one.apply(P), abs=1e-7)
 
 
 def test_what_it_says_of_itself():

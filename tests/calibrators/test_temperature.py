@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from tests.calibrators.rows import both, one_hot, powers, said_and_came
+from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.temperature import HIGHEST, LOWEST, TemperatureMap, TemperatureSpec, steepness
@@ -13,13 +13,13 @@ from trueodds.problem.predictions import Predictions
 from trueodds.tally.likelihood import softmax_linear
 
 
-def fitted(P, y, w=None, **settings):
+def fit_map(P, y, w=None, **settings):
     return TemperatureSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
-def test_three_right_of_four_said_with_point_nine_is_a_temperature_of_two():
+def test_three_correct_of_four_at_point_nine_is_a_temperature_of_two():
     # .9^b/(.9^b + .1^b) = 3/4 means 9^b = 3: b = 1/2.
-    m = fitted(both([0.9] * 4), [1, 1, 1, 0])
+    m = fit_map(both([0.9] * 4), [1, 1, 1, 0])
     assert m.beta == pytest.approx(0.5, abs=1e-12)
     assert m.said() == "T = 2.00"
 
@@ -28,7 +28,7 @@ def test_the_reference_numbers():
     # beta, predictions: scikit-learn 5e-9, probmetrics 1e-9, dirichletcal 2e-16 (golden/recalibration/temperature.json).
     want = golden("recalibration/temperature.json")
     rows, test = frame("recalibration/multi4.csv"), frame("recalibration/multi4_test.csv")
-    m = fitted(columns(rows), rows["y"])
+    m = fit_map(columns(rows), rows["y"])
     assert m.beta == pytest.approx(want["beta"], abs=1e-8)
     assert m.apply(columns(test)) == pytest.approx(np.array(want["pred"]), abs=1e-8)
     assert m.n_passes <= 10
@@ -36,7 +36,7 @@ def test_the_reference_numbers():
 
 def test_float32_is_calibrated_like_float64():
     # netcal 1.4 returns T = 1.0 for float32 input where the answer is 1.498.
-    P, y = said_and_came(2000, 2, 1.5, 0)
+    P, y = draw_predictions(2000, 2, 1.5, 0)
     wide, narrow = (fit(TemperatureSpec(), Predictions(y, p)) for p in (P, P.astype(np.float32)))
     assert abs(1 / wide.calibration_map.beta - 1.0) > 0.2
     # Rounding p moves each log p by 6e-8 relative to 1; the mean moves by no more.
@@ -44,15 +44,15 @@ def test_float32_is_calibrated_like_float64():
 
 
 def test_two_classes_are_one_probability():
-    P, y = said_and_came(300, 2, 2.0, 1)
+    P, y = draw_predictions(300, 2, 2.0, 1)
     assert fit(TemperatureSpec(), Predictions(y, P[:, 1])).calibration_map.beta == pytest.approx(
-        fitted(P, y).beta, rel=1e-9
+        fit_map(P, y).beta, rel=1e-9
     )
 
 
 def test_an_independent_minimizer_finds_the_same_with_votes_and_weights():
     rng = np.random.default_rng(3)
-    P, _ = said_and_came(200, 4, 1.7, 2)
+    P, _ = draw_predictions(200, 4, 1.7, 2)
     Y, w = rng.dirichlet(np.ones(4), 200), rng.random(200)
     m = TemperatureSpec().fit(P, Y, w)
 
@@ -65,8 +65,8 @@ def test_an_independent_minimizer_finds_the_same_with_votes_and_weights():
 
 
 def test_the_estimate_is_within_its_standard_error_of_the_truth():
-    P, y = said_and_came(5000, 5, 2.0, 4)
-    m = fitted(P, y)
+    P, y = draw_predictions(5000, 5, 2.0, 4)
+    m = fit_map(P, y)
     h = softmax_linear(np.log(P)[:, :, None], one_hot(y, 5), np.ones(5000), np.array([m.beta])).hessian[0, 0]
     assert abs(m.beta - 0.5) < 4 / np.sqrt(h)  # four standard errors: once in 16,000 seeds
 
@@ -88,7 +88,7 @@ def test_predictions_that_point_the_wrong_way_become_uniform_and_say_so():
 
 
 def test_uniform_rows_keep_a_temperature_of_one():
-    assert fitted(np.full((6, 3), 1 / 3), [0, 1, 2, 0, 1, 2]).beta == 1.0
+    assert fit_map(np.full((6, 3), 1 / 3), [0, 1, 2, 0, 1, 2]).beta == 1.0
 
 
 def one_surprise():
@@ -105,9 +105,9 @@ def test_an_exact_zero_stays_zero_and_the_floor_of_the_fit_is_noted():
     assert "1 of 802 probabilities, 1 of which came" in result.notes[0].text
 
 
-def test_the_floor_is_a_setting_that_matters_where_zeros_came():
+def test_min_prob_is_a_setting_that_matters_where_zeros_occurred():
     P, y = one_surprise()
-    assert fitted(P, y, floor=1e-3).beta > fitted(P, y, floor=1e-12).beta + 0.01
+    assert fit_map(P, y, floor=1e-3).beta > fit_map(P, y, floor=1e-12).beta + 0.01
 
 
 @pytest.mark.parametrize("truth", [0.002, 0.03, 1.0, 30.0, 700.0])
@@ -120,7 +120,7 @@ def test_it_converges_whatever_the_truth(truth):
 
 
 def test_a_fit_over_batches_is_the_fit_of_all():
-    P, y = said_and_came(500, 3, 1.6, 6)
+    P, y = draw_predictions(500, 3, 1.6, 6)
     Y, spec = one_hot(y, 3), TemperatureSpec()
 
     def batch_sums(beta):
@@ -132,7 +132,7 @@ def test_a_fit_over_batches_is_the_fit_of_all():
 
 
 def test_the_map_with_beta_one_changes_nothing():
-    P = said_and_came(50, 4, 1.0, 7)[0]
+    P = draw_predictions(50, 4, 1.0, 7)[0]
     assert TemperatureMap(1.0).apply(P) == pytest.approx(P, abs=1e-15)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
-from tests.calibrators.rows import both, one_hot, powers, said_and_came
+from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import columns, frame, golden
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.fitted_calibrator import fit
@@ -19,7 +19,7 @@ from trueodds.problem.predictions import Predictions
 BINARY = ("isotonic", "centred_isotonic", "histogram", "platt", "beta", "temperature", "identity", "venn_abers")
 
 
-def fitted(P, y, calibrator="temperature"):
+def fit_map(P, y, calibrator="temperature"):
     return TopVsAllSpec(calibrator).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)))
 
 
@@ -27,14 +27,14 @@ def fitted(P, y, calibrator="temperature"):
 def test_the_reference_numbers_of_maps_of_the_confidence(calibrator, key):
     # Pieces checked against scikit-learn and netcal; exact (golden/recalibration/tva.json).
     want, rows = golden("recalibration/tva.json"), frame("recalibration/multi4.csv")
-    m = fitted(columns(rows), rows["y"], calibrator)
+    m = fit_map(columns(rows), rows["y"], calibrator)
     assert m.inner.apply(both(want["grid"]))[:, 1] == pytest.approx(np.array(want[key]), abs=1e-10)
 
 
 def test_the_reference_temperature():
     # Found by comparing values, which leaves about 1e-8 of β.
     want, rows = golden("recalibration/tva.json"), frame("recalibration/multi4.csv")
-    m = fitted(columns(rows), rows["y"])
+    m = fit_map(columns(rows), rows["y"])
     assert m.inner.beta == pytest.approx(want["ts_beta"], abs=3e-8)
 
 
@@ -45,7 +45,7 @@ def top_loss(P, correct, w, beta):
 
 def test_an_independent_minimizer_finds_the_same_temperature_with_votes_and_weights():
     rng = np.random.default_rng(0)
-    P, y = said_and_came(300, 4, 1.8, 1)
+    P, y = draw_predictions(300, 4, 1.8, 1)
     Y, w = 0.7 * one_hot(y, 4) + 0.3 * rng.dirichlet(np.ones(4), 300), rng.random(300)
     m = TopVsAllSpec().fit(P, Y, w)
     correct = Y[np.arange(300), P.argmax(axis=1)]
@@ -69,20 +69,20 @@ def test_the_slopes_are_those_of_the_loss():
 
 
 def test_the_slope_vanishes_at_the_temperature():
-    P, y = said_and_came(3000, 5, 2.0, 3)
-    m = fitted(P, y)
+    P, y = draw_predictions(3000, 5, 2.0, 3)
+    m = fit_map(P, y)
     assert abs(slopes(P, y, np.ones(3000), 1e-12, m.inner.beta)[0]) / 3000 < 1e-8
 
 
 def test_two_classes_have_the_temperature_of_the_log_loss():
-    P, y = said_and_came(500, 2, 2.0, 4)
-    assert fitted(P, y).inner.beta == pytest.approx(TemperatureSpec().fit(P, y, np.ones(500)).beta, rel=1e-9)
+    P, y = draw_predictions(500, 2, 2.0, 4)
+    assert fit_map(P, y).inner.beta == pytest.approx(TemperatureSpec().fit(P, y, np.ones(500)).beta, rel=1e-9)
 
 
 def test_the_others_share_what_is_left_in_proportion():
     # The top said .6 and came in half of the rows: .5 is left for .3 and .1, three to one.
     P = np.array([[0.6, 0.3, 0.1]] * 4)
-    m = fitted(P, [0, 0, 1, 2], "isotonic")
+    m = fit_map(P, [0, 0, 1, 2], "isotonic")
     assert m.apply(P[:1])[0] == pytest.approx([0.5, 0.375, 0.125])
 
 
@@ -109,7 +109,7 @@ def test_zeros_are_counted_in_the_whole_row():
 
 def test_a_top_that_was_certain_leaves_the_others_alike():
     P = np.array([[0.0, 1.0, 0.0]] * 4)
-    m = fitted(P, [1, 1, 1, 0], "isotonic")
+    m = fit_map(P, [1, 1, 1, 0], "isotonic")
     assert m.apply(P[:1])[0] == pytest.approx([0.125, 0.75, 0.125])
 
 
@@ -118,15 +118,15 @@ def test_every_label_stays_and_rows_sum_to_one(calibrator):
     rng = np.random.default_rng(5)
     P = rng.multinomial(20, np.ones(4) / 4, 300) / 20
     y = rng.integers(0, 4, 300)
-    Q = fitted(P, y, calibrator).apply(P)
+    Q = fit_map(P, y, calibrator).apply(P)
     assert (Q.argmax(axis=1) == P.argmax(axis=1)).all()
     assert Q.sum(axis=1) == pytest.approx(1, abs=1e-12)
     assert (Q >= 0).all()
 
 
 @pytest.mark.parametrize("calibrator", BINARY)
-def test_told_and_read_again_it_is_the_same_map(calibrator):
-    P, y = said_and_came(200, 4, 2.0, 6)
+def test_saved_and_read_back_it_is_the_same_map(calibrator):
+    P, y = draw_predictions(200, 4, 2.0, 6)
     result = fit(TopVsAllSpec(calibrator), Predictions(y, P))
     restored = from_dict(result.to_dict())
     assert (restored.predict_proba(P) == result.predict_proba(P)).all()
@@ -135,23 +135,23 @@ def test_told_and_read_again_it_is_the_same_map(calibrator):
 
 
 def test_confidence_is_calibrated_by_the_curve():
-    P, y = said_and_came(20_000, 5, 2.5, 7)
+    P, y = draw_predictions(20_000, 5, 2.5, 7)
     half, rest = slice(0, 10_000), slice(10_000, None)
-    Q = fitted(P[half], y[half], "isotonic").apply(P[rest])
+    Q = fit_map(P[half], y[half], "isotonic").apply(P[rest])
     right = Q.argmax(axis=1) == y[rest]
     # Two means of 10⁴ rows, one of them through the fit: four standard errors of each, at most ½/√10⁴.
     assert abs(Q.max(axis=1).mean() - right.mean()) < 8 * 0.5 / 100
 
 
 def test_labels_and_one_hot_shares_are_the_same():
-    P, y = said_and_came(400, 3, 2.0, 8)
+    P, y = draw_predictions(400, 3, 2.0, 8)
     for calibrator in ("temperature", "isotonic"):
         one, other = (TopVsAllSpec(calibrator).fit(P, Y, np.ones(400)) for Y in (y, one_hot(y, 3)))
         assert one.apply(P) == pytest.approx(other.apply(P), abs=1e-12)
 
 
 def test_always_right_and_never_right_end_at_the_range_and_say_so():
-    P = said_and_came(50, 3, 2.0, 9)[0]
+    P = draw_predictions(50, 3, 2.0, 9)[0]
     right = fit(TopVsAllSpec(), Predictions(P.argmax(axis=1), P))
     wrong = fit(TopVsAllSpec(), Predictions(P.argmin(axis=1), P))
     assert (right.calibration_map.inner.beta, wrong.calibration_map.inner.beta) == (HIGHEST, LOWEST)

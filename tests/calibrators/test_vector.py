@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chi2
 
 from tests.calibrators.linear import derived_chance, reference, slope_left, surplus
-from tests.calibrators.rows import labels, one_hot, said_and_came
+from tests.calibrators.rows import draw_predictions, labels, one_hot
 from tests.reference import golden
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood.likeliest import SLIGHT
@@ -15,21 +15,21 @@ from trueodds.problem.predictions import Predictions
 from trueodds.tally.by_class import by_class
 
 
-def fitted(P, y, w=None, **settings):
+def fit_map(P, y, w=None, **settings):
     return VectorSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
 def test_two_kinds_of_rows_get_their_rates():
     # Slopes and bias are three parameters for two kinds of rows of two classes: the most likely map says their rates.
     P = np.array([[0.8, 0.2]] * 4 + [[0.5, 0.5]] * 5)
-    m = fitted(P, [0, 0, 0, 1, 0, 1, 1, 1, 1], penalty=0)
+    m = fit_map(P, [0, 0, 0, 1, 0, 1, 1, 1, 1], penalty=0)
     assert m.apply(P[[0, 4]]) == pytest.approx(np.array([[0.75, 0.25], [0.2, 0.8]]), abs=1e-9)
 
 
 def test_the_ridge_by_hand():
     # Rows (½, ½), three of four of class 0: by symmetry a − 1 = ±s, b = ±t and η₀ − η₁ = 2u with u = t + s log ½.
     # The least 2λ(s² + t²) for a given u is 2λu²/(1 + log²½), so 4(σ(2u) − ¾)·2 + 4λu/(1 + log²½) = 0.
-    m = fitted(np.full((4, 2), 0.5), [0, 0, 0, 1], penalty=2.0)
+    m = fit_map(np.full((4, 2), 0.5), [0, 0, 0, 1], penalty=2.0)
     q = m.apply(np.full((1, 2), 0.5))[0, 0]
     u = np.log(q / (1 - q)) / 2
     assert 8 * (q - 0.75) + 8 * u / (1 + np.log(0.5) ** 2) == pytest.approx(0, abs=1e-9)
@@ -54,7 +54,7 @@ def test_the_reference_numbers():
 @pytest.mark.parametrize("k", [2, 4, 7])
 def test_no_slope_is_left(penalty, k):
     rng = np.random.default_rng(k)
-    P, _ = said_and_came(500, k, 1.7, k)
+    P, _ = draw_predictions(500, k, 1.7, k)
     Y, w = rng.dirichlet(np.ones(k), 500), rng.random(500)
     m = VectorSpec(penalty=penalty).fit(P, Y, w)
     assert m.converged
@@ -64,10 +64,10 @@ def test_no_slope_is_left(penalty, k):
 def test_the_parameters_are_within_their_errors_of_the_truth():
     a, b = np.array([0.5, 1.0, 1.4]), np.array([0.3, 0.0, -0.3])
     rng = np.random.default_rng(5)
-    P = said_and_came(20_000, 3, 1.0, 5)[0]
+    P = draw_predictions(20_000, 3, 1.0, 5)[0]
     R = np.exp(a * np.log(P) + b)
     y = labels(R / R.sum(axis=1, keepdims=True), rng)
-    m = fitted(P, y, penalty=0)
+    m = fit_map(P, y, penalty=0)
     deviation = np.column_stack([m.weights - a, m.bias - b]).reshape(-1)
     theta = np.column_stack([m.weights, m.bias]).reshape(-1)
     H = by_class(np.log(P)[:, :, None], one_hot(y, 3), np.ones(20_000), theta).hessian
@@ -86,8 +86,8 @@ def test_the_default_penalty_is_worth_it_on_sharp_rows():
     assert penalized < unpenalized
 
 
-def test_a_class_that_never_came_keeps_its_column_and_is_noted():
-    P, y = said_and_came(300, 4, 1.5, 3)
+def test_a_class_that_never_occurred_keeps_its_column_and_is_noted():
+    P, y = draw_predictions(300, 4, 1.5, 3)
     mask = y != 2
     for penalty, converged in ((0.5, True), (0, False)):
         result = fit(VectorSpec(penalty=penalty), Predictions(y[mask], P[mask], classes=range(4)))
@@ -104,8 +104,8 @@ def test_a_class_that_never_came_keeps_its_column_and_is_noted():
 
 @pytest.mark.parametrize("penalty", [0, 0.5])
 def test_every_label_right_is_finite(penalty):
-    P = said_and_came(60, 3, 1.0, 4)[0]
-    m = fitted(P, P.argmax(axis=1), penalty=penalty)
+    P = draw_predictions(60, 3, 1.0, 4)[0]
+    m = fit_map(P, P.argmax(axis=1), penalty=penalty)
     assert m.converged is (penalty > 0)
     assert np.isfinite(m.weights).all()
     assert penalty > 0 or (m.apply(P).argmax(axis=1) == P.argmax(axis=1)).all()
@@ -113,7 +113,7 @@ def test_every_label_right_is_finite(penalty):
 
 def test_constant_scores_become_the_rates():
     P = np.full((8, 2), 0.5)
-    assert fitted(P, [0, 0, 0, 1] * 2, penalty=0).apply(P[:1]) == pytest.approx(np.array([[0.75, 0.25]]), abs=1e-9)
+    assert fit_map(P, [0, 0, 0, 1] * 2, penalty=0).apply(P[:1]) == pytest.approx(np.array([[0.75, 0.25]]), abs=1e-9)
 
 
 def test_exact_zeros_and_slopes_of_any_sign():
@@ -134,7 +134,7 @@ def test_a_logit_of_minus_infinity_is_an_exact_zero():
 
 
 def test_a_map_of_logits_refuses_probabilities():
-    P, y = said_and_came(100, 3, 1.5, 6)
+    P, y = draw_predictions(100, 3, 1.5, 6)
     result = fit(VectorSpec(logits=True), Predictions.from_logits(y, np.log(P) + 5))
     with pytest.raises(InputError, match="TO509"):
         result.predict_proba(P)
@@ -143,7 +143,7 @@ def test_a_map_of_logits_refuses_probabilities():
 
 
 def test_slopes_below_zero_and_few_rows_are_noted():
-    P, y = said_and_came(60, 3, 1.0, 7)
+    P, y = draw_predictions(60, 3, 1.0, 7)
     codes = [note.code for note in fit(VectorSpec(penalty=0), Predictions((y + 1) % 3, P[:, ::-1])).notes]
     assert "TN533" in codes or "TN535" in codes
     notes = fit(VectorSpec(penalty=0), Predictions(y[:49], P[:49])).notes

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import isotonic_regression
 
-from tests.calibrators.rows import both, labels, one_hot, said_and_came
+from tests.calibrators.rows import both, draw_predictions, labels, one_hot
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.curves.bracket import Bracket
 from trueodds.calibrators.curves.pairs import coupled, preference
@@ -17,7 +17,7 @@ from trueodds.problem.predictions import Predictions
 PAIRS = "one-vs-one"
 
 
-def fitted(P, y, w=None, **settings):
+def fit_map(P, y, w=None, **settings):
     return VennAbersSpec(**settings).fit(P, one_hot(y, P.shape[1]), np.ones(len(P)) if w is None else w)
 
 
@@ -38,7 +38,7 @@ def refitted(p, y, w, s, outcome):
 def test_the_ends_are_two_isotonic_fits_worked_by_hand():
     # Outcomes 0 1 0 1 at .1 .2 .3 .4, asked at .25. With a 0 there: 0 | 1 0 0 | 1, so 1/3; with a 1: 0 | 1 1 0 | 1,
     # so 2/3. Merged (2/3)/(1 − 1/3 + 2/3) = 1/2.
-    m = fitted(both([0.1, 0.2, 0.3, 0.4]), [0, 1, 0, 1])
+    m = fit_map(both([0.1, 0.2, 0.3, 0.4]), [0, 1, 0, 1])
     low, high = ends(m, [0.25])
     assert (low[0], high[0]) == pytest.approx((1 / 3, 2 / 3))
     assert m.apply(both([0.25]))[0] == pytest.approx([0.5, 0.5])
@@ -49,7 +49,7 @@ def test_the_ends_are_two_isotonic_fits_worked_by_hand():
 def test_the_reference_numbers():
     # venn-abers 1.5.4 and brute force, 2e-16 (golden/recalibration/venn_abers.json).
     want, rows = golden("recalibration/venn_abers.json"), frame("recalibration/binary.csv")
-    m = fitted(both(rows["p"]), rows["y"])
+    m = fit_map(both(rows["p"]), rows["y"])
     low, high = ends(m, want["grid"])
     assert low == pytest.approx(want["p0"], abs=1e-12)
     assert high == pytest.approx(want["p1"], abs=1e-12)
@@ -58,7 +58,7 @@ def test_the_reference_numbers():
 
 def test_the_reference_numbers_with_ties():
     want, rows = golden("recalibration/venn_abers.json"), frame("recalibration/binary_ties.csv")
-    got = np.stack(ends(fitted(both(rows["p"]), rows["y"]), want["ties_grid"]), axis=1)
+    got = np.stack(ends(fit_map(both(rows["p"]), rows["y"]), want["ties_grid"]), axis=1)
     assert got == pytest.approx(np.array(want["ties_p0p1"]), abs=1e-12)
 
 
@@ -66,7 +66,7 @@ def test_the_reference_numbers_with_ties():
 def test_the_reference_numbers_of_four_classes(multiclass, key):
     want = golden("recalibration/venn_abers.json")
     rows, test = frame("recalibration/multi4.csv"), frame("recalibration/multi4_test.csv")
-    m = fitted(columns(rows), rows["y"], multiclass=multiclass)
+    m = fit_map(columns(rows), rows["y"], multiclass=multiclass)
     assert m.apply(columns(test)) == pytest.approx(np.array(want[key]), abs=1e-12)
 
 
@@ -89,14 +89,14 @@ def test_one_of_the_two_ends_is_calibrated_whatever_the_model():
     for _ in range(2000):
         p = rng.random(21)
         y = (rng.random(21) < p**3).astype(int)
-        low, high = ends(fitted(both(p[:20]), y[:20]), p[20:])
+        low, high = ends(fit_map(both(p[:20]), y[:20]), p[20:])
         residuals.append(y[20] - (high[0] if y[20] else low[0]))
     assert abs(np.mean(residuals)) < 4 * np.std(residuals) / np.sqrt(2000)
 
 
 def test_the_merged_probability_lies_between_the_ends_and_is_never_certain():
-    P, _ = said_and_came(300, 2, 3.0, 0)
-    m = fitted(P, P.argmax(axis=1))  # separated: isotonic regression would say 0 and 1
+    P, _ = draw_predictions(300, 2, 3.0, 0)
+    m = fit_map(P, P.argmax(axis=1))  # separated: isotonic regression would say 0 and 1
     low, high = m.interval(P)
     Q = m.apply(P)
     assert ((low <= Q) & (Q <= high)).all()
@@ -105,8 +105,8 @@ def test_the_merged_probability_lies_between_the_ends_and_is_never_certain():
 
 
 def test_the_ends_of_the_two_classes_mirror_each_other():
-    P, y = said_and_came(100, 2, 2.0, 1)
-    low, high = fitted(P, y).interval(P)
+    P, y = draw_predictions(100, 2, 2.0, 1)
+    low, high = fit_map(P, y).interval(P)
     assert low[:, 0] == pytest.approx(1 - high[:, 1])
     assert high[:, 0] == pytest.approx(1 - low[:, 1])
 
@@ -114,30 +114,30 @@ def test_the_ends_of_the_two_classes_mirror_each_other():
 def test_more_rows_bring_the_ends_together():
     widths = []
     for n in (100, 10_000):
-        P, y = said_and_came(n, 2, 2.0, 2)
-        low, high = fitted(P, y).interval(P)
+        P, y = draw_predictions(n, 2, 2.0, 2)
+        low, high = fit_map(P, y).interval(P)
         widths.append((high - low).mean())
     assert widths[1] < widths[0] / 10  # of the order of 1/n of a block's rows, and blocks grow as n^(2/3)
 
 
 def test_the_ends_of_every_class_are_those_of_the_class_against_the_rest():
-    P, y = said_and_came(200, 3, 2.0, 3)
+    P, y = draw_predictions(200, 3, 2.0, 3)
     preds = Predictions(y, P)
     low, high = fit(VennAbersSpec(), preds).predict_interval(P)
     for c in range(3):
-        one = fitted(both(P[:, c]), y == c)
+        one = fit_map(both(P[:, c]), y == c)
         assert np.stack(ends(one, P[:, c])) == pytest.approx(np.stack([low[:, c], high[:, c]]))
 
 
 def test_pairs_have_no_interval():
-    P, y = said_and_came(100, 3, 2.0, 4)
+    P, y = draw_predictions(100, 3, 2.0, 4)
     with pytest.raises(InputError, match="TO510"):
         fit(VennAbersSpec(PAIRS), Predictions(y, P)).predict_interval(P)
 
 
 def test_two_classes_are_one_pair():
-    P, y = said_and_came(100, 2, 2.0, 5)
-    one, other = fitted(P, y), fitted(P, y, multiclass=PAIRS)
+    P, y = draw_predictions(100, 2, 2.0, 5)
+    one, other = fit_map(P, y), fit_map(P, y, multiclass=PAIRS)
     assert (one.apply(P) == other.apply(P)).all()
     assert (one.interval(P)[0] == other.interval(P)[0]).all()
 
@@ -156,9 +156,9 @@ def test_pairs_of_zeros_are_undecided_and_noted():
 
 
 @pytest.mark.parametrize("multiclass", ["one-vs-rest", PAIRS])
-def test_a_class_that_never_came_keeps_its_column(multiclass):
+def test_a_class_that_never_occurred_keeps_its_column(multiclass):
     # The package venn-abers drops the column.
-    P, y = said_and_came(80, 4, 1.0, 6)
+    P, y = draw_predictions(80, 4, 1.0, 6)
     result = fit(VennAbersSpec(multiclass), Predictions(np.minimum(y, 2), P))
     Q = result.predict_proba(P)
     assert Q.shape == (80, 4)
@@ -168,7 +168,7 @@ def test_a_class_that_never_came_keeps_its_column(multiclass):
 
 
 def test_a_pair_without_rows_says_one_half_and_is_noted():
-    P, y = said_and_came(80, 4, 1.0, 7)
+    P, y = draw_predictions(80, 4, 1.0, 7)
     result = fit(VennAbersSpec(PAIRS), Predictions(np.minimum(y, 1), P))
     assert [note.code for note in result.notes] == ["TN501", "TN522"]
     assert "1 of 6 pairs" in result.notes[1].text
@@ -212,28 +212,28 @@ def test_it_recovers_a_distortion_that_one_temperature_makes():
     P = R**2 / (R**2).sum(axis=1, keepdims=True)
     y = labels(R, rng)
     for multiclass, share in (("one-vs-rest", 0.2), (PAIRS, 0.1)):
-        Q = fitted(P, y, multiclass=multiclass).apply(P)
+        Q = fit_map(P, y, multiclass=multiclass).apply(P)
         assert ((Q - R) ** 2).sum(axis=1).mean() < share * ((P - R) ** 2).sum(axis=1).mean()
 
 
 def test_one_row_is_enough():
     for y in (0, 1):
-        low, high = ends(fitted(both([0.3]), [y]), [0.2, 0.3, 0.4])
+        low, high = ends(fit_map(both([0.3]), [y]), [0.2, 0.3, 0.4])
         # With the row and an added one there are two: both zeros, both ones, or one of each.
         assert low == pytest.approx([0.0, y / 2, y / 2])
         assert high == pytest.approx([(1 + y) / 2, (1 + y) / 2, 1.0])
 
 
 def test_weights_that_are_no_counts_stand_for_as_many_rows_as_there_are():
-    P, y = said_and_came(60, 3, 2.0, 9)
-    one, other = fitted(P, y), fitted(P, y, w=np.full(60, 0.25))
+    P, y = draw_predictions(60, 3, 2.0, 9)
+    one, other = fit_map(P, y), fit_map(P, y, w=np.full(60, 0.25))
     assert other.apply(P) == pytest.approx(one.apply(P), abs=1e-12)
 
 
 def test_a_saved_map_whose_ends_cross_is_refused():
-    P, y = said_and_came(60, 2, 2.0, 10)
-    saved = fitted(P, y).to_dict()
-    assert VennAbersMap.from_dict(saved, 2).apply(P) == pytest.approx(fitted(P, y).apply(P))
+    P, y = draw_predictions(60, 2, 2.0, 10)
+    saved = fit_map(P, y).to_dict()
+    assert VennAbersMap.from_dict(saved, 2).apply(P) == pytest.approx(fit_map(P, y).apply(P))
     curve = saved["curves"][0]
     for bad in (
         {"high_y": [0.0] * len(curve["high_y"])},
@@ -248,9 +248,9 @@ def test_a_saved_map_whose_ends_cross_is_refused():
 
 @pytest.mark.parametrize("bad", [{"multiclass": "pairs"}, {"multiclass": []}, {"curves": []}, {"curves": [1]}])
 def test_a_saved_map_of_another_kind_is_refused(bad):
-    P, y = said_and_came(60, 2, 2.0, 11)
+    P, y = draw_predictions(60, 2, 2.0, 11)
     with pytest.raises(InputError, match="TO505"):
-        VennAbersMap.from_dict({**fitted(P, y).to_dict(), **bad}, 2)
+        VennAbersMap.from_dict({**fit_map(P, y).to_dict(), **bad}, 2)
 
 
 @pytest.mark.parametrize("multiclass", ["ovr", "", None, 1])

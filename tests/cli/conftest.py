@@ -23,7 +23,7 @@ def run() -> Run:
 
 
 @pytest.fixture(scope="session")
-def over(tmp_path_factory: pytest.TempPathFactory) -> str:
+def overconfident(tmp_path_factory: pytest.TempPathFactory) -> str:
     return rows.overconfident(tmp_path_factory.mktemp("over"))
 
 

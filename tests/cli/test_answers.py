@@ -154,7 +154,7 @@ def test_what_cannot_be_answered_is_a_coded_error(
     assert exam.read_text() == before
 
 
-def test_answers_of_a_question_asked_several_times_are_not_called_questions(run: Run, exam: Path) -> None:
+def test_answers_to_a_repeated_question_are_not_called_questions(run: Run, exam: Path) -> None:
     """250 answers were asked for: by 40 questions five times each, and fifty times by one that never got any."""
     done = run("answers", exam, *HOW, "--question", "q")
     assert "asked            250 answers, of 41 questions\n" in done.stdout
@@ -183,7 +183,7 @@ def test_questions_are_written_as_the_records_call_them(run: Run, folder: Path) 
     assert out.read_text().splitlines() == ["confidence,correct,question", *(f"0.{i + 2},{i % 2},q{i // 2}" for i in range(6))]  # fmt: skip
 
 
-def test_each_coverage_is_told_once(run: Run, folder: Path) -> None:
+def test_each_coverage_is_reported_once(run: Run, folder: Path) -> None:
     """All were answered, so that the last coverage is that of the accuracy too: 4 of 10 are wrong."""
     file = folder / "a.jsonl"
     file.write_text("".join(f'{{"c": 0.{i}, "ok": {int(i > 3)}}}\n' for i in range(10)))

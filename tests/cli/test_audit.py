@@ -7,18 +7,18 @@ from pathlib import Path
 
 from tests.cli.conftest import Run
 
-FEW = ("--resamples", 99)
+RESAMPLES = ("--resamples", 99)
 
 
 def test_an_audit_prints_its_sentence_and_exits_with_0(run: Run, overconfident: str) -> None:
-    done = run("audit", overconfident, *FEW)
+    done = run("audit", overconfident, *RESAMPLES)
     assert done.exit_code == 0
     assert done.stdout.startswith("Overconfident")
     assert done.stderr == ""
 
 
 def test_json_on_stdout_is_one_object_and_nothing_else(run: Run, overconfident: str) -> None:
-    done = run("audit", overconfident, *FEW, "--json", "-", "--fail-on", "ece>0.9")
+    done = run("audit", overconfident, *RESAMPLES, "--json", "-", "--fail-on", "ece>0.9")
     document = json.loads(done.stdout)
     assert document["schema"] == "trueodds.audit/1"
     assert "gate 'ece>0.9' held" in done.stderr
@@ -27,7 +27,7 @@ def test_json_on_stdout_is_one_object_and_nothing_else(run: Run, overconfident: 
 
 def test_text_json_and_page_tell_the_same(run: Run, overconfident: str, folder: Path) -> None:
     done = run(
-        "audit", overconfident, *FEW, "--json", folder / "a.json", "--html", folder / "a.html", "--group", "site"
+        "audit", overconfident, *RESAMPLES, "--json", folder / "a.json", "--html", folder / "a.html", "--group", "site"
     )
     assert done.exit_code == 0
     document = json.loads((folder / "a.json").read_text())
@@ -41,23 +41,23 @@ def test_text_json_and_page_tell_the_same(run: Run, overconfident: str, folder: 
 
 
 def test_the_gate_on_rejection(run: Run, overconfident: str, honest: str) -> None:
-    assert run("audit", overconfident, *FEW, "--fail-on", "reject").exit_code == 1
-    assert run("audit", honest, *FEW, "--fail-on", "reject").exit_code == 0
+    assert run("audit", overconfident, *RESAMPLES, "--fail-on", "reject").exit_code == 1
+    assert run("audit", honest, *RESAMPLES, "--fail-on", "reject").exit_code == 0
 
 
 def test_one_failed_gate_of_several_is_a_failure_and_the_answer_is_still_written(
     run: Run, overconfident: str, folder: Path
 ) -> None:
     out = folder / "a.json"
-    done = run("audit", overconfident, *FEW, "--fail-on", "ece>0.9", "--fail-on", "ece.high>0.01", "--json", out)
+    done = run("audit", overconfident, *RESAMPLES, "--fail-on", "ece>0.9", "--fail-on", "ece.high>0.01", "--json", out)
     assert done.exit_code == 1
     assert "gate 'ece>0.9' held" in done.stderr
     assert "gate 'ece.high>0.01' failed" in done.stderr
     assert json.loads(out.read_text())["schema"] == "trueodds.audit/1"
 
 
-def test_a_gate_that_cannot_be_judged_is_no_pass(run: Run, honest: str) -> None:
-    done = run("audit", honest, *FEW, "--fail-on", "ece>0.9", "--fail-on", "ece@top-9>0.9")
+def test_a_gate_that_cannot_be_evaluated_is_no_pass(run: Run, honest: str) -> None:
+    done = run("audit", honest, *RESAMPLES, "--fail-on", "ece>0.9", "--fail-on", "ece@top-9>0.9")
     assert done.exit_code == 2
     assert done.stderr.startswith("error TO204\n")
 
@@ -68,14 +68,16 @@ def test_a_gate_that_cannot_be_read_stops_before_the_work(run: Run) -> None:
 
 
 def test_the_same_seed_gives_the_same_answer_and_another_does_not(run: Run, honest: str) -> None:
-    first, second, other = (run("audit", honest, *FEW, "--json", "-", "--seed", seed).stdout for seed in (3, 3, 4))
+    first, second, other = (
+        run("audit", honest, *RESAMPLES, "--json", "-", "--seed", seed).stdout for seed in (3, 3, 4)
+    )
     assert first == second != other
 
 
 def test_a_tally_file_is_audited_and_several_are_added_up(run: Run, overconfident: str, folder: Path) -> None:
     part = str(folder / "a.tally.json")
     assert run("tally", overconfident, "--out", part).exit_code == 0
-    once, twice = (json.loads(run("audit", *[part] * k, *FEW, "--json", "-").stdout) for k in (1, 2))
+    once, twice = (json.loads(run("audit", *[part] * k, *RESAMPLES, "--json", "-").stdout) for k in (1, 2))
     assert (once["data"]["n"], twice["data"]["n"]) == (400, 800)
     assert once["recalibration"] is None
 

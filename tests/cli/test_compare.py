@@ -56,7 +56,7 @@ def test_notes_and_errors_speak_of_options(run: Run, overconfident: str, honest:
     assert "p=1" in same.stdout
 
 
-def test_files_of_one_name_are_told_apart_by_their_folders(run: Run, overconfident: str, folder: Path) -> None:
+def test_files_of_one_name_are_distinguished_by_their_folders(run: Run, overconfident: str, folder: Path) -> None:
     other = folder / "over.csv"
     other.write_bytes(Path(overconfident).read_bytes())
     document = json.loads(run("compare", overconfident, other, "--interval", "none", "--json", "-").stdout)

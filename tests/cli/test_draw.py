@@ -13,7 +13,7 @@ from trueodds.diagrams.base import Diagram
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def workdir(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(4), 300)
@@ -164,7 +164,7 @@ def test_epochs_in_a_folder_for_each_run_are_runs(workdir):
     assert set(json.loads((workdir / "t.json").read_text())["table"]["run"]) == {""}
 
 
-def test_a_setting_that_is_no_option_is_said_with_set(workdir):
+def test_a_setting_that_is_no_option_is_passed_with_set(workdir):
     result = ran("test", "after.csv", "--test", "mcllo", "--baseline", "1")
     assert result.exit_code == 2
     assert "--set baseline=VALUE" in result.output

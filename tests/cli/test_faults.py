@@ -66,7 +66,7 @@ def test_a_wrong_command_line_is_a_coded_error(run: Run, words: list[str], code:
         (["measure", "--label", "lable"], "TO3", "label"),
     ],
 )
-def test_a_misspelt_name_is_told_the_near_ones(
+def test_a_misspelled_name_gets_suggestions(
     run: Run, overconfident: str, folder: Path, words: list[str], code: str, near: str
 ) -> None:
     command, *rest = [str(folder / word) if word in ("d.svg", "c.json") else word for word in words]

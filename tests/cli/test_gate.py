@@ -28,7 +28,7 @@ def bare(gate: Gate) -> Estimate:
     return Estimate(gate.name, gate.lens or "canonical", 0.1, 899)
 
 
-def held(text: str, report: dict[str, Any] | None = None, measure: Any = bare) -> bool:
+def gate_holds(text: str, report: dict[str, Any] | None = None, measure: Any = bare) -> bool:
     rows = Predictions.from_confidence([0.9, 0.8, 0.7, 0.6], [1, 1, 0, 1])
     audited = example() if report is None else report
     answer = gate_numbers.OfAudit(audited, measure, lambda: selective_risk(rows, at=[0.5], resamples=0))
@@ -68,14 +68,14 @@ def held(text: str, report: dict[str, Any] | None = None, measure: Any = bare) -
     ],
 )
 def test_a_gate_compares_the_number_it_names(text: str, holds: bool) -> None:
-    assert held(text) is holds
+    assert gate_holds(text) is holds
 
 
 def test_reject_is_the_verdict_of_the_family() -> None:
-    assert not held("reject")
+    assert not gate_holds("reject")
     report = example()
     report["verdict"] |= {"rejected": False, "pvalue": 0.2, "reason": "family p 0.2 > 0.05"}
-    assert held("reject", report)
+    assert gate_holds("reject", report)
 
 
 @pytest.mark.parametrize(
@@ -122,24 +122,24 @@ def test_what_is_no_condition_is_refused_before_the_work(text: str) -> None:
         "ece[nobody]>0.1",
     ],
 )
-def test_what_cannot_be_judged_is_an_error_not_a_pass(text: str) -> None:
+def test_what_cannot_be_evaluated_is_an_error_not_a_pass(text: str) -> None:
     with pytest.raises(InputError) as problem:
-        held(text)
+        gate_holds(text)
     assert problem.value.code == "TO611"
 
 
-def test_reject_without_a_p_value_cannot_be_judged() -> None:
+def test_reject_without_a_p_value_cannot_be_evaluated() -> None:
     report = example()
     report["verdict"] |= {"rejected": None, "pvalue": None}
     with pytest.raises(InputError, match="TO611"):
-        held("reject", report)
+        gate_holds("reject", report)
 
 
-def test_a_misspelt_estimator_is_told_the_near_ones() -> None:
+def test_a_misspelled_estimator_gets_suggestions() -> None:
     with pytest.raises(InputError, match="brier"):
-        held("brie>0.1")
+        gate_holds("brie>0.1")
     with pytest.raises(InputError, match="ece"):
-        held("expected_calibration_error>0.1")
+        gate_holds("expected_calibration_error>0.1")
 
 
 def test_an_infinite_number_is_above_every_bound() -> None:
@@ -147,8 +147,8 @@ def test_an_infinite_number_is_above_every_bound() -> None:
     def infinite(gate: Gate) -> Estimate:
         return Estimate(gate.name, "canonical", math.inf, 899)
 
-    assert not held("log_loss>0.1", measure=infinite)
-    assert held("log_loss<0.1", measure=infinite)
+    assert not gate_holds("log_loss>0.1", measure=infinite)
+    assert gate_holds("log_loss<0.1", measure=infinite)
 
 
 def test_an_undefined_number_is_no_pass() -> None:
@@ -156,7 +156,7 @@ def test_an_undefined_number_is_no_pass() -> None:
         return Estimate(gate.name, "canonical", math.nan, 899)
 
     with pytest.raises(InputError) as problem:
-        held("rankcs>0.1", measure=undefined)
+        gate_holds("rankcs>0.1", measure=undefined)
     assert problem.value.code == "TO611"
 
 
@@ -244,12 +244,12 @@ def test_a_command_refuses_bounds_on_what_it_does_not_have() -> None:
     ("text", "fix"),
     [("ece==0.05", ">, >=, < or <="), ("ece=>0.05", ">, >=, < or <="), ("ece>0.05,brier>0.5", "Repeat --fail-on")],
 )
-def test_conditions_of_other_languages_are_told_how_to_write_them(text: str, fix: str) -> None:
+def test_conditions_of_other_languages_are_shown_in_the_right_syntax(text: str, fix: str) -> None:
     with pytest.raises(InputError, match=fix):
         Gate.of(text)
 
 
-def test_a_bound_in_percent_is_told_as_a_share() -> None:
+def test_a_bound_in_percent_is_suggested_as_a_share() -> None:
     with pytest.raises(InputError, match=r"ece>0\.05"):
         Gate.of("ece>5")
     assert Gate.of("brier>1.5").limit == 1.5  # a Brier score reaches 2
@@ -321,7 +321,7 @@ def test_no_estimator_is_below_its_lower_bound() -> None:
         ("ece.LOW>0.05", AUDIT, "Did you mean low?"),
     ],
 )
-def test_a_name_in_another_spelling_is_told_the_right_one(text: str, scope: Scope, fix: str) -> None:
+def test_a_name_in_another_spelling_gets_the_right_one(text: str, scope: Scope, fix: str) -> None:
     with pytest.raises(InputError) as problem:
         Gate.of(text, scope)
     assert (problem.value.code, problem.value.fix) == ("TO610", fix)
@@ -432,7 +432,9 @@ def test_what_an_audit_does_not_measure_is_refused_before_its_work(run: Run, ove
     assert labelled(done.stderr)["code"] == "TO204"
 
 
-def test_a_gate_that_failed_is_told_beside_one_that_cannot_be_judged(run: Run, honest: str, folder: Path) -> None:
+def test_a_gate_that_failed_is_reported_beside_one_that_cannot_be_evaluated(
+    run: Run, honest: str, folder: Path
+) -> None:
     part = folder / "a.tally.json"
     run("tally", honest, "--out", part)
     done = run("audit", part, "--resamples", 99, "--fail-on", "ece>0.001", "--fail-on", "ece.low@classwise>0.02")

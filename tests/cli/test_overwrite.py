@@ -12,7 +12,7 @@ from tests.cli.conftest import Run
 
 
 @pytest.fixture
-def here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workdir(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a file of predictions, a link to it, a tally and a calibrator, all of which must stay."""
     monkeypatch.chdir(folder)
     for name in ("x.csv", "m.tally.json", "cal.json"):

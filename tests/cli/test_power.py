@@ -11,11 +11,11 @@ import trueodds as to
 from tests.cli.conftest import Run
 from tests.cli.test_faults import labelled
 
-FEW = ("--set", "simulations=40")
+SIMULATIONS = ("--set", "simulations=40")
 
 
 def test_power_prints_the_library_s_line_and_its_notes(run: Run, honest: str) -> None:
-    done = run("power", honest, "--n", 100, *FEW)
+    done = run("power", honest, "--n", 100, *SIMULATIONS)
     plan = to.power(to.read(honest), n=100, simulations=40)
     assert done.exit_code == 0
     assert done.stdout.splitlines()[0] == plan.describe()
@@ -24,7 +24,7 @@ def test_power_prints_the_library_s_line_and_its_notes(run: Run, honest: str) ->
 
 def test_power_tells_the_library_s_json(run: Run, honest: str) -> None:
     words = ("--test", "spiegelhalter", "--effect", 0.1, "--n", 80, "--power", 0.7, "--alpha", 0.1, "--seed", 3)
-    done = run("power", honest, *words, *FEW, "--json", "-")
+    done = run("power", honest, *words, *SIMULATIONS, "--json", "-")
     document = to.power(
         to.read(honest), "spiegelhalter", effect=0.1, n=80, power=0.7, alpha=0.1, rng=3, simulations=40
     ).to_dict()
@@ -46,7 +46,7 @@ def test_power_takes_the_settings_of_the_test(run: Run, honest: str) -> None:
         5,
         "--set",
         "distortion=shift",
-        *FEW,
+        *SIMULATIONS,
     )
     plan = to.power(to.read(honest), "consistency", n=80, statistic="rmsce", bins=5, distortion="shift", simulations=40)
     assert done.stdout.splitlines()[0] == plan.describe()
@@ -80,7 +80,7 @@ def test_a_tally_cannot_be_planned_with(run: Run, honest: str, folder: Path) -> 
     assert labelled(run("power", part).stderr)["code"] == "TO403"
 
 
-def test_a_margin_is_judged_and_told(run: Run, honest: str, overconfident: str) -> None:
+def test_a_margin_is_decided_and_reported(run: Run, honest: str, overconfident: str) -> None:
     done = run("test", overconfident, "--margin", 0.05, "--resamples", 99)
     assert done.exit_code == 0
     assert "beyond the margin of 0.05" in done.stdout.splitlines()[0]

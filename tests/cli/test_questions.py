@@ -56,7 +56,7 @@ def test_draw_refuses_another_ending_before_the_work(run: Run) -> None:
     assert (done.exit_code, done.stderr.splitlines()[0]) == (2, "error TO606")
 
 
-def test_classes_that_are_matched_by_position_are_said(run: Run, folder: Path) -> None:
+def test_classes_that_are_matched_by_position_are_noted(run: Run, folder: Path) -> None:
     rows = [f"{k % 2},{0.3 + k / 100},{0.7 - k / 100}" for k in range(40)]
     (folder / "numbers.csv").write_text("\n".join(["label,p_0,p_1", *rows]))
     (folder / "names.csv").write_text("\n".join(["p_dog,p_cat", *(row[2:] for row in rows)]))
@@ -160,7 +160,7 @@ def test_listed_words_are_the_ones_that_the_problem_knows() -> None:
         distance.as_distance(name)
 
 
-def judged(path: Path, percent: bool) -> Path:
+def overconfident_answers(path: Path, percent: bool) -> Path:
     """A confidence that is too high by .2, of 120 answers."""
     lines = ["id,c,ok"]
     for i in range(120):
@@ -177,7 +177,7 @@ def judged(path: Path, percent: bool) -> Path:
 
 @pytest.mark.parametrize("percent", [False, True])
 def test_a_fixed_confidence_is_applied_without_knowing_what_was_correct(run: Run, folder: Path, percent: bool) -> None:
-    file, cal, out = judged(folder / "c.csv", percent), folder / "cal.json", folder / "m.csv"
+    file, cal, out = overconfident_answers(folder / "c.csv", percent), folder / "cal.json", folder / "m.csv"
     scale = ["--percent"] if percent else []
     words = ["--confidence", "c", "--correct", "ok", *scale]
     assert run("fit", file, *words, "--method", "temperature", "--out", cal).exit_code == 0

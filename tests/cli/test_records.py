@@ -205,7 +205,7 @@ def test_percent_question_and_abstained_are_for_tables_too(run: Run, folder: Pat
 
 
 @pytest.mark.parametrize("command", ["audit --resamples 99", "measure", "fit --method platt --out {folder}/c.json"])
-def test_the_coverage_is_told_once(run: Run, folder: Path, command: str) -> None:
+def test_the_coverage_is_reported_once(run: Run, folder: Path, command: str) -> None:
     file = folder / "a.jsonl"
     rows = [{"c": 60 + i % 30, "ok": i % 3 > 0, "s": "ab"[i % 2], "skip": i % 5 == 0} for i in range(150)]
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -240,7 +240,7 @@ STATED = ["--confidence", "c", "--correct", "ok"]
         (FINE | {"s": ["a"]}, ["--samples", "s"], "TO315", "row 1 (line 2)"),
     ],
 )
-def test_a_bad_record_is_told_with_its_row(
+def test_a_bad_record_is_reported_with_its_row(
     run: Run, folder: Path, row: dict[str, Any], options: list[str], code: str, message: str
 ) -> None:
     file = folder / "bad.jsonl"

@@ -22,7 +22,7 @@ from trueodds.hypotests import TESTS
 REGISTRIES = {"estimators": ESTIMATORS, "tests": TESTS, "diagrams": DIAGRAMS, "calibrators": CALIBRATORS}
 
 
-def taken(registry: Registry) -> set[str]:
+def accepted_settings(registry: Registry) -> set[str]:
     methods = [registry.load(name) for name in registry.names()]
     return {
         key for method in methods for key in (method.accepts() if hasattr(method, "accepts") else settings_of(method))
@@ -35,7 +35,7 @@ def test_a_family_offers_only_settings_that_a_member_takes(family: str) -> None:
     common_settings = {"estimators": set(SURENESS), "tests": {"region", "margin"}}.get(
         family, set()
     )  # by measure and test
-    assert offered - taken(REGISTRIES[family]) <= common_settings
+    assert offered - accepted_settings(REGISTRIES[family]) <= common_settings
 
 
 def test_votes_with_logits_are_measured_as_in_python(run: Run, folder: Path) -> None:
@@ -113,7 +113,7 @@ def test_what_would_be_ignored_is_refused(run: Run, words: str, code: str, messa
     assert message in error["fix"]
 
 
-def test_a_weight_of_two_is_two_rows_if_it_is_said_so(run: Run, folder: Path) -> None:
+def test_a_frequency_weight_of_two_is_two_rows(run: Run, folder: Path) -> None:
     path = folder / "w.csv"
     path.write_text("label,p_0,p_1,w\n" + "0,0.7,0.3,2\n1,0.4,0.6,1\n" * 10)
     words = ("measure", path, "--estimator", "brier", "--interval", "none", "--weight", "w")

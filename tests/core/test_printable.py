@@ -84,7 +84,7 @@ def test_json_without_surrogates_can_be_encoded_and_keeps_all_other_text() -> No
     json.dumps(parsed, ensure_ascii=False).encode()
 
 
-def test_surrogates_are_told_from_pairs() -> None:
+def test_surrogates_are_distinguished_from_pairs() -> None:
     assert has_surrogates("a\udcff")
     assert not has_surrogates("\U0001f600")
 

@@ -27,11 +27,11 @@ class Plain:
     size: int = 3
 
 
-HERE = Registry("shape", {"plain": f"{__name__}:Plain", "gone": "trueodds.no_such_module:Nothing"})
+SHAPES = Registry("shape", {"plain": f"{__name__}:Plain", "gone": "trueodds.no_such_module:Nothing"})
 
 
-def test_names_load_no_member() -> None:
-    assert HERE.names() == ("plain", "gone")
+def test_names_load_no_method() -> None:
+    assert SHAPES.names() == ("plain", "gone")
 
 
 def test_listing_the_estimators_loads_no_module_of_theirs() -> None:
@@ -43,16 +43,16 @@ def test_listing_the_estimators_loads_no_module_of_theirs() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_a_member_is_made_from_its_settings() -> None:
-    assert HERE.make("plain", {"size": 5}) == Plain(5)
+def test_a_method_is_made_from_its_settings() -> None:
+    assert SHAPES.make("plain", {"size": 5}) == Plain(5)
     assert settings_of(Plain) == ("size",)
 
 
-def test_an_unknown_member_or_setting_is_refused_with_the_near_ones() -> None:
+def test_an_unknown_method_or_setting_is_refused_with_the_near_ones() -> None:
     with refused("TO201", "'plane'", fix="plain"):
-        HERE.load("plane")
+        SHAPES.load("plane")
     with refused("TO202", "'sice'", fix="size"):
-        HERE.make("plain", {"sice": 5})
+        SHAPES.make("plain", {"sice": 5})
 
 
 def test_near_names_come_first_else_all_are_listed() -> None:
@@ -120,7 +120,7 @@ def test_no_name_is_taken_for_another_one() -> None:
         ("test", "reliability_diagram", "reliability is a diagram: to.draw(preds, 'reliability')."),
     ],
 )
-def test_the_field_s_words_are_told_what_they_are_called_here(verb: str, word: str, hint: str) -> None:
+def test_the_field_s_terms_get_a_hint_with_the_library_s_name(verb: str, word: str, hint: str) -> None:
     with pytest.raises(to.InputError) as refusal:
         getattr(to, verb)(to.Predictions([0, 1] * 30, [0.2, 0.7] * 30), word)
     assert (refusal.value.code, refusal.value.fix) == ("TO201", hint)
@@ -145,7 +145,7 @@ def test_a_keyword_of_the_verb_is_found_under_its_other_names(call: Any, word: s
 
 
 @pytest.mark.parametrize("word", ["auc", "AUROC", "roc_auc", "c-statistic", "accuracy", "F1"])
-def test_what_measures_no_calibration_is_said_to_be_none(word: str) -> None:
+def test_what_measures_no_calibration_is_refused_as_such(word: str) -> None:
     with pytest.raises(to.InputError) as refusal:
         to.measure(to.Predictions([0, 1] * 30, [0.2, 0.7] * 30), word)
     assert "'brier'" in refusal.value.fix

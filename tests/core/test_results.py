@@ -199,6 +199,6 @@ def test_a_level_is_a_percentage() -> None:
     assert [percent(level) for level in (0.95, 0.999, 0.9, 0.995)] == ["95%", "99.9%", "90%", "99.5%"]
 
 
-def test_what_json_does_not_know_is_told_as_text() -> None:
+def test_what_json_does_not_know_is_written_as_text() -> None:
     assert strict(Note) == str(Note)
     assert strict({1: np.float32(0.5)}) == {"1": 0.5}

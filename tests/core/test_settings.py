@@ -116,7 +116,7 @@ def test_a_range_says_which_ends_belong_to_it() -> None:
     assert (str(Range(2)), str(Range(0, closed="neither")), str(Range())) == ("of at least 2", "above 0", "")
 
 
-def test_a_misspelt_word_is_told_the_near_one() -> None:
+def test_a_misspelled_word_is_refused_with_the_near_one() -> None:
     with refused("TO203", "'equal-mas'", fix="equal-mass"):
         check("partition", "equal-mas", BinCount | Annotated[str, OneOf(("uniform", "equal-mass"))], "uniform")
 
@@ -159,7 +159,7 @@ def test_a_lens_of_thousands_of_digits_or_brackets_is_refused(text: str) -> None
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
-def test_every_setting_of_every_member_has_an_annotation_that_is_checked(registry: Any) -> None:
+def test_every_setting_of_every_method_has_an_annotation_that_is_checked(registry: Any) -> None:
     for name in registry.names():
         method = registry.load(name)
         assert issubclass(method, Settings)
@@ -189,7 +189,7 @@ def test_every_number_among_the_settings_has_a_range(registry: Any) -> None:
 
 
 @pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: registry.kind)
-def test_the_defaults_of_every_member_are_allowed(registry: Any) -> None:
+def test_the_defaults_of_every_method_are_allowed(registry: Any) -> None:
     for name in registry.names():
         for setting, (hint, default) in declared(registry.load(name)).items():
             if default is not dataclasses.MISSING:

@@ -46,7 +46,7 @@ def many(n, seed=0, power=1.15, w=None):
     return View(p, (rng.random(n) < p**power).astype(float), w, name="positive")
 
 
-def off():
+def miscalibrated_view():
     """Says too little below one half and too much above."""
     rng = np.random.default_rng(4)
     p = rng.uniform(0.05, 0.95, 700)
@@ -138,8 +138,8 @@ def test_scores_at_the_ends_of_the_floats_stay_inside():
     assert reduced.w.sum() == pytest.approx(1800)
 
 
-def test_where_the_belt_leaves_the_diagonal_is_told_drawn_and_returned():
-    diagram = CalibrationBelt()([off()])
+def test_where_the_belt_leaves_the_diagonal_is_reported_drawn_and_returned():
+    diagram = CalibrationBelt()([miscalibrated_view()])
     ranges = diagram.ranges()
     assert set(ranges) == {"view", "level", "side", "start", "stop"}
     at95 = ranges["level"] == 0.95
@@ -162,8 +162,8 @@ def test_where_the_belt_leaves_the_diagonal_is_told_drawn_and_returned():
     assert (p[high < p].min(), p[high < p].max()) == pytest.approx((start[below], stop[below]), abs=0.02)
 
 
-def test_a_confident_model_is_too_sure():
-    view = off()
+def test_an_overconfident_model_is_reported_as_such():
+    view = miscalibrated_view()
     diagram = CalibrationBelt()([View(view.p, view.y, name="confidence")])
     assert "(it is too sure)" in diagram.finding
     assert diagram.headline().startswith("When it says")
@@ -214,22 +214,22 @@ def test_a_tally_draws_what_its_rows_draw():
 
 
 def test_equal_weights_of_any_size_change_nothing():
-    view = off()
+    view = miscalibrated_view()
     heavy = CalibrationBelt()([View(view.p, view.y, np.full(len(view.p), 3.0), name="positive")])
     plain = CalibrationBelt()([view])
     for name in ("rate", "low", "high"):
         np.testing.assert_allclose(heavy.table[name], plain.table[name], atol=1e-7)
 
 
-def test_votes_are_drawn_and_the_belt_said_to_be_wide():
+def test_votes_are_drawn_and_the_belt_is_noted_to_be_wide():
     rng = np.random.default_rng(2)
     p = rng.uniform(0.1, 0.9, 200)
     diagram = CalibrationBelt()([View(p, rng.binomial(5, p) / 5, name="positive")])
     assert "TN262" in codes(diagram)
-    assert "TN262" not in codes(CalibrationBelt()([off()]))
+    assert "TN262" not in codes(CalibrationBelt()([miscalibrated_view()]))
 
 
-def test_few_or_rare_outcomes_make_the_law_doubtful_and_that_is_said():
+def test_few_or_rare_outcomes_make_the_null_distribution_doubtful_with_a_note():
     rng = np.random.default_rng(0)
     p = rng.uniform(1e-4, 1e-2, 60)
     y = np.zeros(60)
@@ -284,7 +284,7 @@ def test_a_lens_of_vectors_is_refused():
 
 
 def test_what_is_drawn_is_the_table():
-    diagram = CalibrationBelt()([off()])
+    diagram = CalibrationBelt()([miscalibrated_view()])
     ax = diagram.draw().axes[0]
     (curve,), rows = marks(ax, "curve"), part(diagram, "curve")
     np.testing.assert_array_equal(curve.get_xdata(), rows["x_low"])
@@ -314,7 +314,7 @@ def painted(diagram):
 
 @cache
 def everything():
-    diagram = CalibrationBelt()([off()])
+    diagram = CalibrationBelt()([miscalibrated_view()])
     return diagram, painted(diagram)
 
 
@@ -339,14 +339,14 @@ def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, label, 
 
 
 def test_without_any_layer_it_still_draws():
-    diagram = CalibrationBelt()([off()])
+    diagram = CalibrationBelt()([miscalibrated_view()])
     diagram.less(*diagram.layers).draw().savefig(io.BytesIO())
 
 
 def test_in_small_axes_all_belts_are_one_entry_of_the_legend():
     figure = Figure(figsize=(3.4, 2.9))
     ax = figure.add_axes((0.22, 0.2, 0.7, 0.68))
-    CalibrationBelt(levels=(0.5, 0.8, 0.95))([off()]).draw(ax, legend=True)
+    CalibrationBelt(levels=(0.5, 0.8, 0.95))([miscalibrated_view()]).draw(ax, legend=True)
     figure.draw_without_rendering()
     legend, box = ax.get_legend(), ax.get_window_extent()
     assert [text.get_text() for text in legend.get_texts()].count("whole curve, 95, 80, 50\u00a0%") == 1
@@ -362,7 +362,7 @@ def colors(ax):
 
 
 def test_no_entry_of_the_legend_is_without_a_mark():
-    diagram = CalibrationBelt()([off()])
+    diagram = CalibrationBelt()([miscalibrated_view()])
     nothing = diagram.less(*diagram.layers)
     assert nothing.legend() == []
     assert legend_of(nothing.draw().axes[0]) is None
@@ -376,7 +376,7 @@ def test_no_entry_of_the_legend_is_without_a_mark():
 
 @pytest.mark.parametrize("count", [1, 4])
 def test_no_words_overlap_and_nothing_is_cut_off(count):
-    figure = CalibrationBelt()([off()] if count == 1 else classwise(count, n=150)).draw()
+    figure = CalibrationBelt()([miscalibrated_view()] if count == 1 else classwise(count, n=150)).draw()
     figure.draw_without_rendering()
     box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
     assert min(box.x0, box.y0) >= 0
@@ -412,7 +412,7 @@ def test_the_smallest_data_can_be_drawn(p, y):
     diagram.draw()
 
 
-def test_real_data_is_told_as_it_is():
+def test_the_finding_on_real_data_is_correct():
     dataset = reference.data("plambda_cifar10_vgg16.npz")
     preds = to.Predictions(dataset["labels"], dataset["probs"])
     diagram = to.draw(preds, "calibration_belt", floor=1e-6)

@@ -103,7 +103,7 @@ def test_a_row_without_weight_is_no_row():
     assert one_bin(View([0.3, 0.4, 0.9], [0, 1, 1], [1.0, 1.0, 0.0])) == one_bin(View([0.3, 0.4], [0, 1]))
 
 
-def test_shares_of_votes_are_judged_by_their_residuals():
+def test_shares_of_votes_are_tested_by_their_residuals():
     # p̄ = .5; Σ(y-p)² = .01 + .01; sd = sqrt(.02)/2 = .0707107; z(.95) = 1.644854.
     low, high, method = one_bin(View([0.5, 0.5], [0.4, 0.6]))
     assert method == "residuals"
@@ -174,7 +174,7 @@ def test_a_calibrated_model_stays_within_its_bars_as_often_as_promised(n):
     assert (inside / R >= lower).all()
 
 
-def redrawn_bin(view, level=0.9, resamples=999, seed=0):
+def resampled_bin(view, level=0.9, resamples=999, seed=0):
     index = np.zeros(len(view.w), dtype=int)
     (bars,) = resampled_labels.ranges(view, index, 1, (level,), resamples, np.random.default_rng(seed))
     return float(bars.low[0]), float(bars.high[0]), bars.method[0]
@@ -242,13 +242,13 @@ def test_clopper_pearson_counts_effective_rows():
 
 
 @pytest.mark.parametrize("n", [7, 60, 500])
-def test_redrawn_bars_end_at_the_quantiles_of_the_exact_law(n):
+def test_resampled_bars_end_at_the_quantiles_of_the_exact_distribution(n):
     # The share of B draws at or below a count is Binomial(B, F)/B: an end at count k says F(k) >= q - 5 sd and
     # F(k - 1) <= q + 5 sd, which fails by chance less than 4 * 3e-7.
     p = np.random.default_rng(n).beta(2, 3, n)
     reached = np.concatenate(([0.0], np.cumsum(chance.poisson_binomial(p))))
     B = 4999
-    low, high, method = redrawn_bin(View(p, np.zeros(n)), 0.9, B)
+    low, high, method = resampled_bin(View(p, np.zeros(n)), 0.9, B)
     assert method == "redrawn"
     for end, q in ((low, 0.05), (high, 0.95)):
         k, sd = round(end * n), np.sqrt(q * (1 - q) / B)
@@ -256,24 +256,24 @@ def test_redrawn_bars_end_at_the_quantiles_of_the_exact_law(n):
         assert reached[k] <= q + 5 * sd
 
 
-def test_redrawn_bars_keep_predictions_as_they_are():
+def test_resampled_bars_keep_predictions_as_they_are():
     # A row at 0 and one at 1 always come to one half. ReliabilityDiagrams.jl draws rows anew as well, and says (0, 1).
-    assert redrawn_bin(View([0.0, 1.0], [0, 1]))[:2] == (0.5, 0.5)
+    assert resampled_bin(View([0.0, 1.0], [0, 1]))[:2] == (0.5, 0.5)
     assert one_bin(View([0.0, 1.0], [0, 1]))[:2] == (0.5, 0.5)
-    assert [redrawn_bin(View([p], [0]))[:2] for p in (0.0, 0.5, 1.0)] == [(0, 0), (0, 1), (1, 1)]
+    assert [resampled_bin(View([p], [0]))[:2] for p in (0.0, 0.5, 1.0)] == [(0, 0), (0, 1), (1, 1)]
 
 
-def test_redrawn_bars_hold_where_few_rows_weigh_differently():
+def test_resampled_bars_hold_where_few_rows_weigh_differently():
     # Weights 1, 2, 4 and three fair coins: eight rates, each with probability 1/8. The middle half runs from the
     # second (1/7) to the sixth (5/7), where the normal law has .5 ± .674 * sqrt(21/4)/7 = [.279, .721].
     view = View([0.5] * 3, [0, 1, 0], [1.0, 2.0, 4.0])
-    assert redrawn_bin(view, 0.7)[:2] == pytest.approx((1 / 7, 6 / 7))  # quantiles .15 and .85 lie within steps
+    assert resampled_bin(view, 0.7)[:2] == pytest.approx((1 / 7, 6 / 7))  # quantiles .15 and .85 lie within steps
     low, high, method = one_bin(view, 0.7)
     assert method == "normal"
     assert (low, high) != pytest.approx((1 / 7, 6 / 7), abs=0.01)
 
 
-def test_cells_are_redrawn_as_their_rows():
+def test_cells_are_resampled_as_their_rows():
     # The same law by rows, by cells of equal scores, and the exact one: ends within 5 sd of the quantile for each.
     p = np.repeat([0.2, 0.5, 0.9], [30, 20, 10])
     view = View(p, p > 0.4)
@@ -281,19 +281,19 @@ def test_cells_are_redrawn_as_their_rows():
     assert not cells.is_rows
     reached = np.concatenate(([0.0], np.cumsum(chance.poisson_binomial(p))))
     for data in (view, cells):
-        low, high, _ = redrawn_bin(data, 0.9, 4999)
+        low, high, _ = resampled_bin(data, 0.9, 4999)
         for end, q in ((low, 0.05), (high, 0.95)):
             sd = np.sqrt(q * (1 - q) / 4999)
             assert reached[round(end * 60) + 1] >= q - 5 * sd
             assert reached[round(end * 60)] <= q + 5 * sd
 
 
-def test_cells_of_unequal_weights_and_of_votes_are_redrawn_as_a_normal_sum():
+def test_cells_of_unequal_weights_and_of_votes_are_resampled_as_a_normal_sum():
     rng = np.random.default_rng(0)
     p, w = np.full(400, 0.3), rng.random(400) + 0.5
     for view in (View(p, rng.random(400) < 0.3, w), View(p, np.clip(0.3 + rng.normal(0, 0.1, 400), 0, 1))):
         cells = view.pool(np.zeros(400, dtype=int), 1)
-        low, high, method = redrawn_bin(cells, 0.9, 4999)
+        low, high, method = resampled_bin(cells, 0.9, 4999)
         exact = one_bin(view, 0.9)
         sd = (exact[1] - exact[0]) / (2 * 1.645)
         # A quantile of 4,999 draws has standard deviation sqrt(q(1 - q)/B)/φ(1.645) = .03 sd; five of them.
@@ -304,11 +304,11 @@ def test_cells_of_unequal_weights_and_of_votes_are_redrawn_as_a_normal_sum():
 
 def test_shares_of_votes_have_their_signs_flipped():
     # Residuals ±.1 on two rows at .5: rates .4, .5, .5, .6.
-    assert redrawn_bin(View([0.5, 0.5], [0.4, 0.6])) == (pytest.approx(0.4), pytest.approx(0.6), "flipped")
+    assert resampled_bin(View([0.5, 0.5], [0.4, 0.6])) == (pytest.approx(0.4), pytest.approx(0.6), "flipped")
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_calibrated_model_stays_within_redrawn_bars(weighted):
+def test_a_calibrated_model_stays_within_resampled_bars(weighted):
     # Labels drawn R times: the count inside is Binomial(R, >= level - 1/(B+1)·2 in the mean over the bars' own draws);
     # the bar's coverage varies by sqrt(2 · .05 · .95 / 1999) = .007. Ten bins, 4.5 sd of both together: .05.
     rng = np.random.default_rng(8)

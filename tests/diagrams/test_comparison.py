@@ -113,7 +113,7 @@ def test_differences_of_several_models_hold_together_as_in_a_ranking():
         assert rows["difference_high"][i] >= interval.high - 1e-9
 
 
-def test_what_is_found_is_said_in_words():
+def test_the_finding_is_put_in_words():
     diagram = to.draw(two(4000), "comparison")
     rows = part(diagram, "model")
     finding = diagram.finding.replace("\u00a0", " ")
@@ -126,7 +126,7 @@ def test_what_is_found_is_said_in_words():
     assert same.finding.endswith("may be chance.")
 
 
-def test_real_networks_are_told_apart_as_compare_tells_them():
+def test_real_networks_are_distinguished_as_by_compare():
     diagram = to.draw(nets(), "comparison")
     finding = diagram.finding.replace("\u00a0", " ")
     assert finding.startswith("inception_v3 has the smallest ECE: 0.0275 (noise floor 0.00")
@@ -160,7 +160,7 @@ def test_models_of_like_lightness_have_other_marks_and_lines():
             )
 
 
-def test_models_of_other_rows_are_compared_as_such_and_that_is_said():
+def test_models_of_other_rows_are_compared_as_such_with_a_note():
     a, b = two(1000, 0)["before"], two(800, 1)["after"]
     diagram = to.draw({"a": a, "b": b}, "comparison")
     assert "TN263" in codes(diagram)
@@ -188,7 +188,7 @@ def test_views_that_not_all_models_have_are_refused():
         to.draw({"three": three}, "comparison", lens="canonical")
 
 
-def test_of_tallies_no_difference_is_told():
+def test_of_tallies_no_difference_is_reported():
     models = two()
     diagram = to.draw({name: to.tally(preds) for name, preds in models.items()}, "comparison")
     rows = part(diagram, "model")
@@ -219,7 +219,7 @@ def test_clusters_and_votes_are_drawn():
     assert "TN248" in codes(to.draw(clustered, "comparison"))
 
 
-def test_class_by_class_there_is_a_panel_each_and_one_standing_over_all():
+def test_class_by_class_there_is_a_panel_for_each_and_one_overall_result():
     rng = np.random.default_rng(4)
     P = rng.dirichlet(np.ones(3), 900)
     y = (P.cumsum(axis=1) > rng.random((900, 1))).argmax(axis=1)

@@ -106,7 +106,7 @@ def test_scores_snapped_to_allowed_values_are_ties_like_any_others():
 
 @pytest.mark.parametrize("band", ["consistency", "confidence", "honest"])
 @pytest.mark.parametrize("how", ["auto", "discrete", "continuous"])
-def test_the_level_that_is_said_is_the_level_of_the_band(band, how):
+def test_the_stated_level_is_the_level_of_the_band(band, how):
     # A peer's continuous bands always report 0.9.
     if how != "auto" and (band == "honest" or (band, how) == ("confidence", "continuous")):
         with pytest.raises(InputError, match="TO203"):
@@ -121,7 +121,7 @@ def test_the_level_that_is_said_is_the_level_of_the_band(band, how):
     assert widths[0] < widths[1] < widths[2]
 
 
-def test_draws_are_seeded_and_as_many_as_are_asked_for():
+def test_draws_are_seeded_and_as_many_as_requested():
     # Peers draw 100 times, unseeded.
     make = lambda rng, **settings: Corp(**settings)([view(name="positive")], rng)
     assert make(3).to_dict() == make(3).to_dict()
@@ -155,7 +155,7 @@ def test_a_lens_of_vectors_is_refused():
         Corp()([View(np.full((3, 3), 1 / 3), np.eye(3), name="canonical")])
 
 
-def test_where_it_is_off_is_told_in_words():
+def test_where_it_is_miscalibrated_is_put_in_words():
     # Says .1 and .8 to 500 rows each; .3 and .5 of them come, and .5 of 10 in the middle.
     p, y = np.repeat([0.1, 0.5, 0.8], [500, 10, 500]), np.zeros(1010)
     y[:150] = y[500:505] = y[510:760] = 1
@@ -169,7 +169,7 @@ def test_where_it_is_off_is_told_in_words():
     assert diagram.panels["share_outside"][0] == pytest.approx(1000 / 1010)
 
 
-def test_neighboring_scores_that_are_off_alike_are_one_stretch():
+def test_neighboring_scores_miscalibrated_alike_are_one_segment():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.3, 0.9, 4000)
     diagram = Corp(band="honest")([View(p, rng.random(4000) < p - 0.2, name="positive")])
@@ -177,7 +177,7 @@ def test_neighboring_scores_that_are_off_alike_are_one_stretch():
     assert "says too much between 3" in diagram.finding
 
 
-def test_small_scores_are_told_apart_and_small_savings_are_not_nothing():
+def test_small_scores_are_distinguished_and_small_savings_are_not_nothing():
     # Stated .1 % and .35 %: nothing of the one and 2 % of the other come, and what lies between as stated.
     p = np.repeat([0.001, 0.002, 0.0035], [20_000, 2_000, 20_000])
     y = np.concatenate([np.arange(20_000) < 400, np.arange(2_000) < 40, np.arange(20_000) < 400])
@@ -258,7 +258,7 @@ def test_votes_are_drawn():
         assert np.isfinite(part(diagram, "block")["rate"]).all()
 
 
-def test_an_impossible_outcome_makes_the_log_loss_infinite_and_is_said():
+def test_an_impossible_outcome_makes_the_log_loss_infinite_and_is_noted():
     diagram = Corp(score="log_loss", **QUICK)([View([0.0, 0.5, 0.9], [1, 0, 1], name="positive")])
     assert diagram.panels["mcb"][0] == np.inf
     assert diagram.panels["aside"][0] == "MCB ∞"
@@ -268,7 +268,7 @@ def test_an_impossible_outcome_makes_the_log_loss_infinite_and_is_said():
     json.dumps(diagram.to_dict(), allow_nan=False)
 
 
-def test_a_curve_that_says_0_or_1_has_a_confidence_band_without_width_and_that_is_said():
+def test_a_curve_at_0_or_1_has_a_confidence_band_without_width_and_a_note():
     view = View([0.1, 0.2, 0.6, 0.7], [0, 0, 0, 1], name="positive")
     diagram = Corp(band="confidence", **QUICK)([view])
     assert "TN256" in codes(diagram)
@@ -339,7 +339,7 @@ def test_what_is_drawn_is_the_table(style, band):
         assert number(diagram.panels[name][0]) in text.get_text()
 
 
-def test_a_stretch_is_drawn_over_the_curve_and_nowhere_else():
+def test_a_segment_is_drawn_over_the_curve_and_nowhere_else():
     rng = np.random.default_rng(0)
     p = rng.random(20_000)
     diagram = Corp(**QUICK)([View(p, rng.random(20_000) < p + 0.1 * np.sin(12 * p) * p * (1 - p), name="positive")])
@@ -502,7 +502,7 @@ def test_a_range_at_one_score_is_seen():
     assert any(hasattr(artist, "get_segments") for artist in marks(ax, "band"))
 
 
-def test_real_data_is_told_as_it_is():
+def test_the_finding_on_real_data_is_correct():
     dataset = np.load(path("data/plambda_cifar10_vgg16.npz"))
     preds = to.Predictions(dataset["labels"], dataset["probs"])
     diagram = to.draw(preds, "corp", band="honest")

@@ -198,7 +198,7 @@ def test_votes_keep_the_size_of_their_residual():
     assert abs(wy.var() - 0.08) < 4.5 * 0.08 * np.sqrt(2 / 20000)
 
 
-def test_rows_are_drawn_with_replacement_only_if_asked():
+def test_rows_are_drawn_with_replacement_only_on_request():
     w, wy = drawn(View([0.2, 0.4, 0.4], [0, 0, 1]), np.array([0.2, 0.4]), rows=True)
     assert (w.sum(axis=1) == 3).all()
     assert abs(w[:, 0].mean() - 1) < 4.5 * np.sqrt(2 / 3 / 20000)

@@ -30,14 +30,14 @@ def part(diagram, name):
     return {key: column[mask] for key, column in diagram.table.items()}
 
 
-def sure(n=3000, seed=0):
+def overconfident_view(n=3000, seed=0):
     """Calibrated up to 80 %, 15 points too sure above."""
     rng = np.random.default_rng(seed)
     p = rng.uniform(0.3, 1.0, n)
     return View(p, (rng.random(n) < p - 0.15 * (p > 0.8)).astype(float), name="confidence")
 
 
-def test_the_walk_by_hand():
+def test_the_cumulative_residuals_by_hand():
     # residuals by rising score: +.8 at .2, −.3 and −.6 and +.2 in between, ties at .6: −.6 + .4 = −.2 from two rows
     diagram = Cumulative()([View([0.6, 0.2, 0.6, 0.3, 0.8], [0, 1, 1, 0, 1], name="positive")])
     curve = part(diagram, "curve")
@@ -76,7 +76,7 @@ def test_equal_scores_are_one_step_whatever_the_order_of_the_rows():
 
 
 def test_errors_and_p_values_are_those_of_the_tests():
-    view = sure(500)
+    view = overconfident_view(500)
     panels = Cumulative()([view]).panels
     for name, p, test in (("ecce_mad", "pvalue_mad", KS(start="below")), ("ecce_r", "pvalue_r", ECCE())):
         result = test.on(view)
@@ -84,7 +84,7 @@ def test_errors_and_p_values_are_those_of_the_tests():
         assert panels[p][0] == pytest.approx(result.pvalue, rel=1e-12)
 
 
-def test_a_calibrated_walk_stays_in_the_band_as_often_as_the_level_says():
+def test_calibrated_residuals_stay_in_the_band_as_often_as_the_level_says():
     # Of 1,000 calibrated data sets those beyond a 90 % band are Binomial(1000, .1): 70 to 132 in 99.9 % of cases. The
     # walk is looked at between its steps only, so it strays about .58 √.2 fewer steps: at n = 800 some .4 % of sets
     # fewer are beyond.
@@ -98,7 +98,7 @@ def test_a_calibrated_walk_stays_in_the_band_as_often_as_the_level_says():
     assert 66 <= named <= 132  # a stretch is named if, and only if, the range is beyond chance
 
 
-def test_the_steepest_stretch_by_hand():
+def test_the_steepest_segment_by_hand():
     # Slopes 0, −1, −1/30: with .1 for chance the fall of .3 over .3 is sure of (.3 − .1)/.3, with the tail (.31 − .1)/.6.
     x, y = np.array([0, 0.4, 0.7, 1]), np.array([0, 0, -0.3, -0.31])
     assert steepest(x, y, 0.1) == Segment(1, 2)
@@ -108,7 +108,7 @@ def test_the_steepest_stretch_by_hand():
     assert steepest(x, np.zeros(4), 0.0) is None
 
 
-def test_the_steepest_stretch_is_what_trying_all_of_them_finds():
+def test_the_steepest_segment_is_what_trying_all_of_them_finds():
     rng = np.random.default_rng(2)
     for _ in range(20):
         x = np.concatenate([[0], np.cumsum(rng.random(40) + 0.01)])
@@ -121,8 +121,8 @@ def test_the_steepest_stretch_is_what_trying_all_of_them_finds():
             assert excess_slope[segment.start, segment.stop] == pytest.approx(excess_slope.max(), rel=1e-9)
 
 
-def test_where_it_falls_is_told_in_words():
-    diagram = Cumulative()([sure()])
+def test_where_it_falls_is_put_in_words():
+    diagram = Cumulative()([overconfident_view()])
     row = part(diagram, "stretch")
     assert (row["score_low"][0], row["score_high"][0]) == pytest.approx((0.8, 1.0), abs=0.02)
     assert row["slope"][0] == pytest.approx(-0.15, abs=0.05)
@@ -133,7 +133,7 @@ def test_where_it_falls_is_told_in_words():
     )
     assert f": it is too sure there, by {-100 * row['slope'][0]:.0f} points (slope −0.1" in finding
     assert "(ECCE-MAD; p < 0.001)" in finding
-    other = Cumulative()([View(1 - sure().p, 1 - sure().y, name="positive")])
+    other = Cumulative()([View(1 - overconfident_view().p, 1 - overconfident_view().y, name="positive")])
     assert "it says too little there" in other.finding
 
 
@@ -208,12 +208,12 @@ def test_votes_vary_as_they_do():
     diagram = Cumulative()([View(p, y, name="positive")])
     assert "TN243" in codes(diagram)
     assert diagram.panels["unit"][0] == pytest.approx(np.sqrt(((y - p) ** 2).sum()) / 400)
-    assert "TN243" not in codes(Cumulative()([sure(100)]))
+    assert "TN243" not in codes(Cumulative()([overconfident_view(100)]))
 
 
-def test_few_rows_make_the_law_doubtful_and_that_is_said():
+def test_few_rows_make_the_null_distribution_doubtful_with_a_note():
     assert "TN260" in codes(Cumulative()([View([0.3, 0.6], [0, 1], name="positive")]))
-    assert codes(Cumulative()([sure(500)])) == []
+    assert codes(Cumulative()([overconfident_view(500)])) == []
 
 
 def test_where_nothing_is_left_to_chance_one_outcome_settles_it():
@@ -258,7 +258,7 @@ def painted(diagram):
 
 @cache
 def everything():
-    diagram = Cumulative()([sure()])
+    diagram = Cumulative()([overconfident_view()])
     return diagram, painted(diagram)
 
 
@@ -333,7 +333,7 @@ def test_what_is_drawn_is_the_table():
 
 @pytest.mark.parametrize("count", [1, 4])
 def test_no_words_overlap_and_nothing_is_cut_off(count):
-    figure = Cumulative()([sure()] if count == 1 else classwise(count)).draw()
+    figure = Cumulative()([overconfident_view()] if count == 1 else classwise(count)).draw()
     figure.draw_without_rendering()
     box, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
     assert min(box.x0, box.y0) >= 0
@@ -368,7 +368,7 @@ def test_the_smallest_data_can_be_drawn(p, y):
     diagram.draw()
 
 
-def test_real_data_is_told_as_it_is():
+def test_the_finding_on_real_data_is_correct():
     dataset = reference.data("plambda_cifar10_vgg16.npz")
     preds = to.Predictions(dataset["labels"], dataset["probs"])
     diagram = to.draw(preds, "cumulative")

@@ -130,7 +130,7 @@ def test_each_layer_can_be_left_out_and_the_legend_follows(bars):
         assert less.table is full.table
 
 
-def test_without_its_bars_the_level_stands_beside_the_crosses_that_they_judged():
+def test_without_its_bars_the_level_stands_beside_the_crosses_that_they_tested():
     text = words_of(Reliability(level=0.8)([view()]).less("bars").draw().axes[0])
     bar = "the 80\u00a0% consistency bar"
     assert text[:2] == [f"observed, inside {bar}", f"observed, outside {bar}"]
@@ -455,7 +455,7 @@ def test_a_grid_in_given_axes_takes_fewer_columns_before_it_gives_up():
     assert len({round(box.x0, 6) for box in panels}) == 2
 
 
-def test_what_a_grid_ranks_by_is_said_in_its_own_words():
+def test_what_a_grid_ranks_by_is_stated_in_its_own_words():
     figure = Figure(figsize=(9, 9))
     ax = figure.add_axes((0, 0, 1, 1))
     belt = to.draw(softer(3), "calibration_belt", lens="classwise")

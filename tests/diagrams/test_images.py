@@ -13,7 +13,7 @@ from matplotlib.text import Text
 
 import trueodds as to
 
-KEPT = Path(__file__).parent / "images"
+IMAGES = Path(__file__).parent / "images"
 DOTS = 60  # per inch
 # The root mean square difference of two images in gray levels of 256. Left out, the bars of a reliability diagram are
 # 14, its crosses 10; another version of the drawing library moves edges by less than a pixel.
@@ -56,29 +56,29 @@ def drawn(diagram):
     return imread(out)[..., :3].mean(axis=2) * 255
 
 
-def apart(one, other):
+def rms_difference(one, other):
     assert one.shape == other.shape
     return float(np.sqrt(((one - other) ** 2).mean()))
 
 
-def kept(name):
-    return imread(KEPT / f"{name}.png")[..., :3].mean(axis=2) * 255
+def load_image(name):
+    return imread(IMAGES / f"{name}.png")[..., :3].mean(axis=2) * 255
 
 
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_picture_looks_as_it_did(name):
-    assert apart(drawn(PICTURES[name]()), kept(name)) < NEAR
+    assert rms_difference(drawn(PICTURES[name]()), load_image(name)) < NEAR
 
 
 @pytest.mark.parametrize("layer", ["bars", "crosses"])
 def test_a_picture_without_a_layer_looks_otherwise(layer):
-    assert apart(drawn(PICTURES["reliability"]().less(layer)), kept("reliability")) > 1.5 * NEAR
+    assert rms_difference(drawn(PICTURES["reliability"]().less(layer)), load_image("reliability")) > 1.5 * NEAR
 
 
 def main():
     for name, picture in PICTURES.items():
         gray = np.repeat(drawn(picture())[..., None], 3, axis=2)
-        imsave(KEPT / f"{name}.png", np.clip(gray / 255, 0, 1))
+        imsave(IMAGES / f"{name}.png", np.clip(gray / 255, 0, 1))
 
 
 if __name__ == "__main__":

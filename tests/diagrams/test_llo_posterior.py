@@ -213,7 +213,7 @@ def test_contours_and_boldest_maps_of_rare_events_are_where_they_say():
         np.testing.assert_allclose([plane.posterior(plane.rise(point)) for point in points], level, atol=1e-4)
 
 
-def test_a_floor_that_moves_probabilities_is_told():
+def test_a_min_prob_that_moves_probabilities_is_noted():
     view = View([0.0, 0.3, 0.7, 1.0] * 10, [0, 0, 1, 1, 0, 1, 0, 1] * 5, name="positive")
     assert "TN502" in codes(LloPosterior(resolution=3, min_prob=1e-4)([view]))
 
@@ -265,7 +265,7 @@ def test_it_draws_into_axes_that_are_given(count):
     figure.savefig(io.BytesIO(), format="png")
 
 
-def test_asked_for_by_name_and_on_the_command_line(tmp_path):
+def test_requested_by_name_and_on_the_command_line(tmp_path):
     from click.testing import CliRunner
 
     from trueodds.cli import main

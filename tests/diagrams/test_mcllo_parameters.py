@@ -99,7 +99,7 @@ def test_an_ellipse_misses_a_right_class_as_often_as_it_says():
     assert 22 <= missed <= 61
 
 
-def test_a_class_that_is_said_too_seldom_and_too_surely_is_told_so():
+def test_a_class_predicted_too_seldom_and_too_confidently_is_reported():
     rng = np.random.default_rng(0)
     truth = rng.dirichlet(np.ones(3), 6000)
     y = (truth.cumsum(axis=1) < rng.random((6000, 1))).sum(axis=1)

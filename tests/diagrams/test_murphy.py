@@ -201,7 +201,7 @@ def test_which_model_is_better_for_whom_is_found():
     assert f"the curves cross at {styling.percent(0.5)}." in to.draw(models, "murphy", band=None).finding
 
 
-def test_a_curve_that_is_nowhere_above_is_said_to_be():
+def test_a_curve_that_is_nowhere_above_is_reported_as_such():
     y = [0, 1] * 20
     perfect, blind = to.Predictions(y, np.array(y, dtype=float)), to.Predictions(y, [0.5] * 40)
     diagram = to.draw({"perfect": perfect, "blind": blind}, "murphy", **QUICK)
@@ -219,7 +219,7 @@ def test_crossings_are_where_the_sign_turns():
     assert crossings([(0, 1, -1), (1, 2, 0), (2, 3, -1)]) == []
 
 
-def test_many_models_are_told_by_the_thresholds_at_which_each_costs_least():
+def test_many_models_are_described_by_the_thresholds_at_which_each_costs_least():
     diagram = to.draw(rain("Logistic", "EMOS", "ENS", "EPC"), "murphy")
     finding = diagram.finding.replace("\u00a0", " ")
     # By hand of the table: the share of x where no other is lower, ties apart (no model is lower where all act).
@@ -261,7 +261,7 @@ def test_of_two_models_a_draw_has_no_winner(order):
     )
 
 
-def test_a_model_that_is_never_above_another_is_not_said_to_win_where_they_tie():
+def test_a_model_that_is_never_above_another_does_not_win_where_they_tie():
     finding = plain(to.draw(constant(a=0.5, b=0.3, c=0.3), "murphy", band=None))
     assert finding.startswith("a costs nowhere more than another, and less than all others at 20 % of the thresholds.")
 
@@ -275,7 +275,7 @@ def test_curves_that_cross_between_two_thresholds_share_what_lies_between():
     assert lowest_at([one, other]) == {(0,): 3.0, (1,): 1.0}
 
 
-def test_given_thresholds_are_judged_at_themselves():
+def test_given_thresholds_are_evaluated_at_themselves():
     models = constant(a=0.3, b=0.6)
     # At .4: a does not act and misses half, 2·.6·½ = .6; b acts for nothing in half, 2·.4·½ = .4.
     one = to.draw(models, "murphy", thresholds=[0.4], band=None)
@@ -298,7 +298,7 @@ def test_given_thresholds_are_judged_at_themselves():
     )
 
 
-def test_what_is_beyond_chance_at_given_thresholds_is_said_of_these_alone():
+def test_what_is_beyond_chance_at_given_thresholds_is_reported_for_these_alone():
     models = two(4000)
     finding = plain(to.draw(models, "murphy", thresholds=[0.2, 0.8], **QUICK))
     assert finding == "good costs less than sure at both thresholds looked at. Beyond chance: less at both."
@@ -306,7 +306,7 @@ def test_what_is_beyond_chance_at_given_thresholds_is_said_of_these_alone():
     assert alone.endswith("Beyond chance: less there.")
 
 
-def test_many_models_at_one_given_threshold_are_told_apart_there():
+def test_many_models_at_one_given_threshold_are_compared_there():
     models = constant(a=0.3, b=0.6, c=0.3)
     finding = plain(to.draw(models, "murphy", thresholds=[0.4], band=None))
     assert finding.startswith("b costs least at the threshold 40.0 %. b has the smallest Brier score: 0.2600.")
@@ -320,7 +320,7 @@ def test_many_models_at_one_given_threshold_are_told_apart_there():
     assert finding.startswith("a, b and c cost the same at the threshold 20.0 %.")
 
 
-def test_one_model_at_given_thresholds_is_told_at_these():
+def test_one_model_at_given_thresholds_is_described_at_these():
     models = constant(a=0.3)
     assert plain(to.draw(models, "murphy", thresholds=[0.4], band=None)).endswith(
         "At the threshold 40.0 % miscalibration costs 0.2000 of 0.6000."
@@ -410,7 +410,7 @@ def test_a_plane_of_other_outcomes_is_refused_and_curves_of_them_are_noted():
     assert len(to.draw(models, "murphy", style="plane", lens="classwise").panels["view"]) == 3
 
 
-def test_an_infinite_log_loss_has_no_mark_and_is_said():
+def test_an_infinite_log_loss_has_no_mark_and_is_noted():
     models = {"a": to.Predictions([0, 1, 1], [0.2, 0.0, 0.9]), "b": to.Predictions([0, 1, 1], [0.2, 0.6, 0.9])}
     diagram = to.draw(models, "murphy", style="plane", score="log_loss", **QUICK)
     assert "TN124" in [note.code for note in diagram.notes]

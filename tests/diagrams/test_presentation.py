@@ -44,7 +44,7 @@ def every():
     return {name: drawn(name) for name in DIAGRAMS.names()}
 
 
-def said(figure):
+def texts_of(figure):
     return [" ".join(words.split()) for words, _ in _words(figure)]
 
 
@@ -84,19 +84,19 @@ def test_the_diagonal_rises_at_45_degrees(views, without):
 def test_a_title_replaces_the_headline_and_none_leaves_only_the_legend(every, name):
     diagram = every[name]
     headline, finding = " ".join(diagram.headline().split()), " ".join(diagram.told.split())
-    usual = said(diagram.draw())
+    usual = texts_of(diagram.draw())
     assert headline in usual
     assert finding in usual
-    own = said(diagram.draw(title="My\nown"))
+    own = texts_of(diagram.draw(title="My\nown"))
     assert "My own" in own
     assert headline not in own
     assert finding in own
-    assert "My own" not in said(diagram.draw())
+    assert "My own" not in texts_of(diagram.draw())
     for none in (False, ""):
-        bare = said(diagram.draw(title=none))
+        bare = texts_of(diagram.draw(title=none))
         assert sorted(bare) == sorted(words for words in usual if words not in (headline, finding))
-    assert sorted(said(diagram.present(title=False).draw(title=True))) == sorted(usual)
-    assert finding not in said(diagram.less("finding").draw())
+    assert sorted(texts_of(diagram.present(title=False).draw(title=True))) == sorted(usual)
+    assert finding not in texts_of(diagram.less("finding").draw())
 
 
 @pytest.mark.parametrize("name", DIAGRAMS.names())
@@ -125,7 +125,7 @@ def test_a_title_holds_wherever_the_diagram_goes():
     diagram = to.draw(softer(3), title="Mine", figsize=(5, 4), dpi=50, bins=5)
     assert 'aria-label="Mine ' in diagram.svg()
     assert imread(io.BytesIO(diagram._repr_png_())).shape[:2] == (200, 250)
-    assert "Mine" in said(diagram.less("strip").draw())
+    assert "Mine" in texts_of(diagram.less("strip").draw())
     assert tuple(diagram.draw().get_size_inches()) == (5, 4)
     assert diagram.to_dict() == to.draw(softer(3), bins=5).to_dict()
 
@@ -133,7 +133,7 @@ def test_a_title_holds_wherever_the_diagram_goes():
 @pytest.mark.parametrize("views", [3, 10])
 def test_a_grid_has_a_title_of_its_own_or_none(views):
     diagram = Reliability()(classwise(views))
-    assert "Mine" in said(diagram.draw(title="Mine"))
+    assert "Mine" in texts_of(diagram.draw(title="Mine"))
     assert not diagram.draw(title=False).texts[2:]  # what runs along x and along y
     assert diagram.draw(title=False).get_figheight() < diagram.draw().get_figheight()
     ax = Figure(figsize=(8, 8)).subplots()
@@ -179,7 +179,7 @@ def test_a_grid_of_a_given_size_takes_as_many_columns_as_give_its_panels_room():
     assert columns[0] > 3 >= columns[1]
     small = Reliability()(classwise(10)).draw(figsize=(2.5, 2.5))
     assert len(small.axes) == 1
-    assert any("largest error of 10" in words or "1 of 10" in words for words in said(small))
+    assert any("largest error of 10" in words or "1 of 10" in words for words in texts_of(small))
 
 
 BAD = [
@@ -332,7 +332,7 @@ def test_a_legend_covers_none_of_what_the_axes_held_before():
             assert not made.get_window_extent().overlaps(box)
 
 
-def test_without_an_empty_place_there_is_no_legend_unless_it_is_asked_for():
+def test_without_an_empty_place_there_is_no_legend_unless_requested():
     for wants_legend, shown in ((None, False), (True, True), (False, False)):
         ax = Figure(figsize=(2.4, 2.4)).subplots()
         full().draw(ax, legend=wants_legend)

@@ -45,7 +45,7 @@ def codes(diagram):
     return [note.code for note in diagram.notes]
 
 
-def test_the_reference_stations():
+def test_the_reference_path_points():
     want = golden("recalibration/llo_boldness.json")
     diagram = RecalibrationLines()([reference()])
     assert diagram.panels["delta"][0] == pytest.approx(want["delta"], rel=1e-8)
@@ -107,7 +107,7 @@ def test_a_calibrated_model_is_moved_little():
     assert diagram.panels["posterior_said"][0] > 0.9
 
 
-def test_a_station_that_few_rows_cannot_reach_is_left_out_with_a_note():
+def test_a_path_point_that_few_rows_cannot_reach_is_left_out_with_a_note():
     diagram = RecalibrationLines()([View([0.3, 0.7] * 4, [0, 1, 0, 1, 0, 1, 1, 0], name="positive")])
     assert codes(diagram) == ["TN250", "TN250"]  # .95 and .9: eight rows reach 8/9
     assert dict.fromkeys(diagram.table["station"]) == dict.fromkeys(["said", "best", "0.8"])
@@ -144,7 +144,7 @@ def test_a_weight_of_two_is_two_rows_and_order_is_irrelevant():
         np.testing.assert_allclose(weighted.table[name], twice.table[name], rtol=1e-8)
 
 
-def test_cells_of_a_tally_are_split_by_what_came():
+def test_cells_of_a_tally_are_split_by_outcome():
     p, y = np.repeat([0.25, 0.75], 40), np.tile([1, 0, 1, 0, 1, 1, 0, 1], 10)
     preds = to.Predictions(y, p)
     rows, cells = (to.draw(data, "recalibration_lines", posteriors=[0.8]) for data in (preds, to.tally(preds)))
@@ -152,7 +152,7 @@ def test_cells_of_a_tally_are_split_by_what_came():
         np.testing.assert_allclose(cells.table[name], rows.table[name], rtol=1e-7)
 
 
-def test_outcomes_that_are_separated_are_said_and_drawn():
+def test_separated_outcomes_are_noted_and_drawn():
     diagram = RecalibrationLines(posteriors=[])([View([0.2, 0.4, 0.6, 0.8], [0, 0, 1, 1], name="positive")])
     assert "TN515" in codes(diagram)
     diagram.draw()
@@ -192,7 +192,7 @@ def test_what_is_drawn_is_the_table_and_outcomes_differ_by_color_and_by_dash():
     np.testing.assert_allclose(lines.get_colors()[:, 3], t["opacity"][::5][order])
 
 
-def test_stations_are_labelled_with_their_posteriors():
+def test_path_points_are_labeled_with_their_posteriors():
     labels = [text.get_text() for text in RecalibrationLines()([biased(5, 500)]).draw().axes[0].get_xticklabels()]
     assert [label.split("\n")[0] for label in labels] == [
         "",
@@ -272,14 +272,14 @@ def test_a_perfect_joint_view_has_no_best_fit():
     )
 
 
-def test_one_score_has_no_boldest_stations():
+def test_one_score_has_no_boldest_path_points():
     diagram = RecalibrationLines()([View([0.3] * 50, [0] * 40 + [1] * 10, name="positive")])
     assert set(diagram.table["station"]) == {"said", "best"}
     assert codes(diagram) == ["TN251"]
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_stations_of_rare_events_have_the_posterior_that_they_are_named_by(seed):
+def test_path_points_of_rare_events_have_the_posterior_that_they_are_named_by(seed):
     rng = np.random.default_rng(seed)
     x = rng.normal(-5, 1.5, 4000)
     diagram = RecalibrationLines()([View(expit(x), rng.random(4000) < expit(0.8 * x - 0.3), name="positive")])
@@ -287,7 +287,7 @@ def test_stations_of_rare_events_have_the_posterior_that_they_are_named_by(seed)
         assert at(diagram, f"{level:g}")["posterior"][0] == pytest.approx(level, abs=1e-5)
 
 
-def test_panels_with_fewer_stations_share_the_places_of_the_others():
+def test_panels_with_fewer_path_points_share_the_places_of_the_others():
     separated = View([0.2, 0.4, 0.6, 0.8] * 50, [0, 0, 1, 1] * 50, name="class:a")
     diagram = RecalibrationLines()([separated, biased(8, 200, name="class:b")])
     t = diagram.table
@@ -314,7 +314,7 @@ def test_a_grid_has_fewer_lines_and_lines_are_as_wide_as_their_share_is_large():
     assert np.ptp(RecalibrationLines()([View([0.2] * 9 + [0.6], [0, 1] * 5, name="positive")]).table["width"]) > 0.3
 
 
-def test_beyond_twelve_panels_the_others_have_what_was_said_and_the_fit():
+def test_beyond_twelve_panels_the_others_have_the_predictions_and_the_fit():
     diagram = RecalibrationLines()([biased(c, 60, name=f"class:{c}") for c in range(14)])
     assert "TN245" in codes(diagram)
     assert diagram.panels["stations"].tolist() == [5] * 12 + [2] * 2
@@ -354,7 +354,7 @@ def test_the_json_is_strict():
     json.dumps(RecalibrationLines()([biased(6, 90)]).to_dict(), allow_nan=False)
 
 
-def test_asked_for_by_name_and_on_the_command_line(tmp_path):
+def test_requested_by_name_and_on_the_command_line(tmp_path):
     from click.testing import CliRunner
 
     from trueodds.cli import main

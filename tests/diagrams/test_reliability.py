@@ -151,7 +151,7 @@ def test_the_largest_error_comes_first():
     assert diagram.panels["finding"][1].startswith("good, ECE\u00a00.0000.")
 
 
-def test_what_is_left_out_of_the_picture_is_said_and_stays_in_the_table():
+def test_what_is_left_out_of_the_picture_is_noted_and_stays_in_the_table():
     views = [View([0.1 + c / 100], [0], name=f"class:{c}") for c in range(20)]
     for diagram in (Reliability()(views), ConfidenceHistogram()(views)):
         assert "TN245" in codes(diagram)
@@ -315,7 +315,7 @@ def test_the_finding_says_where_it_is_off():
     assert finding.startswith("Said too little below 26.7 % and too much above 73.3 %: 9 of 15 bins lie beyond chance.")
 
 
-def test_a_stretch_is_neighboring_bins_off_to_one_side():
+def test_a_segment_is_neighboring_bins_miscalibrated_to_one_side():
     # Two stretches on the same side have one word, one in the middle has two ends, all bins are "throughout".
     assert plain(where(columns([-0.1, 0, 0, -0.1], [1, 0, 0, 1]), confident=True)) == (
         "overconfident below 25 % and above 75 %"
@@ -328,7 +328,7 @@ def test_a_stretch_is_neighboring_bins_off_to_one_side():
     assert len(find_segments(**pick([-0.1, -0.1, -0.1, 0.1], [1, 0, 1, 1]))) == 3
 
 
-def test_a_stretch_that_holds_little_of_the_error_is_not_told():
+def test_a_segment_that_holds_little_of_the_error_is_not_reported():
     # Shares .9 and .05: .9 * .1 = .09 against .05 * .1 = .005, less than a tenth of .095.
     table = columns([-0.1, 0, 0.1], [1, 0, 1], [0.9, 0.05, 0.05])
     assert plain(where(table, confident=True)) == "overconfident below 33.3 %"
@@ -359,7 +359,7 @@ def test_few_bins_outside_are_what_chance_does():
     assert say(1, around_rate=True) == "In 1 of 11 bins the interval misses what was said; about 1 would by chance."
 
 
-def test_a_calibrated_model_is_rarely_said_to_be_off():
+def test_a_calibrated_model_is_rarely_reported_as_miscalibrated():
     # A stretch is told where few() is refuted (< 5 %) or a Bonferroni bar misses (< 10 %): of 200 calibrated models
     # fewer than 15 % + 4 sd = 25 %, though most have a bin outside its own bar.
     rng = np.random.default_rng(3)
@@ -395,7 +395,7 @@ def test_bars_by_redraw_are_the_exact_ones_but_for_chance():
     assert repeated.to_dict() == drawn.to_dict()
 
 
-def test_too_few_redraws_for_the_level_are_said():
+def test_too_few_resamples_for_the_level_are_noted():
     view = View(np.linspace(0.1, 0.9, 50), np.arange(50) % 2)
     some, many = (Reliability(by="redraw", resamples=b)([view]).notes[-1].text for b in (99, 999))
     assert "4.95 lie beyond each end, too few" in some  # 99 * .05
@@ -429,7 +429,7 @@ def test_the_strip_of_unequal_bins_shows_where_the_predictions_are():
     assert "strip" not in Reliability()([View(p, p > 0.5)]).panels
 
 
-def test_histogram_and_crosses_judge_alike_whatever_the_rounding():
+def test_histogram_and_crosses_agree_whatever_the_rounding():
     # Three rows of p = .3 and weight .3, of which two came: 2/3 is the upper quantile, .6/.9 in floating point is more.
     one = View([0.3] * 3, [1, 1, 0], [0.3] * 3)
     histogram, crosses = ConfidenceHistogram()([one]), Reliability(Uniform(1))([one])

@@ -217,7 +217,7 @@ def test_votes_vary_less_than_labels_and_the_limits_follow():
         ([0.2, 0.4, 0.4, 0.9], [0.3, 0.5, 0.5, 1.0]),
     ],
 )
-def test_the_smallest_and_the_surest_data_have_a_finite_curve(p, y, scale, band, simultaneous):
+def test_the_smallest_and_the_sharpest_data_have_a_finite_curve(p, y, scale, band, simultaneous):
     recipe = ReliabilityCurve(band=band, scale=scale, simultaneous=simultaneous)
     diagram = recipe([View(p, y, name="positive")])
     curve = part(diagram)
@@ -287,7 +287,7 @@ def test_limits_of_one_probability_need_the_band_of_confidence():
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("outcome", [0, 1])
-def test_where_all_came_alike_the_limits_hold_the_only_rate_that_was_seen(scale, outcome):
+def test_where_all_outcomes_are_equal_the_limits_hold_the_only_observed_rate(scale, outcome):
     # A calibrated curve ends below the last score; freed of that, a limit of 0 would lie above the rate, which is 0.
     p = np.random.default_rng(0).random(500)
     diagram = ReliabilityCurve(scale=scale)([View(p, np.full(500, outcome), name="positive")])
@@ -302,7 +302,7 @@ def test_where_all_came_alike_the_limits_hold_the_only_rate_that_was_seen(scale,
     assert ("it comes true 100 % [" if outcome else "it comes true 0 % [0 %, ") in finding
 
 
-def test_where_next_to_nothing_came_little_is_worth_little_and_limits_have_a_width():
+def test_with_hardly_any_events_probabilities_stay_small_and_limits_have_a_width():
     # One that came, far from most: near these the curve is not quite 0, yet a shift by score − reference is .1.
     p = np.random.default_rng(2).beta(0.3, 3, 1000)
     diagram = ReliabilityCurve()([View(p, p == p.max(), name="positive")])
@@ -421,7 +421,7 @@ def test_many_rows_cost_what_their_grid_costs():
 # Words and notes
 
 
-def test_where_it_is_off_is_told_in_words():
+def test_where_it_is_miscalibrated_is_put_in_words():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.5, 0.95, 20_000)
     y = rng.random(20_000) < np.where(p > 0.72, p - 0.1, p)
@@ -463,7 +463,7 @@ def test_of_many_views_those_that_are_drawn_have_bands():
     assert "TN245" in codes(diagram)
 
 
-def test_what_the_curve_is_not_is_said():
+def test_what_the_curve_is_not_is_noted():
     one, all_ = ReliabilityCurve()([view()]), ReliabilityCurve(simultaneous=True)([view()])
     assert "TN259" in codes(one)
     assert "at each score by itself" in one.notes[0].text
@@ -592,7 +592,7 @@ def test_the_band_of_a_single_row_is_fainter_than_that_of_thousands():
 
 
 @pytest.mark.parametrize("band", BANDS)
-def test_in_small_axes_a_legend_that_is_asked_for_holds_every_entry(band):
+def test_in_small_axes_a_requested_legend_holds_every_entry(band):
     figure = Figure(figsize=(3.4, 2.9))
     ax = figure.add_axes((0.22, 0.2, 0.7, 0.68))
     diagram = ReliabilityCurve(band=band)([View([0.2, 0.8] * 200, [1, 0] * 200, name="positive")])

@@ -112,7 +112,7 @@ def test_the_leaves_of_a_tree_fill_the_triangle_and_hold_their_rows():
     assert ((rows.P >= low[place]) & (rows.P <= high[place])).all()
 
 
-def test_a_cell_of_few_expected_rows_is_judged_by_exact_laws():
+def test_a_cell_of_few_expected_rows_is_tested_by_exact_distributions():
     # One row that says 1 % of what came: P[that or less likely] = .01, doubled for two sides, times 3 outcomes: .06.
     t = Simplex(simultaneous=False)([view([0, 1, 0], [0.98, 0.01, 0.01])]).table
     assert t["law"].tolist() == ["exact by outcome"]
@@ -197,7 +197,7 @@ def test_row_order_is_irrelevant_and_a_weight_of_two_is_two_rows_for_what_is_see
 # Chance
 
 
-def test_a_calibrated_model_has_an_arrow_beyond_chance_no_more_often_than_said():
+def test_a_calibrated_model_has_an_arrow_beyond_chance_no_more_often_than_stated():
     # Sharp predictions in 100 cells, where χ² alone rejects 55 % of the time. Rejections are at most Binomial(200, .05):
     # stay below its 99.9 % point.
     rng, hits = np.random.default_rng(1), 0
@@ -210,7 +210,7 @@ def test_a_calibrated_model_has_an_arrow_beyond_chance_no_more_often_than_said()
     assert hits <= binom.ppf(0.999, 200, 0.05)
 
 
-def test_votes_are_judged_by_their_spread():
+def test_votes_are_tested_by_their_variance():
     # Ten people per row whose leaning varies around what was said: calibrated, and far from multinomial.
     rng, small = np.random.default_rng(2), 0
     for _ in range(400):
@@ -283,7 +283,7 @@ def test_every_class_has_a_triangle_and_the_strongest_evidence_comes_first():
 # Words
 
 
-def test_the_finding_says_which_outcome_is_said_too_often():
+def test_the_finding_says_which_outcome_is_predicted_too_often():
     P = np.tile([0.5, 0.3, 0.2], (400, 1))
     y = np.repeat([0, 1, 2], [120, 120, 160])  # said 50 %, came 30 %; said 20 %, came 40 %
     rows = to.Predictions(np.array(["cat", "dog", "owl"])[y], P, classes=["cat", "dog", "owl"])
@@ -294,7 +294,7 @@ def test_the_finding_says_which_outcome_is_said_too_often():
     )
 
 
-def test_the_finding_says_that_it_is_too_sure():
+def test_the_finding_says_that_it_is_overconfident():
     text = to.draw(preds(5000, power=0.3), "simplex").finding
     assert text.startswith("Too sure of what it favors")
     assert to.draw(preds(5000, power=3.0), "simplex").finding.startswith("Not sure enough of what it favors")
@@ -418,7 +418,7 @@ def test_the_legend_speaks_of_arrows_that_are_drawn():
     assert not marks(none.draw().axes[0], "ellipses")
 
 
-def test_a_class_named_rest_is_told_from_the_rest():
+def test_a_class_named_rest_is_distinguished_from_the_rest():
     names = np.array(["rest", "b", "c", "the rest"])
     rows = preds(300, 4)
     corners = to.draw(to.Predictions(names[rows.y], rows.P, classes=names), "simplex").panels

@@ -198,7 +198,7 @@ def test_without_its_script_the_tetrahedron_stands_as_it_is_drawn():
     assert fragment.count('stroke-dasharray="5 4"') == sum(geometry.hidden(vertices))
 
 
-def test_it_can_be_reached_by_keyboard_and_is_told_to_those_who_cannot_see_it():
+def test_it_can_be_reached_by_keyboard_and_is_described_to_those_who_cannot_see_it():
     fragment = four().turning(script=False)
     assert re.search(r'<svg [^>]*role="img" tabindex="0" aria-label="Do the four outcomes come as often', fragment)
     for token in ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "prefers-reduced-motion", "pointermove"):

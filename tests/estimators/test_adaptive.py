@@ -22,7 +22,7 @@ from trueodds.problem.partition import EqualMass, FixedEdges, Sweep, Uniform
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
-MEMBERS = (StaticError(), AdaptiveError(), ThresholdedError(), AverageError())
+ALL = (StaticError(), AdaptiveError(), ThresholdedError(), AverageError())
 
 
 @cache
@@ -37,7 +37,7 @@ def preds(name: str) -> Predictions:
     return Predictions(table["y"], table["p"] if "p" in table else reference.columns(table))
 
 
-def over(estimator: Estimator, name: str, lens: str) -> float:
+def evaluate(estimator: Estimator, name: str, lens: str) -> float:
     return measured(estimator, as_lens(lens).views(preds(name)))[0]
 
 
@@ -97,7 +97,7 @@ def test_one_k_th_is_the_threshold_of_the_problem_behind_the_lens() -> None:
     ids=lambda param: param if isinstance(param, str) else "",
 )
 def test_a_reference_number(key: str, name: str, lens: str, estimator: Estimator) -> None:
-    assert over(estimator, name, lens) == pytest.approx(golden()[key]["value"], rel=1e-10)
+    assert evaluate(estimator, name, lens) == pytest.approx(golden()[key]["value"], rel=1e-10)
 
 
 @pytest.mark.reference
@@ -128,7 +128,7 @@ def test_the_authors_code_differs_as_the_docstring_says(key: str, threshold: flo
     views = as_lens("classwise").views(preds("b"))
     theirs = golden()[key]["value"]
     assert np.mean([of_the_authors_code(view, 15, threshold) for view in views]) == pytest.approx(theirs, rel=1e-10)
-    ours = over(ThresholdedError(threshold=threshold) if threshold > 0 else AdaptiveError(), "b", "classwise")
+    ours = evaluate(ThresholdedError(threshold=threshold) if threshold > 0 else AdaptiveError(), "b", "classwise")
     assert 1e-5 < abs(ours - theirs) < 1e-3
 
 
@@ -152,7 +152,7 @@ def test_an_empty_bin_is_absent_and_never_a_gap_of_zero() -> None:
     assert AverageError(Uniform(1000)).value(View([0.25], [1])) == 0.75
 
 
-@pytest.mark.parametrize("estimator", MEMBERS, ids=lambda param: param.name)
+@pytest.mark.parametrize("estimator", ALL, ids=lambda param: param.name)
 def test_ties_do_not_depend_on_the_order_of_rows(estimator: Estimator) -> None:
     # torch-uncertainty: adaptive ECE from .05 to .37 by the order within ties
     rng = np.random.default_rng(3)
@@ -161,7 +161,7 @@ def test_ties_do_not_depend_on_the_order_of_rows(estimator: Estimator) -> None:
     assert len(values) == 1
 
 
-@pytest.mark.parametrize("estimator", MEMBERS, ids=lambda param: param.name)
+@pytest.mark.parametrize("estimator", ALL, ids=lambda param: param.name)
 def test_fewer_rows_than_bins_give_the_mean_distance(estimator: Estimator) -> None:
     # torch-uncertainty: NaN. Each row is a bin of its own: (.2 + .7)/2.
     assert estimator.value(View([0.2, 0.3], [0, 1])) == pytest.approx(0.45, rel=1e-14)
@@ -175,7 +175,7 @@ def test_an_absent_class_counts() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize("estimator", MEMBERS, ids=lambda param: param.name)
+@pytest.mark.parametrize("estimator", ALL, ids=lambda param: param.name)
 def test_many_narrow_floats_are_summed_widely(estimator: Estimator, dtype: Any) -> None:
     # torchmetrics: float16 with n > 65,504 gives exactly 0.0
     n = 70_000
@@ -231,7 +231,7 @@ def test_the_noise_floor_is_the_exact_mean_of_a_calibrated_model(name: str) -> N
 def test_draws_see_the_same_statistic_as_the_value() -> None:
     rng = np.random.default_rng(7)
     view = View(rng.random(80) ** 3, rng.integers(0, 2, 80), rng.integers(0, 4, 80))
-    for estimator in (*MEMBERS, ThresholdedError(normalize="all")):
+    for estimator in (*ALL, ThresholdedError(normalize="all")):
         one = estimator.linear(view)
         assert one is not None
         w, wp, wy = (np.bincount(one.index, x, one.size) for x in (view.w, view.w * view.p, view.w * view.y))
@@ -249,7 +249,7 @@ def test_draws_see_the_same_statistic_as_the_value() -> None:
 def test_a_weight_of_two_is_two_rows_and_zero_is_none() -> None:
     rng = np.random.default_rng(8)
     p, y, w = rng.integers(0, 41, 60) / 40, rng.integers(0, 2, 60), rng.integers(0, 3, 60)
-    for estimator in MEMBERS:
+    for estimator in ALL:
         rows = View(np.repeat(p, w), np.repeat(y, w))
         assert estimator.value(View(p, y, w)) == pytest.approx(estimator.value(rows), rel=1e-12)
 

@@ -255,7 +255,7 @@ def test_no_bin_large_enough_is_no_number_and_never_zero() -> None:
     assert answer.to_dict()["value"] is None
 
 
-def test_kl_of_a_bin_where_the_impossible_came_is_infinite() -> None:
+def test_kl_of_a_bin_with_an_impossible_outcome_is_infinite() -> None:
     assert float(BinnedError(U10, "kl")(View([0.0, 0.5], [1, 1]))) == np.inf
     assert np.isfinite(float(BinnedError(U10, "kl")(View([0.5, 1.0], [1, 1]))))
 
@@ -297,7 +297,7 @@ def test_settings_that_are_none_are_refused(settings: dict[str, Any]) -> None:
         BinnedError(**settings)
 
 
-def test_the_registry_makes_members_from_words() -> None:
+def test_the_registry_makes_estimators_from_words() -> None:
     assert ESTIMATORS.make("ece", {}) == BinnedError()
     assert ESTIMATORS.make("ece", {"bins": 10}) == BinnedError(Uniform(10))
     assert ESTIMATORS.make("mce", {"partition": "equal-mass", "bins": 10, "min_count": 5}) == MaxError(

@@ -283,7 +283,7 @@ def test_the_median_lies_below_the_ninth_decile_and_that_below_the_worst(smoothe
 # Edges
 
 
-def test_a_row_that_was_sure_is_no_less_a_row() -> None:
+def test_a_row_predicted_with_certainty_still_counts() -> None:
     # val.prob takes rows of p = 0 and 1 out without a word: here the row of 0 that came is a distance of 1 of its own.
     view = View([0.0, 0.5, 0.5, 1.0], [1, 0, 1, 1])
     assert WorstDistance().value(view) == pytest.approx(1, rel=1e-12)

@@ -167,7 +167,7 @@ def test_measured_it_has_an_interval_a_floor_of_nothing_and_says_what_they_are_f
     assert [note.code for note in plain.notes] == ["TN135", "TN137", "TN211"]
 
 
-def test_vectors_are_fitted_by_one_temperature_if_nothing_else_is_said() -> None:
+def test_vectors_are_fitted_by_one_temperature_by_default() -> None:
     rng = np.random.default_rng(6)
     preds = Predictions(rng.integers(0, 3, 60), rng.dirichlet([1, 1, 1], 60))
     estimate = to.measure(preds, "cross_fitted", lens="canonical", resamples=50)

@@ -153,7 +153,7 @@ def expectation(estimator: DebiasedL2, p: Array, truth: Array, w: Array | None =
     return total
 
 
-def test_the_square_of_pairs_is_unbiased_and_the_other_forms_are_off_as_said() -> None:
+def test_the_square_of_pairs_is_unbiased_and_the_other_forms_are_biased_as_documented() -> None:
     # In bin (0, .5] the truth is .1 above what is said, in (.5, 1] .2 below; 4 of 10 rows are in the first. Pairs:
     # E = .4 · .01 + .6 · .04 = .028 exactly, though predictions vary. DPE shrinks by 3/4 and 5/6. Kumar takes off
     # E ȳ(1 − ȳ)/(n − 1), which is Var ȳ + the variance of the truths over n − 1 (derived: Σ(y − ȳ)² counts both).
@@ -319,7 +319,7 @@ def test_a_negative_square_is_noted_once_for_many_classes() -> None:
     assert f"{below} of 6 views" in note.text
 
 
-def test_the_registry_makes_members_from_words() -> None:
+def test_the_registry_makes_estimators_from_words() -> None:
     assert ESTIMATORS.make("debiased_l2", {}) == DebiasedL2(EqualMass("auto"))
     assert ESTIMATORS.make("debiased_l2", {"bins": 10, "form": "kumar"}) == DebiasedL2(EqualMass(10), "kumar")
     assert ESTIMATORS.make("debiased_l1", {"partition": "uniform", "bins": 5}) == DebiasedL1(Uniform(5))
@@ -330,7 +330,7 @@ def test_the_registry_makes_members_from_words() -> None:
 # Faults of peers
 
 
-def test_rows_that_are_sure_are_in_the_sum_and_in_n() -> None:
+def test_certain_rows_are_in_the_sum_and_in_n() -> None:
     # Sun et al.'s half-open bins drop p = 1 while n counts it; T-Cal's put it into an extra bin
     view = View([1.0, 1.0, 0.95, 0.0, 0.0], [0, 0, 0, 1, 1])
     answer = DebiasedL2(Uniform(10))(view)
@@ -339,7 +339,7 @@ def test_rows_that_are_sure_are_in_the_sum_and_in_n() -> None:
     assert answer.n == 5
 
 
-def test_bins_are_the_ones_that_were_asked_for_however_often_scores_repeat() -> None:
+def test_bins_are_as_requested_however_often_scores_repeat() -> None:
     # uncertainty-calibration changes to exact-value bins when it sees duplicates
     p = np.repeat([0.1, 0.2, 0.3, 0.4], 25)
     assert DebiasedL2(EqualMass(2))(View(p, np.arange(100) % 2)).settings["occupied_bins"] == 2
@@ -430,7 +430,7 @@ def test_draws_of_many_rows_read_off_bins_are_those_of_single_rows(monkeypatch):
     assert fast.noise_floor == pytest.approx(slow.noise_floor, rel=0.01)
 
 
-def test_an_error_within_the_bins_is_said_and_an_even_one_is_not():
+def test_an_error_within_the_bins_is_noted_and_an_even_one_is_not():
     # a wave of 11 periods cancels in bins of a twentieth, and shows in those of an eightieth
     rng = np.random.default_rng(1)
     p = rng.random(5000)

@@ -23,7 +23,7 @@ from trueodds.problem.partition import Distinct, EqualMass, FixedEdges, MedianVa
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
-FEW = settings(max_examples=40, deadline=None, derandomize=True)
+FORTY_EXAMPLES = settings(max_examples=40, deadline=None, derandomize=True)
 PARTITIONS: tuple[Partition | None, ...] = (
     None,
     Uniform(4),
@@ -186,7 +186,7 @@ def drawn(n: int, kind: str, seed: int, k: int = 2) -> View:
     return View(P[:, 1], Y[:, 1], w) if k == 2 else View(P, Y, w)
 
 
-@FEW
+@FORTY_EXAMPLES
 @given(st.integers(1, 30), st.sampled_from(["floats", "tenths"]), st.integers(0, 10**6), st.sampled_from(PARTITIONS))
 def test_the_terms_of_a_binary_score_add_up_to_it(n: int, kind: str, seed: int, partition: Partition | None) -> None:
     view = drawn(n, kind, seed)
@@ -201,7 +201,7 @@ def test_the_terms_of_a_binary_score_add_up_to_it(n: int, kind: str, seed: int, 
             assert same(terms["uncertainty"] - terms["resolution"], terms["refinement"])
 
 
-@FEW
+@FORTY_EXAMPLES
 @given(st.integers(1, 30), st.sampled_from(["floats", "tenths"]), st.integers(0, 10**6), st.sampled_from(JOINT))
 def test_the_terms_of_a_joint_score_add_up_to_it(n: int, kind: str, seed: int, partition: Partition | None) -> None:
     view = drawn(n, kind, seed, k=3)
@@ -325,7 +325,7 @@ def test_any_data_give_terms_that_are_numbers(p: list[float], y: list[int], part
     assert refinement_sum(terms) == pytest.approx(LogLoss().value(View(p, y)), rel=1e-12)
 
 
-def test_the_impossible_is_calibration_where_the_whole_cell_said_so_and_else_what_varies_inside() -> None:
+def test_the_impossible_is_calibration_where_the_entire_cell_predicted_it_and_else_variation_within() -> None:
     all_of_it = LogLoss(decomposition=CR, partition=Uniform(2)).parts(View([0.0, 0.0, 0.9], [1, 0, 1]))
     assert all_of_it["calibration"] == math.inf
     assert all_of_it["within_bins"] == 0

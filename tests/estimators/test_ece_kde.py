@@ -260,7 +260,7 @@ def test_narrow_dtypes_give_the_number_of_their_values(dtype: Any) -> None:
     assert KernelDensityError().value(View(p, y)) == KernelDensityError().value(View(p.astype(float), y))
 
 
-def test_silverman_takes_weights_for_what_they_are_worth() -> None:
+def test_silverman_uses_the_effective_sample_size_of_weights() -> None:
     rng = np.random.default_rng(5)
     p, w = rng.random(50), rng.integers(0, 4, 50)
     p[10:30] = 0.25

@@ -25,7 +25,7 @@ from trueodds.problem.lens import as_lens
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
-MEMBERS: tuple[VoteMean, ...] = (
+ALL: tuple[VoteMean, ...] = (
     EntropyError(),
     EntropyError(signed=True),
     EntropyError(correction="miller-madow"),
@@ -33,7 +33,7 @@ MEMBERS: tuple[VoteMean, ...] = (
     RankAgreement(),
     RankAgreement("index"),
 )
-every_member = pytest.mark.parametrize("estimator", MEMBERS, ids=str)
+every_estimator = pytest.mark.parametrize("estimator", ALL, ids=str)
 
 
 def voted(n: int, k: int, votes: int, seed: int = 0) -> Predictions:
@@ -151,7 +151,7 @@ def test_ranks_agree_as_the_definition_says_pair_by_pair() -> None:
         assert 0 < agreement.mean() < 1
 
 
-def test_ties_are_settled_by_the_class_number_only_where_that_is_asked() -> None:
+def test_ties_are_broken_by_class_number_only_on_request() -> None:
     # Votes 3, 3, 4 and P (.35, .25, .4): in any order of the tied two, but not in that of the class numbers
     view = View([[0.35, 0.25, 0.4]], [[0.3, 0.3, 0.4]], votes=[10])
     assert float(RankAgreement()(view)) == 1.0
@@ -171,7 +171,7 @@ def test_votes_that_a_lens_adds_up_tie_though_their_shares_round_apart() -> None
 # Votes, shares, single labels
 
 
-@every_member
+@every_estimator
 def test_an_answer_has_an_interval_and_the_noise_floor_of_its_votes(estimator: VoteMean) -> None:
     answer = to.measure(voted(300, 3, 40), estimator, resamples=200)
     assert answer.lens == "canonical"
@@ -184,7 +184,7 @@ def test_an_answer_has_an_interval_and_the_noise_floor_of_its_votes(estimator: V
     assert answer.parts["median_votes"] == 40.0
 
 
-@every_member
+@every_estimator
 def test_a_perfect_model_scores_its_noise_floor(estimator: VoteMean) -> None:
     # The votes came from P, so the value is one more draw of the floor's own law: 4.5 of its standard deviations.
     for k in (2, 4):
@@ -285,7 +285,7 @@ def test_rows_of_weight_zero_are_no_rows() -> None:
 # Lenses
 
 
-@every_member
+@every_estimator
 def test_two_classes_are_a_vector_of_two(estimator: VoteMean) -> None:
     preds = voted(40, 2, 12)
     view = canonical(preds)
@@ -320,7 +320,7 @@ def test_bare_confidence_and_independent_labels_have_a_number_and_a_floor() -> N
     assert answer.noise_floor == pytest.approx(exact, abs=4.5 * 0.3 / (4 * 999) ** 0.5)
 
 
-@every_member
+@every_estimator
 def test_cells_and_tallies_hold_no_votes(estimator: VoteMean) -> None:
     preds = voted(40, 3, 12)
     with refused("TO205", "cells"):
@@ -348,10 +348,10 @@ def test_settings_are_read_back_from_what_ran() -> None:
     view = canonical(voted(20, 3, 12))
     assert ESTIMATORS.make("entce", {"base": 2})(view).settings == {"signed": False, "base": "2", "correction": None}
     assert ESTIMATORS.make("rankcs", {})(view).settings == {"ties": "tolerant"}
-    assert ESTIMATORS.load("rankcs").best == 1.0
+    assert ESTIMATORS.load("rankcs").min_wall == 1.0
 
 
-@every_member
+@every_estimator
 def test_edge_data_give_a_number(estimator: VoteMean) -> None:
     data = [
         Predictions([[3, 1]], [[0.9, 0.1]]),  # one row
@@ -373,5 +373,5 @@ def test_half_precision_is_read_before_any_arithmetic() -> None:
     half = View(P, votes / 30, votes=np.full(200, 30))
     assert half.p.dtype == np.float16
     full = View(P.astype(np.float64), votes / 30, votes=np.full(200, 30))
-    for estimator in MEMBERS:
+    for estimator in ALL:
         assert estimator.value(half) == estimator.value(full)

@@ -140,7 +140,7 @@ def test_order_is_the_distance_of_the_projection_ties_in_votes_and_in_probabilit
     np.testing.assert_allclose(out_of_order(P, V), expected, atol=1e-12)
 
 
-def test_the_nearest_vector_in_order_is_on_the_simplex_though_nobody_asked_for_it() -> None:
+def test_the_nearest_ordered_vector_is_on_the_simplex_without_being_constrained_to_it() -> None:
     # So the cone and the cone within the simplex have the same projection.
     rng = np.random.default_rng(1)
     for k in (3, 6):
@@ -213,7 +213,7 @@ def test_vote_noise_is_what_a_model_equal_to_the_crowd_would_score_without_the_t
 
 
 @pytest.mark.parametrize("votes", [1, 2, 9])
-def test_the_floor_known_without_draws_is_the_mean_over_redrawn_votes(votes: int) -> None:
+def test_the_noise_floor_known_without_draws_is_the_mean_over_resampled_votes(votes: int) -> None:
     rng = np.random.default_rng(votes)
     P = rng.dirichlet(np.ones(3), 300)
     preds = Predictions(rng.multinomial(votes, P), P)

@@ -102,7 +102,7 @@ def test_an_empty_side_is_no_number_and_never_zero_in_silence(outcome: int, abse
     assert [note.code for note in ice.notes] == ["TN130"]
 
 
-def test_an_empty_side_counts_as_zero_where_that_is_asked() -> None:
+def test_an_empty_side_counts_as_zero_on_request() -> None:
     # As the authors' code: right rows alone, (.2 + 0)/2
     answer = MacroError("zero")(View([0.9, 0.7], [1, 1]))
     assert float(answer) == pytest.approx(0.1, rel=1e-14)
@@ -110,7 +110,7 @@ def test_an_empty_side_counts_as_zero_where_that_is_asked() -> None:
     assert answer.settings == {"empty": "zero"}
 
 
-def test_classes_that_never_came_are_told_in_one_note() -> None:
+def test_classes_that_never_occurred_share_one_note() -> None:
     P = np.random.default_rng(0).dirichlet(np.ones(5), 20)
     answer = to.measure(Predictions([0, 1] * 10, P), "macroce", lens="classwise", resamples=20)
     assert np.isnan(answer.value)
@@ -134,7 +134,7 @@ def test_an_undefined_value_still_has_a_noise_floor_and_says_why_there_is_no_int
     assert {"TN130", "TN201"} <= {note.code for note in answer.notes}
 
 
-def test_sure_predictions_leave_no_noise_floor_and_say_so() -> None:
+def test_certain_predictions_leave_no_noise_floor_and_say_so() -> None:
     answer = to.measure(Predictions.from_confidence([1.0, 1.0, 1.0], [1, 1, 0]), "macroce")
     assert answer.value == 0.5
     assert np.isnan(answer.noise_floor)

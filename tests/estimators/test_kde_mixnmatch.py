@@ -175,7 +175,7 @@ def test_measured_with_interval_and_floor() -> None:
 # Edges
 
 
-def test_where_nothing_came_the_error_is_what_was_said() -> None:
+def test_without_events_the_error_is_the_mean_prediction() -> None:
     estimate = MixNMatchError()(View([0.2, 0.4], [0, 0]))
     assert (estimate.value, estimate.parts) == (pytest.approx(0.3, rel=1e-14), {})
     assert [note.code for note in estimate.notes] == ["TN117"]
@@ -223,7 +223,7 @@ def test_narrow_dtypes_give_the_number_of_their_values(dtype: Any) -> None:
     assert MixNMatchError().value(View(p, y)) == MixNMatchError().value(View(p.astype(float), y))
 
 
-def test_weights_are_what_they_are_worth() -> None:
+def test_weights_count_by_their_effective_sample_size() -> None:
     rng = np.random.default_rng(7)
     p, w = rng.random(30).round(1), rng.integers(0, 4, 30)
     y = (rng.random(30) < p).astype(float)

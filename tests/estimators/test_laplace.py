@@ -146,7 +146,7 @@ def test_the_weighted_form_of_a_calibrated_model_is_not_zero_and_says_so() -> No
     assert float(WEIGHTED(View([0.5, 0.5], [1, 0]))) == pytest.approx(0, abs=1e-15)
 
 
-def test_a_side_that_never_came_is_no_perfect_score() -> None:
+def test_an_outcome_that_never_occurred_is_no_perfect_score() -> None:
     # The official code gives 0, the best value there is. The other side alone is left: mean of 1 − p = .3.
     estimate = WEIGHTED(View([0.7, 0.7], [1, 1]))
     assert float(estimate) == pytest.approx(0.3, rel=1e-14)

@@ -104,7 +104,7 @@ def test_no_other_prediction_is_better_on_average_than_the_truth(threshold: floa
         assert score.expected(View([q], [0])) == pytest.approx(lowest, abs=1e-12)
 
 
-def test_the_expected_score_is_the_mean_over_redrawn_labels() -> None:
+def test_the_expected_score_is_the_mean_over_resampled_labels() -> None:
     # 4.5 standard errors of 400 draws
     rng = np.random.default_rng(3)
     p = rng.random(100)
@@ -173,10 +173,10 @@ def test_the_facade_takes_the_threshold_and_gives_interval_and_floor() -> None:
     assert estimate.noise_floor == pytest.approx(np.mean(2 * np.minimum(0.2 * (1 - p), 0.8 * p)), rel=1e-12)
     assert estimate.settings["threshold"] == 0.2
     assert ESTIMATORS.make("murphy_loss", {"threshold": 0.2}) == MurphyLoss(threshold=0.2)
-    assert math.isclose(to.measure(preds, "murphy_loss", lens="confidence", interval=None).value, found_error(preds))
+    assert math.isclose(to.measure(preds, "murphy_loss", lens="confidence", interval=None).value, error_rate(preds))
 
 
-def found_error(preds: to.Predictions) -> float:
+def error_rate(preds: to.Predictions) -> float:
     """Confidence is never below one half for two classes, so every wrong row is a false alarm at one half."""
     (view,) = as_lens("confidence").views(preds)
     return float(1 - view.y.mean())

@@ -111,7 +111,7 @@ def test_the_impossible_costs_infinity_and_is_noted_and_counted() -> None:
     assert float(LogLoss()(View([0.0, 1.0], [0, 1]))) == 0  # 0 log 0 is nothing
 
 
-def test_a_floor_is_asked_for_and_says_how_many_rows_it_touched() -> None:
+def test_min_prob_is_opt_in_and_says_how_many_rows_it_touched() -> None:
     answer = LogLoss(1e-3)(View([0.0, 0.5, 0.9995], [1, 1, 1]))
     assert float(answer) == pytest.approx(-(math.log(1e-3) + math.log(0.5) + math.log(0.9995)) / 3, rel=1e-14)
     assert [note.code for note in answer.notes] == ["TN104", "TN106"]
@@ -132,7 +132,7 @@ def test_a_floor_that_is_none_is_refused(min_prob: Any) -> None:
         LogLoss(min_prob)
 
 
-def test_the_expected_score_is_the_mean_over_redrawn_labels() -> None:
+def test_the_expected_score_is_the_mean_over_resampled_labels() -> None:
     # E of the mean score given p is `expected`; 4.5 standard errors of 400 draws
     rng = np.random.default_rng(3)
     P = rng.dirichlet([1, 1, 1], 100)

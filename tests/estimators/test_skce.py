@@ -358,7 +358,7 @@ def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
     assert misses <= 9
 
 
-def test_clusters_are_resampled_whole_and_redrawn() -> None:
+def test_clusters_are_resampled_as_units_with_a_noise_floor() -> None:
     view = scores(60)
     preds = Predictions(view.y.astype(int), view.p, cluster=np.arange(60) // 3)
     estimate = to.measure(preds, "skce", resamples=100)

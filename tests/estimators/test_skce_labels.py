@@ -49,7 +49,7 @@ def test_they_are_the_errors_of_their_residuals(form: str, weighted: bool, sharp
     np.testing.assert_allclose(values, truth, rtol=1e-12, atol=ROUNDED)
 
 
-def test_the_labels_that_came_tie_with_themselves_to_the_last_bit() -> None:
+def test_the_observed_labels_tie_with_themselves_to_the_last_bit() -> None:
     # Nearly sure predictions: what remains of U is far smaller than the sums that it is the difference of.
     y, P = table(200, 0.01)
     P = np.round(P, 9) / np.round(P, 9).sum(axis=1, keepdims=True)
@@ -59,7 +59,7 @@ def test_the_labels_that_came_tie_with_themselves_to_the_last_bit() -> None:
     assert values.tolist() == [linear.value()] * 3
 
 
-def test_sure_and_right_predictions_are_no_surprise() -> None:
+def test_certain_and_correct_predictions_are_no_surprise() -> None:
     y = np.arange(60) % 3
     preds = to.Predictions(y, np.eye(3)[y])
     assert to.test(preds, "skce", resamples=19).pvalue == 1.0

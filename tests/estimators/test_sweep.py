@@ -68,7 +68,7 @@ def test_the_search_stops_before_the_first_number_of_bins_that_falls() -> None:
     assert SweepError(order=np.inf).value(view) == pytest.approx(0.4 / 3, rel=1e-12)
 
 
-def test_a_score_that_does_not_rank_is_judged_in_one_bin() -> None:
+def test_a_score_that_does_not_rank_is_measured_in_one_bin() -> None:
     view = View([0.2, 0.4, 0.6, 0.8], [1, 1, 0, 0])
     assert SweepError().bins(view) == SweepError("uniform").bins(view) == 1
     assert SweepError().value(view) == pytest.approx(0.0, abs=1e-15)  # said 1/2, seen 1/2

@@ -113,7 +113,7 @@ def test_cells_of_vectors_name_the_class_farthest_off():
     )
 
 
-def test_many_bins_are_told_by_the_strongest():
+def test_of_many_bins_the_strongest_are_reported():
     rng = np.random.default_rng(4)
     p = rng.random(150)
     verdict = to.test(to.Predictions((rng.random(150) < p).astype(int), p), "bins", partition="distinct", resamples=19)

@@ -72,7 +72,7 @@ def test_clusters_need_redraws_and_flip_whole_residuals():
         to.test(clustered, TEST)
 
 
-def test_of_several_votes_one_is_drawn_and_that_is_said():
+def test_of_several_votes_one_is_drawn_with_a_note():
     rng = np.random.default_rng(4)
     P = rng.dirichlet(np.ones(3), 100)
     votes = np.stack([rng.multinomial(7, p) for p in P])
@@ -81,7 +81,7 @@ def test_of_several_votes_one_is_drawn_and_that_is_said():
         assert "TN202" in [note.code for note in verdict.notes]
 
 
-def test_rows_and_labels_redrawn_is_the_scheme_of_the_2019_paper():
+def test_resampling_rows_and_labels_is_the_scheme_of_the_2019_paper():
     preds = calibrated(np.random.default_rng(5), 100)
     verdict = to.test(preds, TEST, null="redraw", redraw="both", resamples=99)
     assert "rows are drawn" in verdict.null

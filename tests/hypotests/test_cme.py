@@ -196,7 +196,7 @@ def test_nothing_seen_is_no_surprise_and_what_never_varies_is() -> None:
     assert every.pvalue == 0.05
 
 
-def test_what_was_used_is_told() -> None:
+def test_the_settings_used_are_reported() -> None:
     verdict = to.test(calibrated(200, 0), "cme", resamples=19, locations=4, kernel="gaussian", bandwidth=0.2)
     assert (
         verdict.settings.items() >= {"locations": 4, "kernel": "gaussian", "bandwidth": 0.2, "null": "redraw"}.items()

@@ -182,7 +182,7 @@ def test_clusters_refuse_the_scheme_that_draws_single_rows():
 
 @pytest.mark.parametrize(("low", "high", "clusters"), [(0.0, 1.0, 50), (0.9, 1.0, 100), (0.0, 0.05, 200)])
 @pytest.mark.parametrize("shared_outcome", [True, False])
-def test_clusters_keep_the_level_where_outcomes_are_rare_or_nearly_sure(low, high, clusters, shared_outcome):
+def test_clusters_keep_the_level_where_outcomes_are_rare_or_nearly_certain(low, high, clusters, shared_outcome):
     # Flipped signs alone rejected 7 to 17 % of these at 5 %; the larger p of the two nulls is asked to stay near 5 %.
     # 200 sets: Binomial(200, .07) stays at or below 26 with 99.9 %.
     rng = np.random.default_rng(14)
@@ -211,7 +211,7 @@ def test_an_undefined_statistic_has_no_p_value():
     assert result.to_dict()["pvalue"] is None
 
 
-def test_an_infinite_statistic_is_judged_among_infinite_draws():
+def test_an_infinite_statistic_is_compared_with_infinite_draws():
     preds = Predictions([1, 0, 1, 1] * 5, [[1.0, 0.0], [0.7, 0.3], [0.2, 0.8], [0.4, 0.6]] * 5)
     assert verdict(preds, statistic="log_loss").pvalue == 1 / 200  # no redraw gives what was called impossible
 

@@ -80,7 +80,7 @@ def test_likelihood_ratios_of_the_parts_add_up():
     assert parts["joint"]["statistic"] == pytest.approx(total, rel=1e-9)
 
 
-def test_separated_outcomes_are_told_and_their_likelihood_is_its_limit():
+def test_separated_outcomes_are_noted_and_their_likelihood_is_its_limit():
     # The best curve says what came: the limit of the log-likelihood is 0, so the ratio is −2 Σ log p(what came).
     view = View(p=[0.1, 0.3, 0.6, 0.8], y=[0, 0, 1, 1])
     result = Cox().on(view)
@@ -141,12 +141,12 @@ def test_size_with_unequal_weights(form, part):
 
 @pytest.mark.parametrize("form", ["likelihood-ratio", "score"])
 @pytest.mark.parametrize("part", ["joint", "in-the-large", "slope"])
-def test_draws_are_judged_by_the_statistic_that_is_shown(form, part):
+def test_draws_use_the_statistic_that_is_shown(form, part):
     view, test = five_hundred(), Cox(part=part, form=form)
     assert test.cells(view).value() == pytest.approx(test.on(view).statistic, rel=1e-10)
 
 
-def test_redraws_take_the_score_form_unless_told():
+def test_redraws_take_the_score_form_by_default():
     rng = np.random.default_rng(6)
     p = rng.uniform(0.05, 0.95, 60)
     preds = to.Predictions((rng.random(60) < p).astype(int), p)
@@ -159,7 +159,7 @@ def test_redraws_take_the_score_form_unless_told():
     assert abs(likelihood_ratio.pvalue - to.test(preds, "cox").pvalue) < 4 * np.sqrt(0.25 / 99) + 0.02
 
 
-def test_few_and_sure_predictions_bring_a_doubt_and_many_do_not():
+def test_few_confident_predictions_bring_a_doubt_and_many_do_not():
     rng = np.random.default_rng(7)
     logit = -8 + 5 * rng.standard_normal(100)
     sharp = 1 / (1 + np.exp(-logit))

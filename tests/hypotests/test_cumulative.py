@@ -86,7 +86,7 @@ def test_by_hand_and_where():
 
 
 @pytest.mark.parametrize("name", ["ks", "ecce"])
-def test_equal_scores_are_one_step_and_said_to_make_p_too_large(name):
+def test_equal_scores_are_one_step_with_a_note_that_p_is_too_large(name):
     rng = np.random.default_rng(1)
     p = rng.integers(1, 10, 200) / 10
     y = (rng.random(200) < p).astype(int)
@@ -99,7 +99,7 @@ def test_equal_scores_are_one_step_and_said_to_make_p_too_large(name):
 
 
 @pytest.mark.parametrize("name", ["ks", "ecce"])
-def test_few_expected_outcomes_are_said(name):
+def test_few_expected_outcomes_are_noted(name):
     p = np.linspace(0.001, 0.002, 500)  # variance .75
     verdict = to.test(to.Predictions(np.arange(500) == 250, p), name)
     assert "rows' worth" in next(note.text for note in verdict.notes if note.code == "TN212")

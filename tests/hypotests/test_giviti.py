@@ -99,7 +99,7 @@ def test_with_one_degree_it_is_the_test_of_cox():
 
 @pytest.mark.parametrize("in_sample", [False, True])
 @pytest.mark.parametrize("form", ["likelihood-ratio", "score"])
-def test_draws_select_their_degree_anew_and_are_judged_as_the_data_are(form, in_sample):
+def test_draws_select_their_degree_anew_as_the_data_do(form, in_sample):
     test, rng = GiViTI(form=form, fitted=in_sample), np.random.default_rng(1)
     view = curved(120)
     draws = (rng.random((40, 120)) < view.p).astype(float)
@@ -110,7 +110,7 @@ def test_draws_select_their_degree_anew_and_are_judged_as_the_data_are(form, in_
     assert len({one.parts["curve"]["degree"] for one in results}) > 1
 
 
-def test_a_bend_that_no_line_sees_is_found():
+def test_a_curvature_that_no_line_shows_is_detected():
     result = GiViTI().on(curved())
     assert result.parts["curve"]["degree"] >= 2
     assert result.pvalue < 1e-4
@@ -138,7 +138,7 @@ def test_too_few_values_leave_powers_out():
     assert np.isnan(nothing.pvalue)
 
 
-def test_separation_is_told_and_redraws_take_no_fit():
+def test_separation_is_noted_and_redraws_take_no_fit():
     preds = to.Predictions([0, 0, 0, 1, 1, 1], [0.1, 0.2, 0.3, 0.6, 0.7, 0.8])
     codes = {note.code for note in to.test(preds, "giviti").notes}
     assert {"TN217", "TN212"} <= codes

@@ -20,7 +20,7 @@ def four_classes():
     return to.Predictions(rows["y"].astype(int), reference.columns(rows))
 
 
-def judged(preds, **settings):
+def run_test(preds, **settings):
     """By the chi-square law, which most of these tests are about."""
     return to.test(preds, "hosmer_lemeshow", **({"null": "asymptotic"} | settings))
 
@@ -38,7 +38,7 @@ def test_ten_groups_agree_with_r_generalhoslem(name):
     # golden: R generalhoslem::logitgof; c2 is c rounded to twentieths, full of ties, with zeros and ones
     known = reference.estimators()[f"{name}.hosmer_lemeshow.g10"]["value"]
     preds = binary({"c": "c_binary500", "c2": "c2_binary500_ties"}[name])
-    verdict, in_sample = judged(preds), judged(preds, fitted=True)
+    verdict, in_sample = run_test(preds), run_test(preds, fitted=True)
     assert verdict.statistic == pytest.approx(known["stat"], rel=1e-12)
     assert verdict.pvalue == pytest.approx(known["p_df_g"], rel=1e-10)
     assert in_sample.pvalue == pytest.approx(known["p_df_g_minus_2"], rel=1e-10)
@@ -47,7 +47,7 @@ def test_ten_groups_agree_with_r_generalhoslem(name):
 
 def test_the_exact_form_agrees_with_the_reference():
     known = reference.estimators()["c.hosmer_lemeshow_exactvar.g10"]["value"]
-    verdict = judged(binary("c_binary500"), form="exact")
+    verdict = run_test(binary("c_binary500"), form="exact")
     assert (verdict.statistic, verdict.pvalue) == pytest.approx((known["stat"], known["p"]), rel=1e-10)
 
 
@@ -56,13 +56,13 @@ def test_vectors_agree_with_the_reference_in_both_forms(baseline):
     # golden: Fagerland's form by R generalhoslem for the first class; the exact form by an independent NumPy program
     golden, preds = reference.estimators(), four_classes()
     known = golden[f"b.multinomial_hl_exactcov.g10.ref{baseline}"]["value"]
-    verdict = judged(preds, lens="canonical", baseline=baseline)
+    verdict = run_test(preds, lens="canonical", baseline=baseline)
     assert (verdict.statistic, verdict.pvalue) == pytest.approx((known["stat"], known["p"]), rel=1e-10)
     assert (verdict.settings["form"], verdict.settings["df"], verdict.settings["baseline"]) == ("exact", 30, baseline)
     known = golden[f"b.multinomial_hl.g10.ref{baseline}"]["value"]
-    pearson = judged(preds, lens="canonical", form="pearson", baseline=baseline)
+    pearson = run_test(preds, lens="canonical", form="pearson", baseline=baseline)
     assert (pearson.statistic, pearson.pvalue) == pytest.approx((known["stat"], known["p_df_g_cm1"]), rel=1e-10)
-    in_sample = judged(preds, lens="canonical", fitted=True, baseline=baseline)
+    in_sample = run_test(preds, lens="canonical", fitted=True, baseline=baseline)
     assert (in_sample.statistic, in_sample.pvalue) == pytest.approx((known["stat"], known["p_df_gm2_cm1"]), rel=1e-10)
 
 
@@ -103,7 +103,7 @@ def test_size_on_vectors_is_kept_by_the_exact_form_and_missed_by_pearsons():
         pearson += HosmerLemeshow(form="pearson").on(view).pvalue <= 0.05
     assert 14 <= exact <= 49
     assert pearson < 14
-    notes = [note.text for note in judged(to.Predictions(drawn(rng, P), P), lens="canonical", form="pearson").notes]
+    notes = [note.text for note in run_test(to.Predictions(drawn(rng, P), P), lens="canonical", form="pearson").notes]
     assert any("too rarely" in text for text in notes)
 
 
@@ -112,8 +112,8 @@ def test_the_effect_is_the_gap_beyond_chance():
     # hundredth of the variance that lies within groups. A calibrated model has a gap of 0.
     rng = np.random.default_rng(3)
     p, u = rng.random(20_000), rng.random(20_000)
-    miscalibrated = judged(to.Predictions((u < 0.5 + 0.6 * (p - 0.5)).astype(int), p))
-    right = judged(to.Predictions((u < p).astype(int), p))
+    miscalibrated = run_test(to.Predictions((u < 0.5 + 0.6 * (p - 0.5)).astype(int), p))
+    right = run_test(to.Predictions((u < p).astype(int), p))
     # the standard error of the gap is below √(.25/20,000) = .0035
     assert miscalibrated.effect == pytest.approx(0.4 / np.sqrt(12), abs=3 * 0.0035)
     assert right.effect < 3 * 0.0035
@@ -131,9 +131,9 @@ def test_a_group_without_chance_adds_nothing_or_everything_but_never_nan():
         broken = HosmerLemeshow(bins=2, form=form).on(View(p, np.where(np.arange(20) == 0, 1, y)))
         assert (broken.statistic, broken.pvalue) == (np.inf, 0.0)
         assert [note.code for note in broken.notes] == ["TN215"]
-    monte_carlo = judged(to.Predictions([1] + [0] * 19, p), bins=2, null="redraw", resamples=99)
+    monte_carlo = run_test(to.Predictions([1] + [0] * 19, p), bins=2, null="redraw", resamples=99)
     assert (monte_carlo.statistic, monte_carlo.pvalue) == (np.inf, 0.01)
-    certain = judged(to.Predictions([0, 1], [0.0, 1.0]))
+    certain = run_test(to.Predictions([0, 1], [0.0, 1.0]))
     assert (certain.statistic, certain.pvalue) == (0.0, 1.0)
 
 
@@ -146,15 +146,15 @@ def test_a_probability_above_one_by_rounding_is_one():
         assert HosmerLemeshow(bins=2, form=form).on(View(p, late)).statistic == np.inf
 
 
-def test_equal_scores_stay_together_and_fewer_groups_are_told():
+def test_equal_scores_stay_in_one_group_and_fewer_groups_are_noted():
     y, p = np.arange(60) % 2, np.repeat([0.2, 0.5, 0.5, 0.5, 0.9, 0.9], 10)
     order = np.random.default_rng(4).permutation(60)
-    verdict, shuffled = judged(to.Predictions(y, p)), judged(to.Predictions(y[order], p[order]))
+    verdict, shuffled = run_test(to.Predictions(y, p)), run_test(to.Predictions(y[order], p[order]))
     assert verdict.statistic == pytest.approx(shuffled.statistic, rel=1e-12)
     # the cuts are .2, .5 and .9; the lowest quantile is also the first edge, so that .2 and .5 are one group
     assert verdict.settings["groups"] == 2
     assert "TN216" in codes(verdict)
-    small = judged(to.Predictions([0, 1, 0], [0.1, 0.5, 0.7]))
+    small = run_test(to.Predictions([0, 1, 0], [0.1, 0.5, 0.7]))
     assert small.settings["groups"] == small.settings["df"] == 3
 
 
@@ -173,8 +173,8 @@ def test_the_order_of_the_other_classes_is_irrelevant():
     preds, order = four_classes(), np.array([2, 0, 3, 1])
     moved = to.Predictions(np.argsort(order)[preds.y], preds.P[:, order])
     for form in ("exact", "pearson"):
-        a = judged(preds, lens="canonical", form=form, baseline=3)
-        b = judged(moved, lens="canonical", form=form, baseline=2)
+        a = run_test(preds, lens="canonical", form=form, baseline=3)
+        b = run_test(moved, lens="canonical", form=form, baseline=2)
         assert a.statistic == pytest.approx(b.statistic, rel=1e-10)
 
 
@@ -197,9 +197,9 @@ def test_outcomes_without_chance_cost_degrees_of_freedom_and_rare_ones_do_not():
 
 def test_rows_that_sum_to_one_only_roughly_keep_their_degrees_of_freedom():
     preds = four_classes()
-    exact = judged(preds, lens="canonical")
-    single = judged(to.Predictions(preds.y, preds.P.astype(np.float32)), lens="canonical")
-    table = judged(to.Predictions(preds.y, preds.P.round(3), sum_tolerance=0.003), lens="canonical")
+    exact = run_test(preds, lens="canonical")
+    single = run_test(to.Predictions(preds.y, preds.P.astype(np.float32)), lens="canonical")
+    table = run_test(to.Predictions(preds.y, preds.P.round(3), sum_tolerance=0.003), lens="canonical")
     assert exact.settings["df"] == single.settings["df"] == table.settings["df"] == 30
     assert single.statistic == pytest.approx(exact.statistic, rel=1e-4)
     assert table.statistic == pytest.approx(exact.statistic, rel=0.05)
@@ -209,18 +209,20 @@ def test_only_ratios_of_weights_count():
     preds, rng = four_classes(), np.random.default_rng(6)
     w = rng.random(1000) + 0.1
     for lens in ("confidence", "canonical"):
-        one, ten = (judged(to.Predictions(preds.y, preds.P, weight=c * w), lens=lens) for c in (1, 10))
+        one, ten = (run_test(to.Predictions(preds.y, preds.P, weight=c * w), lens=lens) for c in (1, 10))
         assert one.statistic == pytest.approx(ten.statistic, rel=1e-9)
-        even = judged(to.Predictions(preds.y, preds.P, weight=np.full(1000, 0.3)), lens=lens)
-        assert even.statistic == pytest.approx(judged(preds, lens=lens).statistic, rel=1e-9)
+        even = run_test(to.Predictions(preds.y, preds.P, weight=np.full(1000, 0.3)), lens=lens)
+        assert even.statistic == pytest.approx(run_test(preds, lens=lens).statistic, rel=1e-9)
 
 
 def test_a_row_of_weight_zero_is_none():
     preds = binary("c_binary500")
     w = (np.arange(500) % 3 > 0).astype(float)
     mask = w > 0
-    verdict = judged(to.Predictions(preds.y, preds.p, weight=w))
-    assert verdict.statistic == pytest.approx(judged(to.Predictions(preds.y[mask], preds.p[mask])).statistic, rel=1e-12)
+    verdict = run_test(to.Predictions(preds.y, preds.p, weight=w))
+    assert verdict.statistic == pytest.approx(
+        run_test(to.Predictions(preds.y[mask], preds.p[mask])).statistic, rel=1e-12
+    )
 
 
 def test_weights_keep_the_level():
@@ -236,12 +238,12 @@ def test_small_expectations_are_a_doubt_that_redraws_answer():
     rng = np.random.default_rng(8)
     p = rng.beta(1, 19, 200)
     preds = to.Predictions((rng.random(200) < p).astype(int), p)
-    verdict, monte_carlo = judged(preds), judged(preds, null="redraw", resamples=99)
+    verdict, monte_carlo = run_test(preds), run_test(preds, null="redraw", resamples=99)
     assert "TN212" in codes(verdict)
     assert "TN212" not in codes(monte_carlo)
     assert monte_carlo.statistic == verdict.statistic
     many = rng.uniform(0.3, 0.7, 400)
-    assert "TN212" not in codes(judged(to.Predictions((rng.random(400) < many).astype(int), many)))
+    assert "TN212" not in codes(run_test(to.Predictions((rng.random(400) < many).astype(int), many)))
 
 
 @pytest.mark.parametrize("lens", ["confidence", "canonical"])
@@ -250,8 +252,8 @@ def test_redraws_agree_with_chi_square_where_groups_are_large(lens):
     rng = np.random.default_rng(9)
     P = rng.dirichlet([3, 3, 3], 3000)
     preds = to.Predictions(drawn(rng, P), P)
-    asymptotic = judged(preds, lens=lens, form="exact")
-    draws = judged(preds, lens=lens, form="exact", null="redraw")
+    asymptotic = run_test(preds, lens=lens, form="exact")
+    draws = run_test(preds, lens=lens, form="exact", null="redraw")
     assert draws.pvalue == pytest.approx(asymptotic.pvalue, abs=4 * 0.016)
 
 
@@ -262,20 +264,20 @@ def test_a_tally_gives_nearly_the_same():
     preds = to.Predictions(drawn(rng, P**1.4 / (P**1.4).sum(axis=1, keepdims=True)), P)
     tally = to.tally(preds, grid=60)
     for lens, tolerance in (("class:1", 0.03), ("canonical", 0.15)):
-        rows, cells = judged(preds, lens=lens), judged(tally, lens=lens)
+        rows, cells = run_test(preds, lens=lens), run_test(tally, lens=lens)
         assert cells.statistic == pytest.approx(rows.statistic, rel=tolerance)
         assert cells.settings["df"] == rows.settings["df"]
 
 
-def test_clusters_are_judged_by_flipped_signs():
+def test_clusters_are_tested_by_flipped_signs():
     rng = np.random.default_rng(11)
     p = np.repeat(rng.uniform(0.2, 0.8, 80), 5)
     preds = to.Predictions((rng.random(400) < p).astype(int), p, cluster=np.repeat(np.arange(80), 5))
-    assert 0 < judged(preds, null="redraw", resamples=99).pvalue <= 1
+    assert 0 < run_test(preds, null="redraw", resamples=99).pvalue <= 1
 
 
 def test_classwise_tells_each_class():
-    verdict = judged(four_classes(), lens="classwise")
+    verdict = run_test(four_classes(), lens="classwise")
     assert list(verdict.parts) == ["class:0", "class:1", "class:2", "class:3"]
     assert verdict.pvalue == verdict.family_pvalue
 
@@ -296,11 +298,11 @@ def test_classwise_tells_each_class():
 )
 def test_what_cannot_be_is_refused(settings, code):
     with pytest.raises(InputError) as refusal:
-        judged(four_classes() if "lens" in settings else binary("c_binary500"), **settings)
+        run_test(four_classes() if "lens" in settings else binary("c_binary500"), **settings)
     assert refusal.value.code == code
 
 
-def test_labels_are_redrawn_unless_the_model_was_fitted_on_these_rows():
+def test_labels_are_resampled_unless_the_model_was_fitted_on_these_rows():
     preds = binary("c_binary500")
     usual = to.test(preds, "hosmer_lemeshow", resamples=99)
     assert (usual.settings["null"], usual.min_pvalue) == ("redraw", 0.01)
@@ -314,6 +316,6 @@ def test_the_default_keeps_its_level_on_sharp_predictions():
         p = 1 / (1 + np.exp(-4 * rng.standard_normal(30)))
         preds = to.Predictions((rng.random(30) < p).astype(int), p)
         usual += to.test(preds, "hosmer_lemeshow", resamples=99, rng=seed).pvalue <= 0.05
-        n_asymptotic += judged(preds).pvalue <= 0.05
+        n_asymptotic += run_test(preds).pvalue <= 0.05
     assert usual <= 43
     assert n_asymptotic > 43

@@ -18,7 +18,7 @@ def binary(n=3000, slope=1.0, seed=0):
     return to.Predictions((rng.random(n) < r).astype(int), p)
 
 
-def judged(preds, margin, test="consistency", **settings):
+def run_test(preds, margin, test="consistency", **settings):
     return to.test(preds, test, margin=margin, resamples=19, **settings)
 
 
@@ -30,21 +30,21 @@ def test_a_model_may_be_significantly_off_and_still_within_the_margin():
 
 
 def test_an_insignificant_p_does_not_make_a_model_good_enough():
-    verdict = judged(binary(60), 0.05)
+    verdict = run_test(binary(60), 0.05)
     assert verdict.pvalue > 0.05
     assert verdict.decision == "undecided"
 
 
 def test_a_model_that_is_off_by_more_is_beyond():
-    assert judged(binary(3000, slope=0.4), 0.02).decision == "beyond"
+    assert run_test(binary(3000, slope=0.4), 0.02).decision == "beyond"
 
 
 def test_a_true_error_beyond_the_margin_is_hardly_ever_called_within():
     # truth |r − p| = .1226 on average, above the margin .1: `within` needs an interval that misses it from below, of
     # which 2.5 % do so by design. 60 sets: at most 6 with 99.9 % (Binomial(60, .025)). The other way round the
     # truth .0205 at slope .87 is hardly ever beyond .1.
-    within = [judged(binary(300, 0.4, seed), 0.1).decision == "within" for seed in range(60)]
-    beyond = [judged(binary(300, 0.87, seed), 0.1).decision == "beyond" for seed in range(60)]
+    within = [run_test(binary(300, 0.4, seed), 0.1).decision == "within" for seed in range(60)]
+    beyond = [run_test(binary(300, 0.87, seed), 0.1).decision == "beyond" for seed in range(60)]
     assert sum(within) <= 6
     assert sum(beyond) <= 6
 
@@ -59,7 +59,7 @@ def test_an_interval_that_ends_at_the_margin_lies_within_it():
 )
 def test_the_interval_is_the_one_that_measure_gives(settings):
     preds = binary(400)
-    settings_used = judged(preds, 0.1, **settings).settings
+    settings_used = run_test(preds, 0.1, **settings).settings
     measure_settings = {key: value for key, value in settings.items() if key != "statistic"}
     interval = to.measure(preds, settings.get("statistic", "ece"), **measure_settings).interval
     assert (settings_used["low"], settings_used["high"], settings_used["level"]) == (
@@ -71,71 +71,71 @@ def test_the_interval_is_the_one_that_measure_gives(settings):
 
 def test_a_margin_leaves_p_and_statistic_alone():
     preds = binary(300)
-    with_it, without = judged(preds, 0.05), to.test(preds, "consistency", resamples=19)
+    with_it, without = run_test(preds, 0.05), to.test(preds, "consistency", resamples=19)
     assert (with_it.pvalue, with_it.statistic, with_it.effect) == (without.pvalue, without.statistic, without.effect)
     assert without.decision is None
     assert "margin" not in str(without)
 
 
-def test_the_decision_is_said_in_the_line_in_a_note_and_in_the_json():
-    verdict = judged(binary(3000), 0.1)
+def test_the_decision_is_in_the_line_in_a_note_and_in_the_json():
+    verdict = run_test(binary(3000), 0.1)
     assert " · within the margin of 0.1 · n=3,000" in str(verdict)
     (note,) = [note for note in verdict.notes if note.code == "TN230"]
     assert "ends at or below the margin of 0.1" in note.text
     settings_used = json.loads(json.dumps(verdict.to_dict(), allow_nan=False))["settings"]
     assert (settings_used["margin"], settings_used["decision"]) == (0.1, "within")
     assert settings_used["low"] <= settings_used["high"] <= 0.1
-    assert " · undecided at the margin of 0.03 · " in str(judged(binary(60), 0.03))
+    assert " · undecided at the margin of 0.03 · " in str(run_test(binary(60), 0.03))
 
 
 @pytest.mark.parametrize(
     ("test", "estimator", "settings"),
     [("ks", "ks", {"start": "both"}), ("ecce", "ecce_r", {}), ("debiased_l2", "debiased_l2", {})],
 )
-def test_tests_of_an_error_are_judged_by_its_interval(test, estimator, settings):
+def test_tests_of_an_error_are_decided_by_its_interval(test, estimator, settings):
     preds = binary(500)
-    settings_used = judged(preds, 0.2, test).settings
+    settings_used = run_test(preds, 0.2, test).settings
     interval = to.measure(preds, estimator, **settings).interval
     assert (settings_used["low"], settings_used["high"]) == (interval.low, interval.high)
 
 
-def test_tcal_is_judged_by_its_debiased_error():
-    verdict = judged(binary(500, slope=0.3), 0.01, "tcal")
+def test_tcal_is_decided_by_its_debiased_error():
+    verdict = run_test(binary(500, slope=0.3), 0.01, "tcal")
     assert verdict.decision == "beyond"
 
 
-def test_under_another_hypothesis_the_distance_to_it_is_judged():
+def test_under_another_hypothesis_the_distance_to_it_is_compared():
     # the truth is p^slope normalized, so that under this hypothesis the model is right and under the identity not
     preds, slope = binary(6000, slope=0.4), 0.4
 
     def rho(P):
         return P**slope / (P**slope).sum(axis=1, keepdims=True)
 
-    assert judged(preds, 0.06, hypothesis=rho).decision == "within"
-    assert judged(preds, 0.06).decision == "beyond"
+    assert run_test(preds, 0.06, hypothesis=rho).decision == "within"
+    assert run_test(preds, 0.06).decision == "beyond"
     for lens in ("classwise", "canonical"):
-        assert judged(preds, 0.06, hypothesis=rho, lens=lens).decision == "within"
+        assert run_test(preds, 0.06, hypothesis=rho, lens=lens).decision == "within"
 
 
-def test_a_tally_is_judged_as_well():
+def test_a_tally_has_a_decision_as_well():
     preds = binary(3000)
-    assert judged(to.tally(preds), 0.1).decision == "within"
+    assert run_test(to.tally(preds), 0.1).decision == "within"
 
 
 def test_where_there_is_no_interval_nothing_is_decided():
     P = np.random.default_rng(0).dirichlet(np.ones(3), 200)
-    verdict = judged(to.tally(to.Predictions(np.arange(200) % 3, P)), 0.9, lens="classwise")
+    verdict = run_test(to.tally(to.Predictions(np.arange(200) % 3, P)), 0.9, lens="classwise")
     assert verdict.decision == "undecided"
     assert verdict.settings["low"] is None
     assert "cannot be told" in verdict.notes[-1].text
-    one_row = judged(to.Predictions([1], [0.9]), 0.5)
+    one_row = run_test(to.Predictions([1], [0.9]), 0.5)
     assert one_row.decision == "undecided"
 
 
 @pytest.mark.parametrize("margin", [0, -0.1, 1.5, "2%", True, float("nan")], ids=str)
 def test_a_margin_is_a_share(margin):
     with pytest.raises(InputError, match="TO203"):
-        judged(binary(40), margin)
+        run_test(binary(40), margin)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +154,6 @@ def test_a_margin_without_an_error_to_compare_is_refused(settings):
         to.test(binary(40), margin=0.1, **settings)
 
 
-def test_another_test_is_told_to_use_consistency():
+def test_another_test_refers_to_consistency():
     with pytest.raises(InputError, match="Use consistency"):
         to.test(binary(40), "spiegelhalter", margin=0.1)

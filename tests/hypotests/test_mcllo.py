@@ -6,7 +6,7 @@ from scipy.stats import binom, chi2
 
 import trueodds as to
 from tests.calibrators.linear import reference
-from tests.calibrators.rows import labels, one_hot, said_and_came
+from tests.calibrators.rows import draw_predictions, labels, one_hot
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.mcllo import MclloSpec
 from trueodds.hypotests.cox import Cox
@@ -16,7 +16,7 @@ from trueodds.problem.view import View
 
 
 def drawn(n, k, seed, sureness=1.0):
-    P, y = said_and_came(n, k, sureness, seed)
+    P, y = draw_predictions(n, k, sureness, seed)
     return View(p=P, y=one_hot(y, k))
 
 
@@ -108,7 +108,7 @@ def test_the_posterior_of_calibration_is_that_of_bic():
 
 
 @pytest.mark.parametrize("min_prob", [1e-12, 1e-6, 1e-3])
-def test_the_floor_decides_where_what_came_had_probability_zero(min_prob):
+def test_min_prob_decides_where_observed_outcomes_had_probability_zero(min_prob):
     # golden/recalibration/mcllo_zeros.json: 240 rows of 20 votes, five of which held none for what came.
     want = golden("recalibration/mcllo_zeros.json")
     for baseline, one in enumerate(want[f"clip_{min_prob:g}"]["by_base"]):
@@ -129,7 +129,7 @@ def test_exact_zeros_need_a_floor():
         to.test(votes(), "mcllo")
 
 
-def test_the_redrawn_score_keeps_its_level():
+def test_the_score_of_resampled_labels_keeps_its_level():
     # p-values of 999 draws are uniform on i/1000: of 300 data sets Binomial(300, .05) reject at 5 %; its 99.9 % range.
     # Sharp predictions, few rows, many classes: where χ² cannot be trusted. The draws are judged without the façade.
     rejected = 0
@@ -157,14 +157,14 @@ def test_size_with_unequal_weights(form):
     assert low <= rejected <= high
 
 
-def test_draws_are_judged_by_the_statistic_that_is_shown():
+def test_draws_use_the_statistic_that_is_shown():
     for view in (drawn(60, 4, 4), View(p=[0.2, 0.7, 0.6, 0.3], y=[0, 1, 0, 1])):
         test = Mcllo(null="redraw")
         assert test.cells(view).value() == pytest.approx(test.on(view).statistic, rel=1e-10)
 
 
 def test_redraws_take_the_score_and_nothing_else():
-    P, y = said_and_came(80, 3, 2.5, 6)
+    P, y = draw_predictions(80, 3, 2.5, 6)
     verdict = to.test(to.Predictions(y, P), "mcllo", null="redraw", resamples=199)
     assert (verdict.settings["form"], verdict.min_pvalue, verdict.pvalue) == ("score", 0.005, 0.005)
     assert verdict.statistic == pytest.approx(to.test(to.Predictions(y, P), "mcllo", form="score").statistic)
@@ -173,7 +173,7 @@ def test_redraws_take_the_score_and_nothing_else():
 
 
 def test_separated_outcomes_have_a_limit_and_no_parameters():
-    P = said_and_came(40, 3, 1.0, 4)[0]
+    P = draw_predictions(40, 3, 1.0, 4)[0]
     result = Mcllo().on(View(p=P, y=one_hot(P.argmax(axis=1), 3)))
     assert result.statistic == pytest.approx(-2 * np.log(P.max(axis=1)).sum(), abs=1e-3)
     (text,) = [note.text for note in result.notes if note.code == "TN217"]
@@ -186,8 +186,8 @@ def test_separated_outcomes_have_a_limit_and_no_parameters():
     assert np.isnan(Mcllo(form="wald").on(View(p=P, y=one_hot(P.argmax(axis=1), 3))).statistic)
 
 
-def test_a_class_that_never_came_leaves_the_score_and_the_limit():
-    P, y = said_and_came(100, 3, 1.0, 5)
+def test_a_class_that_never_occurred_leaves_the_score_and_the_limit():
+    P, y = draw_predictions(100, 3, 1.0, 5)
     mask = y != 2
     result = Mcllo().on(View(p=P[mask], y=one_hot(y[mask], 3)))
     assert np.isfinite(result.statistic)
@@ -207,7 +207,7 @@ def _rows(n, alpha):
     return labels(P, rng), P
 
 
-def test_rows_of_a_coin_are_worth_what_they_are():
+def test_the_effective_n_of_coin_flips_is_their_number():
     # A shift of n rows of ½ only: every whitened score has size 1/n, so their worth is n; of rarer outcomes it is
     # about how many came: Σ p z² = (q³ + p³)/(n q p) = (1/(pq) − 3)/n, here .1: 8.11/n.
     view = View(p=np.full(50, 0.5), y=np.ones(50))

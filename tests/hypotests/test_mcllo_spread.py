@@ -7,7 +7,7 @@ from scipy.stats import binom, f, t
 
 import trueodds as to
 from tests.calibrators.linear import reference
-from tests.calibrators.rows import labels, one_hot, said_and_came
+from tests.calibrators.rows import draw_predictions, labels, one_hot
 from tests.problem.refused import refused
 from tests.reference import golden
 from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
@@ -21,7 +21,7 @@ from trueodds.problem.view import View
 
 
 def drawn(n, k, seed, sureness=1.0):
-    P, y = said_and_came(n, k, sureness, seed)
+    P, y = draw_predictions(n, k, sureness, seed)
     return View(p=P, y=one_hot(y, k))
 
 
@@ -120,7 +120,7 @@ def test_many_rows_tell_the_variance_that_the_model_says(form):
 
 
 def test_clusters_of_one_row_are_the_empirical_variance():
-    P, y = said_and_came(200, 3, 1.3, 2)
+    P, y = draw_predictions(200, 3, 1.3, 2)
     one = to.test(to.Predictions(y, P, cluster=np.arange(200)), "mcllo")
     assert one.statistic == pytest.approx(to.test(to.Predictions(y, P), "mcllo", variance="empirical").statistic)
 
@@ -184,14 +184,14 @@ def test_few_clusters_bring_a_doubt_to_the_score_and_many_do_not():
 
 
 def test_what_is_advised_in_doubt_can_be_done():
-    P, y = said_and_came(30, 2, 1.0, 5)
+    P, y = draw_predictions(30, 2, 1.0, 5)
     preds = to.Predictions(y, P)
     (text,) = [n.text for n in to.test(preds, "mcllo", variance="empirical", form="score").notes if n.code == "TN212"]
     assert text.endswith("null='redraw', with variance left out, keeps its level there.")
 
 
 def test_the_law_that_is_printed_is_the_one_that_was_used():
-    P, y = said_and_came(60, 3, 1.0, 5)
+    P, y = draw_predictions(60, 3, 1.0, 5)
     assert to.test(to.Predictions(y, P), "mcllo").null.endswith("χ² with 4 degrees of freedom")
     flat = to.Predictions([0, 1, 2] * 20, [[0.5, 0.3, 0.2]] * 60)  # two shifts, no slope
     assert to.test(flat, "mcllo").null.endswith("χ² with 2 degrees of freedom")
@@ -202,7 +202,7 @@ def test_the_law_that_is_printed_is_the_one_that_was_used():
 
 
 def test_too_few_clusters_tell_no_variance():
-    P, y = said_and_came(40, 3, 1.0, 5)
+    P, y = draw_predictions(40, 3, 1.0, 5)
     verdict = to.test(to.Predictions(y, P, cluster=np.arange(40) % 4), "mcllo", form="score")
     assert np.isnan(verdict.pvalue)
     assert "TN237" in {note.code for note in verdict.notes}
@@ -283,7 +283,7 @@ def _map(one, baseline, P):
 
 
 def test_a_baseline_may_be_named():
-    P, y = said_and_came(120, 3, 1.0, 5)
+    P, y = draw_predictions(120, 3, 1.0, 5)
     names = ["cat", "dog", "truck"]
     preds = to.Predictions(np.array(names)[y], P, classes=names)
     named, first = (to.test(preds, "mcllo", baseline=baseline) for baseline in ("class:cat", 0))
@@ -313,7 +313,7 @@ def test_the_prior_multiplies_the_odds():
 
 
 def test_a_prior_that_changes_nothing_is_refused():
-    P, y = said_and_came(80, 3, 1.0, 5)
+    P, y = draw_predictions(80, 3, 1.0, 5)
     for data, settings in (
         ({"weight": y + 1.0}, {}),
         ({"cluster": np.arange(80) // 2}, {}),
@@ -329,7 +329,7 @@ def test_a_prior_that_changes_nothing_is_refused():
 @pytest.mark.parametrize("k", [2, 3, 5])
 @pytest.mark.parametrize("settings", [{}, {"null": "redraw"}, {"variance": "empirical"}, {"form": "score"}])
 def test_predictions_fitted_to_these_outcomes_are_refused(k, settings):
-    P, y = said_and_came(400, k, 1.6, k)
+    P, y = draw_predictions(400, k, 1.6, k)
     Q = MclloSpec(baseline=1).fit(P[:200], one_hot(y[:200], k), np.ones(200)).apply(P)
     with refused("TO206", fix="cross_fitted"):
         to.test(to.Predictions(y[:200], Q[:200]), "mcllo", baseline=1, **settings)
@@ -337,7 +337,7 @@ def test_predictions_fitted_to_these_outcomes_are_refused(k, settings):
 
 
 def test_so_are_those_of_two_classes_by_any_such_map_and_with_weights():
-    P, y = said_and_came(300, 2, 1.6, 10)
+    P, y = draw_predictions(300, 2, 1.6, 10)
     w = np.random.default_rng(10).choice([1.0, 5.0], 300)
     for spec in (LloSpec(), BiasCorrectedTemperatureSpec()):
         with refused("TO206"):
@@ -346,7 +346,7 @@ def test_so_are_those_of_two_classes_by_any_such_map_and_with_weights():
 
 def test_other_fits_leave_something_to_test():
     # Equal slopes leave K − 2 directions, another baseline and a penalty move the best map a little.
-    P, y = said_and_came(300, 4, 1.6, 11)
+    P, y = draw_predictions(300, 4, 1.6, 11)
     Y, w = one_hot(y, 4), np.ones(300)
     for spec in (BiasCorrectedTemperatureSpec(), MclloSpec(baseline=0), MclloSpec(baseline=1, penalty=0.5)):
         assert Mcllo(baseline=1).on(View(p=spec.fit(P, Y, w).apply(P), y=Y)).statistic > 1e-4
@@ -386,7 +386,7 @@ def test_ordinary_small_data_are_never_refused():
 
 @pytest.mark.parametrize("k", [2, 3])
 def test_what_rounding_leaves_of_a_fit_is_noted(k):
-    P, y = said_and_came(600, k, 1.6, k)
+    P, y = draw_predictions(600, k, 1.6, k)
     Q = to.fit(to.Predictions(y, P), "mcllo").predict_proba(P)
     for rounded in (Q.astype(np.float16), np.round(Q, 3).clip(1e-3)):
         R = rounded / rounded.sum(axis=1, keepdims=True, dtype=np.float64)
@@ -398,7 +398,7 @@ def test_what_rounding_leaves_of_a_fit_is_noted(k):
 
 
 def test_rates_of_bins_and_steps_on_their_own_rows_are_noted_and_chance_is_not():
-    P, y = said_and_came(600, 2, 1.6, 2)
+    P, y = draw_predictions(600, 2, 1.6, 2)
     preds = to.Predictions(y, P[:, 1])
     for method in ("histogram", "isotonic"):
         Q = to.fit(preds, method).predict_proba(P[:, 1]).clip(1e-6, 1 - 1e-6)

@@ -91,7 +91,7 @@ def test_shares_of_votes_lose_the_squares_of_whole_rows():
     assert Omnibus().cells(view).value()[3] == pytest.approx(2 * a[0] * a[1] / 0.42 + 2 * b[0] * b[1] / 0.48)
 
 
-def test_vectors_are_judged_in_the_direction_of_a_temperature_and_by_classes():
+def test_vectors_are_tested_in_the_direction_of_a_temperature_and_by_classes():
     rng = np.random.default_rng(3)
     P = softmax(rng.normal(0, 1, (50, 3)), axis=1)
     Y = np.eye(3)[(P.cumsum(axis=1)[:, :-1] <= rng.random((50, 1))).sum(axis=1)]
@@ -189,7 +189,7 @@ def test_the_whole_vector_shows_what_underconfidence_hides_from_its_error():
     assert np.median([to.test(preds, "consistency", lens="canonical", resamples=99).pvalue for preds in sets]) > 0.5
 
 
-def test_votes_are_judged_whole_and_not_by_one_drawn_vote():
+def test_all_votes_are_tested_and_not_one_drawn_vote():
     sets = [two_classes(seed, n=200, temperature=0.7, votes=5) for seed in range(30)]
     first = [to.test(preds, "omnibus", resamples=199, rng=1).pvalue for preds in sets]
     second = [to.test(preds, "omnibus", resamples=199, rng=2).pvalue for preds in sets]

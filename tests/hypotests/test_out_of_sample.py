@@ -75,13 +75,13 @@ def test_where_no_action_changes_nothing_speaks_against_the_model():
     assert "TN234" in [note.code for note in verdict.notes]
 
 
-def test_few_changed_rows_are_said():
+def test_few_changed_rows_are_noted():
     verdict = to.test(calibrated(60, 4), "decision_regret", cost=TREAT)
     (note,) = (note for note in verdict.notes if note.code == "TN212")
     assert "consistency with statistic='decision_regret'" in note.text
 
 
-def test_consistency_judges_the_same_statistic_by_redrawn_labels():
+def test_consistency_tests_the_same_statistic_by_resampled_labels():
     verdict = to.test(calibrated(60, 4), "consistency", statistic="decision_regret", cost=TREAT, resamples=49)
     assert 0.02 <= verdict.pvalue <= 1
 

@@ -140,7 +140,7 @@ def test_the_gain_of_a_likelihood_ratio_is_the_divergence_of_truth_and_predictio
 # The three questions
 
 
-def test_the_effect_that_is_found_has_the_power_that_was_wanted():
+def test_the_effect_that_is_found_has_the_target_power():
     plan = to.power(binary(), n=300, simulations=400)
     assert plan.question == "effect"
     assert plan.n == 300
@@ -154,7 +154,7 @@ def test_half_of_an_effect_takes_about_four_times_the_rows():
     assert 3 < small / large < 5.5
 
 
-def test_the_rows_are_those_at_hand_if_not_said():
+def test_the_rows_are_those_at_hand_by_default():
     assert to.power(binary(321), simulations=40).n == 321
 
 
@@ -174,7 +174,7 @@ def test_the_root_law_alone_would_be_wrong_for_an_error_near_its_floor():
     assert plan.settings["width_tried"] == pytest.approx(0.06, rel=0.1)
 
 
-def test_what_no_distortion_reaches_is_said_and_not_invented():
+def test_what_no_distortion_reaches_is_reported_and_not_invented():
     plan = to.power(binary(), n=8, simulations=100)
     assert plan.settings["reached"] is False
     assert plan.power < 0.8
@@ -236,7 +236,7 @@ def test_distortions_are_those_of_the_formula():
     assert population.effect(1.0) == pytest.approx(0.8 - 0.62480, abs=1e-5)
 
 
-def test_what_was_said_to_be_impossible_stays_so():
+def test_what_has_probability_zero_keeps_it():
     preds = to.Predictions([0, 1], [[0.5, 0.5, 0.0], [0.1, 0.9, 0.0]])
     for kind in ("temperature", "shift"):
         for x in (0.0, 1.0, 20.0):

@@ -13,7 +13,7 @@ from trueodds.problem.view import View
 SCORES = ("brier", "log_loss")
 
 
-def judged(preds, **settings):
+def run_test(preds, **settings):
     return to.test(preds, "score", **settings)
 
 
@@ -33,11 +33,11 @@ def codes(verdict):
 def test_through_a_binary_lens_briers_form_is_spiegelhalters_z():
     preds = four_classes()
     for lens in ("confidence", "class:2", "rank:2"):
-        a, b = judged(preds, lens=lens), to.test(preds, "spiegelhalter", lens=lens)
+        a, b = run_test(preds, lens=lens), to.test(preds, "spiegelhalter", lens=lens)
         assert (a.statistic, a.pvalue, a.effect) == (b.statistic, b.pvalue, b.effect)
     # golden: the confidence lens of the same rows, by R rms::val.prob
     known = reference.estimators()["b_conf.spiegelhalter"]["value"]
-    verdict = judged(preds, lens="confidence")
+    verdict = run_test(preds, lens="confidence")
     assert (verdict.statistic, verdict.pvalue) == pytest.approx((known["z"], known["p_two_sided"]), rel=1e-10)
 
 
@@ -89,7 +89,7 @@ def test_z_and_effect_are_positive_for_overconfidence_and_negative_for_timidity(
     P = rng.dirichlet(np.ones(3), 2000)
     for power, sign in ((2.0, 1), (0.5, -1)):
         predicted = P**power / (P**power).sum(axis=1, keepdims=True)
-        verdict = judged(to.Predictions(drawn(rng, P), predicted), statistic=score)
+        verdict = run_test(to.Predictions(drawn(rng, P), predicted), statistic=score)
         assert verdict.pvalue < 1e-6
         assert sign * verdict.statistic > 0
         assert 0.02 < sign * verdict.effect < 1
@@ -119,28 +119,28 @@ def test_the_log_loss_form_is_the_score_test_of_temperature_one():
 
     slope = (likelihood(1 + step) - likelihood(1 - step)) / (2 * step)
     curvature = -(likelihood(1 + 1e-3) - 2 * likelihood(1) + likelihood(1 - 1e-3)) / 1e-6
-    verdict = judged(preds, statistic="log_loss")
+    verdict = run_test(preds, statistic="log_loss")
     assert verdict.statistic == pytest.approx(-slope / np.sqrt(curvature), rel=1e-5)
 
 
-def test_an_outcome_said_to_be_impossible_makes_the_log_loss_infinite():
+def test_an_outcome_of_probability_zero_makes_the_log_loss_infinite():
     P = np.array([[0.5, 0.3, 0.2], [0.6, 0.4, 0.0], [0.3, 0.7, 0.0], [0.2, 0.2, 0.6]] * 10)
     y = np.array([0, 1, 0, 2] * 10)
-    assert np.isfinite(judged(to.Predictions(y, P), statistic="log_loss").statistic)
+    assert np.isfinite(run_test(to.Predictions(y, P), statistic="log_loss").statistic)
     y[1] = 2
-    verdict = judged(to.Predictions(y, P), statistic="log_loss")
+    verdict = run_test(to.Predictions(y, P), statistic="log_loss")
     # one of the 20 rows that rule a class out
     assert (verdict.statistic, verdict.pvalue, verdict.effect) == (np.inf, 0.0, 1 / 20)
     assert "TN215" in codes(verdict)
-    monte_carlo = judged(to.Predictions(y, P), statistic="log_loss", null="redraw", resamples=99)
+    monte_carlo = run_test(to.Predictions(y, P), statistic="log_loss", null="redraw", resamples=99)
     assert (monte_carlo.statistic, monte_carlo.pvalue) == (np.inf, 0.01)
     # Brier's score stays finite, and the fact is told all the same
-    brier = judged(to.Predictions(y, P))
+    brier = run_test(to.Predictions(y, P))
     assert np.isfinite(brier.statistic)
     assert "TN215" in codes(brier)
     # one score: no row of the class comes, or it comes for sure
     for lens, late in (("class:2", True), ("class:0", False)):
-        single = judged(to.Predictions(y, P), lens=lens, statistic="log_loss")
+        single = run_test(to.Predictions(y, P), lens=lens, statistic="log_loss")
         assert np.isinf(single.statistic) == late
 
 
@@ -148,7 +148,7 @@ def test_clusters_with_an_impossible_outcome_are_infinite_in_every_draw():
     P = np.array([[0.5, 0.3, 0.2], [0.6, 0.4, 0.0]] * 10)
     y = np.array([0, 2] + [1] * 18)
     preds = to.Predictions(y, P, cluster=np.repeat(np.arange(10), 2))
-    verdict = judged(preds, statistic="log_loss", null="redraw", resamples=19)
+    verdict = run_test(preds, statistic="log_loss", null="redraw", resamples=19)
     # a flipped residual is as impossible as the one seen, so the flips alone say nothing, and the larger p counts
     assert (verdict.statistic, verdict.pvalue) == (np.inf, 1.0)
 
@@ -156,12 +156,12 @@ def test_clusters_with_an_impossible_outcome_are_infinite_in_every_draw():
 @pytest.mark.parametrize("score", SCORES)
 def test_where_no_score_can_vary_z_is_undefined(score):
     P = np.array([[1 / 3, 1 / 3, 1 / 3], [1.0, 0.0, 0.0], [0.5, 0.5, 0.0]])
-    verdict = judged(to.Predictions([2, 0, 1], P), statistic=score)
+    verdict = run_test(to.Predictions([2, 0, 1], P), statistic=score)
     assert np.isnan([verdict.statistic, verdict.pvalue, verdict.effect]).all()
     assert "TN214" in codes(verdict)
-    monte_carlo = judged(to.Predictions([2, 0, 1], P), statistic=score, null="redraw", resamples=19)
+    monte_carlo = run_test(to.Predictions([2, 0, 1], P), statistic=score, null="redraw", resamples=19)
     assert np.isnan(monte_carlo.pvalue)
-    broken = judged(to.Predictions([2, 0, 2], P), statistic=score)
+    broken = run_test(to.Predictions([2, 0, 2], P), statistic=score)
     assert (broken.statistic, broken.pvalue) == (np.inf, 0.0)
 
 
@@ -171,33 +171,35 @@ def test_redraws_agree_with_the_normal_law(score):
     rng = np.random.default_rng(6)
     P = rng.dirichlet([2, 2, 2], 1000)
     preds = to.Predictions(drawn(rng, P), P)
-    asymptotic, draws = judged(preds, statistic=score), judged(preds, statistic=score, null="redraw")
+    asymptotic, draws = run_test(preds, statistic=score), run_test(preds, statistic=score, null="redraw")
     assert draws.statistic == asymptotic.statistic
     assert draws.pvalue == pytest.approx(asymptotic.pvalue, abs=4 * 0.016)
 
 
 def test_a_skewed_promise_is_a_doubt_that_redraws_answer():
     P = np.array([[0.999, 0.0005, 0.0005]] * 100)
-    verdict = judged(to.Predictions([0] * 100, P), statistic="log_loss")
+    verdict = run_test(to.Predictions([0] * 100, P), statistic="log_loss")
     assert "TN212" in codes(verdict)
-    assert "TN212" not in codes(judged(to.Predictions([0] * 100, P), statistic="log_loss", null="redraw", resamples=19))
-    assert "TN212" not in codes(judged(four_classes(), statistic="log_loss"))
+    assert "TN212" not in codes(
+        run_test(to.Predictions([0] * 100, P), statistic="log_loss", null="redraw", resamples=19)
+    )
+    assert "TN212" not in codes(run_test(four_classes(), statistic="log_loss"))
 
 
 def test_a_tally_keeps_briers_form_and_refuses_the_log_loss():
     preds = four_classes()
     tally = to.tally(preds, grid=60)
     for lens in ("confidence", "canonical"):
-        rows, cells = judged(preds, lens=lens), judged(tally, lens=lens)
+        rows, cells = run_test(preds, lens=lens), run_test(tally, lens=lens)
         # scores move by at most half a cell, 1/7680 or 1/120
         assert cells.statistic == pytest.approx(rows.statistic, rel=0.001 if lens == "confidence" else 0.03)
     with pytest.raises(InputError, match="TO403"):
-        judged(tally, lens="confidence", statistic="log_loss")
+        run_test(tally, lens="confidence", statistic="log_loss")
 
 
 def test_an_unknown_score_is_refused():
     with pytest.raises(InputError, match="TO203"):
-        judged(four_classes(), statistic="spherical")
+        run_test(four_classes(), statistic="spherical")
 
 
 def test_spiegelhalter_shares_its_redraws():

@@ -200,7 +200,7 @@ def test_a_shift_of_all_probabilities_is_seen() -> None:
     assert verdict.effect == pytest.approx(length, rel=0.4)
 
 
-def test_rare_outcomes_are_told_where_the_laws_of_large_n_fail() -> None:
+def test_rare_outcomes_are_noted_where_the_asymptotic_nulls_fail() -> None:
     rng = np.random.default_rng(0)
     rare = to.Predictions((np.arange(30) == 3).astype(int), rng.beta(1, 19, 30))
     for null in ("bootstrap", "block"):
@@ -230,7 +230,7 @@ def test_one_row_has_no_pair() -> None:
         assert "TN118" in codes(verdict)
 
 
-def test_what_was_used_is_told() -> None:
+def test_the_settings_used_are_reported() -> None:
     preds = calibrated(60, 1)
     redraw = to.test(preds, "skce", resamples=19, kernel="gaussian", bandwidth=0.3)
     assert redraw.settings.items() >= {
@@ -278,7 +278,7 @@ def test_meaningless_settings_are_refused() -> None:
         to.test(to.tally(preds), "skce")
 
 
-def test_clusters_votes_and_families_are_judged_by_draws() -> None:
+def test_clusters_votes_and_families_are_tested_by_draws() -> None:
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), 90)
     y = (P.cumsum(axis=1) < rng.random((90, 1))).sum(axis=1)

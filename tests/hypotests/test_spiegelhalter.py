@@ -10,7 +10,7 @@ from trueodds.hypotests.spiegelhalter import Spiegelhalter
 from trueodds.problem.view import View
 
 
-def judged(preds, **settings):
+def run_test(preds, **settings):
     return to.test(preds, "spiegelhalter", **settings)
 
 
@@ -31,13 +31,13 @@ def codes(verdict):
 def test_z_agrees_with_r_rms():
     # golden: R rms::val.prob, S:z and S:p
     known = reference.estimators()["c.spiegelhalter"]["value"]
-    verdict = judged(c_binary())
+    verdict = run_test(c_binary())
     assert (verdict.statistic, verdict.pvalue) == pytest.approx((known["z"], known["p_two_sided"]), rel=1e-10)
 
 
 def test_z_of_the_confidence_agrees_with_the_reference():
     known = reference.estimators()["b_conf.spiegelhalter"]["value"]
-    verdict = judged(four_classes())
+    verdict = run_test(four_classes())
     assert verdict.lens == "confidence"
     assert (verdict.statistic, verdict.pvalue) == pytest.approx((known["z"], known["p_two_sided"]), rel=1e-10)
 
@@ -65,8 +65,8 @@ def test_size_under_the_null(n, weighted):
 def test_overconfidence_is_positive_and_timidity_negative():
     rng = np.random.default_rng(1)
     p, u = rng.random(5000), rng.random(5000)
-    bold = judged(to.Predictions((u < 0.5 + 0.5 * (p - 0.5)).astype(int), p))
-    timid = judged(to.Predictions((u < p).astype(int), 0.5 + 0.5 * (p - 0.5)))
+    bold = run_test(to.Predictions((u < 0.5 + 0.5 * (p - 0.5)).astype(int), p))
+    timid = run_test(to.Predictions((u < p).astype(int), 0.5 + 0.5 * (p - 0.5)))
     assert bold.statistic > 0 > timid.statistic
     # y − p is −(p − ½)/2 on average: the mean toward ½ with weights |1 − 2p| is Σ(1 − 2p)²/4 / Σ|1 − 2p| = (1/3)/4/(1/2)
     # = 1/6, with standard error √(mean of (1 − 2p)² v)/(½√5000) < .5/(.5·71)
@@ -76,15 +76,15 @@ def test_overconfidence_is_positive_and_timidity_negative():
 
 @pytest.mark.parametrize("p", [[0.0, 0.5, 1.0, 0.5], [0.5, 0.5, 0.5, 0.5], [0.0, 0.0, 1.0, 1.0]])
 def test_where_every_probability_is_0_a_half_or_1_z_is_undefined(p):
-    verdict = judged(to.Predictions([0, 0, 1, 1], p))
+    verdict = run_test(to.Predictions([0, 0, 1, 1], p))
     assert np.isnan([verdict.statistic, verdict.pvalue, verdict.effect]).all()
     assert "TN214" in codes(verdict)
-    assert np.isnan(judged(to.Predictions([0, 0, 1, 1], p), null="redraw", resamples=19).pvalue)
+    assert np.isnan(run_test(to.Predictions([0, 0, 1, 1], p), null="redraw", resamples=19).pvalue)
 
 
 def test_an_impossible_outcome_where_nothing_else_varies_is_infinitely_surprising():
     preds = to.Predictions([1, 1, 1, 1], [0.0, 0.5, 1.0, 0.5])
-    verdict, monte_carlo = judged(preds), judged(preds, null="redraw", resamples=19)
+    verdict, monte_carlo = run_test(preds), run_test(preds, null="redraw", resamples=19)
     assert (verdict.statistic, verdict.pvalue) == (np.inf, 0.0)
     assert (monte_carlo.statistic, monte_carlo.pvalue) == (np.inf, 0.05)
     assert "TN215" in codes(verdict)
@@ -92,7 +92,7 @@ def test_an_impossible_outcome_where_nothing_else_varies_is_infinitely_surprisin
 
 def test_a_probability_above_one_by_rounding_is_no_negative_variance():
     above = np.nextafter(np.float32(1), np.float32(2))
-    verdict = judged(to.Predictions([1, 1], np.array([above, above], dtype=np.float32)))
+    verdict = run_test(to.Predictions([1, 1], np.array([above, above], dtype=np.float32)))
     assert np.isnan(verdict.statistic)
     assert "TN214" in codes(verdict)
 
@@ -102,25 +102,25 @@ def test_redraws_agree_with_the_normal_law():
     rng = np.random.default_rng(3)
     p = rng.random(1000)
     preds = to.Predictions((rng.random(1000) < p).astype(int), p)
-    asymptotic, draws = judged(preds), judged(preds, null="redraw")
+    asymptotic, draws = run_test(preds), run_test(preds, null="redraw")
     assert draws.pvalue == pytest.approx(asymptotic.pvalue, abs=4 * 0.016)
 
 
 def test_only_ratios_of_weights_count():
     preds = c_binary()
     w = np.random.default_rng(4).random(500) + 0.1
-    one, ten = (judged(to.Predictions(preds.y, preds.p, weight=c * w)).statistic for c in (1, 10))
+    one, ten = (run_test(to.Predictions(preds.y, preds.p, weight=c * w)).statistic for c in (1, 10))
     assert one == pytest.approx(ten, rel=1e-12)
 
 
 def test_a_tally_gives_nearly_the_same():
     # within a cell p moves by at most 1/3840, so that each residual and pull moves by less than 1/1000 of its span
     preds = c_binary()
-    rows, cells = judged(preds), judged(to.tally(preds))
+    rows, cells = run_test(preds), run_test(to.tally(preds))
     assert cells.statistic == pytest.approx(rows.statistic, abs=0.02)
     assert cells.effect == pytest.approx(rows.effect, abs=0.001)
 
 
 def test_a_lens_with_a_vector_per_row_is_refused():
     with pytest.raises(InputError, match="TO205"):
-        judged(four_classes(), lens="canonical")
+        run_test(four_classes(), lens="canonical")

@@ -26,7 +26,7 @@ def test_one_claim_is_not_adjusted():
         assert one.adjusted[0] == one.alone[0] == pytest.approx(pvalue(observed, draws))
 
 
-def test_a_claim_said_twice_costs_nothing():
+def test_a_duplicate_claim_costs_nothing():
     draws = np.random.default_rng(1).normal(size=(2, 199))
     once = JointDraws(np.array([2.0, 1.0]), draws).adjusted
     twice = JointDraws(np.array([2.0, 1.0, 2.0, 1.0]), np.concatenate([draws, draws])).adjusted

@@ -102,7 +102,7 @@ def test_nested_sums_are_those_of_each_grid(lens):
             assert value == pytest.approx(np.mean(both), rel=1e-10, abs=1e-14)
 
 
-def test_all_scales_share_their_draws_and_the_smallest_p_is_judged_among_them():
+def test_all_scales_share_their_draws_and_the_smallest_p_is_adjusted_for_them():
     preds = calibrated(np.random.default_rng(2), 80, 2)
     verdict = to.test(preds, "tcal", resamples=99, rng=5)
     (view,) = as_lens("positive").views(preds)
@@ -144,7 +144,7 @@ def test_an_error_that_changes_from_score_to_score_is_found_at_a_fine_scale():
     assert 0.2 < verdict.effect < 0.3
 
 
-def test_a_family_has_each_lens_with_holms_p_and_the_null_says_how_scales_are_judged():
+def test_a_family_has_each_lens_with_holms_p_and_the_null_says_how_scales_are_adjusted():
     preds = calibrated(np.random.default_rng(6), 100, 3)
     verdict = to.test(preds, "tcal", lens=["confidence", "canonical"], resamples=99)
     alone = to.test(preds, "tcal", lens="canonical", resamples=99)
@@ -153,7 +153,7 @@ def test_a_family_has_each_lens_with_holms_p_and_the_null_says_how_scales_are_ju
     assert alone.parts["2 bins"]["holm"] >= alone.parts["2 bins"]["pvalue"]
 
 
-def test_clusters_and_rows_redrawn():
+def test_clusters_and_resampled_rows():
     rng = np.random.default_rng(7)
     p = np.repeat(rng.random(60), 5)
     y = np.repeat((rng.random(60) < p[::5]).astype(int), 5)

@@ -15,5 +15,5 @@ def simulated(n=3000, k=3, seed=0, alpha=1.0, **extra):
     return Predictions(y, P, **extra)
 
 
-def asked(preds, name="ece", lens="confidence", **settings):
+def make_estimand(preds, name="ece", lens="confidence", **settings):
     return Estimand.of(ESTIMATORS.make(name, settings), as_lens(lens), preds)

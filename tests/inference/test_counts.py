@@ -30,7 +30,7 @@ def test_outcomes_of_different_chances_by_enumeration():
     np.testing.assert_array_equal(one([1, 1, 1, 1], p, u), np.searchsorted(np.cumsum(pmf), u))
 
 
-def test_rare_and_nearly_sure_outcomes_together():
+def test_rare_and_nearly_certain_outcomes_together():
     # a sum of two binomials by convolution, shifted where many come
     n, p = [50_000, 7_000], [1e-4, 1 - 5e-4]
     k = np.arange(60)

@@ -13,11 +13,11 @@ from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
 
 
-def asked(preds, name="ece", lens="positive", **settings):
+def make_estimand(preds, name="ece", lens="positive", **settings):
     return Estimand.of(ESTIMATORS.make(name, settings), as_lens(lens), preds)
 
 
-def few(gap, s):
+def make_gaps(gap, s):
     """Cells of 100 rows whose residuals scatter as the model says."""
     gap, s = np.asarray(gap, dtype=float), np.asarray(s, dtype=float)
     return folded.Gaps(gap, s**2, s**2, np.full(len(gap), 100.0))
@@ -26,7 +26,7 @@ def few(gap, s):
 def test_gaps_of_two_bins_by_hand():
     # bins (0, .5] and (.5, 1] hold 2 and 3 of 5 rows. Residuals y − p: .8, −.2 and .4, .4, −.6, means .3 and .0667.
     preds = Predictions([1, 0, 1, 1, 0], [0.2, 0.2, 0.6, 0.6, 0.6])
-    gaps = folded.gaps_of(asked(preds, bins=2), preds)
+    gaps = folded.gaps_of(make_estimand(preds, bins=2), preds)
     np.testing.assert_allclose(gaps.gap, [0.4 * 0.3, 0.6 * 0.2 / 3])
     # scatter Σ(u − ū)² = 2 · .25 and 2(1/3)² + (2/3)² = 2/3; null Σp(1 − p) = .32 and .72; all over 5²
     np.testing.assert_allclose(gaps.sampling, [0.5 / 25, 2 / 3 / 25])
@@ -48,7 +48,7 @@ def test_gaps_of_two_bins_by_hand():
 def test_the_gaps_add_up_to_the_error(name, lens, settings):
     rng = np.random.default_rng(0)
     preds = Predictions(rng.integers(0, 3, 600), rng.dirichlet([1, 1, 1], 600), weight=rng.integers(1, 4, 600))
-    question = asked(preds, name, lens, **settings)
+    question = make_estimand(preds, name, lens, **settings)
     value = float(question.combined(question.values))
     assert folded.gaps_of(question, preds).gap.sum() == pytest.approx(value, rel=1e-10)
 
@@ -58,7 +58,7 @@ def test_single_rows_as_clusters_have_the_same_scatter():
     p = rng.random(80)
     y = (rng.random(80) < p).astype(int)
     plain, single = Predictions(y, p), Predictions(y, p, cluster=np.arange(80))
-    one, other = folded.gaps_of(asked(plain), plain), folded.gaps_of(asked(single), single)
+    one, other = folded.gaps_of(make_estimand(plain), plain), folded.gaps_of(make_estimand(single), single)
     np.testing.assert_allclose(one.sampling, other.sampling, atol=1e-15)
     np.testing.assert_allclose(one.rows, other.rows)
 
@@ -71,7 +71,9 @@ def test_the_bounds_hold_the_bias_on_average(z, cells):
     rng = np.random.default_rng(2)
     low, high = [], []
     for _ in range(300):
-        bias = folded.bias_of(few(np.abs(z + rng.standard_normal(cells)) / cells, np.full(cells, 1 / cells)), 0.0, 0.0)
+        bias = folded.bias_of(
+            make_gaps(np.abs(z + rng.standard_normal(cells)) / cells, np.full(cells, 1 / cells)), 0.0, 0.0
+        )
         low.append(bias.low)
         high.append(bias.high)
     true = float(folded.excess(np.array([z]))[0])
@@ -118,7 +120,7 @@ def test_one_bad_bin_beside_good_ones_is_covered():
         x = np.repeat(p, 100)
         y = (rng.random(5000) < np.clip(x - 0.55 * np.repeat(wrong, 100), 0, 1)).astype(int)
         preds = Predictions(y, x)
-        question = asked(preds)
+        question = make_estimand(preds)
         null = null_draws(preds, [question], 99, rng)
         (estimate,) = estimates(preds, [question], IntervalSpec(resamples=100), rng, lambda _every, null=null: null)
         hits += estimate.interval.low <= truth <= estimate.interval.high

@@ -30,7 +30,7 @@ def answered(preds, question, interval_spec, rng):
     return estimates(preds, [question], interval_spec, rng, lambda _every: [np.zeros((len(question.views), 1))])[0]
 
 
-def asked(preds, name="ece", lens="positive", **settings):
+def make_estimand(preds, name="ece", lens="positive", **settings):
     return Estimand.of(ESTIMATORS.make(name, settings), as_lens(lens), preds)
 
 
@@ -39,7 +39,7 @@ def test_row_bootstrap_equals_the_reference(method):
     # golden c.bootstrap95.ece_ew10: B=400, indices default_rng(0).integers(0, n, (B, n)); scipy agrees to 1e-12
     preds = binary500()
     interval_spec = IntervalSpec(method, 0.95, 400)
-    estimate = answered(preds, asked(preds, bins=10), interval_spec, np.random.default_rng(0))
+    estimate = answered(preds, make_estimand(preds, bins=10), interval_spec, np.random.default_rng(0))
     known = reference.estimators()["c.bootstrap95.ece_ew10"]["value"][method]
     np.testing.assert_allclose([estimate.interval.low, estimate.interval.high], known, rtol=1e-10)
     assert estimate.interval.method == method
@@ -116,7 +116,7 @@ def test_sparse_bins_do_not_push_the_interval_off_the_truth(n, lens, settings):
 def test_rare_outcomes_that_no_resample_shows_still_widen_the_interval():
     # 10 rows at .9, all right: the true rate may well be .7, an error of .2, though no resample varies
     preds = Predictions([1] * 10, np.linspace(0.89, 0.91, 10))
-    question = asked(preds)
+    question = make_estimand(preds)
     null = null_draws(preds, [question], 199, np.random.default_rng(0))
     (estimate,) = estimates(
         preds, [question], IntervalSpec(resamples=100), np.random.default_rng(0), lambda _every: null
@@ -131,22 +131,24 @@ def test_methods_that_take_rows_as_independent_refuse_clusters(method, resample)
     preds = Predictions(rng.integers(0, 2, 60), rng.random(60), cluster=np.arange(60) // 3)
     name = "ece" if resample == "cells" else "rmsce"
     with pytest.raises(InputError, match="TO205"):
-        answered(preds, asked(preds, name), IntervalSpec(method, resample=resample, resamples=20), rng)
+        answered(preds, make_estimand(preds, name), IntervalSpec(method, resample=resample, resamples=20), rng)
 
 
 def test_classes_are_not_resampled_apart():
     preds = Predictions([0, 1, 2] * 20, np.random.default_rng(0).dirichlet([1, 1, 1], 60))
     with pytest.raises(InputError, match="TO205"):
-        answered(preds, asked(preds, "ece", "classwise"), IntervalSpec(resample="cells"), np.random.default_rng(0))
+        answered(
+            preds, make_estimand(preds, "ece", "classwise"), IntervalSpec(resample="cells"), np.random.default_rng(0)
+        )
 
 
 def test_the_jackknife_by_bins_equals_leaving_rows_out():
     preds = binary500()[np.arange(60)]
     for estimand in (
-        asked(preds),
-        asked(preds, "mce"),
-        asked(preds, "brier"),
-        asked(preds, "rmsce", partition="equal-mass"),
+        make_estimand(preds),
+        make_estimand(preds, "mce"),
+        make_estimand(preds, "brier"),
+        make_estimand(preds, "rmsce", partition="equal-mass"),
     ):
         error = estimand.estimator
         if estimand.linear is None:
@@ -173,7 +175,7 @@ def test_a_joint_view_has_a_jackknife_too():
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(3), 40)
     preds = Predictions(rng.integers(0, 3, 40), P)
-    estimand = asked(preds, lens="canonical", partition="simplex-grid", bins=2)
+    estimand = make_estimand(preds, lens="canonical", partition="simplex-grid", bins=2)
     (one,) = estimand.linear
     view = estimand.views[0]
     for i in (0, 17, 39):
@@ -189,7 +191,7 @@ def test_resampling_cells_gives_the_law_of_resampling_rows():
     rng = np.random.default_rng(0)
     p = 1 / (1 + np.exp(-rng.normal(0, 1.3, 4000)))
     preds = Predictions((rng.random(4000) < p**1.3).astype(int), p)
-    question = asked(preds, bins=10)
+    question = make_estimand(preds, bins=10)
     (rows,) = bootstrap(preds, [question], 2000, np.random.default_rng(1), "rows")
     (cells,) = bootstrap(preds, [question], 2000, np.random.default_rng(2), "cells")
     for a, b in ((rows.values[0], cells.values[0]), (rows.centered_norms[0], cells.centered_norms[0])):
@@ -206,7 +208,9 @@ def test_clusters_are_drawn_whole():
     clustered = Predictions(y, np.full(1000, 0.5), cluster=np.arange(1000) // 25)
     widths = []
     for data in (preds, clustered):
-        (drawn,) = bootstrap(data, [asked(data, "brier"), asked(data, bins=1)][1:], 500, np.random.default_rng(1))
+        (drawn,) = bootstrap(
+            data, [make_estimand(data, "brier"), make_estimand(data, bins=1)][1:], 500, np.random.default_rng(1)
+        )
         widths.append(drawn.values[0].std())
     assert 3.5 < widths[1] / widths[0] < 7  # √25 = 5 in the limit
 
@@ -215,7 +219,9 @@ def test_auto_means_what_the_coverage_studies_chose():
     preds = binary500()
 
     def method(*args, **kwargs):
-        estimate = answered(preds, asked(preds, *args, **kwargs), IntervalSpec(resamples=50), np.random.default_rng(0))
+        estimate = answered(
+            preds, make_estimand(preds, *args, **kwargs), IntervalSpec(resamples=50), np.random.default_rng(0)
+        )
         return estimate.interval and estimate.interval.method
 
     assert method("ece") == method("ece", "classwise") == method("ace") == method("tace") == "folded-normal"
@@ -228,9 +234,11 @@ def test_auto_means_what_the_coverage_studies_chose():
     assert method("ece", partition="sweep") is None
 
 
-def test_an_interval_without_measured_coverage_is_said_to_be_missing():
+def test_an_interval_without_measured_coverage_is_missing_with_a_note():
     preds = binary500()
-    estimate = answered(preds, asked(preds, distance="kl"), IntervalSpec(resamples=50), np.random.default_rng(0))
+    estimate = answered(
+        preds, make_estimand(preds, distance="kl"), IntervalSpec(resamples=50), np.random.default_rng(0)
+    )
     assert "TN201" in [note.code for note in estimate.notes]
 
 
@@ -238,7 +246,7 @@ def test_an_interval_without_measured_coverage_is_said_to_be_missing():
 def test_intervals_for_the_squared_error_are_refused_elsewhere(method):
     preds = binary500()
     with pytest.raises(InputError, match="TO205"):
-        answered(preds, asked(preds, "ece"), IntervalSpec(method), np.random.default_rng(0))
+        answered(preds, make_estimand(preds, "ece"), IntervalSpec(method), np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(

@@ -102,7 +102,7 @@ def test_the_noise_floor_agrees_with_the_reference_draws():
     assert (drawn >= estimand.values[0]).sum() <= 5
 
 
-def test_rows_and_labels_redrawn_agree_with_the_reference_draws():
+def test_resampled_rows_and_labels_agree_with_the_reference_draws():
     rows = reference.frame("estimators/c_binary500.csv")
     preds = Predictions(rows["y"].astype(int), rows["p"])
     estimand = Estimand.of(ESTIMATORS.make("ece", {"bins": 10}), as_lens("positive"), preds)
@@ -120,7 +120,7 @@ def test_labels_come_as_often_as_stated():
     assert (drawn[:, 2] == 2).all()
 
 
-def test_a_label_said_to_be_impossible_is_never_drawn_though_a_row_sums_below_one():
+def test_a_label_of_probability_zero_is_never_drawn_though_a_row_sums_below_one():
     P = np.tile(np.array([[0.3, 0.7 - 1e-6, 0.0]], dtype=np.float32), (2000, 1))
     assert draws.labels(P, key=1, start=0, stop=50).max() == 1
 
@@ -187,7 +187,7 @@ def test_a_partition_chosen_with_the_labels_is_chosen_again_on_each_draw():
     assert len(np.unique(null_draws(preds, [estimand], 20, np.random.default_rng(1))[0])) == 20
 
 
-def test_the_null_is_said_in_words():
+def test_the_null_is_described_in_words():
     assert "stated probability" in null_of(simulated())
     assert "clusters" in null_of(simulated(cluster=np.arange(300) // 2))
     assert "rows are drawn" in null_of(simulated(), "both")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from tests.inference.questions import asked, simulated
+from tests.inference.questions import make_estimand, simulated
 from trueodds.estimators import ESTIMATORS
 from trueodds.inference import redraw, redraw_cells
 from trueodds.inference.cells import from_cells
@@ -25,7 +25,7 @@ def many(monkeypatch):
     monkeypatch.setattr(redraw_cells, "ROWS_AT_MOST", 100)
 
 
-def same_law(a, b):
+def assert_same_distribution(a, b):
     # the share of one sample below a quantile of another has variance q(1 − q)(1/n + 1/n)
     for q in (0.025, 0.25, 0.5, 0.75, 0.975):
         assert abs((b < np.quantile(a, q)).mean() - q) < 4.5 * np.sqrt(q * (1 - q) * 2 / len(a))
@@ -38,29 +38,29 @@ def same_law(a, b):
 )
 def test_bins_give_the_law_of_rows(alpha, name, lens, monkeypatch):
     preds = simulated(alpha=alpha)
-    question = asked(preds, name, lens)
+    question = make_estimand(preds, name, lens)
     (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
     monkeypatch.setattr(redraw_cells, "ROWS_AT_MOST", 100)
     assert by_bins(preds, [question], joint=False)
     (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), joint=False)
-    same_law(question.combined(rows), question.combined(bins))
+    assert_same_distribution(question.combined(rows), question.combined(bins))
 
 
 def test_independent_labels_are_drawn_apart(monkeypatch):
     rng = np.random.default_rng(0)
     P = rng.random((3000, 3))
     preds = Predictions.from_multilabel((rng.random((3000, 3)) < P).astype(int), P)
-    question = asked(preds, "ece", "classwise")
+    question = make_estimand(preds, "ece", "classwise")
     (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
     monkeypatch.setattr(redraw_cells, "ROWS_AT_MOST", 100)
     assert by_bins(preds, [question], joint=False)
     (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), joint=False)
-    same_law(question.combined(rows), question.combined(bins))
+    assert_same_distribution(question.combined(rows), question.combined(bins))
 
 
 def test_a_tally_and_its_rows_have_one_law():
     preds = simulated(alpha=0.3)
-    question = asked(preds)
+    question = make_estimand(preds)
     (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1))
     verdicts = [to.test(data, "consistency", resamples=DRAWS) for data in (preds, to.tally(preds))]
     # two shares of one law, from 4,000 draws each
@@ -72,7 +72,7 @@ def test_a_tally_and_its_rows_have_one_law():
 @pytest.mark.parametrize("weight", [None, np.linspace(0.5, 2, 300)])
 def test_the_null_covariance_equals_plain_loops(weight):
     preds = simulated(300, weight=weight)
-    question = asked(preds, "ece", "classwise", partition="equal-mass", bins=4)
+    question = make_estimand(preds, "ece", "classwise", partition="equal-mass", bins=4)
     sizes = [one.size for one in question.linear]
     first = np.concatenate(([0], np.cumsum(sizes)))
     expected = np.zeros((first[-1], first[-1]))
@@ -88,19 +88,19 @@ def test_the_null_covariance_equals_plain_loops(weight):
 def test_which_questions_are_drawn_by_bins(many):
     rng = np.random.default_rng(0)
     preds = simulated()
-    binary, classes = asked(preds), asked(preds, "ece", "classwise")
+    binary, classes = make_estimand(preds), make_estimand(preds, "ece", "classwise")
     assert by_bins(preds, [binary])
     assert not by_bins(preds, [classes])  # judged together: one label per row
     assert by_bins(preds, [classes], joint=False)
     assert not by_bins(preds, [binary, classes])
-    assert not by_bins(preds, [asked(preds, "ece", "canonical")], joint=False)
-    assert not by_bins(preds, [asked(preds, "ece", partition="sweep")])  # chosen with the labels
-    assert not by_bins(preds, [asked(preds, "ece", "classwise", bins=700)], joint=False)  # 2100 bins together
+    assert not by_bins(preds, [make_estimand(preds, "ece", "canonical")], joint=False)
+    assert not by_bins(preds, [make_estimand(preds, "ece", partition="sweep")])  # chosen with the labels
+    assert not by_bins(preds, [make_estimand(preds, "ece", "classwise", bins=700)], joint=False)  # 2100 bins together
     assert not by_bins(simulated(cluster=np.arange(3000) // 2), [binary])
     crowd = Predictions(np.array([rng.multinomial(3, p) for p in preds.P]), preds.P)
-    assert not by_bins(crowd, [asked(crowd)])
+    assert not by_bins(crowd, [make_estimand(crowd)])
     small = simulated(100)
-    assert not by_bins(small, [asked(small)])
+    assert not by_bins(small, [make_estimand(small)])
     inside = Estimand.of(ESTIMATORS.make("ece", {}), Within(as_lens("classwise"), "site", "A"), simulated(group={"site": np.repeat(["A", "B"], 1500)}))  # fmt: skip
     assert by_bins(simulated(), [inside], joint=False)
 
@@ -110,7 +110,7 @@ def test_weights_are_drawn_by_bins_where_no_row_stands_out(many):
     heavy[7] = 50.0
     for weight, expected in ((even, True), (heavy, False)):
         preds = simulated(weight=weight)
-        assert by_bins(preds, [asked(preds, bins=5)]) is expected
+        assert by_bins(preds, [make_estimand(preds, bins=5)]) is expected
 
 
 @pytest.mark.parametrize("lens", ["confidence", "classwise"])
@@ -118,7 +118,7 @@ def test_even_weights_change_nothing(lens, many):
     plain, weighted = simulated(), simulated(weight=np.full(3000, 0.5))
     combined = []
     for preds in (plain, weighted):
-        question = asked(preds, "ece", lens, bins=3)
+        question = make_estimand(preds, "ece", lens, bins=3)
         assert by_bins(preds, [question], joint=False)
         (drawn,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
         combined.append(question.combined(drawn))
@@ -128,7 +128,9 @@ def test_even_weights_change_nothing(lens, many):
 def test_the_noise_floor_and_the_verdict_use_bins(many, monkeypatch):
     preds = simulated()
     monkeypatch.setattr(redraw.draws, "sums", lambda *_args, **_more: pytest.fail("a label per row was drawn"))
-    assert floors(preds, [asked(preds), asked(preds, "ece", "classwise")], np.random.default_rng(0))[1].shape == (
+    assert floors(preds, [make_estimand(preds), make_estimand(preds, "ece", "classwise")], np.random.default_rng(0))[
+        1
+    ].shape == (
         3,
         999,
     )
@@ -164,7 +166,7 @@ def other_vectors(values, vectors, rng):
 def test_correlated_draws_do_not_depend_on_which_eigenvectors_the_processor_finds(monkeypatch):
     # Processors and versions of LAPACK agree on neither the signs of eigenvectors nor the basis of equal eigenvalues.
     preds = simulated(3000, alpha=0.3)
-    (question,) = [asked(preds, "ece", "classwise")]
+    (question,) = [make_estimand(preds, "ece", "classwise")]
     plain = redraw_cells.cell_draws(question, 200, np.random.default_rng(1), null_covariance(question))
     eigh, rng = np.linalg.eigh, np.random.default_rng(2)
 
@@ -179,7 +181,7 @@ def test_correlated_draws_do_not_depend_on_which_eigenvectors_the_processor_find
 
 def test_joint_resamples_do_not_depend_on_which_singular_vectors_the_processor_finds(monkeypatch):
     preds = simulated(3000, alpha=0.3)
-    question = asked(preds, "ece", "canonical")
+    question = make_estimand(preds, "ece", "canonical")
     plain = from_cells(question, 200, np.random.default_rng(1)).values
     svd, rng = np.linalg.svd, np.random.default_rng(2)
 

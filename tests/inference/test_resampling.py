@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.inference.questions import asked, simulated
+from tests.inference.questions import make_estimand, simulated
 from trueodds.estimators import ESTIMATORS
 from trueodds.inference.bootstrap import bootstrap
 from trueodds.inference.cells import pooled_of
@@ -46,7 +46,7 @@ CASES = {
 def test_sums_give_what_the_rows_drawn_give(case, count):
     make, name, lens, settings = CASES[case]
     preds = make()
-    question = asked(preds, name, lens, **settings)
+    question = make_estimand(preds, name, lens, **settings)
     (resampled,) = bootstrap(preds, [question], count, np.random.default_rng(3), "rows")
     every = rows_of(preds, count, 3)
     for r in (0, 1, 17, count - 1):
@@ -68,7 +68,7 @@ def test_sums_give_what_the_rows_drawn_give(case, count):
 def test_a_predicted_class_is_resampled_with_its_own_rows():
     # Each view of top-label has rows of its own; all were once given the weights of the first.
     preds = simulated(600)
-    question = asked(preds, "ece", "top-label")
+    question = make_estimand(preds, "ece", "top-label")
     (joint,) = bootstrap(preds, [question], 50, np.random.default_rng(1), "rows")
     for v, view in enumerate(question.views):
         alone = Estimand(question.estimator, question.lens, (view,))
@@ -85,7 +85,7 @@ def test_few_draws_are_those_of_the_generator():
 
 def test_one_set_of_resamples_serves_every_question():
     preds = simulated()
-    every = [asked(preds), asked(preds, "ece", "classwise"), asked(preds, "brier", "canonical")]
+    every = [make_estimand(preds), make_estimand(preds, "ece", "classwise"), make_estimand(preds, "brier", "canonical")]
     joint = bootstrap(preds, every, MANY, np.random.default_rng(2))
     for estimand, resampled in zip(every, joint, strict=True):
         (alone,) = bootstrap(preds, [estimand], MANY, np.random.default_rng(2))
@@ -94,7 +94,11 @@ def test_one_set_of_resamples_serves_every_question():
 
 def test_resamples_do_not_depend_on_threads(monkeypatch):
     preds = simulated()
-    every = [asked(preds, "ece", "classwise"), asked(preds, "ece", "canonical"), asked(preds, "brier", "canonical")]
+    every = [
+        make_estimand(preds, "ece", "classwise"),
+        make_estimand(preds, "ece", "canonical"),
+        make_estimand(preds, "brier", "canonical"),
+    ]
     runs = []
     for threads in ("1", "2"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
@@ -117,7 +121,7 @@ def test_clusters_come_whole():
 def test_a_resampled_mean_varies_as_the_rows_do(clusters):
     # Over resamples of n units with sums s of m, Var Σts/Σtm is Σ(s − m s̄)²/(Σm)² for equal m, and its mean is s̄.
     preds = simulated(cluster=clusters)
-    question = asked(preds, "brier", "canonical")
+    question = make_estimand(preds, "brier", "canonical")
     (resampled,) = bootstrap(preds, [question], 4000, np.random.default_rng(6))
     score = question.estimator.rows(question.views[0])
     unit = np.arange(3000) if clusters is None else clusters
@@ -133,7 +137,7 @@ def test_an_endless_score_counts_where_its_row_is_drawn():
     y, p = np.tile([1, 0, 1], 1000), np.tile([0.5, 0.25, 0.75], 1000)
     y[0], p[0] = 1, 0.0
     preds = Predictions(y, p)
-    (resampled,) = bootstrap(preds, [asked(preds, "log_loss", "canonical")], MANY, np.random.default_rng(8))
+    (resampled,) = bootstrap(preds, [make_estimand(preds, "log_loss", "canonical")], MANY, np.random.default_rng(8))
     drawn = np.array([0 in rows for rows in rows_of(preds, MANY, 8)])
     np.testing.assert_array_equal(np.isinf(resampled.values[0]), drawn)
     assert 0 < drawn.sum() < MANY
@@ -157,7 +161,7 @@ def test_resamples_of_the_squared_error_are_those_of_the_rows():
 @pytest.mark.parametrize(("alpha", "name"), [(1.0, "ece"), (0.1, "ece"), (1.0, "ks"), (1.0, "rmsce")])
 def test_resampling_bins_gives_the_quantiles_of_resampling_rows(alpha, name):
     preds = simulated(4000, alpha=alpha)
-    question = asked(preds, name)
+    question = make_estimand(preds, name)
     (rows,) = bootstrap(preds, [question], 2000, np.random.default_rng(1), "rows")
     (bins,) = bootstrap(preds, [question], 2000, np.random.default_rng(2), "cells")
     for a, b in ((rows.values[0], bins.values[0]), (rows.centered_norms[0], bins.centered_norms[0])):
@@ -170,7 +174,7 @@ def test_bins_of_rows_without_weight_are_left_out():
     weight = np.where(simulated(k=3).P[:, 0] > 0.8, 0.0, 1.0)
     preds = simulated(k=3, weight=weight)
     for lens, settings in (("class:0", {}), ("canonical", {"partition": "simplex-grid", "bins": 5})):
-        question = asked(preds, "ece", lens, **settings)
+        question = make_estimand(preds, "ece", lens, **settings)
         (resampled,) = bootstrap(preds, [question], 300, np.random.default_rng(1), "cells")
         (rows,) = bootstrap(preds, [question], 300, np.random.default_rng(1), "rows")
         binned = pooled_of(question.views[0], question.linear[0])
@@ -211,7 +215,7 @@ def test_vectors_in_as_many_cells_as_a_tree_grows_are_resampled_by_rows(monkeypa
 def test_views_taken_a_few_at_a_time_have_the_same_resamples(count, monkeypatch):
     preds = simulated()
     lenses = ["confidence", "classwise", "canonical", "classwise"]
-    questions = [asked(preds, "ece", lens) for lens in lenses] + [asked(preds, "brier", "canonical")]
+    questions = [make_estimand(preds, "ece", lens) for lens in lenses] + [make_estimand(preds, "brier", "canonical")]
     expected = bootstrap(preds, questions, count, np.random.default_rng(3), "rows")
     for columns in (1, 2, 4):
         monkeypatch.setattr("trueodds.inference.bootstrap.ENTRIES", columns * preds.n)

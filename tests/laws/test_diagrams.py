@@ -18,7 +18,7 @@ from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams.recipe import BinnedRecipe
 
-LAWS = ("row order", "weight two", "two shapes", "tally", "class order")
+INVARIANCES = ("row order", "weight two", "two shapes", "tally", "class order")
 LENSES = [(k, lens) for k in (3, 4) for lens in ("canonical", "confidence", "classwise", "class:1")]
 REFUSED = ("TO205", "TO704")  # a lens, or a number of outcomes, that a diagram does not show
 NAMED = ("view", "class")  # columns that hold the names of classes
@@ -80,7 +80,7 @@ def assert_same(a, b, case=""):
 @pytest.mark.parametrize("name", NAMES)
 def test_an_exemption_names_a_law_and_its_reason(name):
     diagram_class = DIAGRAMS.load(name)
-    assert set(diagram_class.exempt) <= set(LAWS)
+    assert set(diagram_class.exempt) <= set(INVARIANCES)
     assert all(len(reason.split()) > 3 for reason in diagram_class.exempt.values())
 
 
@@ -185,5 +185,5 @@ def test_permuting_classes_permutes_the_views(name):
 
 def test_no_law_is_left_to_no_member():
     """Every law is kept by at least one diagram."""
-    for invariance in LAWS:
+    for invariance in INVARIANCES:
         assert any(cases(name, invariance) for name in NAMES)

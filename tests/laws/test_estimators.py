@@ -41,7 +41,7 @@ SETTINGS: tuple[dict[str, Any], ...] = (
     {"partition": "simplex-grid", "bins": 4},
 )
 LENSES = ("canonical", "confidence", "classwise", "class:1", "rank:2", "top-2", "groups:[[0,2],[1]]")
-LAWS = {
+INVARIANCES = {
     "row order", "weight two", "zero weight", "weight scale", "one-hot votes", "class order", "two classes", "cells",
 }  # fmt: skip
 # A weight of two is two rows, so scaling all weights changes how many rows a rule that counts rows divides.
@@ -162,11 +162,11 @@ def agree(case: Case, lens: str, a: Predictions, b: Predictions) -> None:
 # The laws
 
 
-def test_every_member_is_judged_and_exemptions_name_a_law_and_a_reason() -> None:
+def test_every_estimator_is_tested_and_exemptions_name_an_invariance_and_a_reason() -> None:
     assert {case.name for case in CASES} == set(ESTIMATORS.names())
     for name in ESTIMATORS.names():
         for invariance, reason in ESTIMATORS.load(name).exempt.items():
-            assert invariance in LAWS, (name, invariance)
+            assert invariance in INVARIANCES, (name, invariance)
             assert len(reason.split()) > 3, (name, invariance, reason)
     ece = next(case for case in CASES if str(case) == "ece")
     assert ece.lenses == LENSES

@@ -22,7 +22,7 @@ ORDERLESS = [(name, lens) for name, lens in CASES if "row order" not in TESTS.lo
 NULLS = [(name, null) for name in TESTS.names() for null in TESTS.load(name).nulls]
 
 
-def judged(preds, name, lens, **settings):
+def run_test(preds, name, lens, **settings):
     """Few draws, where the test takes draws: statistics are compared."""
     own = [key for key in settings_of(TESTS.load(name)) if TESTS.takes(name, key)]
     options = {key: value for key, value in (("resamples", 19), ("floor", 0.01)) if key in own}
@@ -49,8 +49,8 @@ def near(a, b):
 def test_row_order_does_not_move_the_statistic(name, lens):
     y, P, w = three_classes()
     order = np.random.default_rng(1).permutation(len(y))
-    a = judged(to.Predictions(y, P, weight=w), name, lens)
-    b = judged(to.Predictions(y[order], P[order], weight=w[order]), name, lens)
+    a = run_test(to.Predictions(y, P, weight=w), name, lens)
+    b = run_test(to.Predictions(y[order], P[order], weight=w[order]), name, lens)
     assert near(a.statistic, b.statistic)
     assert list(a.parts) == list(b.parts)
 
@@ -59,8 +59,8 @@ def test_row_order_does_not_move_the_statistic(name, lens):
 def test_a_weight_of_two_is_two_rows_in_the_statistic(name, lens):
     y, P, w = three_classes()
     times = w.astype(int)
-    a = judged(to.Predictions(y, P, weight=w), name, lens)
-    b = judged(to.Predictions(np.repeat(y, times), np.repeat(P, times, axis=0)), name, lens)
+    a = run_test(to.Predictions(y, P, weight=w), name, lens)
+    b = run_test(to.Predictions(np.repeat(y, times), np.repeat(P, times, axis=0)), name, lens)
     assert near(a.statistic, b.statistic) == weights_are_rows(name)
 
 
@@ -68,8 +68,8 @@ def test_a_weight_of_two_is_two_rows_in_the_statistic(name, lens):
 def test_frequency_weights_are_rows_to_the_last_digit(name, lens):
     y, P, w = three_classes()
     times = w.astype(int)
-    a = judged(to.Predictions(y, P, weight=w), name, lens, weight_kind="frequency").to_dict()
-    b = judged(to.Predictions(np.repeat(y, times), np.repeat(P, times, axis=0)), name, lens).to_dict()
+    a = run_test(to.Predictions(y, P, weight=w), name, lens, weight_kind="frequency").to_dict()
+    b = run_test(to.Predictions(np.repeat(y, times), np.repeat(P, times, axis=0)), name, lens).to_dict()
     assert {**a, "settings": None} == {**b, "settings": None}
 
 
@@ -78,16 +78,16 @@ def test_a_row_of_weight_zero_is_no_row(name, lens):
     y, P, _ = three_classes()
     w = np.ones(len(y))
     w[::5] = 0
-    a = judged(to.Predictions(y, P, weight=w), name, lens)
-    b = judged(to.Predictions(y[w > 0], P[w > 0]), name, lens)
+    a = run_test(to.Predictions(y, P, weight=w), name, lens)
+    b = run_test(to.Predictions(y[w > 0], P[w > 0]), name, lens)
     assert near(a.statistic, b.statistic)
     assert a.n == b.n == (w > 0).sum()
 
 
 @pytest.mark.parametrize(("name", "lens"), CASES)
-def test_a_verdict_is_a_probability_above_its_floor_and_told_as_strict_json(name, lens):
+def test_a_verdict_is_a_probability_at_or_above_its_minimum_and_strict_json(name, lens):
     y, P, w = three_classes()
-    verdict = judged(to.Predictions(y, P, weight=w), name, lens)
+    verdict = run_test(to.Predictions(y, P, weight=w), name, lens)
     assert 0 < verdict.pvalue <= 1
     assert verdict.floor is None or verdict.pvalue >= verdict.floor
     assert verdict.effect is not None
@@ -104,18 +104,18 @@ def test_every_null_shows_one_statistic_and_says_which_it_is(name, null):
     y, P, _ = three_classes()
     preds = to.Predictions(y, P)
     lens = TESTS.load(name).lens or "confidence"
-    verdict = judged(preds, name, lens, null=null)
+    verdict = run_test(preds, name, lens, null=null)
     assert verdict.settings["null"] == null
     assert (verdict.floor is None) == (null not in getattr(TESTS.load(name), "drawing", ("redraw",)))
     assert ("predictions kept fixed, so that" in verdict.null) == (null != "redraw")
     if set(TESTS.load(name).nulls) <= {"asymptotic", "redraw"} and "one statistic" not in TESTS.load(name).exempt:
-        assert verdict.statistic == judged(preds, name, lens).statistic
+        assert verdict.statistic == run_test(preds, name, lens).statistic
 
 
 @pytest.mark.parametrize("name", TESTS.names())
 def test_binary_is_two_class(name):
     one, two = two_shapes()
-    a, b = judged(one, name, None), judged(two, name, None)
+    a, b = run_test(one, name, None), run_test(two, name, None)
     assert (a.statistic, a.pvalue) == pytest.approx((b.statistic, b.pvalue), rel=1e-12)
 
 
@@ -123,8 +123,8 @@ def test_binary_is_two_class(name):
 def test_permuting_classes_permutes_the_parts(name):
     y, P, _ = three_classes()
     order = np.array([2, 0, 1])  # new column j is old class order[j]
-    a = judged(to.Predictions(y, P), name, "classwise").parts
-    b = judged(to.Predictions(np.argsort(order)[y], P[:, order]), name, "classwise").parts
+    a = run_test(to.Predictions(y, P), name, "classwise").parts
+    b = run_test(to.Predictions(np.argsort(order)[y], P[:, order]), name, "classwise").parts
     for new, old in enumerate(order):
         assert near(b[f"class:{new}"]["statistic"], a[f"class:{old}"]["statistic"])
 
@@ -147,7 +147,7 @@ def test_settings_are_read_back_and_input_is_left_alone(name):
 @pytest.mark.parametrize("name", TESTS.names())
 def test_a_family_of_lenses_has_a_part_for_each(name):
     y, P, _ = three_classes()
-    verdict = judged(to.Predictions(y, P), name, ["confidence", "classwise"])
+    verdict = run_test(to.Predictions(y, P), name, ["confidence", "classwise"])
     assert list(verdict.parts) == ["confidence", "classwise"]
     assert verdict.lens == "family"
     assert verdict.family_pvalue == verdict.pvalue

@@ -23,7 +23,7 @@ def world(name):
     return next(candidate for candidate in WORLDS if candidate.name == name)
 
 
-def at_most(sets):
+def max_rejections(sets):
     # Rejections at 5 % are Binomial(sets, 0.05) at most; more than this come with probability CHANCE.
     return stats.binom.isf(CHANCE, sets, 0.05)
 
@@ -37,19 +37,19 @@ def test_a_test_keeps_its_level_or_says_that_it_may_not(form):
             continue
         result = judged(form, world(name), n, sets, PLAN)
         hits, silent = result.hits(0.05), ~result.doubted
-        if form.null != "redraw" and hits > at_most(sets):
+        if form.null != "redraw" and hits > max_rejections(sets):
             unsaid = result.hits(0.05, silent)
             assert 2 * unsaid < hits, f"{name}, n = {n}: {hits} of {sets} rejected, {unsaid} without the note TN212"
             hits, among = unsaid, int(silent.sum())
         else:
             among = sets
-        assert hits <= at_most(among), f"{name}, n = {n}: {hits} of {among} rejected"
+        assert hits <= max_rejections(among), f"{name}, n = {n}: {hits} of {among} rejected"
         rejected, tested_sets = rejected + hits, tested_sets + among
-    assert rejected <= at_most(tested_sets), f"{rejected} of {tested_sets} rejected, over all worlds"
+    assert rejected <= max_rejections(tested_sets), f"{rejected} of {tested_sets} rejected, over all worlds"
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form.null == "redraw"], ids=lambda form: form.label)
-def test_p_values_of_redrawn_labels_are_uniform(form):
+def test_p_values_of_resampled_labels_are_uniform(form):
     # Kolmogorov's test of 400 p-values, made continuous by a uniform step of their grid of 1/100.
     where = world("logit-normal" if form.fits(2, 40) else "dirichlet 3")
     p = judged(form, where, 40, 400, Plan(resamples=99)).pvalues

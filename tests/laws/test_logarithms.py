@@ -227,7 +227,7 @@ def test_likelihood_ratios_of_sharp_logits_that_are_far_off_reach_the_maximum(z,
     assert to.test(preds, "cox", null="redraw", resamples=99).pvalue == 0.01
 
 
-def test_outcomes_that_no_float_gives_a_probability_are_told():
+def test_outcomes_whose_probability_no_float_can_hold_are_noted():
     preds = Predictions.from_logits([1, 0, 1, 0, 1, 0, 0, 1, 0, 0], np.array([800.0, -800.0] * 5))
     for name in ("spiegelhalter", "score"):
         verdict = to.test(preds, name)

@@ -34,14 +34,14 @@ def pair(k):
     return to.Predictions(y, P), to.Predictions(y, other)
 
 
-def needed(name):
+def required_settings(name):
     """The settings that a member cannot do without."""
     return {"cost": 1 - np.eye(CLASSES)} if name == "decision_regret" else {}
 
 
 @pytest.mark.parametrize("name", ESTIMATORS.names())
 def test_an_estimate_changes_by_no_more_than_the_last_digit(name):
-    a, b = (to.measure(preds, name, interval=None, **needed(name)) for preds in pair(CLASSES))
+    a, b = (to.measure(preds, name, interval=None, **required_settings(name)) for preds in pair(CLASSES))
     assert b.value == pytest.approx(a.value, **SAME)
     assert dict(b.parts) == pytest.approx(dict(a.parts), **SAME)
 
@@ -49,7 +49,7 @@ def test_an_estimate_changes_by_no_more_than_the_last_digit(name):
 @pytest.mark.parametrize("name", TESTS.names())
 def test_a_verdict_changes_by_no_more_than_the_last_digit(name):
     options = {"resamples": 99} if TESTS.takes(name, "resamples") else {}
-    a, b = (to.test(preds, name, **options, **needed(name)) for preds in pair(CLASSES))
+    a, b = (to.test(preds, name, **options, **required_settings(name)) for preds in pair(CLASSES))
     assert b.statistic == pytest.approx(a.statistic, **SAME)
     assert b.pvalue == pytest.approx(a.pvalue, **SAME)
 

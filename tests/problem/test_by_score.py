@@ -127,7 +127,7 @@ def test_bins_hold_the_sums_of_their_rows(closed: Any) -> None:
     assert by_score(View(p, y, y + 1)).in_bins(bins) is None
 
 
-def test_groups_have_equal_weight_and_few_scores_are_told_apart() -> None:
+def test_groups_have_equal_weight_and_few_scores_stay_separate() -> None:
     assert grouped(np.ones(4), 4).tolist() == [0, 1, 2, 3]
     assert grouped(np.ones(12), 4).tolist() == [0, 3, 6, 9]
     # middles .25 | .55 .65 | .75 .85 .95: a score belongs to the quarter of all weight in which the middle of its own weight lies

@@ -17,7 +17,7 @@ from trueodds.core.errors import InputError
 from trueodds.problem.distance import NAMED, Distance, as_distance
 
 Array = NDArray[Any]
-SAID, SEEN = np.array([0.2, 0.3, 0.5]), np.array([0.1, 0.6, 0.3])
+PREDICTED, OBSERVED = np.array([0.2, 0.3, 0.5]), np.array([0.1, 0.6, 0.3])
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ SAID, SEEN = np.array([0.2, 0.3, 0.5]), np.array([0.1, 0.6, 0.3])
     ],
 )
 def test_a_distance_by_hand(name: str, value: float) -> None:
-    assert float(as_distance(name).vectors(SAID, SEEN)) == pytest.approx(value, rel=1e-14)
+    assert float(as_distance(name).vectors(PREDICTED, OBSERVED)) == pytest.approx(value, rel=1e-14)
 
 
 @settings(max_examples=50, deadline=None, derandomize=True)
@@ -49,7 +49,7 @@ def test_the_binary_form_is_the_distance_between_two_vectors(p: float, y: float,
     assert float(d.binary(np.array(p), np.array(y))) == pytest.approx(two, rel=1e-9, abs=1e-15)
 
 
-def test_kl_is_infinite_where_the_impossible_came_and_zero_where_nothing_did() -> None:
+def test_kl_is_infinite_where_the_impossible_occurred_and_zero_where_nothing_did() -> None:
     kl = as_distance("kl")
     assert kl.vectors(np.array([0.0, 1.0]), np.array([0.5, 0.5])) == np.inf
     assert kl.vectors(np.array([0.5, 0.5]), np.array([0.0, 1.0])) == pytest.approx(math.log(2))
@@ -69,15 +69,15 @@ def test_lp_alone_takes_its_power_from_order() -> None:
     assert as_distance("lp", order=float("inf")).name == "max"
 
 
-def test_a_callable_is_asked_cell_by_cell() -> None:
+def test_a_callable_is_called_cell_by_cell() -> None:
     def first(predicted: Array, observed: Array) -> float:
         return abs(predicted[0] - observed[0])
 
     d = as_distance(first)
     assert d.name == "first"
     assert not d.norm
-    predicted = np.array([[SAID, SEEN]])
-    assert d.vectors(predicted, np.array([[SEEN, SEEN]])) == pytest.approx(np.array([[0.1, 0.0]]))
+    predicted = np.array([[PREDICTED, OBSERVED]])
+    assert d.vectors(predicted, np.array([[OBSERVED, OBSERVED]])) == pytest.approx(np.array([[0.1, 0.0]]))
     assert d.binary(np.array([0.2, 0.5]), np.array([0.3, 0.5])) == pytest.approx([0.1, 0.0])
 
 
@@ -88,8 +88,8 @@ def test_a_callable_may_return_ints() -> None:
 
 def test_a_distance_is_zero_only_between_equals() -> None:
     for d in NAMED.values():
-        assert float(d.vectors(SAID, SAID)) == pytest.approx(0, abs=1e-16)
-        assert float(d.vectors(SAID, SEEN)) > 0
+        assert float(d.vectors(PREDICTED, PREDICTED)) == pytest.approx(0, abs=1e-16)
+        assert float(d.vectors(PREDICTED, OBSERVED)) > 0
 
 
 @pytest.mark.parametrize("name", ["euclid", "lp:0", "lp:0.5", "lp:x", "", None, 2, ["tv"]])

@@ -26,7 +26,7 @@ def three(rng, n):
 @pytest.mark.parametrize(
     "lens", ["confidence", "classwise", "class:1", "rank:2", "top-2", "canonical", "groups:[[0,2],[1]]"]
 )
-def test_what_is_said_is_what_rho_gives_the_event_of_the_lens(lens):
+def test_the_prediction_is_what_rho_gives_the_event_of_the_lens(lens):
     P, y = three(np.random.default_rng(0), 50)
     preds = to.Predictions(y, P)
     preds_under, (lens_under,) = under(preds, sharpened, [as_lens(lens)])
@@ -130,7 +130,7 @@ def test_a_function_that_gives_no_probabilities_is_refused(rho, code):
         to.test(to.Predictions(y, P), hypothesis=rho)
 
 
-def test_a_tally_and_redrawn_rows_have_no_other_hypothesis():
+def test_a_tally_and_resampled_rows_have_no_other_hypothesis():
     P, y = three(np.random.default_rng(10), 50)
     preds = to.Predictions(y, P)
     with refused("TO403"):

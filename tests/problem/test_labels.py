@@ -76,7 +76,7 @@ def test_labels_out_of_range_are_refused_with_their_row(bad: int, k: int) -> Non
         Predictions([0, bad, 1], np.full((3, k), 1 / k))
 
 
-def test_labels_that_start_at_one_are_told_so() -> None:
+def test_labels_that_start_at_one_are_refused_with_that_reason() -> None:
     with refused("TO105", "3 in row 2", fix="start at 1"):
         Predictions([1, 2, 3], THREE)
 
@@ -133,7 +133,7 @@ def test_missing_probabilities_are_refused(p: Any) -> None:
         Predictions([0, 1, 1], p)
 
 
-def test_a_tensor_that_needs_detaching_is_told_so() -> None:
+def test_a_tensor_that_needs_detaching_is_refused_with_that_reason() -> None:
     with refused("TO101", "requires grad", fix="detach"):
         Predictions([0, 1], TensorThatRequiresGrad())
 
@@ -278,7 +278,7 @@ def test_weights_that_are_none_are_refused(weight: Any, code: str, got: str) -> 
 @pytest.mark.parametrize(
     "weight", [[1, 0, 2], [True, False, True], np.array([0.5, 0, 1], np.float32), pl.Series([1, 2, 3])]
 )
-def test_weights_are_float64_whatever_came(weight: Any) -> None:
+def test_weights_are_float64_whatever_the_input(weight: Any) -> None:
     preds = Predictions([0, 1, 1], P2, weight=weight)
     assert preds.w.dtype == np.float64
     assert preds.w.tolist() == [float(value) for value in weight]
@@ -353,7 +353,7 @@ def test_numbers_match_classes_that_are_written_as_text() -> None:
     assert Predictions([1.0, 2.0], [0.1, 0.7], classes=["1", "2"]).y.tolist() == [0, 1]  # type: ignore[union-attr]
 
 
-def test_logits_that_look_like_probabilities_are_read_as_said_and_noted() -> None:
+def test_logits_that_look_like_probabilities_are_read_as_logits_and_noted() -> None:
     preds = Predictions.from_logits([0, 1], [[0.3, 0.7], [0.6, 0.4]])
     assert [note.code for note in preds.notes] == ["TN108"]
     assert Predictions.from_logits([0, 1], [[0.3, 0.9], [0.6, 0.4]]).notes == ()

@@ -91,7 +91,7 @@ def test_it_comes_with_an_interval_and_a_noise_floor_that_is_the_mean_of_calibra
     assert estimate.noise_floor == pytest.approx(np.mean(draws), abs=4 * np.std(draws) * (1 / 200 + 1 / 999) ** 0.5)
 
 
-def test_a_weight_of_two_is_two_rows_and_weights_are_cut_by_what_they_are_worth() -> None:
+def test_a_weight_of_two_is_two_rows_and_weights_are_cut_by_their_effective_n() -> None:
     c, z = world(300)
     two = View(c, z, np.full(300, 2.0))
     twice = View(np.repeat(c, 2), np.repeat(z, 2))

@@ -34,7 +34,7 @@ from trueodds.problem.tree import grow
 from trueodds.problem.view import View
 
 Array = NDArray[Any]
-FEW = settings(max_examples=60, deadline=None, derandomize=True)
+QUICK = settings(max_examples=60, deadline=None, derandomize=True)
 SCORES = st.one_of(st.integers(0, 20).map(lambda i: i / 20), st.floats(0, 1))
 
 
@@ -118,7 +118,7 @@ def test_one_and_zero_are_in_the_last_and_first_bin() -> None:
 
 
 @pytest.mark.parametrize("k", [*range(2, 40), 100, 1000])
-def test_a_sure_error_counts_at_every_number_of_bins(k: int) -> None:
+def test_a_certain_error_counts_at_every_number_of_bins(k: int) -> None:
     # pycalib: confidence 1.0 dropped for 16 bin counts (0 where 1 is true)
     assert float(BinnedError(Uniform(k))(View([1.0, 0.0], [0, 1]))) == 1.0
 
@@ -224,7 +224,7 @@ def array_split_edges(p: Array, k: int) -> list[float]:
     return [(a[-1] + b[0]) / 2 for a, b in itertools.pairwise(groups)]
 
 
-@FEW
+@QUICK
 @given(st.lists(SCORES, min_size=1, max_size=40), st.integers(1, 20))
 def test_equal_mass_bins_follow_array_split(p: list[float], k: int) -> None:
     x = np.array(p)
@@ -395,7 +395,7 @@ def test_a_tree_is_the_same_for_the_same_numbers_in_any_float_and_order() -> Non
     assert blocks(mirrored) == same
 
 
-def test_axes_of_equal_variance_are_told_apart_by_their_number_and_not_by_rounding() -> None:
+def test_axes_of_equal_variance_are_ordered_by_their_number_and_not_by_rounding() -> None:
     # Each row comes with its mirror image, so two axes vary alike but for the rounding that the order of rows makes.
     rng = np.random.default_rng(0)
     for _ in range(200):
@@ -549,7 +549,7 @@ def test_a_partition_says_all_that_changes_it() -> None:
 
 
 @pytest.mark.parametrize(("bin_rule", "bins"), [("sqrt", 20), ("auto", 11)])
-def test_rules_count_what_weights_are_worth(bin_rule: str, bins: int) -> None:
+def test_bin_rules_use_the_effective_n_of_weights(bin_rule: str, bins: int) -> None:
     # √400 = 20 and 400^(2/5) = 10.99; weights of 300 each are no more rows, half of them at 0 are 200: √200 = 14.1.
     p = np.linspace(0, 1, 400)
     for weight in (1.0, 0.3, 300.0):

@@ -137,7 +137,7 @@ def test_no_fix_is_looked_for_where_labels_or_another_order_were_handed_in():
 
 
 @pytest.mark.parametrize("labels", [[0, 2, 1, 2], [-1, 1, 1, -1], ["cat", "dog", "dog", "cat"]])
-def test_labels_in_the_place_of_probabilities_are_said_to_be_labels(labels):
+def test_labels_in_the_place_of_probabilities_are_recognized_as_labels(labels):
     with pytest.raises(to.InputError, match="predict_proba"):
         to.Predictions([0, 1, 1, 0], labels)
 

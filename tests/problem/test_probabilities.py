@@ -243,7 +243,7 @@ def test_swapped_votes_are_recognized() -> None:
         Predictions([[0.2, 0.8], [0.1, 0.9]], [[3, 7], [0, 10]])
 
 
-def test_a_sure_call_against_shared_votes_is_not_taken_for_a_swap() -> None:
+def test_a_certain_prediction_against_shared_votes_is_not_taken_for_a_swap() -> None:
     # Whether a batch happens to hold only 0 and 1 must not decide: the same row is fine beside others.
     assert Predictions([[0.3, 0.7]], [1.0]).n == 1
 

@@ -41,7 +41,7 @@ def test_combinations_without_a_row_are_counted():
     assert crossed.empty == 1
 
 
-def test_what_is_left_out_is_said():
+def test_what_is_left_out_is_reported():
     values = np.repeat(np.arange(60), np.where(np.arange(60) < 50, 3, 2))
     weight = np.where(values == 0, 0.0, 1.0)
     (partition,) = partitions(Predictions(values % 2, np.full(len(values), 0.5), group=values, weight=weight))

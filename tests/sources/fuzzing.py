@@ -45,7 +45,7 @@ class Format:
     suffix: str
     files: Callable[[], list[tuple[bytes, dict[str, Any]]]]  # valid content, and the settings that it is read with
     rows_read: Callable[[Path, dict[str, Any]], int]
-    rows_held: Callable[[bytes], int]  # ValueError where the other reader cannot tell
+    count_rows: Callable[[bytes], int]  # ValueError where the other reader cannot tell
     change: Callable[[bytes, Generator], bytes] = changed
 
 
@@ -63,7 +63,7 @@ def check(name: str, seed: int, folder: Path) -> str:
     except InputError as problem:
         return problem.code
     try:
-        expected = form.rows_held(content)
+        expected = form.count_rows(content)
     except (ValueError, csv.Error):
         return "read, rows not counted"
     assert rows == expected, f"{name}, seed {seed}: {rows} rows read of {expected}"
@@ -78,7 +78,7 @@ def _csv_files() -> list[tuple[bytes, dict[str, Any]]]:
     return [(content, SETTINGS[name]) for name, content in CSV.items()]
 
 
-def _csv_rows_held(content: bytes) -> int:
+def _count_csv_rows(content: bytes) -> int:
     csv.field_size_limit(1 << 30)
     lines = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
     return sum(1 for line in lines if line) - 1
@@ -94,7 +94,7 @@ def _json_files() -> list[tuple[bytes, dict[str, Any]]]:
     ]
 
 
-def _json_rows_held(content: bytes) -> int:
+def _count_json_rows(content: bytes) -> int:
     return sum(1 for line in content.decode("utf-8-sig").split("\n") if line.strip(" \t\r"))
 
 
@@ -123,7 +123,7 @@ def _changed_archive(content: bytes, draw: Generator) -> bytes:
     return file.getvalue()
 
 
-def _archive_rows_held(content: bytes) -> int:
+def _count_archive_rows(content: bytes) -> int:
     with np.load(io.BytesIO(content)) as arrays:
         return len(arrays["label"])
 
@@ -142,7 +142,7 @@ def _arrow_files() -> list[tuple[bytes, dict[str, Any]]]:
     return made
 
 
-def _arrow_rows_held(content: bytes) -> int:
+def _count_arrow_rows(content: bytes) -> int:
     import pyarrow as pa
 
     if content.startswith(b"ARROW1"):
@@ -164,7 +164,7 @@ def _parquet_files() -> list[tuple[bytes, dict[str, Any]]]:
     return made
 
 
-def _parquet_rows_held(content: bytes) -> int:
+def _count_parquet_rows(content: bytes) -> int:
     from pyarrow import parquet
 
     return int(parquet.ParquetFile(io.BytesIO(content)).metadata.num_rows)
@@ -186,7 +186,7 @@ def _tally_rows(path: Path, settings: dict[str, Any]) -> int:
     return wire.load(path).n
 
 
-def _tally_rows_held(content: bytes) -> int:
+def _count_tally_rows(content: bytes) -> int:
     return int(json.loads(content)["n"])
 
 
@@ -212,12 +212,12 @@ def _state_rows(path: Path, settings: dict[str, Any]) -> int:
 
 
 FORMATS = {
-    "csv": Format(".csv", _csv_files, _rows_of_predictions, _csv_rows_held),
-    "jsonl": Format(".jsonl", _json_files, _rows_of_predictions, _json_rows_held),
-    "npz": Format(".npz", _archives, _rows_of_predictions, _archive_rows_held, _changed_archive),
-    "arrow": Format(".arrow", _arrow_files, _rows_of_predictions, _arrow_rows_held),
-    "parquet": Format(".parquet", _parquet_files, _rows_of_predictions, _parquet_rows_held),
-    "tally": Format(".json", _tallies, _tally_rows, _tally_rows_held),
+    "csv": Format(".csv", _csv_files, _rows_of_predictions, _count_csv_rows),
+    "jsonl": Format(".jsonl", _json_files, _rows_of_predictions, _count_json_rows),
+    "npz": Format(".npz", _archives, _rows_of_predictions, _count_archive_rows, _changed_archive),
+    "arrow": Format(".arrow", _arrow_files, _rows_of_predictions, _count_arrow_rows),
+    "parquet": Format(".parquet", _parquet_files, _rows_of_predictions, _count_parquet_rows),
+    "tally": Format(".json", _tallies, _tally_rows, _count_tally_rows),
     "state": Format(".json", lambda: [(_counted_file()[1], {})], _state_rows, lambda content: ROWS),
 }
 

@@ -134,7 +134,7 @@ def test_a_name_that_two_options_have_or_a_list_of_another_length_is_refused() -
 # Stated confidence
 
 
-JUDGED = [
+GRADED = [
     {"id": "66e", "judge_response": {"correct_answer": "x", "correct": "yes", "confidence": 85}},
     {"id": "66f", "judge_response": {"correct_answer": "y", "correct": "no", "confidence": 100}},
     {"id": "670", "judge_response": {"correct_answer": "z", "correct": "no", "confidence": 0}},
@@ -142,8 +142,8 @@ JUDGED = [
 HLE = {"confidence": "judge_response.confidence", "correct": "judge_response.correct"}
 
 
-def test_a_judged_exam_is_read(write: Write) -> None:
-    result = answers(write(JUDGED), **HLE, percent=True)
+def test_a_graded_exam_is_read(write: Write) -> None:
+    result = answers(write(GRADED), **HLE, percent=True)
     assert result.predictions.p.tolist() == [0.85, 1.0, 0.0]
     assert result.predictions.y.tolist() == [1, 0, 0]
     assert result.predictions.kind == "confidence"
@@ -195,12 +195,12 @@ def test_abstentions_are_counted_and_nothing_else_of_them_is_read(write: Write) 
         answers(file, confidence="confidence")
 
 
-def test_where_everything_abstains_nothing_can_be_said() -> None:
+def test_where_everything_abstains_there_is_no_result() -> None:
     with refused("TO319", "2 rows"):
         answers([{"refused": True}] * 2, confidence="c", abstained="refused")
 
 
-def test_an_empty_confidence_is_no_answer_where_that_is_said() -> None:
+def test_an_empty_confidence_is_no_answer_where_that_is_declared() -> None:
     rows = [
         {"c": 0.9, "correct": 1},
         {"c": None, "correct": 0},
@@ -216,7 +216,7 @@ def test_an_empty_confidence_is_no_answer_where_that_is_said() -> None:
         answers(rows, confidence="confidence", abstained="confidence")
 
 
-def test_a_row_that_says_it_was_answered_and_holds_no_confidence_is_not_told_to_name_abstentions_again() -> None:
+def test_an_answered_row_without_confidence_does_not_suggest_naming_abstentions_again() -> None:
     rows = [{"c": 0.9, "correct": 1, "skip": False}, {"c": None, "correct": 0, "skip": False}]
     with refused("TO308", "row 1", fix="pass abstained='c'"):
         answers(rows, confidence="c", abstained="skip")
@@ -303,7 +303,7 @@ def test_settings_without_meaning_together_are_refused() -> None:
             answers([{"a": 1}], **settings)
 
 
-def test_a_field_that_is_not_there_is_told_with_the_near_ones() -> None:
+def test_a_missing_field_is_reported_with_suggestions() -> None:
     with refused("TO304", "'confidense' in row 0", fix="confidence"):
         answers([{"confidence": 0.5, "correct": 1}], confidence="confidense")
     dotted = [{"acc,none": 1, "judge.confidence": 0.5}]  # a key with a dot of its own
@@ -361,7 +361,7 @@ def test_a_parquet_of_lists_says_what_the_lines_say(write: Write, tmp_path: Path
 
 def test_one_json_document_holds_a_list_or_an_object_for_each_question(tmp_path: Path) -> None:
     file = tmp_path / "judged.json"
-    for document in (JUDGED, {row["id"]: {"judge_response": row["judge_response"]} for row in JUDGED}):
+    for document in (GRADED, {row["id"]: {"judge_response": row["judge_response"]} for row in GRADED}):
         file.write_text(json.dumps(document))
         result = answers(file, **HLE, percent=True, group="id")
         assert result.predictions.p.tolist() == [0.85, 1.0, 0.0]
@@ -374,7 +374,7 @@ def test_one_json_document_holds_a_list_or_an_object_for_each_question(tmp_path:
         answers(tmp_path / "nowhere.json", **HLE)
 
 
-def test_the_notes_travel_with_the_predictions_and_are_told_once() -> None:
+def test_the_notes_travel_with_the_predictions_and_are_reported_once() -> None:
     rows = [{"c": 0.9, "correct": i % 3 > 0, "skip": False} for i in range(30)] + [{"skip": True}]
     result = answers(rows, confidence="c", abstained="skip")
     assert [note.code for note in result.notes] == [note.code for note in result.predictions.notes] == ["TN146"]
@@ -408,7 +408,7 @@ def test_what_frames_write_for_nothing_is_no_group_and_no_confidence_of_who_abst
         answers([rows[0], rows[0] | {"g": math.nan}], confidence="c", group="g")
 
 
-def test_a_percent_sign_where_no_percentages_were_said_is_told() -> None:
+def test_a_percent_sign_where_no_percentages_were_declared_is_reported() -> None:
     with refused("TO307", "'70%' in row 0", fix="percent=True"):
         answers([{"confidence": "70%", "correct": 1}], confidence="confidence")
 
@@ -424,7 +424,7 @@ def test_a_text_that_is_a_position_is_noted_and_a_name_is_not() -> None:
 
 
 @pytest.mark.parametrize("write", [int, str])
-def test_option_0_that_is_never_right_is_asked_about_where_chance_would_hardly_leave_it_out(
+def test_option_0_that_is_never_right_is_noted_where_chance_would_hardly_leave_it_out(
     write: Callable[[int], Any],
 ) -> None:
     """Of 4 options (3/4)^n is below .001 from n = 25 on: (3/4)^24 = .00100, (3/4)^25 = .00075."""
@@ -437,7 +437,7 @@ def test_option_0_that_is_never_right_is_asked_about_where_chance_would_hardly_l
     assert "TN180" not in {note.code for note in answers(rows).notes}
 
 
-def test_an_answer_beyond_the_options_is_told_as_it_is_written() -> None:
+def test_an_answer_beyond_the_options_is_reported_as_it_is_written() -> None:
     row = {"logprobs": [-1.0, -2.0], "label": 2, "names": ["a", "b"]}
     for options in ({}, {"choices": "names"}):
         with pytest.raises(InputError) as error:

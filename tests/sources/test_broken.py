@@ -65,7 +65,7 @@ def test_what_nobody_reads_is_an_error(tmp_path: Path, data: Any) -> None:
     ("name", "fix"),
     [("a.tsv", "Convert it to .csv"), ("a.csv.gz", "Unpack it first"), ("a.json", "to .jsonl, one object")],
 )
-def test_a_kind_that_is_nearly_read_is_told_what_to_convert_it_to(tmp_path: Path, name: str, fix: str) -> None:
+def test_a_related_format_gets_advice_on_conversion(tmp_path: Path, name: str, fix: str) -> None:
     (tmp_path / name).write_text("x")
     with refusal("TO302", fix):
         read(tmp_path / name)
@@ -143,13 +143,13 @@ def test_without_pyarrow_a_duckdb_relation_says_what_to_install(monkeypatch: Any
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_text_where_numbers_belong_is_told_by_column_and_row(tmp_path: Path, kind: str) -> None:
+def test_text_where_numbers_belong_is_reported_by_column_and_row(tmp_path: Path, kind: str) -> None:
     path = write(tmp_path / f"a.{kind}", {"label": [0, 1], "p_0": [0.5, 0.5], "p_1": ["high", "low"]})
     with refusal("TO307", "'p_1'", f"a.{kind}", "high", "row 0"):
         read(path).collect()
 
 
-def test_a_word_in_a_later_row_of_a_csv_column_is_told_by_row(tmp_path: Path, engine: str) -> None:
+def test_a_word_in_a_later_row_of_a_csv_column_is_reported_by_row(tmp_path: Path, engine: str) -> None:
     rows = ["0,0.5"] * 30 + ["0,half"]
     (tmp_path / "a.csv").write_text("label,p_1\n" + "\n".join(rows) + "\n")
     with refusal("TO307", "'p_1'", "'half' in row 30"):
@@ -158,7 +158,7 @@ def test_a_word_in_a_later_row_of_a_csv_column_is_told_by_row(tmp_path: Path, en
 
 @pytest.mark.parametrize("kind", ["parquet", "csv", "jsonl", "feather"])
 @pytest.mark.parametrize("column", ["label", "p_0", "w", "site"])
-def test_a_missing_value_is_told_by_column_and_row_of_the_file(tmp_path: Path, kind: str, column: str) -> None:
+def test_a_missing_value_is_reported_by_column_and_row_of_the_file(tmp_path: Path, kind: str, column: str) -> None:
     table: dict[str, Any] = {name: cells[:9].tolist() for name, cells in columns().items()}
     table[column][7] = None
     path = write(tmp_path / f"a.{kind}", {name: np.array(cells, dtype=object) for name, cells in table.items()})
@@ -203,7 +203,7 @@ def test_files_read_together_must_agree(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["parquet", "jsonl", "polars"])
 @pytest.mark.parametrize("size", [2, 100])
-def test_a_list_of_another_length_is_told_by_row(tmp_path: Path, kind: str, size: int) -> None:
+def test_a_list_of_another_length_is_reported_by_row(tmp_path: Path, kind: str, size: int) -> None:
     table = {"label": [0, 0, 0, 0], "probs": [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [0.2, 0.3, 0.5]]}
     if kind == "jsonl":
         lines = [f'{{"label": 0, "probs": {cells}}}\n' for cells in table["probs"]]
@@ -303,21 +303,21 @@ def test_a_question_that_stands_twice_in_a_document_of_json_is_an_error(tmp_path
         answers(tmp_path / "a.json", confidence="confidence", correct="correct")
 
 
-def test_a_ragged_row_of_a_csv_file_is_told_by_row_and_line(tmp_path: Path, engine: str) -> None:
+def test_a_ragged_row_of_a_csv_file_is_reported_by_row_and_line(tmp_path: Path, engine: str) -> None:
     (tmp_path / "a.csv").write_text('label,p_0,p_1,"re\nmark"\n0,0.5,0.5,"a\nb"\n\n0,0.5\n')
     with refusal("TO311", "4 cells", r"2 in row 1 \(line 6\)"):
         read(tmp_path / "a.csv").collect()
 
 
 @pytest.mark.parametrize("line", ['{"label": 0, "p_1": 0.', "[0, 0.5]", "0.5"])
-def test_a_broken_line_of_json_is_told_by_its_number(tmp_path: Path, line: str) -> None:
+def test_a_broken_line_of_json_is_reported_by_its_number(tmp_path: Path, line: str) -> None:
     (tmp_path / "a.jsonl").write_text('{"label": 0, "p_1": 0.5}\n' * 3 + line + "\n")
     with refusal("TO311", "Line 4"):
         read(tmp_path / "a.jsonl").collect()
 
 
 @pytest.mark.parametrize("kind", FILES)
-def test_what_predictions_refuse_is_told_by_row_of_the_file(tmp_path: Path, kind: str) -> None:
+def test_what_predictions_refuse_is_reported_by_row_of_the_file(tmp_path: Path, kind: str) -> None:
     table = columns()
     table["p_1"][33] = -2.0
     path = write(tmp_path / f"a.{kind}", table)
@@ -327,7 +327,7 @@ def test_what_predictions_refuse_is_told_by_row_of_the_file(tmp_path: Path, kind
         read(path).collect()
 
 
-def test_what_predictions_refuse_is_told_by_row_of_the_right_file(tmp_path: Path) -> None:
+def test_what_predictions_refuse_is_reported_by_row_of_the_right_file(tmp_path: Path) -> None:
     table = columns()
     write(tmp_path / "a.csv", table)
     table["label"][3] = 7

@@ -27,7 +27,7 @@ def written(path: Path, cells: list[str], *, end: str = "\n", read_as: str = "si
 
 @pytest.mark.parametrize(("rows", "odd"), [(200, 19), (200_000, 999)])
 @pytest.mark.parametrize("settings", [{"group": "site"}, {}], ids=["read", "not read"])
-def test_a_stray_quote_in_the_last_column_is_told_by_its_line(
+def test_a_stray_quote_in_the_last_column_is_reported_by_its_line(
     tmp_path: Path, rows: int, odd: int, settings: dict[str, Any]
 ) -> None:
     cells = ["north"] * rows
@@ -88,7 +88,7 @@ def test_every_line_end_is_one_and_blank_lines_are_none(tmp_path: Path, monkeypa
     assert preds.group["site"].tolist() == ["x", "y", "z"]
 
 
-def test_a_broken_line_is_told_by_its_line_behind_line_ends_of_every_kind(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_broken_line_is_reported_by_its_line_behind_line_ends_of_every_kind(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(csv_chunks, "CHUNK", 3)
     (tmp_path / "a.csv").write_bytes(b'\xef\xbb\xbf\r\nlabel,p_1\r\n0,0.5\r\r\n1,"0.\r\n5"\n1\n')
     with pytest.raises(InputError, match=r"TO311.*1 in row 2 \(line 7\)"):

@@ -116,7 +116,7 @@ def test_a_frame_with_names_lists_and_categories_is_read(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "polars lazy", "pyarrow", "duckdb"])
-def test_a_missing_value_in_a_frame_is_told_by_column_and_row(kind: str) -> None:
+def test_a_missing_value_in_a_frame_is_reported_by_column_and_row(kind: str) -> None:
     table = pa.table({"label": [0, 1, None], "p_0": [0.5] * 3, "p_1": [0.5] * 3})
     made = {"pandas": table.to_pandas, "polars": lambda: pl.from_arrow(table), "pyarrow": lambda: table}
     made |= {"polars lazy": lambda: pl.from_arrow(table).lazy(), "duckdb": lambda: duckdb.from_arrow(table)}

@@ -36,7 +36,7 @@ def read_text(path: Path, text: str, **settings: Any) -> Predictions:
 
 @pytest.mark.parametrize("value", HUGE, ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("column", ["p_1", "w"])
-def test_a_number_that_no_float_holds_is_told_by_row(value: Any, column: str) -> None:
+def test_a_number_that_no_float_holds_is_reported_by_row(value: Any, column: str) -> None:
     table: dict[str, list[Any]] = {"label": [0, 1, 1], "p_1": [0.5, 0.25, 0.5], "w": [1.5, 2, 1]}
     table[column][1] = value
     for data in (table, pd.DataFrame(table)) if isinstance(value, int) else (table,):
@@ -86,7 +86,7 @@ def test_a_column_that_is_named_by_thousands_of_digits_is_a_class(tmp_path: Path
     ],
 )
 @pytest.mark.parametrize("column", ["p_1", "w"])
-def test_a_number_of_json_that_is_none_is_told_by_row(
+def test_a_number_of_json_that_is_none_is_reported_by_row(
     tmp_path: Path, cell: str, code: str, word: str, column: str
 ) -> None:
     cells = {"p_1": "0.5", "w": "1.5", column: cell}
@@ -97,7 +97,7 @@ def test_a_number_of_json_that_is_none_is_told_by_row(
 
 
 @pytest.mark.parametrize("cell", ["NaN", "Infinity", "1e400"])
-def test_a_label_of_json_that_is_no_number_is_told_by_row(tmp_path: Path, cell: str) -> None:
+def test_a_label_of_json_that_is_no_number_is_reported_by_row(tmp_path: Path, cell: str) -> None:
     with refusal("TO103", "row 1"):
         read_text(tmp_path / "a.jsonl", '{"label": 0, "p_1": 0.5}\n{"label": ' + cell + ', "p_1": 0.5}\n')
 
@@ -177,7 +177,7 @@ def test_one_long_text_does_not_take_the_memory_of_as_many_as_there_are_rows(
 
 
 @pytest.mark.parametrize("value", [10**400, 10**5000], ids=["400 digits", "5,000 digits"])
-def test_records_with_endless_numbers_are_told_by_row(value: int) -> None:
+def test_records_with_infinite_numbers_are_reported_by_row(value: int) -> None:
     record = {"confidence": 0.9, "correct": True, "id": 1}
     with refusal("TO307", "'confidence'", "row 1"):
         answers([record, record | {"confidence": value}], confidence="confidence", correct="correct")

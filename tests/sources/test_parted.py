@@ -60,7 +60,7 @@ def plain(n: int = 60) -> dict[str, Any]:
     return {name: cells for name, cells in columns(n).items() if name == "label" or name.startswith("p_")}
 
 
-def whole(table: dict[str, Any]) -> Tally:
+def tally_all(table: dict[str, Any]) -> Tally:
     P = np.stack([cells for name, cells in table.items() if name != "label"], axis=1)
     return Tally.of(Predictions(table["label"], P))
 
@@ -73,7 +73,7 @@ def same(a: Tally, b: Tally) -> None:
 
 def test_partitions_that_answer_twice_and_in_any_order_count_once() -> None:
     table = plain()
-    same(Restless(cut(table, 10, 0, 35, 15)).reduce(Tally.of), whole(table))
+    same(Restless(cut(table, 10, 0, 35, 15)).reduce(Tally.of), tally_all(table))
 
 
 def test_the_sum_does_not_depend_on_the_order_of_the_answers_not_even_in_its_last_bit() -> None:
@@ -91,7 +91,7 @@ def test_a_partition_in_two_different_sums_is_an_error() -> None:
         sum_parts([Part((0, 1), 2, 3.0), Part((1, 2), 2, 4.0)])
 
 
-def test_the_first_partition_with_a_problem_is_the_one_that_is_told() -> None:
+def test_the_first_partition_with_a_problem_is_the_one_that_is_reported() -> None:
     pieces = cut(plain(), 20, 20, 20)
     for number in (1, 2):
         pieces[number]["p_0"] = pieces[number]["p_0"] + 3.0
@@ -153,7 +153,7 @@ def test_a_class_that_is_missing_from_some_partitions_keeps_its_place() -> None:
     table = plain(90)
     order = np.argsort(table["label"], kind="stable")
     table = {name: cells[order] for name, cells in table.items()}
-    same(Restless(cut(table, 20, 20, 50)).reduce(Tally.of), whole(table))
+    same(Restless(cut(table, 20, 20, 50)).reduce(Tally.of), tally_all(table))
 
 
 def test_rows_are_brought_here_only_by_collect() -> None:
@@ -167,4 +167,4 @@ def test_rows_are_brought_here_only_by_collect() -> None:
 def test_more_partitions_than_are_added_up_in_one_place() -> None:
     sizes = [1] * (3 * FAN + 1)
     table = plain(sum(sizes))
-    same(Restless(cut(table, *sizes)).reduce(Tally.of), whole(table))
+    same(Restless(cut(table, *sizes)).reduce(Tally.of), tally_all(table))

@@ -68,7 +68,7 @@ def test_files_that_are_counted_already_are_not_opened_for_their_rows_again(tmp_
     assert resumed(source, Tally.of, state, {}).n == 1_000
 
 
-def test_a_count_that_was_ended_is_told_again_without_reading(tmp_path: Path) -> None:
+def test_a_finished_count_is_returned_again_without_reading(tmp_path: Path) -> None:
     pattern, state = files(tmp_path), tmp_path / "state.tally.json"
     first = tally(opened(pattern), resume=state)
     assert wire.dumps(tally(opened(pattern), resume=state)) == wire.dumps(first)

@@ -15,7 +15,7 @@ from tests.sources.rows import columns, write
 from trueodds import InputError, read
 
 
-def test_batches_of_a_parquet_file_hold_no_more_rows_than_asked(tmp_path: Path) -> None:
+def test_batches_of_a_parquet_file_hold_no_more_rows_than_requested(tmp_path: Path) -> None:
     # One row group of 40,000 rows: whoever read it whole would show one batch of that size.
     parquet.write_table(pa.table(columns(n=40_000)), tmp_path / "a.parquet", row_group_size=40_000)
     source = read(tmp_path / "a.parquet", batch_rows=3000)

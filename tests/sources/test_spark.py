@@ -38,7 +38,7 @@ def spark() -> Iterator[Any]:
     session.stop()
 
 
-def spread(spark: Any, frame: Any, partitions: int) -> Any:
+def distribute(spark: Any, frame: Any, partitions: int) -> Any:
     """The rows as a Spark dataframe, without pandas on the way."""
     rows = [tuple(row) for row in frame.itertuples(index=False)]
     kinds = ", ".join(f"`{name}` {'string' if name in ('label', 'site') else 'double'}" for name in frame.columns)
@@ -48,13 +48,13 @@ def spread(spark: Any, frame: Any, partitions: int) -> Any:
 @pytest.mark.parametrize("weight", [False, True])
 def test_a_dataframe_gives_the_sums_of_its_rows(spark: Any, weight: bool) -> None:
     frame = table(900, weight=weight)
-    source = read(spread(spark, frame, 18), group="site", weight="w" if weight else None)
+    source = read(distribute(spark, frame, 18), group="site", weight="w" if weight else None)
     same(source.reduce(Tally.of), in_memory(frame))
 
 
 def test_every_estimator_and_test_of_a_tally_gives_the_same_number(spark: Any) -> None:
     frame = table(1_000)
-    values = answers(tally(read(spread(spark, frame, 5), group="site")))
+    values = answers(tally(read(distribute(spark, frame, 5), group="site")))
     expected = answers(in_memory(frame))
     assert len(expected) > 40
     assert values.keys() == expected.keys()
@@ -64,12 +64,12 @@ def test_every_estimator_and_test_of_a_tally_gives_the_same_number(spark: Any) -
 
 def test_votes_and_logits_are_read_together(spark: Any) -> None:
     frame, expected = voted()
-    same(read(spread(spark, frame, 3), votes="v_*", logits="z_*").reduce(Tally.of), expected)
+    same(read(distribute(spark, frame, 3), votes="v_*", logits="z_*").reduce(Tally.of), expected)
 
 
 def test_partitions_without_rows_add_nothing_and_no_rows_at_all_are_an_error(spark: Any) -> None:
     frame = table(100)
-    rows = spread(spark, frame, 4)
+    rows = distribute(spark, frame, 4)
     same(read(rows.where("p_a > 2").union(rows), group="site").reduce(Tally.of), in_memory(frame))
     with pytest.raises(InputError, match="TO312"):
         read(rows.where("p_a > 2")).reduce(Tally.of)
@@ -89,8 +89,8 @@ def test_a_join_that_spark_plans_anew_while_it_runs_is_whole(spark: Any) -> None
     # The frame alone had other partitions than its sums, so that one seemed to be lost.
     frame = table(200)
     frame["i"] = np.arange(200.0)
-    left = spread(spark, frame, 7)
-    right = spread(spark, frame[["i"]], 5)
+    left = distribute(spark, frame, 7)
+    right = distribute(spark, frame[["i"]], 5)
     was = {"spark.sql.autoBroadcastJoinThreshold": "-1", "spark.sql.adaptive.autoBroadcastJoinThreshold": "10MB"}
     for name, value in was.items():
         spark.conf.set(name, value)
@@ -103,14 +103,14 @@ def test_a_join_that_spark_plans_anew_while_it_runs_is_whole(spark: Any) -> None
 
 def test_a_shuffle_that_leaves_no_rows_is_an_error_of_ours(spark: Any) -> None:
     with pytest.raises(InputError, match="TO312"):
-        read(spread(spark, table(50), 3).where("p_a > 2").distinct()).reduce(Tally.of)
+        read(distribute(spark, table(50), 3).where("p_a > 2").distinct()).reduce(Tally.of)
 
 
 def test_lists_and_vectors_of_probabilities(spark: Any) -> None:
     from pyspark.ml.functions import array_to_vector
 
     frame = table(90)
-    lists = spread(spark, frame, 2).selectExpr("label", "site", "array(p_a, p_b, p_c) as probability")
+    lists = distribute(spark, frame, 2).selectExpr("label", "site", "array(p_a, p_b, p_c) as probability")
     vectors = lists.withColumn("probability", array_to_vector("probability"))
     for rows in (lists, vectors):
         source = read(rows, probs="probability", classes=["a", "b", "c"], group="site")
@@ -133,7 +133,7 @@ def test_a_worker_that_is_killed_loses_nothing_and_counts_nothing_twice(spark: A
             os.kill(os.getpid(), signal.SIGKILL)
         return Tally.of(batch)
 
-    same(read(spread(spark, frame, 8), group="site").reduce(once_killed), in_memory(frame))
+    same(read(distribute(spark, frame, 8), group="site").reduce(once_killed), in_memory(frame))
     assert mark.exists()
 
 
@@ -148,11 +148,11 @@ def test_files_that_workers_read_one_each_and_a_broken_one_is_named(spark: Any, 
         source.reduce(Tally.of)
 
 
-def test_a_row_that_is_wrong_is_told_once_with_its_partition(spark: Any) -> None:
+def test_a_row_that_is_wrong_is_reported_once_with_its_partition(spark: Any) -> None:
     frame = table(90)
     frame.loc[70, "p_a"] = 1.7
     with pytest.raises(InputError, match=r"TO102.*'p_a'.*of the spark dataframe"):
-        read(spread(spark, frame, 3)).reduce(Tally.of)
+        read(distribute(spark, frame, 3)).reduce(Tally.of)
 
 
 def test_a_column_with_a_name_of_its_own_kind(spark: Any) -> None:
@@ -164,7 +164,7 @@ def test_a_column_with_a_name_of_its_own_kind(spark: Any) -> None:
 
 def test_the_audit_and_the_measures_take_a_dataframe_as_it_is(spark: Any) -> None:
     frame = table(400)
-    lying = spread(spark, frame, 3)
+    lying = distribute(spark, frame, 3)
     assert measure(lying, "ece").value == pytest.approx(measure(in_memory(frame), "ece").value, rel=1e-12)
     assert audit(lying, resamples=99).to_dict()["data"]["n"] == 400
 
@@ -173,12 +173,12 @@ def test_a_fit_where_the_rows_lie_has_the_parameters_of_a_fit_in_memory(spark: A
     frame = table(300)
     P = frame[["p_a", "p_b", "p_c"]].to_numpy()
     local = fit(Predictions(frame["label"].to_numpy(dtype=str), P, classes=["a", "b", "c"]), "temperature")
-    distributed = fit(spread(spark, frame, 3), "temperature")
+    distributed = fit(distribute(spark, frame, 3), "temperature")
     np.testing.assert_allclose(distributed.predict_proba(P), local.predict_proba(P), rtol=0, atol=1e-9)
 
 
 def test_rows_are_brought_here_by_collect(spark: Any) -> None:
     frame = table(50)
-    preds = read(spread(spark, frame, 3), group="site").collect()
+    preds = read(distribute(spark, frame, 3), group="site").collect()
     assert preds.n == 50
     same(Tally.of(preds), in_memory(frame))

@@ -35,7 +35,7 @@ def out(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(data, out):
+def study(data, out):
     return binning(members=NETS, data=data, plan=SMALL, out=out)
 
 

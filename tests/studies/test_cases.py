@@ -7,7 +7,7 @@ from trueodds_studies.cases import CASES, truth
 from trueodds_studies.designs import BINARY, CROWDS, VECTORS
 
 
-def test_the_distance_from_the_crowd_is_judged_where_people_vote():
+def test_the_distance_from_the_crowd_is_measured_where_people_vote():
     (case,) = CASES["human_distance"]
     assert [world.name for world in (*BINARY, *VECTORS, *CROWDS) if case.fits(world)] == [w.name for w in CROWDS]
 

@@ -18,7 +18,7 @@ def test_bins_are_the_root_of_the_rows_rounded_up():
     assert (bins(396), bins(132), bins(100)) == (20, 12, 10)  # as the paper prints for its 396 and 132 rows
 
 
-def test_every_method_is_judged_on_the_rows_it_has_not_seen():
+def test_every_method_is_tested_on_the_rows_it_has_not_seen():
     table = {row["method"]: row for row in compared(rows(0), rows(1))}
     assert list(table) == [method.said for method in METHODS]
     none, temperature = table["none"], table["temperature on log p"]
@@ -30,7 +30,7 @@ def test_every_method_is_judged_on_the_rows_it_has_not_seen():
     assert all(row["n"] == 400 for row in table.values())
 
 
-def test_rows_in_clusters_are_judged_by_whole_clusters():
+def test_rows_in_clusters_are_tested_by_whole_clusters():
     learn, evaluation = rows(0, 100), rows(1, 100)
     twice = [
         Predictions(np.repeat(r.y, 2), np.repeat(r.P, 2, axis=0), cluster=np.repeat(np.arange(100), 2))

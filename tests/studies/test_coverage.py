@@ -19,7 +19,7 @@ SMALL = Plan(sets=3, rows=(60,), resamples=20, redraws=19)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS.names())
-def test_every_estimator_can_be_judged(name):
+def test_every_estimator_can_be_evaluated(name):
     (case, *_) = cases_of(name)
     world = next(world for world in (*BINARY, *VECTORS, *CROWDS) if case.fits(world))
     row = measured(Cell(case, world, 60), Plan(sets=2, rows=(60,), resamples=20, redraws=19))

@@ -30,7 +30,7 @@ def test_arrays_and_columns_are_read_whole(tmp_path):
     assert read["name"].tolist() == ["a", "b"]
 
 
-def test_the_folder_may_be_said_by_the_environment(tmp_path, monkeypatch):
+def test_the_folder_may_be_set_by_the_environment(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "cifar10h.npz").write_bytes(b"")
     monkeypatch.setenv("TRUEODDS_REFERENCE", str(tmp_path))
@@ -44,7 +44,7 @@ def parquet_file(path, **table):
     parquet.write_table(pa.table(table), path)
 
 
-def test_only_what_is_needed_is_read_in_the_order_that_is_asked_for(tmp_path):
+def test_only_what_is_needed_is_read_in_the_requested_order(tmp_path):
     np.savez(tmp_path / "cifar10h.npz", labels=np.array([1, 2]), probs=np.eye(2))
     parquet_file(tmp_path / "brcal_hockey.parquet", y=[0, 1], x=[0.5, 0.6], rand=[0.1, 0.2])
     assert list(arrays("cifar10h.npz", tmp_path, "probs")) == ["probs"]
@@ -63,7 +63,7 @@ def test_a_part_that_a_file_lacks_is_named_beside_those_it_has(tmp_path):
         columns("brcal_hockey.parquet", tmp_path, "y", "x")
 
 
-def whole_archive(tmp_path):
+def intact_archive(tmp_path):
     np.savez(tmp_path / "whole.npz", labels=np.arange(1000))
     return (tmp_path / "whole.npz").read_bytes()
 
@@ -74,7 +74,7 @@ def one_array(tmp_path):
 
 
 def flipped(tmp_path):
-    content = bytearray(whole_archive(tmp_path))
+    content = bytearray(intact_archive(tmp_path))
     content[500] ^= 255  # among the numbers, which have a checksum
     return bytes(content)
 
@@ -87,7 +87,7 @@ def pickled(tmp_path):
 BROKEN = {
     "empty": lambda _: b"",
     "words": lambda _: b"not a file of numbers",
-    "cut": lambda where: whole_archive(where)[:-200],
+    "cut": lambda where: intact_archive(where)[:-200],
     "flipped": flipped,
     "an array without a name": one_array,
     "pickled objects": pickled,
@@ -95,14 +95,14 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_archive_is_said_to_be_one(name, tmp_path):
+def test_a_broken_archive_is_reported(name, tmp_path):
     (tmp_path / "cifar10h.npz").write_bytes(BROKEN[name](tmp_path))
     with pytest.raises(InputError, match=r"TO803.*cannot be read.*cifar10h\.npz: .*cifar-10h"):
         arrays("cifar10h.npz", tmp_path, "labels")
 
 
 @pytest.mark.parametrize("bytes_of", [b"", b"y,x\n0,1\n", b"PAR1 and no more PAR1"])
-def test_a_broken_table_is_said_to_be_one(bytes_of, tmp_path):
+def test_a_broken_table_is_reported(bytes_of, tmp_path):
     (tmp_path / "brcal_hockey.parquet").write_bytes(bytes_of)
     with pytest.raises(InputError, match=r"TO803.*cannot be read.*brcal_hockey\.parquet: .*BRcal"):
         columns("brcal_hockey.parquet", tmp_path, "y")

@@ -111,7 +111,7 @@ def test_outcomes_of_probability_zero_are_counted():
     assert zeros(to.Predictions([0, 1, 1], [1.0, 1.0, 0.3])) == {"floored": 2, "missed": 1}
 
 
-def test_a_halving_is_judged_on_plots_that_no_fit_saw(plots):
+def test_a_halving_is_tested_on_plots_that_no_fit_saw(plots):
     halving = measured(Cell("SGB", 0, str(folder())), Plan(resamples=19))
     assert [row["method"] for row in halving["rows"]] == [method.said for method in EVERY]
     _, other = plots.halves(np.random.default_rng([0, 0]))

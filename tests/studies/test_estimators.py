@@ -35,7 +35,7 @@ TINY = replace(
 
 
 @pytest.fixture(scope="module")
-def found():
+def study():
     return estimators(plan=SMALL)
 
 
@@ -209,7 +209,7 @@ def test_two_models_are_in_order_where_the_worse_one_gets_the_larger_number():
     assert measured._right(np.array([0.1, 0.2, -0.1, 0.0]), -0.03) == 0.375
 
 
-def test_errors_are_told_apart():
+def test_errors_are_distinguished():
     real, null = np.array([0.1, 0.3]), np.array([0.0, 0.2])
     # truth .1: bias .1, sd .1, distances 0 and .2, whose 95 % quantile is .19; calibrated .1 ± .1; above .2 is one of two
     assert measured._stats(real, null, 0.1, "l1") == [0.1, 0.1, 0.19, 0.1, 0.1, 0.5]
@@ -286,7 +286,7 @@ def test_every_case_is_advised_and_every_table_has_its_rows(study):
     assert "cases an estimator without settings" in study.sentence
 
 
-def test_of_few_resamples_no_power_is_told(study):
+def test_of_few_resamples_no_power_is_reported(study):
     without_power = {label for label, candidate in MEMBERS.items() if candidate.few}
     for row in rows_of(study, "errors"):
         assert row["estimator"] not in without_power or row["power"] is None

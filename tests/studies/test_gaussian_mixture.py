@@ -46,10 +46,10 @@ def quick(tmp_path_factory):
 @pytest.fixture(scope="module")
 def every(quick):
     """All rows of the quick study, read back from what it kept."""
-    return kept_rows(quick[1])
+    return stored_rows(quick[1])
 
 
-def kept_rows(where):
+def stored_rows(where):
     cells = [Cell(name, n) for name in MODELS for n in QUICK.sizes]
     return flat(rows_of("gaussian_mixture", cells, measured, QUICK, where))
 

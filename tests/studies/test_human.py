@@ -45,7 +45,7 @@ def Q(folder):
 
 
 @pytest.fixture(scope="module")
-def found(folder, Q):
+def study(folder, Q):
     return human(members=NLI, data=folder, plan=Plan(resamples=200))
 
 
@@ -183,7 +183,7 @@ def test_the_papers_own_example_and_what_entropy_and_order_overlook():
 # The study
 
 
-def test_every_table_is_there_and_told(study):
+def test_every_table_is_there_and_described(study):
     assert [table.name for table in study.also] == ["human.people", "human.crowds", "human.fewer", "human.paper"]
     assert [(row["model"], row["against"]) for row in study.rows] == [(m, t) for m in NLI for t in crowds.TARGETS]
     assert json.loads(json.dumps(study.to_dict()))["study"] == "human"

@@ -40,7 +40,7 @@ def out(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(data, out):
+def study(data, out):
     return imagenet_top1(members=NETS[:2], data=data, plan=SMALL, out=out)
 
 
@@ -77,7 +77,7 @@ def test_tests_reject_the_net_that_says_too_much(study):
     assert by_test["ks"]["floor"] is None
 
 
-def test_the_fix_is_judged_on_rows_that_it_has_not_seen(data):
+def test_the_recalibration_is_tested_on_rows_that_it_has_not_seen(data):
     one = nets.said(NETS[1], str(data))
     learn, evaluation = nets.halves(one, 0)
     assert learn.n == evaluation.n == N // 2
@@ -127,7 +127,7 @@ def test_the_nets_give_the_errors_of_the_table_of_provenance():
 
 
 @pytest.mark.reference
-def test_two_real_nets_are_sure_to_the_last_digit_and_one_of_them_is_wrong_there():
+def test_two_real_nets_are_certain_to_the_last_digit_and_one_of_them_is_wrong_there():
     data = str(reference.path(f"data/{nets.FILE}").parent)
     certain = {net: (preds := nets.said(net, data)).y[preds.p == 1] for net in NETS}
     assert {net: len(y) for net, y in certain.items()} == {"densenet161": 624, "efficientnet_b7": 0, "resnet152": 328}

@@ -47,7 +47,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(folder):
+def study(folder):
     return images(members=["vgg16", "resnet18"], data=folder, plan=Plan(splits=2))
 
 
@@ -146,7 +146,7 @@ def test_an_infinite_loss_stays_infinite():
     assert (row["log loss"], row["gain"], row["gain ±"]) == (float("inf"), float("-inf"), None)
 
 
-def test_a_map_of_the_right_kind_is_rejected_as_often_as_said():
+def test_a_map_of_the_right_kind_is_rejected_as_often_as_stated():
     # K = 3, 400 rows to learn from and 200 held out: the statistic follows 1.5 χ² with 4 degrees of freedom, mean 6 and
     # standard deviation 1.5 √8, so that the mean of 200 is within four standard errors of 0.3. Rejected, by the
     # survival function of χ²: (1 + x) exp(−x) at x = 9.488/3, 17.6 % instead of 5.
@@ -189,7 +189,7 @@ def test_one_row_per_net_and_method_with_what_must_hold_of_each(study):
     assert rows["resnet18", "MCLLO"] == {**mcllo, "net": "resnet18"}
 
 
-def test_every_further_table_is_there_and_told(study):
+def test_every_further_table_is_there_and_described(study):
     assert [table.name for table in study.also] == [
         "images.paper", "images.paper.parameters", "images.parameters", "images.left", "images.floors", "images.single",
     ]  # fmt: skip

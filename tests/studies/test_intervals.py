@@ -22,7 +22,7 @@ def test_rows_come_with_the_stated_truth(shape, k):
 
 
 @pytest.mark.parametrize(("k", "lens"), [(2, "positive"), (10, "confidence"), (3, "classwise")])
-def test_a_world_is_as_many_floors_off_as_asked(k, lens):
+def test_a_world_has_an_error_of_as_many_noise_floors_as_requested(k, lens):
     world = at_floors(Distorted("x", k, "normal", "temperature"), lens, 2.0, 1000)
     assert floors_of(world, lens, 1000) == pytest.approx(2.0, abs=0.01)
     assert at_floors(world, lens, 0.0, 1000) is world

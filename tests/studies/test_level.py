@@ -46,7 +46,7 @@ def test_outcomes_come_as_the_world_says(world):
         assert bent.calibrated == (how == {})
 
 
-def test_a_bent_world_has_the_truth_worked_by_hand():
+def test_a_distorted_world_has_the_truth_worked_by_hand():
     # Odds of 3 to 1 to the power of 0.7 are 3^0.7; odds of 1 to 3 times 1.5 are 1 to 2.
     world, P = WORLDS[0], np.array([[0.25, 0.75], [0.75, 0.25]])
     assert world.bent("", power=0.7).true(P)[0, 1] == pytest.approx(3**0.7 / (1 + 3**0.7))
@@ -131,7 +131,7 @@ def test_vectors_are_seen_whole_where_the_test_takes_them():
 # Verdicts
 
 
-def test_a_cell_is_judged_by_its_lower_limit():
+def test_a_cell_is_classified_by_its_lower_limit():
     assert verdict(ROW, 2) == "keeps"
     assert verdict({**ROW, "size5": 0.08, "silent5": 0.08}, 2) == "exceeds"
     assert verdict({**ROW, "size5": 0.08, "silent5": 0.08}, 10**6) == "keeps"

@@ -178,7 +178,7 @@ def test_rows_of_the_network_are_its_own_and_labels_come_from_them():
     assert abs((outcome_probs - expected).mean()) < 4 * (outcome_probs - expected).std() / 2000**0.5
 
 
-def test_redrawn_labels_keep_the_level_where_chi_square_does_not():
+def test_resampled_labels_keep_the_level_where_chi_square_does_not():
     # p ≤ .05 among 19 redraws in exactly 5 % where draws do not tie: Binomial(100, .05) exceeds 13 in 1 of 2,000 studies.
     plan = SimpleNamespace(seed=0, sized=100, resamples=19)
     forms = size.measured(size.Cell(FLAT["K10_c0.2"], 30), plan)["forms"]

@@ -44,11 +44,11 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(folder):
+def study(folder):
     return model_comparison(quick=True, members=NETS, data=folder, plan=SMALL)
 
 
-def told(values, halves, settled, measure="Brier"):
+def example_comparison(values, halves, settled, measure="Brier"):
     """What is found of a measure of three nets a, b, c."""
     pairs = [
         {"pair": list(pair), "difference": values[i] - values[j], "settled": is_settled}
@@ -61,14 +61,16 @@ def told(values, halves, settled, measure="Brier"):
     return {"measure": measure, "n": 10, "models": models, "pairs": pairs, "halves": halves}
 
 
-HAND = told([0.3, 0.1, 0.2], [[0.3, 0.1, 0.2], [0.3, 0.2, 0.1], [0.1, 0.2, 0.3], [0.3, 0.1, 0.2]], [True, False, False])
-OTHER = told([0.1, 0.3, 0.2], [[0.1, 0.3, 0.2]] * 4, [True, True, False], "log loss")
+HAND = example_comparison(
+    [0.3, 0.1, 0.2], [[0.3, 0.1, 0.2], [0.3, 0.2, 0.1], [0.1, 0.2, 0.3], [0.3, 0.1, 0.2]], [True, False, False]
+)
+OTHER = example_comparison([0.1, 0.3, 0.2], [[0.1, 0.3, 0.2]] * 4, [True, True, False], "log loss")
 
 
 # Orders, by hand
 
 
-def test_an_order_is_told_with_what_is_settled_between_neighbors():
+def test_an_order_is_shown_with_what_is_settled_between_neighbors():
     # b .1, c .2, a .3; of the pairs ab, ac, bc only ab is settled, and those two are no neighbors. Of the other ab and ac are.
     assert tables.in_order(HAND) == "b ? c ? a"
     assert tables.in_order(OTHER) == "a < c ? b"
@@ -168,7 +170,7 @@ def test_no_measure_settles_that_another_net_is_better_than_the_law_itself_and_t
     assert last["wide_resnet_focal"].endswith("rejects 100%")
 
 
-def test_every_table_is_there_and_told(study):
+def test_every_table_is_there_and_described(study):
     names = ("orders", "nets", "pairs", "tau", "pvalues", "paper")
     assert [table.name for table in study.also] == [f"model_comparison.{name}" for name in names]
     assert len(study.rows) == len(measures.FEW) * len(NETS)

@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(folder):
+def study(folder):
     return networks(members=NLI, data=folder, plan=SMALL)
 
 
@@ -101,7 +101,7 @@ def test_the_deviation_where_most_predictions_lie_by_hand():
     assert summary["beyond there"] == 0
 
 
-def test_the_law_itself_is_near_its_floor_and_one_that_is_too_sure_is_not(study):
+def test_the_true_distribution_is_near_its_noise_floor_and_an_overconfident_one_is_not(study):
     for lens in ("confidence", "canonical"):
         for row in rows(study, NLI[0], lens):
             # p ≤ .01 comes in one calibrated net of a hundred, the seed is fixed.
@@ -121,7 +121,7 @@ def test_squares_have_no_interval_and_a_floor(study):
 # The study
 
 
-def test_every_table_is_there_and_told(study):
+def test_every_table_is_there_and_described(study):
     assert [table.name for table in study.also] == [
         f"networks.{name}" for name in ("errors", "squares", "nets", "paper")
     ]

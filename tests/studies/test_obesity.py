@@ -155,7 +155,7 @@ def test_without_a_pull_the_likelihood_is_that_of_an_optimizer_where_it_has_a_ma
     )
 
 
-def test_what_stands_in_for_no_votes_is_said_and_sums_to_one():
+def test_what_stands_in_for_no_votes_is_as_specified_and_sums_to_one():
     P = np.array([[0.0, 1.0]])
     assert _stood_in(P, 0.25, 10).tolist() == [[0.2, 0.8]]
     # 10 trees, half a vote more for each: .5 and 10.5 of 11.

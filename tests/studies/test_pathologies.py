@@ -29,7 +29,7 @@ RIGHT = np.array([1, 1, 0, 1, 0, 1, 1, 0, 1])  # by eye, from the nine samples
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory):
+def study_run(tmp_path_factory):
     where = tmp_path_factory.mktemp("pathologies")
     return pathologies(out=where), where
 

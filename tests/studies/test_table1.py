@@ -26,7 +26,7 @@ def out(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def found(out):
+def study(out):
     return table1(members=["confidence", "canonical"], plan=SMALL, out=out)
 
 

@@ -87,7 +87,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_missing_files_and_folders_are_said(tmp_path):
+def test_missing_files_and_folders_are_reported(tmp_path):
     with pytest.raises(InputError, match="TO407"):
         wire.load(tmp_path / "none.json")
     with pytest.raises(InputError, match="TO407"):

@@ -12,7 +12,7 @@ from trueodds.core.kernels.ahead import LINE, fetch
 
 
 @compiled
-def _asked(x, places):  # type: ignore[no-untyped-def]
+def _prefetched_sum(x, places):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(places.shape[0]):
         fetch(x, places[i])
@@ -27,7 +27,7 @@ def _asked(x, places):  # type: ignore[no-untyped-def]
 def test_places_beyond_the_end_are_harmless(n: int, index: Any, dtype: Any) -> None:
     x = np.arange(n, dtype=dtype)
     places = np.array([0, n - 1 if n else 0, n, n + 1, 2**20, 2**40], dtype=index)
-    assert _asked(plain(x), places) == x.sum()
+    assert _prefetched_sum(plain(x), places) == x.sum()
     assert np.array_equal(x, np.arange(n))
 
 

@@ -36,7 +36,7 @@ def test_blocks_within_blocks_end(some_threads):
     assert lengths == [3, 3, 3, 3]
 
 
-def test_an_error_in_a_block_is_told_and_the_next_call_works(some_threads):
+def test_an_error_in_a_block_is_raised_and_the_next_call_works(some_threads):
     def work(a, b):
         if a == 20:
             raise ValueError("block 2")

@@ -30,7 +30,7 @@ def test_what_is_no_probability_is_the_lowest_or_no_finite_highest(bad, dtype, k
     assert not (survey.lowest >= 0 and np.isfinite(survey.highest) and not np.signbit(survey.lowest))
 
 
-def test_of_equally_bad_rows_the_first_is_told():
+def test_of_equally_bad_rows_the_first_is_reported():
     P = np.full((600_000, 2), 0.5, dtype=np.float32)
     P[[70_000, 400_000], 0] = 0.75
     assert look(P, 1e-3)[2:] == (70_000, 0.25, 2)

@@ -13,7 +13,7 @@ WORD = 2**64
 
 
 @pytest.fixture(autouse=True)
-def whole_numbers_wrap_around(monkeypatch):
+def integers_wrap_around(monkeypatch):
     """Compiled, they always do; NumPy's own would warn, in the thread that has it so."""
     monkeypatch.setenv("TRUEODDS_THREADS", "1")
     with np.errstate(over="ignore"):

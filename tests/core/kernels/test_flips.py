@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.core.kernels.layouts import LAYOUTS
-from tests.core.kernels.test_draws import KEY, WORD, mix, row_key, whole_numbers_wrap_around
+from tests.core.kernels.test_draws import KEY, WORD, integers_wrap_around, mix, row_key
 from trueodds.core.kernels import draws_at_once, flips
 
 __all__ = ["whole_numbers_wrap_around"]

@@ -73,7 +73,7 @@ def test_outcomes_that_are_no_yes_or_no_have_no_keys():
         assert keyed.map_sorted_keys(P.astype(np.float64) / 3, other, np.copy) is None
 
 
-def test_nothing_has_no_keys_but_every_class_is_asked():
+def test_empty_data_have_empty_keys_for_every_class():
     assert [len(keys) for keys in keyed.map_sorted_keys(np.empty((0, 3)), np.empty((0, 3)), np.copy)] == [0, 0, 0]
     assert len(keyed.map_sorted_keys(np.empty((0, 3)), np.empty(0, dtype=np.int64), np.copy, range(1, 2))) == 1
 

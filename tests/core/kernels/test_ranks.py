@@ -153,7 +153,7 @@ def test_bins_between_ranks_have_the_sums_of_all_rows(n: int, kind: str, dtype: 
 
 
 @pytest.mark.usefixtures("counted")
-def test_bins_are_as_counting_all_rows_has_them_or_none_where_an_edge_cuts_a_stretch() -> None:
+def test_bins_are_as_counting_all_rows_has_them_or_none_where_an_edge_cuts_a_segment() -> None:
     p, _, keys = scored("even", 20_000, np.float32)
     selection = near(keys, np.array([5000, 10_000]))
     assert selection is not None
@@ -178,7 +178,7 @@ def test_edges_beyond_all_keys_cut_nothing() -> None:
 
 
 @pytest.mark.usefixtures("counted")
-def test_an_edge_where_no_key_lies_cuts_a_stretch_all_the_same() -> None:
+def test_an_edge_where_no_key_lies_cuts_a_segment_all_the_same() -> None:
     p = np.repeat(np.array([0.1, 0.3, 0.9], dtype=np.float32), 1000)
     selection = near(row_keys(p, np.zeros(3000)), np.array([2500]))
     assert selection is not None

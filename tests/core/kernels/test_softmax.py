@@ -9,7 +9,7 @@ from tests.core.kernels.layouts import LAYOUTS
 from trueodds.core.kernels import softmax as kernel
 from trueodds.core.kernels.softmax import linear, powered, tempered
 
-FLOOR = 1e-6
+MIN_PROB = 1e-6
 
 
 def data(n, k, seed=0):
@@ -48,7 +48,7 @@ def looped(x, shares, w, theta, offset=None):
 
 
 def relative_logs(P):
-    logs = np.log(np.maximum(P.astype(np.float64), FLOOR))
+    logs = np.log(np.maximum(P.astype(np.float64), MIN_PROB))
     return (logs - logs.max(axis=1, keepdims=True)).tolist()
 
 
@@ -68,7 +68,7 @@ def test_tempered_sums_are_those_of_a_loop(n, k, dtype, layout):
     x = relative_logs(P)
     for beta in (0.3, 1.0, 4.0):
         for outcomes, shares in ((Y, Y), (y, np.eye(k)[y])):
-            sums = tempered(layout(P), layout(outcomes), layout(w), beta, FLOOR)
+            sums = tempered(layout(P), layout(outcomes), layout(w), beta, MIN_PROB)
             close(sums, looped(x, shares.tolist(), w.tolist(), beta), x)
 
 
@@ -91,25 +91,25 @@ def test_outcomes_that_are_nothing_leave_the_model_alone():
     # Shares of zeros: the sums of log Σexp.
     P, Y, _, w = data(20, 3)
     x = relative_logs(P)
-    close(tempered(P, 0 * Y, w, 1.0, FLOOR), looped(x, (0 * Y).tolist(), w.tolist(), 1.0), x)
+    close(tempered(P, 0 * Y, w, 1.0, MIN_PROB), looped(x, (0 * Y).tolist(), w.tolist(), 1.0), x)
 
 
 @pytest.mark.parametrize("n", [2047, 2048, 2049, 4097])
 def test_tiles_are_put_together(n):
     P, _, y, w = data(n, 2)
-    direct = tempered(P, y, w, 0.7, FLOOR)
-    parts = [tempered(P[a:b], y[a:b], w[a:b], 0.7, FLOOR) for a, b in ((0, 1000), (1000, 2048), (2048, n))]
+    direct = tempered(P, y, w, 0.7, MIN_PROB)
+    parts = [tempered(P[a:b], y[a:b], w[a:b], 0.7, MIN_PROB) for a, b in ((0, 1000), (1000, 2048), (2048, n))]
     assert direct == pytest.approx(sum(parts), rel=1e-12)
 
 
 def test_blocks_are_put_together_whoever_works_on_them(monkeypatch):
     P, _, y, w = data(501, 3)
-    direct, rows = tempered(P, y, w, 0.7, FLOOR), powered(P, 0.7)
+    direct, rows = tempered(P, y, w, 0.7, MIN_PROB), powered(P, 0.7)
     monkeypatch.setattr(kernel, "BLOCK", 30)
     results = []
     for threads in ("1", "3"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
-        results.append(tempered(P, y, w, 0.7, FLOOR))
+        results.append(tempered(P, y, w, 0.7, MIN_PROB))
         assert (powered(P, 0.7) == rows).all()
     assert results[0] == pytest.approx(direct, rel=1e-12)
     assert (results[0] == results[1]).all()
@@ -119,8 +119,8 @@ def test_blocks_are_put_together_whoever_works_on_them(monkeypatch):
 def test_a_sample_is_every_so_manieth_row(every):
     P, Y, y, w = data(100, 3)
     for outcomes in (Y, y):
-        expected = tempered(P[::every], outcomes[::every], w[::every], 0.7, FLOOR)
-        assert tempered(P, outcomes, w, 0.7, FLOOR, every) == pytest.approx(expected, rel=1e-13)
+        expected = tempered(P[::every], outcomes[::every], w[::every], 0.7, MIN_PROB)
+        assert tempered(P, outcomes, w, 0.7, MIN_PROB, every) == pytest.approx(expected, rel=1e-13)
 
 
 def test_each_derivative_is_that_of_the_one_before():
@@ -134,9 +134,9 @@ def test_each_derivative_is_that_of_the_one_before():
 def test_the_row_of_the_largest_is_left_without_slope_to_the_bit():
     # All right: what came has the log 0, and no rounding makes the slope positive.
     P = np.array([[0.7, 0.3], [0.4, 0.6]])
-    slope = [tempered(P, np.array([0, 1]), np.ones(2), beta, FLOOR)[1] for beta in (1.0, 100.0, 1000.0)]
+    slope = [tempered(P, np.array([0, 1]), np.ones(2), beta, MIN_PROB)[1] for beta in (1.0, 100.0, 1000.0)]
     assert all(value < 0 for value in slope)
-    assert tempered(np.full((3, 7), 1 / 7), np.array([0, 3, 6]), np.ones(3), 5.0, FLOOR)[1:].tolist() == [0.0] * 6
+    assert tempered(np.full((3, 7), 1 / 7), np.array([0, 3, 6]), np.ones(3), 5.0, MIN_PROB)[1:].tolist() == [0.0] * 6
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

@@ -145,7 +145,7 @@ def test_a_row_is_placed_at_the_last_score_that_it_reaches(m: int) -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [1, 60, _ROWS + 1, 2 * BLOCK + 3])
 @pytest.mark.parametrize("closed", ["right", "left"])
-def test_bins_are_stretches_of_sorted_rows(n: int, closed: str, dtype: Any) -> None:
+def test_bins_are_segments_of_sorted_rows(n: int, closed: str, dtype: Any) -> None:
     for ties in (True, False):
         p, y = rows(n, dtype, ties=ties)
         keys = sort.keys(p, y)

@@ -40,7 +40,7 @@ def test_the_sums_are_those_of_a_loop(n):
     )
 
 
-def test_where_outcomes_are_sure_the_slope_keeps_its_digits():
+def test_where_outcomes_are_certain_the_slope_keeps_its_digits():
     # One score that came, η = 40: the slope is −1 / (1 + e⁴⁰), which 1 − q would round to 0.
     sums = between(np.zeros(1), np.ones(1), np.zeros(1), np.array([0.0, 1.0]), np.array([40.0, 41.0]), np.zeros(2))
     assert sums[0, 1] == pytest.approx(-1 / (1 + np.exp(40)), rel=1e-12)

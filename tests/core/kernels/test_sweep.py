@@ -22,7 +22,7 @@ def bins_of(mass, s, k, by_mass):
     return bins
 
 
-def pooled(mass, predicted, observed, bins):
+def bin_sums(mass, predicted, observed, bins):
     return [
         [sum(x for x, b in zip(column, bins, strict=True) if b == j) for column in (mass, predicted, observed)]
         for j in sorted(set(bins))
@@ -34,13 +34,13 @@ def by_loops(w, wp, wy, s, max_bins, by_mass, order):
     mass, predicted, observed = ([Fraction(float(x[i])) for i in occupied] for x in (w, wp, wy))
     scores, k = [float(s[i]) for i in occupied], 1
     while k < max_bins:
-        rates = [y / m for m, _, y in pooled(mass, predicted, observed, bins_of(mass, scores, k + 1, by_mass))]
+        rates = [y / m for m, _, y in bin_sums(mass, predicted, observed, bins_of(mass, scores, k + 1, by_mass))]
         if any(b < a for a, b in itertools.pairwise(rates)):
             break
         k += 1
     parts = [
         (m / sum(mass), abs(p - y) / m)
-        for m, p, y in pooled(mass, predicted, observed, bins_of(mass, scores, k, by_mass))
+        for m, p, y in bin_sums(mass, predicted, observed, bins_of(mass, scores, k, by_mass))
     ]
     if math.isinf(order):
         return float(max(gap for _, gap in parts)), k

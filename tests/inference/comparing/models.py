@@ -19,7 +19,7 @@ def rows(n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     return eta, (rng.random(n) < odds(eta)).astype(int)
 
 
-def sharp_and_over(n: int = 400, seed: int = 0) -> tuple[Predictions, Predictions]:
+def calibrated_and_overconfident(n: int = 400, seed: int = 0) -> tuple[Predictions, Predictions]:
     """A calibrated model and one that is too sure."""
     eta, y = rows(n, seed)
     return Predictions(y, odds(eta)), Predictions(y, odds(2 * eta))

@@ -7,7 +7,7 @@ import pytest
 
 import trueodds as to
 from tests import reference
-from tests.inference.comparing.models import golden, odds, rows, sharp_and_over
+from tests.inference.comparing.models import calibrated_and_overconfident, golden, odds, rows
 from trueodds.core.errors import InputError
 from trueodds.estimators import ESTIMATORS
 
@@ -82,7 +82,7 @@ def test_clusters_are_one_unit_of_a_mean() -> None:
 
 
 def test_different_rows_add_their_variances() -> None:
-    a, b = sharp_and_over()
+    a, b = calibrated_and_overconfident()
     alone = [np.std((preds.p - preds.y) ** 2, ddof=1) ** 2 / preds.n for preds in (a, b)]
     comparison = to.compare(a, b, "brier", paired=False)
     assert comparison.settings["standard_error"] == pytest.approx(np.sqrt(sum(alone)))
@@ -93,15 +93,15 @@ def test_different_rows_add_their_variances() -> None:
 # The same rows?
 
 
-def test_equal_outcomes_are_taken_as_the_same_rows_and_it_is_said() -> None:
-    comparison = to.compare(*sharp_and_over(), "brier", resamples=200)
+def test_equal_outcomes_are_taken_as_the_same_rows_with_a_note() -> None:
+    comparison = to.compare(*calibrated_and_overconfident(), "brier", resamples=200)
     assert comparison.paired
     assert "TN226" in codes(comparison)
-    assert "TN226" not in codes(to.compare(*sharp_and_over(), "brier", resamples=200, paired=True))
+    assert "TN226" not in codes(to.compare(*calibrated_and_overconfident(), "brier", resamples=200, paired=True))
 
 
-def test_rows_in_another_order_are_not_taken_for_the_same_and_it_is_said() -> None:
-    a, b = sharp_and_over()
+def test_rows_in_another_order_are_not_taken_for_the_same_with_a_note() -> None:
+    a, b = calibrated_and_overconfident()
     comparison = to.compare(a, b[::-1], "brier", resamples=200)
     assert not comparison.paired
     (text,) = (note.text for note in comparison.notes if note.code == "TN227")
@@ -113,7 +113,7 @@ def test_rows_in_another_order_are_not_taken_for_the_same_and_it_is_said() -> No
 
 @pytest.mark.parametrize(("what", "message"), [("weight", "weights differ"), ("cluster", "clusters differ")])
 def test_rows_of_other_weights_or_clusters_are_other_rows(what: str, message: str) -> None:
-    a, b = sharp_and_over(60)
+    a, b = calibrated_and_overconfident(60)
     b = to.Predictions(b.y, b.p, **{what: np.arange(60) // 2 + 1})
     assert message in refused("TO205", a, b, paired=True).got
     assert not to.compare(a, b, "brier", resamples=100).paired
@@ -134,7 +134,7 @@ def test_classes_in_another_order_are_the_same_outcomes() -> None:
 
 
 def test_pairing_takes_out_what_chance_does_to_both() -> None:
-    a, b = sharp_and_over(1000)
+    a, b = calibrated_and_overconfident(1000)
     widths = [
         np.ptp([i.low, i.high]) for i in (to.compare(a, b, "brier", paired=one).interval for one in (True, False))
     ]
@@ -148,7 +148,7 @@ def test_pairing_takes_out_what_chance_does_to_both() -> None:
     "name", ["brier", "log_loss", "ece", "rmsce", "debiased_l2", "debiased_l1", "skce", "ks", "o_e"]
 )
 def test_the_other_way_round_is_minus_the_same(name: str) -> None:
-    a, b = sharp_and_over(200)
+    a, b = calibrated_and_overconfident(200)
     one, other = to.compare(a, b, name, resamples=300), to.compare(b, a, name, resamples=300)
     assert one.difference == pytest.approx(-other.difference)
     # the null draws of the two models are others, which may move an end by a few thousandths
@@ -168,19 +168,19 @@ def test_p_is_the_level_at_which_the_interval_ends_at_0(name: str) -> None:
 
 
 def test_equal_models_differ_by_nothing() -> None:
-    a, _ = sharp_and_over()
+    a, _ = calibrated_and_overconfident()
     for name in ("brier", "ece", "rmsce", "skce"):
         comparison = to.compare(a, a, name, resamples=200)
         assert (comparison.difference, comparison.pvalue, comparison.better) == (0.0, 1.0, None)
         assert comparison.interval.low <= 0 <= comparison.interval.high
 
 
-def test_who_is_better_is_said_only_where_the_interval_leaves_no_doubt() -> None:
-    a, b = sharp_and_over(2000)
+def test_a_model_is_called_better_only_where_the_interval_excludes_zero() -> None:
+    a, b = calibrated_and_overconfident(2000)
     comparison = to.compare(a, b, "debiased_l2")
     assert (comparison.better, comparison.interval.high < 0) == ("a", True)
     assert to.compare(a, b[::-1], "ece", resamples=200).better in (None, "a")
-    assert to.compare(*sharp_and_over(40), "ece", resamples=200).better is None
+    assert to.compare(*calibrated_and_overconfident(40), "ece", resamples=200).better is None
 
 
 def test_where_1_is_best_the_model_nearer_to_1_is_better() -> None:
@@ -193,18 +193,18 @@ def test_where_1_is_best_the_model_nearer_to_1_is_better() -> None:
     assert to.compare(high, under, "o_e", resamples=300).better is None  # one above 1, one below: who is nearer?
 
 
-def test_the_noise_floors_of_both_are_shown_and_a_gap_between_them_is_said() -> None:
+def test_the_noise_floors_of_both_are_shown_and_a_gap_between_them_is_noted() -> None:
     eta, y = rows(300)
     comparison = to.compare(to.Predictions(y, odds(eta)), to.Predictions(y, np.full(300, 0.5)), "ece", resamples=200)
     floors = [estimate.noise_floor for estimate in comparison.models.values()]
     assert floors[0] > 1.5 * floors[1]  # many bins and one
     assert str(comparison).count("noise floor") == 2
     assert "TN228" in codes(comparison)
-    assert "TN228" not in codes(to.compare(*sharp_and_over(300), "brier", resamples=200))
+    assert "TN228" not in codes(to.compare(*calibrated_and_overconfident(300), "brier", resamples=200))
 
 
 def test_without_an_interval_the_difference_stands_alone() -> None:
-    a, b = sharp_and_over(200)
+    a, b = calibrated_and_overconfident(200)
     bare = to.compare(a, b, "ece", interval=None)
     assert (bare.interval, bare.pvalue) == (None, None)
     assert bare.difference == to.measure(a, "ece", interval=None).value - to.measure(b, "ece", interval=None).value
@@ -225,8 +225,8 @@ def test_an_infinite_score_leaves_no_interval() -> None:
     assert "TN201" in codes(comparison)
 
 
-def test_a_weight_of_two_is_two_rows_if_it_is_said_so() -> None:
-    a, b = sharp_and_over(100)
+def test_a_frequency_weight_of_two_is_two_rows() -> None:
+    a, b = calibrated_and_overconfident(100)
     w = np.arange(100) % 3
     twice = [np.repeat(column, w) for column in (a.y, a.p, b.p)]
     one = to.compare(*(to.Predictions(a.y, p, weight=w) for p in (a.p, b.p)), "brier", weight_kind="frequency")
@@ -255,7 +255,7 @@ def test_every_estimator_compares() -> None:
 
 
 def test_beyond_200_000_rows_bins_are_drawn_and_rows_tell_how_models_vary_together() -> None:
-    a, b = sharp_and_over(210_000)
+    a, b = calibrated_and_overconfident(210_000)
     comparison = to.compare(a, b, "ece", resamples=100)
     assert comparison.models["a"].settings["resample"] == "cells"
     assert comparison.settings["correlation"] != 0
@@ -289,7 +289,7 @@ def test_swapped_rows_keep_their_size() -> None:
 
 
 def test_different_rows_or_classes_cannot_be_swapped() -> None:
-    a, b = sharp_and_over(40)
+    a, b = calibrated_and_overconfident(40)
     refused("TO205", a, b, null="swap", paired=False)
     three = to.Predictions.from_confidence(np.full(40, 0.5), np.arange(40) % 2)
     assert to.compare(three, three, "ece", null="swap", paired=True, resamples=19).pvalue == 1.0
@@ -301,7 +301,7 @@ def test_different_rows_or_classes_cannot_be_swapped() -> None:
 
 
 def test_what_is_no_comparison_is_refused() -> None:
-    a, b = sharp_and_over(40)
+    a, b = calibrated_and_overconfident(40)
     refused("TO205", a)
     refused("TO205", [a])
     refused("TO205", [a, b], names=["x", "x"])
@@ -346,10 +346,10 @@ def test_the_default_tells_models_apart_where_ece_does_not_and_shows_brier() -> 
     (note,) = [note for note in comparison.notes if note.code == "TN239"]
     brier = to.compare(to.Predictions(y, odds(2 * eta)), to.Predictions(y, odds(1.4 * eta)), "brier", resamples=300)
     assert f"{brier.difference:.4f}" in note.text
-    assert "TN239" not in codes(to.compare(*sharp_and_over(100), "debiased_l2", resamples=50))
+    assert "TN239" not in codes(to.compare(*calibrated_and_overconfident(100), "debiased_l2", resamples=50))
 
 
-def test_equal_models_are_seldom_told_apart_by_the_bounds_of_their_biases() -> None:
+def test_equal_models_are_seldom_distinguished_by_the_bounds_of_their_biases() -> None:
     # Two models that see different halves of what decides the outcome, both with slope 1.6: at 5 % of 100 pairs at most
     # 13 with 99.9 %.
     rejected = 0
@@ -376,7 +376,7 @@ def test_an_interval_of_means_never_excludes_0_beside_a_p_above_alpha() -> None:
 
 @pytest.mark.parametrize("interval", ["debiased", "sun"])
 def test_the_brier_score_beside_the_default_takes_no_interval_that_it_lacks(interval: str) -> None:
-    a, b = sharp_and_over(100)
+    a, b = calibrated_and_overconfident(100)
     default, named = to.compare(a, b, interval=interval), to.compare(a, b, "debiased_l2", interval=interval)
     assert str(default.interval) == str(named.interval)
     (note,) = [note for note in default.notes if note.code == "TN239"]

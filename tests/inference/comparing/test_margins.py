@@ -73,10 +73,12 @@ def test_a_p_value_is_the_level_whose_interval_ends_at_0() -> None:
 
 
 OPPOSITE = (lambda eta: odds(eta + 0.7), lambda eta: odds(eta - 0.7))  # one says too much, the other too little
-ONE_OFF = (lambda eta: odds(eta + 1.2), odds)  # the other is calibrated
+ONE_MISCALIBRATED = (lambda eta: odds(eta + 1.2), odds)  # the other is calibrated
 
 
-@pytest.mark.parametrize(("name", "models"), [("ece", OPPOSITE), ("ece", ONE_OFF), ("debiased_l2", ONE_OFF)])
+@pytest.mark.parametrize(
+    ("name", "models"), [("ece", OPPOSITE), ("ece", ONE_MISCALIBRATED), ("debiased_l2", ONE_MISCALIBRATED)]
+)
 def test_intervals_cover_where_margins_cannot_be_squared_and_added(name: str, models: tuple) -> None:
     # Opposite errors go against each other with the rate of outcomes: without their correlation 86 % cover. With one
     # model at 0 its margin is bias, not chance: squared and added, 76 %. Here 60 data sets; at 93 %, the least that is
@@ -94,7 +96,7 @@ def test_intervals_cover_where_margins_cannot_be_squared_and_added(name: str, mo
     assert missed <= 13
 
 
-def test_two_calibrated_models_are_not_told_apart_by_their_ece() -> None:
+def test_two_calibrated_models_are_not_distinguished_by_their_ece() -> None:
     # The basic bootstrap of raw errors excludes 0 in up to 37 % of such data sets; 60 at 5 %: at most 11 with 99.9 %.
     rejected = 0
     for seed in range(60):

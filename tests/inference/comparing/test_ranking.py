@@ -21,7 +21,7 @@ def models(n: int = 800, seed: int = 0) -> dict[str, to.Predictions]:
     }
 
 
-def test_the_smallest_error_comes_first_and_what_is_open_is_said() -> None:
+def test_the_smallest_error_comes_first_and_what_is_open_is_stated() -> None:
     ranking = to.compare(models(), "brier")
     assert ranking.order[2] == "far"
     assert set(ranking.settled) == {("exact", "far"), ("near", "far")}
@@ -121,7 +121,7 @@ def test_equal_models_are_seldom_put_in_order() -> None:
     assert settled <= 16
 
 
-def test_results_are_frozen_and_told_as_html() -> None:
+def test_results_are_frozen_and_rendered_as_html() -> None:
     ranking = to.compare(models(60), "brier", resamples=50)
     one = to.compare(*list(models(60).values())[:2], "brier", resamples=50)
     for answer in (ranking, one):

@@ -53,7 +53,7 @@ def test_scores_of_tallies_differ_by_the_standard_errors_of_the_rows(name: str) 
     assert cells.interval.method == "welch"
 
 
-def few(n: int, rng: np.random.Generator) -> to.Tally:
+def small_tally(n: int, rng: np.random.Generator) -> to.Tally:
     p = rng.beta(2, 2, n)
     return to.tally(to.Predictions((rng.random(n) < p).astype(int), p))
 
@@ -74,20 +74,20 @@ def test_the_interval_of_scores_excludes_0_exactly_where_p_is_below_alpha() -> N
     rng = np.random.default_rng(0)
     decided = []
     for _ in range(200):
-        a, b = few(4, rng), few(9, rng)
+        a, b = small_tally(4, rng), small_tally(9, rng)
         comparison = to.compare(a, b, "brier", level=0.7)
         decided.append(comparison.pvalue < 0.3)
         assert decided[-1] == (not comparison.interval.low <= 0 <= comparison.interval.high)
     assert 0 < sum(decided) < 200
 
 
-def test_scores_of_few_rows_are_told_apart_by_chance_no_more_often_than_said() -> None:
+def test_scores_of_few_rows_differ_by_chance_no_more_often_than_alpha() -> None:
     # Two calibrated models of 4 rows each: rejections at 5 % of 1,000 are Binomial(1000, .05), 99.9 % below 72.
     # The t-test of so few skewed scores rejects less often; normal quantiles and variances divided by n gave 131.
     rng = np.random.default_rng(0)
     rejected = 0
     for _ in range(1000):
-        interval = to.compare(few(4, rng), few(4, rng), "brier").interval
+        interval = to.compare(small_tally(4, rng), small_tally(4, rng), "brier").interval
         rejected += interval is not None and not interval.low <= 0 <= interval.high
     assert rejected <= 72
 

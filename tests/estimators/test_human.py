@@ -348,7 +348,7 @@ def test_settings_are_read_back_from_what_ran() -> None:
     view = canonical(voted(20, 3, 12))
     assert ESTIMATORS.make("entce", {"base": 2})(view).settings == {"signed": False, "base": "2", "correction": None}
     assert ESTIMATORS.make("rankcs", {})(view).settings == {"ties": "tolerant"}
-    assert ESTIMATORS.load("rankcs").min_wall == 1.0
+    assert ESTIMATORS.load("rankcs").best_value == 1.0
 
 
 @every_estimator

@@ -170,7 +170,7 @@ class AutoSpec(CalibratorSpec):
         specs = self._suited(len(P), P.shape[1])
         if isinstance(P, LogProbabilities):
             specs = [for_logs(spec) for spec in specs]
-        min_prob = max((spec.floor for spec in specs if hasattr(spec, "floor")), default=None)
+        min_prob = max((spec.min_prob for spec in specs if hasattr(spec, "min_prob")), default=None)
         if why := _too_little(Y, cluster):
             still = IdentityMap()
             return still, Recalibration(

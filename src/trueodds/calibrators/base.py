@@ -183,7 +183,7 @@ def in_memory(data: FitData) -> InMemory:
 def for_logs(spec: CalibratorSpec) -> CalibratorSpec:
     """The rule as it is fitted to log-probabilities: its floor, unless one was named, is for exact zeros alone."""
     if spec.takes_logs and getattr(spec, "floor", None) == MIN_PROB:
-        return dataclasses.replace(spec, floor=MIN_PROB_OF_LOGITS)  # type: ignore[call-arg] # the rule has that setting
+        return dataclasses.replace(spec, min_prob=MIN_PROB_OF_LOGITS)  # type: ignore[call-arg] # the rule has that setting
     return spec
 
 

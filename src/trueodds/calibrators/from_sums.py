@@ -60,7 +60,7 @@ def from_source(spec: CalibratorSpec, reduce: Reduce, *, repeated: bool = False)
     calibration_map = spec.fit_data(data)
     notes = [
         *census.notes(),
-        *unobserved_class_notes(data.facts.came, census.classes),
+        *unobserved_class_notes(data.facts.class_totals, census.classes),
         *spec.fit_notes(calibration_map, data),
         _n_passes_note(reducer.n_passes, data.facts.errors),
     ]

@@ -172,7 +172,7 @@ class MclloSpec(SummedSpec):
         k = data.facts.k
         c = baseline_of(self.baseline, k)
         # Without a penalty what never came would go to minus infinity, so there the other classes are fitted alone.
-        fitted_classes = np.ones(k, dtype=bool) if self.penalty else data.facts.came > 0
+        fitted_classes = np.ones(k, dtype=bool) if self.penalty else data.facts.class_totals > 0
         complete = bool(fitted_classes.all())
         live = fitted_classes[np.delete(np.arange(k), c)]
         tau, gamma = np.zeros(k - 1), np.ones(k - 1)
@@ -189,7 +189,7 @@ class MclloSpec(SummedSpec):
         """Floored values, what cannot be told, slopes below 0, a baseline that is too small, and few rows."""
         assert isinstance(calibration_map, MclloMap)
         facts = data.facts
-        absent, floored = [] if self.penalty else np.flatnonzero(facts.came == 0).tolist(), facts.floored
+        absent, floored = [] if self.penalty else np.flatnonzero(facts.class_totals == 0).tolist(), facts.floored
         return [
             *floored.notes(),
             *ruled_out(floored.impossible),

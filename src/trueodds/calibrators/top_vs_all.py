@@ -86,14 +86,14 @@ class TopVsAllMap(CalibrationMap):
         wire.keys(parameters, ("calibrator", "parameters"), "parameters")
         name = parameters["calibrator"]
         spec_type = CALIBRATORS.load(name) if isinstance(name, str) and name in CALIBRATORS.names() else None
-        if spec_type is None or spec_type.map is None or spec_type.map is cls:
+        if spec_type is None or spec_type.map_type is None or spec_type.map_type is cls:
             raise InputError(
                 "TO505",
                 "In a saved calibrator of the largest, calibrator must be the name of one for two classes.",
                 repr(name)[:40],
                 "Fit it again and save it with .save(path).",
             )
-        return cls(spec_type.map.from_dict(wire.table(parameters, "parameters"), 2))
+        return cls(spec_type.map_type.from_dict(wire.table(parameters, "parameters"), 2))
 
 
 @dataclass(frozen=True)

@@ -84,10 +84,10 @@ def from_dict(document: Any) -> FittedCalibrator:
         raise _wrong("version", "text", document["version"])
     method = document["method"]
     spec_type = CALIBRATORS.load(method) if isinstance(method, str) and method in CALIBRATORS.names() else None
-    if spec_type is None or spec_type.map is None:
+    if spec_type is None or spec_type.map_type is None:
         raise _wrong("method", "the name of a calibrator's map", method)
     return FittedCalibrator(
-        read(spec_type.map, parameters, len(classes)),
+        read(spec_type.map_type, parameters, len(classes)),
         tuple(classes),
         n,
         settings,

@@ -106,7 +106,7 @@ def _measures(preds: Predictions, min_prob: float, level: float, seed: int) -> l
     from trueodds import ask
 
     how: dict[str, Any] = {"lens": "confidence", "level": level, "rng": seed}
-    return [ask.measure(preds, "rmsce", partition="mass:100", **how), ask.measure(preds, "bas", floor=min_prob, **how)]
+    return [ask.measure(preds, "rmsce", partition="mass:100", **how), ask.measure(preds, "bas", min_prob=min_prob, **how)]
 
 
 def _lines(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -> list[str]:

@@ -198,7 +198,7 @@ def _range(gate: Gate, scope: Scope) -> tuple[float, float]:
     if gate.name in scope.numbers and gate.name != "difference":
         return 0.0, 1.0
     estimator = default_of(gate.name) if scope.estimator is None else scope.estimator
-    upper = estimator.most if isinstance(estimator.most, float) else math.inf  # of a class it is no number
+    upper = estimator.max_value if isinstance(estimator.max_value, float) else math.inf  # of a class it is no number
     if gate.name == "difference":
         return estimator.lower_bound - upper, upper - estimator.lower_bound
     return -math.inf if gate.part == "debiased" else estimator.lower_bound, upper  # a debiased error may be below 0

@@ -7,7 +7,7 @@ from tests.core.kernels.layouts import LAYOUTS
 from tests.core.kernels.test_draws import KEY, WORD, integers_wrap_around, mix, row_key
 from trueodds.core.kernels import draws_at_once, flips
 
-__all__ = ["whole_numbers_wrap_around"]
+__all__ = ["integers_wrap_around"]
 
 
 def sign(unit, draw):

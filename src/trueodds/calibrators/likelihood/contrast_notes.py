@@ -50,7 +50,7 @@ def turned(gamma: Array, baseline: int, data: RowSums) -> list[Note]:
     safer = (
         baseline
         if data.rows is None
-        else int(np.argmax(np.quantile(floored(data.rows.P, data.rows.floor), 0.05, axis=0)))
+        else int(np.argmax(np.quantile(floored(data.rows.P, data.rows.min_prob), 0.05, axis=0)))
     )
     text = f"In {count:,} of {data.facts.n:,} rows class {baseline}, the baseline, is so small that slopes which differ by {slope_range:.3g} alone move the odds of two other classes more than {_TURNED:,.0f} times"
     better = "." if safer == baseline else f"; class {safer} is seldom so small: baseline={safer}."

@@ -39,7 +39,7 @@ def compare_min_probs(odds: Odds, at: Callable[..., Odds], min_prob: float, form
     parts: dict[str, dict[str, float]] = {}
     for other in (min_prob / 10, min_prob * 10):
         if odds.touched and other < 1 / odds.P.shape[1]:
-            there = at(floor=other)
+            there = at(min_prob=other)
             statistic = statistics(there, form)[form]
             parts[f"floor:{other:g}"] = {"statistic": statistic, "pvalue": tail(there, there.rank, statistic, form)}
     return parts

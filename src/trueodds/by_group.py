@@ -106,7 +106,7 @@ def by_group(
     >>> y = rng.random(2000) < np.where(old, p**2, p)
     >>> found = by_group(Predictions(y.astype(int), p, group={"age": np.where(old, "old", "young")}))
     >>> [(each.label, each.standing) for each in found.groups]
-    [('age=old', 'off'), ('age=young', 'within')]
+    [('age=old', 'miscalibrated'), ('age=young', 'within')]
     >>> found.widest[0].first, found.widest[0].settled
     ('age=old', True)
     """
@@ -143,8 +143,8 @@ def by_group(
     overall = measured(rows, method, chosen, combine, interval_spec, generator)
     settings_used = dict(overall.settings) | {
         "intervals": "each by itself",
-        "columns": list(dict.fromkeys(group.column for group in groups)), "least": min_effect, "against": against,
-        "redraws": redraws, "floor": group_tests.min_pvalue, "correction": "step-down min-p",
+        "columns": list(dict.fromkeys(group.column for group in groups)), "min_effect": min_effect, "against": against,
+        "redraws": redraws, "min_pvalue": group_tests.min_pvalue, "correction": "step-down min-p",
     }  # fmt: skip
     notes = [*notes_of(rows), *overall.notes, *group_tests.notes, *group_results.notes]
     say(1.0, "done")

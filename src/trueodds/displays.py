@@ -105,7 +105,7 @@ def __getattr__(name: str) -> type[Display]:
         raise AttributeError(f"There is no display {name!r}. {fix}")
     # The diagram's own example calls the diagram, with names that stand in its module.
     docstring = (DIAGRAMS.load(NAMES[name]).__doc__ or "").partition(">>>")[0].rstrip()
-    display_class = type(name, (Display,), {"member": NAMES[name], "__doc__": docstring})
+    display_class = type(name, (Display,), {"method": NAMES[name], "__doc__": docstring})
     globals()[name] = display_class
     return display_class
 

@@ -50,7 +50,7 @@ class Scorer:
     def _explain(self, score: float, estimate: Estimate) -> str:
         """Why the score is not finite, and what makes it so."""
         why = " ".join(str(note) for note in estimate.notes)
-        has_min_prob = isinstance(self.estimator, str) and ESTIMATORS.takes(self.estimator, "floor")
+        has_min_prob = isinstance(self.estimator, str) and ESTIMATORS.takes(self.estimator, "min_prob")
         fix = f" scorer({self.estimator!r}, floor=1e-12) takes smaller probabilities for 1e-12." if has_min_prob else ""
         return f"The score {estimate.estimator} is {score}. {why}{fix}"
 

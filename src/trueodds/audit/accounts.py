@@ -131,7 +131,7 @@ def fix(audit: Audit) -> Table:
         *_answers(report, audit["data"]),
         *((f"rows to {name}", times(n)) for name, n in rows.items()),
         ("uniform mixed in", figure(report.get("mixing"))),
-        ("smallest probability a logarithm saw", figure(report.get("floor"))),
+        ("smallest probability a logarithm saw", figure(report.get("min_prob"))),
     ]
     filled = tuple(row for row in entries if row[1] != "–")
     return Table("The fix", (Column("", NAMES), Column("", NAMES)), filled if report else ())

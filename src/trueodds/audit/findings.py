@@ -162,7 +162,7 @@ def _tested(audit: Audit, lens: str) -> _Tested:
     family: Mapping[str, Any] = next((test for test in audit["tests"] if test["lens"] == "family"), {"parts": {}})
     part = family["parts"].get(lens, {})
     p = own.get("pvalue", part.get("pvalue"))
-    min_pvalue = own.get("floor", _min_pvalue(audit))
+    min_pvalue = own.get("min_pvalue", _min_pvalue(audit))
     return _Tested(pvalue(p, min_pvalue), _holm(p, part.get("holm"), min_pvalue), part.get("noise_floor"))
 
 
@@ -221,7 +221,7 @@ def groups(audit: Audit) -> Table:
     """Each subgroup for itself, judged among all of them."""
     subgroups = audit.get("groups") or []
     among_groups = audit.get("among_groups") or {}
-    min_pvalue = among_groups.get("floor")
+    min_pvalue = among_groups.get("min_pvalue")
     binary, votes = is_binary(audit["data"]), audit["data"].get("votes")
     first = binary or audit["data"]["kind"] == "multilabel"  # else what came is that the answer was right
     outcome_label = "came" if first else "votes for it" if votes else "is right"
@@ -243,14 +243,14 @@ def groups(audit: Audit) -> Table:
         (group["label"] for group in subgroups),
         (f"{group['n']:,}" for group in subgroups),
         *([(share(group.get("accuracy")) for group in subgroups)] if first else []),
-        *([share(group.get(name)) for group in subgroups] for name in ("says", "came")),
+        *([share(group.get(name)) for group in subgroups] for name in ("mean_prob", "event_rate")),
         aligned([group.get("error") for group in subgroups]),
         spans([group.get("interval") for group in subgroups]),
         aligned([group.get("noise_floor") for group in subgroups]),
         (pvalue(group.get("pvalue"), _min_pvalue(audit)) for group in subgroups),
         (pvalue(group.get("joint"), min_pvalue) for group in subgroups),
-        aligned([group.get("seen_from") for group in subgroups]),
-        (group["standing"] for group in subgroups),
+        aligned([group.get("min_detectable") for group in subgroups]),
+        (group["status"] for group in subgroups),
         strict=True,
     )
     marks = tuple(_mark(group.get("error"), group.get("interval"), group.get("noise_floor")) for group in subgroups)
@@ -259,18 +259,18 @@ def groups(audit: Audit) -> Table:
 
 def _on_groups(audit: Audit) -> str:
     """How the table of subgroups is read."""
-    among_groups = audit.get("among_groups") or {"least": None, "correction": ""}
+    among_groups = audit.get("among_groups") or {"min_effect": None, "correction": ""}
     alpha = figure(among_groups.get("alpha", audit["verdict"]["alpha"]))
     share = (
         "" if audit["verdict"]["rejected"] else ", the groups' share of alpha as the rows as a whole are not rejected"
     )
-    has_min_detectable = any(group.get("seen_from") is not None for group in audit.get("groups") or ())
+    has_min_detectable = any(group.get("min_detectable") is not None for group in audit.get("groups") or ())
     return (
         "The same question for each part of the rows. Joint p allows for all groups looked at "
         f"({among_groups['correction']}). off: joint p at most {alpha}{share}. within: not off, and the interval ends below "
-        f"{figure(among_groups['least'])}. undecided: these rows tell neither"
+        f"{figure(among_groups['min_effect'])}. undecided: these rows tell neither"
         + ("; seen from is the smallest error that would have been called off." if has_min_detectable else ".")
-        + (_INTERVAL_AT_ZERO if any(group["standing"] == "off" for group in audit.get("groups") or ()) else "")
+        + (_INTERVAL_AT_ZERO if any(group["status"] == "miscalibrated" for group in audit.get("groups") or ()) else "")
     )
 
 
@@ -336,10 +336,10 @@ def verdicts(audit: Audit) -> Table:
                 test["test"],
                 test["lens"],
                 *next(numbers),
-                pvalue(test.get("pvalue"), test.get("floor")),
+                pvalue(test.get("pvalue"), test.get("min_pvalue")),
                 _tested(audit, test["lens"]).holm,
-                pvalue(family, test.get("floor")),
-                figure(test.get("floor")),
+                pvalue(family, test.get("min_pvalue")),
+                figure(test.get("min_pvalue")),
                 f"{test['n']:,}",
             )
         )

@@ -92,9 +92,9 @@ class Groups:
             "pvalue": strict(
                 min((group.joint for group in self.groups if group.joint == group.joint), default=float("nan"))
             ),
-            "floor": self.min_pvalue,
+            "min_pvalue": self.min_pvalue,
             "correction": self.correction,
-            "least": self.min_effect,
+            "min_effect": self.min_effect,
             "level": self.level,
             "alpha": self.alpha,
             "widest": [gap.to_dict() for gap in self.widest],
@@ -139,7 +139,7 @@ def adjust_by_holm(pvalues: Sequence[float], min_pvalue: float) -> GroupPValues:
 
 def worst_group(groups: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
     """Of the subgroups that are off the one with the strongest evidence, of equal ones the larger error."""
-    miscalibrated = [group for group in groups if group["standing"] == "off"]
+    miscalibrated = [group for group in groups if group["status"] == "miscalibrated"]
     return min(
         miscalibrated, key=lambda group: (group["joint"], group["pvalue"], -(group["error"] or 0.0)), default=None
     )

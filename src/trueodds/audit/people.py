@@ -94,7 +94,7 @@ def _votes_per_row(rows: Predictions) -> dict[str, Any] | None:
     if rows.counts is None:
         return None
     counts = rows.counts[rows.w > 0]
-    return {"median": float(np.median(counts)), "least": int(counts.min()), "most": int(counts.max())}
+    return {"median": float(np.median(counts)), "min": int(counts.min()), "max": int(counts.max())}
 
 
 def _ballots(rows: Predictions) -> Array:

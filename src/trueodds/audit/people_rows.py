@@ -122,11 +122,11 @@ def _row(rows: Predictions, i: int, distance: float, at: int, drawn: Drawn | Non
     return {
         "row": i,
         "model": str(rows.classes[model]),
-        "said": float(predicted[model]),
+        "predicted": float(predicted[model]),
         "people": str(rows.classes[people]),
         "voted": float(voted[people]),
         "votes": None if rows.counts is None else int(rows.counts[i]),
         "distance": distance,
-        "reach": None if drawn is None else drawn.critical_value(drawn.own[:, at], OWN),
+        "critical_value": None if drawn is None else drawn.critical_value(drawn.own[:, at], OWN),
         "pvalue": None if drawn is None else drawn.pvalue(distance),
     }

@@ -68,9 +68,9 @@ def sentence(people: Audit) -> str:
 def _describe_votes(votes: Mapping[str, Any] | None) -> str:
     if votes is None:
         return "How many people judged each row is unknown. "
-    if votes["least"] == votes["most"]:
-        return f"Each row was judged by {count(votes['most'], 'person', 'people')}. "
-    return f"Each row was judged by {votes['least']:,} to {votes['most']:,} people (median {figure(votes['median'])}). "
+    if votes["min"] == votes["max"]:
+        return f"Each row was judged by {count(votes['max'], 'person', 'people')}. "
+    return f"Each row was judged by {votes['min']:,} to {votes['max']:,} people (median {figure(votes['median'])}). "
 
 
 def _compare_certainty(measured: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -150,11 +150,11 @@ def furthest(audit: Audit) -> Table:
     if not listed:
         return Table(title, columns, ())
     min_pvalue = None if summary["draws"] is None else 1 / (1 + summary["draws"])
-    beside = aligned([row[name] for name in ("distance", "reach") for row in listed])  # with the same decimals
+    beside = aligned([row[name] for name in ("distance", "critical_value") for row in listed])  # with the same decimals
     distances, reaches = beside[: len(listed)], beside[len(listed) :]
     rows = zip(
         (str(row["row"]) for row in listed),
-        (f"{row['model']} {share(row['said'])}" for row in listed),
+        (f"{row['model']} {share(row['predicted'])}" for row in listed),
         (f"{row['people']} {share(row['voted'])}" for row in listed),
         ("–" if row["votes"] is None else f"{row['votes']:,}" for row in listed),
         distances,

@@ -196,7 +196,7 @@ def audit(
             "rejected": None if state == "not tested" else state != "no evidence",
             "reason": _reason(family, alpha, state, impossible=data_facts["true_class_zeros"] > 0),
             "pvalue": family.pvalue,
-            "floor": family.min_pvalue,
+            "min_pvalue": family.min_pvalue,
             "gap": facts.gap,
             "gap_z": facts.gap_z,
             "alpha": alpha,
@@ -217,7 +217,7 @@ def audit(
             "seed": rng if isinstance(rng, (int, np.integer)) else "generator",
             "weight_kind": weight_kind,
             "crossings": int(crossings) + (crossings is True),
-            "least": min_effect,
+            "min_effect": min_effect,
         },
         "notes": [note.to_dict() for note in notes],
     }

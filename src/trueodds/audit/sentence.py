@@ -135,9 +135,9 @@ def _worst_group(facts: Facts, state: str, alpha: float, data: Mapping[str, Any]
     if worst is None or named:
         return ""
     where = f"Worst where {worst['column']} is {worst['value']}"
-    if worst["says"] is None or worst["came"] is None:
+    if worst["mean_prob"] is None or worst["event_rate"] is None:
         return f"{where}: off by {points(worst['error'])}."
-    predicted, observed = _distinct_percents(worst["says"], worst["came"])
+    predicted, observed = _distinct_percents(worst["mean_prob"], worst["event_rate"])
     return f"{where}: says {predicted}, {f'{observed} came' if _is_binary(data) else f'is right {observed}'}."
 
 

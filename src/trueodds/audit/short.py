@@ -94,7 +94,7 @@ def _chance(audit: Mapping[str, Any]) -> Fact:
     """The family's answer; where the overall error could be chance and something else is not, both."""
     verdict, label = audit["verdict"], "Is that chance?"
     rejected, alpha = verdict.get("rejected"), verdict["alpha"]
-    p = chance(verdict.get("pvalue"), verdict.get("floor"))
+    p = chance(verdict.get("pvalue"), verdict.get("min_pvalue"))
     remark = f"{p}, jointly over all claims; alpha {figure(alpha)}"
     if not rejected:
         return Fact(
@@ -107,7 +107,7 @@ def _chance(audit: Mapping[str, Any]) -> Fact:
     if overall is None or overall.get("pvalue") is None or overall["pvalue"] <= alpha:
         return Fact(label, "no", remark, "bad")
     where = "in groups" if worst_group(audit.get("groups") or ()) else "in other claims"
-    value = f"overall it could be ({chance(overall['pvalue'], overall.get('floor'))}), {where} no"
+    value = f"overall it could be ({chance(overall['pvalue'], overall.get('min_pvalue'))}), {where} no"
     return Fact(label, value, remark, "bad")
 
 
@@ -173,8 +173,10 @@ def _worst_group(audit: Mapping[str, Any]) -> list[Fact]:
         return []
     tested, label = count(len(groups), "group"), "Groups that are off"
     worst = worst_group(groups)
-    n_miscalibrated, open_ = (sum(group["standing"] == name for group in groups) for name in ("off", "undecided"))
-    if worst is None and (among_groups.get("floor") or 0.0) > audit["verdict"]["alpha"]:
+    n_miscalibrated, open_ = (
+        sum(group["status"] == name for group in groups) for name in ("miscalibrated", "undecided")
+    )
+    if worst is None and (among_groups.get("min_pvalue") or 0.0) > audit["verdict"]["alpha"]:
         draws = data.get("clusters") is None or among_groups.get("correction") == HOLM
         return [
             Fact(
@@ -185,7 +187,7 @@ def _worst_group(audit: Mapping[str, Any]) -> list[Fact]:
         ]
     left = f"{open_:,} undecided" if open_ else "none undecided"
     if worst is None:
-        within = f"the others within {points(among_groups['least'])}"
+        within = f"the others within {points(among_groups['min_effect'])}"
         return [Fact(label, f"none of {len(groups)}", f"{left}, {within}" if open_ < len(groups) else left)]
     remark = f"worst: {worst['label']}, off by {points(worst['error'])}; {left}"
     return [Fact(label, f"{n_miscalibrated} of {tested}", remark, "bad")]

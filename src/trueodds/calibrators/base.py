@@ -146,7 +146,7 @@ class SummedSpec(CalibratorSpec):
 
     def as_fit_data(self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None) -> FitData:
         """The rows as `over` takes them."""
-        return FitData.of(P, Y, w, cluster, getattr(self, "floor", MIN_PROB), bool(getattr(self, "logits", False)))
+        return FitData.of(P, Y, w, cluster, getattr(self, "min_prob", MIN_PROB), bool(getattr(self, "logits", False)))
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> Any:
         """The map of these rows, in memory."""
@@ -182,7 +182,7 @@ def in_memory(data: FitData) -> InMemory:
 
 def for_logs(spec: CalibratorSpec) -> CalibratorSpec:
     """The rule as it is fitted to log-probabilities: its floor, unless one was named, is for exact zeros alone."""
-    if spec.takes_logs and getattr(spec, "floor", None) == MIN_PROB:
+    if spec.takes_logs and getattr(spec, "min_prob", None) == MIN_PROB:
         return dataclasses.replace(spec, min_prob=MIN_PROB_OF_LOGITS)  # type: ignore[call-arg] # the rule has that setting
     return spec
 

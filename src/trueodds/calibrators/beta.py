@@ -54,15 +54,15 @@ class BetaCurve:
 
     def to_dict(self) -> dict[str, Any]:
         """a, b, c, passes, and 1 if they are the best (0 if no finite ones are)."""
-        return {"a": self.a, "b": self.b, "c": self.c, "passes": self.n_passes, "converged": int(self.converged)}
+        return {"a": self.a, "b": self.b, "c": self.c, "n_passes": self.n_passes, "converged": int(self.converged)}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> BetaCurve:
         """a and b of at least 0."""
-        wire.keys(parameters, ("a", "b", "c", "passes", "converged"), "a curve")
+        wire.keys(parameters, ("a", "b", "c", "n_passes", "converged"), "a curve")
         a, b = (wire.number(parameters, key, 0, WIDE) for key in ("a", "b"))
         c = wire.number(parameters, "c", -WIDE, WIDE)
-        return cls(a, b, c, wire.count(parameters, "passes"), bool(wire.count(parameters, "converged")))
+        return cls(a, b, c, wire.count(parameters, "n_passes"), bool(wire.count(parameters, "converged")))
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,12 +75,12 @@ class EnsembleTemperatureMap(CalibrationMap):
 
     def to_dict(self) -> dict[str, Any]:
         """β, the shares, and the passes that finding β took."""
-        return {"beta": self.beta, "shares": list(self.shares), "passes": self.n_passes}
+        return {"beta": self.beta, "shares": list(self.shares), "n_passes": self.n_passes}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> EnsembleTemperatureMap:  # noqa: ARG003 - any number
         """β within its range, shares that sum to 1."""
-        wire.keys(parameters, ("beta", "shares", "passes"), "parameters")
+        wire.keys(parameters, ("beta", "shares", "n_passes"), "parameters")
         shares = wire.vector(parameters, "shares", 0, 1, size=3)
         if abs(shares.sum() - 1) > 1e-9:
             raise InputError(
@@ -93,7 +93,7 @@ class EnsembleTemperatureMap(CalibrationMap):
         return cls(
             wire.number(parameters, "beta", LOWEST, HIGHEST),
             (tempered, unchanged, uniform),
-            wire.count(parameters, "passes"),
+            wire.count(parameters, "n_passes"),
         )
 
 

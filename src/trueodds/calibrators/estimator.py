@@ -113,7 +113,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         return self.classes_[q.argmax(axis=1)]
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "fitted_")
+        return hasattr(self, "calibrator_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -156,7 +156,7 @@ def estimator(spec_type: type[CalibratorSpec]) -> type[Calibrator]:
     __init__.__signature__ = signature  # type: ignore[attr-defined]
     called = class_name(spec_type.name)
     __init__.__qualname__ = f"{called}.__init__"
-    body = {"__init__": __init__, "__module__": __name__, "__doc__": _doc(spec_type), "rule": spec_type}
+    body = {"__init__": __init__, "__module__": __name__, "__doc__": _doc(spec_type), "spec_type": spec_type}
     return type(called, (Calibrator,), body)
 
 

@@ -92,12 +92,12 @@ class EvidentialMap(CalibrationMap):
 
     def to_dict(self) -> dict[str, Any]:
         """What is calibrated, what is put out, the passes, and the contour."""
-        return {"on": self.on, "output": self.output, "passes": self.n_passes, "contour": self.contour.to_dict()}
+        return {"on": self.on, "output": self.output, "n_passes": self.n_passes, "contour": self.contour.to_dict()}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> EvidentialMap:
         """A contour of one parameter, or of two for two classes."""
-        wire.keys(parameters, ("on", "output", "passes", "contour"), "parameters")
+        wire.keys(parameters, ("on", "output", "n_passes", "contour"), "parameters")
         contour = parameters["contour"]
         wrong = [key for key, known in (("on", _ON), ("output", _OUTPUT)) if parameters[key] not in known]
         if wrong or not isinstance(contour, dict) or ("turn" in contour and k != 2):
@@ -108,7 +108,7 @@ class EvidentialMap(CalibrationMap):
                 "Fit it again and save it with .save(path).",
             )
         kind: type[OneSlope] | type[Line] = Line if "turn" in contour else OneSlope
-        return cls(kind.from_dict(contour), parameters["on"], parameters["output"], wire.count(parameters, "passes"))
+        return cls(kind.from_dict(contour), parameters["on"], parameters["output"], wire.count(parameters, "n_passes"))
 
 
 @dataclass(frozen=True)

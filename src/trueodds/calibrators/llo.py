@@ -29,7 +29,7 @@ from trueodds.core.results import figure
 Array = NDArray[Any]
 
 WIDE = 1e100  # beyond any coefficient that a fit can give
-_KEYS = ("tau", "gamma", "passes", "converged")
+_KEYS = ("tau", "gamma", "n_passes", "converged")
 UNCHANGED = np.array([0.0, 1.0])  # τ and γ of the identity
 
 
@@ -75,7 +75,7 @@ class LloMap(CalibrationMap):
 
     def to_dict(self) -> dict[str, Any]:
         """τ and γ, the passes that finding them took, 1 if they are the best (0 if no finite ones are), how sure."""
-        parameters = {"tau": self.tau, "gamma": self.gamma, "passes": self.n_passes, "converged": int(self.converged)}
+        parameters = {"tau": self.tau, "gamma": self.gamma, "n_passes": self.n_passes, "converged": int(self.converged)}
         return parameters | saved(self.certainty)
 
     @classmethod
@@ -83,7 +83,7 @@ class LloMap(CalibrationMap):
         """Finite numbers."""
         certainty = read_certainty(parameters, _KEYS, 2)
         tau, gamma = (wire.number(parameters, key, -WIDE, WIDE) for key in ("tau", "gamma"))
-        return cls(tau, gamma, wire.count(parameters, "passes"), bool(wire.count(parameters, "converged")), certainty)
+        return cls(tau, gamma, wire.count(parameters, "n_passes"), bool(wire.count(parameters, "converged")), certainty)
 
 
 @dataclass(frozen=True)

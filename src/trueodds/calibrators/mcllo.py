@@ -26,7 +26,7 @@ from trueodds.core.settings import Integer, NonNegative
 
 Array = NDArray[Any]
 
-_KEYS = ("tau", "gamma", "baseline", "floor", "passes", "converged")
+_KEYS = ("tau", "gamma", "baseline", "min_prob", "n_passes", "converged")
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,8 +86,8 @@ class MclloMap(CalibrationMap):
             "tau": self.tau.tolist(),
             "gamma": self.gamma.tolist(),
             "baseline": self.baseline,
-            "floor": self.min_prob,
-            "passes": self.n_passes,
+            "min_prob": self.min_prob,
+            "n_passes": self.n_passes,
             "converged": self.converged,
             **saved(self.certainty),
         }
@@ -101,8 +101,8 @@ class MclloMap(CalibrationMap):
             wire.vector(parameters, "tau", -LARGEST, LARGEST, size=k - 1),
             wire.vector(parameters, "gamma", -LARGEST, LARGEST, size=k - 1),
             wire.count(parameters, "baseline"),
-            wire.number(parameters, "floor", np.nextafter(0, 1), 0.5),
-            wire.count(parameters, "passes"),
+            wire.number(parameters, "min_prob", np.nextafter(0, 1), 0.5),
+            wire.count(parameters, "n_passes"),
             flag(parameters, "converged"),
             certainty,
         )

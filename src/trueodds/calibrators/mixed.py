@@ -58,7 +58,7 @@ class MixedMap(CalibrationMap):
         return self.base_map.converged
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name in ("map", "share"):
+        if name.startswith("_") or name in ("base_map", "share"):
             raise AttributeError(name)
         return getattr(self.base_map, name)
 

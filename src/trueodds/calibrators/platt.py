@@ -62,14 +62,14 @@ class Sigmoid:
             "slope": self.slope,
             "intercept": self.intercept,
             "on": self.on,
-            "passes": self.n_passes,
+            "n_passes": self.n_passes,
             "converged": int(self.converged),
         }
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> Sigmoid:
         """Finite numbers, and one of the two scales."""
-        wire.keys(parameters, ("slope", "intercept", "on", "passes", "converged"), "a curve")
+        wire.keys(parameters, ("slope", "intercept", "on", "n_passes", "converged"), "a curve")
         if parameters["on"] not in _ON:
             raise InputError(
                 "TO505",
@@ -82,7 +82,7 @@ class Sigmoid:
             slope,
             intercept,
             parameters["on"],
-            wire.count(parameters, "passes"),
+            wire.count(parameters, "n_passes"),
             bool(wire.count(parameters, "converged")),
         )
 

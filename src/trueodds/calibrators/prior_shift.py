@@ -56,12 +56,12 @@ class PriorShiftMap(CalibrationMap):
 
     def to_dict(self) -> dict[str, Any]:
         """The ratios, the passes that estimating them took, and 1 if they were found exactly."""
-        return {"ratios": self.ratios.tolist(), "passes": self.n_passes, "converged": int(self.converged)}
+        return {"ratios": self.ratios.tolist(), "n_passes": self.n_passes, "converged": int(self.converged)}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> PriorShiftMap:
         """A ratio for each class, of which one is positive."""
-        wire.keys(parameters, ("ratios", "passes", "converged"), "parameters")
+        wire.keys(parameters, ("ratios", "n_passes", "converged"), "parameters")
         ratios = wire.vector(parameters, "ratios", 0, _WIDE, size=k)
         if not ratios.any():
             raise InputError(
@@ -70,7 +70,7 @@ class PriorShiftMap(CalibrationMap):
                 "zeros only",
                 "Fit it again and save it with .save(path).",
             )
-        return cls(ratios, wire.count(parameters, "passes"), bool(wire.count(parameters, "converged")))
+        return cls(ratios, wire.count(parameters, "n_passes"), bool(wire.count(parameters, "converged")))
 
 
 @dataclass(frozen=True, eq=False)

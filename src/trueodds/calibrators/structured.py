@@ -65,20 +65,20 @@ class StructuredMap(CalibrationMap):
             "share": self.share,
             "weights": self.weights.tolist(),
             "bias": self.bias.tolist(),
-            "passes": self.n_passes,
+            "n_passes": self.n_passes,
             "converged": self.converged,
         }
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> StructuredMap:
         """β within its range, a share, K weights or K rows of them, K biases."""
-        wire.keys(parameters, ("beta", "share", "weights", "bias", "passes", "converged"), "parameters")
+        wire.keys(parameters, ("beta", "share", "weights", "bias", "n_passes", "converged"), "parameters")
         return cls(
             wire.number(parameters, "beta", LOWEST, HIGHEST),
             wire.number(parameters, "share", np.nextafter(0, 1), 1),
             weights_of(parameters, k),
             wire.vector(parameters, "bias", -LARGEST, LARGEST, size=k),
-            wire.count(parameters, "passes"),
+            wire.count(parameters, "n_passes"),
             flag(parameters, "converged"),
         )
 

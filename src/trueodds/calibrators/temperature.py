@@ -63,13 +63,13 @@ class TemperatureMap(CalibrationMap):
 
     def to_dict(self) -> dict[str, Any]:
         """β, and the passes that finding it took."""
-        return {"beta": self.beta, "passes": self.n_passes}
+        return {"beta": self.beta, "n_passes": self.n_passes}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> TemperatureMap:  # noqa: ARG003 - any number of classes
         """β within its range."""
-        wire.keys(parameters, ("beta", "passes"), "parameters")
-        return cls(wire.number(parameters, "beta", LOWEST, HIGHEST), wire.count(parameters, "passes"))
+        wire.keys(parameters, ("beta", "n_passes"), "parameters")
+        return cls(wire.number(parameters, "beta", LOWEST, HIGHEST), wire.count(parameters, "n_passes"))
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,9 @@ def _fields(command: Any) -> Any:
 @click.option(
     "--curve", metavar="F", help="Risk over coverage: a picture (.svg .png .pdf) or its numbers (.csv .json)."
 )
-@click.option("--floor", type=click.FloatRange(0, 1, max_open=True), default=0.0, help="Least doubt that BAS assumes.")
+@click.option(
+    "--min-prob", type=click.FloatRange(0, 1, max_open=True), default=0.0, help="Least doubt that BAS assumes."
+)
 @click.option("--level", type=click.FloatRange(0, 1, True, True), default=0.95, show_default=True, help="Of intervals.")
 @JSON
 @FAIL_ON
@@ -106,7 +108,10 @@ def _measures(preds: Predictions, min_prob: float, level: float, seed: int) -> l
     from trueodds import ask
 
     how: dict[str, Any] = {"lens": "confidence", "level": level, "rng": seed}
-    return [ask.measure(preds, "rmsce", partition="mass:100", **how), ask.measure(preds, "bas", min_prob=min_prob, **how)]
+    return [
+        ask.measure(preds, "rmsce", partition="mass:100", **how),
+        ask.measure(preds, "bas", min_prob=min_prob, **how),
+    ]
 
 
 def _lines(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -> list[str]:
@@ -165,7 +170,7 @@ def _report(
     return {
         "schema": "trueodds.answers/1",
         "file": list(files),
-        "asked": answer_set.n_queries,
+        "n_queries": answer_set.n_queries,
         "questions": answer_set.questions,
         "abstained": answer_set.abstained,
         "coverage": answer_set.coverage,

@@ -134,7 +134,7 @@ class Gated:
         rows, lens = self._rows, as_lens("confidence")
         (view,) = rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
         return risk_of(
-            view, getattr(rows, "cluster", None), n_queries=getattr(self._data, "asked", None),
+            view, getattr(rows, "cluster", None), n_queries=getattr(self._data, "n_queries", None),
             at=gate_numbers.coverages(gates), level=self._how["level"], rng=self._how["rng"],
         )  # fmt: skip
 

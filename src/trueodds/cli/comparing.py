@@ -11,7 +11,7 @@ import click
 from trueodds.cli import gate, gate_numbers, output
 from trueodds.cli.options import FAIL_ON, JSON, LENS, SEED, WEIGHT_KIND, data_options, is_tally, opened, pop_columns
 from trueodds.cli.progress import Progress
-from trueodds.cli.settings import SURENESS, settings, settings_options
+from trueodds.cli.settings import INTERVAL_SETTINGS, settings, settings_options
 from trueodds.core.errors import InputError
 
 
@@ -67,7 +67,7 @@ def compare(
     from trueodds.versus import DEFAULT
     from trueodds.versus import compare as compared
 
-    ESTIMATORS.check(estimator or DEFAULT, method_settings, [name for name in SURENESS if name != "region"])
+    ESTIMATORS.check(estimator or DEFAULT, method_settings, [name for name in INTERVAL_SETTINGS if name != "region"])
     gates = gate.read(fail_on, gate_numbers.compare_scope(estimator or DEFAULT, method_settings))
     with Progress() as progress:
         models = []

@@ -135,7 +135,7 @@ class OfGroups:
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
         """The error of a group, of the one nearest to failing, or of all rows; or the family-wise p."""
-        min_pvalue = float(self.by_group.settings["floor"])
+        min_pvalue = float(self.by_group.settings["min_pvalue"])
         if gate.name == "pvalue":
             _reaches(gate, min_pvalue, gate.limit)
             return self.by_group.pvalue, gate.name
@@ -145,7 +145,9 @@ class OfGroups:
 
     def word(self, gate: Gate) -> tuple[bool, str]:
         """Whether some group is off, all groups taken together."""
-        return _rejected(gate, self.by_group.pvalue, float(self.by_group.settings["floor"]), 1 - self.by_group.level)
+        return _rejected(
+            gate, self.by_group.pvalue, float(self.by_group.settings["min_pvalue"]), 1 - self.by_group.level
+        )
 
 
 @dataclass(frozen=True)
@@ -183,7 +185,7 @@ class OfAudit:
         """A number that the audit lists, else one that is measured for the gate."""
         if gate.name == "pvalue":
             verdict = self.report["verdict"]
-            _reaches(gate, verdict.get("floor"), gate.limit)
+            _reaches(gate, verdict.get("min_pvalue"), gate.limit)
             return verdict.get("pvalue"), "family p"
         if gate.name in ("aurc", "risk"):
             return of_risk(gate, self.risk())

@@ -10,12 +10,12 @@ import click
 from trueodds.cli import gate, gate_numbers, output
 from trueodds.cli.options import FAIL_ON, JSON, LENS, SEED, WEIGHT_KIND, data_options, is_tally, opened, pop_columns
 from trueodds.cli.progress import Progress
-from trueodds.cli.settings import SURENESS, settings, settings_options
+from trueodds.cli.settings import INTERVAL_SETTINGS, settings, settings_options
 from trueodds.core.errors import InputError
 
 CROSSINGS = click.option("--crossings", is_flag=True, help="Also look at every two group columns taken together.")
 MIN_EFFECT = click.option(
-    "--least", type=click.FloatRange(min=0), default=0.05, show_default=True, metavar="X",
+    "--min-effect", type=click.FloatRange(min=0), default=0.05, show_default=True, metavar="X",
     help="The least error that matters: a group is within where its interval ends below it.",
 )  # fmt: skip
 
@@ -75,7 +75,9 @@ def groups(
     from trueodds.by_group import by_group
     from trueodds.estimators import ESTIMATORS
 
-    ESTIMATORS.check(estimator, method_settings, [name for name in SURENESS if name not in ("region", "resample")])
+    ESTIMATORS.check(
+        estimator, method_settings, [name for name in INTERVAL_SETTINGS if name not in ("region", "resample")]
+    )
     gates = gate.read(fail_on, gate_numbers.groups_scope(estimator, method_settings))
     how: dict[str, Any] = {
         "lens": lens,

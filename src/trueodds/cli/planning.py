@@ -17,7 +17,7 @@ from trueodds.cli.settings import settings, settings_options
 @click.option("--test", "name", default="omnibus", show_default=True, help="Its name: see trueodds list tests.")
 @click.option("--n", type=click.IntRange(min=1), help="Rows; as many as the file has, if not said.")
 @click.option(
-    "--power", "wanted", type=click.FloatRange(0, 1, True, True), default=0.8, show_default=True,
+    "--power", "target", type=click.FloatRange(0, 1, True, True), default=0.8, show_default=True,
     help="In which share of data sets the error is to be found.",
 )  # fmt: skip
 @click.option(

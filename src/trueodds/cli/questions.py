@@ -13,7 +13,7 @@ from trueodds.cli import gate, gate_numbers, output, records
 from trueodds.cli.costs import COST, priced, takes_costs
 from trueodds.cli.options import FAIL_ON, JSON, LENS, SEED, WEIGHT_KIND, data_options, opened, pop_columns
 from trueodds.cli.progress import Progress
-from trueodds.cli.settings import SURENESS, settings, settings_options, value
+from trueodds.cli.settings import INTERVAL_SETTINGS, settings, settings_options, value
 from trueodds.cli.wording import spoken
 from trueodds.core.errors import InputError
 
@@ -53,7 +53,7 @@ def measure(
     from trueodds import ask
     from trueodds.estimators import ESTIMATORS
 
-    ESTIMATORS.check(estimator, method_settings, SURENESS)
+    ESTIMATORS.check(estimator, method_settings, INTERVAL_SETTINGS)
     gates = gate.read(fail_on, gate_numbers.measure_scope(estimator, method_settings))
     if cost_path:
         takes_costs(ESTIMATORS, estimator, "estimator")
@@ -130,6 +130,7 @@ def test(
 )
 @click.option(
     "--each",
+    "per_file",
     is_flag=True,
     help="Every FILE is a model of its own, called as the file is, epochs in folders run/epoch; so it is for comparison, murphy and training.",
 )
@@ -190,8 +191,8 @@ def draw(
         raise InputError("TO606", why, f"--diagram {diagram} --out {out}", f"Use one of {known}.")
     per_file = per_file or (len(files) > 1 and DIAGRAMS.load(diagram).several)
     data = models(files, columns) if per_file else opened(files, columns)
-    if (n_queries := getattr(data, "asked", None)) and DIAGRAMS.takes(diagram, "asked"):
-        method_settings = {"asked": n_queries} | method_settings  # records know how many answers were not given
+    if (n_queries := getattr(data, "n_queries", None)) and DIAGRAMS.takes(diagram, "n_queries"):
+        method_settings = {"n_queries": n_queries} | method_settings  # records know how many answers were not given
     drawing = ask.draw(
         data, diagram, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **look, **method_settings
     )

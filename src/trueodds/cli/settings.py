@@ -18,7 +18,7 @@ SETTINGS = {
     "--range": "Range of the bins: [0, 1] if not said, or 1/K.",
     "--distance": "How far said is from seen: see trueodds list distances.",
     "--order": "Power of the mean over bins; inf takes the worst.",
-    "--floor": "Smallest probability that a logarithm sees.",
+    "--min-prob": "Smallest probability that a logarithm sees.",
     "--between": "What isotonic says between its knots: linear or step.",
     "--aggregate": "How several views make one number: mean, max, sum, prevalence, weight.",
     "--region": "Only rows whose predictions lie there: 'confidence > 0.9 and class:cat >= 0.1'.",
@@ -31,15 +31,15 @@ SETTINGS = {
     "--margin": "An error that would not matter: says within, beyond or undecided, by the interval.",
 }
 _BINS = ("--bins", "--partition", "--min-size", "--closed", "--range")
-_ERRORS = (*_BINS, "--distance", "--order", "--floor", "--aggregate", "--region")
+_ERRORS = (*_BINS, "--distance", "--order", "--min-prob", "--aggregate", "--region")
 FAMILIES = {
     "estimators": (*_ERRORS, "--interval", "--level", "--resamples", "--resample"),
     "tests": ("--statistic", *_ERRORS, "--resamples", "--redraw", "--margin"),
     "diagrams": (*_BINS, "--level", "--resamples"),
-    "calibrators": ("--bins", "--partition", "--floor", "--between"),
+    "calibrators": ("--bins", "--partition", "--min-prob", "--between"),
 }
 # What measuring takes beside the estimator's own settings.
-SURENESS = ("interval", "level", "resamples", "resample", "aggregate", "region")
+INTERVAL_SETTINGS = ("interval", "level", "resamples", "resample", "aggregate", "region")
 _ELSEWHERE = {"rng": "--seed", "seed": "--seed", "lens": "--lens", "mode": "--mode", "weight_kind": "--weight-kind"}
 
 

@@ -23,7 +23,7 @@ GROUP = "trueodds.studies"  # of the entry points by which a package offers stud
 @click.option(
     "--out", type=click.Path(file_okay=False), help="Folder for table and picture; a stopped study goes on there."
 )
-@click.option("--member", "members", multiple=True, help="Only this one; may be given again.")
+@click.option("--method", "methods", multiple=True, help="Only this one; may be given again.")
 @click.option("--data", type=click.Path(file_okay=False), help="Folder with the data of studies that need some.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the simulated data.")
 @click.option("--json", "as_json", is_flag=True, help="The table as JSON instead of text.")
@@ -32,13 +32,13 @@ def study(
 ) -> None:
     """Run one of the studies: see trueodds list studies."""
     run = installed().load(name)
-    restrictions: dict[str, Any] = {"members": list(methods) or None, "data": data}
+    restrictions: dict[str, Any] = {"methods": list(methods) or None, "data": data}
     settings = {key: value for key, value in restrictions.items() if value is not None}
     for key in settings.keys() - inspect.signature(run).parameters.keys():
         raise InputError(
             "TO603",
             f"The study {name} has no use for that.",
-            f"--{'member' if key == 'members' else key}",
+            f"--{'method' if key == 'methods' else key}",
             "Leave it out.",
         )
     with Progress() as progress:
@@ -50,7 +50,7 @@ def offered() -> dict[str, str]:
     """The studies of all installed packages by name, each with its `module:function`; none of them is imported."""
     from importlib.metadata import entry_points
 
-    return {each.name: each.value for each in sorted(entry_points(group=GROUP), key=lambda each: each.name)}
+    return {point.name: point.value for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
 
 
 def installed() -> Registry:

@@ -51,7 +51,7 @@ class Comparison(Result):
         if self.interval is None or self.interval.low <= 0 <= self.interval.high:
             return None
         first, second = self.names
-        best_value = float(self.settings.get("best", 0.0))
+        best_value = float(self.settings.get("best_value", 0.0))
         values = [estimate.value for estimate in self.models.values()]
         if not best_value or all(value >= best_value for value in values):
             return second if self.interval.low > 0 else first
@@ -89,7 +89,7 @@ class Comparison(Result):
             "estimator": self.estimator,
             "lens": self.lens,
             **self.pair(),
-            "floor": strict(self.min_pvalue),
+            "min_pvalue": strict(self.min_pvalue),
             "null": self.null,
             "models": {name: estimate.to_dict() for name, estimate in self.models.items()},
             "n": self.n,

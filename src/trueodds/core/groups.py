@@ -31,10 +31,10 @@ class Group:
     estimate: Estimate
     pvalue: float
     joint: float  # step-down p over all subgroups
-    min_detectable: float | None  # the smallest error that would have been called off here; None where none would
-    status: str  # "off", "within" or "undecided"
-    mean_prob: float | None = None  # the mean stated probability, and the share that came: how the error points;
-    event_rate: float | None = None  # None where the lens has several views, or vectors
+    min_detectable: float | None  # the smallest error that would have been significant; None where none would
+    status: str  # "miscalibrated", "within" or "undecided"
+    mean_prob: float | None = None  # mean predicted probability, which shows the direction of the error;
+    event_rate: float | None = None  # both None where the lens has several views, or vectors
 
     @property
     def n(self) -> int:
@@ -49,15 +49,15 @@ class Group:
             "value": self.value,
             "label": self.label,
             "n": estimate.n,
-            "says": strict(self.mean_prob),
-            "came": strict(self.event_rate),
+            "mean_prob": strict(self.mean_prob),
+            "event_rate": strict(self.event_rate),
             "error": strict(estimate.value),
             "interval": estimate.interval.to_dict() if estimate.interval else None,
             "noise_floor": strict(estimate.noise_floor),
             "pvalue": strict(self.pvalue),
             "joint": strict(self.joint),
-            "seen_from": strict(self.min_detectable),
-            "standing": self.status,
+            "min_detectable": strict(self.min_detectable),
+            "status": self.status,
         }
 
 
@@ -144,11 +144,11 @@ class ByGroup(Result):
     @property
     def miscalibrated(self) -> tuple[Group, ...]:
         """The subgroups that are not calibrated, all errors of this statement together at most 1 − level."""
-        return tuple(group for group in self.groups if group.status == "off")
+        return tuple(group for group in self.groups if group.status == "miscalibrated")
 
     @property
     def undecided(self) -> tuple[Group, ...]:
-        """The subgroups of which these rows tell neither that they are off nor that they are within `least`."""
+        """The subgroups of which these rows tell neither that they are off nor that they are within `min_effect`."""
         return tuple(group for group in self.groups if group.status == "undecided")
 
     def __getitem__(self, label: str) -> Group:
@@ -186,7 +186,7 @@ class ByGroup(Result):
             "pvalue": strict(self.pvalue),
             "worst": self.worst.label,
             "groups": [group.to_dict() for group in self.groups],
-            "whole": self.overall.to_dict(),
+            "overall": self.overall.to_dict(),
             "gaps": [gap.to_dict() for gap in self.gaps],
             "widest": [gap.to_dict() for gap in self.widest],
             "multicalibration": self.multicalibration.to_dict() if self.multicalibration is not None else None,

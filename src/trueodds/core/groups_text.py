@@ -21,7 +21,7 @@ FROM_ZERO = (
 
 def format_groups(by_group: ByGroup) -> str:
     """The table of subgroups, then the gaps between them."""
-    worst, min_pvalue = by_group.worst, by_group.settings["floor"]
+    worst, min_pvalue = by_group.worst, by_group.settings["min_pvalue"]
     head = (
         f"{by_group.estimator} by group · family p {_equals(pvalue(by_group.pvalue, min_pvalue))} · "
         f"{len(by_group.miscalibrated)} of {len(by_group.groups)} off, {len(by_group.undecided)} undecided · worst {worst.label}, "
@@ -51,27 +51,27 @@ def format_groups(by_group: ByGroup) -> str:
 
 def _table(by_group: ByGroup) -> list[str]:
     """A row per subgroup, and one for all rows."""
-    min_pvalue, estimates = by_group.settings["floor"], [group.estimate for group in by_group.groups]
+    min_pvalue, estimates = by_group.settings["min_pvalue"], [group.estimate for group in by_group.groups]
     all_rows = [*estimates, by_group.overall]
     directed = any(group.mean_prob is not None for group in by_group.groups)
     columns = [
         ["group", *(printable(group.label) for group in by_group.groups), "all rows"],
         ["n", *(f"{one.n:,}" for one in all_rows)],
-        *([["says", *same([group.mean_prob for group in by_group.groups]), ""]] if directed else []),
-        *([["came", *same([group.event_rate for group in by_group.groups]), ""]] if directed else []),
+        *([["predicted", *same([group.mean_prob for group in by_group.groups]), ""]] if directed else []),
+        *([["observed", *same([group.event_rate for group in by_group.groups]), ""]] if directed else []),
         [by_group.estimator, *same([one.value for one in all_rows])],
         [f"{percent(by_group.level)} each", *spans([one.interval for one in all_rows])],
-        ["floor", *same([one.noise_floor for one in all_rows])],
+        ["noise floor", *same([one.noise_floor for one in all_rows])],
         ["p", *(pvalue(group.pvalue, min_pvalue) for group in by_group.groups), ""],
         ["joint p", *(pvalue(group.joint, min_pvalue) for group in by_group.groups), ""],
-        ["seen from", *same([group.min_detectable for group in by_group.groups]), ""],
-        ["standing", *(group.status for group in by_group.groups), ""],
+        ["detectable from", *same([group.min_detectable for group in by_group.groups]), ""],
+        ["status", *(group.status for group in by_group.groups), ""],
     ]
     return _aligned(columns)
 
 
 def pvalue(p: float, min_pvalue: float) -> str:
-    """A p-value; at the floor of its draws it could be smaller still.
+    """A p-value; at the smallest that its draws can give it could be smaller still.
 
     >>> pvalue(0.001, 0.001), pvalue(0.42, 0.001)
     ('≤ 0.001', '0.42')

@@ -13,11 +13,11 @@ from trueodds.core.results import Interval, Result, figure, percent, strict
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Power(Result):
-    """How large an error n rows show, or how many rows an error or an interval takes; `asked` says which.
+    """How large an error n rows show, or how many rows an error or an interval takes; `question` says which.
 
-    `asked="effect"`: `effect` is the smallest error that is found in the `wanted` share of samples of n rows.
-    `asked="rows"`: `power` is the share of samples of n rows in which an error of `effect` is found, and `needed` are
-    the rows for the `wanted` share. `asked="width"`: `needed` are the rows for an interval of total width `wanted`.
+    `question="effect"`: `effect` is the smallest error that is found in the `target` share of samples of n rows.
+    `question="rows"`: `power` is the share of samples of n rows in which an error of `effect` is found, and `required` are
+    the rows for the `target` share. `question="width"`: `required` are the rows for an interval of total width `target`.
     """
 
     name: str  # of the test; of the estimator whose width was asked for
@@ -29,7 +29,7 @@ class Power(Result):
     power: float | None = None
     effect: float | None = None  # the lens's mean |r − p|, in probability units
     required: int | None = None
-    limits: Interval | None = None  # of what was simulated: the power, or the mean width at `needed`
+    limits: Interval | None = None  # of what was simulated: the power, or the mean width at `required`
     settings: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Note, ...] = ()
 
@@ -87,14 +87,14 @@ class Power(Result):
         return {
             "schema": "trueodds.power/1",
             "name": self.name,
-            "asked": self.question,
+            "question": self.question,
             "lens": self.lens,
             "n": self.n,
             "alpha": self.alpha,
-            "wanted": self.target,
+            "target": self.target,
             "power": strict(self.power),
             "effect": strict(self.effect),
-            "needed": self.required,
+            "required": self.required,
             "limits": self.limits.to_dict() if self.limits else None,
             "settings": strict(self.settings),
             "notes": [note.to_dict() for note in self.notes],

@@ -175,7 +175,7 @@ class Verdict(Result):
             "lens": self.lens,
             "statistic": strict(self.statistic),
             "pvalue": strict(self.pvalue),
-            "floor": strict(self.min_pvalue),
+            "min_pvalue": strict(self.min_pvalue),
             "family_pvalue": strict(self.family_pvalue),
             "effect": strict(self.effect),
             "parts": strict(self.parts),

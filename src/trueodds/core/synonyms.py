@@ -90,7 +90,7 @@ _PHRASES: dict[str, tuple[str, ...]] = {  # one phrase or several -> what other 
     "order": ("norm",),
     "resamples": ("n bootstrap", "n boot", "n bootstraps", "n resamples", "bootstraps"),
     "level": ("confidence level", "conf level"),
-    "floor": ("eps", "epsilon"),
+    "min_prob": ("eps", "epsilon", "floor"),
 }  # fmt: skip
 
 _DISCRIMINATION = (

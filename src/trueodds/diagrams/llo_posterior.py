@@ -107,7 +107,7 @@ class LloPosterior(Recipe):
                 "posteriors": self.posteriors,
                 "prior": self.prior,
                 "resolution": self.resolution,
-                "floor": self.min_prob,
+                "min_prob": self.min_prob,
             },
             notes=tuple(dict.fromkeys(notes)),
         )

@@ -93,7 +93,7 @@ class MclloParameters(Named):
             panels=stacked([{name: np.array([row[name] for row in rows], dtype=kinds.get(name)) for name in rows[0]}]),
             settings={
                 "baseline": baseline_of(base, views[0].p.shape[1]) if views[0].joint else None,
-                "floor": self.min_prob,
+                "min_prob": self.min_prob,
                 "level": self.level,
                 "ellipses": self.ellipses,
             },

@@ -100,11 +100,11 @@ class RecalibrationLines(Named):
             notes.append(Note("TN245", text))
         rows = [_panel(way, len(ways)) for way in ways]
         kinds = {"view": object, "title": object, "aside": object, "finding": object}
-        settings = {"posteriors": self.posteriors, "prior": self.prior, "floor": self.min_prob}
+        settings = {"posteriors": self.posteriors, "prior": self.prior, "min_prob": self.min_prob}
         if any(view.joint for view in views):
             view = next(view for view in views if view.joint)
             against = baseline_of(self.against(view), view.p.shape[1])
-            settings = {"baseline": against, "prior": self.prior, "floor": self.min_prob}
+            settings = {"baseline": against, "prior": self.prior, "min_prob": self.min_prob}
         return LinePlot(
             name=self.name,
             lens=lens_of(views),

@@ -104,7 +104,12 @@ class RiskCoverage(Recipe):
             lens=view.name,
             table=stacked([table]),
             panels=stacked([panels]),
-            settings={"asked": curve.n_queries, "level": self.level, "resamples": self.resamples, "band": "pointwise"},
+            settings={
+                "n_queries": curve.n_queries,
+                "level": self.level,
+                "resamples": self.resamples,
+                "band": "pointwise",
+            },
         )
 
 
@@ -125,7 +130,7 @@ def _panel(view: View, curve: SelectiveRisk) -> dict[str, Any]:
         "random": curve.random,
         "ideal": curve.ideal,
         "answered": curve.answered,
-        "asked": curve.n_queries,
+        "n_queries": curve.n_queries,
         "coverage": curve.answered / curve.n_queries,
         "y_high": min(1.08 * tallest, 1.02),
     }

@@ -63,7 +63,7 @@ class AnswerOrAbstain(ProperScore):
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The floor, where one was asked for."""
-        return {"floor": self.min_prob} if self.min_prob else {}
+        return {"min_prob": self.min_prob} if self.min_prob else {}
 
     def notes(self, view: View) -> list[Note]:
         """Certain answers that were wrong, and rows that the floor touched."""

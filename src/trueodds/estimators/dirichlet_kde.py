@@ -91,7 +91,7 @@ class DirichletError(Estimator):
         """Order, bandwidth and floor as used."""
         rows = self.linear(view)
         used = {} if rows.lonely else {"bandwidth": rows.bandwidth}
-        return {"order": self.order, **used, "floor": self.min_prob}
+        return {"order": self.order, **used, "min_prob": self.min_prob}
 
     def notes(self, view: View) -> list[Note]:
         """A word where there is no neighbor, where zeros were floored, and where a sample was taken."""

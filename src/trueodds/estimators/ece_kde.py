@@ -197,7 +197,7 @@ class KernelDensityError(ScoredError):
             "kernel": self.kernel,
             "range": f"[{low:.6g}, {high:g}]",
             "order": "inf" if np.isinf(self.order) else self.order,
-            **({"floor": self.min_density} if self.order > 1 else {}),
+            **({"min_density": self.min_density} if self.order > 1 else {}),
         }
 
     def parts(self, view: View) -> dict[str, float]:

@@ -151,7 +151,7 @@ class LogLoss(Decomposed):
 
     def settings_used(self, view: View) -> dict[str, Any]:
         """The floor and the decomposition, where they were asked for."""
-        return super().settings_used(view) | ({"floor": self.min_prob} if self.min_prob else {})
+        return super().settings_used(view) | ({"min_prob": self.min_prob} if self.min_prob else {})
 
     def notes(self, view: View) -> list[Note]:
         """Outcomes that were said to be impossible, and rows the floor touched."""

@@ -159,7 +159,7 @@ def _gaps(binned: View) -> dict[str, Array]:
         worst_class = np.argmax(np.abs(y - p), axis=1)
         which = {"class": worst_class}
         p, y = (np.take_along_axis(x, worst_class[:, None], axis=1)[:, 0] for x in (p, y))
-    return {"n": binned.n, **which, "said": p, "seen": y, "gap": y - p}
+    return {"n": binned.n, **which, "predicted": p, "observed": y, "gap": y - p}
 
 
 def _names(frozen: Frozen, bin_index: Array) -> dict[int, str]:

@@ -65,7 +65,7 @@ class Consistency(HypothesisTest):
     >>> from trueodds.problem.lens import as_lens
     >>> preds = Predictions([0, 1] * 50, [0.5] * 100)
     >>> verdict = Consistency(resamples=99)(preds, [as_lens("positive")], np.random.default_rng(0))
-    >>> verdict.pvalue, verdict.floor
+    >>> verdict.pvalue, verdict.min_pvalue
     (1.0, 0.01)
     """
 

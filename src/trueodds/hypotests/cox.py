@@ -96,7 +96,7 @@ class Cox(ViewTest):
             "in-the-large": line.mean(view.y - view.p),
             "slope": line.mean(np.abs(line.fitted_probs - line.shifted)),
         }
-        settings: dict[str, Any] = {"part": self.part, "form": self._form, "floor": self.min_prob}
+        settings: dict[str, Any] = {"part": self.part, "form": self._form, "min_prob": self.min_prob}
         return ViewResult(
             tested["statistic"], tested["pvalue"], effect[self.part], parts, settings,
             (*line.logits.notes(view, self.min_prob), *line.notes), line.doubts(self.part, self._form),

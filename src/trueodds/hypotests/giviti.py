@@ -124,7 +124,7 @@ class GiViTI(ViewTest):
         logits = curve.logits
         effect = float(logits.w @ np.abs(curve.probabilities - logits.p) / logits.w.sum())
         settings: dict[str, Any] = {
-            "fitted": self.fitted, "max_degree": self.max_degree, "form": self._form, "floor": self.min_prob
+            "fitted": self.fitted, "max_degree": self.max_degree, "form": self._form, "min_prob": self.min_prob
         }  # fmt: skip
         return ViewResult(
             statistic, pvalue, effect, curve.parts, settings, self._notes(view, curve), self._doubts(curve)

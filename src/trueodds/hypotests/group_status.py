@@ -27,7 +27,7 @@ def group_partitions(preds: Predictions, crossings: Any, min_effect: Any) -> lis
 def crossing_order(columns: int, crossings: Any, min_effect: Any) -> int:
     """How many of so many group columns are taken together at most."""
     crossings = check("crossings", crossings, bool | Annotated[int, Range(0)], False)
-    check("least", min_effect, NonNegative, 0.05)
+    check("min_effect", min_effect, NonNegative, 0.05)
     order = 2 if crossings is True else max(1, int(crossings))
     if order > max(1, columns):
         raise InputError(
@@ -91,10 +91,10 @@ def classify_status(
     """`off`, `within` or `undecided`; never within where the interval is missing: what cannot be seen is not fine.
 
     >>> standing(0.01, 0.0, 0.02, 0.05, 0.05), standing(0.5, 0.0, 0.02, 0.05, 0.05), standing(0.5, None, None, 0.05, 0.05)
-    ('off', 'within', 'undecided')
+    ('miscalibrated', 'within', 'undecided')
     """
     if joint <= alpha + 1e-12:
-        return "off"
+        return "miscalibrated"
     if low is not None and high is not None and max(abs(low - best_value), abs(high - best_value)) < min_effect:
         return "within"
     return "undecided"

@@ -228,7 +228,7 @@ class Mcllo(ViewTest):
         settings = {
             "form": form,
             "baseline": odds.baseline,
-            "floor": self.min_prob,
+            "min_prob": self.min_prob,
             **variance_settings,
             "prior": self.prior,
         }

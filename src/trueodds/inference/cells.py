@@ -53,7 +53,7 @@ def from_cells(estimand: Estimand, resamples: int, rng: np.random.Generator) -> 
 
 def pooled_of(view: View, one: Linear) -> View:
     """The bins of a statistic as a view that names their slots; made once where the statistic has them."""
-    binned = getattr(one, "pooled", None)
+    binned = getattr(one, "binned", None)
     return binned if isinstance(binned, View) and binned.bin_index is not None else view.pool(one.index, one.size)
 
 

@@ -82,9 +82,9 @@ def tally_scores(tally: Tally, lens: Lens) -> bool:
 
 def score_estimate(tally: Tally, estimator: Estimator, lens: Lens, interval_spec: IntervalSpec) -> Estimate:
     """A proper score from its sums, with the normal interval of a mean."""
-    if getattr(estimator, "floor", 0.0):
+    if getattr(estimator, "min_prob", 0.0):
         raise InputError(
-            "TO403", "A floor needs the rows; the tally keeps the unfloored score.", "floor", "Use mode='exact'."
+            "TO403", "A floor needs the rows; the tally keeps the unfloored score.", "min_prob", "Use mode='exact'."
         )
     if interval_spec.interval not in ("auto", None):
         raise InputError(

@@ -74,7 +74,7 @@ class Predictions:
     [0, 1]
     """
 
-    __slots__ = (*FIELDS, "_kept", "_tied")
+    __slots__ = (*FIELDS, "_cache", "_tied")
 
     n: int
     k: int
@@ -155,7 +155,7 @@ class Predictions:
 
     def _fill(self, values: Mapping[str, Any]) -> None:
         self.record_tied(None)
-        object.__setattr__(self, "_kept", {})
+        object.__setattr__(self, "_cache", {})
         for name, value in values.items():
             if isinstance(value, np.ndarray):
                 value = value.view()

@@ -159,7 +159,7 @@ def _as_rows(view: View) -> Array:
 
 
 def _check(n_queries: Any, answered: int, resamples: Any, level: Any) -> None:
-    check("asked", n_queries, Annotated[int, Range(answered)], answered)
+    check("n_queries", n_queries, Annotated[int, Range(answered)], answered)
     check("resamples", resamples, Annotated[int, Range(0, 100_000_000)], 1000)
     check("level", level, Level, 0.95)
 

@@ -76,7 +76,7 @@ class Recalibration:
             "label_flips": used.label_flips if used else 0,
             "rows": {"fit": self.fit_rows, "confirm": self.confirm_rows},
             "mixing": c.mixing if c else None,
-            "floor": self.min_prob,
+            "min_prob": self.min_prob,
             "summary": self.summary,
             "notes": [note.to_dict() for note in self.notes],
         }

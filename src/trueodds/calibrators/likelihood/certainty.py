@@ -30,7 +30,7 @@ PAIR = 2  # numbers of each class, τ and γ: from so few units, or fewer, nothi
 
 _CORRELATION_MARGIN = 1e-10  # by which a correlation stays off 1: closer, rounding decides what Wald's test says
 _WIDEST = 1e60  # of a saved variance
-_KEYS = ("errors", "covariance", "ratio", "told", "n", "penalized")
+_KEYS = ("errors", "covariance", "ratio", "rank", "n", "penalized")
 _LATER = ("units", "even")  # files from before there were any lack them
 
 
@@ -83,14 +83,14 @@ class Certainty:
             parameters["errors"],
             parameters["covariance"],
             parameters["ratio"],
-            wire.count(parameters, "told"),
+            wire.count(parameters, "rank"),
         )
         if not isinstance(errors, str) or errors not in STD_ERROR_METHODS + NO_STD_ERROR_REASONS:
             raise _refused("errors", f"one of {', '.join(STD_ERROR_METHODS + NO_STD_ERROR_REASONS)}", errors)
         if (V is not None) != (errors in STD_ERROR_METHODS):
             raise _refused("covariance", "there exactly where the standard errors are known", V)
         if rank > 2 * (k - 1):
-            raise _refused("told", f"at most {2 * (k - 1)}", rank)
+            raise _refused("rank", f"at most {2 * (k - 1)}", rank)
         penalized, n = flag(parameters, "penalized"), wire.number(parameters, "n", 0, 1e18)
         if ratio is not None:
             ratio = wire.number(parameters, "ratio", 0, 1e300)

@@ -66,21 +66,21 @@ class LogLinearMap(CalibrationMap):
         return {
             "weights": self.weights.tolist(),
             "bias": self.bias.tolist(),
-            "floor": self.min_prob,
+            "min_prob": self.min_prob,
             "logits": self.logits,
-            "passes": self.n_passes,
+            "n_passes": self.n_passes,
             "converged": self.converged,
         }
 
     @classmethod
     def from_dict(cls: type[M], parameters: Mapping[str, Any], k: int) -> M:
         """K weights or K rows of them, K biases."""
-        wire.keys(parameters, ("weights", "bias", "floor", "logits", "passes", "converged"), "parameters")
+        wire.keys(parameters, ("weights", "bias", "min_prob", "logits", "n_passes", "converged"), "parameters")
         return cls(
             weights_of(parameters, k),
             wire.vector(parameters, "bias", -LARGEST, LARGEST, size=k),
-            wire.number(parameters, "floor", np.nextafter(0, 1), 0.5),
-            wire.count(parameters, "passes"),
+            wire.number(parameters, "min_prob", np.nextafter(0, 1), 0.5),
+            wire.count(parameters, "n_passes"),
             flag(parameters, "converged"),
             flag(parameters, "logits"),
         )

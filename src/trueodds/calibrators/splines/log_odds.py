@@ -60,15 +60,15 @@ class LogOdds:
             "f": self.spline.values.tolist(),
             "freedom": self.freedom,
             "settled": self.settled,
-            "passes": self.n_passes,
-            "floor": self.min_prob,
+            "n_passes": self.n_passes,
+            "min_prob": self.min_prob,
         }
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> LogOdds:
         """Knots that rise, and a finite value at each; files of earlier versions have no floor."""
-        parameters = {"floor": 0.0, **parameters}
-        wire.keys(parameters, ("x", "f", "freedom", "settled", "passes", "floor"), "a curve")
+        parameters = {"min_prob": 0.0, **parameters}
+        wire.keys(parameters, ("x", "f", "freedom", "settled", "n_passes", "min_prob"), "a curve")
         x = wire.vector(parameters, "x", -1e9, 1e9, increasing="strictly")
         if len(x) < 2 or not isinstance(parameters["settled"], bool):
             raise InputError(
@@ -79,8 +79,8 @@ class LogOdds:
             )
         f = wire.vector(parameters, "f", -1e9, 1e9, size=len(x))
         freedom = wire.number(parameters, "freedom", 0, 1e6)
-        min_prob = wire.number(parameters, "floor", 0, 0.5)
-        return cls(Natural(x, f), freedom, parameters["settled"], wire.count(parameters, "passes"), min_prob)
+        min_prob = wire.number(parameters, "min_prob", 0, 0.5)
+        return cls(Natural(x, f), freedom, parameters["settled"], wire.count(parameters, "n_passes"), min_prob)
 
 
 def fitted_curve(logs: Array, y: Array, w: Array, knots: int, penalty: float | None, min_prob: float) -> LogOdds:

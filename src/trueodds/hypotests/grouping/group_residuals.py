@@ -98,7 +98,7 @@ class GroupResiduals:
         return {
             f"group {g + 1}": {
                 "n": float(self.n[g]),
-                "said": float(predicted[g]),
+                "predicted": float(predicted[g]),
                 "expected": float(self.w[g] * predicted[g]),
                 "observed": float(self.w[g] * predicted[g] + residual[g]),
             }

@@ -168,7 +168,7 @@ class Contest(Settings):
             if pair.by_error:
                 settings["standard_error"] = pair.standard_error[0]
         if self.estimator.best_value:
-            settings["best"] = self.estimator.best_value
+            settings["best_value"] = self.estimator.best_value
         settings["null"] = self.null
         if self.null == "swap":
             settings["swaps"] = self.swaps

@@ -82,7 +82,7 @@ def groups(
     how: dict[str, Any] = {
         "lens": lens,
         "crossings": crossings,
-        "least": min_effect,
+        "min_effect": min_effect,
         "against": against,
         "rng": seed,
     } | method_settings

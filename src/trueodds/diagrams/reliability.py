@@ -199,7 +199,7 @@ def _panels(
         outside = int(table["outside"].sum()) if "outside" in table else None
         place = ""
         if outside is not None:
-            how = {"together": recipe.simultaneous, "around_rate": recipe.bars == "confidence"}
+            how = {"simultaneous": recipe.simultaneous, "around_rate": recipe.bars == "confidence"}
             place = describe_outside_bins(table, outside, beyond, recipe.level, name=view_bins.view.name, **how)
         rows.append(
             {

@@ -73,7 +73,7 @@ class GiViTI(ViewTest):
     """
 
     name: ClassVar[str] = "giviti"
-    stepwise_null: ClassVar[str] = (
+    asymptotic_null: ClassVar[str] = (
         "D, given the degree selected, is a sum of χ² and of χ² that exceeded the selection's threshold"
     )
     exempt: ClassVar[dict[str, str]] = {

@@ -66,7 +66,7 @@ def _counted(rows: Rows, starts: Array, names: tuple[str, ...], template: Tally)
     if rows.logits is not None:
         special[:, :2] = np.add.reduceat(np.stack(zeros_and_ones(rows.logits), axis=1), starts[:-1])
     scores = np.stack([_score_sums(values, rows.w, starts) for values in row_scores(rows, squares)], axis=1)
-    counts = dict(zip(("zeros", "ones", "above", "off_sums", "ties"), special.T, strict=True))
+    counts = dict(zip(("zeros", "ones", "above", "inexact_sums", "ties"), special.T, strict=True))
     counts |= {"true_zeros": scores[:, 1, 5], "voted": size * (rows.shares is not None)}
     counts |= dict(zip(("excess", "worst_sum"), extremes.T, strict=True))
     P, Y = top_values(rows, which) if ranks else class_values(rows, classes.start, classes.stop)

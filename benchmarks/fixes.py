@@ -59,11 +59,15 @@ def lines(split: Split) -> list[Line]:
             print(f"  {name}: {problem}")
             continue
         elapsed = time.perf_counter() - start
-        on_logits = calibrator.map.logits
+        on_logits = calibrator.calibration_map.logits
         Q = calibrator.predict_proba(split.test.logits if on_logits else split.test.p, logits=on_logits)
         results.append(
             evaluate(
-                name, Q, split, elapsed, chosen(calibrator) if isinstance(spec, AutoSpec) else calibrator.map.said()
+                name,
+                Q,
+                split,
+                elapsed,
+                chosen(calibrator) if isinstance(spec, AutoSpec) else calibrator.calibration_map.describe(),
             )
         )
     return results
@@ -71,7 +75,11 @@ def lines(split: Split) -> list[Line]:
 
 def chosen(calibrator: Any) -> str:
     """What `auto` applies, in its own words."""
-    return f"{calibrator.method}, {calibrator.map.said()}" if calibrator.method != "identity" else "no fix is justified"
+    return (
+        f"{calibrator.method}, {calibrator.calibration_map.describe()}"
+        if calibrator.method != "identity"
+        else "no fix is justified"
+    )
 
 
 def evaluate(name: str, Q: np.ndarray, split: Split, seconds: float, parameters: str) -> Line:

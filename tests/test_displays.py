@@ -20,7 +20,7 @@ def data(seed=0, n=200):
 def test_every_diagram_has_a_display_named_for_it():
     assert displays.NAMES["ConfidenceHistogramDisplay"] == "confidence_histogram"
     assert sorted(displays.NAMES.values()) == sorted(DIAGRAMS.names())
-    assert all(getattr(displays, name).member == method for name, method in displays.NAMES.items())
+    assert all(getattr(displays, name).method == method for name, method in displays.NAMES.items())
 
 
 def test_a_display_is_one_class_each_time():

@@ -76,9 +76,9 @@ def test_a_model_without_probabilities_is_refused(rows):
 def test_a_forest_s_infinite_log_loss_is_noted_and_is_finite_with_min_prob():
     X, y = make_classification(300, flip_y=0.2, random_state=0)
     forest = RandomForestClassifier(20, random_state=0)
-    with pytest.warns(UserWarning, match=r"log_loss is -inf.*TN104.*scorer\('log_loss', floor=1e-12\)"):
+    with pytest.warns(UserWarning, match=r"log_loss is -inf.*TN104.*scorer\('log_loss', min_prob=1e-12\)"):
         scores = cross_val_score(forest, X, y, scoring=to.scorer("log_loss"), cv=3)
     assert np.isneginf(scores).any()
     # scikit-learn clips at the eps of float64, and so agrees with that floor.
-    floored = cross_val_score(forest, X, y, scoring=to.scorer("log_loss", floor=np.finfo(np.float64).eps), cv=3)
+    floored = cross_val_score(forest, X, y, scoring=to.scorer("log_loss", min_prob=np.finfo(np.float64).eps), cv=3)
     np.testing.assert_allclose(floored, cross_val_score(forest, X, y, scoring="neg_log_loss", cv=3), rtol=1e-9)

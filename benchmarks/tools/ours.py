@@ -86,10 +86,10 @@ def inner_loop(P: np.ndarray, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
         for settings in BINNED:
             plain = settings["partition"] == "uniform" and settings["mapping"] == "one-bin"
             error = ESTIMATORS.make("ece_linear", settings if plain else settings | span)
-            table.append(np.mean([error.each(sets) for sets in views], axis=0))
+            table.append(np.mean([error.evaluate_selections(sets) for sets in views], axis=0))
         for bandwidth in BANDWIDTHS:
             error = ESTIMATORS.make("ece_kde", {"bandwidth": bandwidth, **span})
-            mean_errors = np.mean([error.each(sets) for sets in views], axis=0)
+            mean_errors = np.mean([error.evaluate_selections(sets) for sets in views], axis=0)
             if (lens, bandwidth) != ("classwise", "silverman"):
                 table.append(mean_errors)
     return np.array(table).T
@@ -109,7 +109,7 @@ def temperature(arrays: Arrays) -> Timed:
     return Timed(
         lambda preds: to.fit(preds, "temperature"),
         fresh=lambda: to.Predictions(arrays["y"], arrays["P"]),
-        value=lambda calibrator: calibrator.map.beta,
+        value=lambda calibrator: calibrator.calibration_map.beta,
     )
 
 

@@ -34,7 +34,7 @@ def reference() -> Reference:
 
 def slope_left(m, P, Y, w, strength, target) -> float:
     """The largest slope per row of loss and penalty Σ strength (θ − target)² at a map's parameters."""
-    x = levels(P, m.floor) if m.logits else floored(P, m.floor)
+    x = levels(P, m.min_prob) if m.logits else floored(P, m.min_prob)
     theta = np.column_stack([m.weights, m.bias])
     at = by_class(x if m.weights.ndim == 2 else x[:, :, None], Y, w, theta.reshape(-1))
     return float(np.abs(at.gradient / w.sum() + 2 * (strength * (theta - target)).reshape(-1)).max())

@@ -129,7 +129,7 @@ def test_every_map_that_is_delivered_is_finite_on_every_row(tmp_path):
     y = rng.random(3000) < np.clip(1.5 * p - 0.25, 0, 1)
     result = fit(AutoSpec(candidates=(IsotonicSpec("step"),)), Predictions(y, p))
     assert result.report.confirmed
-    assert (result.calibration_map.map.apply(both([0.0, 1.0])) == 0).any()
+    assert (result.calibration_map.base_map.apply(both([0.0, 1.0])) == 0).any()
     Q = result.predict_proba([0.0, 0.01, 0.5, 0.99, 1.0])
     assert (Q > 0).all()
     assert Q[0].tolist() == pytest.approx([1 - 0.5 / 3001, 0.5 / 3001])

@@ -120,7 +120,7 @@ def test_more_classes_are_one_against_the_rest_over_their_sum():
     m = fit_map(P, y)
     raw = np.stack([fit_map(both(P[:, c]), y == c).apply(both(P[:, c]))[:, 1] for c in range(3)], axis=1)
     assert m.apply(P) == pytest.approx(raw / raw.sum(axis=1, keepdims=True), abs=1e-9)
-    assert m.said() == "3 curves"
+    assert m.describe() == "3 curves"
 
 
 def test_separated_outcomes_get_a_finite_curve_and_say_so():

@@ -44,7 +44,7 @@ def test_the_reference_numbers():
     assert m.weights == pytest.approx([want["beta"]] * 4, abs=1e-8)
     assert m.bias - m.bias[3] == pytest.approx(want["bias_last0"], abs=1e-8)
     assert m.apply(rows.test) == pytest.approx(np.array(want["pred"]), abs=1e-8)
-    assert m.said() == "T = 1.96, biases -0.135 to 0.247"
+    assert m.describe() == "T = 1.96, biases -0.135 to 0.247"
 
 
 def test_logits_say_the_same_as_probabilities():

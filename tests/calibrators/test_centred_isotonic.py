@@ -75,7 +75,7 @@ def test_it_errs_less_than_isotonic_regression_where_the_truth_rises():
 def test_constant_scores_give_the_rate():
     m = fit_map(both([0.4] * 5), [0, 1, 1, 0, 1])
     assert m.apply(both([0.1, 0.4, 0.9]))[:, 1] == pytest.approx([0.6, 0.6, 0.6])
-    assert m.said() == "1 knot"
+    assert m.describe() == "1 knot"
 
 
 def test_exact_zeros_are_noted():

@@ -270,7 +270,9 @@ def test_the_proof_by_hand():
     assert (evidence.low, evidence.high) == pytest.approx(
         tuple(0.0923 + stats.t.ppf([0.05, 0.95], 199) * 0.03373), abs=1e-4
     )
-    assert evidence.needed == pytest.approx(200 * ((stats.t.ppf(0.95, 199) + stats.t.ppf(0.8, 199)) / t) ** 2, rel=0.01)
+    assert evidence.required_rows == pytest.approx(
+        200 * ((stats.t.ppf(0.95, 199) + stats.t.ppf(0.8, 199)) / t) ** 2, rel=0.01
+    )
     assert evidence.detectable == pytest.approx((stats.t.ppf(0.95, 199) + stats.t.ppf(0.8, 199)) ** 2 / 400)
     assert evidence.outcome == "confirmed"
     alone = proof(P, Q, one_hot(y), one_parameter=True)

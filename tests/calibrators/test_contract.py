@@ -94,7 +94,7 @@ class OnAnyFeatures(TransformerMixin, ClassifierMixin, BaseEstimator):
         if len(self.classes_) < 2:
             raise ValueError("Classifier can't train when only one class is present.")
         calibrator = clone(made("temperature") if self.calibrator is None else self.calibrator)
-        if calibrator.rule.two_classes and len(self.classes_) > 2:
+        if calibrator.spec_type.two_classes and len(self.classes_) > 2:
             raise ValueError("Only binary classification is supported. The type of the target is multiclass.")
         if isinstance(calibrator, PriorShift):  # any shares do, but there must be one for each class
             calibrator.set_params(target=None, priors=tuple(np.full(len(self.classes_), 1 / len(self.classes_))))
@@ -121,7 +121,7 @@ class OnAnyFeatures(TransformerMixin, ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.classifier_tags.poor_score = True  # one feature cannot tell the classes apart
-        tags.classifier_tags.multi_class = self.calibrator is None or not self.calibrator.rule.two_classes
+        tags.classifier_tags.multi_class = self.calibrator is None or not self.calibrator.spec_type.two_classes
         return tags
 
 

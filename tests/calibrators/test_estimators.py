@@ -215,10 +215,10 @@ def test_a_frozen_classifier_is_never_fitted_again():
     classifier = GaussianNB().fit(X[:300], y[:300])
     want = TemperatureSpec().fit(classifier.predict_proba(X[300:]), one_hot(y[300:], 3), np.ones(300))
     for model in (RecalibratedClassifier(classifier, "temperature", mode="frozen"),):
-        assert model.fit(X[300:], y[300:]).calibrator_.map.beta == pytest.approx(want.beta, rel=1e-12)
+        assert model.fit(X[300:], y[300:]).calibrator_.calibration_map.beta == pytest.approx(want.beta, rel=1e-12)
         assert model.estimator_ is classifier
     wrapped = RecalibratedClassifier(FrozenEstimator(classifier), "temperature").fit(X[300:], y[300:])
-    assert wrapped.calibrator_.map.beta == pytest.approx(want.beta, rel=1e-12)
+    assert wrapped.calibrator_.calibration_map.beta == pytest.approx(want.beta, rel=1e-12)
     with pytest.raises(NotFittedError):
         RecalibratedClassifier(GaussianNB(), mode="frozen").fit(X, y)
 
@@ -236,7 +236,7 @@ def test_weights_reach_the_calibrator_and_the_classifier_that_takes_them():
     model = RecalibratedClassifier(GaussianNB(), "temperature").fit(X, y, sample_weight=w)
     assert (model.estimator_.predict_proba(X) == classifier.predict_proba(X)).all()
     plain = RecalibratedClassifier(GaussianNB(), "temperature").fit(X, y)
-    assert plain.calibrator_.map.beta != model.calibrator_.map.beta
+    assert plain.calibrator_.calibration_map.beta != model.calibrator_.calibration_map.beta
     piped = make_pipeline(GaussianNB())  # its fit takes no sample_weight
     assert RecalibratedClassifier(piped, "temperature").fit(X, y, sample_weight=w).predict(X).shape == (200,)
 
@@ -320,7 +320,11 @@ def test_the_seed_decides_the_folds():
     X, y = data(200)
 
     def beta(seed):
-        return RecalibratedClassifier(GaussianNB(), "temperature", random_state=seed).fit(X, y).calibrator_.map.beta
+        return (
+            RecalibratedClassifier(GaussianNB(), "temperature", random_state=seed)
+            .fit(X, y)
+            .calibrator_.calibration_map.beta
+        )
 
     assert beta(1) == beta(1) != beta(2)
     assert beta(None) == beta(None)

@@ -28,7 +28,7 @@ def test_it_prints_in_one_line_and_tells_all_in_its_summary():
     result = fit(TemperatureSpec(), Predictions([0, 1, 1], [0.2, 0.7, 0.9]))
     assert result.describe() == "temperature · T = 0.001 · n=3 · 2 classes"
     assert str(result).startswith(f"{result.describe()}\n  [TN503]")
-    assert "asked for: temperature (floor=1e-12)" in result.summary()
+    assert "asked for: temperature (min_prob=1e-12)" in result.summary()
     assert "[TN503]" in result.summary()
 
 
@@ -40,7 +40,7 @@ def test_a_map_with_parameters_to_read_prints_their_table_before_the_notes():
     assert lines[5].startswith("a against c: where the model calls both equally likely")
     summary_lines = fit(made("mcllo"), Predictions([0, 1, 1], [0.2, 0.7, 0.4])).summary().split("\n")
     assert [line.startswith("[TN") for line in summary_lines[-3:]] == [False, True, True]
-    assert fit_calibrator("temperature").map.table(("a", "b", "c")) == []
+    assert fit_calibrator("temperature").calibration_map.table(("a", "b", "c")) == []
 
 
 def test_one_probability_and_two_columns_are_the_same():
@@ -52,7 +52,9 @@ def test_one_probability_and_two_columns_are_the_same():
 def test_a_prediction_is_the_name_of_the_first_of_the_most_probable_classes():
     result = fit_calibrator("identity", classes=["a", "b", "c"])
     assert result.predict([[0.2, 0.4, 0.4], [0.5, 0.25, 0.25]]).tolist() == ["b", "a"]
-    mixed = FittedCalibrator(result.map, ("a", 1, 2.5), result.n)  # an array of names must not turn 1 into "1"
+    mixed = FittedCalibrator(
+        result.calibration_map, ("a", 1, 2.5), result.n
+    )  # an array of names must not turn 1 into "1"
     assert mixed.predict([[0.0, 1.0, 0.0]]).tolist() == [1]
 
 
@@ -89,7 +91,7 @@ def test_an_estimator_of_scikit_learns_kind_is_a_method_too():
     P, y = draw_predictions(120, 3, 2.0, 0)
     preds = Predictions(y, P)
     assert (
-        ask.fit(preds, Isotonic(between="step")).map.to_dict()
+        ask.fit(preds, Isotonic(between="step")).calibration_map.to_dict()
         == fit(IsotonicSpec("step"), preds).calibration_map.to_dict()
     )
     chosen = ask.fit(preds, "auto", candidates=[Isotonic(), "temperature"])

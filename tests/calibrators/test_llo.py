@@ -30,7 +30,7 @@ def test_two_scores_are_met_exactly():
     m = fit_map(both([0.9] * 4 + [0.1] * 4), [1, 1, 1, 0, 1, 1, 0, 0])
     assert (m.tau, m.gamma) == (pytest.approx(np.log(3) / 2), pytest.approx(0.25))
     assert m.apply(both([0.9, 0.1]))[:, 1] == pytest.approx([0.75, 0.5])
-    assert m.said() == "δ = 1.7321, γ = 0.25"
+    assert m.describe() == "δ = 1.7321, γ = 0.25"
 
 
 def test_the_reference_numbers():
@@ -55,7 +55,7 @@ def test_the_reference_evidence():
     m = fit_map(*reference())
     certainty = m.certainty
     assert errors(m) == pytest.approx([want["se_tau"], want["se_gamma"]], rel=1e-9)
-    assert (certainty.ratio, certainty.told) == (pytest.approx(want["lrt"], rel=1e-10), want["df"])
+    assert (certainty.ratio, certainty.rank) == (pytest.approx(want["lrt"], rel=1e-10), want["df"])
     assert certainty.pvalue == pytest.approx(want["pvalue"], rel=1e-8)
     assert certainty.posterior == pytest.approx(want["posterior_cal"], rel=1e-8)
     assert (certainty.ratio, certainty.posterior) == pytest.approx((other["lrt"], other["posterior_cal"]), rel=1e-8)
@@ -67,7 +67,7 @@ def test_its_standard_errors_are_those_of_mcllo_of_two_classes():
     for weight in (np.ones(len(P)), w):
         one, other = fit_map(P, y, weight).certainty, MclloSpec(baseline=0).fit(P, one_hot(y), weight).certainty
         assert one.covariance == pytest.approx(other.covariance, rel=1e-8)
-        assert (one.errors, one.told, one.n) == (other.errors, other.told, other.n)
+        assert (one.errors, one.rank, one.n) == (other.errors, other.rank, other.n)
         assert one.ratio == (None if other.ratio is None else pytest.approx(other.ratio, rel=1e-9))
 
 
@@ -151,7 +151,7 @@ def test_equal_scores_shift_and_keep_their_slope():
     assert result.predict_proba([0.9])[0, 1] == pytest.approx(0.75)
     # A shift is told, and no slope: 2 [3 log .75 + log .25 − 3 log .9 − log .1] on one degree of freedom.
     certainty = result.calibration_map.certainty
-    assert (certainty.errors, certainty.told) == ("untold", 1)
+    assert (certainty.errors, certainty.rank) == ("untold", 1)
     assert certainty.ratio == pytest.approx(2 * np.log(0.75**3 * 0.25 / (0.9**3 * 0.1)), rel=1e-9)
 
 

@@ -28,7 +28,7 @@ def codes(result):
 
 def slope_left(m, P, Y, w, penalty):
     """The largest slope per row of loss and penalty at a map's parameters."""
-    x = floored(P, m.floor)
+    x = floored(P, m.min_prob)
     x = x - x[:, [m.baseline]]
     theta = np.column_stack([m._with_baseline(m.gamma, 0.0), m._with_baseline(m.tau, 0.0)])
     left = by_class(x[:, :, None], Y, w, theta.reshape(-1)).gradient.reshape(-1, 2)
@@ -64,7 +64,7 @@ def test_the_reference_numbers(baseline):
     assert np.sqrt(V[:, 0, 0]) == pytest.approx(want["se_tau"], abs=1e-7)
     assert np.sqrt(V[:, 1, 1]) == pytest.approx(want["se_gamma"], abs=1e-7)
     assert V[:, 0, 1] == pytest.approx(np.array(want["cov_tau_gamma"])[:3, 3:].diagonal(), abs=1e-7)
-    assert (m.certainty.ratio, m.certainty.told) == (pytest.approx(want["lrt"], abs=1e-8), want["df"])
+    assert (m.certainty.ratio, m.certainty.rank) == (pytest.approx(want["lrt"], abs=1e-8), want["df"])
     assert m.certainty.pvalue == pytest.approx(want["p_lrt"], rel=1e-7)
 
 

@@ -54,10 +54,10 @@ def test_two_scores_have_errors_by_hand():
     a, preds = np.log(9), Predictions([1, 1, 1, 0, 1, 1, 0, 0], [0.9] * 4 + [0.1] * 4)
     gain = 2 * (np.log(0.75**3 * 0.25 * 0.5**4) - np.log(0.9**3 * 0.1 * 0.1**2 * 0.9**2))
     for name, settings in (("llo", {}), ("mcllo", {"baseline": 0})):
-        certainty = ask.fit(preds, name, **settings).map.certainty
+        certainty = ask.fit(preds, name, **settings).calibration_map.certainty
         want = np.array([[7 / 12, 1 / (12 * a)], [1 / (12 * a), 7 / (12 * a * a)]])
         assert certainty.covariance[0] == pytest.approx(want, abs=1e-9)
-        assert (certainty.errors, certainty.told, certainty.n) == ("curvature", 2, 8)
+        assert (certainty.errors, certainty.rank, certainty.n) == ("curvature", 2, 8)
         assert certainty.ratio == pytest.approx(gain, abs=1e-9)
         assert certainty.pvalue == pytest.approx(np.exp(-gain / 2))  # χ² with two degrees of freedom
         assert certainty.posterior == pytest.approx(1 / (1 + np.exp(gain / 2 - np.log(8))))  # exp of half of 2 log 8
@@ -219,15 +219,15 @@ def test_weights_are_no_numbers_of_rows_unless_declared():
     rng, rejected = np.random.default_rng(8), 0
     for _ in range(200):
         P, w = rng.dirichlet(np.ones(3), 200), rng.choice([1.0, 10.0], 200)
-        certainty = (one := MCLLO().fit(P, labels(P, rng), w).calibrator_.map).certainty
+        certainty = (one := MCLLO().fit(P, labels(P, rng), w).calibrator_.calibration_map).certainty
         rejected += (ParameterTable((0, 1, 2), 2, one.tau, one.gamma, certainty).pvalues <= 0.05).sum()
         assert (certainty.errors, certainty.n, certainty.ratio) == ("weights", 200, None)
     assert binom.ppf(0.0005, 400, 0.03) <= rejected <= binom.ppf(0.9995, 400, 0.08)
     P, y = draw_predictions(150, 3, 1.5, 2)
     w = np.arange(150) % 3 + 1
     many = np.repeat(np.arange(150), w)
-    one = ask.fit(Predictions(y, P, weight=w), "mcllo", weight_kind="frequency").map.certainty
-    other = MCLLO().fit(P[many], y[many]).calibrator_.map.certainty
+    one = ask.fit(Predictions(y, P, weight=w), "mcllo", weight_kind="frequency").calibration_map.certainty
+    other = MCLLO().fit(P[many], y[many]).calibrator_.calibration_map.certainty
     assert (one.errors, one.n) == ("curvature", w.sum())
     assert one.covariance == pytest.approx(other.covariance, rel=1e-8)
     assert one.ratio == pytest.approx(other.ratio, rel=1e-9)
@@ -247,7 +247,7 @@ def test_equal_weights_say_nothing(penalty):
 def test_the_test_and_the_table_have_one_sandwich_for_weights():
     P, y = draw_predictions(300, 3, 1.5, 4)
     preds = Predictions(y, P, weight=np.random.default_rng(4).lognormal(0, 1.2, 300))
-    parts, V = ask.test(preds, "mcllo").parts, ask.fit(preds, "mcllo").map.certainty.covariance
+    parts, V = ask.test(preds, "mcllo").parts, ask.fit(preds, "mcllo").calibration_map.certainty.covariance
     # A fit scales the weights to a mean of 1, on which the sandwich does not depend.
     for i in range(2):
         assert np.sqrt(V[i].diagonal()) == pytest.approx([parts[f"class:{i}"][f"{a}_se"] for a in ("tau", "gamma")])
@@ -292,7 +292,7 @@ def test_what_withholds_standard_errors_is_noted():
         assert "No standard errors" in result.summary()
         assert "confident" not in result.summary()
     assert (
-        calibrators["untold"].calibration_map.certainty.told == 2
+        calibrators["untold"].calibration_map.certainty.rank == 2
     )  # two shifts of four numbers, whose gain χ² with 2 df judges
     assert "χ² with 2 degrees of freedom" in calibrators["untold"].summary()
     assert MclloMap(np.zeros(2), np.ones(2), 2, 1e-12).table((0, 1, 2))[-1].startswith("No standard errors are kept")

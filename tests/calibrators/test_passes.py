@@ -69,7 +69,9 @@ def numbers(document: Any) -> np.ndarray:
 
 
 def the_same(a: Any, b: Any, within: float = 1e-9) -> None:
-    np.testing.assert_allclose(numbers(b.map.to_dict()), numbers(a.map.to_dict()), rtol=within, atol=within)
+    np.testing.assert_allclose(
+        numbers(b.calibration_map.to_dict()), numbers(a.calibration_map.to_dict()), rtol=within, atol=within
+    )
     assert (b.n, b.classes, dict(b.settings)) == (a.n, a.classes, dict(a.settings))
 
 
@@ -110,7 +112,7 @@ def test_curves_of_all_classes_share_their_passes():
     P = rng.dirichlet(np.ones(10), 300)
     preds = Predictions(labels(P, rng), P)
     calibrator = in_passes(preds, "platt")
-    assert f"in {calibrator.map.n_passes + 2} passes" in calibrator.notes[-1].text
+    assert f"in {calibrator.calibration_map.n_passes + 2} passes" in calibrator.notes[-1].text
     the_same(to.fit(preds, "platt"), calibrator)
 
 
@@ -153,10 +155,10 @@ def test_what_hangs_together_leaves_the_parameters_and_takes_their_errors(name, 
     else:
         preds = rows_for(name, cluster=rng.integers(0, 30, N))
     a, b = to.fit(preds, name), in_passes(preds, name)
-    np.testing.assert_allclose(b.map.tau, a.map.tau, rtol=1e-9)
-    np.testing.assert_allclose(b.map.gamma, a.map.gamma, rtol=1e-9)
-    assert a.map.certainty.errors == ("votes" if what == "votes" else "clusters")
-    assert (b.map.certainty.errors, b.map.certainty.covariance) == ("far", None)
+    np.testing.assert_allclose(b.calibration_map.tau, a.calibration_map.tau, rtol=1e-9)
+    np.testing.assert_allclose(b.calibration_map.gamma, a.calibration_map.gamma, rtol=1e-9)
+    assert a.calibration_map.certainty.errors == ("votes" if what == "votes" else "clusters")
+    assert (b.calibration_map.certainty.errors, b.calibration_map.certainty.covariance) == ("far", None)
     assert "left out one by one" in b.notes[-1].text
     assert "which sums over a source do not tell" in b.summary()
 
@@ -204,7 +206,7 @@ def test_separated_outcomes_end_in_the_same_place():
     preds = Predictions(x > 0.5, x)
     for name in ("llo", "beta", "mcllo"):
         a, b = to.fit(preds, name), in_passes(preds, name, 7)
-        assert not a.map.converged
+        assert not a.calibration_map.converged
         the_same(a, b)
         assert codes(a) == codes(b)
 
@@ -228,7 +230,7 @@ def test_a_baseline_is_named_as_in_memory():
     P, y = three_classes()
     preds = Predictions(np.array(["cat", "dog", "elk"])[y], P, classes=["cat", "dog", "elk"])
     a, b = (fit(preds, "mcllo", baseline="class:dog") for fit in (to.fit, in_passes))
-    assert b.map.baseline == 1
+    assert b.calibration_map.baseline == 1
     the_same(a, b)
 
 
@@ -244,8 +246,8 @@ def test_a_temperature_that_starts_from_a_sample_in_memory_is_the_same():
     P = np.random.default_rng(0).dirichlet(np.ones(10), 60_000)  # 600,000 probabilities: begun on every eighth row
     preds = Predictions(labels(powers(P, 0.5), np.random.default_rng(1)), P)
     a, b = to.fit(preds, "temperature"), to.fit(preds, "temperature", mode="tally")
-    assert a.map.n_passes < b.map.n_passes
-    assert abs(a.map.beta / b.map.beta - 1) <= 1e-9
+    assert a.calibration_map.n_passes < b.calibration_map.n_passes
+    assert abs(a.calibration_map.beta / b.calibration_map.beta - 1) <= 1e-9
 
 
 @pytest.mark.parametrize("name", [*dict.fromkeys(name for name, _, _ in FITS), "isotonic"])

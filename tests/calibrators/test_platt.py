@@ -83,7 +83,7 @@ def test_more_classes_are_one_against_the_rest_over_their_sum():
     alone = [fit_map(both(P[:, c]), y == c).apply(both(P[:, c]))[:, 1] for c in range(3)]
     raw = np.stack(alone, axis=1)
     assert m.apply(P) == pytest.approx(raw / raw.sum(axis=1, keepdims=True), abs=1e-9)
-    assert "3 curves" in m.said()
+    assert "3 curves" in m.describe()
 
 
 def test_separation_is_tamed_or_noted():

@@ -40,7 +40,7 @@ def test_a_temperature_of_logits_far_apart_is_found(truth):
     q = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
     preds = Predictions.from_logits(labels(q, rng), truth * z)
     # T̂/T has a standard error of about 1/√(2000 · Var z) ≈ .04; four of them.
-    assert 1 / to.fit(preds, "temperature").map.beta == pytest.approx(truth, rel=0.16)
+    assert 1 / to.fit(preds, "temperature").calibration_map.beta == pytest.approx(truth, rel=0.16)
 
 
 @pytest.mark.parametrize("name", ["platt", "beta", "spline", "llo"])

@@ -86,7 +86,7 @@ def test_two_scores_are_met_exactly():
     # likelihood, and no roughness.
     m = spline(both([0.2] * 4 + [0.6] * 3), [1, 0, 0, 0, 1, 1, 0])
     assert m.apply(both([0.2, 0.6]))[:, 1] == pytest.approx([1 / 4, 2 / 3], abs=1e-9)
-    assert m.said() == "2.0 degrees of freedom"
+    assert m.describe() == "2.0 degrees of freedom"
 
 
 def test_the_reference_numbers_with_the_roughness_as_penalty():
@@ -166,7 +166,7 @@ def test_the_penalty_is_chosen_by_groups_almost_as_by_all_scores():
     knots = spaced(rows, 12)
     grouped, all_of_them = rows.in_groups(GROUPS), rows.in_groups(len(x))
     assert len(grouped.x) <= GROUPS
-    assert grouped.came.sum() == pytest.approx(y.sum())
+    assert grouped.events.sum() == pytest.approx(y.sum())
     one, other = fit_spline(grouped, knots), fit_spline(all_of_them, knots)
     assert one.freedom == pytest.approx(other.freedom, abs=0.2)
     assert 4 < one.freedom < 12

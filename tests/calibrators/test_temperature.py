@@ -21,7 +21,7 @@ def test_three_correct_of_four_at_point_nine_is_a_temperature_of_two():
     # .9^b/(.9^b + .1^b) = 3/4 means 9^b = 3: b = 1/2.
     m = fit_map(both([0.9] * 4), [1, 1, 1, 0])
     assert m.beta == pytest.approx(0.5, abs=1e-12)
-    assert m.said() == "T = 2.00"
+    assert m.describe() == "T = 2.00"
 
 
 def test_the_reference_numbers():
@@ -107,7 +107,7 @@ def test_an_exact_zero_stays_zero_and_the_floor_of_the_fit_is_noted():
 
 def test_min_prob_is_a_setting_that_matters_where_zeros_occurred():
     P, y = one_surprise()
-    assert fit_map(P, y, floor=1e-3).beta > fit_map(P, y, floor=1e-12).beta + 0.01
+    assert fit_map(P, y, min_prob=1e-3).beta > fit_map(P, y, min_prob=1e-12).beta + 0.01
 
 
 @pytest.mark.parametrize("truth", [0.002, 0.03, 1.0, 30.0, 700.0])

@@ -135,7 +135,7 @@ def test_every_result_shows_names_from_data_without_their_controls() -> None:
 
 
 def test_a_fitted_map_is_described_without_controls() -> None:
-    class Named(type(to.fit(to.Predictions([0, 1] * 9, [0.4, 0.6] * 9), "identity").map)):
+    class Named(type(to.fit(to.Predictions([0, 1] * 9, [0.4, 0.6] * 9), "identity").calibration_map)):
         def describe(self) -> str:
             return f"for {ESCAPE}"
 

@@ -415,9 +415,9 @@ def test_the_smallest_data_can_be_drawn(p, y):
 def test_the_finding_on_real_data_is_correct():
     dataset = reference.data("plambda_cifar10_vgg16.npz")
     preds = to.Predictions(dataset["labels"], dataset["probs"])
-    diagram = to.draw(preds, "calibration_belt", floor=1e-6)
+    diagram = to.draw(preds, "calibration_belt", min_prob=1e-6)
     assert "under the diagonal (it is too sure) from 61" in diagram.finding
-    verdict = to.test(preds, "giviti", lens="confidence", floor=1e-6)
+    verdict = to.test(preds, "giviti", lens="confidence", min_prob=1e-6)
     assert diagram.panels["statistic"][0] == pytest.approx(verdict.statistic, rel=1e-5)
     assert diagram.panels["n"][0] == 10_000
     assert as_lens("confidence").views(preds)[0].name == diagram.panels["view"][0]

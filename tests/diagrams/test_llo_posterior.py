@@ -104,8 +104,8 @@ def test_the_boldest_map_of_groups_is_that_of_all_rows():
     view = biased(2, 20_000)
     mark = rows_of(LloPosterior(posteriors=[0.9], resolution=2)([view]), "boldest")
     calibrator = to.fit(to.Predictions(view.y.astype(int), view.p), "boldness", posterior=0.9)
-    assert mark["delta"][0] == pytest.approx(calibrator.map.delta, rel=1e-4)
-    assert mark["gamma"][0] == pytest.approx(calibrator.map.gamma, rel=1e-4)
+    assert mark["delta"][0] == pytest.approx(calibrator.calibration_map.delta, rel=1e-4)
+    assert mark["gamma"][0] == pytest.approx(calibrator.calibration_map.gamma, rel=1e-4)
 
 
 def test_a_calibrated_model_is_seldom_called_improbable():

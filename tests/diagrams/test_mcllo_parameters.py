@@ -118,7 +118,7 @@ def test_a_class_predicted_too_seldom_and_too_confidently_is_reported():
 def test_a_binary_view_is_the_two_parameters_of_llo():
     view = View(*_biased(1, 300), name="class:cat")
     got = estimates(MclloParameters()([view]))
-    calibration_map = to.fit(to.Predictions(view.y.astype(int), view.p), "llo").map
+    calibration_map = to.fit(to.Predictions(view.y.astype(int), view.p), "llo").calibration_map
     assert got["class"].tolist() == ["cat"]
     np.testing.assert_allclose(
         [got["delta"][0], got["gamma"][0]], [calibration_map.delta, calibration_map.gamma], rtol=1e-6

@@ -347,13 +347,13 @@ def test_few_bins_outside_are_what_chance_does():
     table = columns([0.0] * 10 + [-0.1], [0] * 10 + [1])
 
     def say(outside, **kwargs):
-        how = {"sure": False, "together": False, "around_rate": False, "name": "confidence"} | kwargs
+        how = {"sure": False, "simultaneous": False, "around_rate": False, "name": "confidence"} | kwargs
         jointly_outside = how.pop("sure")
         return plain(describe_outside_bins(table, outside, jointly_outside, 0.9, **how))
 
     assert say(1) == "1 of 11 bins lies outside; about 1 would by chance."
     assert say(1, sure=True) == "Overconfident above 90.9 %: 1 of 11 bins lies beyond chance."
-    assert say(1, together=True) == "Overconfident above 90.9 %: 1 of 11 bins lies beyond chance."
+    assert say(1, simultaneous=True) == "Overconfident above 90.9 %: 1 of 11 bins lies beyond chance."
     assert say(4) == "Overconfident above 90.9 %: 4 of 11 bins lie outside, and about 1 would by chance."
     assert say(0) == "None of 11 bins lies outside."
     assert say(1, around_rate=True) == "In 1 of 11 bins the interval misses what was said; about 1 would by chance."

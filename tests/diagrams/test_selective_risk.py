@@ -116,7 +116,7 @@ def test_other_claims_and_settings_out_of_range_are_refused():
 
 
 def test_the_picture_holds_curve_band_line_and_the_questions_without_an_answer():
-    diagram = to.draw(answers(), "selective_risk", asked=400, level=0.9)
+    diagram = to.draw(answers(), "selective_risk", n_queries=400, level=0.9)
     (ax,) = diagram.draw().axes
     painted = {name_of(artist) for artist in [*ax.lines, *ax.collections, *ax.child_axes]}
     assert {"curve", "band", "random", "unanswered", "rail"} <= painted

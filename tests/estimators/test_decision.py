@@ -145,7 +145,7 @@ def test_draws_read_the_value_and_move_no_further_than_their_spread() -> None:
     norms = one.centered_norms(w, wp, wy, (w_draws, wp_draws, drawn))
     assert norms is not None
     assert (np.abs(values - error.value(view)) <= norms + 1e-12).all()
-    assert one.spread(w, wp, wy, (w[None], wp[None], wy[None]))[0] == pytest.approx(0, abs=1e-15)
+    assert one.centered_norms(w, wp, wy, (w[None], wp[None], wy[None]))[0] == pytest.approx(0, abs=1e-15)
 
 
 def test_a_bin_that_a_draw_leaves_empty_is_absent() -> None:

@@ -183,10 +183,10 @@ def test_the_floor_is_a_setting() -> None:
     # At 0 the densities around .3 and .9 are floor^(.3/b) and floor^(.9/b) times constants: the higher the floor, the
     # more the far one, which came true, counts.
     view = View([0.0, 0.3, 0.9], [0, 0, 1])
-    assert error(bandwidth=1.0, floor=1e-3).value(view) > error(bandwidth=1.0).value(view) + 1e-3
+    assert error(bandwidth=1.0, min_prob=1e-3).value(view) > error(bandwidth=1.0).value(view) + 1e-3
     for min_prob in (0.0, -1.0, 0.5, "tiny", True):
         with refused("TO203", repr(min_prob), fix="1e-12"):
-            error(floor=min_prob)
+            error(min_prob=min_prob)
 
 
 @pytest.mark.parametrize("make", [rows, scores])

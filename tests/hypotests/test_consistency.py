@@ -40,7 +40,7 @@ def test_an_overconfident_model_is_found_and_the_effect_is_its_excess():
     p = rng.random(3000)
     preds = Predictions((rng.random(3000) < 0.5 + 0.5 * (p - 0.5)).astype(int), p)
     result = verdict(preds)
-    assert result.pvalue == result.floor == 1 / 200
+    assert result.pvalue == result.min_pvalue == 1 / 200
     # the truth is E|p - .5|/2 = .125; the statistic minus its null mean is near it, a little below
     assert 0.08 < result.effect < 0.13
 
@@ -199,7 +199,7 @@ def test_few_clusters_say_how_small_their_p_can_be():
     # of 4 clusters there are 16 sign patterns, and each and its opposite give one statistic: p is at least 1/8
     preds = Predictions([0, 1] * 20, [0.9] * 40, cluster=np.arange(40) // 10)
     result = verdict(preds)
-    assert result.floor == 1 / 8
+    assert result.min_pvalue == 1 / 8
     assert result.pvalue >= 1 / 8
 
 
@@ -241,7 +241,7 @@ def test_all_labellings_of_the_nine_rows_give_the_exact_p():
     result = verdict(preds, "confidence", bins=5, redraw="all")
     assert result.pvalue == pytest.approx(known["value"], rel=1e-12)
     assert result.statistic - result.effect == pytest.approx(known["null_mean"], rel=1e-12)
-    assert (result.floor, "resamples" in result.settings) == (None, False)
+    assert (result.min_pvalue, "resamples" in result.settings) == (None, False)
     assert "every labelling" in result.null
 
 

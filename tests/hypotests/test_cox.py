@@ -174,7 +174,7 @@ def test_probabilities_of_zero_and_one_are_refused_or_counted():
     preds = to.Predictions([0, 1, 1, 0, 1], [0.0, 1.0, 0.7, 0.6, 0.2])
     with pytest.raises(to.InputError, match=r"TO205.*2 of 5 rows"):
         to.test(preds, "cox")
-    verdict = to.test(preds, "cox", floor=0.01)
+    verdict = to.test(preds, "cox", min_prob=0.01)
     assert [note.text for note in verdict.notes if note.code == "TN106"] == [
         "The floor 0.01 stood in for the probabilities of 2 of 5 rows."
     ]

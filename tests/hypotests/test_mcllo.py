@@ -112,7 +112,7 @@ def test_min_prob_decides_where_observed_outcomes_had_probability_zero(min_prob)
     # golden/recalibration/mcllo_zeros.json: 240 rows of 20 votes, five of which held none for what came.
     want = golden("recalibration/mcllo_zeros.json")
     for baseline, one in enumerate(want[f"clip_{min_prob:g}"]["by_base"]):
-        verdict = to.test(votes(), "mcllo", baseline=baseline, floor=min_prob)
+        verdict = to.test(votes(), "mcllo", baseline=baseline, min_prob=min_prob)
         assert verdict.statistic == pytest.approx(one["lrt"], abs=1e-8)
         note_texts = {note.code: note.text for note in verdict.notes}
         assert note_texts["TN235"].startswith("5 outcomes came that had probability 0")
@@ -179,8 +179,8 @@ def test_separated_outcomes_have_a_limit_and_no_parameters():
     (text,) = [note.text for note in result.notes if note.code == "TN217"]
     assert "to.fit(preds, 'mcllo', penalty=0.5)" in text
     pulled = to.fit(to.Predictions(P.argmax(axis=1), P), "mcllo", penalty=0.5)
-    assert np.isfinite(pulled.map.gamma).all()
-    assert pulled.map.converged
+    assert np.isfinite(pulled.calibration_map.gamma).all()
+    assert pulled.calibration_map.converged
     assert any("limit" in doubt for doubt in result.doubts)
     assert np.isnan([result.parts["class:0"][key] for key in ("tau", "gamma_se", "pvalue", "holm")]).all()
     assert np.isnan(Mcllo(form="wald").on(View(p=P, y=one_hot(P.argmax(axis=1), 3))).statistic)
@@ -195,7 +195,7 @@ def test_a_class_that_never_occurred_leaves_the_score_and_the_limit():
 
 
 def test_few_sharp_rows_bring_a_doubt_and_many_do_not():
-    sharp = to.test(to.Predictions(*_rows(60, 0.1)), "mcllo", floor=1e-12)
+    sharp = to.test(to.Predictions(*_rows(60, 0.1)), "mcllo", min_prob=1e-12)
     assert "TN212" in {note.code for note in sharp.notes}
     flat = to.test(to.Predictions(*_rows(400, 1.0)), "mcllo")
     assert "TN212" not in {note.code for note in flat.notes}

@@ -224,4 +224,4 @@ def test_views_taken_a_few_at_a_time_have_the_same_resamples(count, monkeypatch)
             np.testing.assert_allclose(one.values, other.values, rtol=1e-12)
             assert (one.centered_norms is None) == (other.centered_norms is None)
             if other.centered_norms is not None:
-                np.testing.assert_allclose(one.spread, other.spread, rtol=1e-12)
+                np.testing.assert_allclose(one.centered_norms, other.centered_norms, rtol=1e-12)

@@ -89,7 +89,7 @@ def test_a_verdict_is_a_probability_at_or_above_its_minimum_and_strict_json(name
     y, P, w = three_classes()
     verdict = run_test(to.Predictions(y, P, weight=w), name, lens)
     assert 0 < verdict.pvalue <= 1
-    assert verdict.floor is None or verdict.pvalue >= verdict.floor
+    assert verdict.min_pvalue is None or verdict.pvalue >= verdict.floor
     assert verdict.effect is not None
     assert np.isfinite(verdict.effect)
     assert abs(verdict.effect) <= 1
@@ -106,7 +106,7 @@ def test_every_null_shows_one_statistic_and_says_which_it_is(name, null):
     lens = TESTS.load(name).lens or "confidence"
     verdict = run_test(preds, name, lens, null=null)
     assert verdict.settings["null"] == null
-    assert (verdict.floor is None) == (null not in getattr(TESTS.load(name), "drawing", ("redraw",)))
+    assert (verdict.min_pvalue is None) == (null not in getattr(TESTS.load(name), "drawing", ("redraw",)))
     assert ("predictions kept fixed, so that" in verdict.null) == (null != "redraw")
     if set(TESTS.load(name).nulls) <= {"asymptotic", "redraw"} and "one statistic" not in TESTS.load(name).exempt:
         assert verdict.statistic == run_test(preds, name, lens).statistic
@@ -151,7 +151,7 @@ def test_a_family_of_lenses_has_a_part_for_each(name):
     assert list(verdict.parts) == ["confidence", "classwise"]
     assert verdict.lens == "family"
     assert verdict.family_pvalue == verdict.pvalue
-    assert verdict.floor is None or verdict.pvalue >= verdict.floor
+    assert verdict.min_pvalue is None or verdict.pvalue >= verdict.floor
 
 
 @pytest.mark.parametrize("name", TESTS.names())

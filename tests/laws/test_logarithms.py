@@ -119,8 +119,8 @@ def test_the_temperature_of_logits_that_underflow_is_that_of_greatest_likelihood
         return -log_softmax(z / t)[np.arange(len(y)), y].mean()
 
     optimum = minimize_scalar(loss, bounds=(100, 3000), method="bounded", options={"xatol": 1e-9}).x
-    assert 1 / calibrator.map.beta == pytest.approx(optimum, rel=1e-6)
-    assert calibrator.map.converged
+    assert 1 / calibrator.calibration_map.beta == pytest.approx(optimum, rel=1e-6)
+    assert calibrator.calibration_map.converged
 
 
 LOGARITHMIC = [
@@ -154,7 +154,7 @@ def test_logits_a_thousand_times_as_large_are_recalibrated_to_the_same_probabili
     small, large = (to.fit(Predictions.from_logits(y, logits), name) for logits in (z / 250, z / 2))
     one, other = small.predict_proba(z / 250, logits=True), large.predict_proba(z / 2, logits=True)
     np.testing.assert_allclose(one, other, atol=1e-8)
-    assert small.map.converged == large.map.converged
+    assert small.calibration_map.converged == large.calibration_map.converged
 
 
 @pytest.mark.parametrize("lens", ["positive", "class:0", "confidence", "classwise"])

@@ -125,7 +125,7 @@ def test_no_fix_is_looked_for_where_labels_or_another_order_were_handed_in():
         (to.Predictions((y + 1) % 3, P), "TN142", "another order"),
     ):
         calibrator = to.fit(preds, "auto")
-        assert (calibrator.map.name, codes(calibrator)) == ("identity", [code])
+        assert (calibrator.calibration_map.name, codes(calibrator)) == ("identity", [code])
         assert "no fix was looked for" in repr(calibrator)
         audited = to.audit(preds, resamples=99)
         fix = audited.to_dict()["recalibration"]

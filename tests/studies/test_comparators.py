@@ -41,6 +41,6 @@ def test_rows_in_clusters_are_tested_by_whole_clusters():
     assert single.verdict.settings["null"] == "asymptotic"
     # A row that stands twice is one piece of news: as independent rows its statistic, and so the evidence, would double.
     unclustered = Predictions(twice[1].y, twice[1].P)
-    assert double.row["p"] > float(to.test(unclustered, "mcllo", null="redraw", floor=FLOOR))
+    assert double.row["p"] > float(to.test(unclustered, "mcllo", null="redraw", min_prob=FLOOR))
     assert double.row["log loss"] == single.row["log loss"]
     assert (double.row["n"], double.fitted.name) == (200, "identity")

@@ -101,7 +101,7 @@ def test_rows_of_one_species_are_tested_by_themselves(plots):
     assert len(rows) == 13
     (one,) = (row for row in rows if row["species"] == "PSME")
     mask = plots.species == "PSME"
-    verdict = to.test(to.Predictions(plots.y[mask], plots.said["See5"][mask]), "mcllo", floor=FLOOR)
+    verdict = to.test(to.Predictions(plots.y[mask], plots.said["See5"][mask]), "mcllo", min_prob=FLOOR)
     assert one["p"] == float(verdict)
     # Holm's smallest is 13 times the smallest p, as far as that is below 1.
     assert min(row["holm"] for row in rows) == pytest.approx(13 * min(row["p"] for row in rows))

@@ -56,7 +56,7 @@ def test_every_member_of_every_registry_works_or_says_what_it_needs(study):
     assert [name for name in NAMES if works["lens", name] == "yes"] == ["confidence"]
     assert all(works["lens", name].startswith("TO204: ") for name in NAMES if name != "confidence")
     assert works["diagram", "simplex"].startswith("TO704: ")
-    assert works["test", "cox"] == "with floor=1e-06 (TO205 without)"
+    assert works["test", "cox"] == "with min_prob=1e-06 (TO205 without)"
     assert {works["estimator", name] for name in ESTIMATORS.names()} == {"yes"}
 
 

@@ -68,7 +68,7 @@ def test_a_split_is_eight_tenths_and_the_rest_and_differs_from_the_next():
 
 def test_the_standard_error_of_delta_is_that_of_the_hessian_in_delta_as_in_the_paper():
     y, P = overconfident(1, 500, 3)
-    rows = parameters(to.test(to.Predictions(y, P), "mcllo", floor=1e-9))
+    rows = parameters(to.test(to.Predictions(y, P), "mcllo", min_prob=1e-9))
     estimates = np.array([row[name] for row in rows for name in ("delta", "gamma")])
 
     def loss(theta):
@@ -158,7 +158,7 @@ def test_a_map_of_the_right_kind_is_rejected_as_often_as_stated():
         true = P**0.7 / (P**0.7).sum(axis=1, keepdims=True)
         y = drawn(rng, true)
         Q = to.fit(to.Predictions(y[:400], P[:400]), "mcllo").predict_proba(P[400:])
-        statistics.append(to.test(to.Predictions(y[400:], Q), "mcllo", floor=1e-6).statistic)
+        statistics.append(to.test(to.Predictions(y[400:], Q), "mcllo", min_prob=1e-6).statistic)
     assert abs(np.mean(statistics) - 6) < 1.2
 
 

@@ -56,7 +56,7 @@ def test_the_test_gives_the_reference_numbers_at_every_stand_in_and_baseline(nam
     assert odds.mle.theta[::2] == pytest.approx(theirs["gamma"], rel=1e-6)
     assert np.exp(odds.mle.theta[1::2]) == pytest.approx(theirs["delta"], rel=1e-6)
     assert odds.covariance is not None
-    assert np.sqrt(odds.spread.diagonal()[1::2]) == pytest.approx(theirs["se_tau"], rel=1e-6)
+    assert np.sqrt(odds.covariance.diagonal()[1::2]) == pytest.approx(theirs["se_tau"], rel=1e-6)
 
 
 @pytest.mark.reference

@@ -36,7 +36,7 @@ def sampled(preds: Predictions, size: int, order: int = 1, **how: int) -> Reserv
 def test_the_sample_does_not_depend_on_how_the_rows_were_cut_nor_on_the_order_of_the_sum(size: int, order: int) -> None:
     preds = rows(5_000 if size > 1 else 700)
     full = Reservoir.of(preds, np.arange(preds.n), seed=3, max_probs=400)
-    reservoir = sampled(preds, size, order, seed=3, most=400)
+    reservoir = sampled(preds, size, order, seed=3, max_probs=400)
     assert reservoir.population_size == preds.n
     assert reservoir.keys.tolist() == full.keys.tolist()
     np.testing.assert_array_equal(reservoir.rows.p, full.rows.p)
@@ -69,7 +69,7 @@ def test_a_sample_that_has_room_for_all_rows_is_all_rows() -> None:
     preds = rows(100)
     reservoir = sampled(preds, 30)
     assert (reservoir.rows.n, reservoir.note) == (100, None)
-    short = sampled(preds, 30, most=40).note
+    short = sampled(preds, 30, max_probs=40).note
     assert short is not None
     assert short.text.startswith("What is fitted rests on a random sample of 10 of 100 rows (10%)")
 

@@ -16,7 +16,7 @@ def levels(path, model):
     values = np.empty(len(path.start))
     for i, at in enumerate(path.start):
         while at not in blocks:
-            at = path.whole[at]
+            at = path.parent[at]
         values[i] = level[np.flatnonzero(blocks == at)[0]]
     return values
 

@@ -75,7 +75,7 @@ def test_several_models_are_refused_where_one_is_expected(verb: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "arguments",
     [
         (PREDS, OTHER),
         ((Y, P), (Y, P**2)),
@@ -92,7 +92,7 @@ def test_two_models_are_compared_however_they_are_handed_in(arguments: tuple[Any
 
 
 @pytest.mark.parametrize(
-    "given",
+    "arguments",
     [({"a": PREDS, "b": OTHER},), ({"a": (Y, P), "b": (Y, P**2)},), (Y, {"a": P, "b": P**2}), ([(Y, P), (Y, P**2)],)],
     ids=["predictions", "pairs", "outcomes once", "list"],
 )
@@ -107,7 +107,7 @@ def test_several_models_are_drawn_however_they_are_handed_in() -> None:
     assert without_data(to.draw(Y, {"a": P, "b": P**2}, "comparison")) == expected
 
 
-@pytest.mark.parametrize("given", [(PREDS,), (PREDS, "brier"), (Y, P), (Y, P, "brier")], ids=str)
+@pytest.mark.parametrize("arguments", [(PREDS,), (PREDS, "brier"), (Y, P), (Y, P, "brier")], ids=str)
 def test_one_model_is_no_comparison(arguments: tuple[Any, ...]) -> None:
     with pytest.raises(InputError, match="needs two models"):
         to.compare(*arguments)

@@ -228,8 +228,8 @@ def power(
         estimator; of `resamples` 199 are made if not said (more for a small alpha).
 
     >>> preds = Predictions([0, 1, 1, 0] * 50, [0.3, 0.8, 0.6, 0.4] * 50)
-    >>> found = power(preds, effect=0.1, simulations=200)
-    >>> found.n, found.power > 0.8, 130 < found.needed < 200
+    >>> plan = power(preds, effect=0.1, simulations=200)
+    >>> plan.n, plan.power > 0.8, 130 < plan.required < 200
     (200, True, True)
     """
     check("test", test, str | HypothesisTest)

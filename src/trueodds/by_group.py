@@ -49,16 +49,16 @@ def by_group(
 
     Null hypothesis of each subgroup: the labels of its rows come with their stated probabilities. One set of redrawn
     labels judges all subgroups, and rows that two of them share (a crossing and its columns) have the same labels in
-    both. `joint` is Westfall and Young's step-down min-p over all subgroups: the chance that any calibrated one is
-    called off is at most 1 − `level`, whichever others are.
+    both. `joint` is Westfall and Young's step-down min-p over all subgroups: the family-wise error rate, the chance
+    that any calibrated subgroup is found miscalibrated, is at most 1 − `level`.
 
-    A subgroup is `off` where its joint p is at most 1 − level; `within` where it is not, and its interval ends below
-    `min_effect`; else `undecided`: these rows tell neither. (Each `within` is a statement of its own, at the level of its
-    interval; those of `off` hold together.) `seen_from` is the smallest error with which it would have been
-    called off, the other groups and all redraws as they are, its share of chance included; None where no error that its
-    rows can show would have been. `says` and `came` are its mean stated probability and the share that came, None where
-    the lens has several views. Of votes one is drawn per row for the p-values and `seen_from`, which so speak of single
-    labels, while the error and its interval are of the shares.
+    The `status` of a subgroup is `miscalibrated` where its joint p is at most 1 − level; `within` where it is not, and
+    its interval ends below `min_effect`; else `undecided`. (Each `within` is a statement of its own, at the level of its
+    interval; the rejections hold jointly.) `min_detectable` is the smallest observed error that would have been
+    significant, holding the other groups and all redraws fixed; None where no error that its rows can show would be.
+    `mean_prob` and `event_rate` are its mean predicted probability and its observed event rate, None where
+    the lens has several views. Of votes one is drawn per row for the p-values and `min_detectable`, which so speak of
+    single labels, while the error and its interval are of the shares.
 
     The gaps lie between subgroups of one column (or crossing), which share no row; all intervals of a column hold
     together at `level`. Errors are biased upward, the more the smaller the group, so that plain differences mislead:
@@ -77,7 +77,7 @@ def by_group(
     crossings : bool or int
         How many columns are taken together: 2 (or True) adds the subgroups of every two columns.
     min_effect : float
-        The least error that matters, in the estimator's units; of use for errors that are 0 at calibration, which
+        The smallest error that matters, in the estimator's units; of use for errors that are 0 at calibration, which
         proper scores are not.
     against : {"pairs", "rest"}
         Gaps of every two subgroups, or of every subgroup from all rows outside it.
@@ -104,10 +104,10 @@ def by_group(
     >>> rng = np.random.default_rng(0)
     >>> p, old = rng.random(2000), rng.random(2000) < 0.5
     >>> y = rng.random(2000) < np.where(old, p**2, p)
-    >>> found = by_group(Predictions(y.astype(int), p, group={"age": np.where(old, "old", "young")}))
-    >>> [(each.label, each.standing) for each in found.groups]
+    >>> by_age = by_group(Predictions(y.astype(int), p, group={"age": np.where(old, "old", "young")}))
+    >>> [(group.label, group.status) for group in by_age.groups]
     [('age=old', 'miscalibrated'), ('age=young', 'within')]
-    >>> found.widest[0].first, found.widest[0].settled
+    >>> by_age.widest[0].first, by_age.widest[0].settled
     ('age=old', True)
     """
     aggregate = check("aggregate", aggregate, Aggregate | None)

@@ -51,7 +51,11 @@ class Scorer:
         """Why the score is not finite, and what makes it so."""
         why = " ".join(str(note) for note in estimate.notes)
         has_min_prob = isinstance(self.estimator, str) and ESTIMATORS.takes(self.estimator, "min_prob")
-        fix = f" scorer({self.estimator!r}, floor=1e-12) takes smaller probabilities for 1e-12." if has_min_prob else ""
+        fix = (
+            f" scorer({self.estimator!r}, min_prob=1e-12) takes smaller probabilities for 1e-12."
+            if has_min_prob
+            else ""
+        )
         return f"The score {estimate.estimator} is {score}. {why}{fix}"
 
 
@@ -73,7 +77,7 @@ def scorer(
     debiased error (`"debiased_l2"`, `"skce"`) chooses better than ECE.
 
     Nothing is clipped unasked: one outcome with predicted probability 0, as pure leaves of trees give it, makes
-    `"log_loss"` infinite, and a warning says so. `scorer("log_loss", floor=1e-12)` is finite. scikit-learn's own
+    `"log_loss"` infinite, and a warning says so. `scorer("log_loss", min_prob=1e-12)` is finite. scikit-learn's own
     `neg_log_loss` always clips, at 2.2e-16 for float64.
 
     Parameters

@@ -107,8 +107,8 @@ def compare(
         for different numbers of classes through `canonical` and `classwise`, TO403 for either with tallies and for an estimator that needs more than their cells.
 
     >>> y, p = [1, 0, 1, 1] * 25, [0.9, 0.4, 0.6, 0.8] * 25
-    >>> found = compare(Predictions(y, p), Predictions(y, [0.5] * 100), "brier")
-    >>> print(round(found.difference, 4), found.better)
+    >>> comparison = compare(Predictions(y, p), Predictions(y, [0.5] * 100), "brier")
+    >>> print(round(comparison.difference, 4), comparison.better)
     -0.1575 a
     >>> compare([Predictions(y, p), Predictions(y, [0.5] * 100)], "brier").order
     ('a', 'b')

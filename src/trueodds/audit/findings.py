@@ -224,20 +224,20 @@ def groups(audit: Audit) -> Table:
     min_pvalue = among_groups.get("min_pvalue")
     binary, votes = is_binary(audit["data"]), audit["data"].get("votes")
     first = binary or audit["data"]["kind"] == "multilabel"  # else what came is that the answer was right
-    outcome_label = "came" if first else "votes for it" if votes else "is right"
+    outcome_label = "observed" if first else "votes for it" if votes else "is right"
     columns = (
         Column("group", NAMES),
         Column("n"),
         *([Column("accuracy", detail=DETAIL)] if first else []),
-        Column("predicts" if binary else "says"),
+        Column("predicted"),
         Column(outcome_label),
         Column("error"),
         Column("interval"),
         Column("noise floor"),
         Column("p", detail=DETAIL),
         Column("joint p"),
-        Column("seen from"),
-        Column("standing", NAMES),
+        Column("detectable from"),
+        Column("status", NAMES),
     )
     rows = zip(
         (group["label"] for group in subgroups),
@@ -267,9 +267,9 @@ def _on_groups(audit: Audit) -> str:
     has_min_detectable = any(group.get("min_detectable") is not None for group in audit.get("groups") or ())
     return (
         "The same question for each part of the rows. Joint p allows for all groups looked at "
-        f"({among_groups['correction']}). off: joint p at most {alpha}{share}. within: not off, and the interval ends below "
+        f"({among_groups['correction']}). miscalibrated: joint p at most {alpha}{share}. within: not rejected, and the interval ends below "
         f"{figure(among_groups['min_effect'])}. undecided: these rows tell neither"
-        + ("; seen from is the smallest error that would have been called off." if has_min_detectable else ".")
+        + ("; detectable from: the smallest error that would have been significant." if has_min_detectable else ".")
         + (_INTERVAL_AT_ZERO if any(group["status"] == "miscalibrated" for group in audit.get("groups") or ()) else "")
     )
 

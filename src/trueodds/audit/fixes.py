@@ -62,7 +62,7 @@ def log_loss(fix: Mapping[str, Any], when: str) -> str:
 def gain_lower_bound(fix: Mapping[str, Any]) -> str:
     """The lower end of the gain in words; nothing where it is none.
 
-    >>> least_gain({"gain_low": 0.05, "gain_low_percent": 12.34}), least_gain({"gain_low": -0.1})
+    >>> gain_lower_bound({"gain_low": 0.05, "gain_low_percent": 12.34}), gain_lower_bound({"gain_low": -0.1})
     ('at least 12.3 %', '')
     """
     low, percent = fix.get("gain_low"), fix.get("gain_low_percent")

@@ -119,7 +119,7 @@ def audit(
     crossings : bool or int
         How many group columns are taken together: 2 (or True) adds the subgroups of every two columns.
     min_effect : float
-        The least error that matters: a subgroup that was not called off is `within` where its interval ends below it.
+        The smallest error that matters: a subgroup that was not called off is `within` where its interval ends below it.
     cost, actions : optional
         `cost[action][true class]` and the actions' names: what acting on the probabilities costs, as `decision_regret`.
     weight_kind : {"importance", "frequency"}
@@ -134,8 +134,8 @@ def audit(
     Audit
         `.verdict`, `to_dict()`, `to_html(path)`, and the report as text.
 
-    >>> found = audit(Predictions([0, 1] * 100, [0.5] * 200), resamples=99)
-    >>> found.verdict["state"]
+    >>> report = audit(Predictions([0, 1] * 100, [0.5] * 200), resamples=99)
+    >>> report.verdict["state"]
     'no evidence'
     """
     alpha, level = check("alpha", alpha, Level, 0.05), check("level", level, Level, 0.95)

@@ -171,7 +171,7 @@ def _worst_group(audit: Mapping[str, Any]) -> list[Fact]:
     groups, among_groups, data = audit.get("groups") or [], audit.get("among_groups") or {}, audit["data"]
     if not groups:
         return []
-    tested, label = count(len(groups), "group"), "Groups that are off"
+    tested, label = count(len(groups), "group"), "Miscalibrated groups"
     worst = worst_group(groups)
     n_miscalibrated, open_ = (
         sum(group["status"] == name for group in groups) for name in ("miscalibrated", "undecided")

@@ -144,7 +144,7 @@ def size(data: Mapping[str, Any]) -> str:
 def sample_size(data: Mapping[str, Any]) -> str:
     """How many independent pieces of evidence there are: clusters, or rows.
 
-    >>> few({"n": 900, "clusters": 4}), few({"n": 12, "clusters": None})
+    >>> sample_size({"n": 900, "clusters": 4}), sample_size({"n": 12, "clusters": None})
     ('4 clusters', '12 rows')
     """
     clusters = data.get("clusters")

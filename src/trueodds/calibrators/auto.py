@@ -54,7 +54,7 @@ class AutoSpec(CalibratorSpec):
     one-standard-error rule, with the score test in the direction of the map that was fitted on other rows.
 
     >>> P, Y = np.array([[0.1, 0.9]] * 400), np.eye(2)[[1, 1, 1, 0] * 100]
-    >>> AutoRule().fit(P, Y, np.ones(400)).said()
+    >>> AutoSpec().fit(P, Y, np.ones(400)).describe()
     'T = 2.00'
     """
 

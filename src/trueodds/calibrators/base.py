@@ -138,14 +138,14 @@ class SummedSpec(CalibratorSpec):
 
     @abstractmethod
     def fit_data(self, data: RowSums) -> Any:
-        """The map for rows `Given`, wherever they are."""
+        """The map for rows `FitData`, wherever they are."""
 
     @abstractmethod
     def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Facts about this fit that belong beside its parameters."""
 
     def as_fit_data(self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None) -> FitData:
-        """The rows as `over` takes them."""
+        """The rows as `fit_data` takes them."""
         return FitData.of(P, Y, w, cluster, getattr(self, "min_prob", MIN_PROB), bool(getattr(self, "logits", False)))
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> Any:

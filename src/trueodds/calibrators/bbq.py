@@ -58,7 +58,7 @@ class BbqSpec(CalibratorSpec):
     weight. Cost: O(K n log n). Source: Naeini, Cooper & Hauskrecht (2015).
 
     >>> p, y = np.array([0.1, 0.2, 0.7, 0.8]), np.array([0, 0, 0, 1])
-    >>> m = BbqRule().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4))  # one bin: (1 + 1) / (4 + 2)
+    >>> m = BbqSpec().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4))  # one bin: (1 + 1) / (4 + 2)
     >>> m.apply(np.array([[0.5, 0.5]])).round(3).tolist()
     [[0.667, 0.333]]
     """

@@ -95,13 +95,13 @@ class BetaSpec(SummedSpec):
     free: `"abm"` all three, `"am"` with a = b, which is `llo` with γ ≥ 0, `"ab"` with q(1/2) = 1/2, `"a"` with both.
     The maximum under the bounds is exact: the likelihood is convex, so where it leaves them the best point lies on the
     side it left by, and the other bound is looked at again there. Where the scores separate the outcomes one more of
-    either kind is imagined, and `converged` is False. Fits take log(max(p, `floor`)); the map has no floor. Two
+    either kind is imagined, and `converged` is False. Fits take log(max(p, `min_prob`)); the map has no floor. Two
     classes: the curve of the second; more: one per class against the rest, then each row over its sum, so labels may
     change. Not for scores in a few clusters, where three parameters have nothing to rest on. Cost: O(nK) per pass,
     some 7 passes. Source: Kull, Silva Filho & Flach (2017).
 
-    >>> said = np.array([[0.1, 0.9], [0.9, 0.1]] * 4)
-    >>> BetaRule(parameters="a").fit(said, np.eye(2)[[1, 0, 1, 0, 1, 0, 0, 1]], np.ones(8)).said()
+    >>> P = np.array([[0.1, 0.9], [0.9, 0.1]] * 4)
+    >>> BetaSpec(parameters="a").fit(P, np.eye(2)[[1, 0, 1, 0, 1, 0, 0, 1]], np.ones(8)).describe()
     'a = 0.5, b = 0.5, c = 0'
     """
 

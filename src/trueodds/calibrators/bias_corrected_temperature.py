@@ -48,11 +48,11 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
     What temperature scaling cannot do: give a class back that the model names too rarely, as after a shift of the
     class frequencies. The same from probabilities as from logits, and whichever class is the baseline. It is MCLLO
     with equal slopes. Labels may change. Without a penalty, so it needs about ten rows a class. Fits take
-    log(max(p, `floor`)). Cost: O(nK²) per pass, about 5 passes. Source: Alexandari, Kundaje & Shrikumar (2020).
+    log(max(p, `min_prob`)). Cost: O(nK²) per pass, about 5 passes. Source: Alexandari, Kundaje & Shrikumar (2020).
 
-    >>> said = np.array([[0.5, 0.5]] * 4)
-    >>> m = BiasCorrectedTemperatureRule().fit(said, np.eye(2)[[1, 1, 1, 0]], np.ones(4))
-    >>> m.apply(said[:1]).round(6).tolist()
+    >>> P = np.array([[0.5, 0.5]] * 4)
+    >>> m = BiasCorrectedTemperatureSpec().fit(P, np.eye(2)[[1, 1, 1, 0]], np.ones(4))
+    >>> m.apply(P[:1]).round(6).tolist()
     [[0.25, 0.75]]
     """
 

@@ -53,11 +53,11 @@ class BoldnessSpec(CalibratorSpec):
     rows, 19 for t = 0.95; with fewer the fit is refused. Two classes. Weights are numbers of rows, n their sum; sd
     divides by n − 1. Where the scores separate the outcomes one more outcome of either kind is imagined, and
     `converged` is False. It gives up likelihood for spread on purpose: for the best probabilities use `llo`. Two maps
-    that are equally bold can exist; the one with the larger slope is taken. Fits take log(max(p, `floor`)). Cost:
+    that are equally bold can exist; the one with the larger slope is taken. Fits take log(max(p, `min_prob`)). Cost:
     O(n log n), some 15 passes. Source: Guthrie & Franck (2024).
 
-    >>> said = np.array([[0.3, 0.7], [0.7, 0.3]] * 40)
-    >>> BoldnessRule().fit(said, np.eye(2)[[1, 0, 1, 0, 1, 0, 0, 1] * 10], np.ones(80)).said()
+    >>> P = np.array([[0.3, 0.7], [0.7, 0.3]] * 40)
+    >>> BoldnessSpec().fit(P, np.eye(2)[[1, 0, 1, 0, 1, 0, 0, 1] * 10], np.ones(80)).describe()
     'δ = 1, γ = 1.8345'
     """
 

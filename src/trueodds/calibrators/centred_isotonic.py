@@ -41,7 +41,7 @@ class CentredIsotonicSpec(CalibratorSpec):
     overfit. Cost: O(K n log n). Source: Oron & Flournoy (2017).
 
     >>> p, y = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0, 1, 0, 1])
-    >>> curve = CentredIsotonicRule().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4)).curves[0]
+    >>> curve = CentredIsotonicSpec().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4)).curves[0]
     >>> curve.x.round(2).tolist(), curve.y.tolist()
     ([0.1, 0.25, 0.4], [0.0, 0.5, 1.0])
     """

@@ -75,10 +75,10 @@ def choose(
     the confirmation to say. P, Y are (n, K), w (n,) > 0; P may be log-probabilities.
     Cost: `folds` + 1 fits of each candidate. Raises InputError TO203, TO507.
 
-    >>> from trueodds.calibrators.temperature import TemperatureRule
+    >>> from trueodds.calibrators.temperature import TemperatureSpec
     >>> P, Y = np.array([[0.1, 0.9]] * 80), np.eye(2)[[1, 1, 1, 0] * 20]
-    >>> choose(P, Y, np.ones(80), [TemperatureRule()]).rule
-    TemperatureRule(floor=1e-12)
+    >>> choose(P, Y, np.ones(80), [TemperatureSpec()]).spec
+    TemperatureSpec(min_prob=1e-12)
     """
     rows = folded(P, Y, w, folds, cluster, as_generator(rng))
     specs = ordered(candidates)

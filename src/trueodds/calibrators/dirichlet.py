@@ -44,7 +44,7 @@ class DirichletSpec(FullMatrixSpec):
     passes. Source: Kull et al. (2019).
 
     >>> P = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.2, 0.2, 0.6]] * 50)
-    >>> DirichletRule().fit(P, P, np.ones(150)).apply(P[:1]).round(6).tolist()
+    >>> DirichletSpec().fit(P, P, np.ones(150)).apply(P[:1]).round(6).tolist()
     [[0.7, 0.2, 0.1]]
     """
 

@@ -77,7 +77,7 @@ class EnirSpec(CalibratorSpec):
     O(n). Source: Naeini & Cooper (2016); the path by Tibshirani, Hoefling & Tibshirani (2011).
 
     >>> p, y = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0, 1, 0, 1])
-    >>> m = EnirRule().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4))
+    >>> m = EnirSpec().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4))
     >>> m.apply(np.array([[0.75, 0.25], [0.65, 0.35]]))[:, 1].round(2).tolist()
     [0.5, 0.75]
     """

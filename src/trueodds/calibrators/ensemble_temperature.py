@@ -108,11 +108,11 @@ class EnsembleTemperatureSpec(CalibratorSpec):
     the minimum downhill from the likeliest one; the shares exactly). Where several shares are best, those of the
     fewest parts. The uniform part bounds the loss of surprises that one temperature would answer by making every row
     less sure; for a model that is only too sure, the shares are (1, 0, 0). Keeps the order within each row, hence
-    every label. The fit of β by log loss takes log(max(p, `floor`)). Cost: that of `temperature` and one more pass;
+    every label. The fit of β by log loss takes log(max(p, `min_prob`)). Cost: that of `temperature` and one more pass;
     with `"brier"` about 10 passes. Source: Zhang, Kailkhura & Han (2020), whose code uses the Brier score throughout.
 
-    >>> said = np.array([[0.1, 0.9]] * 4)
-    >>> EnsembleTemperatureRule().fit(said, np.eye(2)[[1, 1, 1, 0]], np.ones(4)).said()
+    >>> P = np.array([[0.1, 0.9]] * 4)
+    >>> EnsembleTemperatureSpec().fit(P, np.eye(2)[[1, 1, 1, 0]], np.ones(4)).describe()
     'T = 2.00 for 100 %, 0 % unchanged, 0 % uniform'
     """
 

@@ -133,9 +133,9 @@ class EvidentialSpec(CalibratorSpec):
     to say how far calibration is known, not for accuracy. Cost: O(nK) for each of some 25 passes; to apply, O(nK log K)
     times 32. Sources: Xu, Davoine & Denœux (2015); Xu, Davoine, Zha & Denœux (2016).
 
-    >>> said = np.array([[0.1, 0.9]] * 4)
-    >>> fitted = EvidentialRule(parameters=1).fit(said, np.eye(2)[[1, 1, 1, 0]], np.ones(4))
-    >>> [end[0, 1].round(2).tolist() for end in fitted.interval(said)]
+    >>> P = np.array([[0.1, 0.9]] * 4)
+    >>> fitted = EvidentialSpec(parameters=1).fit(P, np.eye(2)[[1, 1, 1, 0]], np.ones(4))
+    >>> [end[0, 1].round(2).tolist() for end in fitted.interval(P)]
     [0.39, 0.89]
     """
 

@@ -31,9 +31,9 @@ Array = NDArray[Any]
 class FittedCalibrator(Result):
     """A fitted calibrator: applied to probabilities, printed, saved; it holds no rows.
 
-    >>> from trueodds.calibrators.temperature import TemperatureRule
+    >>> from trueodds.calibrators.temperature import TemperatureSpec
     >>> preds = Predictions([1, 1, 1, 0], [0.9, 0.9, 0.9, 0.9])
-    >>> fitted = fit(TemperatureRule(), preds)
+    >>> fitted = fit(TemperatureSpec(), preds)
     >>> print(fitted)
     temperature · T = 2.00 · n=4 · 2 classes
     >>> fitted.predict_proba([0.9]).round(2).tolist()

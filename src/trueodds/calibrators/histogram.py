@@ -88,7 +88,7 @@ class HistogramSpec(TalliedSpec):
     O(nK), with equal-mass bins O(K n log n). Sources: Zadrozny & Elkan (2001); Guo et al. (2017).
 
     >>> p, y = np.array([0.1, 0.2, 0.7, 0.8]), np.array([0, 0, 0, 1])
-    >>> HistogramRule(bins=2).fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4)).curves[0].values.tolist()
+    >>> HistogramSpec(bins=2).fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4)).curves[0].values.tolist()
     [0.0, 0.5]
     """
 

@@ -49,7 +49,7 @@ class IdentitySpec(CalibratorSpec):
     """Leaves every probability as it is. Free of data; keeps every label. Cost: O(nK) to copy.
     Source: the null hypothesis of calibration, as Vaicenavicius et al. (2019) write it: r(p) = p.
 
-    >>> IdentityRule().fit(np.eye(2), np.eye(2), np.ones(2)).said()
+    >>> IdentitySpec().fit(np.eye(2), np.eye(2), np.ones(2)).describe()
     'unchanged'
     """
 

@@ -73,8 +73,8 @@ class IrmSpec(CalibratorSpec):
     ε p, which a note counts. Cost: O(nK log nK). Source: Zhang, Kailkhura & Han (2020), IRM.
 
     >>> P = np.array([[0.6, 0.3, 0.1], [0.6, 0.3, 0.1], [0.1, 0.3, 0.6]])
-    >>> m = IrmRule().fit(P, np.eye(3)[[0, 1, 2]], np.ones(3))
-    >>> m.apply(P[:1]).round(3).tolist()  # of .6 two of three came, of .3 one of three
+    >>> m = IrmSpec().fit(P, np.eye(3)[[0, 1, 2]], np.ones(3))
+    >>> m.apply(P[:1]).round(3).tolist()  # of .6 two of three events, of .3 one of three
     [[0.667, 0.333, 0.0]]
     """
 

@@ -75,11 +75,11 @@ class IrovaTsSpec(CalibratorSpec):
 
     The temperature mends what all classes have in common, so that the curves, which have a K-th of the information
     each, start from better scores. Equal scores are pooled. Two classes: one curve of the second, which the
-    temperature hardly changes. May say exactly 0 or 1, and labels may change. The fit of T takes log(max(p, `floor`)). Cost: O(K n log n). Source: Zhang, Kailkhura & Han
+    temperature hardly changes. May say exactly 0 or 1, and labels may change. The fit of T takes log(max(p, `min_prob`)). Cost: O(K n log n). Source: Zhang, Kailkhura & Han
     (2020), IROvA-TS; unlike their code, rows are made to sum to 1.
 
     >>> P, y = np.array([[0.1, 0.9], [0.2, 0.8], [0.7, 0.3]]), np.array([1, 0, 0])
-    >>> IrovaTsRule().fit(P, np.eye(2)[y], np.ones(3)).apply(P)[:, 1].round(3).tolist()
+    >>> IrovaTsSpec().fit(P, np.eye(2)[y], np.ones(3)).apply(P)[:, 1].round(3).tolist()
     [1.0, 0.0, 0.0]
     """
 

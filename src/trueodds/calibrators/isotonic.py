@@ -107,7 +107,7 @@ class IsotonicSpec(TalliedSpec):
     about 1,000 rows not to overfit. Cost: O(K n log n). Source: Zadrozny & Elkan (2002).
 
     >>> p, y = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0, 1, 0, 1])
-    >>> m = IsotonicRule().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4))
+    >>> m = IsotonicSpec().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4))
     >>> m.apply(np.array([[0.75, 0.25], [0.65, 0.35]]))[:, 1].round(2).tolist()
     [0.5, 0.75]
     """

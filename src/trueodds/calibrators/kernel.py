@@ -136,7 +136,7 @@ class KernelSpec(CalibratorSpec):
 
     .. math:: r(s) = \frac{\sum_i w_i y_i K_h(s, p_i)}{\sum_i w_i K_h(s, p_i)}
 
-    K is a Gaussian of standard deviation h. Scores are log odds (of probabilities of at least `floor`), or with
+    K is a Gaussian of standard deviation h. Scores are log odds (of probabilities of at least `min_prob`), or with
     `scale="probability"` the probabilities themselves, mirrored at 0 and 1, as in the paper: that flattens the curve
     where scores pile up near 0 or 1, as those of networks do, and there it does harm. `bandwidth` is h, or a rule that looks at the scores
     alone: `"silverman"` is 0.9 min(sd, IQR/1.34) n^(−1/5), `"normal"` (4/3)^(1/5) sd n^(−1/5), at least 0.02
@@ -153,7 +153,7 @@ class KernelSpec(CalibratorSpec):
     (1986).
 
     >>> p, y = np.array([0.3, 0.7]), np.array([0, 1])
-    >>> m = KernelRule(0.1, scale="probability").fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(2))
+    >>> m = KernelSpec(0.1, scale="probability").fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(2))
     >>> m.apply(np.array([[0.7, 0.3], [0.5, 0.5]]))[:, 1].round(2).tolist()
     [0.0, 0.5]
     """

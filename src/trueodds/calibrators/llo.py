@@ -94,15 +94,15 @@ class LloSpec(SummedSpec):
         \min_{\tau, \gamma} \sum_i w_i\,[\log(1 + e^{\eta_i}) - y_i \eta_i], \quad \eta = \tau + \gamma \log\tfrac{p}{1-p}
 
     δ > 1: the class was said too seldom; γ < 1: the model was too sure, γ > 1 not sure enough, γ < 0: it points the
-    wrong way. δ = γ = 1 changes nothing. Convex in τ, though not in δ. Fits take log(max(p, `floor`)); the map has no
+    wrong way. δ = γ = 1 changes nothing. Convex in τ, though not in δ. Fits take log(max(p, `min_prob`)); the map has no
     floor. Where the scores separate the outcomes no finite τ and γ are best: one more outcome of either kind is then
     imagined, and `converged` is False. A straight line in log odds sees no other bend: `beta` has one parameter more.
     `summary()` of the fit prints intervals of δ and γ, the likelihood ratio against the identity and the posterior
     probability of calibration, made of the rows of the fit, as for `mcllo`, which it is for two classes (`cox` tests it
     on others). Cost: O(n) per pass, about 7 passes. Sources: Turner et al. (2014); Guthrie & Franck (2024).
 
-    >>> said = np.array([[0.1, 0.9], [0.9, 0.1]] * 4)
-    >>> LloRule().fit(said, np.eye(2)[[1, 0, 1, 0, 1, 0, 0, 1]], np.ones(8)).said()
+    >>> P = np.array([[0.1, 0.9], [0.9, 0.1]] * 4)
+    >>> LloSpec().fit(P, np.eye(2)[[1, 0, 1, 0, 1, 0, 0, 1]], np.ones(8)).describe()
     'δ = 1, γ = 0.5'
     """
 

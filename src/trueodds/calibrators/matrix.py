@@ -32,7 +32,7 @@ class MatrixSpec(FullMatrixSpec):
     classes O(nK²), some hundred passes. Sources: Guo et al. (2017); Kull et al. (2019) for the penalty.
 
     >>> z = np.array([[2.0, 0.0], [0.0, 1.0]] * 50)
-    >>> m = MatrixRule(logits=True).fit(z, np.eye(2)[[0, 1] * 50], np.ones(100))
+    >>> m = MatrixSpec(logits=True).fit(z, np.eye(2)[[0, 1] * 50], np.ones(100))
     >>> m.logits, m.weights.shape
     (True, (2, 2))
     """

@@ -128,7 +128,7 @@ class MclloSpec(SummedSpec):
     finite optimum (six with sharper probabilities), and the loss on other rows fell from .502 nats per row to .428 by
     them, to .423 with the penalty (a forest's votes, docs/studies/obesity.md). Without it a class that never came keeps
     its odds against the baseline (note TN540), and where outcomes are separated a slight pull decides; both are not
-    `converged`. Convex in τ and γ, though not in δ. Fits take log(max(p, `floor`)); outcomes of probability 0 are
+    `converged`. Convex in τ and γ, though not in δ. Fits take log(max(p, `min_prob`)); outcomes of probability 0 are
     counted in a note (TN541), as then the floor decides.
 
     `summary()` of the fit prints the parameters with 95 % intervals (those of δ are the ends of τ's exponentiated),
@@ -139,10 +139,10 @@ class MclloSpec(SummedSpec):
     Cost: O(nK²) per pass, about 6 passes.
     Source: Vennos, Xing & Franck (2026).
 
-    >>> said = np.array([[0.6, 0.3, 0.1]] * 4 + [[0.1, 0.3, 0.6]] * 4)
-    >>> came = np.eye(3)[[0, 0, 1, 2, 0, 1, 2, 2]]
-    >>> m = MclloRule().fit(said, came, np.ones(8))
-    >>> m.apply(said[:1]).round(6).tolist()
+    >>> P = np.array([[0.6, 0.3, 0.1]] * 4 + [[0.1, 0.3, 0.6]] * 4)
+    >>> Y = np.eye(3)[[0, 0, 1, 2, 0, 1, 2, 2]]
+    >>> m = MclloSpec().fit(P, Y, np.ones(8))
+    >>> m.apply(P[:1]).round(6).tolist()
     [[0.5, 0.25, 0.25]]
     """
 

@@ -137,10 +137,10 @@ class PlattSpec(SummedSpec):
     towards the base rate; `smooth=False` takes t = y, and falls back on them where the scores separate the outcomes.
     With `on="logit"` and `smooth=False` it is `llo`. Two classes: the sigmoid of the second; more: one per class
     against the rest, then each row over its sum, so labels may change. A slope that is not positive is noted. Fits
-    take log(max(p, `floor`)). Cost: O(nK) per pass, about 7 passes. Sources: Platt (1999); Lin, Lin & Weng (2007).
+    take log(max(p, `min_prob`)). Cost: O(nK) per pass, about 7 passes. Sources: Platt (1999); Lin, Lin & Weng (2007).
 
-    >>> said = np.array([[0.1, 0.9], [0.9, 0.1]] * 4)
-    >>> fitted = PlattRule(smooth=False).fit(said, np.eye(2)[[1, 0, 1, 0, 1, 0, 0, 1]], np.ones(8))
+    >>> P = np.array([[0.1, 0.9], [0.9, 0.1]] * 4)
+    >>> fitted = PlattSpec(smooth=False).fit(P, np.eye(2)[[1, 0, 1, 0, 1, 0, 0, 1]], np.ones(8))
     >>> round(fitted.curves[0].slope, 6)
     0.5
     """

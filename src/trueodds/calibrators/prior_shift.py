@@ -90,8 +90,8 @@ class PriorShiftSpec(CalibratorSpec):
     probabilities. The fitted map holds the K ratios, not the target's rows. Labels change. Cost: O(nK), and O(mK²) per
     pass, about ten passes; the confusion matrix takes one. Source: Saerens, Latinne & Decaestecker (2002).
 
-    >>> said, came = np.array([[0.8, 0.2], [0.2, 0.8]] * 5), np.eye(2)[[0, 1] * 5]
-    >>> fitted = PriorShiftRule(priors=[0.9, 0.1]).fit(said, came, np.ones(10))
+    >>> P, Y = np.array([[0.8, 0.2], [0.2, 0.8]] * 5), np.eye(2)[[0, 1] * 5]
+    >>> fitted = PriorShiftSpec(priors=[0.9, 0.1]).fit(P, Y, np.ones(10))
     >>> fitted.apply(np.array([[0.5, 0.5]])).round(4).tolist()
     [[0.9, 0.1]]
     """

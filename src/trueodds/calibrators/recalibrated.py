@@ -69,7 +69,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     >>> from sklearn.naive_bayes import GaussianNB
     >>> X, y = make_classification(600, n_redundant=10, random_state=0)
     >>> model = RecalibratedClassifier(GaussianNB(), "temperature").fit(X, y)
-    >>> print(model.calibrator_.map.said())
+    >>> print(model.calibrator_.calibration_map.describe())
     T = 2.86
     """
 

@@ -91,10 +91,10 @@ class ScalingBinningSpec(CalibratorSpec):
     yourself if you need its guarantee. `bins="auto"` is ⌈n^(2/5)⌉; tied scores are never split. Two classes: the
     second; more: one curve per class against the rest, then each row over its sum, which the paper leaves
     unnormalized (its values by class need not sum to 1). Labels may change; scores in one bin become equal. Fits
-    take log(max(p, `floor`)). Cost: O(K n log n). Source: Kumar, Liang & Ma (2019).
+    take log(max(p, `min_prob`)). Cost: O(K n log n). Source: Kumar, Liang & Ma (2019).
 
     >>> p, y = np.array([0.1, 0.2, 0.7, 0.8]), np.array([0.25, 0.25, 0.75, 0.75])
-    >>> m = ScalingBinningRule(bins=1).fit(np.stack([1 - p, p], axis=1), np.stack([1 - y, y], axis=1), np.ones(4))
+    >>> m = ScalingBinningSpec(bins=1).fit(np.stack([1 - p, p], axis=1), np.stack([1 - y, y], axis=1), np.ones(4))
     >>> m.apply(np.array([[0.99, 0.01]])).round(6).tolist()  # one bin says the base rate
     [[0.5, 0.5]]
     """

@@ -80,8 +80,8 @@ class SimplexHistogramSpec(CalibratorSpec):
     are not counts are scaled to sum to the number of rows. Cost: O(nK log n). Source: Vaicenavicius et al. (2019);
     the tree as by Widmann et al. (2019).
 
-    >>> said = np.array([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.1, 0.9]])
-    >>> m = SimplexHistogramRule(min_size=2).fit(said, np.eye(2)[[0, 1, 1, 1]], np.ones(4))
+    >>> P = np.array([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.1, 0.9]])
+    >>> m = SimplexHistogramSpec(min_size=2).fit(P, np.eye(2)[[0, 1, 1, 1]], np.ones(4))
     >>> m.apply(np.array([[0.7, 0.3], [0.3, 0.7]])).tolist()
     [[0.5, 0.5], [0.0, 1.0]]
     """

@@ -71,7 +71,7 @@ class SplineSpec(CalibratorSpec):
     Lines cost nothing, so the identity and LLO are inside; a large λ gives LLO. The curve may fall: a note says so.
     Two classes: the curve of the second; more: one per class against the rest, then each row over its sum. Labels may
     change. Weights that are no counts are scaled to as many as there are rows. Where the score separates the outcomes
-    no curve is best; it becomes the line with Platt's shares. Logs are of at least `floor`, in the fit and in the
+    no curve is best; it becomes the line with Platt's shares. Logs are of at least `min_prob`, in the fit and in the
     map: an exact zero is where the fit saw it, not where the line at the end of the curve leads. Fitted to n rows it loses about its degrees of freedom / 2n nats per new row to the best curve; on fewer
     than some hundred rows it is mostly a line.
 
@@ -84,7 +84,7 @@ class SplineSpec(CalibratorSpec):
     with the roughness of Green & Silverman (1994) as the penalty and the 1.4 of Kim & Gu (2004); Gupta et al. (2021).
 
     >>> p = np.arange(1, 100) / 100
-    >>> m = SplineRule().fit(np.stack([1 - p, p], axis=1), np.stack([1 - p**2, p**2], axis=1), np.full(99, 100.0))
+    >>> m = SplineSpec().fit(np.stack([1 - p, p], axis=1), np.stack([1 - p**2, p**2], axis=1), np.full(99, 100.0))
     >>> m.apply(np.array([[0.5, 0.5]])).round(2).tolist()
     [[0.75, 0.25]]
     """

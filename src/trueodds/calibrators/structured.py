@@ -99,11 +99,11 @@ class StructuredSpec(SummedSpec):
     structured vector and matrix scaling (SVS, SMS), with ridges. `form="auto"` is a matrix up to 30 classes: fitted to
     300 to 1,000 rows of real classifiers of three to ten classes, it was 0.006 nats per row behind the best method of
     each in the mean, the vector 0.016 and the temperature alone 0.051. No probability becomes 0. Labels may change.
-    Biased towards the temperature. Fits of T take log(max(p, `floor`)). Cost: O(nK⁴/4) per pass for a matrix, O(nK²)
+    Biased towards the temperature. Fits of T take log(max(p, `min_prob`)). Cost: O(nK⁴/4) per pass for a matrix, O(nK²)
     for a vector, about 6 passes. Source: Berta, Holzmüller, Jordan & Bach (2025).
 
-    >>> said = np.array([[0.9, 0.1], [0.1, 0.9]] * 4)
-    >>> StructuredRule().fit(said, np.eye(2)[[0, 1, 0, 1, 0, 1, 1, 0]], np.ones(8)).said().split(",")[0]
+    >>> P = np.array([[0.9, 0.1], [0.1, 0.9]] * 4)
+    >>> StructuredSpec().fit(P, np.eye(2)[[0, 1, 0, 1, 0, 1, 1, 0]], np.ones(8)).describe().split(",")[0]
     'T = 2.00'
     """
 

@@ -82,11 +82,11 @@ class TemperatureSpec(SummedSpec):
     T > 1 says the model was too sure, T < 1 not sure enough. The same from probabilities as from logits. Convex in
     β; Newton's method inside a bracket, on the series of six derivatives where it holds, so it always converges. Of
     many rows, it begins where a sample of them ends; the result is that of all rows. Keeps the order within each row,
-    hence every label (up to rounding). Fits take log(max(p, `floor`)); the map itself has no floor. Cost: O(nK) per
+    hence every label (up to rounding). Fits take log(max(p, `min_prob`)); the map itself has no floor. Cost: O(nK) per
     pass, 4 passes over few rows and one or two over many. Source: Guo et al. (2017).
 
-    >>> said = np.array([[0.1, 0.9]] * 4)
-    >>> TemperatureRule().fit(said, np.eye(2)[[1, 1, 1, 0]], np.ones(4)).said()
+    >>> P = np.array([[0.1, 0.9]] * 4)
+    >>> TemperatureSpec().fit(P, np.eye(2)[[1, 1, 1, 0]], np.ones(4)).describe()
     'T = 2.00'
     """
 

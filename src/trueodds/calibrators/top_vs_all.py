@@ -115,7 +115,7 @@ class TopVsAllSpec(CalibratorSpec):
     Coz, Herbin & Adjed (2024).
 
     >>> P = np.array([[0.1, 0.8, 0.1]] * 4)
-    >>> m = TopVsAllRule("isotonic").fit(P, np.eye(3)[[1, 1, 2, 0]], np.ones(4))
+    >>> m = TopVsAllSpec("isotonic").fit(P, np.eye(3)[[1, 1, 2, 0]], np.ones(4))
     >>> m.apply(P[:1]).round(3).tolist()
     [[0.25, 0.5, 0.25]]
     """

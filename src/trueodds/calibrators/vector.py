@@ -47,11 +47,11 @@ class VectorSpec(SummedSpec):
     standard deviation of 1, unless the rows say otherwise, so that the map always exists. The published method is
     `penalty=0`, with biases that sum to 0: as good from some 4,000 rows on, but fitted to 300 rows of real image
     classifiers with ten classes it did worse than no calibration, by up to 0.1 nats per row. Labels may change, as
-    slopes differ. Fits take log(max(p, `floor`)). Cost: O(nK²) per pass, about 5 passes after those of the
+    slopes differ. Fits take log(max(p, `min_prob`)). Cost: O(nK²) per pass, about 5 passes after those of the
     temperature. Source: Guo et al. (2017).
 
     >>> P = np.array([[0.9, 0.1], [0.6, 0.4]] * 20)
-    >>> VectorRule(penalty=0).fit(P, P, np.ones(40)).weights.round(6).tolist()
+    >>> VectorSpec(penalty=0).fit(P, P, np.ones(40)).weights.round(6).tolist()
     [1.0, 1.0]
     """
 

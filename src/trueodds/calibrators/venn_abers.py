@@ -95,7 +95,7 @@ class VennAbersSpec(CalibratorSpec):
     Sources: Vovk & Petej (2014); Vovk, Petej & Fedorova (2015); for pairs Price et al. (1995), Manokhin (2017).
 
     >>> p, y = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0, 1, 0, 1])
-    >>> m = VennAbersRule().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4))
+    >>> m = VennAbersSpec().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4))
     >>> low, high = m.interval(np.array([[0.75, 0.25]]))
     >>> low.round(3).tolist(), high.round(3).tolist(), m.apply(np.array([[0.75, 0.25]])).round(3).tolist()
     ([[0.333, 0.333]], [[0.667, 0.667]], [[0.5, 0.5]])

@@ -49,7 +49,7 @@ def load(path: str | os.PathLike[str]) -> FittedCalibrator:
 
 
 def from_dict(document: Any) -> FittedCalibrator:
-    """The calibrator behind the dictionary that `Fitted.to_dict` gives."""
+    """The calibrator behind the dictionary that `FittedCalibrator.to_dict` gives."""
     from trueodds.calibrators import CALIBRATORS
     from trueodds.calibrators.fitted_calibrator import FittedCalibrator
     from trueodds.calibrators.mixed import read

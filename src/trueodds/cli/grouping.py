@@ -16,7 +16,7 @@ from trueodds.core.errors import InputError
 CROSSINGS = click.option("--crossings", is_flag=True, help="Also look at every two group columns taken together.")
 MIN_EFFECT = click.option(
     "--min-effect", type=click.FloatRange(min=0), default=0.05, show_default=True, metavar="X",
-    help="The least error that matters: a group is within where its interval ends below it.",
+    help="The smallest error that matters: a group is within where its interval ends below it.",
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MAX_GAPS = 5  # gaps of one column printed, the settled and widest first
 FROM_ZERO = (
-    "The interval of a group that is off may begin at 0 ({}): the test draws the labels of a calibrated model and so knows "
+    "The interval of a miscalibrated group may begin at 0 ({}): the test draws the labels of a calibrated model and so knows "
     "what chance does; the interval takes nothing for granted, and is wider."
 )
 
@@ -24,7 +24,7 @@ def format_groups(by_group: ByGroup) -> str:
     worst, min_pvalue = by_group.worst, by_group.settings["min_pvalue"]
     head = (
         f"{by_group.estimator} by group · family p {_equals(pvalue(by_group.pvalue, min_pvalue))} · "
-        f"{len(by_group.miscalibrated)} of {len(by_group.groups)} off, {len(by_group.undecided)} undecided · worst {worst.label}, "
+        f"{len(by_group.miscalibrated)} of {len(by_group.groups)} miscalibrated, {len(by_group.undecided)} undecided · worst {worst.label}, "
         f"joint p {_equals(pvalue(worst.joint, min_pvalue))} · n={by_group.n:,} · "
         f"{', '.join([by_group.lens, *in_words(by_group.overall.settings)])}"
     )
@@ -40,7 +40,7 @@ def format_groups(by_group: ByGroup) -> str:
         gaps = sorted(gaps, key=lambda gap: (not gap.settled, -abs(gap.difference)))
         if of_two:
             separated = "; ".join(gap.first for gap in gaps if gap.settled) or "no group"
-            lines.append(f"surely apart from the rest of {column}: {separated}")
+            lines.append(f"significantly different from the rest of {column}: {separated}")
         lines.append(f"gaps of {column}, jointly {percent(by_group.level)}:")
         lines += [f"  {gap.describe()}" for gap in gaps[:MAX_GAPS]]
         lines += [f"  {len(gaps) - MAX_GAPS} more: the JSON lists them"] if len(gaps) > MAX_GAPS else []
@@ -102,8 +102,8 @@ def spans(intervals: Sequence[Interval | None]) -> list[str]:
 
 
 def _widest(gap: Gap, level: float, of: str) -> str:
-    """The largest gap of a column; names of two groups only where they are surely apart."""
-    pair = f"{gap.first} − {gap.second}, {figure(gap.difference)}" if gap.settled else "no two are surely apart"
+    """The largest gap of a column; names of two groups only where they differ significantly."""
+    pair = f"{gap.first} − {gap.second}, {figure(gap.difference)}" if gap.settled else "no two differ significantly"
     return f"widest gap {of} {gap.column}: {pair}; the largest true gap lies in {spans([gap.interval])[0]} {percent(level)}"
 
 

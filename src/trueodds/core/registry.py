@@ -44,7 +44,7 @@ def meant(word: str, known: Iterable[str]) -> str:
 def listed(names: Sequence[str], max_length: int = 200) -> str:
     """The known names as a sentence; of those that take more than so many characters the first, and how many follow.
 
-    >>> listed(["beta", "platt"]), listed(["beta", "platt", "isotonic"], most=12)
+    >>> listed(["beta", "platt"]), listed(["beta", "platt", "isotonic"], max_length=12)
     ('Known: beta, platt.', 'Known: beta, platt and 1 more.')
     """
     size, shown = 0, 0

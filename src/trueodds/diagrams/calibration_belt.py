@@ -51,7 +51,7 @@ class CalibrationBelt(Recipe):
     and statistic of 10,000 rows then agreed with those of all rows to 1e-9 and 1e-8, and of 3,000 rows with weights of 1
     or 5 to 2e-6 and 1e-4.
     Units: probability. Cost: O(n), and some 0.1 s for each belt: 1e6 rows take some 0.6 s. Raises TO203 for unknown settings, TO205 for a
-    joint view, for a probability of 0 or 1 without `floor`, and where `fitted` leaves nothing to bound.
+    joint view, for a probability of 0 or 1 without `min_prob`, and where `fitted` leaves nothing to bound.
     Source: Nattino, Finazzi & Bertolini (2014, 2016); R package givitiR.
 
     Parameters

@@ -88,8 +88,8 @@ class ReliabilityCurve(Recipe):
     Places lie within h of some stated score; those of a `piece` follow without a gap. `outside`: the reference is outside
     the confidence band, or the curve outside that of consistency. What a part does not have is NaN.
 
-    >>> said, came = np.tile([0.5, 0.9], 40), np.tile([0, 1, 1, 0, 0, 1, 1, 1], 10)
-    >>> diagram = ReliabilityCurve(bandwidth=0.05, scale="probability")([View(said, came, name="positive")])
+    >>> p, y = np.tile([0.5, 0.9], 40), np.tile([0, 1, 1, 0, 0, 1, 1, 1], 10)
+    >>> diagram = ReliabilityCurve(bandwidth=0.05, scale="probability")([View(p, y, name="positive")])
     >>> diagram.finding.replace("\u00a0", " ")
     'It says too much between 85 % and 95 %: at 90 % it comes true 75 % [61 %, 86 %]. The curve is 7.5 points from a calibrated one on average.'
     """

@@ -58,7 +58,7 @@ class RiskCoverage(Recipe):
     random, ideal (the same errors all last), answered, asked and coverage (of the questions, how many are answered).
 
     >>> view = View(p=[0.9] * 50 + [0.6] * 50, y=[1] * 45 + [0] * 5 + [1, 0] * 25, name="confidence")
-    >>> diagram = RiskOverCoverage(asked=125)([view])
+    >>> diagram = RiskCoverage(n_queries=125)([view])
     >>> diagram.finding.replace("\u00a0", " ").split(" AURC")[0]
     'Of all answers 30.0 % are wrong, of the surer half 10.0 %; 25 of 125 were not given.'
     """

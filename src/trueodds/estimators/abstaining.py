@@ -28,7 +28,7 @@ class AnswerOrAbstain(ProperScore):
         = \tfrac1w \sum_i w_i \big( c_i + (1 - y_i) \log(1 - c_i) \big)
 
     A right answer earns its confidence c, a wrong one c + log(1 − c) < 0, which falls without bound: one wrong answer
-    that was called certain makes the mean −∞. That is evidence and is kept; `floor` replaces smaller 1 − c in the
+    that was called certain makes the mean −∞. That is evidence and is kept; `min_prob` replaces smaller 1 − c in the
     logarithm where a finite number is needed, and the rows that it touched are noted. Strictly proper: with the chance
     q to be right, the expectation c + (1 − q) log(1 − c) is greatest at c = q alone. Unlike log loss it
     punishes too much confidence more than too little: doubt of what is right costs at most 1.
@@ -73,7 +73,7 @@ class AnswerOrAbstain(ProperScore):
         note_list = []
         if n_wrong:
             text = f"{n_wrong:,} {'answer' if n_wrong == 1 else 'answers'} called certain turned out wrong: evidence against calibration of its own."
-            more = "" if self.min_prob else " The mean is −∞; floor=0.01 assumes a doubt of 1 in 100 at least."
+            more = "" if self.min_prob else " The mean is −∞; min_prob=0.01 assumes a doubt of 1 in 100 at least."
             note_list.append(Note("TN104", text + more))
         if self.min_prob and (touched := int(((doubt < np.log(self.min_prob)) & counted).sum())):
             note_list.append(Note("TN106", f"The floor {self.min_prob:g} touched {touched:,} rows."))

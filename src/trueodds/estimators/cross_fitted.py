@@ -63,7 +63,7 @@ class CrossFitted(OutOfSample):
         By name only, in place of a distance: what is lost of that proper score (see `ScoreRegret`).
 
     >>> view = View(p=[0.9, 0.9, 0.9, 0.9], y=[0, 0, 0, 0])
-    >>> round(CrossFitted(folds=2).value(view), 4)  # never came: each judge was told to expect less than .9
+    >>> round(CrossFitted(folds=2).value(view), 4)  # no event: each fold is evaluated with an expectation below .9
     0.9
     """
 

@@ -105,7 +105,7 @@ class LogLoss(Decomposed):
     .. math:: -\tfrac1w \sum_i w_i \sum_k y_{ik} \log p_{ik}
 
     In [0, ∞]; 0 is best. One outcome that was said to be impossible makes it infinite: that is evidence, and
-    is kept; `floor` replaces smaller probabilities where a finite number is needed, and the number of rows
+    is kept; `min_prob` replaces smaller probabilities where a finite number is needed, and the number of rows
     it touched is noted. Unbiased. Cost: O(n). Needs rows. Source: Good (1952).
 
     `decomposition="calibration-refinement"` says in `parts` how much of it is calibration, on the cells of a partition

@@ -58,8 +58,8 @@ class BinByBin(ViewTest):
 
     >>> from trueodds.problem.partition import Uniform
     >>> view = View(p=[0.5, 0.5, 0.5, 0.9], y=[1, 1, 1, 1])
-    >>> found = BinByBin(partition=Uniform(2)).on(view)
-    >>> found.parts["[0, 0.5]"]["pvalue"], found.effect  # three heads of three: 2/8
+    >>> result = BinByBin(partition=Uniform(2)).on(view)
+    >>> result.parts["[0, 0.5]"]["pvalue"], result.effect  # three heads of three: 2/8
     (0.25, 0.5)
     """
 

@@ -93,7 +93,7 @@ class ViewTest(HypothesisTest):
         raise NotImplementedError
 
     def describe_null(self, results: Sequence[Sequence[ViewResult]], *, clustered: bool) -> str:
-        """The asymptotic law of what was found on each view of each lens, in the words of `law`."""
+        """The asymptotic law of what was found on each view of each lens, in the words of `asymptotic_null`."""
         return self.clustered if clustered else self.asymptotic_null
 
     @property

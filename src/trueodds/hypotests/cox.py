@@ -49,7 +49,7 @@ class Cox(ViewTest):
     Weights: the likelihood ratio is adjusted by the sandwich, the score divided by the variance of weighted scores.
     Cost: O(n) per Newton step, some 5 steps; with redraws in the score form O(n) per draw, and some Newton steps per
     draw for `slope` and in the other form. From a tally p is the mean of its cell.
-    Raises TO203 for unknown settings, TO205 for a probability of 0 or 1 without `floor`, and for a lens with a vector
+    Raises TO203 for unknown settings, TO205 for a probability of 0 or 1 without `min_prob`, and for a lens with a vector
     per row; `mcllo` is the test for those.
     Source: Cox (1958); Miller, Hui & Tierney (1991).
 
@@ -64,8 +64,8 @@ class Cox(ViewTest):
         Stands in for smaller probabilities, and 1 − floor for larger ones; a note counts the rows. 0 is none.
 
     >>> view = View(p=[0.9, 0.9, 0.8, 0.1, 0.2, 0.3], y=[1, 0, 1, 0, 1, 0])
-    >>> found = Cox().on(view)
-    >>> round(found.statistic, 3), round(found.parts["joint"]["slope"], 3)
+    >>> result = Cox().on(view)
+    >>> round(result.statistic, 3), round(result.parts["joint"]["slope"], 3)
     (1.591, 0.337)
     """
 

@@ -96,8 +96,8 @@ class KS(_Cumulative):
         Whether sums from above count, too.
 
     >>> view = View(p=[0.2, 0.5, 0.5, 0.9], y=[1, 1, 1, 1])
-    >>> found = KS().on(view)  # residuals .8 + 1.0 + .1 = 1.9, variance .16 + .5 + .09 = .75
-    >>> round(found.statistic, 4), round(found.effect, 4)
+    >>> result = KS().on(view)  # residuals .8 + 1.0 + .1 = 1.9, variance .16 + .5 + .09 = .75
+    >>> round(result.statistic, 4), round(result.effect, 4)
     (2.1939, 0.475)
     """
 
@@ -147,8 +147,8 @@ class ECCE(_Cumulative):
     Raises TO205 for a lens with a vector per row. Source: Arrieta-Ibarra et al. (2022).
 
     >>> view = View(p=[0.2, 0.8], y=[1, 0])  # up by .8, down by .8: C is .4, then 0; σ = √.32 / 2
-    >>> found = ECCE().on(view)
-    >>> round(found.statistic, 4), round(found.effect, 4)
+    >>> result = ECCE().on(view)
+    >>> round(result.statistic, 4), round(result.effect, 4)
     (1.4142, 0.4)
     """
 

@@ -56,8 +56,8 @@ class DebiasedL2Test(ViewTest):
 
     >>> from trueodds.problem.partition import Uniform
     >>> view = View(p=[0.5, 0.5, 0.5], y=[1, 1, 1])  # T = (1.5² − .75)/6 = .25, V₀ = 2(.75² − .1875)/36 = 1/48
-    >>> found = DebiasedL2Test(partition=Uniform(1)).on(view)
-    >>> round(found.statistic, 4), found.effect
+    >>> result = DebiasedL2Test(partition=Uniform(1)).on(view)
+    >>> round(result.statistic, 4), result.effect
     (1.7321, 0.5)
     """
 

@@ -50,7 +50,7 @@ class GiViTI(ViewTest):
     Weights: the likelihood ratio is adjusted by the sandwich.
     Cost: O(n) per Newton step, some 5 steps per degree; with redraws in the score form O(n) per draw. From a tally p
     is the mean of its cell.
-    Raises TO203 for unknown settings, TO205 for a probability of 0 or 1 without `floor`, and for a lens with a vector
+    Raises TO203 for unknown settings, TO205 for a probability of 0 or 1 without `min_prob`, and for a lens with a vector
     per row.
     Source: Nattino, Finazzi & Bertolini (2014, 2016).
 
@@ -67,8 +67,8 @@ class GiViTI(ViewTest):
         Stands in for smaller probabilities, and 1 − floor for larger ones; a note counts the rows. 0 is none.
 
     >>> view = View(p=[0.9, 0.9, 0.8, 0.1, 0.2, 0.3], y=[1, 0, 1, 0, 1, 0])
-    >>> found = GiViTI().on(view)
-    >>> round(found.statistic, 3), found.parts["curve"]["degree"]
+    >>> result = GiViTI().on(view)
+    >>> round(result.statistic, 3), result.parts["curve"]["degree"]
     (1.591, 1.0)
     """
 

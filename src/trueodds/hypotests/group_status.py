@@ -60,7 +60,7 @@ def answered(
     against: str = "pairs",
     progress: Callable[[float], None] | None = None,
 ) -> Answered:
-    """Every subgroup of the partitions with its error, its p-values and its standing, and the gaps of each partition."""
+    """Every subgroup of the partitions with its error, its p-values and its status, and the gaps of each partition."""
     groups = [group for partition in partitions for group in partition.groups]
     sides, group_results = [], []
     for number, (group, p, joint, min_detectable) in enumerate(
@@ -88,9 +88,9 @@ def answered(
 def classify_status(
     joint: float, low: float | None, high: float | None, min_effect: float, alpha: float, best_value: float = 0.0
 ) -> str:
-    """`off`, `within` or `undecided`; never within where the interval is missing: what cannot be seen is not fine.
+    """`miscalibrated`, `within` or `undecided`; never within where the interval is missing: what cannot be seen is not fine.
 
-    >>> standing(0.01, 0.0, 0.02, 0.05, 0.05), standing(0.5, 0.0, 0.02, 0.05, 0.05), standing(0.5, None, None, 0.05, 0.05)
+    >>> classify_status(0.01, 0.0, 0.02, 0.05, 0.05), classify_status(0.5, 0.0, 0.02, 0.05, 0.05), classify_status(0.5, None, None, 0.05, 0.05)
     ('miscalibrated', 'within', 'undecided')
     """
     if joint <= alpha + 1e-12:
@@ -176,11 +176,15 @@ def notes_on(groups: Sequence[Group], alpha: float, *, joint: bool = True) -> li
     open_ = [group for group in groups if group.status == "undecided"]
     if open_:
         blind = [group.label for group in open_ if group.min_detectable is None]
-        more = f" Whatever their outcomes, {_named(blind)} could not have been called off." if blind and joint else ""
-        how = "; `seen_from` says which error would have been seen" if joint else ""
+        more = (
+            f" Whatever their outcomes, no error of {_named(blind)} could have been significant."
+            if blind and joint
+            else ""
+        )
+        how = "; `min_detectable` is the smallest error that would have been significant" if joint else ""
         text = (
-            f"Undecided at {percent(1 - alpha)}: {len(open_)} of {len(groups)} groups. Not seen to be off is not shown to be "
-            f"calibrated{how}.{more}"
+            f"Undecided at {percent(1 - alpha)}: {len(open_)} of {len(groups)} groups. A group that is not rejected is not "
+            f"shown to be calibrated{how}.{more}"
         )
         notes.append(Note("TN153", text))
     return notes

@@ -65,7 +65,7 @@ class Mcllo(ViewTest):
     fits of two classes with a penalty, with another baseline, or of other maps.
 
     The alternative, and with it p, depends on the baseline (`baselines=True` shows by how much) and on the floor; it
-    sees lines only, so that a large p is no proof. With `floor` the statistic at a tenth and at ten times the floor is
+    sees lines only, so that a large p is no proof. With `min_prob` the statistic at a tenth and at ten times the floor is
     among the parts, if it moved anything; outcomes of probability 0 are evidence of their own (note TN235).
     Weights: likelihood ratio adjusted, score and Wald by the sandwich with the model's variance. With `cluster=` and
     the asymptotic null only clusters are independent: the covariance of the parameters is that of leaving out each in
@@ -76,7 +76,7 @@ class Mcllo(ViewTest):
     worth does not exceed the degrees of freedom the score takes its place, by T² of all clusters (there 2 to 4 %).
     Cost: O(nK²) per Newton step, some 6 steps, K times that for all baselines; redraws O(nK) per draw; leaving out units
     O(nK²) and at most 2K steps of O(nK + GK²). From a tally p is the mean of its cell.
-    Raises TO203 for unknown settings; TO205 for a probability of 0 without `floor`, for another form or variance with
+    Raises TO203 for unknown settings; TO205 for a probability of 0 without `min_prob`, for another form or variance with
     `null="redraw"`, for a `variance` with clusters, and for a `prior` without effect; TO206 for predictions fitted to these outcomes; TO403 for the
     empirical variance of a tally. Source: Vennos, Xing & Franck (2026).
 
@@ -101,8 +101,8 @@ class Mcllo(ViewTest):
         variance there is none, and another prior than .5 is refused.
 
     >>> view = View(p=[[0.6, 0.3, 0.1], [0.1, 0.6, 0.3]] * 2, y=[[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])
-    >>> found = Mcllo(form="score").on(view)
-    >>> found.said["form"], found.parts["joint"]["df"]
+    >>> result = Mcllo(form="score").on(view)
+    >>> result.settings_used["form"], result.parts["joint"]["df"]
     ('score', 4.0)
     """
 

@@ -50,8 +50,8 @@ class Score(ViewTest):
         The proper score.
 
     >>> view = View(p=[[0.7, 0.2, 0.1]], y=[[0, 1, 0]])  # promised .46, paid 1.14
-    >>> found = Score().on(view)
-    >>> round(found.effect, 4), round(found.statistic, 4)  # .68 / (2 · .6); .68 / √.2416
+    >>> result = Score().on(view)
+    >>> round(result.effect, 4), round(result.statistic, 4)  # .68 / (2 · .6); .68 / √.2416
     (0.5667, 1.3834)
     """
 

@@ -27,7 +27,7 @@ class JointDraws:
     less than Holm's correction takes. Equal p-values are ordered by the larger standardized statistic, so that many
     claims do not raise the floor 1/(1 + B). Source: Westfall & Young (1993).
 
-    >>> both = Together(np.array([9.0, 0.0]), np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]))
+    >>> both = JointDraws(np.array([9.0, 0.0]), np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]))
     >>> both.alone.tolist(), both.adjusted.tolist()
     ([0.25, 1.0], [0.25, 1.0])
     """

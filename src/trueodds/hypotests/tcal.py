@@ -64,8 +64,8 @@ class TCal(ViewTest):
         Hölder smoothness s.
 
     >>> view = View(p=[0.2, 0.3, 0.8, 0.8], y=[1, 1, 0, 0])
-    >>> found = TCal(bins=2).on(view)  # 2 · .8 · .7 / 2 + 2 · .8 · .8 / 2 = 1.2, over 4 rows
-    >>> round(found.parts["2 bins"]["statistic"], 4), round(found.parts["2 bins"]["effect"], 4)
+    >>> result = TCal(bins=2).on(view)  # 2 · .8 · .7 / 2 + 2 · .8 · .8 / 2 = 1.2, over 4 rows
+    >>> round(result.parts["2 bins"]["statistic"], 4), round(result.parts["2 bins"]["effect"], 4)
     (0.3, 0.5477)
     """
 

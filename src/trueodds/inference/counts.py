@@ -45,7 +45,7 @@ def quantiles(bins: Array, n: Array, p: Array, u: Array) -> Array:
 def count_pmfs(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int, Array, Array]]:
     r"""The law of the count of each bin, some bins at a time: the first bin, their lowest counts, P (bins, WINDOW).
 
-    Bin b sums Binomial(n, p) over the cells with `bins` = b, and its variance is at most AT_MOST. The law is the
+    Bin b sums Binomial(n, p) over the cells with `bins` = b, and its variance is at most MAX_EXACT_VARIANCE. The law is the
     Fourier transform of its characteristic function,
 
     .. math:: \prod_c \big(1 - p_c + p_c e^{i\theta}\big)^{n_c},

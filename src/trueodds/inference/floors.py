@@ -53,7 +53,7 @@ def subtract_noise_floor(values: Any, floors: Any, power: float = 1.0) -> Array:
 
     Of errors that are the `power` of a norm the root is taken first.
 
-    >>> less_floor([0.05, 0.03, 0.2], 0.04).round(4).tolist()
+    >>> subtract_noise_floor([0.05, 0.03, 0.2], 0.04).round(4).tolist()
     [0.03, 0.0, nan]
     """
     values, floors, root = np.asarray(values, dtype=np.float64), np.asarray(floors, dtype=np.float64), 1 / power

@@ -203,8 +203,8 @@ def of_pairs(t: float, v: float, draws: Array, level: float) -> Interval:
 def below(interval: Interval, upper_bound: float, n: float) -> Interval:
     """An interval that does not reach above the largest value there is; one of that value alone begins where Wilson's does.
 
-    >>> found = below(Interval(1.0, 1.2, 0.95, "normal"), 1.0, 30)
-    >>> round(found.low, 4), found.high
+    >>> interval = below(Interval(1.0, 1.2, 0.95, "normal"), 1.0, 30)
+    >>> round(interval.low, 4), interval.high
     (0.8865, 1.0)
     """
     if interval.low > upper_bound:

@@ -46,8 +46,8 @@ class ByScore:
     for whom they serve, since views of a thousand classes would otherwise hold several times what their probabilities
     take. Few bins of many rows are found by counting; whoever needs more sorts the keys for all.
 
-    >>> rising = ByScore(np.array([0.9, 0.2, 0.9]), np.array([1.0, 0.0, 0.0]))
-    >>> [x.tolist() for x in rising.sums()]
+    >>> by_score = ByScore(np.array([0.9, 0.2, 0.9]), np.array([1.0, 0.0, 0.0]))
+    >>> [x.tolist() for x in by_score.sums()]
     [[0.2, 0.9], [1.0, 2.0], [0.0, 1.0]]
     """
 

@@ -52,7 +52,7 @@ class Outcomes:
 
 
 class Lens(Settings):
-    """A claim about predictions. `said` gives the probabilities of each view, `outcomes` how labels are read."""
+    """A claim about predictions. `predicted` gives the probabilities of each view, `outcomes` how labels are read."""
 
     name: str = ""
     aggregate = "mean"  # how its views make one number, if not said otherwise

@@ -310,7 +310,7 @@ def lowest(view: View, range: str | None) -> float:
 
 
 def count_of_bins(bins: int | str, view: View) -> int:
-    """How many bins a number or a rule of RULES stands for."""
+    """How many bins a number or a rule of BIN_RULES stands for."""
     if bins not in BIN_RULES:
         return int(bins)
     # As many equal rows as the weights are worth: survey weights in the hundreds are no rows in the hundreds.

@@ -21,7 +21,7 @@ class Selections:
     """Several selections of rows of one view, such as its resamples; a row may come in one more than once.
 
     >>> some = Selections(View(p=[0.9, 0.2, 0.4], y=[1, 0, 1]), [[2, 0], [1, 1]])
-    >>> some.rising[0].tolist(), [view.n_rows for view in some.views()]
+    >>> some.sorted_scores[0].tolist(), [view.n_rows for view in some.views()]
     ([[0.4, 0.9], [0.2, 0.2]], [2, 2])
     """
 

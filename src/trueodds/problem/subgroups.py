@@ -87,7 +87,7 @@ def partitions(preds: Predictions, max_columns: int = 1) -> list[Partition]:
     """The subgroups of every column, then of every two columns, up to `max_columns` columns at a time.
 
     >>> preds = Predictions([0, 1], [0.2, 0.9], group={"sex": ["f", "m"], "site": ["a", "b"]})
-    >>> [(each.column, len(each.groups), each.empty) for each in partitions(preds, 2)]
+    >>> [(column_groups.column, len(column_groups.groups), column_groups.empty) for column_groups in partitions(preds, 2)]
     [('sex', 2, 0), ('site', 2, 0), ('sex × site', 2, 2)]
     """
     coded = {name: np.unique(labels, return_inverse=True) for name, labels in preds.group.items()}

@@ -123,9 +123,9 @@ def answers(
 
     Examples
     --------
-    >>> found = answers([{"confidence": 85, "correct": "yes"}, {"confidence": 60, "correct": "no"}],
+    >>> answer_set = answers([{"confidence": 85, "correct": "yes"}, {"confidence": 60, "correct": "no"}],
     ...                 confidence="confidence", percent=True)
-    >>> found.predictions.p.tolist(), found.predictions.y.tolist()
+    >>> answer_set.predictions.p.tolist(), answer_set.predictions.y.tolist()
     ([0.85, 0.6], [1, 0])
     """
     _settled(options, confidence, samples, correct, choices, percent)

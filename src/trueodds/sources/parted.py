@@ -106,7 +106,7 @@ def sum_parts(parts: Iterable[Part]) -> Part:
     """The sum, in the order of the partitions, so that it is the same in every run; what comes twice counts once.
 
     >>> one, two = Part((0,), 3, 5), Part((1,), 1, 2)
-    >>> together([two, one, two])
+    >>> sum_parts([two, one, two])
     Part(ids=(0, 1), rows=4, value=7, problem=None, size=0)
     """
     once = {part.ids: part for part in sorted(parts, key=lambda part: part.ids)}
@@ -130,7 +130,7 @@ class PartedSource(Source):
 
     @abstractmethod
     def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
-        """`together` of `work(number, opened)` for every partition; `opened()` gives its tables."""
+        """`sum_parts` of `work(number, opened)` for every partition; `opened()` gives its tables."""
 
     @property
     @abstractmethod

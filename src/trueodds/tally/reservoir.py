@@ -27,10 +27,10 @@ class Reservoir:
     `+` keeps the smallest of both, so that the rows are the same whatever the order and the grouping of the sums.
 
     >>> preds = Predictions([0, 1] * 500, [0.3] * 1000)
-    >>> whole = Reservoir.of(preds, np.arange(1000), seed=0, most=20)
-    >>> half = Reservoir.of(preds[:500], np.arange(500), seed=0, most=20)
-    >>> other = Reservoir.of(preds[500:], np.arange(500, 1000), seed=0, most=20)
-    >>> whole.rows.n, (other + half).keys.tolist() == whole.keys.tolist()
+    >>> every = Reservoir.of(preds, np.arange(1000), seed=0, max_probs=20)
+    >>> half = Reservoir.of(preds[:500], np.arange(500), seed=0, max_probs=20)
+    >>> other = Reservoir.of(preds[500:], np.arange(500, 1000), seed=0, max_probs=20)
+    >>> every.rows.n, (other + half).keys.tolist() == every.keys.tolist()
     (10, True)
     """
 
@@ -41,7 +41,7 @@ class Reservoir:
 
     @classmethod
     def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, max_probs: int | None = None) -> Reservoir:
-        """The sample of one batch, of at most so many probabilities, `MOST` if not said; `ids` (n,) are whole numbers that no other row has.
+        """The sample of one batch, of at most so many probabilities, `MAX_PROBS` if not said; `ids` (n,) are whole numbers that no other row has.
 
         Rows of weight 0 are none.
         """

@@ -83,7 +83,7 @@ def again(judge: Predictions, Q: Array) -> Predictions:
 def judgment(said: str, after: Predictions, labels: Array, baseline: int = -1) -> tuple[dict[str, Any], Verdict]:
     """The row of what a method made of the rows that it has not seen, and the verdict its p is from."""
     law: dict[str, Any] = {} if after.cluster is None else {"null": "redraw"}
-    verdict = test(after, "mcllo", baseline=baseline, floor=FLOOR, **law)
+    verdict = test(after, "mcllo", baseline=baseline, min_prob=FLOOR, **law)
     changed = after.P.argmax(axis=1)
     return {
         "method": said,

@@ -130,7 +130,7 @@ def looked(votes: Array, y: Array, cell: Cell, plan: Plan) -> Row:
         row |= {f"{name}_{j + 1}": last.parts[f"class:{j}"][name] for name in ("gamma", "delta")}
     if stand.kind == "floor" and stand.amount >= LEAST:
         said = Predictions(y, votes / votes.sum(axis=1, keepdims=True))
-        meant = test(said, "mcllo", null="redraw", floor=stand.amount, resamples=plan.resamples, rng=plan.seed)
+        meant = test(said, "mcllo", null="redraw", min_prob=stand.amount, resamples=plan.resamples, rng=plan.seed)
         row["p_zeros_meant"] = meant.pvalue
     return row
 

@@ -141,7 +141,7 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
 def told(one: Judged, n: int, baseline: int, plan: Plan) -> dict[str, Any]:
     """A method's row with what the paper does not print."""
     assert one.after.y is not None
-    redrawn = test(one.after, "mcllo", null="redraw", baseline=baseline, floor=FLOOR, resamples=plan.resamples)
+    redrawn = test(one.after, "mcllo", null="redraw", baseline=baseline, min_prob=FLOOR, resamples=plan.resamples)
     return {
         **one.row,
         "p redrawn": float(redrawn),
@@ -168,7 +168,7 @@ def unpulled(seen: Voted, baseline: int) -> Judged:
 
 def parameters(learn: Predictions) -> list[dict[str, float]]:
     """δ and γ of each class against Normal Weight, with standard errors: that of δ is δ times that of log δ."""
-    parts = test(learn, "mcllo", baseline=BASELINES["Normal Weight"], floor=FLOOR).parts
+    parts = test(learn, "mcllo", baseline=BASELINES["Normal Weight"], min_prob=FLOOR).parts
     return [
         {
             "class": int(name.removeprefix("class:")),

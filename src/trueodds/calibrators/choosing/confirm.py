@@ -89,8 +89,8 @@ def confirm(
     a loss is infinite. Y is (n, K), w (n,) > 0. Cost: O(nK).
 
     >>> P, Y, share = np.array([[0.1, 0.9]] * 200), np.eye(2)[[1, 1, 1, 0] * 50], np.full((200, 1), 1e-3)
-    >>> found = confirm(P, np.log(np.array([[0.25, 0.75]] * 200)), Y, np.ones(200), share)
-    >>> found.outcome, round(found.gain, 2)
+    >>> confirmation = confirm(P, np.log(np.array([[0.25, 0.75]] * 200)), Y, np.ones(200), share)
+    >>> confirmation.outcome, round(confirmation.gain, 2)
     ('confirmed', 0.09)
     """
     p = probabilities(P)

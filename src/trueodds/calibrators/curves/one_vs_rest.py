@@ -90,7 +90,7 @@ def fit_curves_of_logs(
 
 
 def fit_curves_from_sums(fit: Callable[[RowSums], Any], data: RowSums) -> tuple[Any, ...]:
-    """The same from passes over rows `Given`, which the classes share: `fit` gets passes over `Score`."""
+    """The same from passes over rows `FitData`, which the classes share: `fit` gets passes over `Score`."""
     which = [1] if data.facts.k == 2 else range(data.facts.k)
     return tuple(data.side_by_side([partial(_of_class, fit=fit, c=c) for c in which]))
 

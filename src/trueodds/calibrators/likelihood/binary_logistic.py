@@ -83,7 +83,7 @@ def fit_logistic(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool =
 
 
 def fit_smoothed(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -> LogisticFit:
-    """The θ of largest likelihood of the `held` shares, which is always finite."""
+    """The θ of largest likelihood of the `smoothed_targets` shares, which is always finite."""
     return fit_smoothed_from_sums(InMemory(Lines(X, y, w)), rest, intercept=intercept)
 
 
@@ -93,17 +93,17 @@ def fit_finite(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = T
 
 
 def fit_logistic_from_sums(data: RowSums, rest: Array, *, intercept: bool = True) -> LogisticFit:
-    """`best` from passes over `Lines`."""
+    """`fit_logistic` from passes over `Lines`."""
     return _fit_logistic(data, data.sum(partial(Moments.of, intercept=intercept)), rest, intercept)
 
 
 def fit_smoothed_from_sums(data: RowSums, rest: Array, *, intercept: bool = True) -> LogisticFit:
-    """`tame` from passes over `Lines`."""
+    """`fit_smoothed` from passes over `Lines`."""
     return _fit_smoothed(data, data.sum(partial(Moments.of, intercept=intercept)), rest, intercept)
 
 
 def fit_finite_from_sums(data: RowSums, rest: Array, *, intercept: bool = True) -> LogisticFit:
-    """`finite` from passes over `Lines`."""
+    """`fit_finite` from passes over `Lines`."""
     moments = data.sum(partial(Moments.of, intercept=intercept))
     optimum = _fit_logistic(data, moments, rest, intercept)
     return optimum if optimum.converged else replace(_fit_smoothed(data, moments, rest, intercept), converged=False)
@@ -153,7 +153,7 @@ def smoothed_targets(y: Array, w: Array) -> Array:
 
     .. math:: t = y\,\frac{N_1 + 1}{N_1 + 2} + (1 - y)\,\frac{1}{N_0 + 2}
 
-    >>> held(np.array([1.0, 0.0, 0.0]), np.ones(3)).round(4).tolist()
+    >>> smoothed_targets(np.array([1.0, 0.0, 0.0]), np.ones(3)).round(4).tolist()
     [0.6667, 0.25, 0.25]
     """
     return _shares(y, float(w @ y), float(w @ (1 - y)))

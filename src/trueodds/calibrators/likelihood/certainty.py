@@ -38,7 +38,7 @@ _LATER = ("units", "even")  # files from before there were any lack them
 class Certainty:
     """What the rows of a fit say about τ = log δ and γ of each class but the baseline."""
 
-    errors: str  # of SURE or UNSURE
+    errors: str  # of STD_ERROR_METHODS or NO_STD_ERROR_REASONS
     covariance: Array | None = None  # (K − 1, 2, 2) of (τ, γ) of each class; with another class's they are not kept
     ratio: float | None = None  # twice the gain in log-likelihood over δ = γ = 1, where χ² can judge it
     rank: int = 0  # its degrees of freedom: in so many directions the rows say something

@@ -42,7 +42,7 @@ def absent_class_notes(absent: list[int], baseline: int) -> list[Note]:
 
 
 def turned(gamma: Array, baseline: int, data: RowSums) -> list[Note]:
-    """That differing slopes decide rows in which the baseline is tiny, from passes over rows `Given`."""
+    """That differing slopes decide rows in which the baseline is tiny, from passes over rows `FitData`."""
     slope_range = float(np.ptp(gamma))
     count = data.sum(partial(_tiny, baseline=baseline, slope_range=slope_range)) if slope_range > 0 else 0
     if not count:

@@ -107,7 +107,7 @@ class Likeness:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
-    """The same of rows that are not in memory: what `Given` says of each batch, added up."""
+    """The same of rows that are not in memory: what `FitData` says of each batch, added up."""
 
     n: int
     mass: float

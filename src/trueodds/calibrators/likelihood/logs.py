@@ -78,11 +78,11 @@ def normalized(P: Probabilities) -> Array:
 def floored(P: Probabilities, min_prob: float) -> Array:
     """log(max(p, floor)) less that of the row's sum, (n, K): the logs of a row that sums to 1.
 
-    Of log-probabilities the floor `OF_LOGITS` replaces exact zeros only.
+    Of log-probabilities the floor `MIN_PROB_OF_LOGITS` replaces exact zeros only.
 
     >>> floored(np.array([[1.0, 0.0]]), 1e-12).round(2).tolist()
     [[0.0, -27.63]]
-    >>> floored(LogProbabilities(np.array([[0.0, -2000.0]])), OF_LOGITS).tolist()
+    >>> floored(LogProbabilities(np.array([[0.0, -2000.0]])), MIN_PROB_OF_LOGITS).tolist()
     [[0.0, -2000.0]]
     """
     if isinstance(P, LogProbabilities):
@@ -93,7 +93,7 @@ def floored(P: Probabilities, min_prob: float) -> Array:
 
 
 def raised(logs: Array, min_prob: float) -> Array:
-    """Known logarithms with those below the floor at the floor; `OF_LOGITS` and less stand for exact zeros alone."""
+    """Known logarithms with those below the floor at the floor; `MIN_PROB_OF_LOGITS` and less stand for exact zeros alone."""
     low = np.isneginf(logs) if min_prob <= MIN_PROB_OF_LOGITS else logs < np.log(min_prob)
     return np.where(low, np.log(min_prob), logs) if low.any() else logs
 

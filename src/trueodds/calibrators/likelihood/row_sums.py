@@ -15,7 +15,7 @@ Step = Callable[[Any], Any]  # from rows to what adds; where rows are far it is 
 class RowSums(ABC):
     """Rows of which only sums are taken, so that a fit does not know where they lie."""
 
-    facts: Any  # of the rows as they were given: `Given` in memory, else `Facts`
+    facts: Any  # of the rows as they were given: `FitData` in memory, else `Facts`
     rows: Any  # those in memory; None where they are far
     size: int = 0  # probabilities in memory
 
@@ -41,7 +41,7 @@ class RowSums(ABC):
 class InMemory(RowSums):
     """Rows in memory, all in one batch.
 
-    >>> Here([1, 2]).prepared(lambda rows: [2 * row for row in rows]).sum(sum)
+    >>> InMemory([1, 2]).prepared(lambda rows: [2 * row for row in rows]).sum(sum)
     6
     """
 
@@ -83,8 +83,8 @@ class Counted:
 class Streamed(RowSums):
     """Rows in the batches of a source, of which nothing is kept.
 
-    >>> far = Far(Counted(lambda step: step([1, 2]) + step([3])))
-    >>> far.sum(sum), far.over.passes
+    >>> far = Streamed(Counted(lambda step: step([1, 2]) + step([3])))
+    >>> far.sum(sum), far.reducer.n_passes
     (6, 1)
     """
 

@@ -26,7 +26,7 @@ Array = NDArray[Any]
 class LogOdds:
     """A natural cubic spline from log odds to log odds.
 
-    Its fit took what is below `floor` for the floor, and so does the curve: beyond the scores that were seen the line
+    Its fit took what is below `min_prob` for the floor, and so does the curve: beyond the scores that were seen the line
     at an end may lead anywhere, and an exact zero is infinitely far beyond.
     """
 

@@ -28,8 +28,8 @@ def condensed(view: View, logits: Logits) -> View:
     derivative. Cost: O(n), and a sort where the first rows share few scores.
 
     >>> view = View(p=[0.2, 0.2, 0.7], y=[0, 1, 1])
-    >>> found = condensed(view, Logits.of(view, 0.0, "calibration_belt"))
-    >>> found.p.tolist(), found.y.tolist(), found.w.tolist()
+    >>> condensed_view = condensed(view, Logits.of(view, 0.0, "calibration_belt"))
+    >>> condensed_view.p.tolist(), condensed_view.y.tolist(), condensed_view.w.tolist()
     ([0.2, 0.7], [0.5, 1.0], [2.0, 1.0])
     """
     mask = logits.w > 0

@@ -12,7 +12,7 @@ from trueodds.diagrams.drawing import styling
 def format_pvalue(p: float) -> str:
     """A p-value as people read it.
 
-    >>> [p_said(p).replace("\u00a0", " ") for p in (0.123, 0.0312, 1e-9, float("nan"))]
+    >>> [format_pvalue(p).replace("\u00a0", " ") for p in (0.123, 0.0312, 1e-9, float("nan"))]
     ['p = 0.12', 'p = 0.031', 'p < 0.001', 'no p']
     """
     if math.isnan(p):
@@ -38,7 +38,7 @@ def places(low: float, high: float, join: str = "from {}\u00a0% to {}") -> str:
 def alike(*xs: float) -> list[str]:
     """Probabilities side by side: with as many decimals as tell each from 0 and 1, two at most; 0 and 1 with none.
 
-    >>> [said.replace("\u00a0", " ") for said in alike(0.029, 0.0288, 0.07)], alike(0.0, 0.5)[1].replace("\u00a0", " ")
+    >>> [text.replace("\u00a0", " ") for text in alike(0.029, 0.0288, 0.07)], alike(0.0, 0.5)[1].replace("\u00a0", " ")
     (['2.9 %', '2.9 %', '7.0 %'], '50 %')
     """
     ends = [min(x, 1 - x) for x in xs]

@@ -33,8 +33,8 @@ class Segment:
 def find_segments(deviation: Array, share: Array, outside: Array) -> list[Segment]:
     """The runs of neighboring bins, lowest bin first, that are outside on the same side; the heaviest first.
 
-    >>> found = stretches(np.array([0.1, -0.1, -0.2, 0.0]), np.full(4, 0.25), np.array([True, True, True, False]))
-    >>> [(each.first, each.last, each.above, round(each.weight, 3)) for each in found]
+    >>> found_segments = find_segments(np.array([0.1, -0.1, -0.2, 0.0]), np.full(4, 0.25), np.array([True, True, True, False]))
+    >>> [(segment.first, segment.last, segment.above, round(segment.weight, 3)) for segment in found_segments]
     [(1, 2, False, 0.075), (0, 0, True, 0.025)]
     """
     side = np.where(outside, np.where(deviation > 0, 1, -1), 0)
@@ -79,7 +79,7 @@ def explained_by_chance(count: int, outside: int, level: float) -> bool:
 
     A bar of a calibrated model misses with probability 1 − level or less, and bins miss independently of each other.
 
-    >>> few(11, 1, 0.9), few(11, 6, 0.9)
+    >>> explained_by_chance(11, 1, 0.9), explained_by_chance(11, 6, 0.9)
     (True, False)
     """
     return outside == 0 or float(bdtrc(outside - 1, count, 1 - level)) >= _ALPHA

@@ -41,8 +41,8 @@ class ReliabilityCurveDiagram(UnitSquare):
 
         >>> from trueodds.diagrams.reliability_curve import ReliabilityCurve
         >>> from trueodds.problem.view import View
-        >>> said, came = np.tile([0.5, 0.9], 40), np.tile([0, 1, 1, 0, 0, 1, 1, 1], 10)
-        >>> diagram = ReliabilityCurve(bandwidth=0.05, scale="probability")([View(said, came, name="positive")])
+        >>> p, y = np.tile([0.5, 0.9], 40), np.tile([0, 1, 1, 0, 0, 1, 1, 1], 10)
+        >>> diagram = ReliabilityCurve(bandwidth=0.05, scale="probability")([View(p, y, name="positive")])
         >>> [round(x, 2) for x in diagram.at(0.9)[:4]], diagram.at(0.2).reason
         ([0.75, 0.61, 0.86, -0.15], 'No prediction lies within a bandwidth (0.05) of 0.2.')
         """

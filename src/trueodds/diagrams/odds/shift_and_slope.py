@@ -119,7 +119,7 @@ class Plane:
         return np.asarray(expit(self.rank / 2 * np.log(self.n) + logit(self.prior) - rise))
 
     def boldest(self, posterior: float, min_prob: float) -> BoldnessMap:
-        """The boldest map of that posterior (`BoldnessRule`), of at most 1,024 groups of neighboring scores."""
+        """The boldest map of that posterior (`BoldnessSpec`), of at most 1,024 groups of neighboring scores."""
         groups = self.groups
         share = groups.wy / groups.w
         spec = BoldnessSpec(posterior, self.prior, min_prob)

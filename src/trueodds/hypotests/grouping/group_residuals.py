@@ -24,7 +24,7 @@ class GroupResiduals:
 
     A binary view has m = 2 outcomes, the event last. `form` holds a symmetric matrix per group; residuals d = Σw(y − p)
     give Σ_g d_gᵀ form_g d_g. An outcome without chance in its group must come as promised: a residual larger than its
-    `slack` is infinitely surprising.
+    `tolerance` is infinitely surprising.
     """
 
     index: Array  # (rows,)

@@ -72,8 +72,8 @@ def belt(
 
     >>> rng = np.random.default_rng(0)
     >>> p = rng.uniform(0.05, 0.95, 200)
-    >>> found = belt(View(p=p, y=rng.random(200) < p**2), points=[0.2, 0.5, 0.8])
-    >>> found.degree, found.table["high_0.95"].round(2).tolist(), found.stretches[-1].side
+    >>> result = belt(View(p=p, y=rng.random(200) < p**2), points=[0.2, 0.5, 0.8])
+    >>> result.degree, result.table["high_0.95"].round(2).tolist(), result.segments[-1].side
     (1, [0.12, 0.35, 0.79], 'below')
     """
     levels = tuple(_inside("level", np.atleast_1d(levels)).tolist())

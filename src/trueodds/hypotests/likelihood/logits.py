@@ -48,7 +48,7 @@ class Logits:
                 "TO205",
                 f"The log odds of a probability of 0 or 1 are infinite, and {name} needs them.",
                 f"{int(view.n[certain].sum()):,} of {view.n_rows:,} rows with probability 0 or 1",
-                "Give floor=, for instance 1e-6, which a note then counts; or use the tests spiegelhalter or consistency.",
+                "Give min_prob=, for instance 1e-6, which a note then counts; or use the tests spiegelhalter or consistency.",
             )
         moved = np.zeros(len(w), dtype=bool)
         p, q = (np.where(mask, prob.astype(np.float64), 0.5) for prob in (view.p, view.q))

@@ -56,7 +56,7 @@ class Odds:
                 "TO205",
                 f"The log odds of a probability of 0 are infinite, and {name} needs them.",
                 f"{int(view.n[certain].sum()):,} of {view.n_rows:,} rows with a probability of 0",
-                "Give floor=, for instance 1e-6, which a note then counts; or use the tests skce or consistency.",
+                "Give min_prob=, for instance 1e-6, which a note then counts; or use the tests skce or consistency.",
             )
         missed = (zero & (Y > 0)).any(axis=1)
         moved = (logs < np.log(min_prob)).any(axis=1) if min_prob else certain

@@ -35,7 +35,7 @@ class NullDistribution:
     Every G is smooth, so quadrature is exact to rounding and the tail keeps its relative accuracy.
     Source: Nattino, Finazzi & Bertolini (2014), whose closed forms this equals.
 
-    >>> round(float(law(2, 0).beyond(4.0)), 6), round(law(2, 1).quantile(0.95), 4)
+    >>> round(float(stepwise_null(2, 0).beyond(4.0)), 6), round(stepwise_null(2, 1).quantile(0.95), 4)
     (0.135335, 12.7919)
     """
 

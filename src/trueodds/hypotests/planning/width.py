@@ -40,7 +40,7 @@ def rows_for(
     >>> from trueodds.problem.lens import as_lens
     >>> preds = Predictions([0, 1, 1, 0] * 50, [0.3, 0.8, 0.6, 0.4] * 50)
     >>> brier, positive = ESTIMATORS.make("brier", {}), as_lens("positive")
-    >>> 300 < rows_for(preds, brier, positive, "mean", 0.01, 0.05, np.random.default_rng(0)).needed < 500
+    >>> 300 < rows_for(preds, brier, positive, "mean", 0.01, 0.05, np.random.default_rng(0)).required < 500
     True
     """
     if preds.cluster is not None:

@@ -23,13 +23,13 @@ WITH_ZEROS = ("none", "binning")  # of which it is told how much the floor decid
 def told(learn: Predictions, judge: Predictions) -> dict[str, Any]:
     """One net on one split, in numbers, lists and names only: as JSON keeps them."""
     fixed = {method.said: _fixed(method, learn, judge) for method in EVERY if method.said in (*LEFT, *WITH_ZEROS)}
-    verdicts = {"learning": test(learn, "mcllo", floor=FLOOR), "held out": test(judge, "mcllo", floor=FLOOR)}
+    verdicts = {"learning": test(learn, "mcllo", min_prob=FLOOR), "held out": test(judge, "mcllo", min_prob=FLOOR)}
     return {
         "learning": dict(compared(learn, learn, METHODS[:1])[0]),  # the identity learns nothing
         "methods": [dict(row) for row in compared(learn, judge, EVERY)],
         "statistics": {part: verdict.statistic for part, verdict in verdicts.items()},
         "parameters": {part: parameters(verdict) for part, verdict in verdicts.items()},
-        "left": {name: _by_class(test(fixed[name], "mcllo", floor=FLOOR)) for name in LEFT},
+        "left": {name: _by_class(test(fixed[name], "mcllo", min_prob=FLOOR)) for name in LEFT},
         "floors": [{"method": name, **floors(fixed[name])} for name in WITH_ZEROS],
     }
 
@@ -57,7 +57,7 @@ def floors(preds: Predictions) -> dict[str, Any]:
         "rows below": int((preds.P < FLOOR).any(axis=1).sum()),
     }
     for floor in (FLOOR / 10, FLOOR, FLOOR * 10):
-        verdict = test(preds, "mcllo", floor=floor)
+        verdict = test(preds, "mcllo", min_prob=floor)
         found |= {f"statistic at {floor:g}": verdict.statistic, f"p at {floor:g}": verdict.pvalue}
     return found
 

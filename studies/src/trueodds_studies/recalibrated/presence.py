@@ -46,7 +46,7 @@ def ecology(plots: Plots, told: Sequence[Row], plan: Any) -> Finding:
         n=len(plots.y),
         plots=places,
         least=1 / (plan.resamples + 1),
-        floor=FLOOR,
+        min_prob=FLOOR,
         bins=bins(len(plots.y)),
         shuffles=plan.shuffles,
     )
@@ -73,10 +73,10 @@ def of_model(plots: Plots, model: str, plan: Any) -> dict[str, Any]:
     """What is found on all rows of one model."""
     rows, apart = plots.rows(model), plots.rows(model, clustered=False)
     by_model, by_row, by_plot = (
-        test(preds, "mcllo", floor=FLOOR, variance=variance)
+        test(preds, "mcllo", min_prob=FLOOR, variance=variance)
         for preds, variance in ((apart, None), (apart, "empirical"), (rows, None))
     )
-    flips = test(rows, "mcllo", null="redraw", floor=FLOOR, resamples=plan.resamples)
+    flips = test(rows, "mcllo", null="redraw", min_prob=FLOOR, resamples=plan.resamples)
     seen, rng = plots.alike(model), np.random.default_rng([plan.seed, MODELS.index(model)])
     draws = np.array([plots.shuffled(model, rng) for _ in range(plan.shuffles)])
     event, errors = by_model.parts["event"], [one.parts["event"] for one in (by_model, by_row, by_plot)]
@@ -103,7 +103,7 @@ def by_species(plots: Plots, model: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for name in dict.fromkeys(plots.species.tolist()):
         preds = plots.rows(model, plots.species == name, clustered=False)
-        verdict = test(preds, "mcllo", floor=FLOOR)
+        verdict = test(preds, "mcllo", min_prob=FLOOR)
         event = verdict.parts["event"]
         finite = bool(np.isfinite(event["gamma"]))
         assert preds.y is not None

@@ -25,13 +25,13 @@ FLOOR = 1e-6  # for what takes log odds, where a confidence is 0 or 1
 
 
 def works(preds: Predictions) -> list[dict[str, str]]:
-    """Kind, name, and `yes`, `with floor=1e-06`, or the refusal with its code."""
+    """Kind, name, and `yes`, `with min_prob=1e-06`, or the refusal with its code."""
     found = [{"kind": "lens", "name": name, "works": _answer(measure, preds, "ece", lens=name)} for name in NAMES]
     for kind, (registry, ask) in ASKED.items():
         for name in registry.names():
             answer = _answer(ask, preds, name)
-            if answer != "yes" and _answer(ask, preds, name, floor=FLOOR) == "yes":
-                answer = f"with floor={FLOOR:g} ({answer.split(':')[0]} without)"
+            if answer != "yes" and _answer(ask, preds, name, min_prob=FLOOR) == "yes":
+                answer = f"with min_prob={FLOOR:g} ({answer.split(':')[0]} without)"
             found.append({"kind": kind, "name": name, "works": answer})
     return found
 

@@ -142,7 +142,7 @@ def pictures(data: str) -> Iterator[tuple[str, Picture]]:
     )
 
 
-BELT: dict[str, object] = {"floor": 0.005}
+BELT: dict[str, object] = {"min_prob": 0.005}
 
 
 def epochs(count: int = 30) -> dict[str, to.Predictions]:

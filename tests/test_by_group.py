@@ -73,7 +73,7 @@ def test_adult_is_off_for_men_and_undecided_for_its_small_groups():
     by_hand = np.abs(np.bincount(place, y[men] - p[men])).sum() / men.sum()
     assert groups["sex=Male"].estimate.value == pytest.approx(by_hand)
     assert groups["sex=Male"].joint == groups.pvalue == pytest.approx(0.002)
-    assert groups["sex=Male"].status == "off"
+    assert groups["sex=Male"].status == "miscalibrated"
     assert groups["race=Other"].status == "undecided"
     assert (
         groups["race=Other"].min_detectable
@@ -170,10 +170,10 @@ def test_what_is_seen_is_no_more_than_a_far_groups_own_error():
     by_resamples = {count: by_group(preds, crossings=2, resamples=count, interval=None) for count in (199, 999)}
     for groups in by_resamples.values():
         worst = groups["sex=0, region=0"]
-        assert worst.status == "off"
+        assert worst.status == "miscalibrated"
         assert worst.min_detectable < 0.8 * worst.estimate.value
         for subgroup in groups.groups:  # off is what reaches the error that is seen
-            assert (subgroup.status == "off") == (subgroup.estimate.value >= subgroup.min_detectable)
+            assert (subgroup.status == "miscalibrated") == (subgroup.estimate.value >= subgroup.min_detectable)
     one, other = (groups["sex=0, region=0"].min_detectable for groups in by_resamples.values())
     assert abs(one - other) < 0.25 * other
 
@@ -226,8 +226,8 @@ def test_a_group_reports_the_mean_prediction_and_the_event_rate():
         (pytest.approx(0.65), 1.0),
         (pytest.approx(0.35), 0.25),
     ]
-    assert [group["came"] for group in valid(groups.to_dict(), "groups")["groups"]] == [1.0, 0.25]
-    assert ["says" in line for line in str(groups).splitlines()[:2]] == [False, True]
+    assert [group["event_rate"] for group in valid(groups.to_dict(), "groups")["groups"]] == [1.0, 0.25]
+    assert ["predicted" in line for line in str(groups).splitlines()[:2]] == [False, True]
 
 
 def test_several_views_have_no_direction():
@@ -236,10 +236,10 @@ def test_several_views_have_no_direction():
     preds = Predictions(rng.integers(0, 3, 60), P, group=np.arange(60) % 2)
     for lens in ("classwise", "canonical"):
         groups = by_group(preds, lens=lens, resamples=29, interval=None)
-        assert {(group["says"], group["came"]) for group in valid(groups.to_dict(), "groups")["groups"]} == {
+        assert {(group["mean_prob"], group["event_rate"]) for group in valid(groups.to_dict(), "groups")["groups"]} == {
             (None, None)
         }
-        assert "came" not in str(groups).splitlines()[1]
+        assert "observed" not in str(groups).splitlines()[1]
     assert by_group(preds, resamples=29, interval=None).groups[0].mean_prob == pytest.approx(P.max(axis=1)[::2].mean())
 
 
@@ -292,8 +292,8 @@ def test_under_rest_the_text_says_which_group_is_apart_from_the_rest():
     y = np.where(group["b"] == 2, p > 0.6, y).astype(int)
     text = str(by_group(Predictions(y, p, group=group), against="rest", resamples=199))
     assert "widest gap of two groups of b: b=2 − " in text
-    assert "surely apart from the rest of b: b=" in text
-    assert "surely apart from the rest of a: no group" in text
+    assert "significantly different from the rest of b: b=" in text
+    assert "significantly different from the rest of a: no group" in text
     assert "of two groups" not in str(by_group(Predictions(y, p, group=group), resamples=99))
 
 
@@ -358,8 +358,8 @@ def test_labels_that_do_not_exclude_each_other_are_measured_one_by_one():
         ({"crossings": 3}, "TO203"),
         ({"crossings": "all"}, "TO203"),
         ({"crossings": -1}, "TO203"),
-        ({"least": -0.1}, "TO203"),
-        ({"least": float("nan")}, "TO203"),
+        ({"min_effect": -0.1}, "TO203"),
+        ({"min_effect": float("nan")}, "TO203"),
         ({"against": "all"}, "TO203"),
         ({"aggregate": "median"}, "TO203"),
         ({"bins": 0}, "TO203"),
@@ -413,7 +413,7 @@ def test_the_answer_is_frozen_strict_and_lines_up():
         len(
             {
                 line.index(word)
-                for line, word in zip(table, ["standing", *(g.status for g in groups.groups)], strict=True)
+                for line, word in zip(table, ["status", *(g.status for g in groups.groups)], strict=True)
             }
         )
         == 1
@@ -431,7 +431,7 @@ def test_p_at_the_floor_and_zero_are_printed_as_an_audit_prints_them():
     head, titles, *lines = str(by_group(Predictions(y, p, group=group["b"]), resamples=99)).splitlines()
     assert "family p ≤ 0.01 ·" in head
     assert "worst group=2, joint p ≤ 0.01 ·" in head
-    assert "seen from" in titles
+    assert "detectable from" in titles
     assert lines[2].count("≤ 0.01  ") == 2
     assert "[0.0000, " in lines[0]
 
@@ -443,7 +443,7 @@ def test_an_interval_from_zero_of_a_group_that_is_off_is_explained():
         y = (np.random.default_rng(seed).random(300) < np.where(group["a"] == 1, p**2, p)).astype(int)
         groups = by_group(Predictions(y, p, group=group["a"]), resamples=99)
         from_zero = [group.label for group in groups.miscalibrated if group.estimate.interval.low == 0]
-        explained[seed] = "The interval of a group that is off may begin at 0 (" in str(groups)
+        explained[seed] = "The interval of a miscalibrated group may begin at 0 (" in str(groups)
         assert explained[seed] == bool(from_zero)
     assert explained == {1: False, 2: True}
 

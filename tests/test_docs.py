@@ -49,7 +49,7 @@ def test_the_python_of_a_page_runs(page: Path, digits: Path, monkeypatch: pytest
             printed(parsed.get_doctest(block, names, where, None, 0), names)
             continue
         exec(compile(block, where, "exec", dont_inherit=True), names)
-        for made in [each for each in names.values() if getattr(each, "__module__", "") == "page"]:
+        for made in [value for value in names.values() if getattr(value, "__module__", "") == "page"]:
             for example in finder.find(made, module=False, globs=names):
                 printed(example, names)
 

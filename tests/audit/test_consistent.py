@@ -69,19 +69,19 @@ def contradictions(audit):
         "the short answer and the verdict",
     )
     claim(("No evidence" in sentence) == (verdict["state"] == "no evidence"), "the first words and the state")
-    claim(verdict["state"] != "not tested" or (verdict["floor"] or 0) > alpha, "not tested and the smallest p")
+    claim(verdict["state"] != "not tested" or (verdict["min_pvalue"] or 0) > alpha, "not tested and the smallest p")
     tests = {test["lens"]: test for test in facts["tests"]}
     claim(p == facts["tests"][0]["pvalue"], "the verdict's p and the family's")
     for test in facts["tests"]:
-        claim(test["pvalue"] >= (test["floor"] or 0) * (1 - 1e-9), f"p below its floor ({test['lens']})")
+        claim(test["pvalue"] >= (test["min_pvalue"] or 0) * (1 - 1e-9), f"p below its floor ({test['lens']})")
     groups = facts["among_groups"]
-    miscalibrated = [group["label"] for group in facts["groups"] if group["standing"] == "off"]
+    miscalibrated = [group["label"] for group in facts["groups"] if group["status"] == "miscalibrated"]
     claim(not miscalibrated or verdict["rejected"], f"groups are off ({miscalibrated}) and the verdict")
     worst = worst_group(facts["groups"])
     claim(
         worst is None or f"where {worst['column']} is {worst['value']}" in sentence, "the worst group and the sentence"
     )
-    claim(groups is None or all((group["joint"] <= groups["alpha"]) == (group["standing"] == "off") for group in facts["groups"]), "standing and joint p")  # fmt: skip
+    claim(groups is None or all((group["joint"] <= groups["alpha"]) == (group["status"] == "miscalibrated") for group in facts["groups"]), "standing and joint p")  # fmt: skip
     for measure in facts["measures"]:
         ends, value = measure["interval"], measure["value"]
         if ends is None or value is None:
@@ -135,7 +135,7 @@ def test_the_family_of_a_tally_says_how_small_its_p_can_be() -> None:
     y = (P**0.6 / (P**0.6).sum(axis=1, keepdims=True)).cumsum(axis=1)[:, :-1] <= rng.random((600, 1))
     document = to.audit(to.tally(to.Predictions(y.sum(axis=1), P)), resamples=199, alpha=0.02).to_dict()
     for test in document["tests"]:
-        assert test["pvalue"] >= test["floor"] * (1 - 1e-9)
+        assert test["pvalue"] >= test["min_pvalue"] * (1 - 1e-9)
     assert document["verdict"]["state"] not in ("not tested", "no evidence")
 
 

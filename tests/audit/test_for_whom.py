@@ -48,7 +48,7 @@ def test_the_audit_says_of_groups_what_by_group_says():
     assert document["among_groups"]["widest"] == alone["widest"]
     multicalibration = document["among_groups"]["multicalibration"]
     assert multicalibration == {name: alone["multicalibration"][name] for name in multicalibration}
-    assert document["among_groups"]["floor"] == alone["settings"]["floor"] == 1 / 1000
+    assert document["among_groups"]["min_pvalue"] == alone["settings"]["min_pvalue"] == 1 / 1000
 
 
 def test_the_groups_by_hand():
@@ -59,7 +59,7 @@ def test_the_groups_by_hand():
     assert [(group["label"], group["n"]) for group in groups] == [("group=a", 2), ("group=b", 5)]
     assert [group["error"] for group in groups] == pytest.approx([0.5, 0.0])
     assert [group["accuracy"] for group in groups] == pytest.approx([0.0, 0.8])
-    assert [(group["says"], group["came"]) for group in groups] == [
+    assert [(group["mean_prob"], group["event_rate"]) for group in groups] == [
         pytest.approx((0.5, 1.0)),
         pytest.approx((0.2, 0.2)),
     ]
@@ -84,8 +84,8 @@ def test_adult_is_off_for_men_and_nobody_is_fine_for_want_of_rows():
     document = audit(preds, crossings=True, resamples=199).to_dict()
     groups = {group["label"]: group for group in document["groups"]}
     assert len(groups) == 2 + 5 + 10
-    assert groups["sex=Male"]["standing"] == groups["race=White"]["standing"] == "off"
-    assert all(group["standing"] != "within" for group in groups.values() if group["n"] < 100)
+    assert groups["sex=Male"]["status"] == groups["race=White"]["status"] == "miscalibrated"
+    assert all(group["status"] != "within" for group in groups.values() if group["n"] < 100)
     (widest,) = [gap for gap in document["among_groups"]["widest"] if gap["column"] == "sex"]
     assert (widest["first"], widest["second"], widest["settled"]) == ("sex=Male", "sex=Female", True)
 
@@ -130,9 +130,9 @@ def test_a_group_of_one_row_is_there_without_interval_and_undecided():
     made = audit(to.Predictions((rng.random(301) < p).astype(int), p, group={"site": site}), resamples=99)
     document = made.to_dict()
     one = document["groups"][1]
-    assert (one["n"], one["interval"], one["standing"]) == (1, None, "undecided")
+    assert (one["n"], one["interval"], one["status"]) == (1, None, "undecided")
     assert "TN150" in codes(document)
-    assert "2 undecided" in {fact.label: fact.remark for fact in short(document)}["Groups that are off"]
+    assert "2 undecided" in {fact.label: fact.remark for fact in short(document)}["Miscalibrated groups"]
     line = next(line for line in str(made).splitlines() if line.strip().startswith("site=one"))
     assert line.split()[1] == "1"
     assert line.endswith("undecided")
@@ -143,10 +143,10 @@ def test_small_groups_are_undecided_and_large_ones_within():
     p = rng.uniform(0.05, 0.95, 6000)
     site = np.where(np.arange(6000) < 40, "few", "many")
     preds = to.Predictions((rng.random(6000) < p).astype(int), p, group={"site": site})
-    status = {group["value"]: group["standing"] for group in audit(preds, resamples=99).to_dict()["groups"]}
+    status = {group["value"]: group["status"] for group in audit(preds, resamples=99).to_dict()["groups"]}
     assert status == {"few": "undecided", "many": "within"}
     strict = audit(preds, resamples=99, min_effect=0.001).to_dict()
-    assert {group["standing"] for group in strict["groups"]} == {"undecided"}
+    assert {group["status"] for group in strict["groups"]} == {"undecided"}
 
 
 def test_a_tally_keeps_its_groups_without_gaps_and_says_so():
@@ -155,8 +155,8 @@ def test_a_tally_keeps_its_groups_without_gaps_and_says_so():
     assert [group.keys() for group in tallied["groups"]] == [group.keys() for group in exact["groups"]]
     assert tallied["among_groups"].keys() == exact["among_groups"].keys()
     assert [group["label"] for group in tallied["groups"]] == [group["label"] for group in exact["groups"]]
-    assert {group["seen_from"] for group in tallied["groups"]} == {None}
-    for name in ("says", "came"):
+    assert {group["min_detectable"] for group in tallied["groups"]} == {None}
+    for name in ("mean_prob", "event_rate"):
         assert [group[name] for group in tallied["groups"]] == pytest.approx([group[name] for group in exact["groups"]])
     assert (tallied["among_groups"]["widest"], tallied["among_groups"]["multicalibration"]) == ([], None)
     assert tallied["among_groups"]["correction"] == "Holm"
@@ -213,8 +213,8 @@ def test_text_page_and_json_show_the_same_groups(crossed):
 def test_the_worst_group_is_the_one_with_the_strongest_evidence(crossed):
     groups = crossed.to_dict()["groups"]
     assert worst_group(groups)["label"] == "a=1, b=1"
-    assert "worst: a=1, b=1" in {fact.label: fact.remark for fact in short(crossed.to_dict())}["Groups that are off"]
-    assert worst_group([group for group in groups if group["standing"] != "off"]) is None
+    assert "worst: a=1, b=1" in {fact.label: fact.remark for fact in short(crossed.to_dict())}["Miscalibrated groups"]
+    assert worst_group([group for group in groups if group["status"] != "miscalibrated"]) is None
 
 
 def test_long_names_of_crossings_stay_whole_in_the_table(crossed):

@@ -114,7 +114,7 @@ def test_against_the_majority_by_hand() -> None:
     assert majority["ece"]["value"] == pytest.approx(7 / 15)
     assert majority["log_loss"]["value"] == pytest.approx(-np.log([0.8, 0.3, 0.2]).mean())
     assert "TN160" in notes
-    assert people["votes"] == {"median": 4.0, "least": 4, "most": 4}
+    assert people["votes"] == {"median": 4.0, "min": 4, "max": 4}
 
 
 def test_a_model_that_is_right_about_people_looks_wrong_against_their_majority() -> None:
@@ -133,7 +133,7 @@ def test_chaosnli_against_its_majority_as_others_computed_it() -> None:
     people, _ = section(Predictions(z["label_count"], softmax(z["logits_roberta_base_0"].astype(float), axis=1)))
     assert round(people["majority"]["named"], 4) == 0.7384
     assert round(people["majority"]["ece"]["value"], 4) == 0.1470
-    assert people["votes"] == {"median": 100.0, "least": 100, "most": 100}
+    assert people["votes"] == {"median": 100.0, "min": 100, "max": 100}
 
 
 # Row by row
@@ -144,14 +144,14 @@ def test_the_distance_of_a_row_by_hand() -> None:
     furthest_rows, _ = furthest(Predictions([[5, 0, 5]], [[0.1, 0.2, 0.7]]), 0.05, np.random.default_rng(0))
     (row,) = furthest_rows["listed"]
     assert row["distance"] == pytest.approx(0.24 - 0.5 / 9)
-    assert [row[name] for name in ("row", "model", "said", "people", "voted", "votes")] == [0, "2", 0.7, "0", 0.5, 10]
+    assert [row[name] for name in ("row", "model", "predicted", "people", "voted", "votes")] == [0, "2", 0.7, "0", 0.5, 10]
 
 
 def test_what_two_votes_reach_by_hand() -> None:
     # Two votes at 50 %: both for one class half of the time, then .5 + 0 noise; else 0 - .5/1.
     furthest_rows, _ = furthest(Predictions([[2, 0]], [[0.5, 0.5]]), 0.05, np.random.default_rng(0))
     (row,) = furthest_rows["listed"]
-    assert row["distance"] == row["reach"] == furthest_rows["limit"] == pytest.approx(0.5)
+    assert row["distance"] == row["critical_value"] == furthest_rows["limit"] == pytest.approx(0.5)
     assert furthest_rows["beyond"] == 0
     # hits are Binomial(999, 1/2): inside its 99.9 % range
     assert furthest_rows["draws"] == 999
@@ -282,7 +282,7 @@ def numbers(people: dict[str, Any]) -> Iterator[float]:
     """Every number of the section but the settings of its measures."""
     majority, rows = people["majority"], people["rows"]
     yield from (majority["named"], majority["tied"], majority["ece_if_right"], rows["limit"], rows["beyond"], rows["n"])
-    yield from (people["votes"]["least"],)
+    yield from (people["votes"]["min"],)
     for measure in (*people["measures"], *(people[side][name] for side in ("majority", "distribution") for name in ("ece", "log_loss"))):  # fmt: skip
         yield from (
             measure["value"],
@@ -293,7 +293,7 @@ def numbers(people: dict[str, Any]) -> Iterator[float]:
         )
     yield from (people["measures"][1]["parts"][name] for name in ("order", "size", "vote_noise"))
     for row in rows["listed"]:
-        yield from (row[name] for name in ("row", "said", "voted", "votes", "distance", "reach", "pvalue"))
+        yield from (row[name] for name in ("row", "predicted", "voted", "votes", "distance", "critical_value", "pvalue"))
 
 
 def test_every_number_is_on_the_page_and_in_the_terminal(audited: dict[str, Any]) -> None:

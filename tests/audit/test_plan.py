@@ -35,7 +35,7 @@ def test_overconfidence_is_stated_tested_and_fixed(overconfident):
     verdict = overconfident.verdict
     assert verdict["state"] == "overconfident"
     assert verdict["rejected"]
-    assert verdict["pvalue"] == verdict["floor"] == pytest.approx(1 / 200 / (1 - FIX))
+    assert verdict["pvalue"] == verdict["min_pvalue"] == pytest.approx(1 / 200 / (1 - FIX))
     assert verdict["sentence"].startswith("Overconfident: says ")
     assert "Not chance (p ≤ 0.0053)." in verdict["sentence"]
     assert "confirmed on held-out rows" in verdict["sentence"]
@@ -170,8 +170,8 @@ def test_the_sentence_names_the_group_that_is_off():
     assert document["verdict"]["rejected"]
     worst = min(document["groups"], key=lambda g: g["joint"])
     assert worst["value"] == "A"
-    assert worst["says"] == pytest.approx(p[site == "A"].mean())
-    assert worst["came"] == pytest.approx(y[site == "A"].mean())
+    assert worst["mean_prob"] == pytest.approx(p[site == "A"].mean())
+    assert worst["event_rate"] == pytest.approx(y[site == "A"].mean())
 
 
 def test_calibration_on_average_is_stated_before_where_it_fails():
@@ -296,7 +296,7 @@ def test_many_labels_and_groups_can_still_be_named():
     p = rng.random(3000)
     y = rng.random(3000) < np.where(site == 7, 1 - p, p)
     groups = to.audit(to.Predictions(y.astype(int), p, group={"site": site})).to_dict()["groups"]
-    assert "7" in [group["value"] for group in groups if group["standing"] == "off"]
+    assert "7" in [group["value"] for group in groups if group["status"] == "miscalibrated"]
 
 
 def test_rows_of_weight_zero_decide_nothing():

@@ -219,8 +219,8 @@ def test_nothing_computed_is_a_dash_not_a_crash() -> None:
     for entry in audit["measures"]:
         entry |= {"value": None, "interval": None, "noise_floor": None, "debiased": None}
     for entry in audit["tests"]:
-        entry |= {"statistic": None, "pvalue": None, "effect": None, "family_pvalue": None, "floor": None}
-    audit["verdict"] |= {"pvalue": None, "rejected": None, "floor": None}
+        entry |= {"statistic": None, "pvalue": None, "effect": None, "family_pvalue": None, "min_pvalue": None}
+    audit["verdict"] |= {"pvalue": None, "rejected": None, "min_pvalue": None}
     audit["data"] |= {"accuracy": None, "mean_confidence": None, "zeros": None, "true_class_zeros": None}
     assert "not tested" in report.text(audit)
 
@@ -299,14 +299,14 @@ def test_below_the_groups_stands_why_an_interval_may_begin_at_zero_only_where_on
     audit = example()
     assert "off may begin at 0" in findings.groups(audit).intro
     for group in audit["groups"]:
-        group["standing"] = "undecided"
+        group["status"] = "undecided"
     assert "off may begin at 0" not in findings.groups(audit).intro
 
 
 def test_each_group_says_which_way_it_is_off() -> None:
     table = findings.groups(example())
     names = [column.name for column in table.columns]
-    assert [(row[names.index("says")], row[names.index("is right")]) for row in table.rows] == [
+    assert [(row[names.index("predicted")], row[names.index("is right")]) for row in table.rows] == [
         ("70.6 %", "96.7 %"),
         ("71.7 %", "95.3 %"),
     ]

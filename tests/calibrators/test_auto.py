@@ -37,7 +37,7 @@ KEYS = [
     "label_flips",
     "rows",
     "mixing",
-    "floor",
+    "min_prob",
     "summary",
     "notes",
 ]
@@ -67,7 +67,7 @@ def test_a_model_overconfident_by_two_gets_a_temperature_near_two():
     assert 0 < document["gain_low"] < document["gain"] < document["gain_high"]
     assert document["gain_low_percent"] == pytest.approx(100 * document["gain_low"] / document["log_loss_before"])
     assert document["mixing"] == pytest.approx(1 / 2401)
-    assert document["floor"] == 1e-12
+    assert document["min_prob"] == 1e-12
     assert document["summary"] == result.calibration_map.describe()
     assert "confirmed" in str(result.report)
 

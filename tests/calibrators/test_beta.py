@@ -147,7 +147,7 @@ def test_equal_scores_have_a_finite_answer(parameters):
     assert m.apply(both([0.5]))[0, 1] == pytest.approx(want)
 
 
-@pytest.mark.parametrize("wrong", [{"parameters": "abc"}, {"parameters": None}, {"floor": 0}])
+@pytest.mark.parametrize("wrong", [{"parameters": "abc"}, {"parameters": None}, {"min_prob": 0}])
 def test_other_settings_are_refused(wrong):
     with pytest.raises(InputError, match="TO203"):
         BetaSpec(**wrong)

@@ -60,7 +60,7 @@ def test_the_reference_numbers_with_a_ridge_and_without():
 
 def test_odir_neither_depends_on_class_order_nor_penalizes_the_identity():
     # dirichletcal's default subtracts the last class's row first: then the identity costs λ(K − 1).
-    rows, settings = reference(), {"penalty": 0.12, "bias_penalty": 0.04, "floor": 1e-30}
+    rows, settings = reference(), {"penalty": 0.12, "bias_penalty": 0.04, "min_prob": 1e-30}
     m = DirichletSpec(**settings).fit(rows.P, rows.Y, rows.w)
     order = np.array([3, 1, 0, 2])
     turned = DirichletSpec(**settings).fit(rows.P[:, order], rows.Y[:, order], rows.w)
@@ -210,7 +210,7 @@ def test_a_search_of_the_penalty_over_many_classes_is_refused():
         {"shrink": "l2"},
         {"penalty": 1, "shrink": "l1"},
         {"penalty": 1, "target": "one"},
-        {"floor": 1},
+        {"min_prob": 1},
     ],
 )
 def test_settings_out_of_range_are_refused(settings):

@@ -158,7 +158,7 @@ def test_rows_whose_sum_is_a_little_off_give_rows_that_sum_to_one():
     assert Q.sum() == pytest.approx(1, abs=1e-15)
 
 
-@pytest.mark.parametrize("settings", [{"loss": "mse"}, {"floor": 0}, {"floor": 0.7}])
+@pytest.mark.parametrize("settings", [{"loss": "mse"}, {"min_prob": 0}, {"min_prob": 0.7}])
 def test_a_setting_out_of_range_is_refused(settings):
     with pytest.raises(InputError, match="TO203"):
         EnsembleTemperatureSpec(**settings)
@@ -171,12 +171,12 @@ def test_a_setting_out_of_range_is_refused(settings):
         {"shares": [0.5, 0.5]},
         {"shares": [0.5, 0.6, 0.2]},
         {"shares": [1.5, -0.5, 0.0]},
-        {"passes": -1},
+        {"n_passes": -1},
         {"more": 1},
     ],
 )
 def test_meddled_parameters_are_refused(meddled):
-    good = {"beta": 0.5, "shares": [0.5, 0.3, 0.2], "passes": 3}
+    good = {"beta": 0.5, "shares": [0.5, 0.3, 0.2], "n_passes": 3}
     assert EnsembleTemperatureMap.from_dict(good, 3).shares == (0.5, 0.3, 0.2)
     with pytest.raises(InputError, match="TO505"):
         EnsembleTemperatureMap.from_dict({**good, **meddled}, 3)

@@ -217,7 +217,7 @@ def test_two_parameters_are_for_two_classes():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"on": "logits"}, {"output": "mean"}, {"parameters": 3}, {"parameters": True}, {"floor": 0}]
+    "wrong", [{"on": "logits"}, {"output": "mean"}, {"parameters": 3}, {"parameters": True}, {"min_prob": 0}]
 )
 def test_other_settings_are_refused(wrong):
     with pytest.raises(InputError, match="TO203"):
@@ -228,7 +228,7 @@ def test_other_settings_are_refused(wrong):
 def test_a_broken_file_is_refused(k):
     P, y = draw_predictions(40, k, 1.5, 0)
     text = json.dumps(fit_map(P, y).to_dict())
-    for wrong in ({"on": "x"}, {"output": []}, {"passes": -1}, {"contour": None}, {"contour": {}}, {"more": 1}):
+    for wrong in ({"on": "x"}, {"output": []}, {"n_passes": -1}, {"contour": None}, {"contour": {}}, {"more": 1}):
         with pytest.raises(InputError, match="TO505"):
             EvidentialMap.from_dict(json.loads(text) | wrong, k)
     for key in ("theta", *(("support", "turn", "slope") if k == 2 else ("low", "high"))):

@@ -146,7 +146,7 @@ def test_a_file_holds_the_schema_and_the_version():
     document = fit_calibrator().to_dict()
     assert list(document) == ["schema", "method", "parameters", "classes", "n", "settings", "notes", "version"]
     assert document["schema"] == "trueodds.calibrator/1"
-    assert document["settings"] == {"calibrator": "temperature", "floor": 1e-12}
+    assert document["settings"] == {"calibrator": "temperature", "min_prob": 1e-12}
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path, monkeypatch):
@@ -210,14 +210,14 @@ def test_a_later_schema_asks_for_a_later_version():
         ("version", 1),
         ("parameters", []),
         ("parameters", {}),
-        ("parameters", {"beta": 1.0, "passes": 3, "more": 1}),
-        ("parameters", {"beta": 0, "passes": 3}),
-        ("parameters", {"beta": -1.0, "passes": 3}),
-        ("parameters", {"beta": "1", "passes": 3}),
-        ("parameters", {"beta": True, "passes": 3}),
-        ("parameters", {"beta": 1e9, "passes": 3}),
-        ("parameters", {"beta": 10**400, "passes": 3}),
-        ("parameters", {"beta": 1.0, "passes": -3}),
+        ("parameters", {"beta": 1.0, "n_passes": 3, "more": 1}),
+        ("parameters", {"beta": 0, "n_passes": 3}),
+        ("parameters", {"beta": -1.0, "n_passes": 3}),
+        ("parameters", {"beta": "1", "n_passes": 3}),
+        ("parameters", {"beta": True, "n_passes": 3}),
+        ("parameters", {"beta": 1e9, "n_passes": 3}),
+        ("parameters", {"beta": 10**400, "n_passes": 3}),
+        ("parameters", {"beta": 1.0, "n_passes": -3}),
     ],
 )
 def test_a_value_out_of_place_is_refused(key, value):

@@ -66,7 +66,7 @@ def test_a_floor_out_of_range_is_refused():
 def test_meddled_parameters_are_refused():
     good = fit_map(*draw_predictions(50, 3, 1.5, 3)).to_dict()
     assert isinstance(IrovaTsMap.from_dict(good, 3), IrovaTsMap)
-    wrong = ({"temperature": {"beta": -1.0, "passes": 1}}, {"temperature": 2.0}, {"isotonic": []}, {"more": 1})
+    wrong = ({"temperature": {"beta": -1.0, "n_passes": 1}}, {"temperature": 2.0}, {"isotonic": []}, {"more": 1})
     for meddled in wrong:
         with pytest.raises(InputError, match="TO505"):
             IrovaTsMap.from_dict({**good, **meddled}, 3)

@@ -174,7 +174,7 @@ def test_votes_are_shares_and_weights_count_as_rows():
         {"bandwidth": 0.01, "scale": "logit"},
         {"scale": "log"},
         {"monotone": 1},
-        {"floor": 0.7},
+        {"min_prob": 0.7},
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings):

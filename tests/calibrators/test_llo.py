@@ -190,7 +190,7 @@ def test_a_floor_out_of_range_is_refused(min_prob):
         LloSpec(min_prob=min_prob)
 
 
-@pytest.mark.parametrize("wrong", [{"tau": None}, {"tau": "x"}, {"gamma": 1e200}, {"passes": -1}, {"more": 1}])
+@pytest.mark.parametrize("wrong", [{"tau": None}, {"tau": "x"}, {"gamma": 1e200}, {"n_passes": -1}, {"more": 1}])
 def test_a_broken_file_is_refused(wrong):
     with pytest.raises(InputError, match="TO505"):
         LloMap.from_dict(LloMap(0.1, 0.9).to_dict() | wrong, 2)

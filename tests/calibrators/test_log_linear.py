@@ -9,7 +9,7 @@ from trueodds.calibrators.structured import StructuredMap
 from trueodds.calibrators.vector import VectorMap
 from trueodds.core.errors import InputError
 
-IDENTITY = {"weights": [1.0, 1.0], "bias": [0.0, 0.0], "floor": 1e-12, "logits": False, "passes": 3, "converged": True}
+IDENTITY = {"weights": [1.0, 1.0], "bias": [0.0, 0.0], "min_prob": 1e-12, "logits": False, "n_passes": 3, "converged": True}
 
 
 @pytest.mark.parametrize("weights", [np.ones(4), np.eye(4)])
@@ -67,10 +67,10 @@ def test_what_was_saved_is_read_again():
         {"weights": [[1.0, 0.0], [1.0]]},
         {"weights": [1.0, float("inf")]},
         {"bias": [0.0, 0.0, 0.0]},
-        {"floor": 0.0},
-        {"floor": 1.0},
+        {"min_prob": 0.0},
+        {"min_prob": 1.0},
         {"logits": 1},
-        {"passes": -1},
+        {"n_passes": -1},
         {"converged": "yes"},
         {"more": 1},
     ],

@@ -76,7 +76,7 @@ def test_auto_does_not_try_it_unasked():
     assert "matrix" not in AutoSpec().settings()["candidates"]
 
 
-@pytest.mark.parametrize("settings", [{"logits": "yes"}, {"penalty": -1}, {"shrink": "l2"}, {"floor": 0}])
+@pytest.mark.parametrize("settings", [{"logits": "yes"}, {"penalty": -1}, {"shrink": "l2"}, {"min_prob": 0}])
 def test_settings_out_of_range_are_refused(settings):
     with pytest.raises(InputError, match="TO203"):
         MatrixSpec(**settings)

@@ -287,7 +287,7 @@ def test_it_says_its_ranges_and_baseline():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"penalty": -1}, {"penalty": "x"}, {"floor": 0}, {"baseline": "cat"}, {"baseline": True}, {"baseline": 1.5}],
+    [{"penalty": -1}, {"penalty": "x"}, {"min_prob": 0}, {"baseline": "cat"}, {"baseline": True}, {"baseline": 1.5}],
 )
 def test_settings_out_of_range_are_refused(settings):
     with pytest.raises(InputError, match="TO203"):
@@ -320,7 +320,7 @@ def test_a_baseline_beyond_the_classes_is_refused(baseline):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"tau": [0.1]}, {"gamma": [1.0, None]}, {"baseline": 3}, {"baseline": 1.5}, {"floor": 0}, {"more": 1}]
+    "wrong", [{"tau": [0.1]}, {"gamma": [1.0, None]}, {"baseline": 3}, {"baseline": 1.5}, {"min_prob": 0}, {"more": 1}]
 )
 def test_a_broken_file_is_refused(wrong):
     good = MclloMap(np.zeros(2), np.ones(2), 2, 1e-12).to_dict()

@@ -62,7 +62,7 @@ def rows_for(name: str, seed: int = 5, **extras: Any) -> Predictions:
 def numbers(document: Any) -> np.ndarray:
     """Every number that is saved with a map but how many steps it took."""
     if isinstance(document, dict):
-        return np.concatenate([np.empty(0), *(numbers(document[key]) for key in sorted(document) if key != "passes")])
+        return np.concatenate([np.empty(0), *(numbers(document[key]) for key in sorted(document) if key != "n_passes")])
     if isinstance(document, list):
         return np.concatenate([np.empty(0), *map(numbers, document)])
     return np.array([float(document)]) if isinstance(document, (int, float)) else np.empty(0)

@@ -329,7 +329,7 @@ def test_frequencies_that_are_none_are_refused(settings, code):
         fit(PriorShiftSpec(**settings), Predictions([0, 1], [0.2, 0.7]))
 
 
-@pytest.mark.parametrize("wrong", [{"ratios": [0, 0]}, {"ratios": [1.0]}, {"ratios": [-1, 1]}, {"passes": None}])
+@pytest.mark.parametrize("wrong", [{"ratios": [0, 0]}, {"ratios": [1.0]}, {"ratios": [-1, 1]}, {"n_passes": None}])
 def test_a_broken_file_is_refused(wrong):
     with pytest.raises(InputError, match="TO505"):
         PriorShiftMap.from_dict(PriorShiftMap(np.ones(2)).to_dict() | wrong, 2)

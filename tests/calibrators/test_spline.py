@@ -392,7 +392,7 @@ def test_the_knots_that_were_used_are_read_back():
         {"penalty": "gcv"},
         {"penalty": True},
         {"kind": "gupta", "penalty": 1.0},
-        {"floor": 0},
+        {"min_prob": 0},
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings):
@@ -410,7 +410,7 @@ def test_a_saved_map_is_checked_value_by_value(kind):
     wrong = (
         {"scores": [0.5, 0.5], "confidences": [2.0] * len(curve["scores"]), "clipped": -1}
         if kind == "gupta"
-        else {"x": [0.0], "f": [1e30] * len(curve["x"]), "settled": 1, "freedom": -1.0, "passes": 0.5}
+        else {"x": [0.0], "f": [1e30] * len(curve["x"]), "settled": 1, "freedom": -1.0, "n_passes": 0.5}
     )
     for key, value in wrong.items():
         original, curve[key] = curve[key], value

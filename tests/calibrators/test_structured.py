@@ -136,7 +136,7 @@ def test_what_it_says_of_itself():
     assert m.describe() == "T = 2.00, then slopes 0.9 to 1.25, biases -0.2 to 0.2"
 
 
-@pytest.mark.parametrize("settings", [{"form": "tensor"}, {"penalty": -1}, {"penalty": "auto"}, {"floor": 0}])
+@pytest.mark.parametrize("settings", [{"form": "tensor"}, {"penalty": -1}, {"penalty": "auto"}, {"min_prob": 0}])
 def test_settings_out_of_range_are_refused(settings):
     with pytest.raises(InputError, match="TO203"):
         StructuredSpec(**settings)

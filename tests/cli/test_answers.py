@@ -60,7 +60,7 @@ def test_the_numbers_by_hand(run: Run, exam: Path) -> None:
 def test_json_is_one_object_of_the_same_numbers(run: Run, exam: Path) -> None:
     document = json.loads(run("answers", exam, *HOW, "--json", "-").stdout)
     valid(document, "answers")
-    assert (document["asked"], document["abstained"], document["n"], document["coverage"]) == (250, 50, 200, 0.8)
+    assert (document["n_queries"], document["abstained"], document["n"], document["coverage"]) == (250, 50, 200, 0.8)
     assert [point["risk"] for point in document["selective_risk"]["at"]] == pytest.approx([0.26, 0.35, None, None])
     assert document["accuracy"]["value"] == pytest.approx(0.65)
     assert document["accuracy"]["low"] < 0.65 < document["accuracy"]["high"]
@@ -118,7 +118,7 @@ def test_the_curve_is_a_picture_or_its_numbers(run: Run, exam: Path, suffix: str
         assert head == "view,coverage,threshold,risk,low,high"
         assert rows[-1].startswith("confidence,0.8,0.6,0.35,")
     else:
-        assert json.loads(text)["panels"]["asked"] == [250]
+        assert json.loads(text)["panels"]["n_queries"] == [250]
 
 
 def test_bas_of_a_certain_error_is_finite_with_a_floor_only(run: Run, folder: Path) -> None:

@@ -282,7 +282,7 @@ def test_a_bound_that_no_value_lies_beyond_is_refused_on_both_sides(text: str, s
         ("debiased_l1<-0.01", AUDIT),  # below 0 by chance
         ("bas<-2", AUDIT),
         ("rmsce.debiased<0", AUDIT),  # less its noise, below 0 by chance
-        ("difference>1.5", gate_numbers.compare_scope("log_loss", {"floor": 1e-9})),
+        ("difference>1.5", gate_numbers.compare_scope("log_loss", {"min_prob": 1e-9})),
         ("difference<-1.5", gate_numbers.compare_scope("brier", {})),
         ("difference.high<-0.5", gate_numbers.compare_scope("ece", {})),
         ("ece>1.5", gate_numbers.measure_scope("ece", {"distance": "kl", "level": 0.9})),

@@ -43,7 +43,7 @@ def test_it_prints_what_by_group_prints(run: Run, people: str) -> None:
 def test_json_on_stdout_is_one_object_of_the_schema(run: Run, people: str) -> None:
     done = run("groups", people, *TWO, "--resamples", 99, "--against", "rest", "--least", 0.2, "--json", "-")
     document = valid(json.loads(done.stdout), "groups")
-    assert document["settings"]["least"] == 0.2
+    assert document["settings"]["min_effect"] == 0.2
     assert {gap["second"] for gap in document["gaps"]} == {"rest"}
     assert [group["n"] for group in document["groups"] if group["value"] == "one"] == [1]
 
@@ -54,7 +54,7 @@ def test_an_audit_has_crossings_too(run: Run, people: str, folder: Path) -> None
     assert done.exit_code == 0
     document = json.loads((folder / "a.json").read_text())
     assert {group["column"] for group in document["groups"]} == {"sex", "site", "sex × site"}
-    assert document["among_groups"]["least"] == document["settings"]["least"] == 0.3
+    assert document["among_groups"]["min_effect"] == document["settings"]["min_effect"] == 0.3
     assert "widest gap of sex × site" in done.stdout
 
 

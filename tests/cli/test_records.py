@@ -366,7 +366,7 @@ def test_a_diagram_of_answers_knows_how_many_were_not_given(run: Run, folder: Pa
         done = run(*words, "--diagram", "selective_risk", *more)
         assert done.exit_code == 0, done.output
         document = json.loads(out.read_text())
-        assert document["settings"]["asked"] == n_queries
+        assert document["settings"]["n_queries"] == n_queries
         assert max(document["table"]["coverage"]) == pytest.approx(30 / n_queries)
     assert run(*words, "--diagram", "reliability").exit_code == 0
 

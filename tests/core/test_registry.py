@@ -68,7 +68,7 @@ def test_the_words_of_other_libraries_are_known_where_ours_is_among_the_names():
 
 # Synonyms
 
-SETTINGS = {"partition", "bins", "order", "resamples", "level", "floor", "equal-mass", "uniform"}
+SETTINGS = {"partition", "bins", "order", "resamples", "level", "min_prob", "equal-mass", "uniform"}
 FAMILIES = {"measure": ESTIMATORS, "test": TESTS, "fit": CALIBRATORS, "draw": DIAGRAMS}
 
 

@@ -126,7 +126,7 @@ def test_the_schemas_have_the_written_keys() -> None:
         "schema", "estimator", "lens", "value", "interval", "noise_floor", "debiased", "parts", "n", "settings", "notes",
     ]  # fmt: skip
     assert list(VERDICT.to_dict()) == [
-        "schema", "test", "lens", "statistic", "pvalue", "floor", "family_pvalue", "effect", "parts", "n", "null",
+        "schema", "test", "lens", "statistic", "pvalue", "min_pvalue", "family_pvalue", "effect", "parts", "n", "null",
         "settings", "notes",
     ]  # fmt: skip
 

@@ -257,7 +257,7 @@ def test_the_smallest_p_comes_first_and_only_drawn_views_have_belts():
         {"levels": [0.5, 0.6, 0.7, 0.8, 0.9]},
         {"max_degree": 0},
         {"fitted": 1},
-        {"floor": 0.7},
+        {"min_prob": 0.7},
     ],
 )
 def test_unknown_settings_are_refused(wrong):

@@ -219,7 +219,7 @@ def test_a_min_prob_that_moves_probabilities_is_noted():
 
 
 @pytest.mark.parametrize(
-    "settings", [{"posteriors": (1.0,)}, {"prior": 0}, {"resolution": 1}, {"resolution": True}, {"floor": 0.7}]
+    "settings", [{"posteriors": (1.0,)}, {"prior": 0}, {"resolution": 1}, {"resolution": True}, {"min_prob": 0.7}]
 )
 def test_a_setting_without_meaning_is_refused(settings):
     with pytest.raises(InputError, match="TO203"):

@@ -268,7 +268,7 @@ def test_zeros_are_floored_with_a_note():
 
 @pytest.mark.parametrize(
     "settings",
-    [{"level": 1}, {"floor": 0}, {"baseline": 1.5}, {"ellipses": "yes"}, {"classes": "abc"}],
+    [{"level": 1}, {"min_prob": 0}, {"baseline": 1.5}, {"ellipses": "yes"}, {"classes": "abc"}],
 )
 def test_a_setting_without_meaning_is_refused(settings):
     with pytest.raises(InputError, match="TO203"):

@@ -164,7 +164,7 @@ def test_the_smallest_data_can_be_drawn(p, y):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"posteriors": [2]}, {"prior": 1}, {"floor": 0}, {"baseline": "a"}, {"classes": 3}]
+    "settings", [{"posteriors": [2]}, {"prior": 1}, {"min_prob": 0}, {"baseline": "a"}, {"classes": 3}]
 )
 def test_a_setting_without_meaning_is_refused(settings):
     with pytest.raises(InputError, match="TO203"):

@@ -45,7 +45,7 @@ def test_the_curve_by_hand():
     aurc = (4 * 0.25 + sum((1 + 0.75 * j) / (4 + j) for j in range(1, 5))) / 8
     assert diagram.panels["aurc"].item() == pytest.approx(aurc, rel=1e-12)
     assert diagram.panels["random"].item() == 0.5
-    assert (diagram.panels["answered"].item(), diagram.panels["asked"].item()) == (8, 16)
+    assert (diagram.panels["answered"].item(), diagram.panels["n_queries"].item()) == (8, 16)
 
 
 def test_numbers_are_those_of_the_curve_whatever_kind_the_predictions_are():
@@ -60,7 +60,7 @@ def test_numbers_are_those_of_the_curve_whatever_kind_the_predictions_are():
             steps = np.searchsorted(diagram.table["coverage"], curve.coverage - 1e-9)
             np.testing.assert_allclose(diagram.table["risk"][steps], curve.risk, rtol=1e-9)
         assert (diagram.table["low"] <= diagram.table["risk"] + 1e-12).mean() > 0.97
-        assert diagram.settings["asked"] == preds.n
+        assert diagram.settings["n_queries"] == preds.n
 
 
 def test_a_question_with_several_rows_makes_the_band_as_wide_as_one_row_would():
@@ -108,7 +108,7 @@ def test_other_claims_and_settings_out_of_range_are_refused():
     for lens in ("classwise", "class:1", "canonical"):
         with refused("TO205", fix="confidence"):
             to.draw(three, "selective_risk", lens=lens)
-    for settings in ({"asked": 2}, {"asked": 2.5}, {"resamples": 5}, {"level": 1}):
+    for settings in ({"n_queries": 2}, {"n_queries": 2.5}, {"resamples": 5}, {"level": 1}):
         with refused("TO203"):
             to.draw(three, "selective_risk", **settings)
     with refused("TO205"):

@@ -64,9 +64,9 @@ def test_one_wrong_answer_that_was_called_certain_is_evidence_and_kept() -> None
     floored = to.measure(preds, "bas", min_prob=0.01)
     assert floored.value == pytest.approx((1 + 1 + math.log(0.01) + 0.5) / 3, rel=1e-14)
     assert [note.code for note in floored.notes] == ["TN104", "TN106"]
-    assert "floor" not in floored.notes[0].text  # it is there already
+    assert "min_prob" not in floored.notes[0].text  # it is there already
     assert "2 rows" in floored.notes[1].text
-    assert floored.settings["floor"] == 0.01
+    assert floored.settings["min_prob"] == 0.01
 
 
 def test_the_confidence_in_the_predicted_class_is_the_default() -> None:

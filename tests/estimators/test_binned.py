@@ -316,7 +316,7 @@ def test_the_registry_makes_estimators_from_words() -> None:
         ("ece", {"bin": 10}, "TO202", "bins"),
         ("ece", {"distnace": "tv"}, "TO202", "distance"),
         ("brier", {"bins": 10}, "TO202", ""),
-        ("log_loss", {"flor": 0}, "TO202", "floor"),
+        ("log_loss", {"flor": 0}, "TO202", "min_prob"),
     ],
 )
 def test_unknown_names_are_refused_with_the_near_ones(name: str, settings: dict[str, Any], code: str, fix: str) -> None:

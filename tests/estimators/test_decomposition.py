@@ -368,7 +368,7 @@ def test_without_a_decomposition_nothing_changes() -> None:
 def test_the_decomposition_is_read_back() -> None:
     settings = Brier(decomposition="murphy", partition=Uniform(2))(View([0.2, 0.4, 0.8], [0, 1, 1])).settings
     assert settings == {"decomposition": "murphy", "partition": "uniform 2", "occupied_bins": 2, "smallest_bin": 1}
-    assert LogLoss(0.01, decomposition=CR)(View([0.2, 0.4], [0, 1])).settings["floor"] == 0.01
+    assert LogLoss(0.01, decomposition=CR)(View([0.2, 0.4], [0, 1])).settings["min_prob"] == 0.01
 
 
 @pytest.mark.parametrize(
@@ -397,7 +397,7 @@ def test_a_partition_is_no_word_in_the_constructor() -> None:
 def test_words_become_settings() -> None:
     made = ESTIMATORS.make("brier", {"decomposition": "murphy", "bins": 10})
     assert made == Brier(decomposition="murphy", partition=Uniform(10))
-    made = ESTIMATORS.make("log_loss", {"decomposition": CR, "partition": "distinct", "floor": 0.1})
+    made = ESTIMATORS.make("log_loss", {"decomposition": CR, "partition": "distinct", "min_prob": 0.1})
     assert made == LogLoss(0.1, decomposition=CR, partition=Distinct())
 
 

@@ -363,8 +363,8 @@ def test_measured_with_interval_and_floor_and_its_bandwidth() -> None:
         {"range": "0..1"},
         {"order": 0.5},
         {"order": "1"},
-        {"floor": 0},
-        {"floor": 1},
+        {"min_density": 0},
+        {"min_density": 1},
     ],
 )
 def test_a_setting_that_cannot_be_is_refused(settings: dict[str, Any]) -> None:

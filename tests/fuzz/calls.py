@@ -118,7 +118,7 @@ def power(rng: Rng, data: Rows) -> Any:
         ("n", "power", "effect", "width", "alpha", "lens", "estimator", "region", "weight_kind", "rng", "progress"),
         2,
     )
-    extra = some(rng, ("simulations", "distortion", "direction", "resamples", "floor"), 1)
+    extra = some(rng, ("simulations", "distortion", "direction", "resamples", "min_prob"), 1)
     name = "spiegelhalter" if rng.random() < 0.5 else odd(rng)
     return to.power(data.preds, name, **({"simulations": 20} | extra | call))
 

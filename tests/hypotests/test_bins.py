@@ -27,7 +27,7 @@ def test_by_hand():
     # (0, .5]: two heads of two at .5 have p = 2/4; (.5, 1]: said .9 and .8, none came: P = .02, twice that
     result = BinByBin(partition=Uniform(2)).on(View([0.5, 0.5, 0.9, 0.8], [1, 1, 0, 0]))
     low, high = result.parts["[0, 0.5]"], result.parts["(0.5, 1]"]
-    assert (low["n"], low["said"], low["seen"], low["gap"], low["pvalue"]) == (2, 0.5, 1.0, 0.5, 0.5)
+    assert (low["n"], low["predicted"], low["observed"], low["gap"], low["pvalue"]) == (2, 0.5, 1.0, 0.5, 0.5)
     assert low["statistic"] == pytest.approx(1 / math.sqrt(0.5))
     assert high["pvalue"] == pytest.approx(0.04)
     assert (low["holm"], high["holm"]) == (0.5, pytest.approx(0.08))
@@ -45,12 +45,12 @@ def test_a_bin_is_off_where_its_consistency_bar_says_so():
     bars = consistency(view, Uniform(10).freeze(view).index(view.at), 10, 0.9)
     for b, part in enumerate(parts):
         low, high = known[str(b)]["poisson_binomial_5_95"]
-        assert (part["n"], part["seen"]) == (known[str(b)]["n"], pytest.approx(known[str(b)]["obs"]))
-        assert part["said"] == pytest.approx(known[str(b)]["mean_pred"], rel=1e-12)
+        assert (part["n"], part["observed"]) == (known[str(b)]["n"], pytest.approx(known[str(b)]["obs"]))
+        assert part["predicted"] == pytest.approx(known[str(b)]["mean_pred"], rel=1e-12)
         assert (bars.low[b], bars.high[b]) == (low, high)
-        if part["seen"] < low or part["seen"] > high:
+        if part["observed"] < low or part["observed"] > high:
             assert part["pvalue"] <= 0.1
-        elif low < part["seen"] < high:
+        elif low < part["observed"] < high:
             assert part["pvalue"] >= 0.1
 
 
@@ -103,7 +103,7 @@ def test_cells_of_vectors_name_the_class_farthest_off():
     assert verdict.pvalue == 0.001
     strongest = min(verdict.parts.values(), key=lambda part: part["pvalue"])
     assert strongest["class"] in (0, 2)
-    assert verdict.effect == strongest["gap"] == strongest["seen"] - strongest["said"]
+    assert verdict.effect == strongest["gap"] == strongest["observed"] - strongest["predicted"]
     assert verdict.statistic == strongest["statistic"] > stats.chi2.isf(0.001, 2)
     assert verdict.settings["partition"] == "median-variance min 50"
     assert "χ²" in next(
@@ -181,7 +181,7 @@ def test_a_tally_gives_the_same_counts_and_nearly_the_same_p():
     preds = to.Predictions((rng.random(4000) < p**1.15).astype(int), p)
     rows, cells = to.test(preds, "bins"), to.test(to.tally(preds), "bins")
     for name, part in rows.parts.items():
-        for key in ("n", "said", "seen", "statistic"):
+        for key in ("n", "predicted", "observed", "statistic"):
             assert cells.parts[name][key] == pytest.approx(part[key], rel=1e-9)
         assert cells.parts[name]["pvalue"] == pytest.approx(part["pvalue"], rel=1e-4)
     assert abs(rows.pvalue - cells.pvalue) < 0.06

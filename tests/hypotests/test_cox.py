@@ -178,7 +178,7 @@ def test_probabilities_of_zero_and_one_are_refused_or_counted():
     assert [note.text for note in verdict.notes if note.code == "TN106"] == [
         "The floor 0.01 stood in for the probabilities of 2 of 5 rows."
     ]
-    assert verdict.settings["floor"] == 0.01
+    assert verdict.settings["min_prob"] == 0.01
 
 
 def test_a_tally_gives_nearly_the_statistic_of_the_rows():
@@ -190,7 +190,7 @@ def test_a_tally_gives_nearly_the_statistic_of_the_rows():
 
 
 @pytest.mark.parametrize(
-    "settings", [{"part": "both"}, {"form": "wald"}, {"floor": 0.6}, {"floor": -1}, {"floor": True}]
+    "settings", [{"part": "both"}, {"form": "wald"}, {"min_prob": 0.6}, {"min_prob": -1}, {"min_prob": True}]
 )
 def test_settings_that_cannot_be_are_refused(settings):
     with pytest.raises(to.InputError, match="TO203"):

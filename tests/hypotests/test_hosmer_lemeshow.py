@@ -75,7 +75,7 @@ def test_by_hand_with_weights():
     assert pearson.statistic == pytest.approx(0.4, rel=1e-12)
     assert exact.statistic == pytest.approx(1 / 2.32, rel=1e-12)
     assert pearson.effect == 0
-    assert pearson.parts == {"group 1": pytest.approx({"n": 2, "said": 0.5, "expected": 2.0, "observed": 3.0})}
+    assert pearson.parts == {"group 1": pytest.approx({"n": 2, "predicted": 0.5, "expected": 2.0, "observed": 3.0})}
 
 
 def test_size_with_g_degrees_of_freedom_and_why_not_g_minus_two():

@@ -245,7 +245,7 @@ def test_a_tally_gives_nearly_the_statistic_of_the_rows():
 
 
 @pytest.mark.parametrize(
-    "settings", [{"form": "rao"}, {"floor": 0.6}, {"floor": True}, {"baseline": "cat"}, {"baseline": True}]
+    "settings", [{"form": "rao"}, {"min_prob": 0.6}, {"min_prob": True}, {"baseline": "cat"}, {"baseline": True}]
 )
 def test_settings_that_cannot_be_are_refused(settings):
     with pytest.raises(to.InputError, match="TO203"):

@@ -37,8 +37,8 @@ def classes(k, n=90, seed=0):
 
 def drawn(name, rows, **settings):
     """A model of its own, named as an epoch is, which other diagrams do not mind; log odds of 0 and 1 with a floor."""
-    if "floor" in DIAGRAMS.load(name).accepts():
-        settings.setdefault("floor", 1e-6)
+    if "min_prob" in DIAGRAMS.load(name).accepts():
+        settings.setdefault("min_prob", 1e-6)
     return to.draw({"1": rows}, name, **settings)
 
 

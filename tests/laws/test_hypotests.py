@@ -25,7 +25,7 @@ NULLS = [(name, null) for name in TESTS.names() for null in TESTS.load(name).nul
 def run_test(preds, name, lens, **settings):
     """Few draws, where the test takes draws: statistics are compared."""
     own = [key for key in settings_of(TESTS.load(name)) if TESTS.takes(name, key)]
-    options = {key: value for key, value in (("resamples", 19), ("floor", 0.01)) if key in own}
+    options = {key: value for key, value in (("resamples", 19), ("min_prob", 0.01)) if key in own}
     if name == "decision_regret":
         settings.setdefault("cost", guesses)
     return to.test(preds, name, lens=lens, **options, **settings)

@@ -411,10 +411,7 @@ def test_the_answer_is_frozen_strict_and_lines_up():
     table = lines[1 : 2 + len(groups.groups)]
     assert (
         len(
-            {
-                line.index(word)
-                for line, word in zip(table, ["status", *(g.status for g in groups.groups)], strict=True)
-            }
+            {line.index(word) for line, word in zip(table, ["status", *(g.status for g in groups.groups)], strict=True)}
         )
         == 1
     )

@@ -144,7 +144,14 @@ def test_the_distance_of_a_row_by_hand() -> None:
     furthest_rows, _ = furthest(Predictions([[5, 0, 5]], [[0.1, 0.2, 0.7]]), 0.05, np.random.default_rng(0))
     (row,) = furthest_rows["listed"]
     assert row["distance"] == pytest.approx(0.24 - 0.5 / 9)
-    assert [row[name] for name in ("row", "model", "predicted", "people", "voted", "votes")] == [0, "2", 0.7, "0", 0.5, 10]
+    assert [row[name] for name in ("row", "model", "predicted", "people", "voted", "votes")] == [
+        0,
+        "2",
+        0.7,
+        "0",
+        0.5,
+        10,
+    ]
 
 
 def test_what_two_votes_reach_by_hand() -> None:
@@ -293,7 +300,9 @@ def numbers(people: dict[str, Any]) -> Iterator[float]:
         )
     yield from (people["measures"][1]["parts"][name] for name in ("order", "size", "vote_noise"))
     for row in rows["listed"]:
-        yield from (row[name] for name in ("row", "predicted", "voted", "votes", "distance", "critical_value", "pvalue"))
+        yield from (
+            row[name] for name in ("row", "predicted", "voted", "votes", "distance", "critical_value", "pvalue")
+        )
 
 
 def test_every_number_is_on_the_page_and_in_the_terminal(audited: dict[str, Any]) -> None:

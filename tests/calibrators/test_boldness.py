@@ -171,7 +171,9 @@ def test_groups_of_scores_keep_the_sums():
     assert Cells(rows.x[:10], rows.w[:10], rows.wy[:10]).grouped().x.tolist() == rows.x[:10].tolist()
 
 
-@pytest.mark.parametrize("wrong", [{"posterior": 1.0}, {"posterior": 0}, {"prior": True}, {"prior": "x"}, {"min_prob": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"posterior": 1.0}, {"posterior": 0}, {"prior": True}, {"prior": "x"}, {"min_prob": 0}]
+)
 def test_other_settings_are_refused(wrong):
     with pytest.raises(InputError, match="TO203"):
         BoldnessSpec(**wrong)

@@ -9,7 +9,14 @@ from trueodds.calibrators.structured import StructuredMap
 from trueodds.calibrators.vector import VectorMap
 from trueodds.core.errors import InputError
 
-IDENTITY = {"weights": [1.0, 1.0], "bias": [0.0, 0.0], "min_prob": 1e-12, "logits": False, "n_passes": 3, "converged": True}
+IDENTITY = {
+    "weights": [1.0, 1.0],
+    "bias": [0.0, 0.0],
+    "min_prob": 1e-12,
+    "logits": False,
+    "n_passes": 3,
+    "converged": True,
+}
 
 
 @pytest.mark.parametrize("weights", [np.ones(4), np.eye(4)])

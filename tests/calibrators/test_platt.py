@@ -125,7 +125,9 @@ def test_other_settings_are_refused(wrong):
         PlattSpec(**wrong)
 
 
-@pytest.mark.parametrize("wrong", [{"on": "probit"}, {"on": []}, {"slope": None}, {"intercept": "1"}, {"n_passes": 0.5}])
+@pytest.mark.parametrize(
+    "wrong", [{"on": "probit"}, {"on": []}, {"slope": None}, {"intercept": "1"}, {"n_passes": 0.5}]
+)
 def test_a_broken_file_is_refused(wrong):
     document = fit_map(both([0.3, 0.4, 0.6, 0.7]), [0, 1, 0, 1]).to_dict()
     document["curves"][0] |= wrong

@@ -158,7 +158,8 @@ def test_auto_tries_it_with_few_classes_only():
 
 
 @pytest.mark.parametrize(
-    "settings", [{"penalty": -1}, {"penalty": "x"}, {"penalty": True}, {"penalty": np.inf}, {"logits": 1}, {"min_prob": 0}]
+    "settings",
+    [{"penalty": -1}, {"penalty": "x"}, {"penalty": True}, {"penalty": np.inf}, {"logits": 1}, {"min_prob": 0}],
 )
 def test_settings_out_of_range_are_refused(settings):
     with pytest.raises(InputError, match="TO203"):

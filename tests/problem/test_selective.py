@@ -173,7 +173,14 @@ def test_an_order_with_sense_gains_on_a_random_one_and_one_against_it_loses() ->
 
 def test_settings_out_of_range_are_refused() -> None:
     preds = Predictions.from_confidence([0.9, 0.6], [1, 0])
-    wrong = ({"n_queries": 1}, {"n_queries": 2.5}, {"resamples": -1}, {"resamples": 1.5}, {"level": 1.0}, {"level": "95"})
+    wrong = (
+        {"n_queries": 1},
+        {"n_queries": 2.5},
+        {"resamples": -1},
+        {"resamples": 1.5},
+        {"level": 1.0},
+        {"level": "95"},
+    )
     for settings in wrong:
         with refused("TO203"):
             selective_risk(preds, **settings)

@@ -36,7 +36,7 @@ def out(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def study(data, out):
-    return binning(members=NETS, data=data, plan=SMALL, out=out)
+    return binning(methods=NETS, data=data, plan=SMALL, out=out)
 
 
 def test_least_and_most_hold_the_usual_setting_between_them(study, data):
@@ -90,15 +90,15 @@ def test_the_study_keeps_its_tables_and_goes_on_where_it_was(study, data, out, m
     for name in ("binning", "binning.tace"):
         assert ET.parse(out / f"{name}.svg").getroot().tag.endswith("svg")
     assert {"binning.order.md", "binning.steady.csv", "binning.thresholds.csv"} <= {f.name for f in out.iterdir()}
-    monkeypatch.setattr("trueodds_studies.binning.told", None)
-    assert binning(members=NETS, data=data, plan=SMALL, out=out).rows == study.rows
+    monkeypatch.setattr("trueodds_studies.binning.measure_cell", None)
+    assert binning(methods=NETS, data=data, plan=SMALL, out=out).rows == study.rows
 
 
 def test_an_unknown_net_and_a_missing_file_are_refused(tmp_path):
     with pytest.raises(to.InputError, match=r"TO201.*vgg16"):
-        binning(members=["vgg61"], data=tmp_path)
+        binning(methods=["vgg61"], data=tmp_path)
     with pytest.raises(to.InputError, match=r"TO802.*cifar100"):
-        binning(members=["cifar100 resnet110"], data=tmp_path)
+        binning(methods=["cifar100 resnet110"], data=tmp_path)
 
 
 @pytest.mark.reference

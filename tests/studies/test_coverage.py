@@ -32,7 +32,7 @@ def test_special_cases_are_of_members():
 
 
 def test_a_row_tells_what_its_cell_gave():
-    study = coverage(members=["ece"], plan=SMALL)
+    study = coverage(methods=["ece"], plan=SMALL)
     row = study.rows[0]
     values = []
     for repetition in range(SMALL.sets):
@@ -53,28 +53,28 @@ def test_the_truth_of_an_error_on_fixed_bins_is_below_the_mean_distance():
 
 
 def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path):
-    full = coverage(members=["ks"], plan=SMALL, out=tmp_path / "whole")
+    full = coverage(methods=["ks"], plan=SMALL, out=tmp_path / "whole")
     cells_file = tmp_path / "part" / "coverage.cells.jsonl"
     cells_file.parent.mkdir()
     lines = (tmp_path / "whole" / "coverage.cells.jsonl").read_text().splitlines()
     marked = json.loads(lines[1])
     marked[1]["bias"] = 42.0  # so that it shows that this cell was not measured again
     cells_file.write_text("\n".join([lines[0], json.dumps(marked), lines[2][:30]]))  # the last line was cut off
-    resumed = coverage(members=["ks"], plan=SMALL, out=cells_file.parent)
+    resumed = coverage(methods=["ks"], plan=SMALL, out=cells_file.parent)
     assert resumed.rows[0]["bias"] == 42.0
     assert resumed.rows[1:] == full.rows[1:]
 
 
 def test_cells_of_another_plan_are_measured_again(tmp_path):
-    coverage(members=["ks"], plan=SMALL, out=tmp_path)
+    coverage(methods=["ks"], plan=SMALL, out=tmp_path)
     other = Plan(sets=2, rows=(60,), resamples=20, redraws=19)
-    assert coverage(members=["ks"], plan=other, out=tmp_path).rows == coverage(members=["ks"], plan=other).rows
+    assert coverage(methods=["ks"], plan=other, out=tmp_path).rows == coverage(methods=["ks"], plan=other).rows
 
 
 def test_the_command_line_runs_it_and_keeps_table_and_picture(tmp_path, monkeypatch):
     monkeypatch.setattr("trueodds_studies.coverage.QUICK", SMALL)
     ran = CliRunner().invoke(
-        main, ["study", "coverage", "--quick", "--member", "ece", "--out", str(tmp_path)], standalone_mode=False
+        main, ["study", "coverage", "--quick", "--method", "ece", "--out", str(tmp_path)], standalone_mode=False
     )
     assert "cover the truth" in ran.output
     assert {"coverage.csv", "coverage.md", "coverage.svg"} <= {file.name for file in tmp_path.iterdir()}
@@ -83,7 +83,7 @@ def test_the_command_line_runs_it_and_keeps_table_and_picture(tmp_path, monkeypa
 
 def test_an_unknown_study_or_member_is_refused():
     with pytest.raises(to.InputError) as refusal:
-        coverage(members=["eec"], plan=SMALL)
+        coverage(methods=["eec"], plan=SMALL)
     assert refusal.value.code == "TO201"
 
 

@@ -243,7 +243,7 @@ def test_the_advice_takes_the_best_and_names_what_is_level(monkeypatch):
 
 def test_an_unknown_member_is_refused_and_a_debiased_one_brings_its_base():
     with pytest.raises(to.InputError, match=r"TO201.*kde"):
-        estimators(members=["kde"])
+        estimators(methods=["kde"])
     assert {candidate.label for candidate in chosen(["ece debiased"])} == {"0", "ece", "ece debiased"}
 
 
@@ -301,7 +301,9 @@ def test_of_few_resamples_no_power_is_reported(study):
 
 
 def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path, monkeypatch):
-    monkeypatch.setattr("trueodds_studies.estimators._kept", lambda *_: None)  # no pictures: they are drawn elsewhere
+    monkeypatch.setattr(
+        "trueodds_studies.estimators._save_findings", lambda *_: None
+    )  # no pictures: they are drawn elsewhere
     plan = replace(TINY, distributions=2)
     full = estimators(plan=plan, out=tmp_path / "whole")
     cells_file = tmp_path / "part" / "estimators.cells.jsonl"

@@ -278,13 +278,13 @@ def test_the_quick_study_says_what_it_found(quick):
 
 def test_a_stopped_study_goes_on_to_the_same_rows(tmp_path):
     plan = Plan(sizes=(60, 100, 300), bins=(5, 15), drawn_sizes=(60,), drawn_bins=(5,), sets=6, tree_sets=3)
-    full_run = gaussian_mixture(members=["perfect", "uncalibrated"], plan=plan)
-    gaussian_mixture(members=["perfect"], plan=plan, out=tmp_path)
+    full_run = gaussian_mixture(methods=["perfect", "uncalibrated"], plan=plan)
+    gaussian_mixture(methods=["perfect"], plan=plan, out=tmp_path)
     cells_file = tmp_path / "gaussian_mixture.cells.jsonl"
     cells_file.write_text("\n".join(cells_file.read_text().splitlines()[:3]) + "\n")
     keys = []
     resumed = gaussian_mixture(
-        members=["perfect", "uncalibrated"], plan=plan, out=tmp_path, progress=lambda _, key: keys.append(key)
+        methods=["perfect", "uncalibrated"], plan=plan, out=tmp_path, progress=lambda _, key: keys.append(key)
     )
     assert resumed.to_dict() == full_run.to_dict()
     assert "perfect 60" not in keys

@@ -46,7 +46,7 @@ def Q(folder):
 
 @pytest.fixture(scope="module")
 def study(folder, Q):
-    return human(members=NLI, data=folder, plan=Plan(resamples=200))
+    return human(methods=NLI, data=folder, plan=Plan(resamples=200))
 
 
 def table(study, name):
@@ -64,22 +64,22 @@ def test_the_three_targets_are_gold_the_label_of_most_votes_and_all_votes():
 
 
 def test_a_model_whose_rows_are_not_the_crowds_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr("trueodds_studies.human.told", None)
+    monkeypatch.setattr("trueodds_studies.human.measure_cell", None)
     gold = np.array([0, 1, 1, 9])
     np.savez(tmp_path / "cifar10h.npz", counts=np.eye(10, dtype=int)[gold] * 50, labels=gold)
     np.savez(tmp_path / "plambda_cifar10_vgg16.npz", probs=np.full((4, 10), 0.1), labels=gold[::-1])
     with pytest.raises(to.InputError, match=r"TO803.*2 of 4 labels of plambda_cifar10_vgg16\.npz differ .*cifar10h"):
-        human(members=["vgg16"], data=tmp_path)
+        human(methods=["vgg16"], data=tmp_path)
     np.savez(tmp_path / "plambda_cifar10_vgg16.npz", probs=np.full((3, 10), 0.1), labels=gold[:3])
     with pytest.raises(to.InputError, match=r"TO803.*3 rows for"):
-        human(members=["vgg16"], data=tmp_path)
+        human(methods=["vgg16"], data=tmp_path)
 
 
 def test_an_unknown_model_and_a_missing_file_are_refused(tmp_path):
     with pytest.raises(to.InputError, match=r"TO201.*vgg16"):
-        human(members=["vgg61"], data=tmp_path)
+        human(methods=["vgg61"], data=tmp_path)
     with pytest.raises(to.InputError, match=r"TO802.*cifar10h\.npz"):
-        human(members=["vgg16"], data=tmp_path)
+        human(methods=["vgg16"], data=tmp_path)
 
 
 def test_some_rows_are_the_same_rows_of_model_and_crowd(folder, Q):
@@ -194,7 +194,7 @@ def test_every_table_is_there_and_described(study):
 
 
 def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, Q, tmp_path, monkeypatch):
-    words = ["study", "human", "--quick", "--member", NLI[0], "--data", str(folder), "--out", str(tmp_path)]
+    words = ["study", "human", "--quick", "--method", NLI[0], "--data", str(folder), "--out", str(tmp_path)]
     ran = CliRunner().invoke(main, words, standalone_mode=False)
     assert "squared distance from the crowd" in ran.output
     for name in ("human", "human.votes"):
@@ -205,13 +205,13 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
     def fail(*_):
         raise AssertionError("a model that was kept is measured again")
 
-    monkeypatch.setattr("trueodds_studies.human.told", fail)
-    human(quick=True, members=NLI[:1], data=folder, out=tmp_path)
+    monkeypatch.setattr("trueodds_studies.human.measure_cell", fail)
+    human(quick=True, methods=NLI[:1], data=folder, out=tmp_path)
     assert (tmp_path / "human.csv").read_text() == before
 
 
 def test_a_study_resumed_with_other_votes_keeps_no_row_of_the_first(folder, Q, tmp_path):
-    settings = {"members": NLI[:1], "plan": Plan(rows=100, resamples=20), "out": tmp_path / "out"}
+    settings = {"methods": NLI[:1], "plan": Plan(rows=100, resamples=20), "out": tmp_path / "out"}
     first = human(data=folder, **settings)
     made(tmp_path, seed=1)
     assert human(data=tmp_path, **settings).rows != first.rows

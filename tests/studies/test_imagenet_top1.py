@@ -41,7 +41,7 @@ def out(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def study(data, out):
-    return imagenet_top1(members=NETS[:2], data=data, plan=SMALL, out=out)
+    return imagenet_top1(methods=NETS[:2], data=data, plan=SMALL, out=out)
 
 
 def rows(study, name):
@@ -105,13 +105,13 @@ def test_the_study_keeps_its_tables_and_goes_on_where_it_was(study, data, out, m
     assert ET.parse(out / "imagenet_top1.svg").getroot().tag.endswith("svg")
     for name in ("tests", "fixes", "risk", "pairs", "needs"):
         assert (out / f"imagenet_top1.{name}.md").exists()
-    monkeypatch.setattr("trueodds_studies.imagenet_top1.told", None)
-    assert imagenet_top1(members=NETS[:2], data=data, plan=SMALL, out=out).rows == study.rows
+    monkeypatch.setattr("trueodds_studies.imagenet_top1.measure_cell", None)
+    assert imagenet_top1(methods=NETS[:2], data=data, plan=SMALL, out=out).rows == study.rows
 
 
 def test_an_unknown_net_is_refused():
     with pytest.raises(to.InputError, match=r"TO201.*resnet152"):
-        imagenet_top1(members=["resnet512"])
+        imagenet_top1(methods=["resnet512"])
 
 
 @pytest.mark.reference

@@ -48,7 +48,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def study(folder):
-    return images(members=["vgg16", "resnet18"], data=folder, plan=Plan(splits=2))
+    return images(methods=["vgg16", "resnet18"], data=folder, plan=Plan(splits=2))
 
 
 # Splits
@@ -200,12 +200,12 @@ def test_every_further_table_is_there_and_described(study):
 
 
 def test_without_the_papers_net_no_number_stands_beside_the_papers(folder):
-    study = images(members=["resnet18"], data=folder, plan=Plan(splits=1))
+    study = images(methods=["resnet18"], data=folder, plan=Plan(splits=1))
     assert "images.paper" not in [table.name for table in study.also]
 
 
 def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, tmp_path, monkeypatch):
-    words = ["study", "images", "--quick", "--member", "vgg16", "--data", str(folder), "--out", str(tmp_path)]
+    words = ["study", "images", "--quick", "--method", "vgg16", "--data", str(folder), "--out", str(tmp_path)]
     ran = CliRunner().invoke(main, words, standalone_mode=False)
     assert "MCLLO gains" in ran.output
     for name in ("trade", "single", "reliability"):
@@ -217,13 +217,13 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
 
     before = (tmp_path / "images.csv").read_text()
     monkeypatch.setattr("trueodds_studies.images.told", fail)
-    images(quick=True, members=["vgg16"], data=folder, out=tmp_path)
+    images(quick=True, methods=["vgg16"], data=folder, out=tmp_path)
     assert (tmp_path / "images.csv").read_text() == before
 
 
 def test_a_study_resumed_with_other_data_keeps_no_row_of_the_first(folder, tmp_path):
     other = made(tmp_path, seed=5)
-    settings = {"members": ["vgg16"], "plan": Plan(splits=1)}
+    settings = {"methods": ["vgg16"], "plan": Plan(splits=1)}
     out = tmp_path / "out"
     first = images(data=folder, out=out, **settings).to_dict()
     second = images(data=other, out=out, **settings).to_dict()
@@ -235,21 +235,22 @@ def test_a_study_resumed_with_other_data_keeps_no_row_of_the_first(folder, tmp_p
 
 def test_one_more_net_keeps_the_rows_of_the_others(folder, tmp_path, monkeypatch):
     settings, measured_nets = {"data": folder, "plan": Plan(splits=1), "out": tmp_path}, []
-    images(members=["vgg16"], **settings)
+    images(methods=["vgg16"], **settings)
     monkeypatch.setattr(
-        "trueodds_studies.images.measured", lambda cell, plan: measured_nets.append(cell.net) or measured(cell, plan)
+        "trueodds_studies.images.measure_cell",
+        lambda cell, plan: measured_nets.append(cell.net) or measured(cell, plan),
     )
-    images(members=["vgg16", "resnet18"], **settings)
+    images(methods=["vgg16", "resnet18"], **settings)
     assert measured_nets == ["resnet18"]
 
 
 def test_a_file_without_the_net_is_refused_before_anything_is_measured(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("trueodds_studies.images.measured", None)
+    monkeypatch.setattr("trueodds_studies.images.measure_cell", None)
     np.savez(tmp_path / "widmann_cifar10_4nets.npz", labels=np.zeros(3, dtype=int), probs_resnet18=np.eye(3))
     with pytest.raises(to.InputError, match=r"TO803.*no probs_vgg16_bn in .*which holds labels, probs_resnet18"):
-        images(members=["vgg16_bn"], data=tmp_path, quick=True)
+        images(methods=["vgg16_bn"], data=tmp_path, quick=True)
     (tmp_path / "plambda_cifar10_vgg16.npz").write_text("moved")
-    ran = CliRunner().invoke(main, ["study", "images", "--member", "vgg16", "--data", str(tmp_path)])
+    ran = CliRunner().invoke(main, ["study", "images", "--method", "vgg16", "--data", str(tmp_path)])
     assert ran.exit_code == 2
     assert "TO803" in ran.output
 
@@ -276,9 +277,9 @@ def test_the_sentence_follows_the_numbers(gains, errors, words):
 
 def test_an_unknown_net_and_a_missing_file_are_refused(tmp_path):
     with pytest.raises(to.InputError, match=r"TO201.*vgg16"):
-        images(members=["vgg61"], data=tmp_path)
+        images(methods=["vgg61"], data=tmp_path)
     with pytest.raises(to.InputError, match=r"TO802.*plambda_cifar10_vgg16\.npz"):
-        images(members=["vgg16"], data=tmp_path, quick=True)
+        images(methods=["vgg16"], data=tmp_path, quick=True)
 
 
 @pytest.mark.reference

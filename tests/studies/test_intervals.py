@@ -32,7 +32,7 @@ def test_a_world_has_an_error_of_as_many_noise_floors_as_requested(k, lens):
 
 def test_the_quick_form_covers_the_truth():
     # 20 data sets a cell at 91 %: of all hits together at least as many as a binomial with 99.9 %
-    study = intervals(quick=True, members=["ece", "ace", "corp"])
+    study = intervals(quick=True, methods=["ece", "ace", "corp"])
     hits = sum(round(row["covers"] * QUICK.sets) for row in study.rows)
     n = QUICK.sets * len(study.rows)
     assert hits >= LEAST * n - 3.1 * np.sqrt(n * LEAST * (1 - LEAST))
@@ -43,10 +43,10 @@ def test_the_quick_form_covers_the_truth():
 
 def test_a_study_of_one_estimator_gives_the_same_rows():
     plan = Plan(sets=3, rows=(100,), binary=(("normal", "waves"),), several=(), floors=(1.0,), resamples=20, redraws=19)
-    one, all_of_them = intervals(members=["ace"], plan=plan), intervals(plan=plan)
+    one, all_of_them = intervals(methods=["ace"], plan=plan), intervals(plan=plan)
     assert one.rows[0] in all_of_them.rows
 
 
 def test_an_unknown_estimator_is_refused():
     with pytest.raises(InputError, match="TO203"):
-        intervals(quick=True, members=["nothing"])
+        intervals(quick=True, methods=["nothing"])

@@ -189,7 +189,7 @@ def test_sizes_are_those_of_an_independent_simulation(name):
 
 
 def test_a_row_tells_what_its_cell_gave():
-    row = level(members=["spiegelhalter"], plan=SMALL).rows[0]
+    row = level(methods=["spiegelhalter"], plan=SMALL).rows[0]
     pvalues = []
     for repetition in range(4):
         rng = SMALL.rng(WORLDS[1], 30, repetition)
@@ -201,21 +201,21 @@ def test_a_row_tells_what_its_cell_gave():
 
 
 def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path):
-    full = level(members=["spiegelhalter"], plan=SMALL, out=tmp_path / "whole")
+    full = level(methods=["spiegelhalter"], plan=SMALL, out=tmp_path / "whole")
     lines = (tmp_path / "whole" / "level.cells.jsonl").read_text().splitlines()
     marked = json.loads(lines[1])
     marked[1]["power_shift"] = 0.42  # so that it shows that this cell was not measured again
     cells_file = tmp_path / "part" / "level.cells.jsonl"
     cells_file.parent.mkdir()
     cells_file.write_text("\n".join([lines[0], json.dumps(marked), lines[2][:30]]))  # the last line was cut off
-    resumed = level(members=["spiegelhalter"], plan=SMALL, out=cells_file.parent)
+    resumed = level(methods=["spiegelhalter"], plan=SMALL, out=cells_file.parent)
     assert resumed.rows[0]["power_shift"] == 0.42
     assert resumed.rows[1:] == full.rows[1:]
 
 
 def test_the_command_line_runs_it_and_keeps_tables_and_picture(tmp_path, monkeypatch):
     monkeypatch.setattr("trueodds_studies.level.QUICK", SMALL)
-    words = ["study", "level", "--quick", "--member", "spiegelhalter", "--out", str(tmp_path)]
+    words = ["study", "level", "--quick", "--method", "spiegelhalter", "--out", str(tmp_path)]
     ran = CliRunner().invoke(main, words, standalone_mode=False)
     assert "With redrawn labels" in ran.output
     assert {"level.csv", "level.md", "level.tests.md", "level.svg"} <= {file.name for file in tmp_path.iterdir()}
@@ -227,14 +227,14 @@ def test_p_values_that_come_too_often_are_seen(monkeypatch):
     halved = lambda preds, *_, **settings: type("V", (), {"pvalue": settings["rng"].integers(1, 11) / 20, "notes": ()})
     monkeypatch.setattr("trueodds_studies.level.test", halved)
     plan = UniformPlan(sets=100, worlds=("sure",), resamples=9)
-    assert [row["verdict"] for row in uniform(members=["spiegelhalter"], plan=plan).rows] == ["exceeds"]
+    assert [row["verdict"] for row in uniform(methods=["spiegelhalter"], plan=plan).rows] == ["exceeds"]
 
 
 def test_a_test_that_has_no_p_value_is_not_called_uniform(monkeypatch):
     none = lambda *_, **__: type("V", (), {"pvalue": float("nan"), "notes": ()})
     monkeypatch.setattr("trueodds_studies.level.test", none)
     plan = UniformPlan(sets=3, worlds=("sure",), resamples=9)
-    (row,) = uniform(members=["spiegelhalter"], plan=plan).rows
+    (row,) = uniform(methods=["spiegelhalter"], plan=plan).rows
     assert (row["sets"], row["p_uniform"], row["verdict"]) == (0, None, "no answer")
 
 
@@ -256,7 +256,7 @@ def test_a_value_that_a_test_refuses_is_no_answer_and_any_other_refusal_is_one(m
 def test_an_unknown_member_is_refused():
     for study in ("level", "uniform"):
         with pytest.raises(to.InputError) as refusal:
-            installed().load(study)(members=["spiegelhaltr"])
+            installed().load(study)(methods=["spiegelhaltr"])
         assert refusal.value.code == "TO201"
 
 

@@ -243,6 +243,6 @@ def test_the_study_keeps_tables_pictures_and_cells_and_goes_on(tmp_path, monkeyp
     for name in tables:
         assert ET.parse(tmp_path / f"{name}.svg").getroot().tag.endswith("svg")
         assert "{" not in (tmp_path / f"{name}.md").read_text()
-    monkeypatch.setattr(power, "measured", None)  # nothing is measured twice
+    monkeypatch.setattr(power, "measure_cell", None)  # nothing is measured twice
     monkeypatch.setattr("trueodds_studies.mcllo_power._draw", lambda *_: None)
     assert CliRunner().invoke(main, words, standalone_mode=False).output == ran.output

@@ -45,7 +45,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def study(folder):
-    return model_comparison(quick=True, members=NETS, data=folder, plan=SMALL)
+    return model_comparison(quick=True, methods=NETS, data=folder, plan=SMALL)
 
 
 def example_comparison(values, halves, settled, measure="Brier"):
@@ -136,20 +136,20 @@ def test_halves_are_the_same_for_all_nets_and_all_measures_and_scatter_as_fresh_
 
 
 def test_nets_of_other_rows_are_refused_before_anything_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr("trueodds_studies.model_comparison.measured", None)
+    monkeypatch.setattr("trueodds_studies.model_comparison.measure_cell", None)
     made(tmp_path)
     name, key, labels = FILES["resnet50"]
     arrays = dict(np.load(tmp_path / name))
     np.savez(tmp_path / name, **{key: arrays[key], labels: np.roll(arrays[labels], 1)})
     with pytest.raises(to.InputError, match=r"TO803.* labels of aigen_cifar10_resnet50\.npz differ from .*plambda"):
-        model_comparison(members=NETS, data=tmp_path)
+        model_comparison(methods=NETS, data=tmp_path)
 
 
 def test_an_unknown_net_and_one_alone_are_refused(tmp_path):
     with pytest.raises(to.InputError, match=r"TO201.*vgg16"):
-        model_comparison(members=["vgg61", "vgg16"], data=tmp_path)
+        model_comparison(methods=["vgg61", "vgg16"], data=tmp_path)
     with pytest.raises(to.InputError, match=r"TO205.*two models"):
-        model_comparison(members=["vgg16", "vgg16"], data=tmp_path)
+        model_comparison(methods=["vgg16", "vgg16"], data=tmp_path)
 
 
 # The study
@@ -181,7 +181,7 @@ def test_every_table_is_there_and_described(study):
 
 def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, tmp_path, monkeypatch):
     words = ["study", "model_comparison", "--quick", "--data", str(folder), "--out", str(tmp_path)]
-    words += [word for net in NETS[:2] for word in ("--member", net)]
+    words += [word for net in NETS[:2] for word in ("--method", net)]
     ran = CliRunner().invoke(main, words, standalone_mode=False)
     assert "Kendall's tau between two orders" in ran.output
     before = (tmp_path / "model_comparison.csv").read_text()
@@ -191,13 +191,13 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
     def fail(*_):
         raise AssertionError("a measure that was kept is measured again")
 
-    monkeypatch.setattr("trueodds_studies.model_comparison.measured", fail)
-    model_comparison(quick=True, members=NETS[:2], data=folder, out=tmp_path)
+    monkeypatch.setattr("trueodds_studies.model_comparison.measure_cell", fail)
+    model_comparison(quick=True, methods=NETS[:2], data=folder, out=tmp_path)
     assert (tmp_path / "model_comparison.csv").read_text() == before
 
 
 def test_a_study_resumed_with_other_labels_keeps_no_row_of_the_first(folder, tmp_path):
-    settings = {"quick": True, "members": NETS[:2], "plan": Plan(rows=60, draws=2, redraws=9, resamples=20)}
+    settings = {"quick": True, "methods": NETS[:2], "plan": Plan(rows=60, draws=2, redraws=9, resamples=20)}
     first = model_comparison(data=folder, out=tmp_path / "out", **settings)
     made(tmp_path, seed=1)
     assert model_comparison(data=tmp_path, out=tmp_path / "out", **settings).rows != first.rows

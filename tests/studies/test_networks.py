@@ -37,7 +37,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def study(folder):
-    return networks(members=NLI, data=folder, plan=SMALL)
+    return networks(methods=NLI, data=folder, plan=SMALL)
 
 
 def rows(study, net, lens, distance="tv"):
@@ -63,9 +63,9 @@ def test_what_can_be_looked_at_depends_on_what_the_file_holds():
 
 def test_an_unknown_net_and_a_missing_file_are_refused(tmp_path):
     with pytest.raises(to.InputError, match=r"TO201.*vgg16"):
-        networks(members=["vgg61"], data=tmp_path)
+        networks(methods=["vgg61"], data=tmp_path)
     with pytest.raises(to.InputError, match=r"TO802.*psr_emotion_final\.npz"):
-        networks(members=["emotion"], data=tmp_path)
+        networks(methods=["emotion"], data=tmp_path)
 
 
 def test_a_confidence_alone_is_read_with_whether_it_was_right(tmp_path):
@@ -132,7 +132,7 @@ def test_every_table_is_there_and_described(study):
 
 
 def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, tmp_path, monkeypatch):
-    words = ["study", "networks", "--quick", "--member", NLI[0], "--data", str(folder), "--out", str(tmp_path)]
+    words = ["study", "networks", "--quick", "--method", NLI[0], "--data", str(folder), "--out", str(tmp_path)]
     ran = CliRunner().invoke(main, words, standalone_mode=False)
     assert "Error of 1 net in total variation" in ran.output
     for name in (NLI[0], "lines.uniform", "lines.tree", "triangles.uniform", "triangles.tree"):
@@ -142,13 +142,13 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
     def fail(*_):
         raise AssertionError("a net that was kept is measured again")
 
-    monkeypatch.setattr("trueodds_studies.networks.told", fail)
-    networks(quick=True, members=NLI[:1], data=folder, out=tmp_path)
+    monkeypatch.setattr("trueodds_studies.networks.measure_cell", fail)
+    networks(quick=True, methods=NLI[:1], data=folder, out=tmp_path)
     assert (tmp_path / "networks.csv").read_text() == before
 
 
 def test_a_study_resumed_with_other_labels_keeps_no_row_of_the_first(folder, tmp_path):
-    settings = {"members": NLI[:1], "plan": Plan(rows=100, resamples=20, redraws=19), "out": tmp_path / "out"}
+    settings = {"methods": NLI[:1], "plan": Plan(rows=100, resamples=20, redraws=19), "out": tmp_path / "out"}
     first = networks(data=folder, **settings)
     made(tmp_path, seed=1)
     assert networks(data=tmp_path, **settings).rows != first.rows

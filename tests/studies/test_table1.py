@@ -27,7 +27,7 @@ def out(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def study(out):
-    return table1(members=["confidence", "canonical"], plan=SMALL, out=out)
+    return table1(methods=["confidence", "canonical"], plan=SMALL, out=out)
 
 
 def table(study, name):
@@ -119,10 +119,10 @@ def test_the_study_keeps_its_tables_and_goes_on_where_it_was(study, out, monkeyp
     }
     assert json.loads(json.dumps(study.to_dict()))["study"] == "table1"
     assert study.sentence.startswith("No error at all in 1 of 2 lenses; canonical holds 0.1.")
-    monkeypatch.setattr("trueodds_studies.table1.told", None)
-    assert table1(members=["confidence", "canonical"], plan=SMALL, out=out).rows == study.rows
+    monkeypatch.setattr("trueodds_studies.table1.measure_cell", None)
+    assert table1(methods=["confidence", "canonical"], plan=SMALL, out=out).rows == study.rows
 
 
 def test_an_unknown_lens_is_refused():
     with pytest.raises(to.InputError, match=r"TO201.*canonical"):
-        table1(members=["canonicl"])
+        table1(methods=["canonicl"])

@@ -43,9 +43,9 @@ class Finding:
 
     def markdown(self, columns: Sequence[str] | None = None) -> str:
         """The table for a page of the documentation."""
-        kept = columns or self.columns
-        lines = [f"| {' | '.join(kept)} |", "|" + "---|" * len(kept)]
-        lines += [f"| {' | '.join(_cell(row.get(name)) for name in kept)} |" for row in self.rows]
+        names = columns or self.columns
+        lines = [f"| {' | '.join(names)} |", "|" + "---|" * len(names)]
+        lines += [f"| {' | '.join(_cell(row.get(name)) for name in names)} |" for row in self.rows]
         return "\n".join(lines) + "\n"
 
     def save(self, folder: str | Path) -> list[Path]:
@@ -58,21 +58,21 @@ class Finding:
         table, words = where / f"{self.name}.csv", where / f"{self.name}.md"
         saved.write(table, text.getvalue(), "TO801")
         saved.write(words, f"{self.sentence}\n\n{self.markdown()}\n{self.legend}\n", "TO801")
-        return [table, words, *(path for each in self.also for path in each.save(folder))]
+        return [table, words, *(path for finding in self.also for path in finding.save(folder))]
 
     def to_dict(self) -> dict[str, Any]:
         """The study as JSON holds it."""
-        found = {
+        document = {
             "schema": "trueodds.study/1",
             "study": self.name,
             "found": self.sentence,
             "rows": strict(list(self.rows)),
         }
-        return found | ({"also": [each.to_dict() for each in self.also]} if self.also else {})
+        return document | ({"also": [finding.to_dict() for finding in self.also]} if self.also else {})
 
     def __str__(self) -> str:
-        told = f"{self.sentence}\n\n{aligned(self.rows, self.columns)}\n\n{self.legend}".rstrip()
-        return "\n\n".join([told, *map(str, self.also)])
+        text = f"{self.sentence}\n\n{aligned(self.rows, self.columns)}\n\n{self.legend}".rstrip()
+        return "\n\n".join([text, *map(str, self.also)])
 
 
 def counted(n: int, noun: str) -> str:
@@ -91,7 +91,7 @@ def span(values: Iterable[float], digits: int = 3, between: str = " to ") -> str
     ('0.1 to 0.2', '0.048')
     """
     numbers = sorted(values)
-    return between.join(dict.fromkeys(f"{each:.{digits}f}" for each in (numbers[0], numbers[-1])))
+    return between.join(dict.fromkeys(f"{number:.{digits}f}" for number in (numbers[0], numbers[-1])))
 
 
 def moved(before: float, after: float, digits: int = 3) -> str:
@@ -100,7 +100,7 @@ def moved(before: float, after: float, digits: int = 3) -> str:
     >>> moved(0.2, 0.1, 1), moved(0.1, 0.2, 1), moved(0.1001, 0.1, 1)
     ('falls from 0.2 to 0.1', 'rises from 0.1 to 0.2', 'stays at 0.1')
     """
-    first, last = (f"{each:.{digits}f}" for each in (before, after))
+    first, last = (f"{number:.{digits}f}" for number in (before, after))
     if first == last:
         return f"stays at {first}"
     verb = "falls" if after < before else "rises" if after > before else "goes"
@@ -117,7 +117,7 @@ def aligned(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
         placed = zip(texts, widths, words, strict=True)
         return "  ".join(text.ljust(w) if left else text.rjust(w) for text, w, left in placed).rstrip()
 
-    return "\n".join([line(list(columns)), *(line(each) for each in cells)])
+    return "\n".join([line(list(columns)), *(line(texts) for texts in cells)])
 
 
 def _cell(value: Any) -> str:

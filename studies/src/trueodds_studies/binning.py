@@ -39,7 +39,7 @@ def binning(
     quick: bool = False,
     out: str | Path | None = None,
     rng: int = 0,
-    members: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
     data: str | Path | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
@@ -48,28 +48,28 @@ def binning(
 
     Tables: the least and the most that settings in use give; estimators at settings of their own; pairs of nets whose
     order depends on the setting; the largest jump of TACE as its threshold moves, and the score behind it. On disk also
-    every value. Two pictures. `members` are nets. Sources: Pavlovic (2025), sections 2 and 3.2; Vennos, Xin & Guthrie
+    every value. Two pictures. `methods` are nets. Sources: Pavlovic (2025), sections 2 and 3.2; Vennos, Xin & Guthrie
     (2026), section 1; Nixon et al. (2019); Roelofs et al. (2022).
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = folder(out), None if data is None else str(data)
-    asked = [nets.known(name) for name in members or (nets.FEW if quick else nets.NETS)]
-    read = nets.files(asked, place)
-    cells = rows_of("binning", [Net(net, place) for net in asked], told, plan, where, progress, read)
+    names = [nets.known(name) for name in methods or (nets.FEW if quick else nets.NETS)]
+    read = nets.files(names, place)
+    cells = rows_of("binning", [Net(net, place) for net in names], told, plan, where, progress, read)
     also = (
         Finding("binning.steady", "Estimators at settings of their own.", tables.steady(cells), plan.__dict__, STEADY),
         Finding("binning.order", "Nets whose order depends on the setting.", tables.order(cells), plan.__dict__, ORDER),
         Finding("binning.tace", "How far TACE slides, and where it jumps.", tables.tace(cells), plan.__dict__, TACE),
     )
-    found = Finding("binning", tables.sentence(cells), tables.pushed(cells), plan.__dict__, PUSHED, also)
+    finding = Finding("binning", tables.sentence(cells), tables.pushed(cells), plan.__dict__, PUSHED, also)
     if where is not None:
-        found.save(where)
+        finding.save(where)
         Finding("binning.curves", "Every value.", tables.curves(cells), plan.__dict__).save(where)
         Finding("binning.thresholds", "TACE by threshold.", tables.thresholds(cells), plan.__dict__).save(where)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
             pictures.bins(cells, where / "binning.svg")
             pictures.thresholds(cells, where / "binning.tace.svg")
-    return found
+    return finding
 
 
 def told(cell: Net, plan: Plan) -> Mapping[str, Any]:

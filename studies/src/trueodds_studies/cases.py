@@ -53,9 +53,9 @@ class Case:
 
 def truth(case: Case, estimator: Estimator, world: Design) -> float:
     """What the estimator would give on endless rows."""
-    whole = world.whole(FEWER) if case.quadratic else world.whole()
-    lens = lens_for(whole, case.lens, estimator)
-    views = lens.views(whole)
+    population = world.whole(FEWER) if case.quadratic else world.whole()
+    lens = lens_for(population, case.lens, estimator)
+    views = lens.views(population)
     if case.target == "own":
         values = np.array([estimator.stand_in().value(view) for view in views])
     else:
@@ -66,8 +66,8 @@ def truth(case: Case, estimator: Estimator, world: Design) -> float:
         values = np.array(
             [float((v.w @ gap**power) / v.total) ** (1 / power) for v, gap in zip(views, gaps, strict=True)]
         )
-    found = values[0] if len(views) == 1 else combine(values, shares(views, lens.aggregate), lens.aggregate)
-    return 0.0 if abs(float(found)) < 1e-12 else float(found)  # what rounding leaves of a zero is zero
+    value = values[0] if len(views) == 1 else combine(values, shares(views, lens.aggregate), lens.aggregate)
+    return 0.0 if abs(float(value)) < 1e-12 else float(value)  # what rounding leaves of a zero is zero
 
 
 def cases_of(name: str) -> tuple[Case, ...]:

@@ -53,13 +53,13 @@ def rows_of(
     `measure(cell, plan)` stands at the top of a module, so that worker processes find it. `read` has the stamp of
     each data file that some cell reads.
     """
-    kept = Kept(study, where, plan, read or {})
-    waiting = [cell for cell in cells if cell.key not in kept.found]
+    cache = Kept(study, where, plan, read or {})
+    waiting = [cell for cell in cells if cell.key not in cache.found]
     for done, (cell, row) in enumerate(_measured(waiting, measure, plan), 1):
-        kept.add(cell.key, row)
+        cache.add(cell.key, row)
         if progress:
             progress((len(cells) - len(waiting) + done) / len(cells), cell.key)
-    return tuple(kept.found[cell.key] for cell in cells)
+    return tuple(cache.found[cell.key] for cell in cells)
 
 
 class Kept:
@@ -102,8 +102,8 @@ def _parsed(line: str) -> Any:
 def _goes_on(before: Any, head: Mapping[str, Any]) -> bool:
     if not isinstance(before, dict) or any(before.get(name) != head[name] for name in ("trueodds", "plan")):
         return False
-    kept = before.get("data")
-    return isinstance(kept, dict) and all(kept.get(name, stamp) == stamp for name, stamp in head["data"].items())
+    stamps = before.get("data")
+    return isinstance(stamps, dict) and all(stamps.get(name, stamp) == stamp for name, stamp in head["data"].items())
 
 
 def _measured(cells: Sequence[Keyed], measure: Callable[[Any, Any], Row], plan: Any) -> Iterator[tuple[Keyed, Row]]:

@@ -45,10 +45,10 @@ LEGEND = """n: rows of the table's part that no fit saw. p: of MCLLO's likelihoo
 
 
 def compared(
-    learn: Predictions, judge: Predictions, methods: Sequence[Method] = METHODS, *, baseline: int = -1, rng: int = 0
+    learn: Predictions, held_out: Predictions, methods: Sequence[Method] = METHODS, *, baseline: int = -1, rng: int = 0
 ) -> tuple[dict[str, Any], ...]:
-    """Each method fitted on the rows `learn` and judged on the rows `judge`."""
-    return tuple(each.row for each in judged(learn, judge, methods, baseline=baseline, rng=rng))
+    """Each method fitted on the rows `learn` and judged on the rows `held_out`."""
+    return tuple(evaluation.row for evaluation in judged(learn, held_out, methods, baseline=baseline, rng=rng))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,31 +62,31 @@ class Judged:
 
 
 def judged(
-    learn: Predictions, judge: Predictions, methods: Sequence[Method] = METHODS, *, baseline: int = -1, rng: int = 0
+    learn: Predictions, held_out: Predictions, methods: Sequence[Method] = METHODS, *, baseline: int = -1, rng: int = 0
 ) -> Iterator[Judged]:
     """The same with what was fitted; where rows come in clusters p is that of whole clusters flipped."""
-    labels = judge.P.argmax(axis=1)
+    labels = held_out.P.argmax(axis=1)
     for method in methods:
         settings = dict(method.settings) | ({"baseline": baseline} if method.name == "mcllo" else {})
-        fitted = fit(learn, method.name, rng=rng, **settings)
-        after = again(judge, fitted.predict_proba(judge))
+        calibrator = fit(learn, method.name, rng=rng, **settings)
+        after = again(held_out, calibrator.predict_proba(held_out))
         row, verdict = judgment(method.said, after, labels, baseline)
-        yield Judged(row, fitted.map, after, verdict)
+        yield Judged(row, calibrator.map, after, verdict)
 
 
-def again(judge: Predictions, Q: Array) -> Predictions:
+def again(preds: Predictions, Q: Array) -> Predictions:
     """The same outcomes with other probabilities."""
-    assert judge.y is not None  # labels, no votes
-    return Predictions(judge.y, Q, cluster=judge.cluster)
+    assert preds.y is not None  # labels, no votes
+    return Predictions(preds.y, Q, cluster=preds.cluster)
 
 
-def judgment(said: str, after: Predictions, labels: Array, baseline: int = -1) -> tuple[dict[str, Any], Verdict]:
+def judgment(label: str, after: Predictions, labels: Array, baseline: int = -1) -> tuple[dict[str, Any], Verdict]:
     """The row of what a method made of the rows that it has not seen, and the verdict its p is from."""
-    law: dict[str, Any] = {} if after.cluster is None else {"null": "redraw"}
-    verdict = test(after, "mcllo", baseline=baseline, min_prob=FLOOR, **law)
+    null_settings: dict[str, Any] = {} if after.cluster is None else {"null": "redraw"}
+    verdict = test(after, "mcllo", baseline=baseline, min_prob=FLOOR, **null_settings)
     changed = after.P.argmax(axis=1)
     return {
-        "method": said,
+        "method": label,
         "n": after.n,
         "p": float(verdict),
         "ECE": float(measure(after, "ece", bins=bins(after.n), interval=None)),

@@ -46,7 +46,7 @@ class Plan:
     sets: int = 100  # of each calibrated world at each number of rows
     powered: int = 100  # of each distorted world
     rows: tuple[int, ...] = (100, 300, 1000)
-    worlds: tuple[str, ...] = tuple(world.name for world in CALIBRATED) + tuple(each.world.name for each in DISTORTED)
+    worlds: tuple[str, ...] = tuple(world.name for world in CALIBRATED) + tuple(case.world.name for case in DISTORTED)
     seed: int = 0
 
     def rng(self, world: Stated, n: int, repetition: int) -> np.random.Generator:
@@ -82,48 +82,48 @@ def confirm(
 ) -> Finding:
     """How often `auto` confirms a fix where none is needed and where one is, and whether the gain it reports comes.
 
-    >>> found = confirm(plan=Plan(1, 1, (100,), ("logit-normal",)))
-    >>> found.rows[0]["world"], found.rows[0]["sets"]
+    >>> finding = confirm(plan=Plan(1, 1, (100,), ("logit-normal",)))
+    >>> finding.rows[0]["world"], finding.rows[0]["sets"]
     ('logit-normal', 1)
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     cells = [Cell(world, n, plan.sets) for world in CALIBRATED if world.name in plan.worlds for n in plan.rows]
     cells += [
-        Cell(each.world, each.n, plan.powered, each.method) for each in DISTORTED if each.world.name in plan.worlds
+        Cell(case.world, case.n, plan.powered, case.method) for case in DISTORTED if case.world.name in plan.worlds
     ]
     where = folder(out)
     rows = rows_of("confirm", cells, measured, plan, where, progress)
-    found = Finding("confirm", _sentence(rows), rows, plan.__dict__, LEGEND.format(fresh=f"{FRESH:,}"))
+    finding = Finding("confirm", _sentence(rows), rows, plan.__dict__, LEGEND.format(fresh=f"{FRESH:,}"))
     if where is not None:
-        found.save(where)
-    return found
+        finding.save(where)
+    return finding
 
 
 def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of one cell."""
     world, fresh = cell.world, cell.world.stated(np.random.default_rng(20_070_602), FRESH)
     truth = world.true(fresh.copy())
-    told, gains, alone, warm = [], [], 0, 0.0
+    reports, gains, alone, warm = [], [], 0, 0.0
     for repetition in range(cell.sets):
         preds = world.rows(plan.rng(world, cell.n, repetition), cell.n)
-        found = fit(AutoSpec(alpha=ALPHA), preds)
-        told.append(found.report.to_dict())
-        gains.append(_gain(found.calibration_map, fresh, truth))
+        calibrator = fit(AutoSpec(alpha=ALPHA), preds)
+        reports.append(calibrator.report.to_dict())
+        gains.append(_gain(calibrator.calibration_map, fresh, truth))
         warm += _gain(fit(CALIBRATORS.make("temperature", {}), preds).calibration_map, fresh, truth) / cell.sets
         alone += cell.method is not None and paired(cell.method, preds.P, preds.Y) <= ALPHA
-    confirmed = np.array([each["confirmed"] for each in told])
-    few = [each["needed_rows"] for each in told if each["outcome"] == "too few rows"]
-    hits, worth = int(confirmed.sum()), np.array(gains)
+    confirmed = np.array([report["confirmed"] for report in reports])
+    required_rows = [report["needed_rows"] for report in reports if report["outcome"] == "too few rows"]
+    hits, fresh_gains = int(confirmed.sum()), np.array(gains)
     low, high = clopper_pearson(hits, cell.sets)
-    some = [each for each in told if each["confirmed"]]
+    some = [report for report in reports if report["confirmed"]]
     return {
         "world": world.name, "K": world.k, "n": cell.n, "sets": cell.sets,
         "confirmed": hits / cell.sets, "low": low, "high": high,
         "method": cell.method, "alone": alone / cell.sets if cell.method else None,
-        "too_few": len(few) / cell.sets, "needed": float(np.median(few)) if few else None,
-        "gain": _mean([each["gain"] for each in some]), "fresh": _mean(worth[confirmed]),
-        "covers": _mean([g >= each["gain_low"] for g, each in zip(worth[confirmed], some, strict=True)]),
-        "delivered": float(worth.mean()), "temperature": warm,
+        "too_few": len(required_rows) / cell.sets, "needed": float(np.median(required_rows)) if required_rows else None,
+        "gain": _mean([report["gain"] for report in some]), "fresh": _mean(fresh_gains[confirmed]),
+        "covers": _mean([g >= report["gain_low"] for g, report in zip(fresh_gains[confirmed], some, strict=True)]),
+        "delivered": float(fresh_gains.mean()), "temperature": warm,
     }  # fmt: skip
 
 
@@ -135,10 +135,10 @@ def paired(method: str, P: Array, Y: Array, folds: int = 5) -> float:
     return float(stdtr(len(P) - 1, -gain / se)) if se > 0 else 1.0
 
 
-def _gain(fitted: CalibrationMap, P: Array, truth: Array) -> float:
+def _gain(calibration_map: CalibrationMap, P: Array, truth: Array) -> float:
     """By how much the map lowers the expected log loss of these rows; what cannot come costs nothing."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        steps = np.where(truth > 0, truth * (np.log(fitted.apply(P)) - np.log(P)), 0.0)
+        steps = np.where(truth > 0, truth * (np.log(calibration_map.apply(P)) - np.log(P)), 0.0)
     return float(steps.sum(axis=1).mean())
 
 

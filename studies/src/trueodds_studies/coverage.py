@@ -77,7 +77,7 @@ def coverage(
     quick: bool = False,
     out: str | Path | None = None,
     rng: int = 0,
-    members: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> Finding:
@@ -88,23 +88,23 @@ def coverage(
     square error beside that of the constant 0, how often the 95 % interval covers the truth, lies above or below it,
     its mean width, and how often the estimator puts the mild and the strong distortion, on the same rows, in order.
 
-    >>> found = coverage(members=["ece"], plan=Plan(sets=2, rows=(50,), resamples=20, redraws=19))
-    >>> found.rows[0]["estimator"], found.rows[0]["world"]
+    >>> finding = coverage(methods=["ece"], plan=Plan(sets=2, rows=(50,), resamples=20, redraws=19))
+    >>> finding.rows[0]["estimator"], finding.rows[0]["world"]
     ('ece', 'calibrated')
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    cells = list(_cells(plan, members))
+    cells = list(_cells(plan, methods))
     where = folder(out)
     rows = rows_of("coverage", cells, measured, plan, where, progress)
-    found = Finding("coverage", _sentence(rows), rows, plan.__dict__, LEGEND.format(sets=plan.sets))
+    finding = Finding("coverage", _sentence(rows), rows, plan.__dict__, LEGEND.format(sets=plan.sets))
     if where is not None:
-        found.save(where)
-        _draw(found, where)
-    return found
+        finding.save(where)
+        _draw(finding, where)
+    return finding
 
 
-def _cells(plan: Plan, members: Sequence[str] | None) -> Iterator[Cell]:
-    for name in members or ESTIMATORS.names():
+def _cells(plan: Plan, methods: Sequence[str] | None) -> Iterator[Cell]:
+    for name in methods or ESTIMATORS.names():
         ESTIMATORS.load(name)  # an unknown one is refused by the table
         for case in cases_of(name):
             for world in (*BINARY, *VECTORS, *CROWDS):
@@ -116,33 +116,33 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of one cell."""
     estimator = ESTIMATORS.make(cell.case.name, cell.case.settings(cell.n))
     target = truth(cell.case, estimator, cell.world)
-    sure = IntervalSpec(resamples=plan.resamples)
-    values, lows, highs, floor, debiased = [], [], [], [], []
+    interval_spec = IntervalSpec(resamples=plan.resamples)
+    values, lows, highs, noise_floors, debiased = [], [], [], [], []
     for repetition in range(plan.sets):
         rng = plan.rng(cell.world, cell.n, repetition)
         preds = cell.world.rows(rng, cell.n)
-        asked = [_asked(estimator, cell.case, preds)]
-        (found,) = estimates(preds, asked, sure, rng, partial(_floors, preds, rng, plan.redraws))
-        values.append(found.value)
-        debiased.append(found.value if found.debiased is None else found.debiased)
-        floor.append(math.nan if found.noise_floor is None else found.noise_floor)
-        lows.append(found.interval.low if found.interval else math.nan)
-        highs.append(found.interval.high if found.interval else math.nan)
+        estimands = [_asked(estimator, cell.case, preds)]
+        (estimate,) = estimates(preds, estimands, interval_spec, rng, partial(_floors, preds, rng, plan.redraws))
+        values.append(estimate.value)
+        debiased.append(estimate.value if estimate.debiased is None else estimate.debiased)
+        noise_floors.append(math.nan if estimate.noise_floor is None else estimate.noise_floor)
+        lows.append(estimate.interval.low if estimate.interval else math.nan)
+        highs.append(estimate.interval.high if estimate.interval else math.nan)
     v, low, high = np.array(values), np.array(lows), np.array(highs)
     some = np.isfinite(low)
     high = np.where(cell.case.from_below & some, np.inf, high)
-    best = type(estimator).best
+    best_value = type(estimator).best
     row: dict[str, Any] = {
         "estimator": cell.case.label, "world": cell.world.name, "n": cell.n, "truth": target,
         "bias": float(v.mean() - target), "rmse": _rms(v - target), "rmse_debiased": _rms(np.array(debiased) - target),
-        "rmse_of_0": None if isinstance(estimator, ProperScore) else abs(target - best), "floor": _finite(float(np.mean(floor))),
-        "method": found.interval.method if found.interval else "none",
+        "rmse_of_0": None if isinstance(estimator, ProperScore) else abs(target - best_value), "floor": _finite(float(np.mean(noise_floors))),
+        "method": estimate.interval.method if estimate.interval else "none",
         "covers": _finite(float(((low <= target) & (target <= high))[some].mean())) if some.any() else None,
         "above": float((target > high)[some].mean()) if some.any() else None,
         "below": float((target < low)[some].mean()) if some.any() else None,
         "width": _finite(float((high - low)[some].mean())) if some.any() else None,
         "without": int((~some).sum()),
-        "clear": bool(abs(target - best) > CLEAR * abs(float(np.mean(floor)) - best)),
+        "clear": bool(abs(target - best_value) > CLEAR * abs(float(np.mean(noise_floors)) - best_value)),
     }  # fmt: skip
     if cell.world.name == RIVAL[1]:
         row["ranks"] = _ranks(cell, estimator, plan, v)
@@ -166,8 +166,8 @@ def _ranks(cell: Cell, estimator: Estimator, plan: Plan, strong: Any) -> float:
     right = 0.0
     for repetition, value in enumerate(strong):
         preds = mild.rows(plan.rng(cell.world, cell.n, repetition), cell.n)
-        asked = _asked(estimator, cell.case, preds)
-        other = float(asked.combined(asked.values))
+        estimand = _asked(estimator, cell.case, preds)
+        other = float(estimand.combined(estimand.values))
         gap = float(estimator.as_loss(value) - estimator.as_loss(np.float64(other)))
         right += 0.5 if gap == 0 else float(gap > 0)
     return right / len(strong)
@@ -182,18 +182,18 @@ def _finite(x: float) -> float | None:
 
 
 def _sentence(rows: Sequence[Mapping[str, Any]]) -> str:
-    judged = [row for row in rows if row["covers"] is not None]
-    low = [row for row in judged if row["covers"] < 0.93]
-    wide = [row for row in judged if row["clear"] and row["covers"] > 0.98]
+    with_interval = [row for row in rows if row["covers"] is not None]
+    low = [row for row in with_interval if row["covers"] < 0.93]
+    wide = [row for row in with_interval if row["clear"] and row["covers"] > 0.98]
     beaten = [row for row in rows if row["rmse_of_0"] and row["rmse"] > row["rmse_of_0"]]
     return (
-        f"Of {len(judged)} intervals {len(judged) - len(low)} cover the truth in at least 93 % of the data sets; where"
+        f"Of {len(with_interval)} intervals {len(with_interval) - len(low)} cover the truth in at least 93 % of the data sets; where"
         f" the truth is clear of noise {len(wide)} cover more than 98 %. In {len(beaten)} of {len(rows)} cases the"
         " constant answer 0 would have come closer than the estimate."
     )
 
 
-def _draw(found: Finding, where: Path) -> None:
+def _draw(finding: Finding, where: Path) -> None:
     """Coverage and error of every estimator as a picture; without matplotlib there is only the table."""
     if importlib.util.find_spec("matplotlib") is not None:
-        pictures.coverage(found, where / "coverage.svg")
+        pictures.coverage(finding, where / "coverage.svg")

@@ -61,35 +61,35 @@ def stamp(name: str, data: str | Path | None) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def arrays(name: str, data: str | Path | None, *needed: str) -> dict[str, Any]:
+def arrays(name: str, data: str | Path | None, *names: str) -> dict[str, Any]:
     """The arrays of an npz file: those that are needed, or all. TO803 where one is not in it, or it is no such file."""
     path = found(name, data)
     with _understood(path), path.open("rb") as raw:  # opened here, as NumPy does not close what is broken
         file = np.load(raw, allow_pickle=False)
         if not isinstance(file, np.lib.npyio.NpzFile):
             raise ValueError("it holds one array without a name")
-        _all_there(path, needed, file.files)
-        return {key: file[key] for key in needed or file.files}
+        _all_there(path, names, file.files)
+        return {key: file[key] for key in names or file.files}
 
 
-def columns(name: str, data: str | Path | None, *needed: str) -> dict[str, Any]:
+def columns(name: str, data: str | Path | None, *names: str) -> dict[str, Any]:
     """The columns of a parquet file as NumPy arrays: those that are needed, or all; TO803 as for arrays."""
     path = found(name, data)
     needs_pyarrow(name)
     parquet = importlib.import_module("pyarrow.parquet")
     with _understood(path):
-        _all_there(path, needed, parquet.read_schema(path).names)
-        table = parquet.read_table(path, columns=list(needed) or None)
-        return {key: table[key].to_numpy() for key in needed or table.column_names}
+        _all_there(path, names, parquet.read_schema(path).names)
+        table = parquet.read_table(path, columns=list(names) or None)
+        return {key: table[key].to_numpy() for key in names or table.column_names}
 
 
-def _all_there(path: Path, needed: Sequence[str], held: Collection[str]) -> None:
-    missing = [each for each in needed if each not in held]
+def _all_there(path: Path, names: Sequence[str], available: Collection[str]) -> None:
+    missing = [name for name in names if name not in available]
     if missing:
         raise InputError(
             "TO803",
             "A file that the study needs lacks a part.",
-            f"no {', '.join(missing)} in {path.name}, which holds {', '.join(held) or 'nothing'}",
+            f"no {', '.join(missing)} in {path.name}, which holds {', '.join(available) or 'nothing'}",
             _made_from(path.name),
         )
 

@@ -75,22 +75,22 @@ def ecology(
     where, plots = folder(out), Plots.of(data)
     place = None if data is None else str(data)
     cells = [Cell(model, split, place) for model in MODELS for split in range(plan.splits)]
-    told = rows_of("ecology", cells, measured, plan, where, progress, {FILE: stamp(FILE, data)})
-    found = presence.ecology(plots, told, plan)
+    results = rows_of("ecology", cells, measured, plan, where, progress, {FILE: stamp(FILE, data)})
+    finding = presence.ecology(plots, results, plan)
     if where is not None:
-        found.save(where)
+        finding.save(where)
         if importlib.util.find_spec("matplotlib") is not None:
-            pictures.ecology(told, where / "ecology.svg")
-    return found
+            pictures.ecology(results, where / "ecology.svg")
+    return finding
 
 
 def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """Every method on one half of the plots, judged on the other."""
     plots = Plots.of(cell.data)
     first, other = plots.halves(np.random.default_rng([plan.seed, cell.split]))
-    learn, judge = plots.rows(cell.model, first), plots.rows(cell.model, other)
+    learn, held_out = plots.rows(cell.model, first), plots.rows(cell.model, other)
     rows = []
-    for one in judged(learn, judge, EVERY):
-        assert judge.y is not None
-        rows.append(one.row | {"mixed": mixed(one.after.P, judge.y, learn.n), "chose": one.fitted.name})
+    for one in judged(learn, held_out, EVERY):
+        assert held_out.y is not None
+        rows.append(one.row | {"mixed": mixed(one.after.P, held_out.y, learn.n), "chose": one.fitted.name})
     return {"model": cell.model, "split": cell.split, "rows": rows}

@@ -84,7 +84,7 @@ def estimators(
     quick: bool = False,
     out: str | Path | None = None,
     rng: int = 0,
-    members: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> Finding:
@@ -93,20 +93,20 @@ def estimators(
     The experiment of Posocco & Bonnefoy (2021) whole: 45 mixtures of Gaussians, three train sets of 300, four models of
     scikit-learn, 200 resamples of 30 to 5,000 rows, fifteen estimators, through confidence and classwise; beside them the
     constant 0 and the library's own, on the same resamples. Then calibrated, recalibrated and uneven models, the best
-    number of bins, up to 100 classes, and a table that says by rule which estimator to take. `members` are labels
+    number of bins, up to 100 classes, and a table that says by rule which estimator to take. `methods` are labels
     of the table or names of estimators. How well intervals cover is asked by the study `coverage`.
     """
-    plan = plan or replace(QUICK if quick else Plan(), seed=rng, members=tuple(members or ()))
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng, members=tuple(methods or ()))
     chosen(plan.members)  # an unknown one is refused before anything is measured
     where = folder(out)
     main = rows_of("estimators", _cells(plan), measured, plan, where, progress)
     other_plan = replace(plan, sizes=plan.sizes[:: plan.other_every], every=1)
     others = rows_of("estimators.worlds", _others(plan), measured, other_plan, where, progress)
     vectors = rows_of("estimators.classes", _many(plan), classes.measured, plan, where, progress)
-    found = told(main, others, vectors, plan)
+    finding = told(main, others, vectors, plan)
     if where is not None:
-        _kept(found, where, plan)
-    return found
+        _kept(finding, where, plan)
+    return finding
 
 
 def told(main: Sequence[Row], others: Sequence[Row], vectors: Sequence[Row], plan: Plan) -> Finding:
@@ -115,7 +115,7 @@ def told(main: Sequence[Row], others: Sequence[Row], vectors: Sequence[Row], pla
     rest = {
         world: Together(cells, plan.sizes[:: plan.other_every], plan.boots, plan.seed)
         for world in WORLDS[1:]
-        if (cells := [each for each in others if each["world"] == world])
+        if (cells := [cell for cell in others if cell["world"] == world])
     }
     settings = plan.__dict__
     advised = tuple(advice.rows(of))
@@ -128,13 +128,17 @@ def told(main: Sequence[Row], others: Sequence[Row], vectors: Sequence[Row], pla
         Finding("estimators.truths", _exact(truths), truths, settings, TRUTHS.format(rough=tables.ROUGH)),
     ]
     if counts:
-        said = ", ".join(
+        exponents = ", ".join(
             f"{row['exponent']:.2f} ± {row['se']:.2f} ({row['lens']}, {row['partition']})" for row in counts
         )
         legend = BINS.format(counts=", ".join(map(str, COUNTS)))
         also.append(
             Finding(
-                "estimators.bins", f"The best number of bins grows as n to the power {said}.", counts, settings, legend
+                "estimators.bins",
+                f"The best number of bins grows as n to the power {exponents}.",
+                counts,
+                settings,
+                legend,
             )
         )
     if rest:
@@ -169,19 +173,21 @@ def _many(plan: Plan) -> list[classes.Cell]:
 
 def _winners(rows: Sequence[Row], plan: Plan) -> str:
     """Which of the paper's fifteen is best at which sizes of its figure, and where 0 is better than all."""
-    said = []
+    phrases = []
     for lens in LENSES:
         ranked = [row for row in rows if row["lens"] == lens and row["mean rank"] is not None]
         zero = next(row for row in rows if row["lens"] == lens and row["estimator"] == "0")
         sizes = [n for n in plan.sizes if n < tables.CUT]
         if not ranked:
             continue
-        best = {n: _closest(ranked, n) for n in sizes}
-        names = dict.fromkeys(row["estimator"] for row in best.values())
-        runs = [f"{name} at n = {', '.join(str(n) for n in sizes if best[n]['estimator'] == name)}" for name in names]
-        beaten = [str(n) for n in sizes if zero[str(n)] < best[n][str(n)]]
-        said.append(f"{lens}: {'; '.join(runs)}; 0 is closer than all of them at n = {', '.join(beaten) or 'none'}")
-    return f"The best of the paper's fifteen. {'. '.join(said)}."
+        closest = {n: _closest(ranked, n) for n in sizes}
+        names = dict.fromkeys(row["estimator"] for row in closest.values())
+        runs = [
+            f"{name} at n = {', '.join(str(n) for n in sizes if closest[n]['estimator'] == name)}" for name in names
+        ]
+        beaten = [str(n) for n in sizes if zero[str(n)] < closest[n][str(n)]]
+        phrases.append(f"{lens}: {'; '.join(runs)}; 0 is closer than all of them at n = {', '.join(beaten) or 'none'}")
+    return f"The best of the paper's fifteen. {'. '.join(phrases)}."
 
 
 def _closest(rows: Sequence[Row], n: int) -> Row:
@@ -190,41 +196,43 @@ def _closest(rows: Sequence[Row], n: int) -> Row:
 
 def _zero(rows: Sequence[Row]) -> str:
     """How often the default ECE is closer than answering 0."""
-    said = []
+    phrases = []
     for lens in LENSES:
-        mine = [row for row in rows if row["lens"] == lens and row["estimator"] == "ece"]
-        if mine:
-            said.append(
-                f"{lens} {mine[0]['beats 0']:.2f} at n = {mine[0]['n']} and {mine[-1]['beats 0']:.2f} at n = {mine[-1]['n']}"
+        ece_rows = [row for row in rows if row["lens"] == lens and row["estimator"] == "ece"]
+        if ece_rows:
+            phrases.append(
+                f"{lens} {ece_rows[0]['beats 0']:.2f} at n = {ece_rows[0]['n']} and {ece_rows[-1]['beats 0']:.2f} at n = {ece_rows[-1]['n']}"
             )
-    return f"Share of trajectories in which `ece` is closer than the constant 0: {'; '.join(said) or 'not measured'}."
+    return (
+        f"Share of trajectories in which `ece` is closer than the constant 0: {'; '.join(phrases) or 'not measured'}."
+    )
 
 
 def _errors(plan: Plan) -> str:
-    few = ", ".join(member.label for member in MEMBERS.values() if member.few)
-    return ERRORS.format(floors=plan.floors, few=plan.few, names=few)
+    slow_labels = ", ".join(variant.label for variant in MEMBERS.values() if variant.few)
+    return ERRORS.format(floors=plan.floors, few=plan.few, names=slow_labels)
 
 
 def _exact(rows: Sequence[Row]) -> str:
     """How wide the bracket is, and of which models it is not one of the whole error."""
     wide = max(rows, key=lambda row: float(row["widest"]))
-    said = f"Half the bracket is at most {wide['widest']:.4f}"
+    text = f"Half the bracket is at most {wide['widest']:.4f}"
     rough = [f"{row['world']}, {row['lens']} ({row['rough']:.0%})" for row in rows if row["rough"] > 0]
-    return f"{said}; what comes jumps between neighboring scores of some models: {'; '.join(rough) or 'none'}."
+    return f"{text}; what comes jumps between neighboring scores of some models: {'; '.join(rough) or 'none'}."
 
 
-def _kept(found: Finding, where: Path, plan: Plan) -> None:
-    found.save(where)
-    drawn, every = found.also[0], found.also[1]
+def _kept(finding: Finding, where: Path, plan: Plan) -> None:
+    finding.save(where)
+    drawn, every = finding.also[0], finding.also[1]
     sizes = [plan.sizes[i] for i in tables.shown(plan.sizes)]
     Finding(
         "estimators.figure.short", drawn.sentence, tables.short(drawn.rows, plan.sizes), drawn.settings, drawn.legend
     ).save(where)
-    few = tuple(row for row in every.rows if row["n"] in sizes[::2])
-    Finding("estimators.errors.short", every.sentence, few, every.settings, every.legend).save(where)
+    shown_rows = tuple(row for row in every.rows if row["n"] in sizes[::2])
+    Finding("estimators.errors.short", every.sentence, shown_rows, every.settings, every.legend).save(where)
     if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
         pictures.figure(drawn.rows, plan.sizes, where / "estimators.svg")
         pictures.errors(every.rows, where / "estimators.errors.svg")
-        counts = [each for each in found.also if each.name == "estimators.bins"]
+        counts = [table for table in finding.also if table.name == "estimators.bins"]
         if counts:
             pictures.bins(counts[0].rows, where / "estimators.bins.svg")

@@ -64,11 +64,11 @@ class Form:
 @cache
 def forms_of(name: str) -> tuple[Form, ...]:
     """The default form, the other null laws that the test offers, and what the table adds."""
-    member = TESTS.load(name)
-    if not member.nulls:
+    test_class = TESTS.load(name)
+    if not test_class.nulls:
         return (Form(name, "redraw"), *EXTRA.get(name, ()))
-    (default,) = (field.default for field in dataclasses.fields(member) if field.name == "null")
-    nulls = dict.fromkeys((default, *member.nulls) if default in member.nulls else member.nulls)
+    (default,) = (field.default for field in dataclasses.fields(test_class) if field.name == "null")
+    nulls = dict.fromkeys((default, *test_class.nulls) if default in test_class.nulls else test_class.nulls)
     usual = [Form(name, null, asked=() if null == default else (("null", null),)) for null in nulls]
     return (*(dataclasses.replace(form, **COSTLY.get((name, form.null), {})) for form in usual), *EXTRA.get(name, ()))
 
@@ -95,7 +95,7 @@ COSTLY: dict[tuple[str, str], dict[str, Any]] = {
     ("cme", "redraw"): {"slow": 2000},
     ("score", "redraw"): {"slow": 2000},
     ("skce", "block"): {"slow": 500},
-    ("skce", "bootstrap"): {"slow": 500, "most": 500},
+    ("skce", "bootstrap"): {"slow": 500, "max_rows": 500},
     ("skce", "distribution-free"): {"slow": 500},
     ("skce", "redraw"): {"slow": 2000},
     ("tcal", "redraw"): {"slow": 2000},

@@ -36,7 +36,7 @@ def gaussian_mixture(
     quick: bool = False,
     out: str | Path | None = None,
     rng: int = 0,
-    members: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> Finding:
@@ -44,15 +44,15 @@ def gaussian_mixture(
 
     Tables: estimates over rows and bins; the limit of fixed bins, strictly below the truth; exponents of bias and
     variance; rules for the number of bins. Pictures: histograms of the estimates, reliability diagrams with the true
-    deviation, rates. `members` are models. Source: Vaicenavicius et al. (2019), section 5.1 and theorem 2.
+    deviation, rates. `methods` are models. Source: Vaicenavicius et al. (2019), section 5.1 and theorem 2.
 
     >>> small = Plan(sizes=(100, 300, 1000), bins=(5, 15), drawn_bins=(5,), sets=20, tree_sets=5)
-    >>> gaussian_mixture(members=["perfect"], plan=small).rows[0]["uniform above"]
+    >>> gaussian_mixture(methods=["perfect"], plan=small).rows[0]["uniform above"]
     1.0
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where = folder(out)
-    models = [known(name).name for name in members or MODELS]
+    models = [known(name).name for name in methods or MODELS]
     cells = rows_of(
         "gaussian_mixture", [Cell(name, n) for name in models for n in plan.sizes], measured, plan, where, progress
     )
@@ -60,13 +60,13 @@ def gaussian_mixture(
     also = _also(every, plan)
     legend = ESTIMATES.format(sets=plan.sets, tree_sets=plan.tree_sets)
     rows = tables.estimates(every, plan)
-    found = Finding("gaussian_mixture", tables.sentence(every, plan), rows, plan.__dict__, legend, also)
+    finding = Finding("gaussian_mixture", tables.sentence(every, plan), rows, plan.__dict__, legend, also)
     if where is not None:
-        found.save(where)
-        Finding("gaussian_mixture.all", found.sentence, every, plan.__dict__, legend).save(where)
+        finding.save(where)
+        Finding("gaussian_mixture.all", finding.sentence, every, plan.__dict__, legend).save(where)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
             draw(cells, every, models, plan, where)
-    return found
+    return finding
 
 
 def draw(
@@ -88,14 +88,14 @@ def _also(every: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[Finding, ...]
     """The further tables."""
     settings = plan.__dict__
     bound = tables.bound(every, plan)
-    fitted = rates.exponents(every)
+    exponents = rates.exponents(every)
     legend = RATES.format(least=rates.LEAST, most=rates.MOST)
-    found = [
+    findings = [
         Finding("gaussian_mixture.bound", tables.of_the_bound(bound), bound, settings, BOUND),
-        Finding("gaussian_mixture.rates", tables.of_rates(fitted), fitted, settings, legend),
+        Finding("gaussian_mixture.rates", tables.of_rates(exponents), exponents, settings, legend),
     ]
     ruled = rates.rules(every, plan)
     if ruled:
         words = RULES.format(fixed=rates.FIXED)
-        found.append(Finding("gaussian_mixture.rules", tables.of_rules(ruled), ruled, settings, words))
-    return tuple(found)
+        findings.append(Finding("gaussian_mixture.rules", tables.of_rules(ruled), ruled, settings, words))
+    return tuple(findings)

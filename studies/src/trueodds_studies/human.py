@@ -42,7 +42,7 @@ def human(
     quick: bool = False,
     out: str | Path | None = None,
     rng: int = 0,
-    members: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
     data: str | Path | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
@@ -51,25 +51,25 @@ def human(
 
     Tables: calibration against gold, majority and votes; EntCE, DistCE, RankCS and the distance from the crowd; the
     crowds themselves; fewer votes; what the paper says beside what is found. Pictures: the three targets, and fewer
-    votes. `members` are models. Sources: Pavlovic (2025), section 3.3.3; Baan, Aziz, Plank & Fernández (2022);
+    votes. `methods` are models. Sources: Pavlovic (2025), section 3.3.3; Baan, Aziz, Plank & Fernández (2022);
     the votes: Peterson et al. (2019), Nie, Zhou & Bansal (2020).
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = folder(out), None if data is None else str(data)
-    models = [crowds.known(name) for name in members or (crowds.FEW if quick else crowds.MODELS)]
+    models = [crowds.known(name) for name in methods or (crowds.FEW if quick else crowds.MODELS)]
     read = crowds.files(models, place)
     for model in models:
         crowds.asked(model, place)  # here, so that rows that do not match are refused before anything is measured
     cells = rows_of("human", [Net(model, place) for model in models], told, plan, where, progress, read)
     rows = tables.beside(cells)
-    found = Finding("human", tables.sentence(cells), rows, plan.__dict__, BESIDE, _also(cells, place, plan))
+    finding = Finding("human", tables.sentence(cells), rows, plan.__dict__, BESIDE, _also(cells, place, plan))
     if where is not None:
-        found.save(where)
-        Finding("human.targets", found.sentence, tables.short(rows), plan.__dict__, BESIDE).save(where)
+        finding.save(where)
+        Finding("human.targets", finding.sentence, tables.short(rows), plan.__dict__, BESIDE).save(where)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
             pictures.beside(rows, where / "human.svg")
             pictures.fewer(tables.fewer(cells), where / "human.votes.svg")
-    return found
+    return finding
 
 
 def told(cell: Net, plan: Plan) -> Mapping[str, Any]:

@@ -60,7 +60,7 @@ def imagenet_top1(
     quick: bool = False,
     out: str | Path | None = None,
     rng: int = 0,
-    members: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
     data: str | Path | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
@@ -68,41 +68,41 @@ def imagenet_top1(
     """Three ImageNet networks of which only confidence and correctness were kept, by everything that needs no more.
 
     Tables: every estimator and test; what `auto` fixes; risk and coverage; the networks compared in pairs; and every lens,
-    estimator, test, calibrator and diagram with what it needs. A picture. `members` are networks. Source of the rows:
+    estimator, test, calibrator and diagram with what it needs. A picture. `methods` are networks. Source of the rows:
     Lee, Huang, Hassani & Dobriban (2023), T-Cal.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = folder(out), None if data is None else str(data)
-    nets = tuple(known(name) for name in members or NETS)
+    nets = tuple(known(name) for name in methods or NETS)
     cells = [*(Cell(net, place) for net in nets), Cell(TOGETHER, place, nets)]
-    *each, together = rows_of("imagenet_top1", cells, told, plan, where, progress, {FILE: stamp(FILE, place)})
+    *net_rows, joint_row = rows_of("imagenet_top1", cells, told, plan, where, progress, {FILE: stamp(FILE, place)})
     made = (
-        ("tests", "Every test that takes these rows.", tables.tests(each), TESTS),
-        ("fixes", "What a fix gains.", tables.fixes(each), FIXES),
-        ("risk", "Answers that may be withheld.", tables.risks(each), RISKS),
-        ("pairs", "The networks in pairs.", tuple(together["pairs"]), PAIRS),
-        ("needs", "What works, and what the rest needs.", tuple(together["needs"]), NEEDS),
+        ("tests", "Every test that takes these rows.", tables.tests(net_rows), TESTS),
+        ("fixes", "What a fix gains.", tables.fixes(net_rows), FIXES),
+        ("risk", "Answers that may be withheld.", tables.risks(net_rows), RISKS),
+        ("pairs", "The networks in pairs.", tuple(joint_row["pairs"]), PAIRS),
+        ("needs", "What works, and what the rest needs.", tuple(joint_row["needs"]), NEEDS),
     )
     also = tuple(Finding(f"imagenet_top1.{name}", words, rows, plan.__dict__, why) for name, words, rows, why in made)
-    words = tables.sentence(each, together["needs"])
-    found = Finding("imagenet_top1", words, tables.estimators(each), plan.__dict__, ESTIMATORS, also)
+    words = tables.sentence(net_rows, joint_row["needs"])
+    finding = Finding("imagenet_top1", words, tables.estimators(net_rows), plan.__dict__, ESTIMATORS, also)
     if where is not None:
-        found.save(where)
+        finding.save(where)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
             models = {net: said(net, place, plan.rows, plan.seed) for net in nets}
             pictures.draw(models, where / "imagenet_top1.svg")
-    return found
+    return finding
 
 
 def told(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """What is found of one network, or of all together."""
     if cell.net == TOGETHER:
         models = {net: said(net, cell.data, plan.rows, plan.seed) for net in cell.nets}
-        few = said(cell.nets[0], cell.data, SMALL, plan.seed)
+        sample = said(cell.nets[0], cell.data, SMALL, plan.seed)
         pairs = (
             measured.beside(models, plan.resamples, plan.seed, paired=same_images(cell.data)) if len(models) > 1 else []
         )
-        return {"pairs": pairs, "needs": needs.works(few)}
+        return {"pairs": pairs, "needs": needs.works(sample)}
     preds = said(cell.net, cell.data, plan.rows, plan.seed)
     return {
         "net": cell.net,

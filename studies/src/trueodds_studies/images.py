@@ -50,7 +50,7 @@ def images(
     quick: bool = False,
     out: str | Path | None = None,
     rng: int = 0,
-    members: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
     data: str | Path | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
@@ -59,34 +59,34 @@ def images(
 
     Tables: every method over random splits, MCLLO's parameters, the paper's numbers beside those of VGG16, classes
     that a fix leaves off, what the floor decides, and single images. Pictures: accuracy against calibration, single
-    images, and reliability in ten bins. `members` are nets. Source: Vennos, Xing & Franck (2026), section 4.2.
+    images, and reliability in ten bins. `methods` are nets. Source: Vennos, Xing & Franck (2026), section 4.2.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, files = folder(out), None if data is None else str(data)
-    nets = [known(name) for name in members or NETS]
+    nets = [known(name) for name in methods or NETS]
     for net in nets:
         said(net, files)  # here, so that a file without it is refused before anything is measured
     read = {name: stamp(name, files) for name, _ in map(NETS.__getitem__, nets)}
-    asked = [Cell(net, number, files) for net in nets for number in range(plan.splits)]
-    cells = rows_of("images", asked, measured, plan, where, progress, read)
+    tasks = [Cell(net, number, files) for net in nets for number in range(plan.splits)]
+    cells = rows_of("images", tasks, measured, plan, where, progress, read)
     rows = tables.compared_over(cells)
     also, single = _also(cells, nets, files, plan)
-    found = Finding("images", tables.sentence(rows), rows, plan.__dict__, tables.legend(cells), also)
+    finding = Finding("images", tables.sentence(rows), rows, plan.__dict__, tables.legend(cells), also)
     if where is not None:
-        found.save(where)
-        Finding("images.methods", found.sentence, tables.short(rows), plan.__dict__, found.legend).save(where)
+        finding.save(where)
+        Finding("images.methods", finding.sentence, tables.short(rows), plan.__dict__, finding.legend).save(where)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
             pictures.trade(rows, where / "images.trade.svg")
             if single:  # other files than CIFAR-10's may have no such images
                 pictures.single(single, where / "images.single.svg")
             pictures.reliability(*parts(nets[0], files, plan.seed, 0), where / "images.reliability.svg")
-    return found
+    return finding
 
 
 def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """What is found on one split of one net."""
-    learn, judge = parts(cell.net, cell.data, plan.seed, cell.split)
-    return {"net": cell.net, "split": cell.split, **told(learn, judge)}
+    learn, held_out = parts(cell.net, cell.data, plan.seed, cell.split)
+    return {"net": cell.net, "split": cell.split, **told(learn, held_out)}
 
 
 def _also(

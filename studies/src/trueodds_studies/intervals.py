@@ -95,7 +95,7 @@ def intervals(
     quick: bool = False,
     out: str | Path | None = None,
     rng: int = 0,
-    members: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> Finding:
@@ -105,23 +105,23 @@ def intervals(
     underconfident, shifted, off smoothly, in waves or in 6 % of the rows alone. The truth is integrated over
     100,000 rows, in the estimator's bins and without bins.
 
-    >>> few = Plan(sets=2, rows=(50,), binary=(("normal", "local"),), several=(), floors=(2.0,), resamples=20, redraws=19)
-    >>> found = intervals(members=["ece"], plan=few)
-    >>> found.rows[0]["estimator"], found.rows[0]["shape"]
+    >>> small = Plan(sets=2, rows=(50,), binary=(("normal", "local"),), several=(), floors=(2.0,), resamples=20, redraws=19)
+    >>> finding = intervals(methods=["ece"], plan=small)
+    >>> finding.rows[0]["estimator"], finding.rows[0]["shape"]
     ('ece', 'local')
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    cases = [case for case in CASES if members is None or case.name in members]
-    if members is not None and len(cases) < len(set(members)):
+    cases = [case for case in CASES if methods is None or case.name in methods]
+    if methods is not None and len(cases) < len(set(methods)):
         names = ", ".join(case.name for case in CASES)
-        raise InputError("TO203", "The study has no such estimator.", ", ".join(members), f"Choose among {names}.")
+        raise InputError("TO203", "The study has no such estimator.", ", ".join(methods), f"Choose among {names}.")
     cells = [cell for case in cases for cell in _cells(case, plan)]
     where = folder(out)
     rows = rows_of("intervals", cells, measured, plan, where, progress)
-    found = Finding("intervals", _sentence(rows), rows, plan.__dict__, LEGEND.format(sets=plan.sets))
+    finding = Finding("intervals", _sentence(rows), rows, plan.__dict__, LEGEND.format(sets=plan.sets))
     if where is not None:
-        found.save(where)
-    return found
+        finding.save(where)
+    return finding
 
 
 def _cells(case: Case, plan: Plan) -> Iterator[Cell]:
@@ -134,15 +134,15 @@ def _cells(case: Case, plan: Plan) -> Iterator[Cell]:
     calibrated: set[tuple[str, int, str, int]] = set()
     number = 0
     for lens, world in worlds:
-        for off in plan.floors:
+        for n_floors in plan.floors:
             for n in plan.rows:
                 one = (lens, world.k, world.scores, n)
-                if off == 0 and one in calibrated:
+                if n_floors == 0 and one in calibrated:
                     continue
-                if off == 0:
+                if n_floors == 0:
                     calibrated.add(one)
                 number += 1
-                yield Cell(case, lens, world, off, n, number % 2)
+                yield Cell(case, lens, world, n_floors, n, number % 2)
 
 
 def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
@@ -150,18 +150,18 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     world = _world(cell.world, cell.lens, cell.floors, cell.n)
     estimator = ESTIMATORS.make(cell.case.name, cell.case.settings(cell.n))
     truth, unbinned = _truth(estimator, cell.lens, world), _unbinned(cell.case.name, cell.lens, world)
-    sure = IntervalSpec(resamples=plan.resamples)
+    interval_spec = IntervalSpec(resamples=plan.resamples)
     values, lows, highs, noise = [], [], [], []
     for repetition in range(plan.sets):
         rng = np.random.default_rng([plan.seed, *cell.world.name.encode(), round(10 * cell.floors), cell.n, repetition])
         preds = world.rows(rng, cell.n)
         lens = lens_for(preds, cell.lens, estimator)
-        asked = [Estimand.of(estimator, lens, preds, lens.aggregate)]
-        (found,) = estimates(preds, asked, sure, rng, partial(_floors, preds, rng, plan.redraws))
-        values.append(found.value)
-        noise.append(math.nan if found.noise_floor is None else found.noise_floor)
-        lows.append(found.interval.low if found.interval else math.nan)
-        highs.append(found.interval.high if found.interval else math.nan)
+        estimands = [Estimand.of(estimator, lens, preds, lens.aggregate)]
+        (estimate,) = estimates(preds, estimands, interval_spec, rng, partial(_floors, preds, rng, plan.redraws))
+        values.append(estimate.value)
+        noise.append(math.nan if estimate.noise_floor is None else estimate.noise_floor)
+        lows.append(estimate.interval.low if estimate.interval else math.nan)
+        highs.append(estimate.interval.high if estimate.interval else math.nan)
     value, low, high = np.array(values), np.array(lows), np.array(highs)
     some = np.isfinite(low)
     low, high, sd = low[some] - 1e-12, high[some], float(value.std(ddof=1)) if len(value) > 1 else math.nan
@@ -170,7 +170,7 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         "scores": cell.world.scores, "shape": "calibrated" if cell.floors == 0 else cell.world.shape,
         "floors": round(floors_of(world, cell.lens, cell.n), 2), "n": cell.n, "half": cell.half, "truth": truth, "unbinned": unbinned,
         "mean": float(value.mean()), "sd": sd, "floor": float(np.mean(noise)),
-        "method": found.interval.method if found.interval else "none",
+        "method": estimate.interval.method if estimate.interval else "none",
         "covers": _share((low <= truth) & (truth <= high)), "low_misses": _share(truth < low),
         "high_misses": _share(truth > high), "covers_unbinned": _share((low <= unbinned) & (unbinned <= high)),
         "width": float((high - low).mean() / (3.92 * sd)) if some.any() and sd > 0 else None,
@@ -179,8 +179,8 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
 
 
 @cache
-def _world(world: Distorted, lens: str, off: float, n: int) -> Distorted:
-    return at_floors(world, lens, off, n)
+def _world(world: Distorted, lens: str, n_floors: float, n: int) -> Distorted:
+    return at_floors(world, lens, n_floors, n)
 
 
 def _floors(
@@ -191,9 +191,9 @@ def _floors(
 
 def _truth(estimator: Estimator, name: str, world: Distorted) -> float:
     """The value on endless rows, in the estimator's own bins."""
-    whole = world.whole()
-    lens = lens_for(whole, name, estimator)
-    views = lens.views(whole)
+    population = world.whole()
+    lens = lens_for(population, name, estimator)
+    views = lens.views(population)
     return _exact(np.array([estimator.stand_in().value(view) for view in views]), views, lens.aggregate)
 
 
@@ -201,17 +201,17 @@ def _unbinned(name: str, lens_name: str, world: Distorted) -> float:
     """The mean distance of score and true probability, or its root mean square; `corp` has no bins, so its own value."""
     if name == "corp":
         return _truth(ESTIMATORS.make(name, {}), lens_name, world)
-    whole = world.whole()
-    lens = lens_for(whole, lens_name, ESTIMATORS.make(name, {}))
-    views, power = lens.views(whole), 2.0 if name in SQUARED else 1.0
+    population = world.whole()
+    lens = lens_for(population, lens_name, ESTIMATORS.make(name, {}))
+    views, power = lens.views(population), 2.0 if name in SQUARED else 1.0
     fine = [view if world.k == 2 else view.binned(EqualMass(FINE).freeze(view)) for view in views]
     gaps = [float(v.w @ np.abs(v.y - v.p) ** power / v.total) ** (1 / power) for v in fine]
     return _exact(np.array(gaps), views, lens.aggregate)
 
 
 def _exact(values: Array, views: Sequence[View], aggregate: str) -> float:
-    found = values[0] if len(views) == 1 else combine(values, shares(views, aggregate), aggregate)
-    return 0.0 if abs(float(found)) < 1e-9 else float(found)  # what rounding leaves of a zero is zero
+    value = values[0] if len(views) == 1 else combine(values, shares(views, aggregate), aggregate)
+    return 0.0 if abs(float(value)) < 1e-9 else float(value)  # what rounding leaves of a zero is zero
 
 
 def _share(hits: Array) -> float | None:
@@ -219,11 +219,11 @@ def _share(hits: Array) -> float | None:
 
 
 def _sentence(rows: Sequence[Mapping[str, Any]]) -> str:
-    judged = [row for row in rows if row["covers"] is not None]
-    clear = [row for row in judged if row["truth"] >= CLEAR * row["floor"] and row["width"] is not None]
-    enough = sum(row["covers"] >= ENOUGH for row in judged)
-    least = min((row["covers"] for row in judged), default=math.nan)
-    text = f"{enough} of {len(judged)} intervals cover the truth in at least {ENOUGH:.0%} of the data sets, the worst in {least:.1%}."
+    with_interval = [row for row in rows if row["covers"] is not None]
+    clear = [row for row in with_interval if row["truth"] >= CLEAR * row["floor"] and row["width"] is not None]
+    enough = sum(row["covers"] >= ENOUGH for row in with_interval)
+    min_coverage = min((row["covers"] for row in with_interval), default=math.nan)
+    text = f"{enough} of {len(with_interval)} intervals cover the truth in at least {ENOUGH:.0%} of the data sets, the worst in {min_coverage:.1%}."
     if clear:
         widths = [row["width"] for row in clear]
         long = sum(width > WIDE for width in widths)

@@ -92,7 +92,7 @@ def level(
     quick: bool = False,
     out: str | Path | None = None,
     rng: int = 0,
-    members: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> Finding:
@@ -102,26 +102,26 @@ def level(
     probability right for the size, labels from p^0.7 or with a class of 1.5 times the odds for the power. With a
     folder the table by test goes to `level.tests.md`, the whole one to `level.md`.
 
-    >>> found = level(members=["spiegelhalter"], plan=Plan(2, 2, 1, rows=(30,), worlds=("sure",), resamples=19))
-    >>> [(row["test"], row["null"], row["K"], row["n"]) for row in found.rows]
+    >>> finding = level(methods=["spiegelhalter"], plan=Plan(2, 2, 1, rows=(30,), worlds=("sure",), resamples=19))
+    >>> [(row["test"], row["null"], row["K"], row["n"]) for row in finding.rows]
     [('spiegelhalter', 'asymptotic', 2, 30), ('spiegelhalter', 'redraw', 2, 30)]
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where = folder(out)
-    rows = with_verdicts(rows_of("level", list(cells(plan, members)), measured, plan, where, progress))
+    rows = with_verdicts(rows_of("level", list(cells(plan, methods)), measured, plan, where, progress))
     legend = LEGEND.format(powered=plan.powered, rates=2 * len(rows), resamples=plan.resamples)
-    found = Finding("level", sentence(rows), rows, plan.__dict__, legend)
+    finding = Finding("level", sentence(rows), rows, plan.__dict__, legend)
     if where is not None:
-        found.save(where)
+        finding.save(where)
         Finding("level.tests", sentence(rows), by_test(rows), plan.__dict__, BY_TEST).save(where)
-        _draw(found, where)
-    return found
+        _draw(finding, where)
+    return finding
 
 
-def cells(plan: Plan, members: Sequence[str] | None = None) -> Iterator[Cell]:
+def cells(plan: Plan, methods: Sequence[str] | None = None) -> Iterator[Cell]:
     """Every form of every member, in every world that it has a meaning in."""
     worlds = [world for world in WORLDS if world.name in plan.worlds]
-    for name in members or TESTS.names():
+    for name in methods or TESTS.names():
         for form in forms_of(name):
             for world in worlds:
                 yield from (Cell(form, world, n) for n in plan.rows if form.fits(world.k, n))
@@ -149,24 +149,24 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of one cell."""
     form, world, n = cell.form, cell.world, cell.n
     sets = form.sets(n, plan.sets if form.draws else plan.by_law)
-    found = judged(form, world, n, sets, plan)
-    silent = ~found.doubted
+    simulation = judged(form, world, n, sets, plan)
+    silent = ~simulation.doubted
     row: dict[str, Any] = {
         "test": form.label, "null": form.null, "K": world.k, "design": world.name, "n": n, "sets": sets,
     }  # fmt: skip
     for name, nominal in LEVELS.items():
-        low, high = clopper_pearson(found.hits(nominal), sets)
-        row |= {f"size{name}": found.rate(nominal), f"low{name}": low, f"high{name}": high}
+        low, high = clopper_pearson(simulation.hits(nominal), sets)
+        row |= {f"size{name}": simulation.rate(nominal), f"low{name}": low, f"high{name}": high}
     for name, how in BENT.items():
         other = judged(form, world.bent(name, **how), n, form.sets(n, plan.powered), plan)
         row[f"power_{name}"] = other.rate(LEVELS["5"])
-    row["doubt"] = float(found.doubted.mean())
+    row["doubt"] = float(simulation.doubted.mean())
     for name, nominal in LEVELS.items():
-        row[f"silent{name}"] = found.hits(nominal, silent) / int(silent.sum()) if silent.any() else None
-    return row | {"undefined": float(np.isnan(found.pvalues).mean())}
+        row[f"silent{name}"] = simulation.hits(nominal, silent) / int(silent.sum()) if silent.any() else None
+    return row | {"undefined": float(np.isnan(simulation.pvalues).mean())}
 
 
-def _draw(found: Finding, where: Path) -> None:
+def _draw(finding: Finding, where: Path) -> None:
     """Size and power as a picture; without matplotlib there is only the table."""
     if importlib.util.find_spec("matplotlib") is not None:
-        levels(found, where / "level.svg")
+        levels(finding, where / "level.svg")

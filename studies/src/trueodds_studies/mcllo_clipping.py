@@ -90,8 +90,8 @@ def mcllo_clipping(
     The paper says of no zero what was done about it. Votes + 1/2 are exactly right in these forests, so that the
     share of them that each stand-in has rejected is known to be chance or the stand-in's own doing.
 
-    >>> found = mcllo_clipping(plan=Plan(sets=2, rows=60, missed=1, resamples=19, redraws=19))
-    >>> len(found.rows), [each.name for each in found.also]
+    >>> finding = mcllo_clipping(plan=Plan(sets=2, rows=60, missed=1, resamples=19, redraws=19))
+    >>> len(finding.rows), [table.name for table in finding.also]
     (18, ['mcllo_clipping.many'])
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
@@ -100,37 +100,43 @@ def mcllo_clipping(
     cells = [Cell(stand, kind) for kind in KINDS for stand in stands()]
     rows = tuple(looked(votes, y, cell, plan) for cell in cells)
     zeros, missed = int((votes == 0).any(axis=1).sum()), int(unexpected(votes, y).sum())
-    told = plan.__dict__ | {"zeros": zeros, "missed": missed}
-    kept = [Cell(stand, kind) for stand in stands() for kind in KINDS]
-    many = _side_by_side(rows_of("mcllo_clipping", kept, measured, plan, where, progress))
+    legend_values = plan.__dict__ | {"zeros": zeros, "missed": missed}
+    many_cells = [Cell(stand, kind) for stand in stands() for kind in KINDS]
+    many = _side_by_side(rows_of("mcllo_clipping", many_cells, measured, plan, where, progress))
     also = Finding(
-        "mcllo_clipping.many", of_many(many), many, plan.__dict__, MANY.format(**told | {"resamples": plan.redraws})
+        "mcllo_clipping.many",
+        of_many(many),
+        many,
+        plan.__dict__,
+        MANY.format(**legend_values | {"resamples": plan.redraws}),
     )
-    found = Finding("mcllo_clipping", sentence(rows, many), rows, plan.__dict__, ONE.format(**told), (also,))
+    finding = Finding("mcllo_clipping", sentence(rows, many), rows, plan.__dict__, ONE.format(**legend_values), (also,))
     if where is not None:
-        found.save(where)
-        _draw(found, where)
-    return found
+        finding.save(where)
+        _draw(finding, where)
+    return finding
 
 
 def looked(votes: Array, y: Array, cell: Cell, plan: Plan) -> Row:
     """What the test says of one forest."""
-    kept = ~unexpected(votes, y) if cell.kind == KINDS[1] else np.ones(len(y), dtype=bool)
-    votes, y, stand = votes[kept], y[kept], cell.stand
+    mask = ~unexpected(votes, y) if cell.kind == KINDS[1] else np.ones(len(y), dtype=bool)
+    votes, y, stand = votes[mask], y[mask], cell.stand
     preds = Predictions(y, stand.of(votes))
     ratios = [test(preds, "mcllo", baseline=c) for c in range(votes.shape[1])]
     last, drawn = ratios[-1], test(preds, "mcllo", null="redraw", resamples=plan.resamples, rng=plan.seed)
     row: dict[str, Any] = {
         "rows": cell.kind, "stand-in": stand.name, "n": preds.n, "lrt": last.statistic, "p": last.pvalue,
-        "lrt_low": min(each.statistic for each in ratios), "lrt_high": max(each.statistic for each in ratios),
+        "lrt_low": min(verdict.statistic for verdict in ratios), "lrt_high": max(verdict.statistic for verdict in ratios),
         "verdict": _verdict(last.pvalue), "score": drawn.statistic, "p_redrawn": drawn.pvalue,
         "verdict_redrawn": _verdict(drawn.pvalue), "p_zeros_meant": None,
     }  # fmt: skip
     for j in range(votes.shape[1] - 1):
         row |= {f"{name}_{j + 1}": last.parts[f"class:{j}"][name] for name in ("gamma", "delta")}
     if stand.kind == "floor" and stand.amount >= LEAST:
-        said = Predictions(y, votes / votes.sum(axis=1, keepdims=True))
-        meant = test(said, "mcllo", null="redraw", min_prob=stand.amount, resamples=plan.resamples, rng=plan.seed)
+        vote_shares = Predictions(y, votes / votes.sum(axis=1, keepdims=True))
+        meant = test(
+            vote_shares, "mcllo", null="redraw", min_prob=stand.amount, resamples=plan.resamples, rng=plan.seed
+        )
         row["p_zeros_meant"] = meant.pvalue
     return row
 
@@ -140,12 +146,12 @@ def measured(cell: Cell, plan: Plan) -> Row:
     ratios, pvalues = [], []
     for repetition in range(plan.sets):
         votes, y = plan.forest(repetition)
-        kept = ~unexpected(votes, y) if cell.kind == KINDS[1] else np.ones(len(y), dtype=bool)
-        preds = Predictions(y[kept], cell.stand.of(votes[kept]))
+        mask = ~unexpected(votes, y) if cell.kind == KINDS[1] else np.ones(len(y), dtype=bool)
+        preds = Predictions(y[mask], cell.stand.of(votes[mask]))
         drawn = test(preds, "mcllo", null="redraw", resamples=plan.redraws, rng=repetition)
-        by_law = test(preds, "mcllo")
-        ratios.append(by_law.statistic)
-        pvalues.append((by_law.pvalue, drawn.pvalue))
+        asymptotic = test(preds, "mcllo")
+        ratios.append(asymptotic.statistic)
+        pvalues.append((asymptotic.pvalue, drawn.pvalue))
     hits = (np.array(pvalues) <= LEVEL + 1e-12).sum(axis=0)
     row: dict[str, Any] = {"stand-in": cell.stand.name, "rows": cell.kind, "lrt_median": float(np.median(ratios))}
     for name, count in zip(("lrt", "redrawn"), hits.tolist(), strict=True):
@@ -181,20 +187,20 @@ def _decided(rows: Sequence[Row]) -> str:
     """How far the verdict hangs on what stands in for zeros."""
     floors, rejected = [row for row in rows if row["stand-in"].startswith("floor")], [row["p"] <= LEVEL for row in rows]
     if all(rejected) or not any(rejected):
-        said = f"every stand-in {'rejects' if rejected[0] else 'passes'}"
+        text = f"every stand-in {'rejects' if rejected[0] else 'passes'}"
     else:
-        said = f"the stand-in decides, {sum(rejected)} of {len(rejected)} reject"
+        text = f"the stand-in decides, {sum(rejected)} of {len(rejected)} reject"
     ends = moved(floors[0]["lrt"], floors[-1]["lrt"], 2)
-    return f"{said}, and the likelihood ratio {ends} as the floor goes from {FLOORS[0]:g} to {FLOORS[-1]:g}"
+    return f"{text}, and the likelihood ratio {ends} as the floor goes from {FLOORS[0]:g} to {FLOORS[-1]:g}"
 
 
 def of_many(many: Sequence[Row]) -> str:
     """What many forests come to."""
-    apart = max(abs(row["lrt"] - row["redrawn"]) for row in many)
+    gap = max(abs(row["lrt"] - row["redrawn"]) for row in many)
     worst = max(many, key=lambda row: abs(row["lrt"] - row["redrawn"]))
     return (
         f"Redrawn labels are exact for the probabilities that they are given, floor and all: the two tests differ by at most"
-        f" {100 * apart:.1f} points, with {worst['stand-in']}."
+        f" {100 * gap:.1f} points, with {worst['stand-in']}."
     )
 
 
@@ -202,9 +208,9 @@ def _verdict(pvalue: float) -> str:
     return "rejects" if pvalue <= LEVEL else "does not"
 
 
-def _draw(found: Finding, where: Path) -> None:
+def _draw(finding: Finding, where: Path) -> None:
     """The picture; without matplotlib there are only the tables."""
     if importlib.util.find_spec("matplotlib") is not None:
         from trueodds_studies.mcllo.floors import floors
 
-        floors(found.rows, found.also[0].rows, where / "mcllo_clipping.svg")
+        floors(finding.rows, finding.also[0].rows, where / "mcllo_clipping.svg")

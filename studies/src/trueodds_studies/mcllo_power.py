@@ -72,9 +72,9 @@ def mcllo_power(
     its file is there, a network's vectors. Their sample sizes, shifts and law of p were not
     recoverable; these are ours.
 
-    >>> few = Plan(sets=5, binned=2, rows=(50,), deltas=(1.0, 3.0), sized=2, sized_rows=(60,), classes=(2,), resamples=19)
-    >>> found = mcllo_power(plan=few)
-    >>> [row["delta"] for row in found.rows], [each.name for each in found.also]
+    >>> small = Plan(sets=5, binned=2, rows=(50,), deltas=(1.0, 3.0), sized=2, sized_rows=(60,), classes=(2,), resamples=19)
+    >>> finding = mcllo_power(plan=small)
+    >>> [row["delta"] for row in finding.rows], [table.name for table in finding.also]
     ([1.0, 3.0], ['mcllo_power.parameters', 'mcllo_power.ece', 'mcllo_power.size'])
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
@@ -97,14 +97,14 @@ def mcllo_power(
             size.read(designs),
         )
     )
-    said = plan.__dict__ | {"rates": 2 * len(sizes)}
-    found = Finding(
+    legend_values = plan.__dict__ | {"rates": 2 * len(sizes)}
+    finding = Finding(
         "mcllo_power",
         sentence(rows, sizes),
         _columns(rows, ("n", "delta", "sets", "lrt5", "lrt5_low", "lrt5_high", "predicted5", "score5", "lrt1", "lrt1_low",
                         "lrt1_high", "predicted1", "score1", "ncp")),
         plan.__dict__,
-        POWER.format(**said),
+        POWER.format(**legend_values),
         also=(
             Finding("mcllo_power.parameters", _of_parameters(rows), _parameters(rows), plan.__dict__, PARAMETERS_SAID),
             Finding(
@@ -112,29 +112,31 @@ def mcllo_power(
                 _of_ece(rows),
                 _columns(rows, ("n", "delta", "before", "after", "new", "lowered", "lowered_new")),
                 plan.__dict__,
-                ECE_SAID.format(**said),
+                ECE_SAID.format(**legend_values),
             ),
-            Finding("mcllo_power.size", size.sentence(sizes), sizes, plan.__dict__, SIZE_SAID.format(**said)),
+            Finding("mcllo_power.size", size.sentence(sizes), sizes, plan.__dict__, SIZE_SAID.format(**legend_values)),
         ),
     )  # fmt: skip
     if where is not None:
-        found.save(where)
+        finding.save(where)
         shown = "Per cent of the data sets, [99 % Clopper-Pearson limits]; *: above the level beyond Monte-Carlo error, Bonferroni"
-        shown += f" over the table's {said['rates']} rates; noted: data sets in which the note TN212 warns of χ²."
+        shown += (
+            f" over the table's {legend_values['rates']} rates; noted: data sets in which the note TN212 warns of χ²."
+        )
         table = size.by_design(sizes)
         Finding("mcllo_power.by_design", size.sentence(sizes), table, plan.__dict__, shown).save(where)
         _draw(rows, sizes, where)
-    return found
+    return finding
 
 
 def sentence(rows: Sequence[Row], sizes: Sequence[Row]) -> str:
     """What was found, in one."""
     gap = max(abs(row["lrt5"] - row["predicted5"]) for row in rows)
-    apart = max(abs(row["lrt5"] - row["score5"]) for row in rows)
+    score_gap = max(abs(row["lrt5"] - row["score5"]) for row in rows)
     share = {form: _beyond(sizes, form) for form in size.FORMS}
     return (
         f"Non-central χ² foretells the power of the likelihood ratio to within {gap:.3f} in all {len(rows)} cells, and the score,"
-        f" which needs no fit, is within {apart:.3f} of it; where every probability is right the likelihood ratio by χ² exceeds"
+        f" which needs no fit, is within {score_gap:.3f} of it; where every probability is right the likelihood ratio by χ² exceeds"
         f" its level in {share[size.FORMS[0]]} cells, the score by χ² in {share[size.FORMS[1]]} and the score among redrawn"
         f" labels in {share[size.FORMS[2]]}."
     )
@@ -149,37 +151,40 @@ def _parameters(rows: Sequence[Row]) -> tuple[Row, ...]:
     """One row per cell, bias and coverage of each parameter side by side."""
     table = []
     for row in rows:
-        told = {f"{what}_{name}": row.get(f"{what}_{name}") for what in ("bias", "covers") for name in PARAMETERS}
+        estimates = {f"{what}_{name}": row.get(f"{what}_{name}") for what in ("bias", "covers") for name in PARAMETERS}
         ends = {end: [row[f"{end}_{name}"] for name in PARAMETERS if f"{end}_{name}" in row] for end in ("low", "high")}
         limits = {"low": min(ends["low"], default=None), "high": max(ends["high"], default=None)}
-        table.append({key: row[key] for key in ("n", "delta", "finite")} | told | limits)
+        table.append({key: row[key] for key in ("n", "delta", "finite")} | estimates | limits)
     return tuple(table)
 
 
 def _of_parameters(rows: Sequence[Row]) -> str:
-    told = [row for row in rows if row["finite"]]
-    if not told:
+    finite_rows = [row for row in rows if row["finite"]]
+    if not finite_rows:
         return "No fit had finite parameters."
-    least, most = (end(row["n"] for row in rows) for end in (min, max))
+    min_n, max_n = (end(row["n"] for row in rows) for end in (min, max))
     first, last = (
-        max((abs(row[f"bias_{name}"]) for row in told if row["n"] == n for name in PARAMETERS), default=float("nan"))
-        for n in (least, most)
+        max(
+            (abs(row[f"bias_{name}"]) for row in finite_rows if row["n"] == n for name in PARAMETERS),
+            default=float("nan"),
+        )
+        for n in (min_n, max_n)
     )
-    bias = f"is {first:.3f} at n = {least:,}"
-    if most > least:
-        bias = f"{moved(first, last)} as n goes from {least:,} to {most:,}"
-    covers = [100 * row[f"covers_{name}"] for row in told for name in PARAMETERS]
+    bias = f"is {first:.3f} at n = {min_n:,}"
+    if max_n > min_n:
+        bias = f"{moved(first, last)} as n goes from {min_n:,} to {max_n:,}"
+    covers = [100 * row[f"covers_{name}"] for row in finite_rows for name in PARAMETERS]
     return f"The largest bias of a parameter {bias}, and its 95 % interval covers in {span(covers, 1)} %."
 
 
 def _of_ece(rows: Sequence[Row]) -> str:
     still = [row for row in rows if row["delta"] == min(row["delta"] for row in rows)]
     moved = [row for row in rows if row["delta"] == max(row["delta"] for row in rows)]
-    told = "; ".join(
+    text = "; ".join(
         f"at delta = {part[0]['delta']:g} its mean goes by {_range(part, 'after')} on the rows of the fit and by {_range(part, 'new')} on new ones"
         for part in (still, moved)
     )
-    return f"ECE after the map, over all n: {told}."
+    return f"ECE after the map, over all n: {text}."
 
 
 def _range(rows: Sequence[Row], name: str) -> str:

@@ -48,7 +48,7 @@ def model_comparison(
     quick: bool = False,
     out: str | Path | None = None,
     rng: int = 0,
-    members: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
     data: str | Path | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
@@ -57,19 +57,19 @@ def model_comparison(
 
     Tables: every measure of every net, the orders and how much of each is settled, pairs, Kendall's tau between orders,
     p-values, and the paper's sentences beside what is found. Pictures: ranks, tau, and the nets on one pair of axes.
-    `members` are nets, two at least. Source: Vaicenavicius et al. (2019), sections 2.1 and 4.3.
+    `methods` are nets, two at least. Source: Vaicenavicius et al. (2019), sections 2.1 and 4.3.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = folder(out), None if data is None else str(data)
-    names = measures.entrants(tuple(members or CIFAR10))
+    names = measures.entrants(tuple(methods or CIFAR10))
     nets = measures.models(names, place, plan.rows, plan.seed)  # here: rows that do not match are refused at once
     n = next(iter(nets.values())).n
-    asked: list[str | int] = list(measures.FEW if quick else measures.MEASURES)
-    asked += [size for size in (surprise.SIZES[:3] if quick else surprise.SIZES) if size < n] + [n]
-    cells = [Cell(each, names, place) for each in asked]
-    found = rows_of("model_comparison", cells, measured, plan, where, progress, measures.stamps(names, place))
-    by_measure = [row for row in found if "measure" in row]
-    by_size = [row for row in found if "pvalues" in row]
+    tasks: list[str | int] = list(measures.FEW if quick else measures.MEASURES)
+    tasks += [size for size in (surprise.SIZES[:3] if quick else surprise.SIZES) if size < n] + [n]
+    cells = [Cell(task, names, place) for task in tasks]
+    results = rows_of("model_comparison", cells, measured, plan, where, progress, measures.stamps(names, place))
+    by_measure = [row for row in results if "measure" in row]
+    by_size = [row for row in results if "pvalues" in row]
     rows = tables.values(by_measure)
     also = _also(by_measure, by_size, measures.right(nets), plan)
     finding = Finding("model_comparison", said.sentence(by_measure), rows, plan.__dict__, tables.VALUES, also)

@@ -33,7 +33,7 @@ def networks(
     quick: bool = False,
     out: str | Path | None = None,
     rng: int = 0,
-    members: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
     data: str | Path | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
@@ -42,11 +42,11 @@ def networks(
 
     Tables: the error of the confidence, of three groups of classes and of all classes by ten uniform bins and two trees,
     in total variation and squares; each net's diagrams in numbers; papers beside it. Pictures: one per net, and grids of
-    all. `members` are nets. Source: Vaicenavicius et al. (2019), section 5.2 and figures 1, 4 and 15 to 18.
+    all. `methods` are nets. Source: Vaicenavicius et al. (2019), section 5.2 and figures 1, 4 and 15 to 18.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = folder(out), None if data is None else str(data)
-    names = [known(name) for name in members or (FEW if quick else NETS)]
+    names = [known(name) for name in methods or (FEW if quick else NETS)]
     cells = rows_of("networks", [Net(net, place) for net in names], told, plan, where, progress, files(names, place))
     words = (tables.sentence(cells), tables.noise(cells))
     made = (
@@ -55,25 +55,25 @@ def networks(
         ("nets", "The nets, and what strays in their diagrams.", tables.nets(cells), tables.NETS_SAID),
         ("paper", "What papers say and print, and what these nets show.", printed.beside(cells), printed.FROM),
     )
-    also = tuple(Finding(f"networks.{name}", said, rows, plan.__dict__, why) for name, said, rows, why in made)
-    found = Finding("networks", words[0], tables.errors(cells), plan.__dict__, tables.ERRORS, also)
+    also = tuple(Finding(f"networks.{name}", text, rows, plan.__dict__, why) for name, text, rows, why in made)
+    finding = Finding("networks", words[0], tables.errors(cells), plan.__dict__, tables.ERRORS, also)
     if where is not None:
-        found.save(where)
+        finding.save(where)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
             _draw(names, place, plan, where)
-    return found
+    return finding
 
 
 def told(cell: Net, plan: Plan) -> Mapping[str, Any]:
     """What is found of one net."""
     net = NETS[cell.net]
     preds = some(net.predictions(cell.data), plan.rows, plan.seed)
-    right, sure = measured.right(preds)
+    right, confidence = measured.right(preds)
     return {
         "net": cell.net,
         "n": preds.n,
         "right": right,
-        "sure": sure,
+        "sure": confidence,
         "errors": measured.told(net, preds, plan.resamples, plan.redraws, plan.seed),
         "outside": measured.outside(preds, pictures.LEVEL),
         "frequent": measured.frequent(net, preds),
@@ -86,5 +86,5 @@ def _draw(names: Sequence[str], data: str | None, plan: Plan, where: Path) -> No
         pictures.one(name, preds, where / f"networks.{name}.png")
     for bins in pictures.LINES:
         pictures.lines(nets, bins, where / f"networks.lines.{bins}.png")
-    for cells, said in (("25 cells", "uniform"), ("tree", "tree")):
-        pictures.triangles(nets, cells, where / f"networks.triangles.{said}.png")
+    for cells, label in (("25 cells", "uniform"), ("tree", "tree")):
+        pictures.triangles(nets, cells, where / f"networks.triangles.{label}.png")

@@ -100,14 +100,14 @@ def obesity(
     for features in plan.features:
         People.of(features, data)  # here, so that a file without them is refused before a forest is grown
     read = {FILE: stamp(FILE, data)}
-    told = rows_of("obesity", list(_cells(plan, data)), measured, plan, where, progress, read)
-    found = tables.obesity(told, plan.__dict__)
+    results = rows_of("obesity", list(_cells(plan, data)), measured, plan, where, progress, read)
+    finding = tables.obesity(results, plan.__dict__)
     if where is not None:
-        found.save(where)
-        Finding("obesity.rows", found.sentence, tables.every(told), plan.__dict__, found.legend).save(where)
+        finding.save(where)
+        Finding("obesity.rows", finding.sentence, tables.every(results), plan.__dict__, finding.legend).save(where)
         if importlib.util.find_spec("matplotlib") is not None:
-            pictures.obesity(told, where / "obesity.svg")
-    return found
+            pictures.obesity(results, where / "obesity.svg")
+    return finding
 
 
 def _cells(plan: Plan, data: str | Path | None) -> Iterator[Cell]:
@@ -119,32 +119,34 @@ def _cells(plan: Plan, data: str | Path | None) -> Iterator[Cell]:
 def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """What is found on one split."""
     people = People.of(cell.features, cell.data)
-    seen = voted(people, plan.trees, plan.random_state(cell.split))
+    votes = voted(people, plan.trees, plan.random_state(cell.split))
     rows = []
-    for said, baseline in BASELINES.items():
+    for label, baseline in BASELINES.items():
         methods = EVERY if baseline == BASELINES["Normal Weight"] else AGAIN
-        each = [*judged(seen.learn, seen.judge, methods, baseline=baseline), unpulled(seen, baseline)]
-        rows += [{"baseline": said} | told(one, seen.learn.n, baseline, plan) for one in each]
+        evaluations = [*judged(votes.learn, votes.judge, methods, baseline=baseline), unpulled(votes, baseline)]
+        rows += [{"baseline": label} | told(one, votes.learn.n, baseline, plan) for one in evaluations]
     return {
         "features": cell.features,
         "split": cell.split,
         "classes": people.classes,
-        "learn": judgment("calibration rows", seen.learn, seen.learn.P.argmax(axis=1), BASELINES["Normal Weight"])[0],
-        **zeros(seen.learn),
-        "true zeros judged": zeros(seen.judge)["true zeros"],
+        "learn": judgment("calibration rows", votes.learn, votes.learn.P.argmax(axis=1), BASELINES["Normal Weight"])[0],
+        **zeros(votes.learn),
+        "true zeros judged": zeros(votes.judge)["true zeros"],
         "rows": rows,
-        "parameters": parameters(seen.learn),
-        "floors": [_at_floor(seen, name, plan) for name in (*FLOORS, STANDS)],
+        "parameters": parameters(votes.learn),
+        "floors": [_at_floor(votes, name, plan) for name in (*FLOORS, STANDS)],
     }
 
 
 def told(one: Judged, n: int, baseline: int, plan: Plan) -> dict[str, Any]:
     """A method's row with what the paper does not print."""
     assert one.after.y is not None
-    redrawn = test(one.after, "mcllo", null="redraw", baseline=baseline, min_prob=FLOOR, resamples=plan.resamples)
+    redraw_verdict = test(
+        one.after, "mcllo", null="redraw", baseline=baseline, min_prob=FLOOR, resamples=plan.resamples
+    )
     return {
         **one.row,
-        "p redrawn": float(redrawn),
+        "p redrawn": float(redraw_verdict),
         "mixed": mixed(one.after.P, one.after.y, n),
         "test diverges": bool(np.isnan(one.verdict.parts["joint"]["wald"])),
         "fit diverges": not getattr(one.fitted, "converged", True),
@@ -152,18 +154,18 @@ def told(one: Judged, n: int, baseline: int, plan: Plan) -> dict[str, Any]:
     }
 
 
-def unpulled(seen: Voted, baseline: int) -> Judged:
+def unpulled(votes: Voted, baseline: int) -> Judged:
     """MCLLO at its supremum: within 1e-9 nats of it where no finite parameters are best, as an optimizer walks on.
 
     The library's fit has a slight pull there, which keeps the parameters finite.
     """
-    (view,) = as_lens("canonical").views(seen.learn)
+    (view,) = as_lens("canonical").views(votes.learn)
     odds = Odds.of(view, baseline, 1e-12, "mcllo")
     theta, finite = odds.mle.theta, odds.mle.converged
-    found = MclloMap(theta[1::2].copy(), theta[::2].copy(), odds.baseline, 1e-12, odds.mle.n_passes, finite)
-    after = again(seen.judge, found.apply(seen.judge.P))
-    row, verdict = judgment(LIMIT, after, seen.judge.P.argmax(axis=1), baseline)
-    return Judged(row, found, after, verdict)
+    calibration_map = MclloMap(theta[1::2].copy(), theta[::2].copy(), odds.baseline, 1e-12, odds.mle.n_passes, finite)
+    after = again(votes.judge, calibration_map.apply(votes.judge.P))
+    row, verdict = judgment(LIMIT, after, votes.judge.P.argmax(axis=1), baseline)
+    return Judged(row, calibration_map, after, verdict)
 
 
 def parameters(learn: Predictions) -> list[dict[str, float]]:
@@ -179,21 +181,21 @@ def parameters(learn: Predictions) -> list[dict[str, float]]:
     ]  # fmt: skip
 
 
-def _at_floor(seen: Voted, floor: float | str, plan: Plan) -> dict[str, Any]:
+def _at_floor(votes: Voted, min_prob: float | str, plan: Plan) -> dict[str, Any]:
     """How the test and two fits come out if something else stands in for the votes of 0."""
-    learn, judge = (again(part, _stood_in(part.P, floor, plan.trees)) for part in (seen.learn, seen.judge))
+    learn, held_out = (again(part, _stood_in(part.P, min_prob, plan.trees)) for part in (votes.learn, votes.judge))
     baseline = BASELINES["Normal Weight"]
-    row: dict[str, Any] = {"floor": floor, "LRT": test(learn, "mcllo", baseline=baseline).statistic}
-    row["p"] = float(test(judge, "mcllo", baseline=baseline))
-    made = {said: fit(learn, name, **settings).predict_proba(judge) for said, name, settings in AT_FLOORS}
-    made["no pull"] = unpulled(Voted(learn, judge), baseline).after.P
-    assert judge.y is not None
-    for said, Q in made.items():
-        row[said] = float(measure(again(judge, Q), "log_loss", interval=None))
-        row[f"mixed {said}"] = mixed(Q, judge.y, learn.n)
+    row: dict[str, Any] = {"floor": min_prob, "LRT": test(learn, "mcllo", baseline=baseline).statistic}
+    row["p"] = float(test(held_out, "mcllo", baseline=baseline))
+    made = {label: fit(learn, name, **settings).predict_proba(held_out) for label, name, settings in AT_FLOORS}
+    made["no pull"] = unpulled(Voted(learn, held_out), baseline).after.P
+    assert held_out.y is not None
+    for label, Q in made.items():
+        row[label] = float(measure(again(held_out, Q), "log_loss", interval=None))
+        row[f"mixed {label}"] = mixed(Q, held_out.y, learn.n)
     return row
 
 
-def _stood_in(P: Array, floor: float | str, trees: int) -> Array:
-    Q = P + 0.5 / trees if isinstance(floor, str) else np.maximum(P, floor)
+def _stood_in(P: Array, min_prob: float | str, trees: int) -> Array:
+    Q = P + 0.5 / trees if isinstance(min_prob, str) else np.maximum(P, min_prob)
     return np.asarray(Q / Q.sum(axis=1, keepdims=True))

@@ -20,7 +20,7 @@ def write_into(page: Path, table: Path) -> None:
     if not marked.search(text):
         raise LookupError(f"{page} has no lines <!-- {name} --> and <!-- end of {name} --> to put the table between.")
     new = table.read_text(encoding="utf-8")
-    saved.write(page, marked.sub(lambda found: f"{found[1]}{new}{found[2]}", text), "TO801")
+    saved.write(page, marked.sub(lambda match: f"{match[1]}{new}{match[2]}", text), "TO801")
 
 
 def main(words: Sequence[str]) -> None:

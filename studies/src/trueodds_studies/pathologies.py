@@ -40,8 +40,8 @@ def pathologies(
     and with a folder a picture, `pathologies.svg`. `quick` is the whole study. Sources: Pavlovic (2025), sections 2
     and 3; Vaicenavicius et al. (2019), introduction, Proposition 1 and Table 1.
 
-    >>> found = pathologies()
-    >>> [row["ours"] for row in found.rows if row["what"] == "error: canonical"]
+    >>> finding = pathologies()
+    >>> [row["ours"] for row in finding.rows if row["what"] == "error: canonical"]
     [0.1]
     """
     where, toys, every = folder(out), list[Toy](), made(rng)
@@ -51,12 +51,12 @@ def pathologies(
             progress(done / len(every), toys[-1].name)
     rows = tuple(row for toy in toys for row in toy.rows)
     also = tuple(table for toy in toys for table in toy.tables)
-    found = Finding("pathologies", sentence(rows), rows, {"quick": quick, "seed": rng}, LEGEND, also)
+    finding = Finding("pathologies", sentence(rows), rows, {"quick": quick, "seed": rng}, LEGEND, also)
     if where is not None:
-        found.save(where)
+        finding.save(where)
         if importlib.util.find_spec("matplotlib") is not None:
             pictures.draw([toy.panel for toy in toys], where / "pathologies.svg")
-    return found
+    return finding
 
 
 def made(seed: int) -> tuple[Callable[[], Toy], ...]:
@@ -68,7 +68,9 @@ def made(seed: int) -> tuple[Callable[[], Toy], ...]:
 def sentence(rows: tuple[Row, ...]) -> str:
     """How many of the texts' numbers are ours, and which are not."""
     printed = [row for row in rows if row["printed"] is not None]
-    off = [row for row in printed if row["printed"] != row["ours"]]
-    named = "; ".join(f"{row['toy']}, {row['what']}: {row['printed']:g} printed, {row['ours']:.6g} ours" for row in off)
-    agree = f"{len(printed) - len(off)} of {len(printed)} numbers of the texts come out to the digit"
-    return f"{agree}{f', not so: {named}' if off else ''}."
+    differing = [row for row in printed if row["printed"] != row["ours"]]
+    named = "; ".join(
+        f"{row['toy']}, {row['what']}: {row['printed']:g} printed, {row['ours']:.6g} ours" for row in differing
+    )
+    agree = f"{len(printed) - len(differing)} of {len(printed)} numbers of the texts come out to the digit"
+    return f"{agree}{f', not so: {named}' if differing else ''}."

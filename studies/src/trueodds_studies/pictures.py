@@ -12,36 +12,36 @@ from trueodds_studies.base import Finding
 BLUE, RED = "#2f6da8", "#b5402a"
 
 
-def coverage(found: Finding, path: Path) -> None:
+def coverage(finding: Finding, path: Path) -> None:
     """Three panels: how often the interval covers, how close the estimate is, how often it ranks two models right."""
     from matplotlib.figure import Figure
 
-    names = list(dict.fromkeys(row["estimator"] for row in found.rows))
+    names = list(dict.fromkeys(row["estimator"] for row in finding.rows))
     place = {name: i for i, name in enumerate(reversed(names))}
     figure = Figure(figsize=(11, 1.6 + 0.24 * len(names)), layout="constrained")
     covers, error, ranks = figure.subplots(1, 3, sharey=True, width_ratios=(3, 3, 1.4))
-    sizes = sorted({row["n"] for row in found.rows})
+    sizes = sorted({row["n"] for row in finding.rows})
     shade = dict(zip(sizes, _shades(len(sizes)), strict=True))
     covers.axvspan(0.93, 0.98, color="#e8eef5", lw=0)
-    _dots(covers, found.rows, place, shade, "covers")
+    _dots(covers, finding.rows, place, shade, "covers")
     covers.set(xlim=(0.75, 1.01), title="95 % interval covers the truth", xlabel="share of data sets")
-    ratio = [row | {"ratio": _ratio(row)} for row in map(dict, found.rows)]
+    ratio = [row | {"ratio": _ratio(row)} for row in map(dict, finding.rows)]
     error.axvline(1, color=RED, lw=1)
     _dots(error, ratio, place, shade, "ratio")
     error.set(xscale="log", title="error against that of answering 0", xlabel="RMSE / RMSE of the constant 0")
-    _dots(ranks, found.rows, place, shade, "ranks")
+    _dots(ranks, finding.rows, place, shade, "ranks")
     ranks.set(xlim=(0.45, 1.02), title="ranks two right", xlabel="share of data sets")
     _page(figure, (covers, error, ranks), list(place), shade, path)
 
 
-def levels(found: Finding, path: Path) -> None:
+def levels(finding: Finding, path: Path) -> None:
     """Three panels: how often each test rejects at 5 and 1 % where nothing is wrong, and at 5 % an overconfident model.
 
     Lines mark the levels.
     """
     from matplotlib.figure import Figure
 
-    rows = [{**row, "estimator": row["test"] + (" *" if row["null"] == "redraw" else "")} for row in found.rows]
+    rows = [{**row, "estimator": row["test"] + (" *" if row["null"] == "redraw" else "")} for row in finding.rows]
     place = {name: i for i, name in enumerate(reversed(list(dict.fromkeys(row["estimator"] for row in rows))))}
     figure = Figure(figsize=(11, 1.6 + 0.24 * len(place)), layout="constrained")
     axes = figure.subplots(1, 3, sharey=True, width_ratios=(3, 2, 2))
@@ -62,7 +62,7 @@ def levels(found: Finding, path: Path) -> None:
 
 
 def _page(
-    figure: Any, axes: Sequence[Any], names: Sequence[str], shade: Mapping[int, str], path: Path, said: str = ""
+    figure: Any, axes: Sequence[Any], names: Sequence[str], shade: Mapping[int, str], path: Path, note: str = ""
 ) -> None:
     """Names on the left, the sizes below, and onto the disk."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -79,7 +79,7 @@ def _page(
         for side in ("top", "right", "left"):
             ax.spines[side].set_visible(False)
     handles = [first.plot([], [], "o", ms=4, color=color, label=f"n = {n:,}")[0] for n, color in shade.items()]
-    handles += [first.plot([], [], " ", label=said)[0]] if said else []
+    handles += [first.plot([], [], " ", label=note)[0]] if note else []
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=9)
     FigureCanvasSVG(figure)
     with replacing(path, "TO801") as file:

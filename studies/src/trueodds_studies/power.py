@@ -95,18 +95,20 @@ def power(
 ) -> Finding:
     """How often the audit's family rejects at 5 %, in worlds that are wrong in one way each, and the best single test.
 
-    >>> found = power(plan=Plan(2, 2, rows=(50,), resamples=19), worlds=WORLDS[:1])
-    >>> [(row["world"], row["K"], row["n"], row["sets"]) for row in found.rows]
+    >>> finding = power(plan=Plan(2, 2, rows=(50,), resamples=19), worlds=WORLDS[:1])
+    >>> [(row["world"], row["K"], row["n"], row["sets"]) for row in finding.rows]
     [('calibrated, logits N(0, 2)', 2, 50, 2)]
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where = folder(out)
     rows = rows_of("power", list(cells(plan, worlds)), measured, plan, where, progress)
     names = ", ".join(dict.fromkeys(name for some in SINGLE.values() for name, _, _ in some))
-    found = Finding("power", sentence(rows), rows, plan.__dict__, LEGEND.format(names=names, resamples=plan.resamples))
+    finding = Finding(
+        "power", sentence(rows), rows, plan.__dict__, LEGEND.format(names=names, resamples=plan.resamples)
+    )
     if where is not None:
-        found.save(where)
-    return found
+        finding.save(where)
+    return finding
 
 
 def cells(plan: Plan, worlds: Sequence[World]) -> Iterator[Cell]:
@@ -121,19 +123,23 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     world, n = cell.world, cell.n
     sets = plan.calibrated if world.calibrated else plan.sets
     sets = -(-sets // 2) if world.k >= MANY else sets
-    single = [] if world.calibrated else [each for each in SINGLE[min(world.k, 3)] if n <= SLOW.get(each[0], n)]
+    single = (
+        []
+        if world.calibrated
+        else [candidate for candidate in SINGLE[min(world.k, 3)] if n <= SLOW.get(candidate[0], n)]
+    )
     rejected: dict[str, list[bool]] = {}
     for repetition in range(sets):
         rng = plan.rng(world, n, repetition)
         preds = world.rows(rng, n)
         seed = int(rng.integers(2**31))
         lenses = ["positive"] if world.k == 2 else ["confidence", "classwise", "canonical"]
-        asked: list[tuple[str, str, str | Sequence[str], Mapping[str, Any]]] = [
+        tests: list[tuple[str, str, str | Sequence[str], Mapping[str, Any]]] = [
             ("audit", "omnibus", lenses, {}),
             ("before", "consistency", lenses, {}),
         ]
-        asked += [(name, name, lens, settings) for name, lens, settings in single]
-        for key, name, lens, settings in asked:
+        tests += [(name, name, lens, settings) for name, lens, settings in single]
+        for key, name, lens, settings in tests:
             p = _pvalue(preds, name, lens, settings, plan.resamples, seed)
             rejected.setdefault(key, []).append(p <= ALPHA + 1e-12)
     rate = {key: 100 * float(np.mean(some)) for key, some in rejected.items()}
@@ -142,18 +148,18 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     if world.calibrated:
         low, high = clopper_pearson(sum(rejected["audit"]), sets)
         return row | {"best": None, "by": "", "held out": None, "low": 100 * low, "high": 100 * high}
-    best = max(rate, key=lambda key: rate[key])
-    return row | {"best": rate[best], "by": best, "held out": not world.chosen, "low": None, "high": None}
+    winner = max(rate, key=lambda key: rate[key])
+    return row | {"best": rate[winner], "by": winner, "held out": not world.chosen, "low": None, "high": None}
 
 
 def _pvalue(
     preds: Predictions, name: str, lens: str | Sequence[str], settings: Mapping[str, Any], resamples: int, seed: int
 ) -> float:
     drawn = name in ("omnibus", "consistency", "tcal") or settings.get("null") == "redraw"
-    given = {**settings, "resamples": resamples} if drawn else settings
+    test_settings = {**settings, "resamples": resamples} if drawn else settings
     lens = lens[0] if not isinstance(lens, str) and len(lens) == 1 else lens
-    found = test(preds, name, lens=lens, rng=seed, **given)
-    return found.pvalue if found.family_pvalue is None else found.family_pvalue
+    verdict = test(preds, name, lens=lens, rng=seed, **test_settings)
+    return verdict.pvalue if verdict.family_pvalue is None else verdict.family_pvalue
 
 
 def sentence(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -164,10 +170,10 @@ def sentence(rows: Sequence[Mapping[str, Any]]) -> str:
     parts = []
     for name, some in (("", wrong), ("held-out ", [row for row in wrong if row["held out"]])):
         if some:
-            audit, before, best = (np.mean([row[key] for row in some]) for key in ("audit", "before", "best"))
+            audit, before, single = (np.mean([row[key] for row in some]) for key in ("audit", "before", "best"))
             parts.append(
                 f"over {len(some)} {name}cells the audit rejects {audit:.0f} %, before {before:.0f} %, and the best "
-                f"single test {best:.0f} % ({100 * audit / max(best, 1e-9):.0f} % of it)"
+                f"single test {single:.0f} % ({100 * audit / max(single, 1e-9):.0f} % of it)"
             )
-    told = "; ".join(parts)
-    return told[0].upper() + told[1:] + "."
+    text = "; ".join(parts)
+    return text[0].upper() + text[1:] + "."

@@ -39,7 +39,7 @@ def above(hits: int, sets: int, nominal: float, rates: int = 1) -> bool:
 def spread_out(pvalues: Array, draws: int, rng: np.random.Generator) -> Array:
     """p-values on {1/(B+1), …, 1} made continuous: uniform on [0, 1] if and only if they are uniform on their grid.
 
-    >>> float(spread_out(np.array([1.0]), 99, np.random.default_rng(0))[0]) > 0.99
+    >>> float(randomize_pvalues(np.array([1.0]), 99, np.random.default_rng(0))[0]) > 0.99
     True
     """
     return np.asarray(pvalues - rng.random(len(pvalues)) / (draws + 1))

@@ -27,14 +27,14 @@ def verdict(row: Row, rates: int) -> str:
     ]
     if not beyond:
         return "keeps"
-    said = all(_said(row, name, nominal, rates) for name, nominal in beyond)
-    return "exceeds, said" if said else "exceeds"
+    noted = all(_said(row, name, nominal, rates) for name, nominal in beyond)
+    return "exceeds, said" if noted else "exceeds"
 
 
 def _said(row: Row, name: str, nominal: float, rates: int) -> bool:
     silent = round(row["sets"] * (1 - row["doubt"]))
-    unsaid = round((row[f"silent{name}"] or 0.0) * silent)
-    return 2 * unsaid < hits(row, name) and not above(unsaid, silent, nominal, rates)
+    unnoted = round((row[f"silent{name}"] or 0.0) * silent)
+    return 2 * unnoted < hits(row, name) and not above(unnoted, silent, nominal, rates)
 
 
 def hits(row: Row, name: str) -> int:
@@ -51,20 +51,20 @@ def by_test(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def _of_test(name: str, null: str, cells: Sequence[Row]) -> Row:
-    found: dict[str, Any] = {"test": name, "null": null, "cells": len(cells)}
+    entry: dict[str, Any] = {"test": name, "null": null, "cells": len(cells)}
     for level in LEVELS:
         count, sets = _pooled(cells, level)
-        found[f"size at {level} %"] = _limits(count / sets, *clopper_pearson(count, sets))
+        entry[f"size at {level} %"] = _limits(count / sets, *clopper_pearson(count, sets))
         worst = max(cells, key=itemgetter(f"low{level}"))
         limits = _limits(*(worst[f"{name}{level}"] for name in ("size", "low", "high")))
-        found[f"largest at {level} %"] = f"{limits} {worst['design']}, n = {worst['n']:,}"
-    found["exceeds, said"], found["exceeds, unsaid"] = _count(cells, "exceeds, said"), _count(cells, "exceeds")
-    found["undefined"] = _percent(sum(row["undefined"] for row in cells) / len(cells))
+        entry[f"largest at {level} %"] = f"{limits} {worst['design']}, n = {worst['n']:,}"
+    entry["exceeds, said"], entry["exceeds, unsaid"] = _count(cells, "exceeds, said"), _count(cells, "exceeds")
+    entry["undefined"] = _percent(sum(row["undefined"] for row in cells) / len(cells))
     shown = min(SHOWN, max(row["n"] for row in cells))
     for kind in ("overconfident", "shift"):
         powers = [row[f"power_{kind}"] for row in cells if row["n"] == shown]
-        found[f"power: {kind}"] = f"{_percent(min(powers))} … {_percent(max(powers))}"
-    return found
+        entry[f"power: {kind}"] = f"{_percent(min(powers))} … {_percent(max(powers))}"
+    return entry
 
 
 BY_TEST = f"""One row per test and null law, over all cells of the study together; [99 % Clopper-Pearson limits]. largest: the cell with the
@@ -75,8 +75,8 @@ undefined: share of data sets without a p-value. power: at 5 % and n = {SHOWN} (
 def sentence(rows: Sequence[Row]) -> str:
     """What the table comes to."""
     drawn = [row for row in rows if row["null"] == "redraw"]
-    by_law = [row for row in rows if row["null"] not in ("redraw", "both")]
-    said, unsaid = (_count(by_law, what) for what in ("exceeds, said", "exceeds"))
+    asymptotic = [row for row in rows if row["null"] not in ("redraw", "both")]
+    noted, unnoted = (_count(asymptotic, what) for what in ("exceeds, said", "exceeds"))
     words = []
     if drawn:
         wrong = _count(drawn, "exceeds") + _count(drawn, "exceeds, said")
@@ -87,10 +87,10 @@ def sentence(rows: Sequence[Row]) -> str:
             f"With redrawn labels the size exceeds 5 or 1 % beyond Monte-Carlo error in {wrong} of {len(drawn)} cells; over"
             f" all cells together {_rejected(shares, beyond)}."
         )
-    if by_law:
+    if asymptotic:
         words.append(
-            f"By other laws the size exceeds its level in {said + unsaid} of {len(by_law)} cells: the note TN212"
-            f" says so in {said} of these, and not in {unsaid}."
+            f"By other laws the size exceeds its level in {noted + unnoted} of {len(asymptotic)} cells: the note TN212"
+            f" says so in {noted} of these, and not in {unnoted}."
         )
     return " ".join(words)
 

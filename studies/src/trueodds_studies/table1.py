@@ -54,7 +54,7 @@ def table1(
     quick: bool = False,
     out: str | Path | None = None,
     rng: int = 0,
-    members: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> Finding:
@@ -62,22 +62,22 @@ def table1(
 
     Labels are drawn from the laws of the table, and every estimator and every test of the registries is asked, with the
     exact answer beside. Tables: lenses; estimators and tests on whole vectors; on disk also all of them through each
-    lens. A picture. `members` are lenses. Source: Vaicenavicius et al. (2019), Table 1.
+    lens. A picture. `methods` are lenses. Source: Vaicenavicius et al. (2019), Table 1.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where = folder(out)
-    lenses = [known(name) for name in members or (FEW if quick else LENSES)]
+    lenses = [known(name) for name in methods or (FEW if quick else LENSES)]
     cells = rows_of("table1", [Cell(lens) for lens in lenses], told, plan, where, progress)
-    found = Finding(
+    finding = Finding(
         "table1", tables.sentence(cells, plan.sets), tables.beside(cells, plan.sets), plan.__dict__, BESIDE,
         _also(cells, plan) if "canonical" in lenses else (),
     )  # fmt: skip
     if where is not None:
-        found.save(where)
+        finding.save(where)
         Finding("table1.all", "Every member through every lens.", tables.every(cells), plan.__dict__).save(where)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
             pictures.draw(cells, plan.sets, where / "table1.svg")
-    return found
+    return finding
 
 
 def told(cell: Cell, plan: Plan) -> Mapping[str, Any]:

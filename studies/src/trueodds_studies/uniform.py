@@ -49,28 +49,28 @@ def uniform(
     quick: bool = False,
     out: str | Path | None = None,
     rng: int = 0,
-    members: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> Finding:
     """Kolmogorov's test of the p-values of every test whose labels are redrawn, on few rows, where laws of large numbers do not help.
 
-    >>> found = uniform(members=["spiegelhalter"], plan=Plan(sets=5, worlds=("logit-normal",), resamples=9))
-    >>> found.rows[0]["test"], found.rows[0]["verdict"]
+    >>> finding = uniform(methods=["spiegelhalter"], plan=Plan(sets=5, worlds=("logit-normal",), resamples=9))
+    >>> finding.rows[0]["test"], finding.rows[0]["verdict"]
     ('spiegelhalter', 'uniform')
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where = folder(out)
-    rows = _with_verdicts(rows_of("uniform", list(_cells(plan, members)), measured, plan, where, progress))
+    rows = _with_verdicts(rows_of("uniform", list(_cells(plan, methods)), measured, plan, where, progress))
     legend = LEGEND.format(sets=plan.sets, rows=plan.rows, draws=plan.resamples)
-    found = Finding("uniform", _sentence(rows), rows, plan.__dict__, legend)
+    finding = Finding("uniform", _sentence(rows), rows, plan.__dict__, legend)
     if where is not None:
-        found.save(where)
-    return found
+        finding.save(where)
+    return finding
 
 
-def _cells(plan: Plan, members: Sequence[str] | None) -> Iterator[Cell]:
-    for name in members or TESTS.names():
+def _cells(plan: Plan, methods: Sequence[str] | None) -> Iterator[Cell]:
+    for name in methods or TESTS.names():
         for form in forms_of(name):
             if form.null == "redraw":
                 worlds = (world for world in WORLDS if world.name in plan.worlds and form.fits(world.k, plan.rows))
@@ -79,8 +79,8 @@ def _cells(plan: Plan, members: Sequence[str] | None) -> Iterator[Cell]:
 
 def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of one cell."""
-    found = judged(cell.form, cell.world, cell.n, plan.sets, plan.of_level)
-    p = found.pvalues[~np.isnan(found.pvalues)]
+    simulation = judged(cell.form, cell.world, cell.n, plan.sets, plan.of_level)
+    p = simulation.pvalues[~np.isnan(simulation.pvalues)]
     row: dict[str, Any] = {"test": cell.form.label, "design": cell.world.name, "n": cell.n, "sets": len(p)}
     if len(p) == 0:
         return row | dict.fromkeys(("above", "below", "p_above", "p_uniform"))

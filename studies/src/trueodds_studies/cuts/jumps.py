@@ -42,12 +42,12 @@ def largest(preds: Predictions, grid: list[dict[str, Any]]) -> dict[str, Any]:
     moves = {name: after[1][name] - before[1][name] for name in before[1]}
     which = max(moves, key=lambda name: abs(moves[name]))
     column = [str(name) for name in preds.classes].index(which.removeprefix("class:"))
-    kept = [int((preds.P[:, column].astype(np.float64, copy=False) > each).sum()) for each in (low, high)]
+    counts = [int((preds.P[:, column].astype(np.float64, copy=False) > threshold).sum()) for threshold in (low, high)]
     return {
         "step of the grid": steps[at], "threshold": high, "scores passed": passed(low, high),
         "before": before[0], "after": after[0], "class": which,
         "class before": before[1][which], "class after": after[1][which],
-        "kept before": kept[0], "kept after": kept[1],
+        "kept before": counts[0], "kept after": counts[1],
     }  # fmt: skip
 
 

@@ -19,24 +19,26 @@ LENS = "confidence"
 
 def curve(preds: Predictions, redraws: int, seed: int) -> list[dict[str, Any]]:
     """Every norm at every number of bins of every scheme; of ECE also the noise floor and the bins that hold rows."""
-    wanted: list[tuple[str, int | None, dict[str, Any]]] = [
+    configurations: list[tuple[str, int | None, dict[str, Any]]] = [
         (scheme, k, dict(make(k, preds.n))) for scheme, make in SCHEMES.items() for k in COUNTS if k < preds.n
     ]
-    wanted += [(scheme, None, dict(settings)) for scheme, settings in FREE.items()]
-    asked = [Estimand.of(ESTIMATORS.make("ece", settings), as_lens(LENS), preds) for _, _, settings in wanted]
-    drawn = floors(preds, asked, np.random.default_rng([seed, 7]), redraws)
-    found = []
-    for (scheme, k, settings), draws in zip(wanted, drawn, strict=True):
+    configurations += [(scheme, None, dict(settings)) for scheme, settings in FREE.items()]
+    estimands = [
+        Estimand.of(ESTIMATORS.make("ece", settings), as_lens(LENS), preds) for _, _, settings in configurations
+    ]
+    drawn = floors(preds, estimands, np.random.default_rng([seed, 7]), redraws)
+    rows = []
+    for (scheme, k, settings), draws in zip(configurations, drawn, strict=True):
         row: dict[str, Any] = {"scheme": scheme, "bins": k}
-        for said, name in NORMS.items():
+        for norm, name in NORMS.items():
             answer = measure(preds, name, lens=LENS, interval=None, **settings)
-            row[said] = answer.value
+            row[norm] = answer.value
             if name == "ece":
                 row["occupied"] = answer.settings["occupied_bins"]
                 row["floor"] = None if draws is None else float(draws.mean())
         row["reasonable"] = scheme != "one bin per score" if k is None else REASONABLE[0] <= k <= REASONABLE[1]
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
 def own(preds: Predictions) -> list[dict[str, Any]]:

@@ -62,6 +62,6 @@ def predictions(net: str, data: str | None, rows: int | None = None, seed: int =
 def _predictions(net: str, data: str | None, _stamp: str) -> Predictions:
     """Read once for each file that lay there."""
     one = NETS[net]
-    held = arrays(one.file, data, one.labels, one.key)
-    labels = held[one.labels].astype(np.int64)
-    return (Predictions.from_logits if one.logits else Predictions)(labels, held[one.key])
+    stored = arrays(one.file, data, one.labels, one.key)
+    labels = stored[one.labels].astype(np.int64)
+    return (Predictions.from_logits if one.logits else Predictions)(labels, stored[one.key])

@@ -15,16 +15,16 @@ def flips(values: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
     >>> flips({"a": {"5 bins": 0.1, "9 bins": 0.4}, "b": {"5 bins": 0.2, "9 bins": 0.3}})
     [{'pair': 'a, b', 'first larger': 1, 'second larger': 1, 'first at': '9 bins', 'second at': '5 bins'}]
     """
-    found = []
+    rows = []
     for a, b in combinations(values, 2):
         gap = {setting: values[a][setting] - values[b][setting] for setting in values[a] if setting in values[b]}
         larger, smaller = (sum(g > 0 for g in gap.values()), sum(g < 0 for g in gap.values()))
         if larger and smaller:
-            found.append(
+            rows.append(
                 {"pair": f"{a}, {b}", "first larger": larger, "second larger": smaller,
                  "first at": max(gap, key=gap.__getitem__), "second at": min(gap, key=gap.__getitem__)}
             )  # fmt: skip
-    return found
+    return rows
 
 
 def by_setting(cells: Sequence[Row], norm: str) -> dict[str, dict[str, float]]:

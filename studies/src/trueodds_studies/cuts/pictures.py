@@ -22,10 +22,10 @@ def bins(cells: Sequence[Row], path: Path) -> None:
     axes = figure.subplots(math.ceil(len(cells) / columns), columns, squeeze=False).ravel()
     for ax, cell in zip(axes, cells, strict=False):
         for scheme, color in zip(SCHEMES, COLORS, strict=False):
-            mine = [row for row in cell["curve"] if row["scheme"] == scheme]
-            at = [row["bins"] for row in mine]
-            ax.plot(at, [row["ECE"] for row in mine], "-", lw=1.4, color=color, label=scheme)
-            ax.plot(at, [row["floor"] for row in mine], "--", lw=0.9, color=color, alpha=0.8)
+            rows = [row for row in cell["curve"] if row["scheme"] == scheme]
+            at = [row["bins"] for row in rows]
+            ax.plot(at, [row["ECE"] for row in rows], "-", lw=1.4, color=color, label=scheme)
+            ax.plot(at, [row["floor"] for row in rows], "--", lw=0.9, color=color, alpha=0.8)
         ax.set_xscale("log")
         ax.set_xlim(COUNTS[0], COUNTS[-1])
         ax.set_ylim(bottom=0)

@@ -20,13 +20,13 @@ LEFT = ("temperature on log p", "MCLLO")  # of which it is told class by class w
 WITH_ZEROS = ("none", "binning")  # of which it is told how much the floor decides
 
 
-def told(learn: Predictions, judge: Predictions) -> dict[str, Any]:
+def told(learn: Predictions, held_out: Predictions) -> dict[str, Any]:
     """One net on one split, in numbers, lists and names only: as JSON keeps them."""
-    fixed = {method.said: _fixed(method, learn, judge) for method in EVERY if method.said in (*LEFT, *WITH_ZEROS)}
-    verdicts = {"learning": test(learn, "mcllo", min_prob=FLOOR), "held out": test(judge, "mcllo", min_prob=FLOOR)}
+    fixed = {method.said: _fixed(method, learn, held_out) for method in EVERY if method.said in (*LEFT, *WITH_ZEROS)}
+    verdicts = {"learning": test(learn, "mcllo", min_prob=FLOOR), "held out": test(held_out, "mcllo", min_prob=FLOOR)}
     return {
         "learning": dict(compared(learn, learn, METHODS[:1])[0]),  # the identity learns nothing
-        "methods": [dict(row) for row in compared(learn, judge, EVERY)],
+        "methods": [dict(row) for row in compared(learn, held_out, EVERY)],
         "statistics": {part: verdict.statistic for part, verdict in verdicts.items()},
         "parameters": {part: parameters(verdict) for part, verdict in verdicts.items()},
         "left": {name: _by_class(test(fixed[name], "mcllo", min_prob=FLOOR)) for name in LEFT},
@@ -39,38 +39,38 @@ def parameters(verdict: Verdict) -> list[dict[str, float | None]]:
 
     At the maximum that is what inverting the Hessian in δ itself gives, as the paper does.
     """
-    found = []
-    for each in _classes(verdict):
-        row = {"delta": each["delta"], "delta_se": each["delta"] * each["tau_se"]}
-        row |= {"gamma": each["gamma"], "gamma_se": each["gamma_se"]}
-        found.append({name: value if math.isfinite(value) else None for name, value in row.items()})
-    return found
+    rows = []
+    for part in _classes(verdict):
+        row = {"delta": part["delta"], "delta_se": part["delta"] * part["tau_se"]}
+        row |= {"gamma": part["gamma"], "gamma_se": part["gamma_se"]}
+        rows.append({name: value if math.isfinite(value) else None for name, value in row.items()})
+    return rows
 
 
 def floors(preds: Predictions) -> dict[str, Any]:
     """How many zeros there are, and the test at a tenth of the floor, at the floor, and at ten times the floor."""
     assert preds.y is not None  # labels, no votes
-    found: dict[str, Any] = {
+    row: dict[str, Any] = {
         "zeros": int((preds.P == 0).sum()),
         "outcomes at 0": int((preds.P[np.arange(preds.n), preds.y] == 0).sum()),
         "smallest": float(preds.P[preds.P > 0].min()),
         "rows below": int((preds.P < FLOOR).any(axis=1).sum()),
     }
-    for floor in (FLOOR / 10, FLOOR, FLOOR * 10):
-        verdict = test(preds, "mcllo", min_prob=floor)
-        found |= {f"statistic at {floor:g}": verdict.statistic, f"p at {floor:g}": verdict.pvalue}
-    return found
+    for min_prob in (FLOOR / 10, FLOOR, FLOOR * 10):
+        verdict = test(preds, "mcllo", min_prob=min_prob)
+        row |= {f"statistic at {min_prob:g}": verdict.statistic, f"p at {min_prob:g}": verdict.pvalue}
+    return row
 
 
-def _fixed(method: Method, learn: Predictions, judge: Predictions) -> Predictions:
-    fitted = fit(learn, method.name, **method.settings)
-    assert judge.y is not None  # labels, no votes
-    return Predictions(judge.y, fitted.predict_proba(judge))
+def _fixed(method: Method, learn: Predictions, held_out: Predictions) -> Predictions:
+    calibrator = fit(learn, method.name, **method.settings)
+    assert held_out.y is not None  # labels, no votes
+    return Predictions(held_out.y, calibrator.predict_proba(held_out))
 
 
 def _by_class(verdict: Verdict) -> list[float | None]:
     """Holm's p of each class but the last."""
-    return [each["holm"] if math.isfinite(each["holm"]) else None for each in _classes(verdict)]
+    return [part["holm"] if math.isfinite(part["holm"]) else None for part in _classes(verdict)]
 
 
 def _classes(verdict: Verdict) -> list[dict[str, float]]:

@@ -63,5 +63,5 @@ def split(n: int, seed: int, number: int) -> tuple[Array, Array]:
 def parts(net: str, data: str | None, seed: int, number: int) -> tuple[Predictions, Predictions]:
     """The rows of a net that are learned from, and those that are held out."""
     y, P = said(net, data)
-    learn, judge = (Predictions(y[rows], P[rows]) for rows in split(len(y), seed, number))
-    return learn, judge
+    learn, held_out = (Predictions(y[rows], P[rows]) for rows in split(len(y), seed, number))
+    return learn, held_out

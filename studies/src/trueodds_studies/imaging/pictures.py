@@ -33,8 +33,8 @@ def trade(rows: Sequence[Row], path: Path) -> None:
     nets = list(dict.fromkeys(row["net"] for row in rows))
     figure = _figure((1.2 + 2.5 * len(nets), 6.2))
     grid = figure.subplots(2, len(nets), sharex=True, sharey="row", squeeze=False)
-    for (name, said), line in zip(PANELS, grid, strict=True):
-        line[0].set_ylabel(said, fontsize=9)
+    for (name, label), line in zip(PANELS, grid, strict=True):
+        line[0].set_ylabel(label, fontsize=9)
         for ax, net in zip(line, nets, strict=True):
             _bare(ax)
             ax.axhline(0, color="#bbbbbb", lw=0.8)
@@ -75,29 +75,29 @@ def single(rows: Sequence[Row], path: Path) -> None:
     images = list(dict.fromkeys(row["image"] for row in rows))
     figure = _figure((3.4 * len(images), 3.4))
     for ax, image in zip(figure.subplots(1, len(images), squeeze=False)[0], images, strict=True):
-        mine = [row for row in rows if row["image"] == image]
-        place = np.arange(len(mine))[::-1]
+        image_rows = [row for row in rows if row["image"] == image]
+        place = np.arange(len(image_rows))[::-1]
         for name, up, color in (("before", 0.2, PALE), ("after", -0.2, BLUE)):
-            values = [row[name] for row in mine]
+            values = [row[name] for row in image_rows]
             ax.barh(place + up, values, height=0.36, color=color, label=name)
             for y, value in zip(place + up, values, strict=True):
                 ax.text(value + 0.015, y, f"{value:.2f}", va="center", fontsize=8)
-        ax.set_yticks(place, [row["class"] for row in mine], fontsize=9)
+        ax.set_yticks(place, [row["class"] for row in image_rows], fontsize=9)
         ax.set(xlim=(0, 1.18), xticks=(0, 0.5, 1))
-        ax.set_title(f"{image}, {mine[0]['label']}\n{mine[0]['why']}", fontsize=9)
+        ax.set_title(f"{image}, {image_rows[0]['label']}\n{image_rows[0]['why']}", fontsize=9)
         _bare(ax)
     handles, names = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     _kept(figure, path)
 
 
-def reliability(learn: Predictions, judge: Predictions, path: Path) -> None:
+def reliability(learn: Predictions, held_out: Predictions, path: Path) -> None:
     """Ten bins of the confidence of the rows held out, before and after each method of the paper."""
-    assert judge.y is not None  # labels, no votes
+    assert held_out.y is not None  # labels, no votes
     figure = _figure((13, 8.6))
     made = {method.said: method for method in EVERY}
     for ax, name in zip(figure.subplots(2, 3).ravel(), SIX, strict=True):
-        after = Predictions(judge.y, fit(learn, made[name].name, **made[name].settings).predict_proba(judge))
+        after = Predictions(held_out.y, fit(learn, made[name].name, **made[name].settings).predict_proba(held_out))
         draw(after, "reliability", lens="confidence", bins=10, ax=ax)
         ax.set_title(f"{name}: {ax.get_title().removeprefix('confidence: ')}", fontsize=10)
     _kept(figure, path)

@@ -42,21 +42,21 @@ AFTER = 0.80  # of the second, recalibrated
 
 def beside(cells: Sequence[Row]) -> tuple[Row, ...]:
     """Each printed number, ours of the first split, and the least and most over the splits."""
-    found = []
+    rows = []
     for method, numbers in TABLE.items():
-        mine = [_row(cell, method) for cell in cells]
+        ours = [_row(cell, method) for cell in cells]
         for name, printed in numbers.items():
-            values = [row[name] for row in mine]
-            found.append({
+            values = [row[name] for row in ours]
+            rows.append({
                 "method": method, "number": name, "paper": printed, "first split": values[0],
                 "least": min(values), "most": max(values), "within": min(values) <= printed <= max(values),
             })  # fmt: skip
-    return tuple(found)
+    return tuple(rows)
 
 
 def parameters_beside(cells: Sequence[Row]) -> tuple[Row, ...]:
     """The parameters of each class on both parts of the first split: estimate (standard error)."""
-    found = []
+    rows = []
     for j, name in enumerate(CLASSES[:-1]):
         row: dict[str, Any] = {"class": name}
         for part, after in (("learning", ""), ("held out", ", held out")):
@@ -64,8 +64,8 @@ def parameters_beside(cells: Sequence[Row]) -> tuple[Row, ...]:
             for letter, key, printed in (("δ", "delta", DELTA), ("γ", "gamma", GAMMA)):
                 row[f"{letter} paper{after}"] = _pair(*printed[part][j])
                 row[f"{letter}{after}"] = _pair(ours[key], ours[f"{key}_se"])
-        found.append(row)
-    return tuple(found)
+        rows.append(row)
+    return tuple(rows)
 
 
 def _row(cell: Row, method: str) -> Row:

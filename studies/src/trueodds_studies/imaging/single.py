@@ -52,12 +52,12 @@ def such(P: Array) -> Array:
 
 def chosen(n: int, alike: Array, Q: Array) -> list[tuple[int, str]]:
     """Those that the paper numbers, the second also counted from one, and the one that is nearest to what it shows."""
-    found = [(image, "the paper's number") for image in FIGURE if image < n]
-    found += [(4525, "4526 counted from one")] if n > 4525 else []
+    images = [(image, "the paper's number") for image in FIGURE if image < n]
+    images += [(4525, "4526 counted from one")] if n > 4525 else []
     if len(alike):
         nearest = int(alike[np.abs(Q[alike, 0] - AFTER).argmin()])
-        found.append((nearest, f"nearest to the paper's {FIGURE[4526]:.2f} → {AFTER:.2f}"))
-    return found
+        images.append((nearest, f"nearest to the paper's {FIGURE[4526]:.2f} → {AFTER:.2f}"))
+    return images
 
 
 def _told(net: str, alike: Array, Q: Array) -> str:

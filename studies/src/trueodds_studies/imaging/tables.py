@@ -31,7 +31,7 @@ def mean(values: Sequence[float]) -> tuple[float, float | None]:
     return float(np.mean(values)), float(np.std(values, ddof=1) / math.sqrt(len(values)))
 
 
-def rejected_anyway(learned: int, judged: int, k: int, level: float = AT) -> float:
+def rejected_anyway(learned: int, held_out: int, k: int, level: float = AT) -> float:
     r"""How often a map of the right kind is rejected on rows it has not seen, because its parameters are estimates.
 
     The likelihood ratio there is :math:`(\hat\theta_2 - \hat\theta_1)^\top H_2 (\hat\theta_2 - \hat\theta_1)`, so
@@ -41,12 +41,12 @@ def rejected_anyway(learned: int, judged: int, k: int, level: float = AT) -> flo
     0.187
     """
     df = 2 * (k - 1)
-    return float(chdtrc(df, chdtri(df, level) / (1 + judged / learned)))
+    return float(chdtrc(df, chdtri(df, level) / (1 + held_out / learned)))
 
 
 def compared_over(cells: Sequence[Row]) -> tuple[Row, ...]:
     """One row per net and method: means over splits, each with its standard error, changes against no fix paired."""
-    return tuple(_over(net, mine, i) for net, mine in _by_net(cells) for i in range(len(EVERY)))
+    return tuple(_over(net, net_cells, i) for net, net_cells in _by_net(cells) for i in range(len(EVERY)))
 
 
 def _over(net: str, cells: Sequence[Row], i: int) -> Row:
@@ -55,16 +55,16 @@ def _over(net: str, cells: Sequence[Row], i: int) -> Row:
         "net": net,
         "method": rows[0]["method"],
         "n": rows[0]["n"],
-        "median p": float(np.median([each["p"] for each in rows])),
-        "rejected": sum(each["p"] <= AT for each in rows) / len(rows),
+        "median p": float(np.median([run["p"] for run in rows])),
+        "rejected": sum(run["p"] <= AT for run in rows) / len(rows),
     }
-    row["ECE"], row["ECE ±"] = mean([each["ECE"] for each in rows])
-    row["log loss"], row["log loss ±"] = mean([each["log loss"] for each in rows])
+    row["ECE"], row["ECE ±"] = mean([run["ECE"] for run in rows])
+    row["log loss"], row["log loss ±"] = mean([run["log loss"] for run in rows])
     row["gain"], row["gain ±"] = mean(_change(before, rows, "log loss"))
-    row["accuracy"], row["accuracy ±"] = mean([each["accuracy"] for each in rows])
+    row["accuracy"], row["accuracy ±"] = mean([run["accuracy"] for run in rows])
     row["accuracy change"], row["accuracy change ±"] = mean(_change(rows, before, "accuracy"))
     row["ECE change"], row["ECE change ±"] = mean(_change(rows, before, "ECE"))
-    row["changed"], row["changed ±"] = mean([each["changed"] for each in rows])
+    row["changed"], row["changed ±"] = mean([run["changed"] for run in rows])
     return row
 
 
@@ -93,8 +93,8 @@ def short(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 def _with_error(row: Row, name: str, unit: float, digits: int) -> str:
     value, error = row[name], row[f"{name} ±"]
-    said = f"{unit * value:.{digits}f}"
-    return said if error is None else f"{said} ± {unit * error:.{digits}f}"
+    text = f"{unit * value:.{digits}f}"
+    return text if error is None else f"{text} ± {unit * error:.{digits}f}"
 
 
 LEGEND = """Means over {splits} of the same images, {learn:,} to learn from and {n:,} held out; n: held out. ±: standard error of
@@ -116,41 +116,43 @@ def legend(cells: Sequence[Row]) -> str:
 
 def sentence(rows: Sequence[Row]) -> str:
     """What MCLLO does to the nets, and what one temperature does."""
-    nets, told = list(dict.fromkeys(row["net"] for row in rows)), []
+    nets, phrases = list(dict.fromkeys(row["net"] for row in rows)), []
     for method in ("MCLLO", "temperature on log p"):
-        mine = [row for row in rows if row["method"] == method]
-        share = sum(row["rejected"] for row in mine) / len(mine)
-        told.append(f"{method} {_gains([row['gain'] for row in mine])} and is rejected in {share:.0%} of splits")
+        method_rows = [row for row in rows if row["method"] == method]
+        share = sum(row["rejected"] for row in method_rows) / len(method_rows)
+        phrases.append(
+            f"{method} {_gains([row['gain'] for row in method_rows])} and is rejected in {share:.0%} of splits"
+        )
     before, after = (
         span((row["ECE"] for row in rows if row["method"] == method), between=" … ") for method in ("none", "MCLLO")
     )
     where = f"Over {len(nets)} nets" if len(nets) > 1 else f"Of {nets[0]}:"
-    return f"{where} {'; '.join(told)}. MCLLO takes the ECE from {before} to {after}."
+    return f"{where} {'; '.join(phrases)}. MCLLO takes the ECE from {before} to {after}."
 
 
 def _gains(nats: Sequence[float]) -> str:
     if max(nats) < 0:
-        return f"loses {span(-each for each in nats)} nats"
+        return f"loses {span(-gain for gain in nats)} nats"
     return f"gains {span(nats)} nats"
 
 
 def parameters_of(cells: Sequence[Row]) -> tuple[Row, ...]:
     """One row per net and class: the first split's δ and γ on both parts, and how far γ moves over splits."""
-    found = []
-    for net, mine in _by_net(cells):
+    rows = []
+    for net, net_cells in _by_net(cells):
         for j, name in enumerate(CLASSES[:-1]):
             row: dict[str, Any] = {"net": net, "class": name}
             for part, after in (("learning", ""), ("held out", ", held out")):
-                one = mine[0]["parameters"][part][j]
+                one = net_cells[0]["parameters"][part][j]
                 row |= {f"δ{after}": one["delta"], f"δ ±{after}": one["delta_se"]}
                 row |= {f"γ{after}": one["gamma"], f"γ ±{after}": one["gamma_se"]}
-            gammas = [each["parameters"]["learning"][j]["gamma"] for each in mine]
+            gammas = [cell["parameters"]["learning"][j]["gamma"] for cell in net_cells]
             row |= {
                 "least γ": min(filter(None, gammas), default=None),
                 "most γ": max(filter(None, gammas), default=None),
             }
-            found.append(row)
-    return tuple(found)
+            rows.append(row)
+    return tuple(rows)
 
 
 def slopes_said(rows: Sequence[Row]) -> str:
@@ -160,26 +162,26 @@ def slopes_said(rows: Sequence[Row]) -> str:
         return "No slopes are best: the outcomes are separated."
     nets = list(dict.fromkeys(row["net"] for row in rows))
     who = "Every net" if len(nets) > 1 else nets[0]
-    too_sure = f"{who} is too sure of every class: " if max(slopes) < 1 and len(slopes) == len(rows) else ""
-    return f"{too_sure}γ is {span(slopes, 2)} on the rows learned from."
+    prefix = f"{who} is too sure of every class: " if max(slopes) < 1 and len(slopes) == len(rows) else ""
+    return f"{prefix}γ is {span(slopes, 2)} on the rows learned from."
 
 
 def left_of(cells: Sequence[Row]) -> tuple[Row, ...]:
     """One row per net and method: in which share of splits each class is still rejected by its own test."""
-    found = []
-    for net, mine in _by_net(cells):
+    rows = []
+    for net, net_cells in _by_net(cells):
         for method in LEFT:
             row: dict[str, Any] = {"net": net, "method": method}
             for j, name in enumerate(CLASSES[:-1]):
-                pvalues = [cell["left"][method][j] for cell in mine]
+                pvalues = [cell["left"][method][j] for cell in net_cells]
                 row[name] = sum(p is not None and p <= AT for p in pvalues) / len(pvalues)
-            found.append(row)
-    return tuple(found)
+            rows.append(row)
+    return tuple(rows)
 
 
 def floors_of(cells: Sequence[Row]) -> tuple[Row, ...]:
     """One row per net and method, of the first split."""
-    return tuple({"net": net, **each} for net, mine in _by_net(cells) for each in mine[0]["floors"])
+    return tuple({"net": net, **row} for net, net_cells in _by_net(cells) for row in net_cells[0]["floors"])
 
 
 def _by_net(cells: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:

@@ -29,8 +29,8 @@ def known(name: str) -> str:
 
 def laws(calibrated: bool = False) -> tuple[Array, Array]:
     """What is said of the three classes and what then comes, (6, 3) each; of a calibrated model that is the same."""
-    said = np.array(list(TABLE))
-    return said, said if calibrated else np.array(list(TABLE.values()))
+    predicted = np.array(list(TABLE))
+    return predicted, predicted if calibrated else np.array(list(TABLE.values()))
 
 
 def drawn(rows: int, seed: int, number: int, *, calibrated: bool = False) -> Predictions:
@@ -40,17 +40,17 @@ def drawn(rows: int, seed: int, number: int, *, calibrated: bool = False) -> Pre
     another experiment.
     """
     rng = np.random.default_rng([seed, number, int(calibrated), _OWN])
-    said, came = laws(calibrated)
-    which = rng.permutation(np.arange(rows) % len(said))
-    y = (came.cumsum(axis=1)[which] <= rng.random(rows)[:, None]).sum(axis=1)
-    return Predictions(np.minimum(y, 2), said[which])  # the last sum is 1 but for rounding
+    predicted, true_probs = laws(calibrated)
+    which = rng.permutation(np.arange(rows) % len(predicted))
+    y = (true_probs.cumsum(axis=1)[which] <= rng.random(rows)[:, None]).sum(axis=1)
+    return Predictions(np.minimum(y, 2), predicted[which])  # the last sum is 1 but for rounding
 
 
 def whole(*, calibrated: bool = False) -> Predictions:
     """Rows that came exactly as the laws say: no chance is left in their shares."""
-    said, came = laws(calibrated)
-    times = np.rint(_ALL * COPIES * came).astype(int)
-    which = np.repeat(np.arange(len(said)), times.sum(axis=1))
-    y = np.concatenate([np.repeat(np.arange(3), each) for each in times])
+    predicted, true_probs = laws(calibrated)
+    times = np.rint(_ALL * COPIES * true_probs).astype(int)
+    which = np.repeat(np.arange(len(predicted)), times.sum(axis=1))
+    y = np.concatenate([np.repeat(np.arange(3), counts) for counts in times])
     order = np.random.default_rng(0).permutation(len(y))
-    return Predictions(y[order], said[which[order]])
+    return Predictions(y[order], predicted[which[order]])

@@ -36,19 +36,19 @@ def estimates(lens: str, rows: int, sets: int, resamples: int, seed: int) -> lis
     looks worse: 1 for one that sees the error, .5 for one that is blind. It is for the canonical lens; through a lens
     whose views are calibrated both have the same law.
     """
-    found: list[dict[str, Any]] = []
+    table: list[dict[str, Any]] = []
     for name in ESTIMATORS.names():
         settings = _fits(ESTIMATORS, name, partial(measure, drawn(60, seed, 0), name, lens=lens, interval=None))
         if isinstance(settings, InputError):
-            found.append({"estimator": name, "needs": needs(settings)})
+            table.append({"estimator": name, "needs": needs(settings)})
             continue
         answer = measure(drawn(rows, seed, 0), name, lens=lens, resamples=resamples, rng=seed, **settings)
         row = {"estimator": name, "settings": said(settings), "exact": tidy(_bare(whole(), name, lens, settings))}
         row |= {"if calibrated": tidy(_bare(whole(calibrated=True), name, lens, settings)), **_told(answer)}
         if lens == "canonical":
             row["told apart"] = _told_apart(name, lens, settings, rows, sets, seed)
-        found.append(row)
-    return found
+        table.append(row)
+    return table
 
 
 def verdicts(lens: str, rows: int, sets: int, redraws: int, seed: int) -> list[dict[str, Any]]:
@@ -56,23 +56,30 @@ def verdicts(lens: str, rows: int, sets: int, redraws: int, seed: int) -> list[d
 
     Through the canonical lens also how often it rejects a calibrated model: its level at this number of rows.
     """
-    found: list[dict[str, Any]] = []
+    table: list[dict[str, Any]] = []
     for name in TESTS.names():
-        few = {"resamples": redraws} if TESTS.takes(name, "resamples") else {}
+        resample_settings = {"resamples": redraws} if TESTS.takes(name, "resamples") else {}
         settings = _fits(TESTS, name, partial(test, drawn(60, seed, 0), name, lens=lens))
         if isinstance(settings, InputError):
-            found.append({"test": name, "needs": needs(settings)})
+            table.append({"test": name, "needs": needs(settings)})
             continue
 
-        def p(number: int, calibrated: bool, name: str = name, asked: dict[str, Any] = settings | few) -> float:
-            return float(test(drawn(rows, seed, number, calibrated=calibrated), name, lens=lens, rng=number, **asked))
+        def p(
+            number: int,
+            calibrated: bool,
+            name: str = name,
+            test_settings: dict[str, Any] = settings | resample_settings,
+        ) -> float:
+            return float(
+                test(drawn(rows, seed, number, calibrated=calibrated), name, lens=lens, rng=number, **test_settings)
+            )
 
         pvalues = [p(number, False) for number in range(sets)]
         row: dict[str, Any] = {"test": name, "settings": said(settings), "p": pvalues[0], "rejects": _share(pvalues)}
         if lens == "canonical":
             row["rejects if calibrated"] = _share([p(number, True) for number in range(sets)])
-        found.append(row)
-    return found
+        table.append(row)
+    return table
 
 
 def needs(refusal: InputError) -> str:
@@ -113,10 +120,12 @@ def _bare(preds: Predictions, name: str, lens: str, settings: dict[str, Any]) ->
 
 
 def _told_apart(name: str, lens: str, settings: dict[str, Any], rows: int, sets: int, seed: int) -> float:
-    member = ESTIMATORS.make(name, settings)
+    estimator = ESTIMATORS.make(name, settings)
     wrong, right = (
-        member.off(np.array([_bare(drawn(rows, seed, t, calibrated=law), name, lens, settings) for t in range(sets)]))
-        for law in (False, True)
+        estimator.off(
+            np.array([_bare(drawn(rows, seed, t, calibrated=calibrated), name, lens, settings) for t in range(sets)])
+        )
+        for calibrated in (False, True)
     )
     larger = (wrong[:, None] > right[None, :] + 1e-12).mean()
     return float(larger + (np.abs(wrong[:, None] - right[None, :]) <= 1e-12).mean() / 2)

@@ -21,11 +21,11 @@ def draw(cells: Sequence[Row], sets: int, path: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 5.6), layout="constrained")
-    by_lens, told, tests = figure.subplots(1, 3)
+    by_lens, estimators, tests = figure.subplots(1, 3)
     _errors(by_lens, cells)
-    _told_apart(told, cells)
+    _told_apart(estimators, cells)
     _rejections(tests, cells, sets)
-    for ax in (by_lens, told, tests):
+    for ax in (by_lens, estimators, tests):
         ax.set_axisbelow(True)
         ax.grid(axis="x", color="#dddddd", lw=0.6)
         ax.tick_params(length=0, labelsize=8)
@@ -67,10 +67,10 @@ def _rejections(ax: Any, cells: Sequence[Row], sets: int) -> None:
     ax.axvspan(0, more(sets), color="#eeeeee", lw=0)
     for cell in cells:
         rows = [row for row in cell["tests"] if "rejects" in row]
-        whole = cell["lens"] == "canonical"
+        canonical = cell["lens"] == "canonical"
         ax.plot(
             [row["rejects"] for row in rows], [place[row["test"]] for row in rows], "o",
-            ms=6 if whole else 4, color=_color(cell["lens"]), alpha=1 if whole else 0.45, zorder=3 if whole else 2,
+            ms=6 if canonical else 4, color=_color(cell["lens"]), alpha=1 if canonical else 0.45, zorder=3 if canonical else 2,
         )  # fmt: skip
     for name, color in (("canonical", RED), ("other lenses", BLUE)):
         ax.plot([], [], "o", ms=5, color=color, label=name)

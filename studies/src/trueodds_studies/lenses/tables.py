@@ -14,45 +14,45 @@ Row = Mapping[str, Any]
 
 def beside(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
     """One row per lens: the exact error, ECE with its interval and floor, and which tests reject more than by chance."""
-    found = []
+    rows = []
     for cell in cells:
         ece = next(row for row in cell["estimates"] if row["estimator"] == "ece")
         tests = [row for row in cell["tests"] if "rejects" in row]
         row = {"lens": cell["lens"], "views": cell["views"], "exact": cell["exact"], "ECE": interval(ece)}
         row |= {"tests": len(tests), "reject": span((test["rejects"] for test in tests), 2)}
-        found.append(row | {"see it": ", ".join(test["test"] for test in tests if test["rejects"] > more(sets))})
-    return tuple(found)
+        rows.append(row | {"see it": ", ".join(test["test"] for test in tests if test["rejects"] > more(sets))})
+    return tuple(rows)
 
 
 def estimators(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
     """Every estimator through the canonical lens."""
-    found = []
+    rows = []
     for row in whole_vector(cells, "estimates"):
         if "needs" in row:
-            found.append({"estimator": row["estimator"], "sees it": "takes no vectors"})
+            rows.append({"estimator": row["estimator"], "sees it": "takes no vectors"})
             continue
-        told = {"estimator": row["estimator"], "settings": row["settings"], "exact": row["exact"]}
-        told |= {"if calibrated": row["if calibrated"], "estimate": interval(row), "told apart": row["told apart"]}
-        found.append(told | {"sees it": "yes" if sees(row, sets) else "no"})
-    return tuple(found)
+        entry = {"estimator": row["estimator"], "settings": row["settings"], "exact": row["exact"]}
+        entry |= {"if calibrated": row["if calibrated"], "estimate": interval(row), "told apart": row["told apart"]}
+        rows.append(entry | {"sees it": "yes" if sees(row, sets) else "no"})
+    return tuple(rows)
 
 
 def tests(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
     """Every test through the canonical lens, and beside it through all others."""
     others = [cell for cell in cells if cell["lens"] != "canonical"]
-    found = []
+    rows = []
     for row in whole_vector(cells, "tests"):
         elsewhere = [
             t["rejects"] for cell in others for t in cell["tests"] if t["test"] == row["test"] and "rejects" in t
         ]
-        told = {"test": row["test"]}
+        entry = {"test": row["test"]}
         if "needs" in row:
-            told["sees it"] = "takes no vectors"
+            entry["sees it"] = "takes no vectors"
         else:
-            told |= {name: row[name] for name in ("p", "rejects", "rejects if calibrated")}
-            told["sees it"] = "yes" if row["rejects"] > more(sets) else "no"
-        found.append(told | ({"through other lenses": span(elsewhere, 2)} if elsewhere else {}))
-    return tuple(found)
+            entry |= {name: row[name] for name in ("p", "rejects", "rejects if calibrated")}
+            entry["sees it"] = "yes" if row["rejects"] > more(sets) else "no"
+        rows.append(entry | ({"through other lenses": span(elsewhere, 2)} if elsewhere else {}))
+    return tuple(rows)
 
 
 def every(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
@@ -67,22 +67,22 @@ def every(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 def sentence(cells: Sequence[Row], sets: int) -> str:
     """Which lenses hold an error at all, and which members see it there."""
-    off = [cell for cell in cells if cell["exact"] > 0]
-    told = f"No error at all in {len(cells) - len(off)} of {len(cells)} lenses"
-    if off:
-        told += "; " + ", ".join(f"{cell['lens']} holds {cell['exact']:g}" for cell in off)
-    told += "."
+    miscalibrated = [cell for cell in cells if cell["exact"] > 0]
+    text = f"No error at all in {len(cells) - len(miscalibrated)} of {len(cells)} lenses"
+    if miscalibrated:
+        text += "; " + ", ".join(f"{cell['lens']} holds {cell['exact']:g}" for cell in miscalibrated)
+    text += "."
     estimates = [row for row in whole_vector(cells, "estimates") if "needs" not in row]
     verdicts = [row for row in whole_vector(cells, "tests") if "needs" not in row]
-    for what, rows, seen in (
+    for what, rows, detecting in (
         ("estimator", estimates, [row["estimator"] for row in estimates if sees(row, sets)]),
         ("test", verdicts, [row["test"] for row in verdicts if row["rejects"] > more(sets)]),
     ):
         if rows:
-            blind = [row[what] for row in rows if row[what] not in seen]
-            told += f" Of {counted(len(rows), what)} that take whole vectors {len(seen)} see it ({', '.join(seen)})"
-            told += f", and {len(blind)} do not ({', '.join(blind)})." if blind else "."
-    return told
+            blind = [row[what] for row in rows if row[what] not in detecting]
+            text += f" Of {counted(len(rows), what)} that take whole vectors {len(detecting)} see it ({', '.join(detecting)})"
+            text += f", and {len(blind)} do not ({', '.join(blind)})." if blind else "."
+    return text
 
 
 def whole_vector(cells: Sequence[Row], key: str) -> list[Row]:

@@ -63,12 +63,12 @@ FEW = (FIRST, "canonical, tree", "debiased L2", "Brier")  # of a quick study
 
 def models(names: tuple[str, ...], data: str | None, rows: int | None = None, seed: int = 0) -> dict[str, Predictions]:
     """The nets on the same rows. TO803 where their labels say that the rows are not the same."""
-    found = {name: CIFAR10[name].predictions(data) for name in names}
-    first, *others = found
-    want = found[first].y
+    nets = {name: CIFAR10[name].predictions(data) for name in names}
+    first, *others = nets
+    want = nets[first].y
     assert want is not None  # labels, no votes
     for name in others:
-        own = found[name].y
+        own = nets[name].y
         assert own is not None
         if len(own) != len(want) or (own != want).any():
             differ = f"{int((own != want).sum()):,} of {len(own):,}" if len(own) == len(want) else f"{len(own):,} rows:"
@@ -78,7 +78,7 @@ def models(names: tuple[str, ...], data: str | None, rows: int | None = None, se
                 f"{differ} labels of {CIFAR10[name].file} differ from those of {CIFAR10[first].file}",
                 "All must have the same items in the same order; docs/studies.md says which.",
             )
-    return {name: some(preds, rows, seed) for name, preds in found.items()}
+    return {name: some(preds, rows, seed) for name, preds in nets.items()}
 
 
 def stamps(names: tuple[str, ...], data: str | None) -> dict[str, str]:

@@ -14,32 +14,32 @@ from trueodds_studies.lineup.measures import MEASURES, Measure, Models
 Array = NDArray[Any]
 
 
-def told(said: str, nets: Models, draws: int, resamples: int, seed: int) -> dict[str, Any]:
+def told(measure_name: str, nets: Models, draws: int, resamples: int, seed: int) -> dict[str, Any]:
     """A measure's numbers for every model, their order with all pairs, and the numbers in halves of the rows."""
-    one = MEASURES[said]
+    one = MEASURES[measure_name]
     order = compare(dict(nets), one.name, lens=one.lens, resamples=resamples, rng=seed, **one.settings)
     settled = {frozenset(pair) for pair in order.settled}
     models = []
-    for name, each in order.models.items():
-        row: dict[str, Any] = {"net": name, "value": each.value, "floor": each.noise_floor}
+    for name, result in order.models.items():
+        row: dict[str, Any] = {"net": name, "value": result.value, "floor": result.noise_floor}
         row |= {"low": None, "high": None}
-        if each.interval is not None:
-            row |= {"low": each.interval.low, "high": each.interval.high}
+        if result.interval is not None:
+            row |= {"low": result.interval.low, "high": result.interval.high}
         models.append(row)
     pairs = []
-    for each in order.pairs:
-        between = each.interval
+    for result in order.pairs:
+        between = result.interval
         pairs.append(
             {
-                "pair": list(each.names),
-                "difference": each.difference,
+                "pair": list(result.names),
+                "difference": result.difference,
                 "low": None if between is None else between.low,
                 "high": None if between is None else between.high,
-                "settled": frozenset(each.names) in settled,
+                "settled": frozenset(result.names) in settled,
             }
         )
     return {
-        "measure": said,
+        "measure": measure_name,
         "n": order.n,
         "models": models,
         "pairs": pairs,
@@ -55,11 +55,11 @@ def in_halves(one: Measure, nets: Models, draws: int, seed: int) -> Array:
     a debiased square biased again.
     """
     n = next(iter(nets.values())).n
-    found = []
+    values = []
     for number in range(draws):
         rows = half(n, seed, number)
-        found.append([one.of(preds[rows]) for preds in nets.values()])
-    return np.array(found)
+        values.append([one.of(preds[rows]) for preds in nets.values()])
+    return np.array(values)
 
 
 def half(n: int, seed: int, number: int) -> Array:

@@ -71,9 +71,9 @@ def alike(by_measure: Sequence[Row], path: Path) -> None:
         for j in range(k):
             color = "white" if abs(shown[i, j]) > 0.7 else "#222222"
             ax.text(j, i, f"{shown[i, j]:.2f}", ha="center", va="center", fontsize=8, color=color)
-    said = [row["measure"] for row in by_measure]
-    ax.set_xticks(range(k), said, rotation=40, ha="right", fontsize=9)
-    ax.set_yticks(range(k), said, fontsize=9)
+    labels = [row["measure"] for row in by_measure]
+    ax.set_xticks(range(k), labels, rotation=40, ha="right", fontsize=9)
+    ax.set_yticks(range(k), labels, fontsize=9)
     ax.set_title("Kendall's tau between the orders of the nets", fontsize=10)
     _bare(ax)
     _kept(figure, path)
@@ -85,7 +85,7 @@ def lineup(nets: Models, path: Path) -> None:
 
 
 def _middle(kinds: Sequence[str], kind: str) -> float:
-    return float(np.mean([x for x, each in enumerate(kinds) if each == kind]))
+    return float(np.mean([x for x, other in enumerate(kinds) if other == kind]))
 
 
 def _figure(size: tuple[float, float]) -> Any:

@@ -22,17 +22,17 @@ KINDS = {"raw": "raw errors", "corrected": "corrected errors", "score": "proper 
 
 def sentence(by_measure: Sequence[Row]) -> str:
     """How alike the orders are, and how many of the pairs are settled, by kind of measure."""
-    told = []
-    for kind, mine in by_kind(by_measure).items():
-        settled = [sum(tables.settled_pairs(row).values()) for row in mine]
-        count = len(mine[0]["pairs"])
-        told.append(f"{KINDS[kind]} settle {span(settled, 0)} of {counted(count, 'pair')}")
+    phrases = []
+    for kind, kind_rows in by_kind(by_measure).items():
+        settled = [sum(tables.settled_pairs(row).values()) for row in kind_rows]
+        count = len(kind_rows[0]["pairs"])
+        phrases.append(f"{KINDS[kind]} settle {span(settled, 0)} of {counted(count, 'pair')}")
     alike = [tables.agreement(a, b)[0] for a, b in combinations(by_measure, 2)]
     nets, measures = counted(len(by_measure[0]["models"]), "net"), counted(len(by_measure), "measure")
     between = (
         f" Kendall's tau between two orders is {span(alike, 2)}, {np.mean(alike):.2f} on average." if alike else ""
     )
-    return f"{nets}, {measures}: {'; '.join(told)}.{between}"
+    return f"{nets}, {measures}: {'; '.join(phrases)}.{between}"
 
 
 def orders(by_measure: Sequence[Row]) -> str:
@@ -41,7 +41,7 @@ def orders(by_measure: Sequence[Row]) -> str:
     shares = [np.mean(list(tables.turned(row).values())) for row in by_measure]
     return (
         f"First: {_counts(firsts)}; last: {_counts(lasts)}. In halves of the rows a pair turns in "
-        f"{span((100 * float(each) for each in shares), 0)} % on average, by measure."
+        f"{span((100 * float(share) for share in shares), 0)} % on average, by measure."
     )
 
 
@@ -50,107 +50,107 @@ def pairs(by_measure: Sequence[Row]) -> str:
     both, all_alike, count = opposite(by_measure), 0, len(by_measure[0]["pairs"])
     for a, b in combinations(tables.names(by_measure[0]), 2):
         all_alike += len({(a, b) in tables.settled_pairs(row) for row in by_measure}) == 1
-    told = f"In {all_alike} of {counted(count, 'pair')} all measures have the same net before the other."
+    text = f"In {all_alike} of {counted(count, 'pair')} all measures have the same net before the other."
     if not both:
-        return f"{told} No pair is settled one way by one measure and the other way by another."
-    return f"{told} Settled one way by some measures and the other way by others: {', '.join(both)}."
+        return f"{text} No pair is settled one way by one measure and the other way by another."
+    return f"{text} Settled one way by some measures and the other way by others: {', '.join(both)}."
 
 
 def opposite(by_measure: Sequence[Row]) -> list[str]:
     """The pairs that some measures settle one way, and others the other way."""
-    found = []
+    pair_names = []
     for a, b in combinations(tables.names(by_measure[0]), 2):
         one, other = (
             any(tables.settled_pairs(row).get(pair, False) for row in by_measure) for pair in ((a, b), (b, a))
         )
         if one and other:
-            found.append(f"{a} and {b}")
-    return found
+            pair_names.append(f"{a} and {b}")
+    return pair_names
 
 
 def alike(by_measure: Sequence[Row]) -> str:
     """The least alike two orders of calibration, and how alike errors and scores are."""
-    mine = by_kind(by_measure)
-    errors = [*mine.get("raw", []), *mine.get("corrected", [])]
+    groups = by_kind(by_measure)
+    errors = [*groups.get("raw", []), *groups.get("corrected", [])]
     inside = [(tables.agreement(a, b)[0], a, b) for a, b in combinations(errors, 2)]
-    told = []
+    phrases = []
     if inside:
-        value, a, b = min(inside, key=lambda each: each[0])
-        told.append(f"Of two errors least alike are {a['measure']} and {b['measure']}, with tau {value:.2f}")
-    across = [tables.agreement(a, b)[0] for a in errors for b in mine.get("score", [])]
+        value, a, b = min(inside, key=lambda entry: entry[0])
+        phrases.append(f"Of two errors least alike are {a['measure']} and {b['measure']}, with tau {value:.2f}")
+    across = [tables.agreement(a, b)[0] for a in errors for b in groups.get("score", [])]
     if across:
-        told.append(f"between an error and a score it is {span(across, 2)}")
-    return "; ".join(told) + "."
+        phrases.append(f"between an error and a score it is {span(across, 2)}")
+    return "; ".join(phrases) + "."
 
 
 def pvalues(by_size: Sequence[Row]) -> str:
     """When the p-values are all alike, and when they go against the errors."""
-    told = [f"{row['n']:,} rows {row['against']:.0%} (tied {row['tied']:.0%})" for row in tables.pvalues(by_size)]
-    return f"Pairs in which the larger error is not rejected and the smaller is: {', '.join(told)}."
+    phrases = [f"{row['n']:,} rows {row['against']:.0%} (tied {row['tied']:.0%})" for row in tables.pvalues(by_size)]
+    return f"Pairs in which the larger error is not rejected and the smaller is: {', '.join(phrases)}."
 
 
 def paper(
     by_measure: Sequence[Row], by_size: Sequence[Row], right: Mapping[str, Mapping[str, float]]
 ) -> tuple[Row, ...]:
     """Sentence by sentence."""
-    mine = by_kind(by_measure)
-    raw, scores = mine.get("raw", []), mine.get("score", [])
-    told = [
+    groups = by_kind(by_measure)
+    raw, scores = groups.get("raw", []), groups.get("score", [])
+    statements = [
         (
             "comparing calibration of two models just in terms of the realizations of these estimators is unjustified",
             _open(raw),
         )
     ]
-    told.append(("(the same)", pairs(raw)))
-    told.append(("the two biases can differ significantly", _floors(raw)))
-    told.append((f"the larger estimate may have P > α > P' of the smaller, α = {AT:g}", pvalues(by_size)))
+    statements.append(("(the same)", pairs(raw)))
+    statements.append(("the two biases can differ significantly", _floors(raw)))
+    statements.append((f"the larger estimate may have P > α > P' of the smaller, α = {AT:g}", pvalues(by_size)))
     if len(scores) > 1:
         values = [tables.agreement(a, b)[0] for a, b in combinations(scores, 2)]
-        told.append(
+        statements.append(
             (
                 "different scoring rules can rank the same models differently",
                 f"tau between them {span(values, 2)}. {pairs(scores)}",
             )
         )
-    accuracy = -np.array([each["accuracy"] for each in right.values()])
-    for kind, rows in mine.items():
+    accuracy = -np.array([net["accuracy"] for net in right.values()])
+    for kind, rows in groups.items():
         values = [float(tau(tables.numbers(row), accuracy)) for row in rows]
-        said = "expected scores do not quantify model calibration directly" if kind == "score" else "(beside it)"
-        told.append((said, f"{KINDS[kind]}: tau with the order by accuracy {span(values, 2)}"))
-    return tuple({"the paper": first, "here": second} for first, second in told)
+        claim = "expected scores do not quantify model calibration directly" if kind == "score" else "(beside it)"
+        statements.append((claim, f"{KINDS[kind]}: tau with the order by accuracy {span(values, 2)}"))
+    return tuple({"the paper": first, "here": second} for first, second in statements)
 
 
 def by_kind(by_measure: Sequence[Row]) -> dict[str, list[Row]]:
     """The measures of each kind that there are."""
-    found: dict[str, list[Row]] = {}
+    groups: dict[str, list[Row]] = {}
     for row in by_measure:
-        found.setdefault(MEASURES[row["measure"]].kind, []).append(row)
-    return found
+        groups.setdefault(MEASURES[row["measure"]].kind, []).append(row)
+    return groups
 
 
 def _open(rows: Sequence[Row]) -> str:
-    told = []
+    phrases = []
     for row in rows:
         settled = tables.settled_pairs(row)
         shares = tables.turned(row)
         worst = max(shares, key=lambda pair: shares[pair])
         if row["measure"] == FIRST:
-            told.append(
+            phrases.append(
                 f"{FIRST}: {len(settled) - sum(settled.values())} of {counted(len(settled), 'pair')} not settled; most "
                 f"often turned {worst[0]} and {worst[1]}, in {shares[worst]:.0%} of halves"
             )
     left = [100 * (1 - sum(tables.settled_pairs(row).values()) / len(row["pairs"])) for row in rows]
-    return "; ".join([*told, f"by raw error {span(left, 0)} % of the pairs are not settled"])
+    return "; ".join([*phrases, f"by raw error {span(left, 0)} % of the pairs are not settled"])
 
 
 def _floors(rows: Sequence[Row]) -> str:
-    told = []
+    ranges = []
     for row in rows:
-        floors = [each["floor"] for each in row["models"] if each["floor"] is not None]
+        floors = [model["floor"] for model in row["models"] if model["floor"] is not None]
         if floors and min(floors) > 0:
-            told.append((max(floors) / min(floors), f"{row['measure']} {span(floors, 4)}"))
-    told.sort(reverse=True)
-    return f"noise floors of the nets: {'; '.join(text for _, text in told)}"
+            ranges.append((max(floors) / min(floors), f"{row['measure']} {span(floors, 4)}"))
+    ranges.sort(reverse=True)
+    return f"noise floors of the nets: {'; '.join(text for _, text in ranges)}"
 
 
 def _end(row: Row, which: int) -> str:
@@ -159,6 +159,6 @@ def _end(row: Row, which: int) -> str:
 
 
 def _counts(names: Sequence[str]) -> str:
-    found = {name: names.count(name) for name in dict.fromkeys(names)}
-    ordered = sorted(found, key=lambda name: -found[name])
-    return ", ".join(f"{name} by {found[name]}" for name in ordered)
+    counts = {name: names.count(name) for name in dict.fromkeys(names)}
+    ordered = sorted(counts, key=lambda name: -counts[name])
+    return ", ".join(f"{name} by {counts[name]}" for name in ordered)

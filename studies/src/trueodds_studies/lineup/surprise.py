@@ -23,14 +23,14 @@ def told(n: int, nets: Models, draws: int, redraws: int, seed: int) -> dict[str,
     errors, pvalues = [], []
     for number in range(1 if n >= total else draws):
         rows = np.sort(np.random.default_rng([seed, 3, n, number]).choice(total, min(n, total), replace=False))
-        found = [
+        verdicts = [
             test(
                 p[rows], "consistency", lens=one.lens, statistic=one.name, resamples=redraws, rng=number, **one.settings
             )
             for p in nets.values()
         ]
-        errors.append([each.statistic for each in found])
-        pvalues.append([each.pvalue for each in found])
+        errors.append([verdict.statistic for verdict in verdicts])
+        pvalues.append([verdict.pvalue for verdict in verdicts])
     return {"n": min(n, total), "nets": list(nets), "redraws": redraws, "errors": errors, "pvalues": pvalues}
 
 

@@ -44,25 +44,25 @@ between the order by ECE and that by falling p, a tie counted as 0."""
 
 def values(by_measure: Sequence[Row]) -> tuple[Row, ...]:
     """One row per measure and net."""
-    found = []
+    rows = []
     for row in by_measure:
         ranks = places(numbers(row))
         drawn = np.quantile(places(np.array(row["halves"])), (0.025, 0.975), axis=0, method="inverted_cdf")
-        for i, each in enumerate(row["models"]):
-            told = {"kind": MEASURES[row["measure"]].kind, "measure": row["measure"], **each, "n": row["n"]}
-            told |= {"rank": int(ranks[i]), "rank low": int(drawn[0, i]), "rank high": int(drawn[1, i])}
-            found.append(told)
-    return tuple(found)
+        for i, model in enumerate(row["models"]):
+            entry = {"kind": MEASURES[row["measure"]].kind, "measure": row["measure"], **model, "n": row["n"]}
+            entry |= {"rank": int(ranks[i]), "rank low": int(drawn[0, i]), "rank high": int(drawn[1, i])}
+            rows.append(entry)
+    return tuple(rows)
 
 
 def numbers(row: Row) -> Array:
     """The number of each net."""
-    return np.array([each["value"] for each in row["models"]])
+    return np.array([model["value"] for model in row["models"]])
 
 
 def names(row: Row) -> list[str]:
     """The nets in the order of the numbers."""
-    return [each["net"] for each in row["models"]]
+    return [model["net"] for model in row["models"]]
 
 
 def places(numbers: Array) -> Array:
@@ -76,30 +76,34 @@ def places(numbers: Array) -> Array:
 
 def settled_pairs(row: Row) -> dict[tuple[str, str], bool]:
     """Whether each pair is settled; the pair is named with the smaller number first."""
-    found = {}
-    for each in row["pairs"]:
-        first, second = each["pair"]
-        found[(first, second) if each["difference"] <= 0 else (second, first)] = each["settled"]
-    return found
+    settled = {}
+    for pair in row["pairs"]:
+        first, second = pair["pair"]
+        settled[(first, second) if pair["difference"] <= 0 else (second, first)] = pair["settled"]
+    return settled
 
 
 def turned(row: Row) -> dict[tuple[str, str], float]:
     """How often each pair stands the other way round in the halves, the pairs named as in `settled_pairs`."""
-    mine, said = names(row), numbers(row)
-    found = {}
-    for (i, j), share in zip(combinations(range(len(mine)), 2), flips(said, np.array(row["halves"])), strict=True):
-        found[(mine[i], mine[j]) if said[i] <= said[j] else (mine[j], mine[i])] = float(share)
-    return found
+    net_names, scores = names(row), numbers(row)
+    turn_shares = {}
+    for (i, j), share in zip(
+        combinations(range(len(net_names)), 2), flips(scores, np.array(row["halves"])), strict=True
+    ):
+        turn_shares[(net_names[i], net_names[j]) if scores[i] <= scores[j] else (net_names[j], net_names[i])] = float(
+            share
+        )
+    return turn_shares
 
 
 def orders(by_measure: Sequence[Row]) -> tuple[Row, ...]:
     """One row per measure: its order, how much of it is settled, and how it turns."""
-    found = []
+    rows = []
     for row in by_measure:
         settled, shares = settled_pairs(row), turned(row)
-        beyond = [shares[pair] for pair, sure in settled.items() if sure]
-        within = [shares[pair] for pair, sure in settled.items() if not sure]
-        found.append(
+        beyond = [shares[pair] for pair, is_settled in settled.items() if is_settled]
+        within = [shares[pair] for pair, is_settled in settled.items() if not is_settled]
+        rows.append(
             {
                 "kind": MEASURES[row["measure"]].kind,
                 "measure": row["measure"],
@@ -110,51 +114,53 @@ def orders(by_measure: Sequence[Row]) -> tuple[Row, ...]:
                 "mean, not settled": float(np.mean(within)) if within else None,
             }
         )
-    return tuple(found)
+    return tuple(rows)
 
 
 def in_order(row: Row) -> str:
     """The nets with the smallest first, and between neighbors whether that is settled."""
-    mine, settled = names(row), settled_pairs(row)
-    order = [mine[i] for i in np.argsort(numbers(row), kind="stable")]
-    told = order[0]
+    net_names, settled = names(row), settled_pairs(row)
+    order = [net_names[i] for i in np.argsort(numbers(row), kind="stable")]
+    text = order[0]
     for first, second in pairwise(order):
-        told += f" {'<' if settled.get((first, second)) else '?'} {second}"
-    return told
+        text += f" {'<' if settled.get((first, second)) else '?'} {second}"
+    return text
 
 
 def nets(right: Mapping[str, Mapping[str, float]], by_measure: Sequence[Row]) -> tuple[Row, ...]:
     """One row per net: accuracy, confidence, and its place by some measures."""
-    best = dict(zip(right, places(-np.array([each["accuracy"] for each in right.values()])), strict=True))
-    found = []
-    for name, each in right.items():
-        told: dict[str, Any] = {"net": name, **each}
+    accuracy_rank = dict(zip(right, places(-np.array([scores["accuracy"] for scores in right.values()])), strict=True))
+    rows = []
+    for name, scores in right.items():
+        entry: dict[str, Any] = {"net": name, **scores}
         for row in by_measure:
             if row["measure"] in (FIRST, "debiased L2", "Brier"):
-                told[row["measure"]] = int(places(numbers(row))[names(row).index(name)])
-        found.append(told | {"by accuracy": int(best[name])})
-    return tuple(found)
+                entry[row["measure"]] = int(places(numbers(row))[names(row).index(name)])
+        rows.append(entry | {"by accuracy": int(accuracy_rank[name])})
+    return tuple(rows)
 
 
 def pairs(by_measure: Sequence[Row]) -> tuple[Row, ...]:
     """One row per pair of nets: which is smaller by how many measures, and by how many that is settled."""
-    told = [(settled_pairs(row), turned(row)) for row in by_measure]
-    found = []
+    measure_pairs = [(settled_pairs(row), turned(row)) for row in by_measure]
+    rows = []
     for a, b in combinations(names(by_measure[0]), 2):
-        first = [each for each, _ in told if (a, b) in each]
-        second = [each for each, _ in told if (b, a) in each]
-        shares = [share for _, each in told for pair, share in each.items() if set(pair) == {a, b}]
-        found.append(
+        first = [settled for settled, _ in measure_pairs if (a, b) in settled]
+        second = [settled for settled, _ in measure_pairs if (b, a) in settled]
+        shares = [
+            share for _, turn_shares in measure_pairs for pair, share in turn_shares.items() if set(pair) == {a, b}
+        ]
+        rows.append(
             {
                 "first": a,
                 "second": b,
                 "smaller": f"{len(first)} to {len(second)}",
-                "settled": f"{sum(each[a, b] for each in first)} to {sum(each[b, a] for each in second)}",
+                "settled": f"{sum(settled[a, b] for settled in first)} to {sum(settled[b, a] for settled in second)}",
                 "turned, least": min(shares),
                 "turned, most": max(shares),
             }
         )
-    return tuple(found)
+    return tuple(rows)
 
 
 def agreement(one: Row, other: Row) -> tuple[float, float, float]:
@@ -167,27 +173,27 @@ def agreement(one: Row, other: Row) -> tuple[float, float, float]:
 def taus(by_measure: Sequence[Row]) -> tuple[Row, ...]:
     """One row per measure: how alike its order is to those of some others."""
     beside = [row for row in by_measure if row["measure"] in BESIDE]
-    found = []
+    rows = []
     for row in by_measure:
-        told: dict[str, Any] = {"measure": row["measure"]}
+        entry: dict[str, Any] = {"measure": row["measure"]}
         for other in beside:
             value, low, high = agreement(row, other)
-            told[other["measure"]] = "" if other is row else f"{value:.2f} [{low:.2f}, {high:.2f}]"
-        found.append(told)
-    return tuple(found)
+            entry[other["measure"]] = "" if other is row else f"{value:.2f} [{low:.2f}, {high:.2f}]"
+        rows.append(entry)
+    return tuple(rows)
 
 
 def pvalues(by_size: Sequence[Row]) -> tuple[Row, ...]:
     """One row per number of rows, a column per net, and what the orders by p and by error have in common."""
-    found = []
+    rows = []
     for row in by_size:
         errors, p = np.array(row["errors"]), np.array(row["pvalues"])
-        told: dict[str, Any] = {"n": row["n"], "sets": counted(len(p), "set")}
+        entry: dict[str, Any] = {"n": row["n"], "sets": counted(len(p), "set")}
         for i, name in enumerate(row["nets"]):
-            told[name] = f"{errors[:, i].mean():.3f}, p {np.median(p[:, i]):.3f}, rejects {(p[:, i] <= AT).mean():.0%}"
-        told |= {"tied": tied(p), "against": against(errors, p), "tau": float(tau(errors, -p).mean())}
-        found.append(told)
-    return tuple(found)
+            entry[name] = f"{errors[:, i].mean():.3f}, p {np.median(p[:, i]):.3f}, rejects {(p[:, i] <= AT).mean():.0%}"
+        entry |= {"tied": tied(p), "against": against(errors, p), "tau": float(tau(errors, -p).mean())}
+        rows.append(entry)
+    return tuple(rows)
 
 
 def tied(p: Array) -> float:

@@ -48,6 +48,6 @@ def floors(rows: Sequence[Row], many: Sequence[Row], path: Path) -> None:
     ratio.set(xscale="log", xlabel="likelihood ratio, over the baselines; line: 5 %", title="one forest")
     slopes.set(xlabel="γ₁ (filled) and γ₂", title="one forest", xlim=(0, None))
     share.set(xlabel="per cent of forests rejected at 5 %", title="many forests", xlim=(-2, 102))
-    handles = [each for ax in (ratio, share) for each in ax.get_legend_handles_labels()[0]]
+    handles = [handle for ax in (ratio, share) for handle in ax.get_legend_handles_labels()[0]]
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     kept(figure, path)

@@ -66,7 +66,7 @@ class Stand:
 
 def stands(k: int = 3) -> Iterator[Stand]:
     """From the smallest floor to the most votes added."""
-    yield from (Stand("floor", floor) for floor in FLOORS)
+    yield from (Stand("floor", min_prob) for min_prob in FLOORS)
     yield Stand("mixture")
     yield from (Stand("votes", amount) for amount in (1 / k, 0.5))
 

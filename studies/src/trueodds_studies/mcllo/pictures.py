@@ -26,7 +26,7 @@ def powers(rows: Sequence[Row], path: Path) -> None:
         ax.axhline(level, color="#cccccc", lw=0.8)
         for delta, color in _shifts(rows):
             own = [row for row in rows if row["delta"] == delta]
-            ax.plot(n, [predicted(each, delta, level)[1] for each in n], color=color, lw=1.2, label=f"δ = {delta:g}")
+            ax.plot(n, [predicted(size, delta, level)[1] for size in n], color=color, lw=1.2, label=f"δ = {delta:g}")
             _bars(ax, [row["n"] for row in own], own, (f"lrt{name}", f"lrt{name}_low", f"lrt{name}_high"), color)
             ax.plot([row["n"] for row in own], [row[f"score{name}"] for row in own], "x", ms=5, color=color)
         _by_rows(ax, rows, f"rejected at {name} %")
@@ -40,14 +40,14 @@ def powers(rows: Sequence[Row], path: Path) -> None:
 
 def parameters(rows: Sequence[Row], path: Path) -> None:
     """Above the bias of each parameter with its 99 % limits, below the coverage of its interval with the same."""
-    told = [row for row in rows if row["finite"]]
+    finite_rows = [row for row in rows if row["finite"]]
     figure, axes = panels(2, 4, (11, 5.4), sharex=True, sharey="row")
     for column, name in enumerate(PARAMETERS):
         bias, covers = axes[0, column], axes[1, column]
         bias.axhline(0, color="#cccccc", lw=0.8)
         covers.axhline(0.95, color="#cccccc", lw=0.8)
-        for j, (delta, color) in enumerate(_shifts(told)):
-            own = [row for row in told if row["delta"] == delta]
+        for j, (delta, color) in enumerate(_shifts(finite_rows)):
+            own = [row for row in finite_rows if row["delta"] == delta]
             x = np.array([row["n"] for row in own]) * 1.06 ** (j - 2)
             error = [2.576 * row[f"sd_{name}"] / np.sqrt(row["finite"]) for row in own]
             bias.errorbar(x, [row[f"bias_{name}"] for row in own], error, fmt="o", ms=3, lw=1, color=color)
@@ -96,7 +96,7 @@ def errors(rows: Sequence[Row], path: Path) -> None:
     ends = [ax.get_ylim() for ax in (own, new)]
     for ax in (own, new):
         ax.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
-    handles = [each for ax in (boxes, own) for each in ax.get_legend_handles_labels()[0]]
+    handles = [handle for ax in (boxes, own) for handle in ax.get_legend_handles_labels()[0]]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=8)
     kept(figure, path)
 
@@ -148,7 +148,7 @@ def _bars(ax: Any, x: Any, rows: Sequence[Row], names: Sequence[str], color: str
     ax.plot(x, middle, "o", ms=3.5, color=color, label=label)
 
 
-def _by_rows(ax: Any, rows: Sequence[Row], said: str) -> None:
+def _by_rows(ax: Any, rows: Sequence[Row], ylabel: str) -> None:
     """A logarithmic axis of the numbers of rows."""
     from matplotlib.ticker import NullLocator
 
@@ -156,4 +156,4 @@ def _by_rows(ax: Any, rows: Sequence[Row], said: str) -> None:
     ax.set_xscale("log")
     ax.set_xticks(sizes, [f"{n:,}" for n in sizes])
     ax.xaxis.set_minor_locator(NullLocator())
-    ax.set(xlabel="rows", ylabel=said)
+    ax.set(xlabel="rows", ylabel=ylabel)

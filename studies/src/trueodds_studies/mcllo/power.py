@@ -91,26 +91,26 @@ def predicted(n: int, delta: float, level: float) -> tuple[float, float]:
 
 def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """Rejections, parameters and ECE of one cell."""
-    found: dict[str, list[Any]] = {name: [] for name in ("lrt", "score", "off", "covers", "before", "after", "new")}
-    ece, fitted = BinnedError(Uniform(int(np.ceil(np.sqrt(cell.n))))), None
+    samples: dict[str, list[Any]] = {name: [] for name in ("lrt", "score", "off", "covers", "before", "after", "new")}
+    ece, calibration_map = BinnedError(Uniform(int(np.ceil(np.sqrt(cell.n))))), None
     for repetition in range(plan.sets):
         rng = np.random.default_rng([plan.seed, cell.n, round(1000 * cell.delta), repetition])
         P, Y = cell.rows(rng)
         odds = Odds.of(View(p=P, y=Y), -1, 0.0, "mcllo")
         for name, form in FORMS.items():
-            found[name].append(chdtrc(odds.white.shape[1], statistics(odds, form)[form]))
-        off = odds.mle.theta - cell.truth
+            samples[name].append(chdtrc(odds.white.shape[1], statistics(odds, form)[form]))
+        errors = odds.mle.theta - cell.truth
         if odds.covariance is not None:
-            found["off"].append(off)
-            found["covers"].append(np.abs(off) <= WITHIN * np.sqrt(odds.covariance.diagonal()))
+            samples["off"].append(errors)
+            samples["covers"].append(np.abs(errors) <= WITHIN * np.sqrt(odds.covariance.diagonal()))
         if repetition >= plan.binned:
             continue
-        found["before"].append(_ece(ece, P, Y))
-        found["after"].append(_ece(ece, odds.fitted_probs, Y))
-        if fitted is not None:  # these rows are new to the map of the data set before
-            found["new"].append(_ece(ece, fitted.apply(P), Y))
-        fitted = MclloMap(odds.mle.theta[1::2], odds.mle.theta[::2], 2, 1e-12)
-    return _row(cell, plan.sets, {name: np.array(values) for name, values in found.items()})
+        samples["before"].append(_ece(ece, P, Y))
+        samples["after"].append(_ece(ece, odds.fitted_probs, Y))
+        if calibration_map is not None:  # these rows are new to the map of the data set before
+            samples["new"].append(_ece(ece, calibration_map.apply(P), Y))
+        calibration_map = MclloMap(odds.mle.theta[1::2], odds.mle.theta[::2], 2, 1e-12)
+    return _row(cell, plan.sets, {name: np.array(values) for name, values in samples.items()})
 
 
 def _ece(ece: BinnedError, P: Array, Y: Array) -> float:
@@ -120,7 +120,7 @@ def _ece(ece: BinnedError, P: Array, Y: Array) -> float:
     return float(ece.value(View(p=P[every, top], y=Y[every, top])))
 
 
-def _row(cell: Cell, sets: int, found: Mapping[str, Array]) -> dict[str, Any]:
+def _row(cell: Cell, sets: int, samples: Mapping[str, Array]) -> dict[str, Any]:
     row: dict[str, Any] = {
         "n": cell.n,
         "delta": cell.delta,
@@ -129,22 +129,22 @@ def _row(cell: Cell, sets: int, found: Mapping[str, Array]) -> dict[str, Any]:
     }
     for name, level in LEVELS.items():
         for form in FORMS:
-            hits = int((found[form] <= level).sum())
+            hits = int((samples[form] <= level).sum())
             low, high = clopper_pearson(hits, sets)
             row |= {f"{form}{name}": hits / sets, f"{form}{name}_low": low, f"{form}{name}_high": high}
         row[f"predicted{name}"] = predicted(cell.n, cell.delta, level)[1]
-    row["finite"] = len(found["off"])
-    for j, name in enumerate(PARAMETERS if len(found["off"]) else ()):
-        off, covers = found["off"][:, j], int(found["covers"][:, j].sum())
-        low, high = clopper_pearson(covers, len(off))
-        row |= {f"bias_{name}": float(off.mean()), f"sd_{name}": float(off.std())}
-        row |= {f"covers_{name}": covers / len(off), f"low_{name}": low, f"high_{name}": high}
+    row["finite"] = len(samples["off"])
+    for j, name in enumerate(PARAMETERS if len(samples["off"]) else ()):
+        errors, covers = samples["off"][:, j], int(samples["covers"][:, j].sum())
+        low, high = clopper_pearson(covers, len(errors))
+        row |= {f"bias_{name}": float(errors.mean()), f"sd_{name}": float(errors.std())}
+        row |= {f"covers_{name}": covers / len(errors), f"low_{name}": low, f"high_{name}": high}
     for name in ("before", "after", "new"):
-        if len(found[name]):
-            quartiles = np.quantile(found[name], (0.25, 0.5, 0.75)).tolist()
+        if len(samples[name]):
+            quartiles = np.quantile(samples[name], (0.25, 0.5, 0.75)).tolist()
             row |= dict(zip((f"{name}_q1", f"{name}_q2", f"{name}_q3"), quartiles, strict=True))
-            row[name] = float(found[name].mean())
-    row["lowered"] = float((found["after"] < found["before"]).mean())
-    if len(found["new"]):
-        row["lowered_new"] = float((found["new"] < found["before"][1:]).mean())
+            row[name] = float(samples[name].mean())
+    row["lowered"] = float((samples["after"] < samples["before"]).mean())
+    if len(samples["new"]):
+        row["lowered_new"] = float((samples["new"] < samples["before"][1:]).mean())
     return row

@@ -69,8 +69,8 @@ FLAT = tuple(
 )
 
 
-def _floored(P: Array, floor: float) -> Array:
-    P = np.maximum(P, floor)
+def _floored(P: Array, min_prob: float) -> Array:
+    P = np.maximum(P, min_prob)
     return np.asarray(P / P.sum(axis=1, keepdims=True))
 
 
@@ -120,11 +120,11 @@ def measured(cell: Cell, plan: Plan) -> Row:
     for repetition in range(plan.sized):
         rng = np.random.default_rng([plan.seed, *cell.world.name.encode(), cell.n, repetition])
         preds = cell.world.rows(rng, cell.n)
-        by_law = test(preds, "mcllo", lens="canonical")
+        asymptotic = test(preds, "mcllo", lens="canonical")
         drawn = test(preds, "mcllo", lens="canonical", null="redraw", resamples=plan.resamples, rng=rng)
-        joint = by_law.parts["joint"]
-        pvalues[:, repetition] = by_law.pvalue, chdtrc(joint["df"], joint["score"]), drawn.pvalue
-        doubted[repetition] = any(note.code == "TN212" for note in by_law.notes)
+        joint = asymptotic.parts["joint"]
+        pvalues[:, repetition] = asymptotic.pvalue, chdtrc(joint["df"], joint["score"]), drawn.pvalue
+        doubted[repetition] = any(note.code == "TN212" for note in asymptotic.notes)
     # Redrawn labels are exact, and no note doubts them.
     doubts = (doubted, doubted, np.zeros_like(doubted))
     return {"forms": [_row(cell, *form) for form in zip(FORMS, pvalues, doubts, strict=True)]}
@@ -132,7 +132,7 @@ def measured(cell: Cell, plan: Plan) -> Row:
 
 def judged(measured: Sequence[Row]) -> tuple[Row, ...]:
     """One row per form, design and number of rows, with verdicts that hold for all of them together."""
-    return with_verdicts([row for found in measured for row in found["forms"]])
+    return with_verdicts([row for cell_row in measured for row in cell_row["forms"]])
 
 
 def _row(cell: Cell, form: str, pvalues: Array, doubted: Array) -> dict[str, Any]:
@@ -170,9 +170,9 @@ def sentence(rows: Sequence[Row]) -> str:
         own = [row for row in rows if row["test"] == form]
         worst = max(own, key=lambda row: row["size5"])
         beyond = [row["verdict"] for row in own if row["verdict"].startswith("exceeds")]
-        said = f", {beyond.count('exceeds, said')} of them with the note TN212" if beyond and form != FORMS[2] else ""
+        note = f", {beyond.count('exceeds, said')} of them with the note TN212" if beyond and form != FORMS[2] else ""
         words.append(
-            f"the {form} {'by χ² ' * (form != FORMS[2])}exceeds its level in {len(beyond)} of {len(own)} cells{said}, "
+            f"the {form} {'by χ² ' * (form != FORMS[2])}exceeds its level in {len(beyond)} of {len(own)} cells{note}, "
             f"at worst {100 * worst['size5']:.1f} % at 5 % ({worst['design']}, K = {worst['K']}, n = {worst['n']:,})"
         )
     missing = (

@@ -41,8 +41,8 @@ class Plan:
 
     def sets_of(self, n: int, kind: str) -> int:
         """How many data sets of n rows."""
-        wanted, most = (self.tree_sets, self.tree_rows) if kind == "tree" else (self.sets, self.rows)
-        return min(wanted, max(2, most // n))
+        sets, max_rows = (self.tree_sets, self.tree_rows) if kind == "tree" else (self.sets, self.rows)
+        return min(sets, max(2, max_rows // n))
 
 
 def ruled(n: int, power: float) -> int:
@@ -70,27 +70,27 @@ class Cell:
 def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of one cell: what is to be said of the estimates of each partition."""
     model = known(cell.model)
-    found: dict[tuple[str, int], list[Array]] = {(kind, k): [] for kind in KINDS for k in plan.bins_of(cell.n)}
-    sure: list[Array] = []
+    estimates: dict[tuple[str, int], list[Array]] = {(kind, k): [] for kind in KINDS for k in plan.bins_of(cell.n)}
+    unbiased_means: list[Array] = []
     for of in drawn(model, cell.n, plan):
-        sure.append(unbiased(model, of))
-        seen = sum(map(len, sure))
-        for (kind, k), values in found.items():
-            left = plan.sets_of(cell.n, kind) - (seen - len(of))
+        unbiased_means.append(unbiased(model, of))
+        n_drawn = sum(map(len, unbiased_means))
+        for (kind, k), values in estimates.items():
+            left = plan.sets_of(cell.n, kind) - (n_drawn - len(of))
             if left > 0:
                 some = of if left >= len(of) else Selections(of.view, of.rows[:left])
                 values.append(BinnedError(partition(kind, k)).evaluate_selections(some))
-    known_mean = np.concatenate(sure)
-    rows = [told(cell, kind, k, np.concatenate(values), known_mean, plan) for (kind, k), values in found.items()]
+    known_mean = np.concatenate(unbiased_means)
+    rows = [told(cell, kind, k, np.concatenate(values), known_mean, plan) for (kind, k), values in estimates.items()]
     return {"model": cell.model, "n": cell.n, "estimates": rows}
 
 
 def drawn(model: Model, n: int, plan: Plan) -> Iterator[Selections]:
     """The data sets of n rows, some at a time; each model sees the same x and the same outcomes."""
     total = max(plan.sets_of(n, kind) for kind in KINDS)
-    together = max(1, AT_ONCE // n)
-    for start in range(0, total, together):
-        sets = min(together, total - start)
+    batch = max(1, AT_ONCE // n)
+    for start in range(0, total, batch):
+        sets = min(batch, total - start)
         rng = np.random.default_rng([plan.seed, n, start])
         (view,) = as_lens("positive").views(model.design.rows(rng, n * sets))
         yield Selections(view, np.arange(n * sets).reshape(sets, n))
@@ -106,15 +106,15 @@ def unbiased(model: Model, of: Selections) -> Array:
     return np.asarray((model.side(view.p) * (view.p - view.y)).reshape(len(of), -1).mean(axis=1))
 
 
-def told(cell: Cell, kind: str, bins: int, values: Array, sure: Array, plan: Plan) -> dict[str, Any]:
+def told(cell: Cell, kind: str, bins: int, values: Array, known_mean: Array, plan: Plan) -> dict[str, Any]:
     """Mean, spread, bias with its standard error, and how many estimates are too large."""
     truth = error(known(cell.model))
-    off = values - sure[: len(values)]
+    errors = values - known_mean[: len(values)]
     low, middle, high = np.quantile(values, (0.05, 0.5, 0.95)).tolist()
     row: dict[str, Any] = {
         "kind": kind, "bins": bins, "sets": len(values),
         "mean": float(values.mean()), "sd": float(values.std(ddof=1)),
-        "bias": float(off.mean()), "bias se": float(off.std(ddof=1) / math.sqrt(len(off))),
+        "bias": float(errors.mean()), "bias se": float(errors.std(ddof=1) / math.sqrt(len(errors))),
         "q05": low, "median": middle, "q95": high, "above": float((values > truth).mean()),
     }  # fmt: skip
     if cell.n in plan.drawn_sizes and bins in plan.drawn_bins and kind != "equal-mass":

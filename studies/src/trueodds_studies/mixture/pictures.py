@@ -43,8 +43,8 @@ def histograms(cells: Sequence[Row], model: str, kind: str, plan: Plan, path: Pa
         sharex="row", sharey="row", squeeze=False,
     )  # fmt: skip
     for down, n in enumerate(sizes):
-        pooled = np.concatenate([at[n, bins] for bins in every] + [[truth]])
-        steps = np.linspace(pooled.min(), pooled.max() + 1e-9, 41)
+        all_values = np.concatenate([at[n, bins] for bins in every] + [[truth]])
+        steps = np.linspace(all_values.min(), all_values.max() + 1e-9, 41)
         # The truth is an edge, so that no column holds estimates from both sides of it.
         steps = np.unique(np.append(steps, truth))
         for across, bins in enumerate(every):
@@ -85,10 +85,10 @@ def speeds(flat: Sequence[Row], path: Path) -> None:
     figure, axes = panels(1, 3, (12, 4))
     for ax, name, power in ((axes[0], "perfect", 0.5), (axes[1], "uncalibrated", 1.0)):
         for kind in KINDS:
-            mine = [row for row in flat if (row["model"], row["kind"]) == (name, kind)]
-            mine = [row for row in mine if row["n"] >= LEAST * row["bins"]]
-            mine = mine if power == 0.5 else [row for row in mine if narrow(row)]
-            shown = [(row["bins"] / row["n"], noise(row, known(name))) for row in mine]
+            rows = [row for row in flat if (row["model"], row["kind"]) == (name, kind)]
+            rows = [row for row in rows if row["n"] >= LEAST * row["bins"]]
+            rows = rows if power == 0.5 else [row for row in rows if narrow(row)]
+            shown = [(row["bins"] / row["n"], noise(row, known(name))) for row in rows]
             shown = [(x, y) for x, y in shown if y > 0]
             if shown:
                 ax.plot(*zip(*shown, strict=True), MARKS[kind], ms=4, color=COLORS[kind], alpha=0.8)
@@ -107,11 +107,11 @@ def speeds(flat: Sequence[Row], path: Path) -> None:
 
 def _slope(ax: Any, power: float) -> None:
     """A line of the expected slope through the middle of the points, as high as they are on average."""
-    lines = [each for each in ax.lines if len(each.get_xdata())]
+    lines = [artist for artist in ax.lines if len(artist.get_xdata())]
     if not lines:
         return
-    x = np.log(np.concatenate([np.asarray(each.get_xdata(), dtype=float) for each in lines]))
-    y = np.log(np.concatenate([np.asarray(each.get_ydata(), dtype=float) for each in lines]))
+    x = np.log(np.concatenate([np.asarray(artist.get_xdata(), dtype=float) for artist in lines]))
+    y = np.log(np.concatenate([np.asarray(artist.get_ydata(), dtype=float) for artist in lines]))
     ends = np.array([x.min(), x.max()])
     line = np.exp(y.mean() + power * (ends - x.mean()))
     ax.plot(np.exp(ends), line, color=INK, lw=1, label="slope as expected")

@@ -29,22 +29,24 @@ class Line:
     points: int
 
 
-def line(values: Sequence[float] | Array, *over: Sequence[float] | Array) -> Line | None:
+def line(values: Sequence[float] | Array, *regressors: Sequence[float] | Array) -> Line | None:
     """Least squares of log values on the logarithms of the others; None with too few points for a standard error.
 
-    >>> found = line([4.0, 1.0, 0.25, 0.0625], [1.0, 2.0, 4.0, 8.0])
-    >>> round(found.slopes[0], 9), found.points
+    >>> fit = line([4.0, 1.0, 0.25, 0.0625], [1.0, 2.0, 4.0, 8.0])
+    >>> round(fit.slopes[0], 9), fit.points
     (-2.0, 4)
     """
     y = np.log(np.asarray(values, dtype=np.float64))
-    x = np.stack([np.ones(len(y)), *(np.log(np.asarray(each, dtype=np.float64)) for each in over)], axis=1)
+    x = np.stack(
+        [np.ones(len(y)), *(np.log(np.asarray(regressor, dtype=np.float64)) for regressor in regressors)], axis=1
+    )
     free = len(y) - x.shape[1]
     if free < 1 or np.linalg.matrix_rank(x) < x.shape[1]:
         return None
     inverse = np.linalg.inv(x.T @ x)
     at = inverse @ x.T @ y
-    spread = float(np.square(y - x @ at).sum() / free)
-    return Line(tuple(at[1:].tolist()), tuple(np.sqrt(spread * np.diag(inverse)[1:]).tolist()), len(y))
+    variance = float(np.square(y - x @ at).sum() / free)
+    return Line(tuple(at[1:].tolist()), tuple(np.sqrt(variance * np.diag(inverse)[1:]).tolist()), len(y))
 
 
 def noise(row: Row, model: Model) -> float:
@@ -58,16 +60,16 @@ def exponents(flat: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     for name in dict.fromkeys(row["model"] for row in flat):
         model = known(name)
         for kind in KINDS:
-            mine = [row for row in flat if (row["model"], row["kind"]) == (name, kind)]
+            kind_rows = [row for row in flat if (row["model"], row["kind"]) == (name, kind)]
             if model.second == 0:  # ties are not parted: whatever their number, bins are one
-                mine = [row for row in mine if row["bins"] == mine[0]["bins"]]
-            full = [row for row in mine if row["n"] >= LEAST * row["bins"]]
+                kind_rows = [row for row in kind_rows if row["bins"] == kind_rows[0]["bins"]]
+            full = [row for row in kind_rows if row["n"] >= LEAST * row["bins"]]
             fine = full if model.calibrated else [row for row in full if narrow(row)]
-            seen = [(row, noise(row, model)) for row in fine]
-            seen = [(row, value) for row, value in seen if value > 0]
+            excess = [(row, noise(row, model)) for row in fine]
+            excess = [(row, value) for row, value in excess if value > 0]
             power = 0.5 if model.calibrated else 1.0
             rows.append(
-                _told(name, kind, "chance adds", [value for _, value in seen], [row for row, _ in seen])
+                _told(name, kind, "chance adds", [value for _, value in excess], [row for row, _ in excess])
                 | {"expected n": -power}
                 | ({"expected bins": power} if model.second else {})
             )
@@ -88,8 +90,8 @@ def narrow(row: Row) -> bool:
 
 def gaps(model: Model, kind: str) -> dict[int, float]:
     """What bins hide of the error, by their number from 2 to MOST, by quadrature; nothing is left out but rounding."""
-    found = {k: error(model) - limit(model, kind, k) for k in range(2, MOST + 1)}
-    return {k: gap for k, gap in found.items() if gap > 1e-12}
+    by_bins = {k: error(model) - limit(model, kind, k) for k in range(2, MOST + 1)}
+    return {k: gap for k, gap in by_bins.items() if gap > 1e-12}
 
 
 def octaves(hides: Mapping[int, float]) -> dict[float, float]:
@@ -97,12 +99,12 @@ def octaves(hides: Mapping[int, float]) -> dict[float, float]:
 
     What one number of bins hides hangs on where its edges happen to lie; a mean over many hardly does.
     """
-    found: dict[float, float] = {}
+    means: dict[float, float] = {}
     for power in range(1, int(math.log2(MOST + 1))):
         some = [k for k in range(2**power, 2 ** (power + 1)) if k in hides]
         if some:
-            found[float(np.exp(np.log(some).mean()))] = float(np.mean([hides[k] for k in some]))
-    return found
+            means[float(np.exp(np.log(some).mean()))] = float(np.mean([hides[k] for k in some]))
+    return means
 
 
 def hidden(model: Model, kind: str) -> list[dict[str, Any]]:
@@ -111,22 +113,22 @@ def hidden(model: Model, kind: str) -> list[dict[str, Any]]:
     rows = []
     for what, shown in (("bins hide", hides), ("bins hide, octaves", octaves(hides))):
         row: dict[str, Any] = {"model": model.name, "partition": kind, "what": what, "cells": len(shown)}
-        found = line(list(shown.values()), list(shown))
-        if found is not None:
-            row |= {"per bins": found.slopes[0], "se bins": found.errors[0], "expected bins": -2.0}
+        trend = line(list(shown.values()), list(shown))
+        if trend is not None:
+            row |= {"per bins": trend.slopes[0], "se bins": trend.errors[0], "expected bins": -2.0}
         rows.append(row)
     return rows
 
 
 def _told(model: str, kind: str, what: str, values: Sequence[float], rows: Sequence[Row]) -> dict[str, Any]:
-    told: dict[str, Any] = {"model": model, "partition": kind, "what": what, "cells": len(rows)}
-    over = {name: [row[name] for row in rows] for name in ("n", "bins")}
-    varied = [name for name, each in over.items() if len(set(each)) > 1]
-    found = line(values, *(over[name] for name in varied)) if varied else None
-    if found is not None:
-        for name, slope, se in zip(varied, found.slopes, found.errors, strict=True):
-            told |= {f"per {name}": slope, f"se {name}": se}
-    return told
+    entry: dict[str, Any] = {"model": model, "partition": kind, "what": what, "cells": len(rows)}
+    regressors = {name: [row[name] for row in rows] for name in ("n", "bins")}
+    varied = [name for name, column in regressors.items() if len(set(column)) > 1]
+    trend = line(values, *(regressors[name] for name in varied)) if varied else None
+    if trend is not None:
+        for name, slope, se in zip(varied, trend.slopes, trend.errors, strict=True):
+            entry |= {f"per {name}": slope, f"se {name}": se}
+    return entry
 
 
 def balance(rates: Sequence[Row], kind: str) -> tuple[float, float] | None:
@@ -154,15 +156,15 @@ def rules(flat: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...]:
             for name in names:
                 bins = [FIXED if power == 0 else ruled(n, power) for n in plan.sizes]
                 cells = [at[name, kind, n, k] for n, k in zip(plan.sizes, bins, strict=True)]
-                off = [math.hypot(row["bias"], row["sd"]) for row in cells]
-                bias, root = line([abs(row["bias"]) for row in cells], plan.sizes), line(off, plan.sizes)
-                told: dict[str, Any] = {"partition": kind, "a": round(power, 4), "model": name}
+                rmse = [math.hypot(row["bias"], row["sd"]) for row in cells]
+                bias, root = line([abs(row["bias"]) for row in cells], plan.sizes), line(rmse, plan.sizes)
+                entry: dict[str, Any] = {"partition": kind, "a": round(power, 4), "model": name}
                 if bias is not None and root is not None:
-                    told |= {"bias per n": bias.slopes[0], "se": bias.errors[0]}
-                    told |= {"expected": falls(power, known(name).calibrated)}
-                    told |= {"rmse per n": root.slopes[0], "se rmse": root.errors[0]}
-                last = {"n": plan.sizes[-1], "bins": bins[-1], "bias": cells[-1]["bias"], "rmse": off[-1]}
-                rows.append(told | last)
+                    entry |= {"bias per n": bias.slopes[0], "se": bias.errors[0]}
+                    entry |= {"expected": falls(power, known(name).calibrated)}
+                    entry |= {"rmse per n": root.slopes[0], "se rmse": root.errors[0]}
+                last = {"n": plan.sizes[-1], "bins": bins[-1], "bias": cells[-1]["bias"], "rmse": rmse[-1]}
+                rows.append(entry | last)
     return tuple(rows)
 
 

@@ -119,10 +119,10 @@ def population_edges(model: Model, kind: str, bins: int) -> tuple[float, ...]:
     if model.second == 0:
         return ()  # all predictions are tied, and ties are not parted
     if kind == "equal-mass":
-        found = expit(model.first + model.second * quantiles(np.arange(1, bins) / bins))
-        return tuple(np.sort(found).tolist())
-    said = expit(model.first + model.second * _sample())
-    tree = MedianVariance(max_bins=bins).freeze(View(p=said, y=model.comes(said)))
+        edges = expit(model.first + model.second * quantiles(np.arange(1, bins) / bins))
+        return tuple(np.sort(edges).tolist())
+    p = expit(model.first + model.second * _sample())
+    tree = MedianVariance(max_bins=bins).freeze(View(p=p, y=model.comes(p)))
     assert isinstance(tree, Tree)
     return tuple(sorted(cut for cut, axis in zip(tree.cut, tree.axis, strict=True) if axis >= 0))
 

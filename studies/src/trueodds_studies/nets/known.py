@@ -36,11 +36,11 @@ class Net:
 
     def predictions(self, data: str | None) -> Predictions:
         """The rows of the test part."""
-        held = arrays(self.file, data, self.labels, self.key)
-        y, said = held[self.labels].astype(np.int64), held[self.key]
+        stored = arrays(self.file, data, self.labels, self.key)
+        y, scores = stored[self.labels].astype(np.int64), stored[self.key]
         if not self.whole:
-            return Predictions.from_confidence(said, y)
-        return Predictions.from_logits(y, said) if self.key.startswith("logits") else Predictions(y, said)
+            return Predictions.from_confidence(scores, y)
+        return Predictions.from_logits(y, scores) if self.key.startswith("logits") else Predictions(y, scores)
 
 
 CIFAR10 = {
@@ -95,7 +95,7 @@ def groups(classes: int) -> str:
     >>> groups(4)
     'groups:[[0],[1],[2,3]]'
     """
-    return f"groups:{[list(each) for each in three(classes)]}".replace(" ", "")
+    return f"groups:{[list(group) for group in three(classes)]}".replace(" ", "")
 
 
 def some(preds: Predictions, rows: int | None, seed: int) -> Predictions:

@@ -26,24 +26,24 @@ DISTANCES = ("tv", "sq-euclidean")
 
 def lenses(net: Net) -> dict[str, str]:
     """What can be looked at: of one dimension, of two, and all classes; each once."""
-    found = {"confidence": "confidence"}
+    by_dimension = {"confidence": "confidence"}
     if net.whole and net.classes > 3:
-        found["groups"] = groups(net.classes)
+        by_dimension["groups"] = groups(net.classes)
     if net.whole:
-        found["canonical"] = "canonical"
-    return found
+        by_dimension["canonical"] = "canonical"
+    return by_dimension
 
 
 def told(net: Net, preds: Predictions, resamples: int, redraws: int, seed: int) -> list[dict[str, Any]]:
     """A row per lens, partition and distance: the error, its interval, its noise floor, and p."""
-    found = []
+    rows = []
     for dimension, lens in lenses(net).items():
         for bins, settings in PARTITIONS.items():
             for distance in DISTANCES:
                 own = {"lens": lens, "distance": distance, **settings}
                 answer = measure(preds, "ece", resamples=resamples, rng=seed, **own)
                 verdict = test(preds, "consistency", statistic="ece", resamples=redraws, rng=seed, **own)
-                found.append(
+                rows.append(
                     {
                         "lens": dimension,
                         "bins": bins,
@@ -55,16 +55,18 @@ def told(net: Net, preds: Predictions, resamples: int, redraws: int, seed: int) 
                         "p": verdict.pvalue,
                     }
                 )
-    return found
+    return rows
 
 
 def outside(preds: Predictions, level: float) -> dict[str, dict[str, int]]:
     """How many bins of the confidence lie outside the bars of a calibrated model, by ten bins and by a tree."""
-    found = {}
-    for said, bins in (("uniform", "uniform 10"), ("tree", "tree, 100 rows")):
+    counts = {}
+    for label, bins in (("uniform", "uniform 10"), ("tree", "tree, 100 rows")):
         panels = draw(preds, "reliability", lens="confidence", level=level, **PARTITIONS[bins]).panels
-        found[said] = {name: int(panels[column][0]) for name, column in (("outside", "bins_outside"), ("bins", "bins"))}
-    return found
+        counts[label] = {
+            name: int(panels[column][0]) for name, column in (("outside", "bins_outside"), ("bins", "bins"))
+        }
+    return counts
 
 
 def frequent(net: Net, preds: Predictions) -> dict[str, Any] | None:

@@ -53,7 +53,7 @@ def triangles(nets: Nets, cells: str, path: Path) -> None:
     drawn = [
         _triangle(name, preds, ax, CELLS[cells], name) for ax, (name, preds) in zip(axes, shown.items(), strict=False)
     ]
-    _legend(figure, max(drawn, key=lambda each: len(each.legend())))
+    _legend(figure, max(drawn, key=lambda diagram: len(diagram.legend())))
     _kept(figure, path)
 
 
@@ -66,10 +66,12 @@ def triangle(name: str) -> bool:
 def said(name: str) -> str:
     """Which classes are put together.
 
-    >>> said("vgg16")
+    >>> describe_groups("vgg16")
     '0–2, 3–5, 6–9'
     """
-    return ", ".join(f"{each[0]}–{each[-1]}" if len(each) > 1 else f"{each[0]}" for each in three(NETS[name].classes))
+    return ", ".join(
+        f"{group[0]}–{group[-1]}" if len(group) > 1 else f"{group[0]}" for group in three(NETS[name].classes)
+    )
 
 
 def _line(preds: Predictions, ax: Any, settings: Mapping[str, Any], title: str) -> Any:
@@ -103,8 +105,8 @@ def _legend(figure: Any, diagram: Any) -> None:
     """One for all panels."""
     handles, names = zip(*diagram.legend(), strict=True)
     named = [name for name in names if not name.startswith("share")]  # which differ from net to net
-    kept = [handle for handle, name in zip(handles, names, strict=True) if name in named]
-    figure.legend(kept, named, loc="outside lower center", ncols=len(named), frameon=False, fontsize=9)
+    shown = [handle for handle, name in zip(handles, names, strict=True) if name in named]
+    figure.legend(shown, named, loc="outside lower center", ncols=len(named), frameon=False, fontsize=9)
 
 
 def _figure(size: tuple[float, float]) -> Any:

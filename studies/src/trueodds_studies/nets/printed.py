@@ -26,21 +26,21 @@ the numbers are from the program of Widmann, Lindsten and Zachariah (2019) on th
 
 def beside(cells: Sequence[Row]) -> tuple[Row, ...]:
     """Sentence by sentence, then number by number."""
-    told = [("the importance of the binning scheme", _schemes(cells))]
+    statements = [("the importance of the binning scheme", _schemes(cells))]
     if any(a is not b and NETS[a["net"]].task == NETS[b["net"]].task for a in cells for b in cells):
-        told.append(("(the same)", _orders(cells)))
-    told.append(("in regions with frequent predictions the deviation is small", _frequent(cells)))
-    told.append(
+        statements.append(("(the same)", _orders(cells)))
+    statements.append(("in regions with frequent predictions the deviation is small", _frequent(cells)))
+    statements.append(
         ("one-dimensional diagrams with data-dependent bins do not seem to support reliability", _outside(cells))
     )
-    told.append(
+    statements.append(
         ("5th and 95th percentiles in consistency resamples: one bin in ten outside if calibrated", _bars(cells))
     )
     for cell in cells:
         for bins, printed in SAME_NETS.get(cell["net"], {}).items():
             ours = value(cell, "canonical", bins)
-            told.append((f"{cell['net']}, all classes, {bins}: {printed:.6f}", f"{ours:.6f}"))
-    return tuple({"the papers": first, "here": second} for first, second in told)
+            statements.append((f"{cell['net']}, all classes, {bins}: {printed:.6f}", f"{ours:.6f}"))
+    return tuple({"the papers": first, "here": second} for first, second in statements)
 
 
 def value(cell: Row, lens: str, bins: str, distance: str = "tv") -> float:
@@ -53,13 +53,13 @@ def value(cell: Row, lens: str, bins: str, distance: str = "tv") -> float:
 
 def _schemes(cells: Sequence[Row]) -> str:
     """By how much the bins change the number."""
-    told = []
+    phrases = []
     for lens in ("confidence", "groups", "canonical"):
-        mine = [cell for cell in cells if any(row["lens"] == lens for row in cell["errors"])]
-        if mine:
-            ratios = [value(cell, lens, "tree, 10 rows") / value(cell, lens, "uniform 10") for cell in mine]
-            told.append(f"{lens}: {span(ratios, 2)}")
-    return f"a tree of 10 rows gives so many times what ten uniform bins give, total variation: {'; '.join(told)}"
+        lens_cells = [cell for cell in cells if any(row["lens"] == lens for row in cell["errors"])]
+        if lens_cells:
+            ratios = [value(cell, lens, "tree, 10 rows") / value(cell, lens, "uniform 10") for cell in lens_cells]
+            phrases.append(f"{lens}: {span(ratios, 2)}")
+    return f"a tree of 10 rows gives so many times what ten uniform bins give, total variation: {'; '.join(phrases)}"
 
 
 def _orders(cells: Sequence[Row]) -> str:
@@ -78,24 +78,24 @@ def _orders(cells: Sequence[Row]) -> str:
 
 def _frequent(cells: Sequence[Row]) -> str:
     """The corner where most predictions lie, beside the others."""
-    told = [cell["frequent"] for cell in cells if cell["frequent"] is not None]
-    if not told:
+    corners = [cell["frequent"] for cell in cells if cell["frequent"] is not None]
+    if not corners:
         return "no net here has three outcomes or more"
-    there, elsewhere = ([each[name] for each in told] for name in ("there", "elsewhere"))
+    there, elsewhere = ([corner[name] for corner in corners] for name in ("there", "elsewhere"))
     less = sum(a < b for a, b in zip(there, elsewhere, strict=True))
-    strays, full = (sum(each[name] for each in told) for name in ("beyond", "beyond there"))
+    strays, full = (sum(corner[name] for corner in corners) for name in ("beyond", "beyond there"))
     return (
         f"in the three fullest of 25 cells the mean distance is {span(there)}, in the others {span(elsewhere)}; "
-        f"smaller there in {less} of {counted(len(told), 'net')}; of {counted(strays, 'cell')} beyond chance {full} are among the fullest"
+        f"smaller there in {less} of {counted(len(corners), 'net')}; of {counted(strays, 'cell')} beyond chance {full} are among the fullest"
     )
 
 
 def _outside(cells: Sequence[Row]) -> str:
-    told = []
+    phrases = []
     for bins in ("uniform", "tree"):
         shares = [cell["outside"][bins]["outside"] / cell["outside"][bins]["bins"] for cell in cells]
-        told.append(f"{bins} {span((100 * each for each in shares), 0)} %")
-    return f"bins outside the 90 % bars, by net: {', '.join(told)}"
+        phrases.append(f"{bins} {span((100 * share for share in shares), 0)} %")
+    return f"bins outside the 90 % bars, by net: {', '.join(phrases)}"
 
 
 def _bars(cells: Sequence[Row]) -> str:

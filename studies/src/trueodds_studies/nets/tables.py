@@ -32,48 +32,48 @@ def errors(cells: Sequence[Row]) -> tuple[Row, ...]:
 
 def short(cells: Sequence[Row], distance: str = "tv") -> tuple[Row, ...]:
     """One row per net and lens, a column per partition."""
-    found = []
+    rows = []
     for cell in cells:
         for lens in LENSES:
-            mine = [row for row in cell["errors"] if row["lens"] == lens]
-            if mine:
-                told = {**_whose(cell), "lens": lens}
-                told |= {row["bins"]: _said(row) for row in mine if row["distance"] == distance}
-                found.append(told | {"p": max(row["p"] for row in mine)})
-    return tuple(found)
+            lens_rows = [row for row in cell["errors"] if row["lens"] == lens]
+            if lens_rows:
+                entry = {**_whose(cell), "lens": lens}
+                entry |= {row["bins"]: _said(row) for row in lens_rows if row["distance"] == distance}
+                rows.append(entry | {"p": max(row["p"] for row in lens_rows)})
+    return tuple(rows)
 
 
 def nets(cells: Sequence[Row]) -> tuple[Row, ...]:
     """One row per net: how right, how sure, and how much of its diagrams strays."""
-    found = []
+    rows = []
     for cell in cells:
         lines, corner = cell["outside"], cell["frequent"]
-        told = {**_whose(cell), "n": cell["n"], "right": cell["right"], "sure": cell["sure"]}
-        for bins, each in lines.items():
-            told[f"outside, {bins}"] = f"{each['outside']} of {each['bins']}"
-        told["beyond, 25 cells"] = None if corner is None else f"{corner['beyond']} of {corner['cells']}"
-        found.append(told)
-    return tuple(found)
+        entry = {**_whose(cell), "n": cell["n"], "right": cell["right"], "sure": cell["sure"]}
+        for bins, counts in lines.items():
+            entry[f"outside, {bins}"] = f"{counts['outside']} of {counts['bins']}"
+        entry["beyond, 25 cells"] = None if corner is None else f"{corner['beyond']} of {corner['cells']}"
+        rows.append(entry)
+    return tuple(rows)
 
 
 def sentence(cells: Sequence[Row]) -> str:
     """How far off they are, and how many are rejected by every bin and distance."""
-    told = []
+    phrases = []
     for lens in LENSES:
-        mine = [[row for row in cell["errors"] if row["lens"] == lens] for cell in cells]
-        mine = [rows for rows in mine if rows]
-        if mine:
-            values = [row["value"] for rows in mine for row in rows if row["distance"] == "tv"]
-            always = sum(max(row["p"] for row in rows) <= AT for rows in mine)
-            told.append(
-                f"{lens} {span(values)}, {always} of {counted(len(mine), 'net')} rejected by all bins and distances"
+        net_rows = [[row for row in cell["errors"] if row["lens"] == lens] for cell in cells]
+        net_rows = [rows for rows in net_rows if rows]
+        if net_rows:
+            values = [row["value"] for rows in net_rows for row in rows if row["distance"] == "tv"]
+            always = sum(max(row["p"] for row in rows) <= AT for rows in net_rows)
+            phrases.append(
+                f"{lens} {span(values)}, {always} of {counted(len(net_rows), 'net')} rejected by all bins and distances"
             )
-    return f"Error of {counted(len(cells), 'net')} in total variation, over {len(PARTITIONS)} partitions: {'; '.join(told)}."
+    return f"Error of {counted(len(cells), 'net')} in total variation, over {len(PARTITIONS)} partitions: {'; '.join(phrases)}."
 
 
 def noise(cells: Sequence[Row]) -> str:
     """How much of each error a calibrated net would have, too."""
-    told = []
+    phrases = []
     for bins in PARTITIONS:
         shares = [
             100 * row["floor"] / row["value"]
@@ -82,8 +82,8 @@ def noise(cells: Sequence[Row]) -> str:
             if row["bins"] == bins and row["distance"] == "tv" and row["lens"] == "canonical"
         ]
         if shares:
-            told.append(f"{bins} {span(shares, 0)} %")
-    return f"Noise floor as a share of the error of all classes: {'; '.join(told)}." if told else ""
+            phrases.append(f"{bins} {span(shares, 0)} %")
+    return f"Noise floor as a share of the error of all classes: {'; '.join(phrases)}." if phrases else ""
 
 
 def _whose(cell: Row) -> dict[str, Any]:

@@ -78,7 +78,7 @@ def known(name: str) -> str:
 
 def files(models: Sequence[str], data: str | None) -> dict[str, str]:
     """Every file that is read for these models, with its stamp."""
-    names = dict.fromkeys(name for each in models for name in (CROWDS[MODELS[each].crowd][0], MODELS[each].file))
+    names = dict.fromkeys(name for model in models for name in (CROWDS[MODELS[model].crowd][0], MODELS[model].file))
     return {name: stamp(name, data) for name in names}
 
 
@@ -94,7 +94,7 @@ def asked(model: str, data: str | None, rows: int | None = None, seed: int = 0) 
     one = MODELS[model]
     votes, gold = _crowd(one.crowd, data, stamp(CROWDS[one.crowd][0], data))
     file = arrays(one.file, data, one.labels, one.key)
-    said, own = file[one.key], file[one.labels]
+    scores, own = file[one.key], file[one.labels]
     if len(own) != len(gold) or (own != gold).any():
         differ = f"{int((own != gold).sum()):,} of {len(gold):,}" if len(own) == len(gold) else f"{len(own):,} rows for"
         raise InputError(
@@ -104,7 +104,7 @@ def asked(model: str, data: str | None, rows: int | None = None, seed: int = 0) 
             "Both must have the same items in the same order; docs/studies.md says which.",
         )
     chosen = sample(len(gold), rows, seed)
-    P = Predictions.from_logits(gold, said).P if one.logits else said
+    P = Predictions.from_logits(gold, scores).P if one.logits else scores
     return Asked(P[chosen], votes[chosen], gold[chosen])
 
 
@@ -123,5 +123,5 @@ def sample(n: int, rows: int | None, seed: int) -> Array:
 def _crowd(name: str, data: str | None, _stamp: str) -> tuple[Array, Array]:
     """Read once for each file that lay there."""
     file, votes, gold = CROWDS[name]
-    held = arrays(file, data, votes, gold)
-    return held[votes].astype(np.int64), held[gold].astype(np.int64)
+    stored = arrays(file, data, votes, gold)
+    return stored[votes].astype(np.int64), stored[gold].astype(np.int64)

@@ -38,7 +38,7 @@ APART = 0.2  # of total variation
 
 def targets(one: Asked, resamples: int, seed: int) -> list[dict[str, Any]]:
     """ECE of the confidence, log loss and Brier score against gold, majority and all votes."""
-    found = []
+    rows = []
     for target in TARGETS:
         preds = one.against(target)
         row: dict[str, Any] = {"against": target, "n": preds.n}
@@ -46,23 +46,23 @@ def targets(one: Asked, resamples: int, seed: int) -> list[dict[str, Any]]:
         right = preds.Y[np.arange(preds.n), top]
         row["confidence"] = float(preds.P.max(axis=1).mean())
         row["right"] = float(right.mean())
-        for said, name in SCORES:
+        for label, name in SCORES:
             lens = "confidence" if name == "ece" else "canonical"
-            row |= _told(said, measure(preds, name, lens=lens, resamples=resamples, rng=seed))
-        found.append(row)
-    return found
+            row |= _told(label, measure(preds, name, lens=lens, resamples=resamples, rng=seed))
+        rows.append(row)
+    return rows
 
 
 def people(one: Asked, resamples: int, seed: int) -> list[dict[str, Any]]:
     """Every measure of votes: its value, interval and floor; of a distance also its parts."""
     preds = one.against("votes")
-    found = []
-    for said, name, settings in HUMAN:
+    rows = []
+    for label, name, settings in HUMAN:
         answer = measure(preds, name, resamples=resamples, rng=seed, **settings)
-        row = {"measure": said, **_told("value", answer)}
+        row = {"measure": label, **_told("value", answer)}
         row |= {f"{part} part": answer.parts[part] for part in ("order", "size", "vote_noise") if part in answer.parts}
-        found.append(row)
-    return found
+        rows.append(row)
+    return rows
 
 
 def itself(votes: Array, seed: int) -> dict[str, float]:
@@ -71,27 +71,27 @@ def itself(votes: Array, seed: int) -> dict[str, float]:
     every = [
         Questions.of(ESTIMATORS.make(name, settings), as_lens("canonical"), perfect) for _, name, settings in HUMAN
     ]
-    found = floors(perfect, every, np.random.default_rng(seed))  # one set of fresh votes for all of them
+    null_draws = floors(perfect, every, np.random.default_rng(seed))  # one set of fresh votes for all of them
     known = [
-        each.estimator.expected(each.views[0]) if draws is None else draws.mean()
-        for each, draws in zip(every, found, strict=True)
+        estimand.estimator.expected(estimand.views[0]) if draws is None else draws.mean()
+        for estimand, draws in zip(every, null_draws, strict=True)
     ]
-    return {said: float(value) for (said, _, _), value in zip(HUMAN, known, strict=True) if value is not None}
+    return {label: float(value) for (label, _, _), value in zip(HUMAN, known, strict=True) if value is not None}
 
 
 def fewer(one: Asked, seed: int) -> list[dict[str, Any]]:
     """The same model judged by some of the votes, drawn without replacement from those there are."""
-    found = []
-    least = int(one.votes.sum(axis=1).min())
-    for m in (*(each for each in VOTES if each < least), None):
+    rows = []
+    min_votes = int(one.votes.sum(axis=1).min())
+    for m in (*(count for count in VOTES if count < min_votes), None):
         votes = one.votes if m is None else drawn(one.votes, m, np.random.default_rng([seed, m]))
         preds = Predictions(votes, one.P)
         squared = float(np.square(preds.P - preds.Y).sum(axis=1).mean())
         row: dict[str, Any] = {"votes": "all" if m is None else str(m)}
-        for said, name, settings in HUMAN[-3:]:
-            row[said] = measure(preds, name, interval=None, **settings).value
-        found.append(row | {"squared distance": squared})
-    return found
+        for label, name, settings in HUMAN[-3:]:
+            row[label] = measure(preds, name, interval=None, **settings).value
+        rows.append(row | {"squared distance": squared})
+    return rows
 
 
 def drawn(votes: Array, m: int, rng: np.random.Generator) -> Array:
@@ -106,21 +106,21 @@ def drawn(votes: Array, m: int, rng: np.random.Generator) -> Array:
 def claims(one: Asked) -> dict[str, float]:
     """How often what the paper warns of happens: the same entropy, or the same order, of quite another distribution."""
     (view,) = as_lens("canonical").views(one.against("votes"))
-    far = DistributionError().rows(view) > APART
+    distant = DistributionError().rows(view) > APART
     alike = np.abs(EntropyError(signed=True).rows(view)) < ALIKE
     ordered = RankAgreement().rows(view) == 1
     other = one.P.argmax(axis=1) != one.votes.argmax(axis=1)
     return {
         "entropy alike": float(alike.mean()),
-        "far though entropy alike": float((far & alike).mean()),
+        "far though entropy alike": float((distant & alike).mean()),
         "another class though entropy alike": float((other & alike).mean()),
         "order alike": float(ordered.mean()),
-        "far though order alike": float((far & ordered).mean()),
+        "far though order alike": float((distant & ordered).mean()),
     }
 
 
-def _told(said: str, answer: Estimate) -> dict[str, Any]:
-    row: dict[str, Any] = {said: answer.value}
+def _told(prefix: str, answer: Estimate) -> dict[str, Any]:
+    row: dict[str, Any] = {prefix: answer.value}
     if answer.interval is not None:
-        row |= {f"{said} low": answer.interval.low, f"{said} high": answer.interval.high}
-    return row | {f"{said} floor": answer.noise_floor}
+        row |= {f"{prefix} low": answer.interval.low, f"{prefix} high": answer.interval.high}
+    return row | {f"{prefix} floor": answer.noise_floor}

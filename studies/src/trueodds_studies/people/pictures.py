@@ -23,13 +23,17 @@ def beside(rows: Sequence[Row], path: Path) -> None:
     axes = figure.subplots(1, len(SCORES), sharey=True)
     for ax, (name, _) in zip(axes, SCORES, strict=True):
         for up, (target, color) in zip((0.24, 0.0, -0.24), COLORS.items(), strict=True):
-            mine = [row for row in rows if row["against"] == target]
-            at = [place[row["model"]] + up for row in mine]
+            target_rows = [row for row in rows if row["against"] == target]
+            at = [place[row["model"]] + up for row in target_rows]
             ax.hlines(
-                at, [row[f"{name} low"] for row in mine], [row[f"{name} high"] for row in mine], color=color, lw=1
+                at,
+                [row[f"{name} low"] for row in target_rows],
+                [row[f"{name} high"] for row in target_rows],
+                color=color,
+                lw=1,
             )
-            ax.plot([row[name] for row in mine], at, "o", ms=4.5, color=color, label=f"against {target}")
-            ax.plot([row[f"{name} floor"] for row in mine], at, "|", ms=7, color=color, alpha=0.7)
+            ax.plot([row[name] for row in target_rows], at, "o", ms=4.5, color=color, label=f"against {target}")
+            ax.plot([row[f"{name} floor"] for row in target_rows], at, "|", ms=7, color=color, alpha=0.7)
         ax.set_title(name, fontsize=10)
         ax.set_xlim(left=0)
         ax.grid(axis="x", color="#dddddd", lw=0.6)
@@ -50,10 +54,16 @@ def fewer(rows: Sequence[Row], path: Path) -> None:
     axes = figure.subplots(1, len(panels))
     for ax, name in zip(axes, panels, strict=True):
         for model in models:
-            mine = [row for row in rows if row["model"] == model]
-            color = BLUE if mine[0]["crowd"] == "ChaosNLI" else RED
+            model_rows = [row for row in rows if row["model"] == model]
+            color = BLUE if model_rows[0]["crowd"] == "ChaosNLI" else RED
             ax.plot(
-                [row["votes"] for row in mine], [row[name] for row in mine], "o-", ms=3, lw=1, color=color, alpha=0.7
+                [row["votes"] for row in model_rows],
+                [row[name] for row in model_rows],
+                "o-",
+                ms=3,
+                lw=1,
+                color=color,
+                alpha=0.7,
             )
         ax.set_title(name, fontsize=10)
         ax.set_xlabel("votes per row", fontsize=9)

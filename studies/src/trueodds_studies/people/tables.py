@@ -21,28 +21,28 @@ def beside(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 def short(rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     """The same to read: value, interval and floor in one cell."""
-    told = []
+    table = []
     for row in rows:
-        said = {name: row[name] for name in ("crowd", "model", "against", "n")}
-        said |= {"confidence": f"{row['confidence']:.3f}", "right": f"{row['right']:.3f}"}
-        told.append(said | {name: _said(row, name) for name, _ in SCORES})
-    return tuple(told)
+        entry = {name: row[name] for name in ("crowd", "model", "against", "n")}
+        entry |= {"confidence": f"{row['confidence']:.3f}", "right": f"{row['right']:.3f}"}
+        table.append(entry | {name: _said(row, name) for name, _ in SCORES})
+    return tuple(table)
 
 
 def people(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     """One row per model, a column per measure of votes: value, interval, floor."""
-    found = []
+    table = []
     for cell in cells:
         rows = {row["measure"]: row for row in cell["people"]}
-        told = _whose(cell) | {name: _said(rows[name], "value") for name, _, _ in HUMAN}
+        entry = _whose(cell) | {name: _said(rows[name], "value") for name, _, _ in HUMAN}
         distance = rows["human_distance"]
-        found.append(told | {part: f"{distance[f'{part} part']:.4f}" for part in ("order", "size", "vote_noise")})
-    return tuple(found)
+        table.append(entry | {part: f"{distance[f'{part} part']:.4f}" for part in ("order", "size", "vote_noise")})
+    return tuple(table)
 
 
 def crowds(names: Sequence[str], data: str | None, rows: int | None, seed: int) -> tuple[dict[str, Any], ...]:
     """What each crowd is like, and what its own shares would score against as many fresh votes."""
-    found = []
+    table = []
     for name in names:
         votes, gold = crowd(name, data, rows, seed)
         m = votes.sum(axis=1)
@@ -57,8 +57,8 @@ def crowds(names: Sequence[str], data: str | None, rows: int | None, seed: int) 
             "share of the majority": float(V.max(axis=1).mean()),
             "squared noise": float(noise.mean()),
         }
-        found.append(row | itself(votes, seed))
-    return tuple(found)
+        table.append(row | itself(votes, seed))
+    return tuple(table)
 
 
 def fewer(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
@@ -68,37 +68,37 @@ def fewer(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 def claims(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     """Beside each sentence of the paper, what these models show."""
-    held = {name: [cell for cell in cells if MODELS[cell["model"]].crowd == name] for name in CROWDS}
+    by_crowd = {name: [cell for cell in cells if MODELS[cell["model"]].crowd == name] for name in CROWDS}
 
     def ours(name: str, of: str) -> str:
-        told = [
+        phrases = [
             f"{whose}: {span((100 * cell['claims'][name] for cell in of_crowd), 0)} % of rows"
-            for whose, of_crowd in held.items()
+            for whose, of_crowd in by_crowd.items()
             if of_crowd
         ]
-        return f"{of}: {'; '.join(told)}"
+        return f"{of}: {'; '.join(phrases)}"
 
     def fell(name: str) -> str:
-        told = []
-        for whose, of_crowd in held.items():
+        phrases = []
+        for whose, of_crowd in by_crowd.items():
             if of_crowd:
-                few, every = ([_at(cell, which)[name] for cell in of_crowd] for which in (0, -1))
-                told.append(f"{whose}: {span(few)} by 2 votes, {span(every)} by all")
-        return "; ".join(told)
+                two_votes, every = ([_at(cell, which)[name] for cell in of_crowd] for which in (0, -1))
+                phrases.append(f"{whose}: {span(two_votes)} by 2 votes, {span(every)} by all")
+        return "; ".join(phrases)
 
-    far = f"and total variation above {APART:g}"
+    distance_text = f"and total variation above {APART:g}"
     return (
         {
             "the paper": "Entropy is invariant to the permutations of the probability values: EntCE can be 0 for another distribution",
             "here": ours("entropy alike", f"entropies within {ALIKE:g} nats"),
         },
         {"the paper": "(the same)", "here": ours("another class though entropy alike", "and another largest class")},
-        {"the paper": "(the same)", "here": ours("far though entropy alike", far)},
+        {"the paper": "(the same)", "here": ours("far though entropy alike", distance_text)},
         {
             "the paper": "RankCS doesn't care about the actual size of the probability values",
             "here": ours("order alike", "order as the votes'"),
         },
-        {"the paper": "(the same)", "here": ours("far though order alike", far)},
+        {"the paper": "(the same)", "here": ours("far though order alike", distance_text)},
         {
             "the paper": "It relies heavily on having an accurate estimate of the human judgement distribution, which requires a large number of annotations per item",
             "here": f"DistCE {fell('DistCE')}",
@@ -109,19 +109,21 @@ def claims(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 def sentence(cells: Sequence[Row]) -> str:
     """What it comes to: ECE by target, and how far from the crowd, for each crowd."""
-    told = []
+    phrases = []
     for name in CROWDS:
-        mine = [cell for cell in cells if MODELS[cell["model"]].crowd == name]
-        if not mine:
+        crowd_cells = [cell for cell in cells if MODELS[cell["model"]].crowd == name]
+        if not crowd_cells:
             continue
-        of: dict[str, list[float]] = {row["against"]: [] for row in mine[0]["targets"]}
-        for cell in mine:
+        of: dict[str, list[float]] = {row["against"]: [] for row in crowd_cells[0]["targets"]}
+        for cell in crowd_cells:
             for row in cell["targets"]:
                 of[row["against"]].append(row["ECE"])
-        distance = [row["value"] for cell in mine for row in cell["people"] if row["measure"] == "human_distance"]
+        distance = [
+            row["value"] for cell in crowd_cells for row in cell["people"] if row["measure"] == "human_distance"
+        ]
         errors = ", ".join(f"{span(values)} against {'the votes' if t == 'votes' else t}" for t, values in of.items())
-        told.append(f"{name}: ECE {errors}; squared distance from the crowd {span(distance)}.")
-    return " ".join(told)
+        phrases.append(f"{name}: ECE {errors}; squared distance from the crowd {span(distance)}.")
+    return " ".join(phrases)
 
 
 def _whose(cell: Row) -> dict[str, Any]:
@@ -129,12 +131,12 @@ def _whose(cell: Row) -> dict[str, Any]:
 
 
 def _at(cell: Row, which: int) -> Row:
-    found: Row = cell["fewer"][which]
-    return found
+    row: Row = cell["fewer"][which]
+    return row
 
 
 def _said(row: Row, name: str) -> str:
     """Value [low, high] (floor)."""
     between = f" [{row[f'{name} low']:.3f}, {row[f'{name} high']:.3f}]" if f"{name} low" in row else ""
-    floor = row[f"{name} floor"]
-    return f"{row[name]:.4f}{between}" + ("" if floor is None else f" ({floor:.4f})")
+    noise_floor = row[f"{name} floor"]
+    return f"{row[name]:.4f}{between}" + ("" if noise_floor is None else f" ({noise_floor:.4f})")

@@ -19,22 +19,22 @@ PAPER = """printed: of the paper's one split. The others: median over our splits
 are lost; the text says that binning passes the test. Accuracy and changed are shares."""
 
 
-def paper(told: Sequence[Row]) -> tuple[Row, ...]:
+def paper(results: Sequence[Row]) -> tuple[Row, ...]:
     """The table of section 4.3, printed and ours."""
     rows = []
     for method, printed in TABLE.items():
         rows.append({"method": method, "features": "printed"} | dict(printed))
-        for features in dict.fromkeys(one["features"] for one in told):
-            same = [one for one in told if one["features"] == features]
+        for features in dict.fromkeys(one["features"] for one in results):
+            same = [one for one in results if one["features"] == features]
             names = READINGS.get(method, (method,))
             rows += [{"method": name, "features": features} | _middle(_mine(same, name)) for name in names]
     return tuple(rows)
 
 
-def _mine(told: Sequence[Row], method: str) -> list[Row]:
+def _mine(results: Sequence[Row], method: str) -> list[Row]:
     if method == "calibration rows":
-        return [one["learn"] for one in told]
-    every = [row for one in told for row in one["rows"]]
+        return [one["learn"] for one in results]
+    every = [row for one in results for row in one["rows"]]
     return [row for row in every if row["method"] == method and row["baseline"] == "Normal Weight"]
 
 
@@ -47,16 +47,16 @@ ESTIMATES = """δ and γ against Normal Weight with standard errors, from the 39
 finite: share of splits in which they are; middle: the median of γ among these. printed: the paper's."""
 
 
-def estimates(told: Sequence[Row]) -> tuple[Row, ...]:
+def estimates(results: Sequence[Row]) -> tuple[Row, ...]:
     """δ and γ of each class beside the printed ones."""
     rows: list[Row] = []
-    for features in dict.fromkeys(one["features"] for one in told):
-        same = [one for one in told if one["features"] == features]
+    for features in dict.fromkeys(one["features"] for one in results):
+        same = [one for one in results if one["features"] == features]
         finite = [one for one in same if _finite(one)]
-        for j, each in enumerate(finite[0]["parameters"] if finite else ()):
-            row = {"features": features, "split": finite[0]["split"], "class": finite[0]["classes"][each["class"]]}
+        for j, estimate in enumerate(finite[0]["parameters"] if finite else ()):
+            row = {"features": features, "split": finite[0]["split"], "class": finite[0]["classes"][estimate["class"]]}
             for name in ("delta", "gamma"):
-                row |= {name: each[name], f"{name} se": each[f"{name}_se"]}
+                row |= {name: estimate[name], f"{name} se": estimate[f"{name}_se"]}
                 row |= {f"printed {name}": PARAMETERS[name][j][0], f"printed {name} se": PARAMETERS[name][j][1]}
             gammas = [one["parameters"][j]["gamma"] for one in finite]
             rows.append(row | {"middle": float(np.median(gammas)), "finite": len(finite) / len(same)})
@@ -64,9 +64,9 @@ def estimates(told: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def _finite(one: Row) -> bool:
-    return bool(np.isfinite([each["gamma"] for each in one["parameters"]]).all())
+    return bool(np.isfinite([parameter["gamma"] for parameter in one["parameters"]]).all())
 
 
-def fitted(told: Sequence[Row]) -> str:
+def fitted(results: Sequence[Row]) -> str:
     """How often the 396 rows have finite parameters."""
-    return f"In {sum(map(_finite, told))} of {len(told)} fits on the calibration rows finite parameters are best."
+    return f"In {sum(map(_finite, results))} of {len(results)} fits on the calibration rows finite parameters are best."

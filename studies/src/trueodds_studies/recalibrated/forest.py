@@ -45,9 +45,9 @@ class People:
         """Numbers as they are, then one column of 0 and 1 for each word of each column of words."""
         table = columns(FILE, data, *FEATURES, LABEL)
         names, y = np.unique(table.pop(LABEL).astype(str), return_inverse=True)
-        kept = {name: column for name, column in table.items() if name not in WITHOUT[features]}
-        numbers = [column[:, None] for column in kept.values() if column.dtype != object]
-        words = [column.astype(str)[:, None] for column in kept.values() if column.dtype == object]
+        selected = {name: column for name, column in table.items() if name not in WITHOUT[features]}
+        numbers = [column[:, None] for column in selected.values() if column.dtype != object]
+        words = [column.astype(str)[:, None] for column in selected.values() if column.dtype == object]
         hot = [(column == np.unique(column)).astype(np.float64) for column in words]
         return cls(np.concatenate([*numbers, *hot], axis=1), y, tuple(names.tolist()))
 
@@ -63,8 +63,8 @@ class Voted:
 def parted(n: int, seed: int) -> tuple[Array, Array, Array]:
     """The rows that the forest is grown on, that a recalibration is fitted on, and that it is judged on."""
     grown, aside = train_test_split(np.arange(n), test_size=QUARTER, random_state=seed)
-    learn, judge = train_test_split(aside, test_size=QUARTER, random_state=seed)
-    return grown, learn, judge
+    learn, held_out = train_test_split(aside, test_size=QUARTER, random_state=seed)
+    return grown, learn, held_out
 
 
 def voted(people: People, trees: int, seed: int) -> Voted:
@@ -72,10 +72,10 @@ def voted(people: People, trees: int, seed: int) -> Voted:
 
     Of 2,111 rows these are 1,583, 396 and 132, as in the paper.
     """
-    grown, learn, judge = parted(len(people.y), seed)
+    grown, learn, held_out = parted(len(people.y), seed)
     forest = RandomForestClassifier(trees, n_jobs=threads(), random_state=seed).fit(people.X[grown], people.y[grown])
     forest.n_jobs = 1  # threads add the trees up in the order in which they finish, so that the last digit varies
-    parts = (Predictions(people.y[rows], forest.predict_proba(people.X[rows])) for rows in (learn, judge))
+    parts = (Predictions(people.y[rows], forest.predict_proba(people.X[rows])) for rows in (learn, held_out))
     return Voted(*parts)
 
 

@@ -48,20 +48,20 @@ def over_splits(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
-def changes(mine: Sequence[Row], none: Sequence[Row], *, shared: float) -> dict[str, Any]:
+def changes(method_rows: Sequence[Row], none: Sequence[Row], *, shared: float) -> dict[str, Any]:
     """A method's losses less those without recalibration on the same rows.
 
     Splits of the same rows are not independent: the standard error of the mean over J of them is multiplied by
     √(1 + J · `shared`), shared being the rows judged on over the others. Source: Nadeau & Bengio (2003).
     """
-    off = column(mine, "mixed") - column(none, "mixed")
-    se, taken = error(off), [row["chose"] for row in mine]
-    chose = ", ".join(f"{taken.count(name)} {name}" for name in sorted(set(taken)))
+    differences = column(method_rows, "mixed") - column(none, "mixed")
+    se, choices = error(differences), [row["chose"] for row in method_rows]
+    chose = ", ".join(f"{choices.count(name)} {name}" for name in sorted(set(choices)))
     return {
-        "difference": float(off.mean()),
+        "difference": float(differences.mean()),
         "difference se": se,
-        "wide": None if se is None else se * float(np.sqrt(1 + len(off) * shared)),
-        "worse": float((off > 0).mean()),
-        "worst difference": float(off.max()),
-        "chose": chose if mine[0]["method"] == "auto" else "",
+        "wide": None if se is None else se * float(np.sqrt(1 + len(differences) * shared)),
+        "worse": float((differences > 0).mean()),
+        "worst difference": float(differences.max()),
+        "chose": chose if method_rows[0]["method"] == "auto" else "",
     }

@@ -19,13 +19,13 @@ MARKS = (
 )
 
 
-def obesity(told: Sequence[Row], path: Path) -> Any:
+def obesity(results: Sequence[Row], path: Path) -> Any:
     """Held-out log loss above, p of MCLLO's test below, one column per set of features, one dot per split."""
-    sets = list(dict.fromkeys(one["features"] for one in told))
+    sets = list(dict.fromkeys(one["features"] for one in results))
     grouped = {
         name: [
             [row for row in one["rows"] if row["baseline"] == "Normal Weight"]
-            for one in told
+            for one in results
             if one["features"] == name
         ]
         for name in sets
@@ -37,10 +37,10 @@ def obesity(told: Sequence[Row], path: Path) -> Any:
     )
 
 
-def ecology(told: Sequence[Row], path: Path) -> Any:
+def ecology(results: Sequence[Row], path: Path) -> Any:
     """The same for the models of trees, one dot per half of the plots."""
-    models = list(dict.fromkeys(one["model"] for one in told))
-    grouped = {model: [one["rows"] for one in told if one["model"] == model] for model in models}
+    models = list(dict.fromkeys(one["model"] for one in results))
+    grouped = {model: [one["rows"] for one in results if one["model"] == model] for model in models}
     panels = (("mixed", "log loss, nats per row", None), ("p", "p of MCLLO's test, whole plots", 0.05))
     titles = {model: model for model in models}
     return dots(grouped, titles, panels, "What do recalibrations on half of the plots do to the other half?", path)
@@ -50,7 +50,7 @@ def dots(
     grouped: Mapping[str, Sequence[Sequence[Row]]],
     titles: Mapping[str, str],
     panels: Sequence[tuple[str, str, float | None]],
-    asked: str,
+    title: str,
     path: Path,
 ) -> Any:
     """A row of panels for each quantity, a column for each group; methods from top to bottom, means as bars."""
@@ -61,14 +61,14 @@ def dots(
     height = 1.6 + len(panels) * (0.5 + 0.24 * len(names))
     figure = Figure(figsize=(3.4 * len(grouped) + 1.6, height), layout="constrained")
     axes = figure.subplots(len(panels), len(grouped), sharey=True, sharex="row", squeeze=False)
-    figure.suptitle(asked, fontsize=11, x=0.01, ha="left")
+    figure.suptitle(title, fontsize=11, x=0.01, ha="left")
     figure.supxlabel(MARKS, fontsize=8, x=0.01, ha="left")
-    for line, (quantity, said, mark) in zip(axes, panels, strict=True):
+    for line, (quantity, label, mark) in zip(axes, panels, strict=True):
         for ax, (group, runs) in zip(line, grouped.items(), strict=True):
             values = np.array([[row[quantity] for row in run] for run in runs], dtype=np.float64)
             _panel(ax, values, mark)
             ax.set_title(titles[group], fontsize=10)
-            ax.set_xlabel(said, fontsize=9)
+            ax.set_xlabel(label, fontsize=9)
             ax.set_yticks(range(len(names)), names[::-1], fontsize=8)
     _keep(figure, path)
     return figure

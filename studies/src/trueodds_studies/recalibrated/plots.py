@@ -35,8 +35,8 @@ class Plots:
         names = dict.fromkeys(species.tolist())
         plot = np.empty(len(species), dtype=np.int64)
         for name in names:
-            mine = species == name
-            plot[mine] = np.arange(mine.sum())
+            mask = species == name
+            plot[mask] = np.arange(mask.sum())
         return cls(species, plot, table["OBSERVED"], {model: table[model] for model in MODELS})
 
     def rows(self, model: str, some: Array | None = None, *, clustered: bool = True) -> Predictions:
@@ -63,9 +63,9 @@ class Plots:
         return _correlated(rng.permuted(self._by_plot(model), axis=1))
 
     def _by_plot(self, model: str) -> Array:
-        off = self.y - self.said[model]
-        return np.stack([off[self.species == name] for name in dict.fromkeys(self.species.tolist())])
+        residuals = self.y - self.said[model]
+        return np.stack([residuals[self.species == name] for name in dict.fromkeys(self.species.tolist())])
 
 
-def _correlated(off: Array) -> float:
-    return float((np.corrcoef(off)[np.triu_indices(len(off), 1)] ** 2).mean())
+def _correlated(residuals: Array) -> float:
+    return float((np.corrcoef(residuals)[np.triu_indices(len(residuals), 1)] ** 2).mean())

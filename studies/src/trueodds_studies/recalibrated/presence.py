@@ -36,12 +36,12 @@ difference: loss less that without recalibration; wide: standard error of its me
 √(1 + J) for J halvings (Nadeau & Bengio 2003); worse: share above 0. chose: what auto took, and how often."""
 
 
-def ecology(plots: Plots, told: Sequence[Row], plan: Any) -> Finding:
-    """The tables, that by model first; `told` has every halving."""
-    whole = tuple(of_model(plots, model, plan) for model in MODELS)
+def ecology(plots: Plots, results: Sequence[Row], plan: Any) -> Finding:
+    """The tables, that by model first; `results` has every halving."""
+    by_model = tuple(of_model(plots, model, plan) for model in MODELS)
     species = tuple(row for model in MODELS for row in by_species(plots, model))
     every, places = len(species) // len(MODELS), int(plots.plot.max()) + 1
-    halves = recalibrated(told)
+    halves = recalibrated(results)
     legend = LEGEND.format(
         n=len(plots.y),
         plots=places,
@@ -66,18 +66,18 @@ def ecology(plots: Plots, told: Sequence[Row], plan: Any) -> Finding:
             HALVES.format(splits=counted(plan.splits, "seeded halving")),
         ),
     )
-    return Finding("ecology", sentence(whole, every, places), whole, plan.__dict__, legend, also)
+    return Finding("ecology", sentence(by_model, every, places), by_model, plan.__dict__, legend, also)
 
 
 def of_model(plots: Plots, model: str, plan: Any) -> dict[str, Any]:
     """What is found on all rows of one model."""
-    rows, apart = plots.rows(model), plots.rows(model, clustered=False)
+    rows, independent = plots.rows(model), plots.rows(model, clustered=False)
     by_model, by_row, by_plot = (
         test(preds, "mcllo", min_prob=FLOOR, variance=variance)
-        for preds, variance in ((apart, None), (apart, "empirical"), (rows, None))
+        for preds, variance in ((independent, None), (independent, "empirical"), (rows, None))
     )
     flips = test(rows, "mcllo", null="redraw", min_prob=FLOOR, resamples=plan.resamples)
-    seen, rng = plots.alike(model), np.random.default_rng([plan.seed, MODELS.index(model)])
+    correlation, rng = plots.alike(model), np.random.default_rng([plan.seed, MODELS.index(model)])
     draws = np.array([plots.shuffled(model, rng) for _ in range(plan.shuffles)])
     event, errors = by_model.parts["event"], [one.parts["event"] for one in (by_model, by_row, by_plot)]
     return {
@@ -85,17 +85,17 @@ def of_model(plots: Plots, model: str, plan: Any) -> dict[str, Any]:
         "delta": event["delta"], **{f"delta {kind}": event["delta"] * one["tau_se"] for kind, one in zip(KINDS, errors, strict=True)},
         "gamma": event["gamma"], **{f"gamma {kind}": one["gamma_se"] for kind, one in zip(KINDS, errors, strict=True)},
         "p rows": float(by_model), "p plots": float(by_plot), "p flips": float(flips),
-        **zeros(apart), "ECE": float(measure(apart, "ece", bins=bins(apart.n), interval=None)),
-        "log loss": float(measure(apart, "log_loss", interval=None)),
-        "alike": seen, "shuffled": float(draws.mean()), "p alike": float((1 + (draws >= seen).sum()) / (1 + len(draws))),
+        **zeros(independent), "ECE": float(measure(independent, "ece", bins=bins(independent.n), interval=None)),
+        "log loss": float(measure(independent, "log_loss", interval=None)),
+        "alike": correlation, "shuffled": float(draws.mean()), "p alike": float((1 + (draws >= correlation).sum()) / (1 + len(draws))),
     }  # fmt: skip
 
 
 def zeros(preds: Predictions) -> dict[str, int]:
     """Rows that the floor moves, and outcomes that had probability 0."""
     assert preds.y is not None
-    least = preds.P.min(axis=1)
-    return {"floored": int((least < FLOOR).sum()), "missed": int((preds.P[np.arange(preds.n), preds.y] == 0).sum())}
+    min_probs = preds.P.min(axis=1)
+    return {"floored": int((min_probs < FLOOR).sum()), "missed": int((preds.P[np.arange(preds.n), preds.y] == 0).sum())}
 
 
 def by_species(plots: Plots, model: str) -> list[dict[str, Any]]:
@@ -120,49 +120,49 @@ def by_species(plots: Plots, model: str) -> list[dict[str, Any]]:
     return rows
 
 
-def recalibrated(told: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+def recalibrated(results: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     """Each model and method over the halvings."""
     rows = []
     for model in MODELS:
-        runs = [one["rows"] for one in told if one["model"] == model]
+        runs = [one["rows"] for one in results if one["model"] == model]
         none = [run[0] for run in runs]
         for number, first in enumerate(runs[0]):
-            mine = [run[number] for run in runs]
-            row = {"model": model, "method": first["method"]} | over_splits(mine)
-            rows.append(row if number == 0 else row | changes(mine, none, shared=1.0))
+            method_rows = [run[number] for run in runs]
+            row = {"model": model, "method": first["method"]} | over_splits(method_rows)
+            rows.append(row if number == 0 else row | changes(method_rows, none, shared=1.0))
     return tuple(rows)
 
 
 def many(rows: Sequence[Row]) -> str:
     """How many species each model has wrong."""
-    said = []
+    phrases = []
     for model in MODELS:
         own = [row["holm"] <= 0.05 for row in rows if row["model"] == model]
-        said.append(f"{sum(own)} of {len(own)} for {model}")
-    return f"By species MCLLO's test rejects at 5 %, by Holm's correction, {', '.join(said)}."
+        phrases.append(f"{sum(own)} of {len(own)} for {model}")
+    return f"By species MCLLO's test rejects at 5 %, by Holm's correction, {', '.join(phrases)}."
 
 
 def best(rows: Sequence[Row]) -> str:
     """What recalibration gains on plots that it has not seen."""
-    said = []
+    phrases = []
     for model in MODELS:
         by = {row["method"]: row for row in rows if row["model"] == model}
         low = min(by.values(), key=lambda row: float(row["loss"]))
-        said.append(
+        phrases.append(
             f"{model} {by['none']['loss']:.3f} as it is, {by['MCLLO']['loss']:.3f} after MCLLO, {by['auto']['loss']:.3f} by auto's choice"
             f" (least: {low['loss']:.3f}, {low['method']})"
         )
-    return f"Log loss on the other half of the plots: {'; '.join(said)}."
+    return f"Log loss on the other half of the plots: {'; '.join(phrases)}."
 
 
 def sentence(rows: Sequence[Row], species: int, plots: int) -> str:
     """What the study shows."""
     wider = [row[f"{name} se plots"] / row[f"{name} se"] for row in rows for name in ("delta", "gamma")]
     beyond = [row[f"{name} se plots"] / row[f"{name} se rows"] for row in rows for name in ("delta", "gamma")]
-    said = [
+    phrases = [
         f"{row['model']} γ {row['gamma']:.2f} ± {row['gamma se plots']:.2f} (p = {row['p flips']:.2g})" for row in rows
     ]
     return (
-        f"The paper's ecology data are not public; {species} tree species on {plots} plots stand in. {', '.join(said)}, plots kept "
+        f"The paper's ecology data are not public; {species} tree species on {plots} plots stand in. {', '.join(phrases)}, plots kept "
         f"whole. Standard errors that respect plots are {span(wider, 2)} times the model's, and {span(beyond, 2)} times those of a jackknife over single rows."
     )

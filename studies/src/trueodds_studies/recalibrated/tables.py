@@ -22,35 +22,35 @@ confidence, 12 bins (√n). changed: share of rows whose label changes. MCLLO, n
 a slight pull if no finite parameters are best. Votes of 0: fits take 1e-12 for them, the test 1e-6."""
 
 
-def obesity(told: Sequence[Row], settings: Row) -> Finding:
+def obesity(results: Sequence[Row], settings: Row) -> Finding:
     """The tables, the one by method first."""
     also = (
-        Finding("obesity.gains", gained(gains(told)), gains(told), settings, GAINS),
+        Finding("obesity.gains", gained(gains(results)), gains(results), settings, GAINS),
         Finding(
             "obesity.paper",
             "The paper's one split beside the middle of ours.",
-            beside.paper(told),
+            beside.paper(results),
             settings,
             beside.PAPER,
         ),
-        Finding("obesity.parameters", beside.fitted(told), beside.estimates(told), settings, beside.ESTIMATES),
-        Finding("obesity.floors", stood(floors(told)), floors(told), settings, STANDING),
-        Finding("obesity.splits", "Every split by itself.", splits(told), settings, SPLITS),
+        Finding("obesity.parameters", beside.fitted(results), beside.estimates(results), settings, beside.ESTIMATES),
+        Finding("obesity.floors", stood(floors(results)), floors(results), settings, STANDING),
+        Finding("obesity.splits", "Every split by itself.", splits(results), settings, SPLITS),
     )
-    return Finding("obesity", sentence(told), by_method(told), settings, LEGEND, also)
+    return Finding("obesity", sentence(results), by_method(results), settings, LEGEND, also)
 
 
-def every(told: Sequence[Row]) -> tuple[Row, ...]:
+def every(results: Sequence[Row]) -> tuple[Row, ...]:
     """One row per set of features, split, baseline and method."""
     return tuple(
-        {"features": one["features"], "split": one["split"]} | dict(row) for one in told for row in one["rows"]
+        {"features": one["features"], "split": one["split"]} | dict(row) for one in results for row in one["rows"]
     )
 
 
-def by_method(told: Sequence[Row]) -> tuple[Row, ...]:
+def by_method(results: Sequence[Row]) -> tuple[Row, ...]:
     """One row per set of features, baseline and method, over the splits."""
     groups: dict[tuple[str, str, str], list[Row]] = {}
-    for row in every(told):
+    for row in every(results):
         groups.setdefault((row["features"], row["baseline"], row["method"]), []).append(row)
     return tuple(
         {"features": features, "baseline": baseline, "method": method} | _together(rows)
@@ -73,16 +73,16 @@ share of splits in which it is above 0, and the worst. chose: what auto took, an
 SHARED = 132 / 1979
 
 
-def gains(told: Sequence[Row]) -> tuple[Row, ...]:
+def gains(results: Sequence[Row]) -> tuple[Row, ...]:
     """Each method against none on the same rows, over the splits."""
     rows = []
-    for group in by_method(told):
+    for group in by_method(results):
         if group["method"] != "none":
             key = {name: group[name] for name in ("features", "baseline", "method")}
-            mine, none = (
-                [row for row in every(told) if _is(row, key | {"method": m})] for m in (key["method"], "none")
+            method_rows, none = (
+                [row for row in every(results) if _is(row, key | {"method": m})] for m in (key["method"], "none")
             )
-            rows.append(key | changes(mine, none, shared=SHARED))
+            rows.append(key | changes(method_rows, none, shared=SHARED))
     return tuple(rows)
 
 
@@ -92,12 +92,12 @@ def _is(row: Row, key: Row) -> bool:
 
 def gained(rows: Sequence[Row]) -> str:
     """What auto gains, in words."""
-    said = [
+    phrases = [
         f"{row['difference']:+.3f}{'' if row['wide'] is None else ' ± ' + format(row['wide'], '.3f')} ({row['features']})"
         for row in rows
         if row["method"] == "auto"
     ]
-    return f"What auto chooses changes the held-out log loss by {', '.join(said)} nats per row."
+    return f"What auto chooses changes the held-out log loss by {', '.join(phrases)} nats per row."
 
 
 STANDING = """What stands in for votes below it, before anything else; rows are divided by their sums. LRT: median over splits of the statistic on
@@ -106,11 +106,11 @@ mean held-out log loss as it is; mixed: the same with 1/397 of the uniform."""
 FITS = ("none", "MCLLO", "no pull", "ridge", "temperature")
 
 
-def floors(told: Sequence[Row]) -> tuple[Row, ...]:
+def floors(results: Sequence[Row]) -> tuple[Row, ...]:
     """The same with other values for votes of 0."""
     rows = []
-    for features in dict.fromkeys(one["features"] for one in told):
-        same = [one["floors"] for one in told if one["features"] == features]
+    for features in dict.fromkeys(one["features"] for one in results):
+        same = [one["floors"] for one in results if one["features"] == features]
         for i, first in enumerate(same[0]):
             at = [one[i] for one in same]
             row = {"features": features, "floor": str(first["floor"])}
@@ -126,7 +126,7 @@ def floors(told: Sequence[Row]) -> tuple[Row, ...]:
 def stood(rows: Sequence[Row]) -> str:
     """How far the floor moves the held-out loss."""
 
-    def most(kind: str, names: Sequence[str]) -> float:
+    def largest_range(kind: str, names: Sequence[str]) -> float:
         return max(
             float(np.ptp([row[kind + name] for row in rows if row["features"] == features]))
             for features in {row["features"] for row in rows}
@@ -136,7 +136,7 @@ def stood(rows: Sequence[Row]) -> str:
     calm = ("none", "ridge", "temperature")
     return (
         f"Whatever stands in for votes of 0, from 1e-12 to half a vote, mean held-out log losses of no recalibration, the ridge and the temperature "
-        f"move by {most('mixed ', calm):.3f} nats at most with 1/397 of the uniform, and by {most('', calm):.3f} as they are."
+        f"move by {largest_range('mixed ', calm):.3f} nats at most with 1/397 of the uniform, and by {largest_range('', calm):.3f} as they are."
     )
 
 
@@ -144,27 +144,27 @@ SPLITS = """p: of the held-out rows, against Normal Weight. The methods: held-ou
 are 0; true zeros: outcomes with none, calibration and held-out rows together."""
 
 
-def splits(told: Sequence[Row]) -> tuple[Row, ...]:
+def splits(results: Sequence[Row]) -> tuple[Row, ...]:
     """One row per set of features and split."""
     rows = []
-    for one in told:
-        mine = {row["method"]: row for row in one["rows"] if row["baseline"] == "Normal Weight"}
-        row = {"features": one["features"], "split": one["split"], "accuracy": mine["none"]["accuracy"]}
+    for one in results:
+        method_rows = {row["method"]: row for row in one["rows"] if row["baseline"] == "Normal Weight"}
+        row = {"features": one["features"], "split": one["split"], "accuracy": method_rows["none"]["accuracy"]}
         row |= {"zeros": one["zeros"], "true zeros": int(one["true zeros"] + one["true zeros judged"])}
-        row |= {f"p {name}": mine[name]["p"] for name in ("none", "MCLLO", "MCLLO, ridge")}
-        row |= {name: found["mixed"] for name, found in mine.items()}
-        rows.append(row | {"auto chose": mine["auto"]["chose"]})
+        row |= {f"p {name}": method_rows[name]["p"] for name in ("none", "MCLLO", "MCLLO, ridge")}
+        row |= {name: method_row["mixed"] for name, method_row in method_rows.items()}
+        rows.append(row | {"auto chose": method_rows["auto"]["chose"]})
     return tuple(rows)
 
 
-def sentence(told: Sequence[Row]) -> str:
+def sentence(results: Sequence[Row]) -> str:
     """What the study shows, for the set of features whose accuracy is nearest the paper's."""
-    rows = by_method(told)
+    rows = by_method(results)
     features = "no Weight" if any(row["features"] == "no Weight" for row in rows) else rows[0]["features"]
     by = {row["method"]: row for row in rows if row["features"] == features and row["baseline"] == "Normal Weight"}
     loss = ", ".join(
-        f"{by[name]['loss']:.3f} {said}"
-        for name, said in (
+        f"{by[name]['loss']:.3f} {label}"
+        for name, label in (
             ("none", "without recalibration"), ("MCLLO", "after MCLLO"), ("MCLLO, no pull", "without its slight pull"),
             ("MCLLO, ridge", "with a ridge"), ("temperature on log p", "after a temperature"), ("auto", "by auto's choice"),
         )

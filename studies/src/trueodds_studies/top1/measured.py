@@ -22,50 +22,55 @@ BESIDE = (("ECE", "ece"), ("log loss", "log_loss"), ("Brier", "brier"))
 
 def estimates(preds: Predictions, resamples: int, seed: int) -> list[dict[str, Any]]:
     """Every estimator that takes these rows, with interval and noise floor."""
-    found = []
+    rows = []
     for name in ESTIMATORS.names():
         try:
             answer = measure(preds, name, resamples=resamples, rng=seed)
         except InputError:
             continue  # why is told once, in the table of what works
         low, high = (answer.interval.low, answer.interval.high) if answer.interval else (None, None)
-        found.append(
+        rows.append(
             {"estimator": name, "value": answer.value, "low": low, "high": high, "noise floor": answer.noise_floor}
         )
-    return found
+    return rows
 
 
 def verdicts(preds: Predictions, redraws: int, seed: int) -> list[dict[str, Any]]:
     """Every test that takes these rows, with a floor where it needs one."""
-    found = []
+    rows = []
     for name in TESTS.names():
-        few: dict[str, Any] = {"resamples": redraws} if TESTS.takes(name, "resamples") else {}
+        resample_settings: dict[str, Any] = {"resamples": redraws} if TESTS.takes(name, "resamples") else {}
         tries: tuple[dict[str, Any], ...] = ({}, {"floor": FLOOR})
-        for floor in tries:
+        for min_prob_settings in tries:
             try:
-                verdict = test(preds, name, rng=seed, **few, **floor)
+                verdict = test(preds, name, rng=seed, **resample_settings, **min_prob_settings)
             except InputError:
                 continue
-            found.append(
-                {"test": name, "floor": floor.get("floor"), "statistic": verdict.statistic, "p": verdict.pvalue}
+            rows.append(
+                {
+                    "test": name,
+                    "floor": min_prob_settings.get("floor"),
+                    "statistic": verdict.statistic,
+                    "p": verdict.pvalue,
+                }
             )
             break
-    return found
+    return rows
 
 
 def fixed(preds: Predictions, resamples: int, seed: int) -> dict[str, Any]:
     """What `auto` makes of one half of the rows, and how it does on the other."""
-    learn, judge = halves(preds, seed)
-    fitted = fit(learn, "auto", rng=seed)
-    assert judge.y is not None
-    after = Predictions.from_confidence(fitted.predict_proba(judge.p)[:, 1], judge.y)
-    row: dict[str, Any] = {"fix": str(fitted.report), "method": fitted.method}
-    for said, name in BESIDE:
-        for when, rows in (("before", judge), ("after", after)):
+    learn, held_out = halves(preds, seed)
+    calibrator = fit(learn, "auto", rng=seed)
+    assert held_out.y is not None
+    after = Predictions.from_confidence(calibrator.predict_proba(held_out.p)[:, 1], held_out.y)
+    row: dict[str, Any] = {"fix": str(calibrator.report), "method": calibrator.method}
+    for label, name in BESIDE:
+        for when, rows in (("before", held_out), ("after", after)):
             answer = measure(rows, name, resamples=resamples, rng=seed)
-            row[f"{said} {when}"] = answer.value
-            row[f"{said} {when} low"], row[f"{said} {when} high"] = _ends(answer.interval)
-            row[f"{said} {when} floor"] = answer.noise_floor
+            row[f"{label} {when}"] = answer.value
+            row[f"{label} {when} low"], row[f"{label} {when} high"] = _ends(answer.interval)
+            row[f"{label} {when} floor"] = answer.noise_floor
     return row
 
 
@@ -79,13 +84,13 @@ def risk(preds: Predictions, resamples: int, seed: int) -> dict[str, Any]:
 
 def beside(models: Mapping[str, Predictions], resamples: int, seed: int, *, paired: bool) -> list[dict[str, Any]]:
     """Every pair of networks by several errors; the intervals of one error hold together."""
-    found = []
+    rows = []
     for name in COMPARED:
         for pair in compare(dict(models), name, paired=paired, resamples=resamples, rng=seed).pairs:
             low, high = _ends(pair.interval)
             row: dict[str, Any] = {"estimator": name, "pair": " − ".join(pair.names), "difference": pair.difference}
-            found.append(row | {"low": low, "high": high, "p": pair.pvalue, "smaller": pair.better or "not settled"})
-    return found
+            rows.append(row | {"low": low, "high": high, "p": pair.pvalue, "smaller": pair.better or "not settled"})
+    return rows
 
 
 def _ends(interval: Any) -> tuple[float | None, float | None]:

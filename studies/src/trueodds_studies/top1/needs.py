@@ -26,14 +26,14 @@ FLOOR = 1e-6  # for what takes log odds, where a confidence is 0 or 1
 
 def works(preds: Predictions) -> list[dict[str, str]]:
     """Kind, name, and `yes`, `with min_prob=1e-06`, or the refusal with its code."""
-    found = [{"kind": "lens", "name": name, "works": _answer(measure, preds, "ece", lens=name)} for name in NAMES]
+    rows = [{"kind": "lens", "name": name, "works": _answer(measure, preds, "ece", lens=name)} for name in NAMES]
     for kind, (registry, ask) in ASKED.items():
         for name in registry.names():
             answer = _answer(ask, preds, name)
             if answer != "yes" and _answer(ask, preds, name, min_prob=FLOOR) == "yes":
                 answer = f"with min_prob={FLOOR:g} ({answer.split(':')[0]} without)"
-            found.append({"kind": kind, "name": name, "works": answer})
-    return found
+            rows.append({"kind": kind, "name": name, "works": answer})
+    return rows
 
 
 def _answer(ask: Callable[..., Any], preds: Predictions, name: str, **more: Any) -> str:

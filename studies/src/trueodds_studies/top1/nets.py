@@ -33,7 +33,7 @@ def same_images(data: str | None) -> bool:
     """Whether the labels say that the rows of all nets are those of the same images."""
     file = arrays(FILE, data, *(f"label_{net}" for net in NETS))
     first, *others = file.values()
-    return all(np.array_equal(first, each) for each in others)
+    return all(np.array_equal(first, other) for other in others)
 
 
 def halves(preds: Predictions, seed: int) -> tuple[Predictions, Predictions]:

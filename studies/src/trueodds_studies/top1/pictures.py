@@ -18,10 +18,10 @@ def draw(models: Mapping[str, Predictions], path: Path) -> None:
     figure = Figure(figsize=(4.2 * len(models), 4.6), layout="constrained")
     axes = figure.subplots(1, len(models), squeeze=False)[0]
     made = [diagram(preds, "reliability") for preds in models.values()]
-    for ax, name, each in zip(axes, models, made, strict=True):
-        each.less("legend").draw(ax)
+    for ax, name, reliability in zip(axes, models, made, strict=True):
+        reliability.less("legend").draw(ax)
         ax.set_title(name, fontsize=10)
-    handles, names = zip(*max((each.legend() for each in made), key=len), strict=True)
+    handles, names = zip(*max((reliability.legend() for reliability in made), key=len), strict=True)
     figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False, fontsize=9)
     FigureCanvasSVG(figure)
     with replacing(path, "TO801") as file:

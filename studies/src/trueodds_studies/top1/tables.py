@@ -13,60 +13,60 @@ Row = Mapping[str, Any]
 def estimators(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     """One row per estimator, a column per network: value [95 % interval] (noise floor)."""
     names = [row["estimator"] for row in cells[0]["estimates"]]
-    found = []
+    table = []
     for name in names:
         rows = {cell["net"]: next(r for r in cell["estimates"] if r["estimator"] == name) for cell in cells}
-        found.append({"estimator": name} | {net: told(row) for net, row in rows.items()})
-    return tuple(found)
+        table.append({"estimator": name} | {net: told(row) for net, row in rows.items()})
+    return tuple(table)
 
 
 def tests(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     """One row per test, its p-value a column per network."""
     names = [row["test"] for row in cells[0]["tests"]]
-    found = []
+    table = []
     for name in names:
         rows = {cell["net"]: next((r for r in cell["tests"] if r["test"] == name), None) for cell in cells}
         floors = [row["floor"] for row in rows.values() if row is not None]
-        said = {"test": name} | {net: None if row is None else row["p"] for net, row in rows.items()}
-        found.append(said | {"floor": next((floor for floor in floors if floor is not None), None)})
-    return tuple(found)
+        entry = {"test": name} | {net: None if row is None else row["p"] for net, row in rows.items()}
+        table.append(entry | {"floor": next((min_prob for min_prob in floors if min_prob is not None), None)})
+    return tuple(table)
 
 
 def fixes(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     """What `auto` did, and the scores of rows that it has not seen, before and after."""
-    found = []
+    rows = []
     for cell in cells:
-        row, said = cell["fixed"], {"net": cell["net"], "fix": cell["fixed"]["fix"]}
+        row, entry = cell["fixed"], {"net": cell["net"], "fix": cell["fixed"]["fix"]}
         for score, _ in BESIDE:
             for when in ("before", "after"):
                 prefix = f"{score} {when}"
                 parts = {"value": row[prefix], "low": row[f"{prefix} low"], "high": row[f"{prefix} high"]}
-                said[prefix] = told(parts | {"noise floor": row[f"{prefix} floor"]})
-        found.append(said)
-    return tuple(found)
+                entry[prefix] = told(parts | {"noise floor": row[f"{prefix} floor"]})
+        rows.append(entry)
+    return tuple(rows)
 
 
 def risks(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     """Who may stay silent: AURC and the risk of the surest answers."""
-    found = []
+    rows = []
     for cell in cells:
         row = dict(cell["risk"])
         area = told({"value": row.pop("AURC"), "low": row.pop("low"), "high": row.pop("high"), "noise floor": None})
-        found.append({"net": cell["net"], "AURC": area, **row})
-    return tuple(found)
+        rows.append({"net": cell["net"], "AURC": area, **row})
+    return tuple(rows)
 
 
 def sentence(cells: Sequence[Row], needs: Sequence[Row]) -> str:
     """How much works, and what is found."""
     works = sum(row["works"] == "yes" for row in needs)
-    floor = sum(row["works"].startswith("with floor") for row in needs)
-    told_of = [
+    with_min_prob = sum(row["works"].startswith("with floor") for row in needs)
+    phrases = [
         f"{cell['net']} ECE {_value(cell, 'ece'):.4f}, after the fix {cell['fixed']['method']} {cell['fixed']['ECE after']:.4f} on other rows"
         for cell in cells
     ]
     return (
-        f"Of {len(needs)} lenses and members of the registries {works} work on confidence and correctness alone, {floor} more with a floor, and "
-        f"{len(needs) - works - floor} say what they need. {'; '.join(told_of)}."
+        f"Of {len(needs)} lenses and members of the registries {works} work on confidence and correctness alone, {with_min_prob} more with a floor, and "
+        f"{len(needs) - works - with_min_prob} say what they need. {'; '.join(phrases)}."
     )
 
 

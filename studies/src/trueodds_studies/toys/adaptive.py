@@ -30,34 +30,34 @@ averaged over the two. noise floor: the mean of a calibrated model that says the
 def by(how: str, seed: int) -> dict[str, Any]:
     """The nine samples by one measure."""
     estimator, settings = MEASURES[how]
-    found = measure(samples(), estimator, rng=seed, **settings)
-    assert found.noise_floor is not None
+    estimate = measure(samples(), estimator, rng=seed, **settings)
+    assert estimate.noise_floor is not None
     return {
-        "measure": how, "looks at": found.lens, "value": tidy(found.value), "noise floor": found.noise_floor,
-        "over it": found.value - found.noise_floor,
+        "measure": how, "looks at": estimate.lens, "value": tidy(estimate.value), "noise floor": estimate.noise_floor,
+        "over it": estimate.value - estimate.noise_floor,
     }  # fmt: skip
 
 
 def adaptive(seed: int) -> Toy:
     """The rest of the text's section 3.2."""
     lines = [by(how, seed) for how in MEASURES]
-    told = {line["measure"]: line for line in lines}
+    by_measure = {line["measure"]: line for line in lines}
     rows = (
-        row("adaptive bins", "ECE, 3 bins of three samples", None, told["equal mass, 3"]["value"],
+        row("adaptive bins", "ECE, 3 bins of three samples", None, by_measure["equal mass, 3"]["value"],
             "No bin is empty and none holds one sample; the number is another again."),
-        row("adaptive bins", "ECE, sweep", None, told["sweep"]["value"],
+        row("adaptive bins", "ECE, sweep", None, by_measure["sweep"]["value"],
             "The data choose the number of bins: as many as leave accuracy rising with confidence."),
-        row("adaptive bins", "ECE, kernel density", None, told["kernel density"]["value"],
+        row("adaptive bins", "ECE, kernel density", None, by_measure["kernel density"]["value"],
             "Without bins there is a bandwidth to choose."),
-        row("adaptive bins", "ACE, 3 bins per class", None, told["ACE, 3"]["value"],
+        row("adaptive bins", "ACE, 3 bins per class", None, by_measure["ACE, 3"]["value"],
             "All three probabilities of a sample count here, not the largest alone."),
-        row("adaptive bins", "MacroCE", None, told["MacroCE"]["value"],
+        row("adaptive bins", "MacroCE", None, by_measure["MacroCE"]["value"],
             "It asks more than calibration: even a calibrated model is far from 0."),
     )  # fmt: skip
     low, high = (pick(line["value"] for line in lines) for pick in (min, max))
-    over = max(line["over it"] for line in lines)
+    excess = max(line["over it"] for line in lines)
     sentence = (
-        f"Nine samples, {len(lines)} measures, from {low:.3f} to {high:.3f}; none is more than {over:.3f} above what "
+        f"Nine samples, {len(lines)} measures, from {low:.3f} to {high:.3f}; none is more than {excess:.3f} above what "
         "chance gives a calibrated model. Of so few samples no choice of bins makes a sure number."
     )
     panel = Panel(

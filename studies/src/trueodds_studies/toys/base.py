@@ -76,8 +76,8 @@ def resolution(preds: Predictions) -> float:
     0.25
     """
     (view,) = as_lens("canonical").views(preds)
-    each, all_alike = (
+    refinement, all_alike = (
         Brier(decomposition="calibration-refinement", partition=cells).parts(view)["refinement"]
         for cells in (Distinct(), SimplexGrid(1))
     )
-    return tidy(all_alike - each)
+    return tidy(all_alike - refinement)

@@ -46,17 +46,17 @@ def seen_through(keeps: Sequence[int]) -> Predictions:
     """The classifier P[Y | h(X)], where h keeps some of what there is to see."""
     kinds, y = pictures()
     looks = [tuple(kind[i] for i in keeps) for kind in kinds]
-    came = np.eye(3)[y]
-    rate = {look: came[[each == look for each in looks]].mean(axis=0) for look in set(looks)}
+    outcomes = np.eye(3)[y]
+    rate = {look: outcomes[[other == look for other in looks]].mean(axis=0) for look in set(looks)}
     return Predictions(y, [rate[look] for look in looks])
 
 
 def exaggerated() -> Predictions:
     """The optimum with its probabilities squared: no coarsening, and not calibrated."""
-    best = seen_through(SEES[BEST])
-    assert best.y is not None
-    squared = best.P**2
-    return Predictions(best.y, squared / squared.sum(axis=1, keepdims=True))
+    optimum = seen_through(SEES[BEST])
+    assert optimum.y is not None
+    squared = optimum.P**2
+    return Predictions(optimum.y, squared / squared.sum(axis=1, keepdims=True))
 
 
 def measured(preds: Predictions) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def measured(preds: Predictions) -> dict[str, Any]:
 
 def coarser() -> Toy:
     """Proposition 1 of Vaicenavicius et al. (2019)."""
-    told = {name: measured(seen_through(keeps)) for name, keeps in SEES.items()} | {
+    scores = {name: measured(seen_through(keeps)) for name, keeps in SEES.items()} | {
         EXAGGERATED: measured(exaggerated())
     }
     says = {
@@ -83,20 +83,21 @@ def coarser() -> Toy:
         NOTHING: "One prediction for all: calibrated, and of no use.",
     }
     rows = [
-        row("many calibrated", f"error: sees {name}", 0.0, told[name]["error"], said) for name, said in says.items()
+        row("many calibrated", f"error: sees {name}", 0.0, scores[name]["error"], lesson)
+        for name, lesson in says.items()
     ]
     rows.append(
-        row("many calibrated", f"error: {EXAGGERATED}", None, told[EXAGGERATED]["error"],
+        row("many calibrated", f"error: {EXAGGERATED}", None, scores[EXAGGERATED]["error"],
             "It guesses the same classes as the optimum and is surer of them, but what it says does not come true.")
     )  # fmt: skip
-    lines = [{"sees": name, **each} for name, each in told.items()]
+    lines = [{"sees": name, **model_scores} for name, model_scores in scores.items()]
     sentence = (
-        f"Four models with an error of {max(told[name]['error'] for name in SEES):g}, log loss from "
-        f"{told[BEST]['log loss']:.3f} to {told[NOTHING]['log loss']:.3f}: calibration alone does not say which is good."
+        f"Four models with an error of {max(scores[name]['error'] for name in SEES):g}, log loss from "
+        f"{scores[BEST]['log loss']:.3f} to {scores[NOTHING]['log loss']:.3f}: calibration alone does not say which is good."
     )
     panel = Panel(
         "Many calibrated classifiers",
         "error, confidence, resolution",
-        {what: {name: told[name][what] for name in told} for what in ("error", "confidence", "resolution")},
+        {what: {name: scores[name][what] for name in scores} for what in ("error", "confidence", "resolution")},
     )
     return Toy("many calibrated", tuple(rows), (table("coarser", sentence, lines, LEGEND),), panel)

@@ -40,8 +40,8 @@ def measured(preds: Predictions) -> dict[str, float]:
 
 def majority() -> Toy:
     """The text's pathology of section 3.1, beside a model that is of use."""
-    told = {name: measured(preds) for name, preds in models().items()}
-    always, looks = told[ALWAYS], told[LOOKS]
+    scores = {name: measured(preds) for name, preds in models().items()}
+    always, looks = scores[ALWAYS], scores[LOOKS]
     rows = (
         row("majority class", f"ECE: {ALWAYS}", 0.0, always["ECE"],
             "It says 0.7 and is right 7 times of 10: perfectly calibrated."),
@@ -53,16 +53,18 @@ def majority() -> Toy:
         row("majority class", f"log loss less that of the other: {LOOKS}", None, looks["log loss"] - always["log loss"],
             "A proper score sees who knows more: read it, and accuracy, beside every ECE."),
     )  # fmt: skip
-    lines: list[dict[str, Any]] = [{"model": name, **each} for name, each in told.items()]
+    lines: list[dict[str, Any]] = [{"model": name, **model_scores} for name, model_scores in scores.items()]
     sentence = (
         f"ECE prefers the model that {ALWAYS} ({always['ECE']:g} against {looks['ECE']:.2g}); accuracy, log loss, "
         "Brier and resolution prefer the one that looks."
     )
     panel = Panel(
-        "ECE 0, and useless", "ECE, accuracy, log loss, resolution", {name: _shown(each) for name, each in told.items()}
+        "ECE 0, and useless",
+        "ECE, accuracy, log loss, resolution",
+        {name: _shown(model_scores) for name, model_scores in scores.items()},
     )
     return Toy("majority class", rows, (table("majority", sentence, lines, LEGEND),), panel)
 
 
-def _shown(told: dict[str, float]) -> dict[str, float]:
-    return {name: told[name] for name in ("ECE", "accuracy", "log loss", "resolution")}
+def _shown(scores: dict[str, float]) -> dict[str, float]:
+    return {name: scores[name] for name in ("ECE", "accuracy", "log loss", "resolution")}

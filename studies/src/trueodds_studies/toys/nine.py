@@ -38,7 +38,7 @@ ECE is their sum. adds (5 digits): the same rounded before it is summed. Bins wi
 
 def samples() -> Predictions:
     """The nine samples."""
-    return Predictions([each[3] for each in SAMPLES], [each[:3] for each in SAMPLES], classes=CLASSES)
+    return Predictions([sample[3] for sample in SAMPLES], [sample[:3] for sample in SAMPLES], classes=CLASSES)
 
 
 def counts(bins: int) -> list[int]:
@@ -50,31 +50,37 @@ def counts(bins: int) -> list[int]:
 def nine(seed: int) -> Toy:
     """The text's tables 1 to 4, its ECE, and what nine samples can tell at all."""
     preds = samples()
-    found = measure(preds, "ece", lens="confidence", bins=BINS, rng=seed)
+    estimate = measure(preds, "ece", lens="confidence", bins=BINS, rng=seed)
     chance = test(preds, "consistency", lens="confidence", bins=BINS, rng=seed)
     bins = _bins(preds)
-    rounded = tidy(sum(each["adds (5 digits)"] for each in bins))
-    floor = found.noise_floor
-    assert floor is not None
+    rounded = tidy(sum(bin_row["adds (5 digits)"] for bin_row in bins))
+    noise_floor = estimate.noise_floor
+    assert noise_floor is not None
     rows = (
-        row("nine samples", "ECE, 5 bins", PRINTED, tidy(found.value),
-            f"To five digits {found.value:.{DIGITS}f}, and {PRINTED} in the text. Three bins hold samples; their gaps, averaged over samples, are the ECE."),
+        row("nine samples", "ECE, 5 bins", PRINTED, tidy(estimate.value),
+            f"To five digits {estimate.value:.{DIGITS}f}, and {PRINTED} in the text. Three bins hold samples; their gaps, averaged over samples, are the ECE."),
         row("nine samples", "ECE, 5 bins, each bin's term rounded first", PRINTED, rounded,
             "The text's number comes out if what is added was rounded to five digits: its last digit is off."),
-        row("nine samples", "ECE of a calibrated model that says the same (noise floor)", None, floor,
+        row("nine samples", "ECE of a calibrated model that says the same (noise floor)", None, noise_floor,
             "Chance alone makes more than what was measured: of so few samples the number tells nothing."),
         row("nine samples", "p-value: how often chance makes at least as much", None, float(chance),
             "Nothing here speaks against calibration, and nothing for it."),
     )  # fmt: skip
-    total = {"bin": "all", "range": "(0, 1]", "samples": preds.n, "adds": tidy(found.value), "adds (5 digits)": rounded}
+    total = {
+        "bin": "all",
+        "range": "(0, 1]",
+        "samples": preds.n,
+        "adds": tidy(estimate.value),
+        "adds (5 digits)": rounded,
+    }
     tables = (
         table("samples", "What the model said of nine pictures, and what they were.", _seen(preds), SEEN),
-        table("nine", f"Bin by bin to an ECE of {found.value:.6f}; the text has {PRINTED}.", [*bins, total], POOLED),
+        table("nine", f"Bin by bin to an ECE of {estimate.value:.6f}; the text has {PRINTED}.", [*bins, total], POOLED),
     )
     panel = Panel(
         "ECE step by step: said and seen",
         "share",
-        {name: {f"bin {each['bin']}": each[name] for each in bins} for name in ("confidence", "accuracy")},
+        {name: {f"bin {bin_row['bin']}": bin_row[name] for bin_row in bins} for name in ("confidence", "accuracy")},
     )
     return Toy("nine samples", rows, tables, panel)
 
@@ -84,23 +90,23 @@ def _seen(preds: Predictions) -> list[dict[str, Any]]:
     place = Uniform(BINS).freeze(view).index(view.at)
     return [
         {
-            "sample": i + 1, **dict(zip(CLASSES, each[:3], strict=True)), "said": CLASSES[int(np.argmax(each[:3]))],
-            "confidence": float(view.p[i]), "bin": int(place[i]) + 1, "came": each[3], "right": int(view.y[i]),
+            "sample": i + 1, **dict(zip(CLASSES, sample[:3], strict=True)), "said": CLASSES[int(np.argmax(sample[:3]))],
+            "confidence": float(view.p[i]), "bin": int(place[i]) + 1, "came": sample[3], "right": int(view.y[i]),
         }
-        for i, each in enumerate(SAMPLES)
+        for i, sample in enumerate(SAMPLES)
     ]  # fmt: skip
 
 
 def _bins(preds: Predictions) -> list[dict[str, Any]]:
     (view,) = as_lens("confidence").views(preds)
-    pooled = BinnedError(Uniform(BINS)).bins(view).binned
-    assert pooled.bin_index is not None
-    told = []
-    for b, n, said, seen in zip(pooled.bin_index, pooled.n, pooled.p, pooled.y, strict=True):
-        adds = tidy(n / preds.n * abs(said - seen))
-        told.append({
+    binned = BinnedError(Uniform(BINS)).bins(view).binned
+    assert binned.bin_index is not None
+    rows = []
+    for b, n, p, y in zip(binned.bin_index, binned.n, binned.p, binned.y, strict=True):
+        adds = tidy(n / preds.n * abs(p - y))
+        rows.append({
             "bin": str(b + 1), "range": f"({b / BINS:g}, {(b + 1) / BINS:g}]", "samples": int(n), "share": tidy(n / preds.n),
-            "accuracy": tidy(seen), "confidence": tidy(said), "gap": tidy(abs(said - seen)), "adds": adds,
+            "accuracy": tidy(y), "confidence": tidy(p), "gap": tidy(abs(p - y)), "adds": adds,
             "adds (5 digits)": round(adds, DIGITS),
         })  # fmt: skip
-    return told
+    return rows

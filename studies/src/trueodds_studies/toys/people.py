@@ -22,17 +22,17 @@ how much each is in doubt; 0 is best. RankCS: 1 if the classes are in the same o
 the votes (total variation); 0 is best. against the majority: confidence and its distance from 1, if the class of most votes is the truth."""
 
 
-def measured(said: tuple[float, ...]) -> dict[str, float]:
+def measured(predicted: tuple[float, ...]) -> dict[str, float]:
     """The three human measures, and ECE if the majority's word were the truth."""
-    asked, settled = Predictions([VOTES], [said]), Predictions([max(range(3), key=VOTES.__getitem__)], [said])
-    told = {name: value(asked, member) for name, member in MEASURES.items()}
-    return told | {"against the majority": value(settled, "ece", lens="confidence")}
+    preds, settled = Predictions([VOTES], [predicted]), Predictions([max(range(3), key=VOTES.__getitem__)], [predicted])
+    scores = {name: value(preds, estimator) for name, estimator in MEASURES.items()}
+    return scores | {"against the majority": value(settled, "ece", lens="confidence")}
 
 
 def people() -> Toy:
     """The text's section 3.3.3."""
-    told = {name: measured(said) for name, said in SAID.items()}
-    agrees, swapped, turned, surer = (told[name] for name in list(SAID)[:4])
+    scores = {name: measured(predicted) for name, predicted in SAID.items()}
+    agrees, swapped, turned, surer = (scores[name] for name in list(SAID)[:4])
     rows = (
         row("people", "EntCE: two swapped", 0.0, swapped["EntCE"],
             "As much doubt, between other classes: entropy does not see which."),
@@ -47,9 +47,19 @@ def people() -> Toy:
         row("people", "ECE against the majority's word: as people", None, agrees["against the majority"],
             "If the majority is taken for the truth, the model that doubts as people do looks unsure by 0.3."),
     )  # fmt: skip
-    lines: list[dict[str, Any]] = [{"case": name, "said": str(SAID[name]), **each} for name, each in told.items()]
-    blind = [each["DistCE"] for each in told.values() if each["EntCE"] == 0 and each["DistCE"] > 0]
-    ranked = [each["DistCE"] for each in told.values() if each["RankCS"] == 1 and each["DistCE"] > 0]
+    lines: list[dict[str, Any]] = [
+        {"case": name, "said": str(SAID[name]), **case_scores} for name, case_scores in scores.items()
+    ]
+    blind = [
+        case_scores["DistCE"]
+        for case_scores in scores.values()
+        if case_scores["EntCE"] == 0 and case_scores["DistCE"] > 0
+    ]
+    ranked = [
+        case_scores["DistCE"]
+        for case_scores in scores.values()
+        if case_scores["RankCS"] == 1 and case_scores["DistCE"] > 0
+    ]
     sentence = (
         f"Predictions with EntCE 0 are up to {max(blind):g} away from people's votes, and predictions in people's order up "
         f"to {max(ranked):g}: DistCE sees both."
@@ -57,6 +67,6 @@ def people() -> Toy:
     panel = Panel(
         "As people doubt",
         "EntCE, RankCS, DistCE",
-        {m: {name: each[m] for name, each in told.items()} for m in MEASURES},
+        {m: {name: case_scores[m] for name, case_scores in scores.items()} for m in MEASURES},
     )
     return Toy("people", rows, (table("people", sentence, lines, LEGEND),), panel)

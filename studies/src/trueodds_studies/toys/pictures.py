@@ -26,9 +26,9 @@ def draw(every: Sequence[Panel], path: Path) -> None:
 
 def _panel(ax: Any, panel: Panel) -> None:
     names = list(next(iter(panel.series.values())))
-    for lower, ((mark, color), (series, told)) in enumerate(zip(MARKS, panel.series.items(), strict=False)):
+    for lower, ((mark, color), (series, values)) in enumerate(zip(MARKS, panel.series.items(), strict=False)):
         heights = [i + STEP * lower for i in range(len(names))]  # so that no mark hides another
-        ax.plot([told[name] for name in names], heights, mark, color=color, ms=5, alpha=0.85, label=series)
+        ax.plot([values[name] for name in names], heights, mark, color=color, ms=5, alpha=0.85, label=series)
     ax.set_yticks(range(len(names)), names)
     ax.set_ylim(len(names) - 0.4, -0.6)
     ax.set_xlim(left=-0.04 * ax.get_xlim()[1])

@@ -41,8 +41,8 @@ SAYS = {
 
 def six_predictions() -> Predictions:
     """The paper's table 1 as rows."""
-    came = [np.repeat(np.arange(3), np.rint(EACH * np.array(rate)).astype(int)) for rate in TABLE.values()]
-    return Predictions(np.concatenate(came), np.repeat(np.array(list(TABLE)), EACH, axis=0))
+    labels = [np.repeat(np.arange(3), np.rint(EACH * np.array(rate)).astype(int)) for rate in TABLE.values()]
+    return Predictions(np.concatenate(labels), np.repeat(np.array(list(TABLE)), EACH, axis=0))
 
 
 def six() -> Toy:
@@ -54,8 +54,12 @@ def six() -> Toy:
         for lens, error in errors.items()
     )
     lines: list[dict[str, Any]] = [
-        {"said": str(said), "came": str(came), "error": apart(preds[(preds.P == said).all(axis=1)], "canonical")}
-        for said, came in TABLE.items()
+        {
+            "said": str(predicted),
+            "came": str(true_probs),
+            "error": apart(preds[(preds.P == predicted).all(axis=1)], "canonical"),
+        }
+        for predicted, true_probs in TABLE.items()
     ]
     sentence = (
         f"Six predictions, {len(errors) - 1} lenses that find an error of at most "

@@ -20,9 +20,9 @@ classwise: of each class against the rest, mean over classes; canonical: of the 
 is infinite where what came was said to be impossible."""
 
 
-def ten(said: Sequence[float], came: Sequence[int]) -> Predictions:
+def ten(predicted: Sequence[float], counts: Sequence[int]) -> Predictions:
     """Ten pictures with one prediction, and how many of them each class was."""
-    return Predictions(np.repeat(np.arange(3), came), [list(said)] * 10)
+    return Predictions(np.repeat(np.arange(3), counts), [list(predicted)] * 10)
 
 
 CASES = {
@@ -35,36 +35,43 @@ CASES = {
 
 def vectors() -> Toy:
     """The text's section 3.3."""
-    told: dict[str, dict[str, Any]] = {}
-    for name, (said, came) in CASES.items():
-        preds = ten(said, came)
+    results: dict[str, dict[str, Any]] = {}
+    for name, (predicted, counts) in CASES.items():
+        preds = ten(predicted, counts)
         errors = {lens: apart(preds, lens) for lens in LENSES}
-        told[name] = {"said": _list(said), "came": _list(came), **errors, "log loss": value(preds, "log_loss")}
+        results[name] = {
+            "said": _list(predicted),
+            "came": _list(counts),
+            **errors,
+            "log loss": value(preds, "log_loss"),
+        }
     rows = (
-        row("only the maximum", f"confidence: {PERSON}", None, told[PERSON]["confidence"],
+        row("only the maximum", f"confidence: {PERSON}", None, results[PERSON]["confidence"],
             "No creature was said with 0.9 and came 9 times of 10."),
-        row("only the maximum", f"confidence: {ANIMAL}", None, told[ANIMAL]["confidence"],
+        row("only the maximum", f"confidence: {ANIMAL}", None, results[ANIMAL]["confidence"],
             "The same to ECE, which never looks at who gets the rest."),
-        row("only the maximum", f"classwise: {ANIMAL}", None, told[ANIMAL]["classwise"],
+        row("only the maximum", f"classwise: {ANIMAL}", None, results[ANIMAL]["classwise"],
             "Class by class it shows: persons came though none was expected, and no animal came."),
-        row("only the maximum", f"canonical: {ANIMAL}", None, told[ANIMAL]["canonical"],
+        row("only the maximum", f"canonical: {ANIMAL}", None, results[ANIMAL]["canonical"],
             "A tenth of the probability lies on the wrong class; a car would brake for the wrong creature."),
-        row("only the maximum", f"canonical: {MEETS}", 0.0, told[MEETS]["canonical"],
+        row("only the maximum", f"canonical: {MEETS}", 0.0, results[MEETS]["canonical"],
             "Where q was said, classes came as q says: calibrated."),
-        row("only the maximum", f"canonical: {MISSES}", None, told[MISSES]["canonical"],
+        row("only the maximum", f"canonical: {MISSES}", None, results[MISSES]["canonical"],
             "They came as (0.1, 0.5, 0.4): 0.3 of the probability is on the wrong class."),
     )  # fmt: skip
-    lines = [{"case": name, **each} for name, each in told.items()]
+    lines = [{"case": name, **result} for name, result in results.items()]
     sentence = (
-        f"Two models with ECE {told[PERSON]['confidence']:g} for their first choice; one of them has the rest on the "
-        f"wrong class, which the class-wise error ({told[ANIMAL]['classwise']:.3f}) and the canonical one "
-        f"({told[ANIMAL]['canonical']:.1f}) see."
+        f"Two models with ECE {results[PERSON]['confidence']:g} for their first choice; one of them has the rest on the "
+        f"wrong class, which the class-wise error ({results[ANIMAL]['classwise']:.3f}) and the canonical one "
+        f"({results[ANIMAL]['canonical']:.1f}) see."
     )
     panel = Panel(
-        "Same confidence, other vectors", "error", {lens: {name: told[name][lens] for name in told} for lens in LENSES}
+        "Same confidence, other vectors",
+        "error",
+        {lens: {name: results[name][lens] for name in results} for lens in LENSES},
     )
     return Toy("only the maximum", rows, (table("vectors", sentence, lines, LEGEND),), panel)
 
 
 def _list(numbers: Sequence[float]) -> str:
-    return f"({', '.join(f'{each:g}' for each in numbers)})"
+    return f"({', '.join(f'{number:g}' for number in numbers)})"

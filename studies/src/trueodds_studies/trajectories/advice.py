@@ -16,7 +16,7 @@ Array = NDArray[Any]
 BANDS = ((30, 100), (100, 500), (500, 1500), (1500, 5000))
 PURPOSES = ("single number", "ranking", "test of 0")
 DEFAULTS = ("ece", "ece_linear", "ece_kde", "debiased_l1")  # of which the numbers are shown
-PLAIN = {label for label, member in MEMBERS.items() if member.kind == "ours" and not member.settings}
+PLAIN = {label for label, variant in MEMBERS.items() if variant.kind == "ours" and not variant.settings}
 SHOWN = 5  # of those that cannot be told from the best
 
 
@@ -28,34 +28,37 @@ def rows(of: Together) -> list[dict[str, Any]]:
     resamples. Over the sizes of a band the mean counts. Those are level with the best whose difference from it has 95 %
     limits, over distributions, that hold 0.
     """
-    asked = [(lens, band, purpose) for lens in LENSES for band in BANDS for purpose in PURPOSES]
-    found = []
-    for lens, (low, high), purpose in asked:
+    questions = [(lens, band, purpose) for lens in LENSES for band in BANDS for purpose in PURPOSES]
+    table = []
+    for lens, (low, high), purpose in questions:
         at = [i for i, n in enumerate(of.sizes) if low <= n <= high]
         row = _best(of, lens, at, purpose) if at else None
-        found += [{"lens": lens, "n": f"{low} to {high}", "purpose": purpose, **row}] if row else []
-    return found
+        table += [{"lens": lens, "n": f"{low} to {high}", "purpose": purpose, **row}] if row else []
+    return table
 
 
 def _best(of: Together, lens: str, at: Sequence[int], purpose: str) -> dict[str, Any] | None:
-    values, over = _values(of, lens, at, purpose)
+    values, average = _values(of, lens, at, purpose)
     if not values:
         return None
     names = list(values)
     sign = 1.0 if purpose == "single number" else -1.0
     table = np.stack([values[name] for name in names], axis=-1)  # (trajectories, sizes, members)
-    first = int(np.argmin(sign * over(table, axis=0).mean(axis=0)))
-    score, low, high = of.limits(table, lambda x, axis: _and_behind(over(x, axis=axis).mean(axis=0), first))
+    first = int(np.argmin(sign * average(table, axis=0).mean(axis=0)))
+    score, low, high = of.limits(table, lambda x, axis: _and_behind(average(x, axis=axis).mean(axis=0), first))
     (score, _), (low, below), (high, above) = score, low, high
     level = [names[i] for i in np.argsort(sign * score) if below[i] <= 0 <= above[i] and i != first]
     real = [i for i in np.argsort(sign * score) if names[i] != "0"]
-    mine = {name: names.index(name) for name in DEFAULTS if name in names}
-    said = [f"{name} {score[i]:.3g}{' (level)' if name in level or i == first else ''}" for name, i in mine.items()]
+    default_positions = {name: names.index(name) for name in DEFAULTS if name in names}
+    default_texts = [
+        f"{name} {score[i]:.3g}{' (level)' if name in level or i == first else ''}"
+        for name, i in default_positions.items()
+    ]
     return {
         "take": names[first], "value": float(score[first]), "low": float(low[first]), "high": float(high[first]),
         "level": ", ".join(level[:SHOWN]) + (f" and {len(level) - SHOWN} more" if len(level) > SHOWN else ""),
         "best but 0": names[real[0]], "its value": float(score[real[0]]),
-        "defaults": ", ".join(said), "agree": not PLAIN.isdisjoint({names[first], *level}),
+        "defaults": ", ".join(default_texts), "agree": not PLAIN.isdisjoint({names[first], *level}),
     }  # fmt: skip
 
 
@@ -65,7 +68,7 @@ def _and_behind(score: Array, first: int) -> Array:
 
 def _values(of: Together, lens: str, at: Sequence[int], purpose: str) -> tuple[dict[str, Array], Any]:
     """By member (trajectories or cells, sizes); those that have a number at each of these sizes."""
-    found = {}
+    values = {}
     for label in of.labels(lens):
         if MEMBERS[label].kind == "swapped" or (purpose == "single number" and MEMBERS[label].target != "l1"):
             continue
@@ -75,22 +78,24 @@ def _values(of: Together, lens: str, at: Sequence[int], purpose: str) -> tuple[d
             every = of.rmse(lens, label)
         else:
             every = of.right(lens, label) if purpose == "ranking" else of.stat(lens, label, "power")
-        here = every[:, at]
-        here = here[:, ~np.isnan(here).all(axis=0)]
-        expected = len(at) if purpose != "test of 0" else here.shape[1]
-        if here.size and here.shape[1] == expected and not np.isnan(here).any():
-            found[label] = here
-    most = max((v.shape[1] for v in found.values()), default=0)
-    found = {label: v for label, v in found.items() if v.shape[1] == most}
-    return found, np.median if purpose == "single number" else np.mean
+        selected = every[:, at]
+        selected = selected[:, ~np.isnan(selected).all(axis=0)]
+        expected = len(at) if purpose != "test of 0" else selected.shape[1]
+        if selected.size and selected.shape[1] == expected and not np.isnan(selected).any():
+            values[label] = selected
+    n_sizes = max((v.shape[1] for v in values.values()), default=0)
+    values = {label: v for label, v in values.items() if v.shape[1] == n_sizes}
+    return values, np.median if purpose == "single number" else np.mean
 
 
-def sentence(told: Sequence[dict[str, Any]]) -> str:
+def sentence(results: Sequence[dict[str, Any]]) -> str:
     """Whether the defaults of the library agree."""
-    agree = [row for row in told if row["agree"]]
-    away = [f"{row['purpose']} through {row['lens']}, n {row['n']}: {row['take']}" for row in told if not row["agree"]]
-    zero = sum(row["take"] == "0" for row in told if row["purpose"] == "single number")
-    asked = sum(row["purpose"] == "single number" for row in told)
-    said = f"In {len(agree)} of {len(told)} cases an estimator without settings is the best or level with it"
-    said += f"; not for {'; '.join(away)}." if away else "."
-    return f"{said} As a single number the constant 0 comes closest in {zero} of {asked} bands of sizes."
+    agree = [row for row in results if row["agree"]]
+    away = [
+        f"{row['purpose']} through {row['lens']}, n {row['n']}: {row['take']}" for row in results if not row["agree"]
+    ]
+    zero = sum(row["take"] == "0" for row in results if row["purpose"] == "single number")
+    n_bands = sum(row["purpose"] == "single number" for row in results)
+    text = f"In {len(agree)} of {len(results)} cases an estimator without settings is the best or level with it"
+    text += f"; not for {'; '.join(away)}." if away else "."
+    return f"{text} As a single number the constant 0 comes closest in {zero} of {n_bands} bands of sizes."

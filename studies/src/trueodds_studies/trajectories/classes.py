@@ -55,19 +55,19 @@ def measured(cell: Cell, plan: Any) -> Row:
     P = said(model, X, cell.k)
     truth = float(np.abs(mixture.posterior(X) - P).sum(axis=1).mean() / 2)
     worlds = {"trained": y, "calibrated": redrawn(P, rng)}
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for n in plan.many_rows:
         drawn = rng.integers(0, len(y), (plan.many_resamples, n))
-        for label, (name, settings, scale, most) in {
+        for label, (name, settings, scale, max_rows) in {
             **MEMBERS,
             **{b: (*how, 1.0, SQUARE) for b, how in BESIDE.items()},
         }.items():
-            if n <= most:
-                found[f"{label} | {n}"] = {
+            if n <= max_rows:
+                values[f"{label} | {n}"] = {
                     world: [_value(labels[rows], P[rows], name, settings) / scale for rows in drawn]
                     for world, labels in worlds.items()
                 }
-    return {"k": cell.k, "number": cell.number, "truth": truth, "values": found}
+    return {"k": cell.k, "number": cell.number, "truth": truth, "values": values}
 
 
 def _value(y: Array, P: Array, name: str, settings: Mapping[str, Any]) -> float:
@@ -78,18 +78,18 @@ def table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     """One row per number of classes, rows and member: mean over distributions."""
     rows: list[dict[str, Any]] = []
     for k in sorted({cell["k"] for cell in cells}):
-        mine = [cell for cell in cells if cell["k"] == k]
-        truth = np.array([cell["truth"] for cell in mine])
-        for label in mine[0]["values"]:
+        class_cells = [cell for cell in cells if cell["k"] == k]
+        truth = np.array([cell["truth"] for cell in class_cells])
+        for label in class_cells[0]["values"]:
             name, n = label.split(" | ")
-            real, null = (np.array([c["values"][label][w] for c in mine]) for w in ("trained", "calibrated"))
+            real, null = (np.array([c["values"][label][w] for c in class_cells]) for w in ("trained", "calibrated"))
             row: dict[str, Any] = {"classes": k, "n": int(n), "estimator": name, "truth": None}
             if name in MEMBERS:
-                off = real - truth[:, None]
+                errors = real - truth[:, None]
                 row |= {
                     "truth": truth.mean(),
-                    "bias": off.mean(),
-                    "RMSE": np.sqrt((off**2).mean()),
+                    "bias": errors.mean(),
+                    "RMSE": np.sqrt((errors**2).mean()),
                     "RMSE of 0": np.sqrt((truth**2).mean()),
                 }
             limit = np.quantile(null, 0.95, axis=1, method="higher")
@@ -100,10 +100,10 @@ def table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 def sentence(rows: Sequence[Row]) -> str:
     """How far the tree's error is from the truth with few and with many classes."""
-    said = []
+    phrases = []
     for k in sorted({row["classes"] for row in rows}):
         last = [row for row in rows if row["classes"] == k and row["estimator"] == "ece"][-1]
-        said.append(
+        phrases.append(
             f"{k} classes {last['truth'] + last['bias']:.3f} for {last['truth']:.3f} (calibrated {last['calibrated']:.3f})"
         )
-    return f"The canonical ece on a tree says, with the most rows: {'; '.join(said)}."
+    return f"The canonical ece on a tree says, with the most rows: {'; '.join(phrases)}."

@@ -46,8 +46,8 @@ class Together:
 
     def rmse(self, lens: str, label: str, *, calibrated: bool = False) -> Array:
         """The root mean square error, from its two parts; where the model is calibrated the truth is 0."""
-        off, sd = ("mean0", "sd0") if calibrated else ("bias", "sd")
-        return np.hypot(self.stat(lens, label, off), self.stat(lens, label, sd))
+        bias, sd = ("mean0", "sd0") if calibrated else ("bias", "sd")
+        return np.hypot(self.stat(lens, label, bias), self.stat(lens, label, sd))
 
     def truth(self, lens: str, name: str = "l1") -> Array:
         """A number about the truth of every trajectory."""
@@ -60,27 +60,27 @@ class Together:
 
     def right(self, lens: str, label: str) -> Array:
         """How often pairs of models are put in order, (cells, sizes); the mean over the pairs that differ."""
-        found = []
+        means = []
         for c in self.cells:
             pairs = [p["right"][label] for p in c["ranks"][lens] if p["gap"]]
             some = np.array(pairs, dtype=np.float64).reshape(len(pairs), len(self.sizes))
-            found.append(some.mean(axis=0) if len(pairs) else np.full(len(self.sizes), np.nan))
-        return np.array(found)
+            means.append(some.mean(axis=0) if len(pairs) else np.full(len(self.sizes), np.nan))
+        return np.array(means)
 
-    def limits(self, values: Array, over: Callable[..., Any] = np.median) -> tuple[Array, Array, Array]:
+    def limits(self, values: Array, statistic: Callable[..., Any] = np.median) -> tuple[Array, Array, Array]:
         """A statistic along the first axis with 95 % limits; the axis has all trajectories, or all cells."""
         samples = self.samples
         if len(values) != len(self.names):
             samples = _samples([(c["k"], c["d"], c["number"]) for c in self.cells], self.boots, self.seed)
-        drawn = np.array([over(values[each], axis=0) for each in samples])
+        drawn = np.array([statistic(values[sample], axis=0) for sample in samples])
         low, high = np.quantile(drawn, (0.025, 0.975), axis=0)
-        return np.asarray(over(values, axis=0)), low, high
+        return np.asarray(statistic(values, axis=0)), low, high
 
 
 def _samples(names: Sequence[tuple[int, int, int]], boots: int, seed: int) -> list[Array]:
     groups: dict[tuple[int, int, int], list[int]] = {}
     for i, name in enumerate(names):
         groups.setdefault(name, []).append(i)
-    members = [np.array(each) for each in groups.values()]
+    indices = [np.array(group) for group in groups.values()]
     rng = np.random.default_rng([seed, 5])
-    return [np.concatenate([members[i] for i in rng.integers(0, len(members), len(members))]) for _ in range(boots)]
+    return [np.concatenate([indices[i] for i in rng.integers(0, len(indices), len(indices))]) for _ in range(boots)]

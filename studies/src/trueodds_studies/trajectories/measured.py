@@ -78,7 +78,7 @@ def _with_every_class(mixture: Mixture, rng: np.random.Generator, n: int) -> tup
 
 def measured(cell: Cell, plan: Any) -> Mapping[str, Any]:
     """The four trajectories of a cell, and how often estimators put two of them in order."""
-    holdout, members = Holdout.of(cell, plan), chosen(plan.members)
+    holdout, variants = Holdout.of(cell, plan), chosen(plan.members)
     ours: dict[str, tuple[dict[str, Truth], dict[str, Values]]] = {}
     models = []
     for number, name in enumerate(plan.models or MODELS):
@@ -87,11 +87,11 @@ def measured(cell: Cell, plan: Any) -> Mapping[str, Any]:
         labels = [redrawn(P, rng) for _ in range(plan.noise_floors + 1)]
         lenses, truths, every = {}, {}, {}
         for lens in LENSES:
-            lenses[lens], truths[lens], every[lens] = _through(lens, P, labels, holdout, members, plan)
+            lenses[lens], truths[lens], every[lens] = _through(lens, P, labels, holdout, variants, plan)
         ours[name] = truths, every
         models.append({"model": name, "right": _short(float((P.argmax(axis=1) == holdout.y).mean())), "lenses": lenses})
     where = {"k": cell.k, "d": cell.d, "number": cell.number, "split": cell.split, "world": cell.world}
-    return {**where, "models": models, "ranks": {lens: list(_ranks(lens, ours, members, plan)) for lens in LENSES}}
+    return {**where, "models": models, "ranks": {lens: list(_ranks(lens, ours, variants, plan)) for lens in LENSES}}
 
 
 def _predictions(name: str, cell: Cell, holdout: Holdout) -> Array:
@@ -104,53 +104,57 @@ def _predictions(name: str, cell: Cell, holdout: Holdout) -> Array:
 
 
 def _through(
-    lens: str, P: Array, labels: Sequence[Array], holdout: Holdout, members: Sequence[Member], plan: Any
+    lens: str, P: Array, labels: Sequence[Array], holdout: Holdout, variants: Sequence[Member], plan: Any
 ) -> tuple[dict[str, Any], Truth, Values]:
     """One model through one lens: the truth, and each member's errors by number of rows."""
     pool = Pool(P, holdout.y, lens)
     truth = Truth.of(pool.views)
     null = [pool.relabeled(y) for y in labels]
-    values: Values = {member.label: {} for member in members}
-    found: dict[str, Any] = {member.label: [] for member in members if lens in member.lenses}
+    values: Values = {variant.label: {} for variant in variants}
+    stats: dict[str, Any] = {variant.label: [] for variant in variants if lens in variant.lenses}
     bins: dict[str, Any] = {name: [] for name in PARTITIONS}
     for number, n in enumerate(plan.sizes):
         rows = pool.rows(holdout.drawn(n, plan.resamples))
-        real = _values(pool.views, rows, lens, n, members, plan)
+        real = _values(pool.views, rows, lens, n, variants, plan)
         tested = number % plan.every == 0
         calibrated = (
-            _values(null[0], rows, lens, n, [m for m in members if m.kind != "swapped"], plan) if tested else {}
+            _values(null[0], rows, lens, n, [m for m in variants if m.kind != "swapped"], plan) if tested else {}
         )
-        for member in members:
-            if member.of and lens in member.lenses:
-                base = next(each for each in members if each.label == member.of)
+        for variant in variants:
+            if variant.of and lens in variant.lenses:
+                base = next(other for other in variants if other.label == variant.of)
                 floors = np.mean([base.values(selections(view, rows), lens) for view in null[1:]], axis=0)
-                for each in (real, calibrated) if tested else (real,):
-                    less = subtract_noise_floor(each[member.of], floors)
-                    each[member.label] = np.where(
-                        np.isnan(less), each[member.of], less
+                for estimates in (real, calibrated) if tested else (real,):
+                    less = subtract_noise_floor(estimates[variant.of], floors)
+                    estimates[variant.label] = np.where(
+                        np.isnan(less), estimates[variant.of], less
                     )  # as a reader of `measure` would
-        for label in found:
+        for label in stats:
             values[label][n] = real.get(label, np.empty(0))
-            target = next(m.target for m in members if m.label == label)
-            found[label].append(_stats(real.get(label), calibrated.get(label), truth.of_target(target), target))
+            target = next(m.target for m in variants if m.label == label)
+            stats[label].append(_stats(real.get(label), calibrated.get(label), truth.of_target(target), target))
         if tested and not plan.members:
             some = selections(pool.views, rows)
             for name, partition in PARTITIONS.items():
                 bins[name].append(
                     [_rmse(some, BinnedError(partition(b)), truth.l1) if b <= n else None for b in COUNTS]
                 )
-    said = {"l1": truth.l1, **asdict(truth)}
-    return {"truth": {name: _short(x) for name, x in said.items()}, "members": found, "bins": bins}, truth, values
+    truth_values = {"l1": truth.l1, **asdict(truth)}
+    return (
+        {"truth": {name: _short(x) for name, x in truth_values.items()}, "members": stats, "bins": bins},
+        truth,
+        values,
+    )
 
 
 def _values(
-    views: Sequence[View], rows: Sequence[tuple[Array, Array]], lens: str, n: int, members: Sequence[Member], plan: Any
+    views: Sequence[View], rows: Sequence[tuple[Array, Array]], lens: str, n: int, variants: Sequence[Member], plan: Any
 ) -> dict[str, Array]:
-    whole, few = selections(views, rows), selections(views, rows, plan.groups)
+    full, reduced = selections(views, rows), selections(views, rows, plan.groups)
     return {
-        each.label: each.values(few if each.few else whole, lens)
-        for each in members
-        if not each.of and n <= each.most and lens in each.lenses
+        variant.label: variant.values(reduced if variant.few else full, lens)
+        for variant in variants
+        if not variant.of and n <= variant.most and lens in variant.lenses
     }
 
 
@@ -158,9 +162,9 @@ def _stats(real: Array | None, calibrated: Array | None, truth: float, target: s
     """Bias, standard deviation, 95th percentile of the distance; calibrated: mean, standard deviation, power."""
     if real is None:
         return [None] * 6
-    off = real - truth
+    errors = real - truth
     first = [None, float(real.std()), None] if target == "own" else [
-        float(off.mean()), float(real.std()), float(np.quantile(np.abs(off), 0.95))
+        float(errors.mean()), float(real.std()), float(np.quantile(np.abs(errors), 0.95))
     ]  # fmt: skip
     if calibrated is None:
         return [*map(_short, first), None, None, None]
@@ -176,7 +180,7 @@ def _rmse(some: Sequence[Any], error: BinnedError, truth: float) -> float | None
 
 
 def _ranks(
-    lens: str, ours: Mapping[str, tuple[dict[str, Truth], dict[str, Values]]], members: Sequence[Member], plan: Any
+    lens: str, ours: Mapping[str, tuple[dict[str, Truth], dict[str, Values]]], variants: Sequence[Member], plan: Any
 ) -> Iterator[dict[str, Any]]:
     """Each pair of models: how far apart, and how often the one that is farther off gets the larger number."""
     names = list(ours)
@@ -184,7 +188,7 @@ def _ranks(
         for other in names[i + 1 :]:
             gap = ours[one][0][lens].l1 - ours[other][0][lens].l1
             right = {}
-            for label in (member.label for member in members if lens in member.lenses):
+            for label in (variant.label for variant in variants if lens in variant.lenses):
                 a, b = ours[one][1][lens][label], ours[other][1][lens][label]
                 right[label] = [_right(a[n] - b[n], gap) for n in plan.sizes]
             yield {"pair": [one, other], "gap": _short(gap), "right": right}

@@ -79,25 +79,27 @@ def _each(estimator: Estimator, of: InOrder) -> Array:
 
 def _paper() -> list[Member]:
     """The fifteen of Posocco & Bonnefoy (2021), with the weights that they describe."""
-    found = []
-    for base, convex, said in (
+    variants = []
+    for base, convex, label in (
         ("uniform", False, "ece"), ("equal-mass", False, "ece_a"), ("uniform", True, "ece_c"), ("equal-mass", True, "ece_ac"),
     ):  # fmt: skip
         for bins in (10, 30, "sqrt"):
             how = {"mapping": "convex"} if convex else {"mapping": "one-bin", "closed": "left"}
             settings = {"bins": bins, "partition": base, **how}
-            found.append(Member(f"{said}[{bins}]", "ece_linear", settings, "paper", ranged=convex))
+            variants.append(Member(f"{label}[{bins}]", "ece_linear", settings, "paper", ranged=convex))
     widths = ("silverman", 0.1, 0.033)
-    found += [Member(f"kde[{h}]", "ece_kde", {"bandwidth": h}, "paper", ranged=True) for h in widths]
-    return found
+    variants += [Member(f"kde[{h}]", "ece_kde", {"bandwidth": h}, "paper", ranged=True) for h in widths]
+    return variants
 
 
 def _swapped() -> list[Member]:
     """The six whose released code gives the nearer center the smaller weight."""
     return [
-        Member(f"{each.label} swapped", each.name, {**each.settings, "weights": "swapped"}, "swapped", ranged=True)
-        for each in _paper()
-        if each.settings.get("mapping") == "convex"
+        Member(
+            f"{variant.label} swapped", variant.name, {**variant.settings, "weights": "swapped"}, "swapped", ranged=True
+        )
+        for variant in _paper()
+        if variant.settings.get("mapping") == "convex"
     ]
 
 
@@ -126,17 +128,17 @@ def _ours() -> list[Member]:
 
 
 def _debiased(of: Sequence[Member]) -> list[Member]:
-    by = {each.label: each for each in of}
-    taken = ("ece", "ece_linear", "ece_ac[sqrt]", "kde[silverman]")
+    by = {variant.label: variant for variant in of}
+    labels = ("ece", "ece_linear", "ece_ac[sqrt]", "kde[silverman]")
     return [
         Member(f"{name} debiased", by[name].name, by[name].settings, "debiased", ranged=by[name].ranged, of=name,
                lenses=LENSES[:1] if by[name].name == "ece_kde" else LENSES)
-        for name in taken
+        for name in labels
     ]  # fmt: skip
 
 
 _EVERY = [Member("0", "zero", kind="zero"), *_paper(), *_swapped(), *_ours()]
-MEMBERS: dict[str, Member] = {each.label: each for each in (*_EVERY, *_debiased(_EVERY))}
+MEMBERS: dict[str, Member] = {variant.label: variant for variant in (*_EVERY, *_debiased(_EVERY))}
 COUNTS = (
     2,
     3,
@@ -153,13 +155,13 @@ COUNTS = (
 )  # bins among which the best number is looked for, each √2 of the last
 
 
-def chosen(asked: Sequence[str]) -> tuple[Member, ...]:
+def chosen(names: Sequence[str]) -> tuple[Member, ...]:
     """The members by label or by name in the registry, all if none is asked; those that a debiased one needs too."""
-    if not asked:
+    if not names:
         return tuple(MEMBERS.values())
-    for each in asked:
-        if each not in MEMBERS and each not in {member.name for member in MEMBERS.values()}:
-            raise InputError("TO201", "No such estimator takes part.", repr(each), near(each, list(MEMBERS)))
-    mine = {m.label for m in MEMBERS.values() if m.label in asked or (m.name in asked and not m.of)}
-    mine |= {MEMBERS[label].of for label in mine} | {"0"}
-    return tuple(member for label, member in MEMBERS.items() if label in mine)
+    for name in names:
+        if name not in MEMBERS and name not in {variant.name for variant in MEMBERS.values()}:
+            raise InputError("TO201", "No such estimator takes part.", repr(name), near(name, list(MEMBERS)))
+    labels = {m.label for m in MEMBERS.values() if m.label in names or (m.name in names and not m.of)}
+    labels |= {MEMBERS[label].of for label in labels} | {"0"}
+    return tuple(variant for label, variant in MEMBERS.items() if label in labels)

@@ -55,8 +55,8 @@ class Mixture:
         normal = rng.standard_normal((n, self.d))
         X = np.empty_like(normal)
         for m in range(len(means)):
-            mine = np.flatnonzero(mode == m)
-            X[mine] = means[m] + normal[mine] @ matrices[m]
+            indices = np.flatnonzero(mode == m)
+            X[indices] = means[m] + normal[indices] @ matrices[m]
         return X, mode // MODES
 
     def posterior(self, X: Array) -> Array:

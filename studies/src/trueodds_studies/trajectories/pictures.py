@@ -25,17 +25,17 @@ def figure(rows: Sequence[Row], sizes: Sequence[int], path: Path) -> None:
     made = _figure((11, 5.6))
     axes = made.subplots(1, 2)
     for ax, lens in zip(axes, LENSES, strict=True):
-        mine = [row for row in rows if row["lens"] == lens]
-        for row in mine:
+        lens_rows = [row for row in rows if row["lens"] == lens]
+        for row in lens_rows:
             family, _, setting = row["estimator"].rstrip("]").partition("[")
             if row["mean rank"] is not None:
                 values = [row[str(n)] for n in sizes]
                 ax.plot(sizes, values, color=FAMILIES[family], ls=DASHES[setting], lw=1.3, label=row["estimator"])
-        ranked = [row for row in mine if row["mean rank"] is not None]
+        ranked = [row for row in lens_rows if row["mean rank"] is not None]
         if ranked:
-            best = min(ranked, key=lambda row: float(row["mean rank"]))
-            _band(ax, best, sizes, FAMILIES[best["estimator"].partition("[")[0]])
-        zero = next(row for row in mine if row["estimator"] == "0")
+            leader = min(ranked, key=lambda row: float(row["mean rank"]))
+            _band(ax, leader, sizes, FAMILIES[leader["estimator"].partition("[")[0]])
+        zero = next(row for row in lens_rows if row["estimator"] == "0")
         _band(ax, zero, sizes, RED)
         ax.plot(sizes, [zero[str(n)] for n in sizes], color=RED, lw=1.8, label="the constant 0")
         ax.set_title(lens, fontsize=10)
@@ -61,9 +61,9 @@ def errors(rows: Sequence[Row], path: Path) -> None:
     for line, lens in zip(axes, LENSES, strict=True):
         for ax, (name, title) in zip(line, panels, strict=True):
             for label, color in SHOWN.items():
-                mine = [r for r in rows if (r["lens"], r["estimator"]) == (lens, label) and r[name] is not None]
-                if mine:
-                    ax.plot([r["n"] for r in mine], [r[name] for r in mine], color=color, lw=1.3, label=label)
+                selected = [r for r in rows if (r["lens"], r["estimator"]) == (lens, label) and r[name] is not None]
+                if selected:
+                    ax.plot([r["n"] for r in selected], [r[name] for r in selected], color=color, lw=1.3, label=label)
             zero = [r for r in rows if (r["lens"], r["estimator"]) == (lens, "0") and r[name] is not None]
             if zero and name in ("RMSE", "in order"):
                 ax.plot([r["n"] for r in zero], [r[name] for r in zero], color=RED, lw=1.6, label="the constant 0")
@@ -89,8 +89,8 @@ def bins(rows: Sequence[Row], path: Path) -> None:
         label = f"{row['lens']}, {row['partition']}: n^{row['exponent']:.2f} ± {row['se']:.2f}"
         dashes = "-" if row["partition"] == "uniform" else "--"
         ax.plot(sizes, [row[f"n = {n}"] for n in sizes], marker="o", ms=3, ls=dashes, lw=1.2, color=color, label=label)
-    for power, said, color in ((0.5, "√n", "#999999"), (0.4, "n^(2/5)", "#c79a2b")):
-        ax.plot(sizes, [n**power for n in sizes], ":", lw=1.2, color=color, label=said)
+    for power, text, color in ((0.5, "√n", "#999999"), (0.4, "n^(2/5)", "#c79a2b")):
+        ax.plot(sizes, [n**power for n in sizes], ":", lw=1.2, color=color, label=text)
     ax.set_yscale("log")
     ax.set_yticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
     ax.minorticks_off()

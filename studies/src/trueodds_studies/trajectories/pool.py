@@ -59,13 +59,15 @@ class Pool:
 
     def rows(self, drawn: Array) -> list[tuple[Array, Array]]:
         """Where the rows of resamples (resamples, n) of the holdout stand in each view, rising, and their scores."""
-        found = [np.sort(place[drawn], axis=1) for place in self.place]
-        return [(rows, view.p[rows]) for rows, view in zip(found, self.views, strict=True)]
+        places = [np.sort(place[drawn], axis=1) for place in self.place]
+        return [(rows, view.p[rows]) for rows, view in zip(places, self.views, strict=True)]
 
 
-def selections(views: Sequence[View], rows: Sequence[tuple[Array, Array]], few: int | None = None) -> list[InOrder]:
+def selections(views: Sequence[View], rows: Sequence[tuple[Array, Array]], limit: int | None = None) -> list[InOrder]:
     """These resamples of each view, or the first few of them."""
-    return [InOrder(view, each[:few], scores[:few]) for view, (each, scores) in zip(views, rows, strict=True)]
+    return [
+        InOrder(view, selected[:limit], scores[:limit]) for view, (selected, scores) in zip(views, rows, strict=True)
+    ]
 
 
 def redrawn(P: Array, rng: np.random.Generator) -> Array:

@@ -47,13 +47,13 @@ def figure(of: Together) -> tuple[dict[str, Any], ...]:
 
 def short(rows: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> tuple[dict[str, Any], ...]:
     """The figure for a page: few sizes, best first, limits in brackets."""
-    found = []
+    table = []
     for row in sorted(rows, key=lambda row: (row["lens"] != LENSES[0], row["mean rank"] or 99)):
         one = {"lens": row["lens"], "estimator": row["estimator"], "mean rank": row["mean rank"]}
         for n in (str(sizes[i]) for i in shown(sizes)):
             one[f"n = {n}"] = f"{row[n]:.3f} [{row[f'{n} low']:.3f}, {row[f'{n} high']:.3f}]"
-        found.append(one)
-    return tuple(found)
+        table.append(one)
+    return tuple(table)
 
 
 def errors(of: Together) -> tuple[dict[str, Any], ...]:
@@ -93,16 +93,16 @@ def bins(of: Together, every: int) -> tuple[dict[str, Any], ...]:
             table = of.bins(lens, partition)
             if not table.size:
                 return ()
-            held = ~np.isnan(table).any(axis=0)
+            complete = ~np.isnan(table).any(axis=0)
             table = np.where(np.isnan(table), np.inf, table)
 
-            def best(x: Array, axis: int, held: Any = held) -> Array:
-                found = np.array(COUNTS)[np.where(held, np.median(x, axis=axis), np.inf).argmin(axis=-1)]
-                slope = np.polyfit(np.log(sizes), np.log(found), 1)[0] if len(sizes) > 1 else np.nan
-                return np.append(found, slope)
+            def optimal_bins(x: Array, axis: int, complete: Any = complete) -> Array:
+                counts = np.array(COUNTS)[np.where(complete, np.median(x, axis=axis), np.inf).argmin(axis=-1)]
+                slope = np.polyfit(np.log(sizes), np.log(counts), 1)[0] if len(sizes) > 1 else np.nan
+                return np.append(counts, slope)
 
-            value, low, high = of.limits(table, best)
-            se = float(np.std([best(table[each], 0)[-1] for each in of.samples], ddof=1))
+            value, low, high = of.limits(table, optimal_bins)
+            se = float(np.std([optimal_bins(table[sample], 0)[-1] for sample in of.samples], ddof=1))
             row: dict[str, Any] = {"lens": lens, "partition": partition, "exponent": float(value[-1]), "se": se}
             row |= {"exponent low": float(low[-1]), "exponent high": float(high[-1])}
             row |= {f"n = {n}": int(value[i]) for i, n in enumerate(sizes)}
@@ -113,20 +113,23 @@ def bins(of: Together, every: int) -> tuple[dict[str, Any], ...]:
 def worlds(of: dict[str, Together]) -> tuple[dict[str, Any], ...]:
     """The members that need no many settings in every world, at the sizes of the page: truth, bias, RMSE, beside 0."""
     rows = []
-    for world, each in of.items():
+    for world, trajectories in of.items():
         for lens in LENSES:
-            truth = float(np.median(each.truth(lens)))
-            for i in shown(each.sizes):
-                named = {label: float(np.median(each.rmse(lens, label)[:, i])) for label in _of_l1(each, lens, i)}
-                best = min((label for label in named if label != "0"), key=lambda label: named[label])
+            truth = float(np.median(trajectories.truth(lens)))
+            for i in shown(trajectories.sizes):
+                named = {
+                    label: float(np.median(trajectories.rmse(lens, label)[:, i]))
+                    for label in _of_l1(trajectories, lens, i)
+                }
+                winner = min((label for label in named if label != "0"), key=lambda label: named[label])
                 row: dict[str, Any] = {
                     "world": world,
                     "lens": lens,
-                    "n": each.sizes[i],
+                    "n": trajectories.sizes[i],
                     "truth": truth,
                     "0": named["0"],
                 }
-                row |= {"best": best, "RMSE of best": named[best]}
+                row |= {"best": winner, "RMSE of best": named[winner]}
                 row |= {
                     label: named.get(label)
                     for label in ("ece", "ece debiased", "ece_linear", "ece_linear debiased", "debiased_l1")
@@ -143,13 +146,13 @@ def _of_l1(of: Together, lens: str, i: int) -> list[str]:
 def truths(of: dict[str, Together]) -> tuple[dict[str, Any], ...]:
     """How exact the truth is: the width of the bracket, what the authors' 2,000 bins would say, and what finer bins see."""
     rows = []
-    for world, each in of.items():
+    for world, trajectories in of.items():
         for lens in LENSES:
-            l1, low, high, legacy, fine = (each.truth(lens, x) for x in ("l1", "low", "high", "legacy", "fine"))
+            l1, low, high, legacy, fine = (trajectories.truth(lens, x) for x in ("l1", "low", "high", "legacy", "fine"))
             rows.append({
                 "world": world, "lens": lens, "trajectories": len(l1), "truth": float(np.median(l1)),
                 "least": float(l1.min()), "most": float(l1.max()), "half width": float(np.median(high - low) / 2),
                 "widest": float((high - low).max() / 2), "2000 bins": float(np.median(legacy - l1)),
-                "rough": float((fine > high + ROUGH).mean()), "finer": float(np.median(fine)), "l2": float(np.median(each.truth(lens, "l2"))),
+                "rough": float((fine > high + ROUGH).mean()), "finer": float(np.median(fine)), "l2": float(np.median(trajectories.truth(lens, "l2"))),
             })  # fmt: skip
     return tuple(rows)

@@ -43,14 +43,14 @@ class Truth:
         unbiased estimate.
         """
         folds = [CrossFitted(calibrator=HistogramSpec(b, "equal-mass"), folds=2, fit_on="others") for b in (BINS, FINE)]
-        each = (
+        estimators = (
             folds[0],
             BinnedError(EqualMass(BINS)),
             DebiasedL2(EqualMass(BINS)),
             BinnedError(Uniform(LEGACY)),
             folds[1],
         )
-        return cls(*(float(np.mean([one.value(view) for view in views])) for one in each))
+        return cls(*(float(np.mean([one.value(view) for view in views])) for one in estimators))
 
     def of_target(self, target: str) -> float:
         """The truth for estimators of the mean distance (`l1`), or of its root mean square (`l2`)."""

@@ -9,8 +9,8 @@ from scipy import stats
 
 from trueodds.hypotests import TESTS
 from trueodds_studies.forms import forms_of
-from trueodds_studies.level import Plan, judged
-from trueodds_studies.rates import distances, kolmogorov, spread_out
+from trueodds_studies.level import Plan, simulate_pvalues
+from trueodds_studies.rates import distances, kolmogorov, randomize_pvalues
 from trueodds_studies.stated import WORLDS
 
 FORMS = [form for name in TESTS.names() for form in forms_of(name) if form.null != "both"]
@@ -35,7 +35,7 @@ def test_a_test_keeps_its_level_or_says_that_it_may_not(form):
     for name, n in HARD:
         if not form.fits(world(name).k, n):
             continue
-        result = judged(form, world(name), n, sets, PLAN)
+        result = simulate_pvalues(form, world(name), n, sets, PLAN)
         hits, silent = result.hits(0.05), ~result.doubted
         if form.null != "redraw" and hits > max_rejections(sets):
             unsaid = result.hits(0.05, silent)
@@ -52,9 +52,9 @@ def test_a_test_keeps_its_level_or_says_that_it_may_not(form):
 def test_p_values_of_resampled_labels_are_uniform(form):
     # Kolmogorov's test of 400 p-values, made continuous by a uniform step of their grid of 1/100.
     where = world("logit-normal" if form.fits(2, 40) else "dirichlet 3")
-    p = judged(form, where, 40, 400, Plan(resamples=99)).pvalues
+    p = simulate_pvalues(form, where, 40, 400, Plan(resamples=99)).pvalues
     assert np.isfinite(p).mean() > 0.95
-    values = spread_out(p[np.isfinite(p)], 99, np.random.default_rng(0))
+    values = randomize_pvalues(p[np.isfinite(p)], 99, np.random.default_rng(0))
     above, below = distances(values)
     assert kolmogorov(len(values), above, sides=1) > CHANCE, f"rejects too often: {above:.3f} above the uniform law"
     assert kolmogorov(len(values), below, sides=1) > CHANCE, f"rejects too seldom: {below:.3f} below the uniform law"

@@ -4,7 +4,7 @@ import numpy as np
 
 import trueodds as to
 from trueodds.problem.predictions import Predictions
-from trueodds_studies.comparators import FLOOR, METHODS, bins, compared, judged
+from trueodds_studies.comparators import METHODS, MIN_PROB, bins, evaluate_methods, method_rows
 
 
 def rows(seed, n=400):
@@ -19,8 +19,8 @@ def test_bins_are_the_root_of_the_rows_rounded_up():
 
 
 def test_every_method_is_tested_on_the_rows_it_has_not_seen():
-    table = {row["method"]: row for row in compared(rows(0), rows(1))}
-    assert list(table) == [method.said for method in METHODS]
+    table = {row["method"]: row for row in method_rows(rows(0), rows(1))}
+    assert list(table) == [method.label for method in METHODS]
     none, temperature = table["none"], table["temperature on log p"]
     assert none["changed"] == temperature["changed"] == 0.0
     assert none["accuracy"] == temperature["accuracy"]
@@ -36,11 +36,11 @@ def test_rows_in_clusters_are_tested_by_whole_clusters():
         Predictions(np.repeat(r.y, 2), np.repeat(r.P, 2, axis=0), cluster=np.repeat(np.arange(100), 2))
         for r in (learn, evaluation)
     ]
-    (single,), (double,) = (list(judged(*pair, METHODS[:1])) for pair in ((learn, evaluation), twice))
+    (single,), (double,) = (list(evaluate_methods(*pair, METHODS[:1])) for pair in ((learn, evaluation), twice))
     assert double.verdict.settings["null"] == "redraw"
     assert single.verdict.settings["null"] == "asymptotic"
     # A row that stands twice is one piece of news: as independent rows its statistic, and so the evidence, would double.
     unclustered = Predictions(twice[1].y, twice[1].P)
-    assert double.row["p"] > float(to.test(unclustered, "mcllo", null="redraw", min_prob=FLOOR))
+    assert double.row["p"] > float(to.test(unclustered, "mcllo", null="redraw", min_prob=MIN_PROB))
     assert double.row["log loss"] == single.row["log loss"]
-    assert (double.row["n"], double.fitted.name) == (200, "identity")
+    assert (double.row["n"], double.calibration_map.name) == (200, "identity")

@@ -7,7 +7,7 @@ from scipy import stats
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.temperature import TemperatureMap
 from trueodds.cli.studies import installed
-from trueodds_studies.confirm import QUICK, Cell, Plan, _gain, confirm, measured, paired
+from trueodds_studies.confirm import QUICK, Cell, Plan, _gain, confirm, measure_cell, paired
 from trueodds_studies.distorted import CALIBRATED, DISTORTED
 
 
@@ -38,7 +38,7 @@ def test_the_same_seed_gives_the_same_study():
 def test_an_error_is_confirmed_more_often_than_by_a_paired_test_of_the_gain():
     # Of 60 sets 92 % are confirmed, and a paired test of the temperature's gain finds half.
     design = next(design for design in DISTORTED if design.world.name == "T = 1.3")
-    row = measured(Cell(design.world, design.n, 20, design.method), Plan())
+    row = measure_cell(Cell(design.world, design.n, 20, design.method), Plan())
     assert row["confirmed"] >= row["alone"]
     assert row["confirmed"] >= stats.binom.ppf(0.001, 20, 0.8) / 20
     assert row["fresh"] > 0.005
@@ -47,7 +47,7 @@ def test_an_error_is_confirmed_more_often_than_by_a_paired_test_of_the_gain():
 
 def test_a_calibrated_world_is_rarely_mended():
     world = next(world for world in CALIBRATED if world.name == "heavy tails")
-    row = measured(Cell(world, 100, 40), Plan())
+    row = measure_cell(Cell(world, 100, 40), Plan())
     assert row["confirmed"] <= stats.binom.ppf(0.999, 40, 0.05) / 40
     assert row["alone"] is row["method"] is None
 

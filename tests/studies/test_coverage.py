@@ -12,7 +12,7 @@ from trueodds.cli import main
 from trueodds.estimators import ESTIMATORS
 from trueodds_studies.base import Finding, aligned
 from trueodds_studies.cases import CASES, Case, cases_of, truth
-from trueodds_studies.coverage import Cell, Plan, coverage, measured
+from trueodds_studies.coverage import Cell, Plan, coverage, measure_cell
 from trueodds_studies.designs import BINARY, CROWDS, VECTORS
 
 SMALL = Plan(sets=3, rows=(60,), resamples=20, redraws=19)
@@ -22,7 +22,7 @@ SMALL = Plan(sets=3, rows=(60,), resamples=20, redraws=19)
 def test_every_estimator_can_be_evaluated(name):
     (case, *_) = cases_of(name)
     world = next(world for world in (*BINARY, *VECTORS, *CROWDS) if case.fits(world))
-    row = measured(Cell(case, world, 60), Plan(sets=2, rows=(60,), resamples=20, redraws=19))
+    row = measure_cell(Cell(case, world, 60), Plan(sets=2, rows=(60,), resamples=20, redraws=19))
     assert row["rmse"] >= 0
     assert math.isfinite(row["truth"])
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from trueodds.core.errors import InputError
-from trueodds_studies.data import SOURCES, arrays, columns, found, stamp
+from trueodds_studies.data import SOURCES, arrays, columns, find_file, stamp
 from trueodds_studies.imaging.nets import NETS
 from trueodds_studies.recalibrated import forest, plots
 
 
 def test_a_file_that_is_not_there_is_named_with_its_source(tmp_path):
     with pytest.raises(InputError, match=r"TO802.*no brcal_hockey\.parquet.*BRcal.*--data"):
-        found("brcal_hockey.parquet", tmp_path)
+        find_file("brcal_hockey.parquet", tmp_path)
 
 
 def test_arrays_and_columns_are_read_whole(tmp_path):
@@ -34,7 +34,7 @@ def test_the_folder_may_be_set_by_the_environment(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "cifar10h.npz").write_bytes(b"")
     monkeypatch.setenv("TRUEODDS_REFERENCE", str(tmp_path))
-    assert found("cifar10h.npz", None) == tmp_path / "data" / "cifar10h.npz"
+    assert find_file("cifar10h.npz", None) == tmp_path / "data" / "cifar10h.npz"
 
 
 def parquet_file(path, **table):

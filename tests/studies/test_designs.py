@@ -36,7 +36,7 @@ def test_the_dirichlet_model_has_its_closed_form(k, alpha):
     world = DirichletModel("uniform", k, alpha, noise=1.0)
     power = alpha * ((k - 1) * np.log(k - 1) - k * np.log(k)) - betaln(alpha, (k - 1) * alpha)
     exact = float(np.exp(power) / alpha)
-    (view,) = to.problem.lens.as_lens("canonical").views(world.whole())
+    (view,) = to.problem.lens.as_lens("canonical").views(world.population())
     gap = np.abs(view.y - view.p).sum(axis=1) / 2
     # 200,000 vectors: the mean stays within four standard errors.
     assert abs(gap.mean() - exact) < 4 * gap.std() / np.sqrt(len(gap))

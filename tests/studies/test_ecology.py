@@ -11,8 +11,8 @@ from scipy.optimize import minimize
 import trueodds as to
 from tests import reference
 from trueodds.cli.studies import installed
-from trueodds_studies.comparators import FLOOR
-from trueodds_studies.ecology import EVERY, Cell, Plan, ecology, measured
+from trueodds_studies.comparators import MIN_PROB
+from trueodds_studies.ecology import EVERY, Cell, Plan, ecology, measure_cell
 from trueodds_studies.recalibrated.plots import MODELS, Plots
 from trueodds_studies.recalibrated.presence import by_species, of_model, zeros
 
@@ -101,7 +101,7 @@ def test_rows_of_one_species_are_tested_by_themselves(plots):
     assert len(rows) == 13
     (one,) = (row for row in rows if row["species"] == "PSME")
     mask = plots.species == "PSME"
-    verdict = to.test(to.Predictions(plots.y[mask], plots.said["See5"][mask]), "mcllo", min_prob=FLOOR)
+    verdict = to.test(to.Predictions(plots.y[mask], plots.said["See5"][mask]), "mcllo", min_prob=MIN_PROB)
     assert one["p"] == float(verdict)
     # Holm's smallest is 13 times the smallest p, as far as that is below 1.
     assert min(row["holm"] for row in rows) == pytest.approx(13 * min(row["p"] for row in rows))
@@ -112,8 +112,8 @@ def test_outcomes_of_probability_zero_are_counted():
 
 
 def test_a_halving_is_tested_on_plots_that_no_fit_saw(plots):
-    halving = measured(Cell("SGB", 0, str(folder())), Plan(resamples=19))
-    assert [row["method"] for row in halving["rows"]] == [method.said for method in EVERY]
+    halving = measure_cell(Cell("SGB", 0, str(folder())), Plan(resamples=19))
+    assert [row["method"] for row in halving["rows"]] == [method.label for method in EVERY]
     _, other = plots.halves(np.random.default_rng([0, 0]))
     bare = float(to.measure(plots.rows("SGB", other), "log_loss", interval=None))
     assert halving["rows"][0]["log loss"] == pytest.approx(bare)

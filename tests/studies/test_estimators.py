@@ -18,19 +18,19 @@ from trueodds.inference.floors import subtract_noise_floor
 from trueodds.problem.view import View
 from trueodds_studies.estimators import Plan, estimators
 from trueodds_studies.trajectories import classes, measured, models
-from trueodds_studies.trajectories.advice import _best
-from trueodds_studies.trajectories.collected import Together
-from trueodds_studies.trajectories.members import LENSES, MEMBERS, chosen
+from trueodds_studies.trajectories.advice import _recommend
+from trueodds_studies.trajectories.collected import Trajectories
+from trueodds_studies.trajectories.members import LENSES, VARIANTS, chosen
 from trueodds_studies.trajectories.mixtures import MODES, Mixture
-from trueodds_studies.trajectories.pool import Pool, redrawn, selections
+from trueodds_studies.trajectories.pool import Pool, draw_labels, selections
 from trueodds_studies.trajectories.truths import Truth
 
 SMALL = Plan(
-    classes=(2, 5), dimensions=(2,), distributions=1, splits=1, pool=10_000, resamples=40, few=4, floors=1,
+    classes=(2, 5), dimensions=(2,), distributions=1, splits=1, pool=10_000, resamples=40, slow_resamples=4, floors=1,
     sizes=(30, 443), every=1, other_distributions=0, many=(), many_distributions=0, boots=20,
 )  # fmt: skip
 TINY = replace(
-    SMALL, classes=(3,), models=("naive Bayes", "logistic"), pool=500, resamples=8, sizes=(30,), members=("ece",)
+    SMALL, classes=(3,), models=("naive Bayes", "logistic"), pool=500, resamples=8, sizes=(30,), methods=("ece",)
 )
 
 
@@ -44,7 +44,7 @@ def pool():
     mixture, rng = Mixture(3, 2, 0), np.random.default_rng(1)
     model = models.trained("logistic", *mixture.rows(rng, 300))
     X, y = mixture.rows(rng, 2000)
-    return {lens: Pool(models.said(model, X, 3), y, lens) for lens in LENSES}, y
+    return {lens: Pool(models.predict_proba(model, X, 3), y, lens) for lens in LENSES}, y
 
 
 def rows_of(study, name, **conditions):
@@ -88,7 +88,7 @@ def test_an_svc_that_no_longer_gives_probabilities_is_wrapped(monkeypatch):
 
 def test_a_class_that_a_model_has_not_seen_gets_0():
     X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2 * 2
-    P = models.said(models.trained("naive Bayes", X, y), X, 4)
+    P = models.predict_proba(models.trained("naive Bayes", X, y), X, 4)
     assert (P[:, [1, 3]] == 0).all()
     np.testing.assert_allclose(P.sum(axis=1), 1)
 
@@ -96,9 +96,9 @@ def test_a_class_that_a_model_has_not_seen_gets_0():
 # What estimators say
 
 
-@pytest.mark.parametrize("label", [label for label, candidate in MEMBERS.items() if not candidate.of])
+@pytest.mark.parametrize("label", [label for label, candidate in VARIANTS.items() if not candidate.of])
 def test_all_resamples_at_once_are_each_by_itself(pool, label):
-    candidate = MEMBERS[label]
+    candidate = VARIANTS[label]
     for lens in candidate.lenses:
         model = pool[0][lens]
         drawn = np.random.default_rng(2).integers(0, 2000, (3, 60), dtype=np.int32)
@@ -140,7 +140,7 @@ def test_the_papers_estimators_give_the_numbers_of_its_code(lens):
     for estimator_name, value in PRINTED[lens].items():
         rows = made.rows(np.arange(len(P), dtype=np.int32)[None])
         # kde: the authors' grid is off by up to 6e-5
-        assert MEMBERS[estimator_name].values(selections(made.views, rows), lens)[0] == pytest.approx(
+        assert VARIANTS[estimator_name].values(selections(made.views, rows), lens)[0] == pytest.approx(
             value, abs=1e-4 if "kde" in estimator_name else 1e-6
         )
 
@@ -183,15 +183,15 @@ def test_an_error_that_jumps_between_neighboring_scores_is_seen_by_finer_bins():
 
 def test_labels_of_the_models_own_make_it_calibrated(pool):
     model = pool[0]["classwise"]
-    y = redrawn(model.P, np.random.default_rng(3))
+    y = draw_labels(model.P, np.random.default_rng(3))
     gap = (np.eye(3)[y] - model.P).mean(axis=0)
     assert (np.abs(gap) < 4.5 * np.sqrt((model.P * (1 - model.P)).sum(axis=0)) / len(y)).all()
-    assert redrawn(np.array([[0.0, 1.0, 0.0]] * 50), np.random.default_rng(0)).tolist() == [1] * 50
+    assert draw_labels(np.array([[0.0, 1.0, 0.0]] * 50), np.random.default_rng(0)).tolist() == [1] * 50
 
 
 def test_the_canonical_truth_is_the_distance_from_the_posterior():
     plan = SimpleNamespace(seed=0, many_pool=3000, many_rows=(100,), many_resamples=2)
-    row = classes.measured(classes.Cell(4, 0), plan)
+    row = classes.measure_cell(classes.Cell(4, 0), plan)
     assert 0 < row["truth"] < 1
     assert set(row["values"]) == {f"{name} | 100" for name in ("ece", "cross_fitted", "dirichlet_kde", "skce")}
     by_estimator = {r["estimator"]: r for r in classes.table([row])}
@@ -219,7 +219,7 @@ def test_errors_are_distinguished():
 
 def test_limits_keep_the_trajectories_of_a_distribution_together():
     cells = [{"k": 2, "d": 2, "number": i, "models": [{}, {}]} for i in range(3)]
-    of = Together(cells, (30,), 50, 0)
+    of = Trajectories(cells, (30,), 50, 0)
     for sample in of.samples:
         assert len(sample) == 6
         drawn = np.bincount(sample, minlength=6)
@@ -230,14 +230,14 @@ def test_limits_keep_the_trajectories_of_a_distribution_together():
 
 def test_the_advice_takes_the_best_and_names_what_is_level(monkeypatch):
     cells = [{"k": 2, "d": 2, "number": i, "models": [{}]} for i in range(4)]
-    of = Together(cells, (30,), 100, 0)
+    of = Trajectories(cells, (30,), 100, 0)
     base = np.array([[0.1], [0.2], [0.3], [0.4]])
     made = {"0": base + 1, "ece": base + np.array([[0.1], [-0.1], [0.1], [-0.05]]), "ks": base}
     monkeypatch.setattr("trueodds_studies.trajectories.advice._values", lambda *_: (made, np.mean))
-    row = _best(of, "confidence", [0], "single number")
+    row = _recommend(of, "confidence", [0], "single number")
     assert (row["take"], row["level"], row["agree"]) == ("ks", "ece", True)
     assert row["value"] == pytest.approx(0.25)
-    row = _best(of, "confidence", [0], "ranking")  # there more is better
+    row = _recommend(of, "confidence", [0], "ranking")  # there more is better
     assert (row["take"], row["level"], row["agree"]) == ("0", "", False)
 
 
@@ -287,7 +287,7 @@ def test_every_case_is_advised_and_every_table_has_its_rows(study):
 
 
 def test_of_few_resamples_no_power_is_reported(study):
-    without_power = {label for label, candidate in MEMBERS.items() if candidate.few}
+    without_power = {label for label, candidate in VARIANTS.items() if candidate.slow}
     for row in rows_of(study, "errors"):
         assert row["estimator"] not in without_power or row["power"] is None
     assert any(row["power"] is not None for row in rows_of(study, "errors"))
@@ -319,7 +319,7 @@ def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path, monkeypatch):
 
 
 def test_the_command_line_runs_it_and_keeps_tables_and_pictures(tmp_path, monkeypatch):
-    plan = replace(TINY, other_distributions=1, other_every=1, members=(), sizes=(30, 115))
+    plan = replace(TINY, other_distributions=1, other_every=1, methods=(), sizes=(30, 115))
     monkeypatch.setattr("trueodds_studies.estimators.QUICK", plan)
     ran = CliRunner().invoke(main, ["study", "estimators", "--quick", "--out", str(tmp_path)], standalone_mode=False)
     assert "level with it" in ran.output

@@ -17,7 +17,7 @@ from trueodds.problem.lens import as_lens
 from trueodds.problem.partition import Uniform
 from trueodds_studies.cells import rows_of
 from trueodds_studies.gaussian_mixture import QUICK, Plan, gaussian_mixture
-from trueodds_studies.mixture.measured import Cell, drawn, measured, unbiased
+from trueodds_studies.mixture.measured import Cell, drawn, measure_cell, unbiased
 from trueodds_studies.mixture.rates import balance, exponents, gaps, line, noise, octaves
 from trueodds_studies.mixture.tables import SHOWN, crossing, flat
 from trueodds_studies.mixture.truth import (
@@ -30,8 +30,8 @@ from trueodds_studies.mixture.truth import (
     limit,
     partition,
     population_edges,
+    population_view,
     quantiles,
-    whole,
 )
 
 WRONG, PERFECT, CONSTANT = MODELS["uncalibrated"], MODELS["perfect"], MODELS["constant"]
@@ -51,7 +51,7 @@ def every(quick):
 
 def stored_rows(where):
     cells = [Cell(name, n) for name in MODELS for n in QUICK.sizes]
-    return flat(rows_of("gaussian_mixture", cells, measured, QUICK, where))
+    return flat(rows_of("gaussian_mixture", cells, measure_cell, QUICK, where))
 
 
 def density(x):
@@ -127,7 +127,7 @@ def test_halved_bins_never_show_less():
 def test_quantiles_are_those_of_the_mixture():
     x = np.array([-2.3, -0.4, 0.0, 1.7])
     assert quantiles((norm.cdf(x + 1) + norm.cdf(x - 1)) / 2) == pytest.approx(x, abs=1e-9)
-    mass = whole(WRONG, edges := population_edges(WRONG, "equal-mass", 7))
+    mass = population_view(WRONG, edges := population_edges(WRONG, "equal-mass", 7))
     bin_weights = np.bincount(np.searchsorted(edges, mass.p), mass.w)
     assert bin_weights == pytest.approx(np.full(7, 1 / 7), abs=1e-9)
 
@@ -156,7 +156,7 @@ def test_three_models_see_the_same_outcomes():
 
 def test_side_by_side_is_one_by_one():
     plan = Plan(sets=7, tree_sets=3, sizes=(60,), bins=(5,), powers=(), drawn_sizes=(60,), drawn_bins=(5,))
-    by_kind = {row["kind"]: row for row in measured(Cell("uncalibrated", 60), plan)["estimates"]}
+    by_kind = {row["kind"]: row for row in measure_cell(Cell("uncalibrated", 60), plan)["estimates"]}
     views = list(next(drawn(WRONG, 60, plan)).views())
     for kind, sets in (("uniform", 7), ("equal-mass", 7), ("tree", 3)):
         alone = [float(BinnedError(partition(kind, 5))(view)) for view in views[:sets]]
@@ -214,7 +214,7 @@ def test_chance_adds_to_a_perfect_model_what_normal_noise_has(every):
     # A bin of weight w and mean p(1 − p) of v has a gap of about √(v / (n w)) |Z|: bias √(2 / (π n)) Σ √(w v).
     for k in (5, 20):
         edges = population_edges(PERFECT, "uniform", k)
-        mass = whole(PERFECT, edges)
+        mass = population_view(PERFECT, edges)
         place = np.searchsorted(edges, mass.p)
         variance = np.bincount(place, mass.w * mass.p * (1 - mass.p))  # Σ w v: √(w v) by bin is its root
         expected = np.sqrt(2 / (np.pi * 10_000)) * np.sqrt(variance).sum()
@@ -293,8 +293,8 @@ def test_a_stopped_study_goes_on_to_the_same_rows(tmp_path):
 
 def test_another_seed_draws_other_rows():
     plan = Plan(sizes=(100,), bins=(5, 15), powers=(), drawn_bins=(5,), sets=5, tree_sets=2)
-    one_seed = measured(Cell("perfect", 100), plan)
-    other = measured(Cell("perfect", 100), Plan(**{**plan.__dict__, "seed": 1}))
+    one_seed = measure_cell(Cell("perfect", 100), plan)
+    other = measure_cell(Cell("perfect", 100), Plan(**{**plan.__dict__, "seed": 1}))
     assert one_seed["estimates"][0]["mean"] != other["estimates"][0]["mean"]
 
 

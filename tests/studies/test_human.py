@@ -12,7 +12,7 @@ from tests import reference
 from trueodds.cli import main
 from trueodds_studies.human import Plan, human
 from trueodds_studies.people import crowds, measured, tables
-from trueodds_studies.people.crowds import Asked
+from trueodds_studies.people.crowds import CrowdPredictions
 
 N = 300
 NLI = ("roberta_base_0", "bert_base_uncased_1")
@@ -57,7 +57,7 @@ def table(study, name):
 
 
 def test_the_three_targets_are_gold_the_label_of_most_votes_and_all_votes():
-    one = Asked(np.full((2, 3), 1 / 3), np.array([[1, 4, 5], [4, 4, 2]]), np.array([0, 2]))
+    one = CrowdPredictions(np.full((2, 3), 1 / 3), np.array([[1, 4, 5], [4, 4, 2]]), np.array([0, 2]))
     assert one.against("gold").y.tolist() == [0, 2]
     assert one.against("majority").y.tolist() == [2, 0]  # the lowest of two
     assert one.against("votes").counts.tolist() == [10, 10]
@@ -83,7 +83,10 @@ def test_an_unknown_model_and_a_missing_file_are_refused(tmp_path):
 
 
 def test_some_rows_are_the_same_rows_of_model_and_crowd(folder, Q):
-    full, some = crowds.asked(NLI[0], str(folder)), crowds.asked(NLI[0], str(folder), 50, 3)
+    full, some = (
+        crowds.load_crowd_predictions(NLI[0], str(folder)),
+        crowds.load_crowd_predictions(NLI[0], str(folder), 50, 3),
+    )
     chosen = crowds.sample(N, 50, 3)
     assert len(set(chosen.tolist())) == 50
     np.testing.assert_array_equal(some.P, full.P[chosen])
@@ -107,7 +110,7 @@ def test_the_crowd_itself_is_calibrated_against_votes_and_gold_and_not_against_t
 
 
 def test_the_crowd_itself_is_at_no_distance_from_the_crowd_and_scores_the_floors(folder, Q):
-    rows = {row["measure"]: row for row in measured.people(crowds.asked(NLI[0], str(folder)), 200, 0)}
+    rows = {row["measure"]: row for row in measured.people(crowds.load_crowd_predictions(NLI[0], str(folder)), 200, 0)}
     distance = rows["human_distance"]
     # The mean of N rows whose standard error is about a quarter of the 95 % interval's width: 4.5 of them.
     assert abs(distance["value"]) < 4.5 * (distance["value high"] - distance["value low"]) / 4
@@ -136,7 +139,7 @@ def test_what_the_crowds_own_shares_score_is_what_fresh_votes_scatter(folder, Q)
 def test_fewer_votes_raise_distce_and_leave_the_distance_where_it_is(study, folder, Q):
     overconfident = [row for row in table(study, "fewer") if row["model"] == NLI[1]]
     assert [row["votes"] for row in overconfident] == ["2", "5", "10", "20", "all"]
-    d = crowds.asked(NLI[1], str(folder)).P - Q
+    d = crowds.load_crowd_predictions(NLI[1], str(folder)).P - Q
     truth = np.square(d).sum(axis=1).mean()
     # m of 100 multinomial votes are m multinomial votes. An unbiased square is a linear term, of variance 4 dᵀΣd/m with Σ the
     # covariance of one vote, and an uncorrelated one of pairs of votes, 2 tr Σ²/(m(m − 1)).
@@ -168,7 +171,7 @@ def test_the_papers_own_example_and_what_entropy_and_order_overlook():
     # the same entropy; .3, .33, .37 has the same order.
     votes = np.array([[10, 20, 70]] * 3)
     P = np.array([[0.1, 0.2, 0.7], [0.7, 0.1, 0.2], [0.3, 0.33, 0.37]])
-    claims = measured.claims(Asked(P, votes, np.array([2, 2, 2])))
+    claims = measured.claims(CrowdPredictions(P, votes, np.array([2, 2, 2])))
     assert claims == pytest.approx(
         {
             "entropy alike": 2 / 3,
@@ -225,7 +228,7 @@ def test_real_models_join_and_give_the_numbers_of_the_table_of_provenance():
         ("vgg16", "gold", 0.9359), ("resnet50", "gold", 0.95), ("wide_resnet_focal", "gold", 0.9599),
         ("roberta_base_0", "gold", 0.7246), ("roberta_base_0", "majority", 0.7384),
     ):  # fmt: skip
-        preds = crowds.asked(name, data).against(target)
+        preds = crowds.load_crowd_predictions(name, data).against(target)
         assert (preds.P.argmax(axis=1) == preds.y).mean() == pytest.approx(right, abs=6e-5)
-    assert crowds.asked("vgg16", data).votes.sum(axis=1).min() == 47
+    assert crowds.load_crowd_predictions("vgg16", data).votes.sum(axis=1).min() == 47
     assert len(crowds.files(list(crowds.MODELS), data)) == 6

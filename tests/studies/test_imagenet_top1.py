@@ -61,7 +61,7 @@ def test_every_member_of_every_registry_works_or_says_what_it_needs(study):
 
 
 def test_the_numbers_are_those_of_the_library(study, data):
-    one = nets.said(NETS[0], str(data))
+    one = nets.load_predictions(NETS[0], str(data))
     answer = to.measure(one, "smece", resamples=50)
     row = next(row for row in study.rows if row["estimator"] == "smece")
     assert row[NETS[0]].startswith(f"{answer.value:.4f} [{answer.interval.low:.4f}, ")
@@ -78,7 +78,7 @@ def test_tests_reject_the_net_that_says_too_much(study):
 
 
 def test_the_recalibration_is_tested_on_rows_that_it_has_not_seen(data):
-    one = nets.said(NETS[1], str(data))
+    one = nets.load_predictions(NETS[1], str(data))
     learn, evaluation = nets.halves(one, 0)
     assert learn.n == evaluation.n == N // 2
     fixed = measured.fixed(one, 50, 0)
@@ -120,7 +120,7 @@ def test_the_nets_give_the_errors_of_the_table_of_provenance():
     # Accuracy and ECE of 15 bins as the README of the data prints them, to four digits.
     printed = {"resnet152": (0.7833, 0.0499), "densenet161": (0.7711, 0.0567), "efficientnet_b7": (0.7393, 0.0282)}
     for net, (accuracy, error) in printed.items():
-        preds = nets.said(net, data)
+        preds = nets.load_predictions(net, data)
         assert preds.y.mean() == pytest.approx(accuracy, abs=6e-5)
         assert float(to.measure(preds, "ece", interval=None)) == pytest.approx(error, abs=6e-5)
     assert not nets.same_images(data)  # each network has an order of its own
@@ -129,7 +129,7 @@ def test_the_nets_give_the_errors_of_the_table_of_provenance():
 @pytest.mark.reference
 def test_two_real_nets_are_certain_to_the_last_digit_and_one_of_them_is_wrong_there():
     data = str(reference.path(f"data/{nets.FILE}").parent)
-    certain = {net: (preds := nets.said(net, data)).y[preds.p == 1] for net in NETS}
+    certain = {net: (preds := nets.load_predictions(net, data)).y[preds.p == 1] for net in NETS}
     assert {net: len(y) for net, y in certain.items()} == {"densenet161": 624, "efficientnet_b7": 0, "resnet152": 328}
     assert {net: int((y == 0).sum()) for net, y in certain.items()} == {
         "densenet161": 3, "efficientnet_b7": 0, "resnet152": 0,

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
-from trueodds_studies.images import Cell, Plan, images, measured
+from trueodds_studies.images import Cell, Plan, images, measure_cell
 from trueodds_studies.imaging import nets, printed, tables
 from trueodds_studies.imaging.measured import EVERY, floors, parameters
 from trueodds_studies.imaging.single import chosen, such
@@ -124,13 +124,13 @@ def test_zeros_are_counted_and_the_floor_moves_the_test_only_where_there_are_som
 
 def cell(loss, accuracy):
     row = {"n": 2, "p": 0.04, "ECE": 0.1, "log loss": 1.0, "accuracy": 0.5, "changed": 0.0}
-    methods = [{**row, "method": method.said} for method in EVERY]
+    methods = [{**row, "method": method.label} for method in EVERY]
     methods[1] |= {"log loss": loss, "accuracy": accuracy, "p": accuracy}
     return {"net": "vgg16", "split": loss, "methods": methods, "learning": {"n": 8}}
 
 
 def test_means_and_errors_over_splits_are_worked_by_hand():
-    row = tables.compared_over([cell(0.7, 0.5), cell(0.9, 0.04)])[1]
+    row = tables.method_means([cell(0.7, 0.5), cell(0.9, 0.04)])[1]
     # Gains 0.3 and 0.1: mean 0.2, standard deviation 0.2/√2, standard error 0.1. Changes 0 and −0.46: −0.23 ± 0.23.
     assert (row["gain"], row["gain ±"]) == pytest.approx((0.2, 0.1))
     assert (row["accuracy change"], row["accuracy change ±"]) == pytest.approx((-0.23, 0.23))
@@ -142,7 +142,7 @@ def test_means_and_errors_over_splits_are_worked_by_hand():
 
 
 def test_an_infinite_loss_stays_infinite():
-    row = tables.compared_over([cell(0.7, 0.5), cell(float("inf"), 0.5)])[1]
+    row = tables.method_means([cell(0.7, 0.5), cell(float("inf"), 0.5)])[1]
     assert (row["log loss"], row["gain"], row["gain ±"]) == (float("inf"), float("-inf"), None)
 
 
@@ -178,7 +178,7 @@ def test_images_called_airplane_with_94_percent_are_found_and_the_nearest_to_80_
 
 def test_one_row_per_net_and_method_with_what_must_hold_of_each(study):
     rows = {(row["net"], row["method"]): row for row in study.rows}
-    assert list(rows) == [(net, method.said) for net in ("vgg16", "resnet18") for method in EVERY]
+    assert list(rows) == [(net, method.label) for net in ("vgg16", "resnet18") for method in EVERY]
     none, temperature, mcllo = (rows["vgg16", method] for method in ("none", "temperature on log p", "MCLLO"))
     assert (none["gain"], none["changed"], none["n"]) == (0, 0, 200)
     assert temperature["changed"] == temperature["accuracy change"] == 0
@@ -238,7 +238,7 @@ def test_one_more_net_keeps_the_rows_of_the_others(folder, tmp_path, monkeypatch
     images(methods=["vgg16"], **settings)
     monkeypatch.setattr(
         "trueodds_studies.images.measure_cell",
-        lambda cell, plan: measured_nets.append(cell.net) or measured(cell, plan),
+        lambda cell, plan: measured_nets.append(cell.net) or measure_cell(cell, plan),
     )
     images(methods=["vgg16", "resnet18"], **settings)
     assert measured_nets == ["resnet18"]
@@ -285,12 +285,12 @@ def test_an_unknown_net_and_a_missing_file_are_refused(tmp_path):
 @pytest.mark.reference
 def test_the_papers_images_and_numbers_in_the_real_predictions():
     data = str(reference.path("data/plambda_cifar10_vgg16.npz").parent)
-    y, P = nets.said("vgg16", data)
+    y, P = nets.load_softmax("vgg16", data)
     # The first image of the paper's figure is an airplane, said with 1.00; the second's number is a cat here.
     assert (nets.CLASSES[y[5037]], round(float(P[5037, 0]), 2)) == ("airplane", printed.FIGURE[5037])
     assert nets.CLASSES[y[4526]] == "cat"
     assert (P == 0).sum() == 0
-    row = measured(Cell("vgg16", 0, data), Plan())
+    row = measure_cell(Cell("vgg16", 0, data), Plan())
     none = row["methods"][0]
     # The whole file's accuracy is 0.9359, of 8,000 and 2,000 rows.
     assert 0.8 * row["learning"]["accuracy"] + 0.2 * none["accuracy"] == pytest.approx(0.9359, abs=1e-9)

@@ -5,7 +5,7 @@ import pytest
 
 from trueodds.core.errors import InputError
 from trueodds_studies.distortions import SHAPES, Distorted, at_floors, floors_of
-from trueodds_studies.intervals import LEAST, QUICK, Plan, intervals
+from trueodds_studies.intervals import MIN_COVERAGE, QUICK, Plan, intervals
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -35,7 +35,7 @@ def test_the_quick_form_covers_the_truth():
     study = intervals(quick=True, methods=["ece", "ace", "corp"])
     hits = sum(round(row["covers"] * QUICK.sets) for row in study.rows)
     n = QUICK.sets * len(study.rows)
-    assert hits >= LEAST * n - 3.1 * np.sqrt(n * LEAST * (1 - LEAST))
+    assert hits >= MIN_COVERAGE * n - 3.1 * np.sqrt(n * MIN_COVERAGE * (1 - MIN_COVERAGE))
     assert {row["half"] for row in study.rows} == {0, 1}
     assert "wide" in study.sentence
     assert all(row["without"] == 0 for row in study.rows)

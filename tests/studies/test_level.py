@@ -14,15 +14,15 @@ from trueodds.cli import main
 from trueodds.cli.studies import installed
 from trueodds.hypotests import TESTS
 from trueodds_studies.forms import COSTLY, EXTRA, Form, forms_of
-from trueodds_studies.level import Cell, Judged, Plan, cells, judged, level, measured
+from trueodds_studies.level import Cell, Plan, SimulatedPValues, cells, level, measure_cell, simulate_pvalues
 from trueodds_studies.page import write_into
-from trueodds_studies.rates import above, clopper_pearson, distances, kolmogorov, spread_out
+from trueodds_studies.rates import above, clopper_pearson, distances, kolmogorov, randomize_pvalues
 from trueodds_studies.sizes import by_test, sentence, verdict, with_verdicts
 from trueodds_studies.stated import BENT, WORLDS
 from trueodds_studies.uniform import Plan as UniformPlan
 from trueodds_studies.uniform import uniform
 
-SMALL = Plan(sets=3, by_law=4, powered=2, rows=(30,), worlds=("sure", "sharp 3"), resamples=19)
+SMALL = Plan(sets=3, asymptotic_sets=4, powered=2, rows=(30,), worlds=("sure", "sharp 3"), resamples=19)
 ROW = {
     "test": "t", "null": "asymptotic", "design": "rare", "n": 30, "sets": 1000, "doubt": 0.0, "undefined": 0.0,
     "size5": 0.05, "low5": 0.03, "high5": 0.07, "size1": 0.01, "low1": 0.0, "high1": 0.02,
@@ -55,7 +55,7 @@ def test_a_distorted_world_has_the_truth_worked_by_hand():
 
 def test_the_whole_world_holds_the_true_probabilities():
     world = next(world for world in WORLDS if world.k == 3).bent("shift", odds=1.5)
-    population = world.whole(100)
+    population = world.population(100)
     assert np.allclose(population.Y, world.true(population.P))
     assert (population.Y[:, 2] > population.P[:, 2]).all()
 
@@ -89,7 +89,7 @@ def test_p_values_on_their_grid_are_uniform_once_spread_out():
     p = np.random.default_rng(0).integers(1, 21, 4000) / 20
     assert kolmogorov(4000, max(distances(p))) < 1e-3
     # Uniform by construction: rejected with probability 1e-3.
-    assert kolmogorov(4000, max(distances(spread_out(p, 19, np.random.default_rng(1))))) > 1e-3
+    assert kolmogorov(4000, max(distances(randomize_pvalues(p, 19, np.random.default_rng(1))))) > 1e-3
 
 
 # Forms
@@ -99,7 +99,7 @@ def test_every_null_law_that_a_test_offers_is_measured():
     assert {form.null for form in forms_of("spiegelhalter")} == {"asymptotic", "redraw"}
     assert forms_of("consistency")[0].null == "redraw"
     for name in TESTS.names():
-        nulls = [form.null for form in forms_of(name) if not form.said]
+        nulls = [form.null for form in forms_of(name) if not form.variant]
         assert set(nulls) == set(TESTS.load(name).nulls or ("redraw",))
         assert len(set(nulls)) == len(nulls)
 
@@ -111,9 +111,9 @@ def test_the_tables_of_special_forms_are_of_members():
 
 @pytest.mark.parametrize("name", TESTS.names())
 def test_every_form_answers_in_every_world_that_it_fits(name):
-    plan = Plan(sets=2, by_law=2, powered=1, rows=(30,), resamples=9)
+    plan = Plan(sets=2, asymptotic_sets=2, powered=1, rows=(30,), resamples=9)
     for cell in cells(plan, [name]):
-        row = measured(cell, plan)
+        row = measure_cell(cell, plan)
         assert row["undefined"] < 1, cell.key
         assert 0 <= row["size1"] <= row["size5"] <= 1
 
@@ -164,7 +164,7 @@ def test_the_sentence_and_the_table_by_test_count_what_the_rows_say():
 
 
 def test_an_undefined_p_value_rejects_nothing():
-    result = Judged(np.array([0.01, np.nan, 0.05, 0.2]), np.array([True, True, False, False]))
+    result = SimulatedPValues(np.array([0.01, np.nan, 0.05, 0.2]), np.array([True, True, False, False]))
     assert (result.hits(0.05), result.hits(0.05, ~result.doubted), result.rate(0.01)) == (2, 1, 0.25)
 
 
@@ -179,10 +179,10 @@ def test_sizes_are_those_of_an_independent_simulation(name):
     known = reference.golden("estimators/type1_simulation.json")
     theirs = {"spiegelhalter": "spiegelhalter", "hosmer_lemeshow": "HL df=g"}[name]
     designs = {"logit-normal": "logit-normal(0,1.3)", "sure": "overconf Beta(.3,.3)", "rare": "rare Beta(1,19)"}
-    (form,) = (form for form in forms_of(name) if form.null == "asymptotic" and not form.said)
+    (form,) = (form for form in forms_of(name) if form.null == "asymptotic" and not form.variant)
     for world in (world for world in WORLDS if world.k == 2):
         rate, sets = known[f"{designs[world.name]} n=30"][theirs]
-        hits = judged(form, world, 30, 400, Plan()).hits(0.05)
+        hits = simulate_pvalues(form, world, 30, 400, Plan()).hits(0.05)
         combined = (hits + rate * sets) / (400 + sets)
         error = (combined * (1 - combined) * (1 / 400 + 1 / sets)) ** 0.5
         assert abs(hits / 400 - rate) < 4 * error
@@ -247,10 +247,10 @@ def test_a_value_that_a_test_refuses_is_no_answer_and_any_other_refusal_is_one(m
 
     cell = Cell(forms_of("spiegelhalter")[0], WORLDS[0], 30)
     monkeypatch.setattr("trueodds_studies.level.test", refused("TO205"))
-    assert measured(cell, SMALL)["undefined"] == 1
+    assert measure_cell(cell, SMALL)["undefined"] == 1
     monkeypatch.setattr("trueodds_studies.level.test", refused("TO202"))
     with pytest.raises(to.InputError):
-        measured(cell, SMALL)
+        measure_cell(cell, SMALL)
 
 
 def test_an_unknown_member_is_refused():

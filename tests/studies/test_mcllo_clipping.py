@@ -13,7 +13,7 @@ from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.hypotests.mcllo import statistics
 from trueodds.problem.view import View
 from trueodds_studies.mcllo.forest import FLOORS, Forest, Stand, stands, unexpected
-from trueodds_studies.mcllo_clipping import KINDS, Cell, Plan, looked, mcllo_clipping, measured, sentence
+from trueodds_studies.mcllo_clipping import KINDS, Cell, Plan, forest_row, mcllo_clipping, measure_cell, sentence
 
 SMALL = Plan(sets=2, rows=120, missed=2, resamples=99, redraws=19)
 OF = {
@@ -63,7 +63,7 @@ def test_the_test_gives_the_reference_numbers_at_every_stand_in_and_baseline(nam
 def test_the_row_of_a_stand_in_is_that_of_the_reference_forest():
     table, known = reference.frame("recalibration/multi3_votes.csv"), reference.golden("recalibration/mcllo_zeros.json")
     votes, y = reference.columns(table, "v").astype(int), table["y"].astype(int)
-    rows = {stand: looked(votes, y, Cell(stand, KINDS[0]), SMALL) for stand in stands()}
+    rows = {stand: forest_row(votes, y, Cell(stand, KINDS[0]), SMALL) for stand in stands()}
     for name, stand in OF.items():
         if stand in rows:
             bases = [entry["lrt"] for entry in known[name]["by_base"]]
@@ -100,8 +100,8 @@ def test_without_outcomes_that_had_no_votes_the_floor_hardly_matters():
     votes, y = SMALL.shown()
     assert unexpected(votes, y).sum() >= SMALL.missed
     tiny, large = Stand("floor", FLOORS[0]), Stand("floor", 1e-3)
-    every = [looked(votes, y, Cell(stand, KINDS[0]), SMALL)["lrt"] for stand in (tiny, large)]
-    without = [looked(votes, y, Cell(stand, KINDS[1]), SMALL) for stand in (tiny, large)]
+    every = [forest_row(votes, y, Cell(stand, KINDS[0]), SMALL)["lrt"] for stand in (tiny, large)]
+    without = [forest_row(votes, y, Cell(stand, KINDS[1]), SMALL) for stand in (tiny, large)]
     # Each such outcome costs the identity the log of the floor: 29 nats from 1e-3 to 2e-16, that the slopes earn back in part.
     assert every[0] - every[1] > 10
     assert abs(without[0]["lrt"] - without[1]["lrt"]) < 2
@@ -110,10 +110,10 @@ def test_without_outcomes_that_had_no_votes_the_floor_hardly_matters():
 
 def test_votes_and_a_half_are_rejected_at_the_level():
     # Exact where labels are redrawn: of 100 forests Binomial(100, .05) are rejected, more than 13 in 1 of 2,000 studies.
-    row = measured(Cell(Stand("votes", 0.5), KINDS[0]), Plan(sets=100, redraws=19))
+    row = measure_cell(Cell(Stand("votes", 0.5), KINDS[0]), Plan(sets=100, redraws=19))
     assert round(100 * row["redrawn"]) <= 13
     assert row["verdict"] == "keeps"
-    assert measured(Cell(Stand("floor", FLOORS[0]), KINDS[0]), Plan(sets=10, redraws=19))["verdict"] == ""
+    assert measure_cell(Cell(Stand("floor", FLOORS[0]), KINDS[0]), Plan(sets=10, redraws=19))["verdict"] == ""
 
 
 # The study
@@ -156,7 +156,7 @@ def test_another_seed_gives_other_forests_and_the_same_seed_the_same():
     assert (votes == repeat).all()
     assert (votes != other).any()
     cell = Cell(Stand("votes", 0.5), KINDS[0])
-    assert looked(votes, y, cell, SMALL) == looked(votes, y, cell, SMALL)
+    assert forest_row(votes, y, cell, SMALL) == forest_row(votes, y, cell, SMALL)
 
 
 def test_the_command_line_keeps_tables_and_picture(tmp_path, monkeypatch):

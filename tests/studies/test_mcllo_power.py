@@ -77,7 +77,7 @@ def test_rejections_are_those_of_the_reference_simulation():
     # 1,000 data sets of another program. Two rates differ by 4 standard errors with probability 6e-5, one of six with 4e-4.
     known = reference.golden("recalibration/mc_power.json")
     for n, delta in ((50, 1.0), (50, 2.0), (250, 1.5)):
-        row, theirs = power.measured(power.Cell(n, delta), sets(200)), known[f"n{n}_d{delta}"]
+        row, theirs = power.measure_cell(power.Cell(n, delta), sets(200)), known[f"n{n}_d{delta}"]
         for name in ("5", "1"):
             combined = (200 * row[f"lrt{name}"] + 1000 * theirs[f"rej0{name}"]) / 1200
             error = (combined * (1 - combined) * (1 / 200 + 1 / 1000)) ** 0.5
@@ -103,7 +103,7 @@ def test_a_row_tells_what_the_test_and_the_calibrator_say_of_its_data_sets():
                 calibration_map.tau[1],
             ]
         )
-    row = power.measured(cell, sets(6))
+    row = power.measure_cell(cell, sets(6))
     assert (row["lrt5"], row["score5"], row["finite"]) == (np.mean(rejected), np.mean(scores), 6)
     assert [row[f"bias_{name}"] for name in PARAMETERS] == pytest.approx(np.mean(deviations, axis=0), abs=1e-7)
 
@@ -122,7 +122,7 @@ def test_ece_is_that_of_the_largest_probability_before_and_after():
         new += [] if calibration_map is None else [ece(calibration_map.apply(P))]
         calibration_map = MclloSpec().fit(P, Y, np.ones(60))
         after.append(ece(calibration_map.apply(P)))
-    row = power.measured(cell, sets(3))
+    row = power.measure_cell(cell, sets(3))
     assert (row["before"], row["after"], row["new"]) == pytest.approx(
         (np.mean(before), np.mean(after), np.mean(new)), abs=1e-7
     )
@@ -132,7 +132,7 @@ def test_ece_is_that_of_the_largest_probability_before_and_after():
 
 def test_intervals_of_parameters_cover_as_they_say():
     # At n = 250 the normal law holds: of 200 intervals Binomial(200, .95) cover, fewer than 177 in 1 of 5,000 studies each.
-    row = power.measured(power.Cell(250, 1.5), sets(200))
+    row = power.measure_cell(power.Cell(250, 1.5), sets(200))
     assert min(200 * row[f"covers_{name}"] for name in PARAMETERS) >= 176.5
     assert row["finite"] == 200
 
@@ -147,7 +147,7 @@ def test_a_cell_of_sizes_tells_what_the_tests_say():
         preds = cell.world.rows(rng, 60)
         pvalues.append([to.test(preds, "mcllo").pvalue, to.test(preds, "mcllo", form="score").pvalue,
                       to.test(preds, "mcllo", null="redraw", resamples=99, rng=rng).pvalue])  # fmt: skip
-    rows = size.judged([size.measured(cell, sets(5))])
+    rows = size.form_verdicts([size.measure_cell(cell, sets(5))])
     assert [row["test"] for row in rows] == list(size.FORMS)
     assert [row["size5"] for row in rows] == (np.array(pvalues) <= 0.05).mean(axis=0).tolist()
     assert {(row["design"], row["K"], row["n"], row["sets"]) for row in rows} == {("Dirichlet(0.3)", 3, 60, 5)}
@@ -158,7 +158,7 @@ def test_a_cell_of_sizes_tells_what_the_tests_say():
 def test_sizes_are_those_of_the_reference_simulation():
     # 1,000 data sets of another program, 4 standard errors apart with probability 6e-5.
     known = reference.golden("recalibration/mc_type1.json")["K7_n132_c0.3"]
-    row = size.measured(size.Cell(FLAT["K7_c0.3"], 132), sets(150))["forms"][0]
+    row = size.measure_cell(size.Cell(FLAT["K7_c0.3"], 132), sets(150))["forms"][0]
     combined = (150 * row["size5"] + 1000 * known["rej05"]) / 1150
     assert abs(row["size5"] - known["rej05"]) < 4 * (combined * (1 - combined) * (1 / 150 + 1 / 1000)) ** 0.5
 
@@ -181,7 +181,7 @@ def test_rows_of_the_network_are_its_own_and_labels_come_from_them():
 def test_resampled_labels_keep_the_level_where_chi_square_does_not():
     # p ≤ .05 among 19 redraws in exactly 5 % where draws do not tie: Binomial(100, .05) exceeds 13 in 1 of 2,000 studies.
     plan = SimpleNamespace(seed=0, sized=100, resamples=19)
-    forms = size.measured(size.Cell(FLAT["K10_c0.2"], 30), plan)["forms"]
+    forms = size.measure_cell(size.Cell(FLAT["K10_c0.2"], 30), plan)["forms"]
     assert round(100 * forms[2]["size5"]) <= 13
     assert forms[0]["doubt"] > 0.9  # 30 rows for 18 parameters: χ² is doubted
 
@@ -217,7 +217,9 @@ def test_a_size_above_its_level_is_marked_and_counted():
     form = {"design": "D", "K": 3, "n": 60, "sets": 1000, "doubt": 0.0, "undefined": 0.0, "size1": 0.01, "low1": 0.004,
             "high1": 0.02, "silent1": 0.01, "low5": 0.07, "high5": 0.13}  # fmt: skip
     shares = dict(zip(size.FORMS, (0.1, 0.05, 0.05), strict=True))
-    rows = size.judged([{"forms": [{**form, "test": test, "size5": x, "silent5": x} for test, x in shares.items()]}])
+    rows = size.form_verdicts(
+        [{"forms": [{**form, "test": test, "size5": x, "silent5": x} for test, x in shares.items()]}]
+    )
     # 100 of 1,000 at 5 % is 7 standard errors too many, 50 and 10 are just right.
     assert [row["verdict"] for row in rows] == ["exceeds", "keeps", "keeps"]
     (wide,) = size.by_design(rows)

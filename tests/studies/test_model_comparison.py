@@ -173,7 +173,7 @@ def test_no_measure_settles_that_another_net_is_better_than_the_law_itself_and_t
 def test_every_table_is_there_and_described(study):
     names = ("orders", "nets", "pairs", "tau", "pvalues", "paper")
     assert [table.name for table in study.also] == [f"model_comparison.{name}" for name in names]
-    assert len(study.rows) == len(measures.FEW) * len(NETS)
+    assert len(study.rows) == len(measures.QUICK_MEASURES) * len(NETS)
     assert json.loads(json.dumps(study.to_dict()))["study"] == "model_comparison"
     assert study.sentence.startswith("3 nets, 4 measures: raw errors settle ")
     assert all(table.sentence for table in study.also)
@@ -209,7 +209,7 @@ def test_seven_real_nets_speak_of_the_same_rows_and_some_pairs_are_not_settled()
     nets = measures.models(tuple(measures.CIFAR10), data)
     assert len(nets) == 7
     assert {preds.n for preds in nets.values()} == {10000}
-    ranking = orders.told("ECE, 15 bins", nets, 4, 500, 0)
+    ranking = orders.rank_models("ECE, 15 bins", nets, 4, 500, 0)
     place = dict(zip(tables.names(ranking), tables.places(tables.numbers(ranking)), strict=True))
     assert place["wide_resnet_focal"] == 1
     assert place["vgg16_bn"] == 7

@@ -80,7 +80,7 @@ def test_a_confidence_alone_is_read_with_whether_it_was_right(tmp_path):
 def test_an_error_by_hand_in_both_distances():
     # 40 rows said (.7, .2, .1), of which 20, 12, 8 came: one bin, off by (−.2, .1, .1): tv .2, squares .04 + .01 + .01.
     preds = to.Predictions(np.repeat([0, 1, 2], [20, 12, 8]), np.tile([0.7, 0.2, 0.1], (40, 1)))
-    got = measured.told(known.NETS["roberta_base_0"], preds, 50, 99, 0)
+    got = measured.error_rows(known.NETS["roberta_base_0"], preds, 50, 99, 0)
     for row in got:
         # Of a confidence it is a pair: .2 off, and .2 off: squares .08.
         squares = 0.08 if row["lens"] == "confidence" else 0.06

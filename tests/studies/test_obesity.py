@@ -16,10 +16,10 @@ from trueodds.cli.studies import installed
 from trueodds.problem.predictions import Predictions
 from trueodds_studies.base import moved
 from trueodds_studies.cells import rows_of
-from trueodds_studies.obesity import LIMIT, STANDS, Cell, Plan, _stood_in, measured, obesity, unpulled
+from trueodds_studies.obesity import LIMIT, STANDS, Cell, Plan, _stood_in, measure_cell, obesity, unpulled
 from trueodds_studies.recalibrated import pictures, tables
 from trueodds_studies.recalibrated.forest import FEATURES, WITHOUT, People, Voted, parted, voted, zeros
-from trueodds_studies.recalibrated.losses import changes, error, mixed, over_splits
+from trueodds_studies.recalibrated.losses import changes, error, mixed, summarize_splits
 from trueodds_studies.recalibrated.printed import TABLE
 
 SMALL = Plan(splits=1, trees=20, features=("all",), resamples=19)
@@ -41,7 +41,9 @@ def quick(tmp_path_factory):
 def test_votes_and_recalibrations_are_those_of_the_reference():
     # golden/recalibration/obesity_methods.json: pandas, scikit-learn and scipy, all but Weight, votes floored at 1e-3.
     forest, min_prob = voted(People.of("no Weight", folder()), 500, 0), 1e-3
-    learn, evaluation = (Predictions(part.y, _stood_in(part.P, min_prob, 500)) for part in (forest.learn, forest.judge))
+    learn, evaluation = (
+        Predictions(part.y, _stood_in(part.P, min_prob, 500)) for part in (forest.learn, forest.held_out)
+    )
     known = {row["m"]: row for row in reference.golden("recalibration/obesity_methods.json") if row["seed"] == 0}
     for name, method, settings in (
         ("identity", "identity", {}),
@@ -88,7 +90,7 @@ def test_a_forest_grows_in_as_many_threads_as_trueodds_takes_and_is_the_same(mon
     predictions = []
     for number in ("1", "3"):
         monkeypatch.setenv("TRUEODDS_THREADS", number)
-        predictions.append(voted(people, 10, 0).judge.P)
+        predictions.append(voted(people, 10, 0).held_out.P)
     assert grown == [1, 3]
     assert (predictions[0] == predictions[1]).all()
 
@@ -120,7 +122,7 @@ def test_differences_are_of_the_same_rows_and_their_error_knows_that_splits_shar
     assert change["wide"] == pytest.approx(0.1 * np.sqrt(2))
     assert (change["worse"], change["worst difference"]) == (0.5, pytest.approx(0.1))
     assert change["chose"] == "1 identity, 1 temperature"
-    assert over_splits(none)["loss"] == pytest.approx(0.4)
+    assert summarize_splits(none)["loss"] == pytest.approx(0.4)
     assert error(np.array([1.0])) is None
 
 
@@ -140,7 +142,7 @@ def test_without_a_pull_the_likelihood_is_that_of_an_optimizer_where_it_has_a_ma
     probs = rng.dirichlet(np.ones(3), 350)
     labels = (probs.cumsum(axis=1) < rng.random(350)[:, None]).sum(axis=1)
     P, y = probs[:300], labels[:300]
-    calibration_map = unpulled(Voted(Predictions(y, P), Predictions(labels[300:], probs[300:])), 1).fitted
+    calibration_map = unpulled(Voted(Predictions(y, P), Predictions(labels[300:], probs[300:])), 1).calibration_map
     x = np.log(P[:, [0, 2]]) - np.log(P[:, [1]])
 
     def loss(theta):
@@ -199,7 +201,7 @@ def test_what_was_measured_is_kept_and_not_measured_again(tmp_path):
         remeasured.append(cell)
         return {}
 
-    first = rows_of("obesity", cells, measured, SMALL, tmp_path)
+    first = rows_of("obesity", cells, measure_cell, SMALL, tmp_path)
     rows = rows_of("obesity", cells, never, SMALL, tmp_path)
     assert not remeasured
     assert json.dumps(tables.by_method(rows)) == json.dumps(tables.by_method(first))

@@ -14,13 +14,13 @@ from tests import reference
 from trueodds.cli import main
 from trueodds_studies.pathologies import made, pathologies
 from trueodds_studies.toys.adaptive import MEASURES
-from trueodds_studies.toys.base import apart, resolution
-from trueodds_studies.toys.coarser import BEST, EXAGGERATED, NOTHING, SEES, coarser, seen_through
-from trueodds_studies.toys.majority import ALWAYS, LOOKS, measured, models
+from trueodds_studies.toys.base import distinct_ece, resolution
+from trueodds_studies.toys.coarser import EXAGGERATED, NOTHING, OPTIMUM, SEES, coarsen, coarser
+from trueodds_studies.toys.majority import ALWAYS, LOOKS, measure_scores, models
 from trueodds_studies.toys.nine import BINS, PRINTED, SAMPLES, counts, nine, samples
-from trueodds_studies.toys.people import SAID
-from trueodds_studies.toys.people import measured as asked
-from trueodds_studies.toys.six import EACH, OTHERS, TABLE, six_predictions
+from trueodds_studies.toys.people import PREDICTIONS
+from trueodds_studies.toys.people import measure_scores as asked
+from trueodds_studies.toys.six import OTHERS, ROWS_PER_PREDICTION, TABLE, six_predictions
 from trueodds_studies.toys.vectors import ANIMAL, CASES, MISSES, PERSON, ten
 
 PAGE = Path(__file__).parents[2] / "docs" / "studies" / "pathologies.md"
@@ -111,7 +111,7 @@ def test_equal_mass_bins_worked_by_hand(study_run):
 
 
 def test_the_two_models_of_ten_animals_worked_by_hand():
-    always, looks = (measured(models()[name]) for name in (ALWAYS, LOOKS))
+    always, looks = (measure_scores(models()[name]) for name in (ALWAYS, LOOKS))
     assert (always["ECE"], always["accuracy"], always["resolution"]) == (0, 0.7, 0)
     assert always["log loss"] == pytest.approx(-(0.7 * np.log(0.7) + 0.2 * np.log(0.2) + 0.1 * np.log(0.1)))
     assert always["Brier"] == pytest.approx(1 - 0.49 - 0.04 - 0.01)
@@ -125,17 +125,17 @@ def test_every_coarsening_of_the_optimum_is_calibrated_and_knows_no_more():
     by_name = {row["sees"]: row for row in coarser().tables[0].rows}
     assert [by_name[name]["error"] for name in SEES] == [0.0] * 4
     # Of 20 bright pictures 14 are cats, 3 dogs, 3 toads; of 20 dark ones 4, 10 and 6.
-    assert np.unique(seen_through((0,)).P, axis=0) == pytest.approx(np.array([[0.2, 0.5, 0.3], [0.7, 0.15, 0.15]]))
+    assert np.unique(coarsen((0,)).P, axis=0) == pytest.approx(np.array([[0.2, 0.5, 0.3], [0.7, 0.15, 0.15]]))
     for name in SEES:
-        assert by_name[BEST]["log loss"] <= by_name[name]["log loss"] <= by_name[NOTHING]["log loss"]
-        assert by_name[BEST]["resolution"] >= by_name[name]["resolution"] >= by_name[NOTHING]["resolution"] == 0
+        assert by_name[OPTIMUM]["log loss"] <= by_name[name]["log loss"] <= by_name[NOTHING]["log loss"]
+        assert by_name[OPTIMUM]["resolution"] >= by_name[name]["resolution"] >= by_name[NOTHING]["resolution"] == 0
         assert by_name[name]["confidence"] == pytest.approx(by_name[name]["accuracy"])
     assert len({by_name[name]["log loss"] for name in SEES}) == 4
 
 
 def test_what_ranks_as_the_optimum_does_need_not_be_calibrated():
     by_name = {row["sees"]: row for row in coarser().tables[0].rows}
-    optimum, other = by_name[BEST], by_name[EXAGGERATED]
+    optimum, other = by_name[OPTIMUM], by_name[EXAGGERATED]
     assert (optimum["accuracy"], optimum["resolution"]) == (other["accuracy"], other["resolution"])
     assert other["error"] > 0.1
     assert other["log loss"] > optimum["log loss"]
@@ -143,9 +143,9 @@ def test_what_ranks_as_the_optimum_does_need_not_be_calibrated():
 
 def test_resolution_is_what_a_calibrated_model_saves_of_the_score():
     # Calibrated: Brier = uncertainty − resolution. Uncertainty is Brier of the model that sees nothing.
-    base = to.measure(seen_through(()), "brier", interval=None).value
+    base = to.measure(coarsen(()), "brier", interval=None).value
     for keeps in SEES.values():
-        preds = seen_through(keeps)
+        preds = coarsen(keeps)
         assert base - to.measure(preds, "brier", interval=None).value == pytest.approx(resolution(preds))
 
 
@@ -154,12 +154,16 @@ def test_resolution_is_what_a_calibrated_model_saves_of_the_score():
 
 def test_the_rest_on_the_wrong_class_worked_by_hand():
     right, wrong, missed = (ten(*CASES[name]) for name in (PERSON, ANIMAL, MISSES))
-    assert [apart(right, lens) for lens in ("confidence", "classwise", "canonical")] == [0, 0, 0]
+    assert [distinct_ece(right, lens) for lens in ("confidence", "classwise", "canonical")] == [0, 0, 0]
     # No creature as said; person 0 said, .1 came; animal .1 said, 0 came.
-    assert [apart(wrong, lens) for lens in ("confidence", "classwise", "canonical")] == pytest.approx([0, 0.2 / 3, 0.1])
+    assert [distinct_ece(wrong, lens) for lens in ("confidence", "classwise", "canonical")] == pytest.approx(
+        [0, 0.2 / 3, 0.1]
+    )
     assert to.measure(wrong, "log_loss", interval=None).value == np.inf
     # (.1, .2, .7) said, (.1, .5, .4) came.
-    assert [apart(missed, lens) for lens in ("confidence", "classwise", "canonical")] == pytest.approx([0.3, 0.2, 0.3])
+    assert [distinct_ece(missed, lens) for lens in ("confidence", "classwise", "canonical")] == pytest.approx(
+        [0.3, 0.2, 0.3]
+    )
 
 
 @pytest.mark.reference
@@ -170,25 +174,25 @@ def test_the_six_predictions_are_those_of_the_reference_files():
     assert (reference.columns(rows) == six_predictions().P).all()
     assert (rows["y"] == six_predictions().y).all()
     known = reference.estimators()
-    assert apart(six_predictions(), "canonical") == pytest.approx(
+    assert distinct_ece(six_predictions(), "canonical") == pytest.approx(
         known["a1.population_canonical.tv"]["value"], rel=1e-12
     )
 
 
 def test_only_the_canonical_lens_sees_what_is_wrong_with_the_six_predictions():
     preds = six_predictions()
-    assert preds.n == 6 * EACH
-    assert {lens: apart(preds, lens) for lens in ("confidence", "classwise", *OTHERS)} == dict.fromkeys(
+    assert preds.n == 6 * ROWS_PER_PREDICTION
+    assert {lens: distinct_ece(preds, lens) for lens in ("confidence", "classwise", *OTHERS)} == dict.fromkeys(
         ("confidence", "classwise", *OTHERS), 0.0
     )
-    assert apart(preds, "canonical") == pytest.approx(0.1)
+    assert distinct_ece(preds, "canonical") == pytest.approx(0.1)
 
 
 # People
 
 
 def test_the_human_measures_of_one_picture_worked_by_hand():
-    measures = {name: asked(predicted) for name, predicted in SAID.items()}
+    measures = {name: measure_scores(predicted) for name, predicted in PREDICTIONS.items()}
     assert [measures["as people"][name] for name in ("EntCE", "RankCS", "DistCE")] == [0, 1, 0]
     assert [measures["two swapped"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx([0, 0, 0.1])
     assert [measures["the other way round"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx(

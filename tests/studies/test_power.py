@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trueodds_studies.power import Plan, cells, measured, power, sentence
+from trueodds_studies.power import Plan, cells, measure_cell, power, sentence
 from trueodds_studies.powers.worlds import WORLDS
 
 
@@ -24,7 +24,7 @@ def test_a_row_has_the_audit_and_the_best_single_test():
     plan = Plan(sets=25, calibrated=5, rows=(200,), resamples=99)
     world = next(candidate for candidate in WORLDS if candidate.name == "temperature .6" and candidate.k == 2)
     (cell,) = cells(plan, [world])
-    row = measured(cell, plan)
+    row = measure_cell(cell, plan)
     assert row["audit"] > row["before"]  # 63 % beside 12 to 15 % at 150 rows
     assert row["by"] in ("spiegelhalter", "cox", "ks", "tcal", "debiased_l2")
     assert row["best"] >= row["audit"] - 20
@@ -32,7 +32,7 @@ def test_a_row_has_the_audit_and_the_best_single_test():
 
 
 def test_the_study_runs_in_a_moment_and_sums_up():
-    study = power(plan=Plan(sets=2, calibrated=2, rows=(50,), most_classes=2, resamples=19), worlds=WORLDS[:7])
+    study = power(plan=Plan(sets=2, calibrated=2, rows=(50,), max_classes=2, resamples=19), worlds=WORLDS[:7])
     assert {row["K"] for row in study.rows} == {2}
     assert study.rows[0]["best"] is None
     assert "the audit rejects" in study.sentence

@@ -12,7 +12,7 @@ from tests import reference
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
 from trueodds_studies.lenses import tables
-from trueodds_studies.lenses.drawn import COPIES, LENSES, drawn, laws, whole
+from trueodds_studies.lenses.drawn import COPIES, LENSES, drawn, exact_rows, predicted_and_true
 from trueodds_studies.lenses.measured import lens_alone
 from trueodds_studies.table1 import Plan, table1
 from trueodds_studies.toys.six import six_predictions
@@ -36,7 +36,7 @@ def table(study, name):
 
 def test_labels_come_with_the_laws_of_the_table():
     preds = drawn(30_000, 0, 0)
-    predicted, event_rates = laws()
+    predicted, event_rates = predicted_and_true()
     for p, r in zip(predicted, event_rates, strict=True):
         y = preds.y[(preds.P == p).all(axis=1)]
         assert len(y) == 5000
@@ -47,7 +47,7 @@ def test_labels_come_with_the_laws_of_the_table():
 
 
 def test_the_whole_is_the_toys_rows_over_and_over():
-    one, many = six_predictions(), whole()
+    one, many = six_predictions(), exact_rows()
     assert many.n == one.n * COPIES
     for p in np.unique(one.P, axis=0):
         ours, its = (np.bincount(x.y[(x.P == p).all(axis=1)], minlength=3) for x in (one, many))
@@ -83,7 +83,7 @@ def test_pooled_vectors_show_it_and_sums_class_by_class_do_not(study):
     for name in ("brier", "log_loss", "spherical", "utility", "cross_fitted"):
         assert estimators[name]["exact"] == pytest.approx(estimators[name]["if calibrated"], abs=1e-9)
     # So is the gain of MCLLO's family, whose derivatives at the identity are such sums.
-    assert float(to.test(whole(), "mcllo", lens="canonical")) > 0.999
+    assert float(to.test(exact_rows(), "mcllo", lens="canonical")) > 0.999
 
 
 def test_a_test_that_keeps_its_level_is_seldom_taken_for_one_that_sees():

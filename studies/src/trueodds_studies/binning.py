@@ -53,9 +53,9 @@ def binning(
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = folder(out), None if data is None else str(data)
-    names = [nets.known(name) for name in methods or (nets.FEW if quick else nets.NETS)]
+    names = [nets.known(name) for name in methods or (nets.QUICK_NETS if quick else nets.NETS)]
     read = nets.files(names, place)
-    cells = rows_of("binning", [Net(net, place) for net in names], told, plan, where, progress, read)
+    cells = rows_of("binning", [Net(net, place) for net in names], measure_cell, plan, where, progress, read)
     also = (
         Finding("binning.steady", "Estimators at settings of their own.", tables.steady(cells), plan.__dict__, STEADY),
         Finding("binning.order", "Nets whose order depends on the setting.", tables.order(cells), plan.__dict__, ORDER),
@@ -72,7 +72,7 @@ def binning(
     return finding
 
 
-def told(cell: Net, plan: Plan) -> Mapping[str, Any]:
+def measure_cell(cell: Net, plan: Plan) -> Mapping[str, Any]:
     """What is found of one net."""
     preds = nets.predictions(cell.net, cell.data, plan.rows, plan.seed)
     grid = jumps.along(preds, plan.points)

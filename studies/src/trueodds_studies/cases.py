@@ -23,24 +23,24 @@ class Case:
     """
 
     name: str
-    said: str = ""  # what tells it from the other cases of the member
-    asked: tuple[tuple[str, Any], ...] = ()  # its settings
+    variant: str = ""  # what tells it from the other cases of the member
+    fixed_settings: tuple[tuple[str, Any], ...] = ()  # its settings
     growing: bool = False  # ⌈n^(2/5)⌉ bins instead of a fixed number
     lens: str | None = None
     target: str = "own"
     worlds: str = "scores"  # "scores", "vectors" (both take binary worlds), or "crowds"
     from_below: bool = False  # the interval is for a lower bound of the target: it has to reach below it only
-    most: int = 10**9  # rows, for members that take their time
+    max_rows: int = 10**9  # rows, for members that take their time
     quadratic: bool = False  # the truth is taken from fewer nodes
 
     @property
     def label(self) -> str:
         """The name in the table."""
-        return f"{self.name} {self.said}".strip()
+        return f"{self.name} {self.variant}".strip()
 
     def settings(self, n: int) -> dict[str, Any]:
         """The settings for n rows."""
-        return dict(self.asked) | ({"bins": math.ceil(n**0.4)} if self.growing else {})
+        return dict(self.fixed_settings) | ({"bins": math.ceil(n**0.4)} if self.growing else {})
 
     def fits(self, world: Design) -> bool:
         """Whether the member has a meaning in this world."""
@@ -53,7 +53,7 @@ class Case:
 
 def truth(case: Case, estimator: Estimator, world: Design) -> float:
     """What the estimator would give on endless rows."""
-    population = world.whole(FEWER) if case.quadratic else world.whole()
+    population = world.population(FEWER) if case.quadratic else world.population()
     lens = lens_for(population, case.lens, estimator)
     views = lens.views(population)
     if case.target == "own":
@@ -86,23 +86,23 @@ CASES = _cases(
     Case("ece"),
     Case("ece", "n^(2/5) bins", growing=True, target="l1"),
     Case("ece", "classwise", lens="classwise", worlds="only vectors"),
-    Case("ece", "canonical", lens="canonical", worlds="only vectors", target="l1", most=1000),
+    Case("ece", "canonical", lens="canonical", worlds="only vectors", target="l1", max_rows=1000),
     Case("mce", "10 bins", (("bins", 10),)),
     Case("rmsce"),
     Case("rmsce", "n^(2/5) equal mass", (("partition", "equal-mass"),), growing=True),
     Case("debiased_l2", growing=True),
     Case("debiased_l1", growing=True),
     Case("ece_linear", "10 bins", (("bins", 10),)),
-    Case("ece_kde", target="l1", most=200),
-    Case("kde_mixnmatch", target="l1", most=200),
-    Case("dirichlet_kde", worlds="vectors", target="l1 of vectors", most=200, quadratic=True),
+    Case("ece_kde", target="l1", max_rows=200),
+    Case("kde_mixnmatch", target="l1", max_rows=200),
+    Case("dirichlet_kde", worlds="vectors", target="l1 of vectors", max_rows=200, quadratic=True),
     Case("skce", worlds="vectors", quadratic=True),
-    Case("smece", most=200),
-    Case("interval_ce", most=200),
-    Case("ici", target="l1", most=200, quadratic=True),
-    Case("e50", most=200, quadratic=True),
-    Case("e90", most=200, quadratic=True),
-    Case("emax", most=200, quadratic=True),
+    Case("smece", max_rows=200),
+    Case("interval_ce", max_rows=200),
+    Case("ici", target="l1", max_rows=200, quadratic=True),
+    Case("e50", max_rows=200, quadratic=True),
+    Case("e90", max_rows=200, quadratic=True),
+    Case("emax", max_rows=200, quadratic=True),
     Case("brier", worlds="vectors"),
     Case("log_loss", worlds="vectors"),
     Case("spherical", worlds="vectors"),
@@ -113,6 +113,6 @@ CASES = _cases(
     Case("rankcs", worlds="crowds"),
     Case("human_distance", worlds="crowds"),
     Case("cross_fitted", target="l1", from_below=True),
-    Case("decision_regret", worlds="binary", most=1000),
+    Case("decision_regret", worlds="binary", max_rows=1000),
     Case("utility", worlds="vectors"),
 )

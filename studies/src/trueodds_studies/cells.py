@@ -53,16 +53,16 @@ def rows_of(
     `measure(cell, plan)` stands at the top of a module, so that worker processes find it. `read` has the stamp of
     each data file that some cell reads.
     """
-    cache = Kept(study, where, plan, read or {})
-    waiting = [cell for cell in cells if cell.key not in cache.found]
+    cache = ResultCache(study, where, plan, read or {})
+    waiting = [cell for cell in cells if cell.key not in cache.rows]
     for done, (cell, row) in enumerate(_measured(waiting, measure, plan), 1):
         cache.add(cell.key, row)
         if progress:
             progress((len(cells) - len(waiting) + done) / len(cells), cell.key)
-    return tuple(cache.found[cell.key] for cell in cells)
+    return tuple(cache.rows[cell.key] for cell in cells)
 
 
-class Kept:
+class ResultCache:
     """The finished cells, on disk where there is a folder; those of another plan, version or data do not count.
 
     The first line tells all three. Files that only one of two runs reads do not part them: a study of more members
@@ -70,7 +70,7 @@ class Kept:
     """
 
     def __init__(self, study: str, where: Path | None, plan: Any, read: Mapping[str, str]) -> None:
-        self.found: dict[str, Row] = {}
+        self.rows: dict[str, Row] = {}
         self.path = None if where is None else where / f"{study}.cells.jsonl"
         if self.path is None:
             return
@@ -79,13 +79,13 @@ class Kept:
         before: Any = _parsed(lines[0]) if lines else None
         if _goes_on(before, head):
             head["data"] = before["data"] | head["data"]
-            self.found = dict(pair for pair in map(_parsed, lines[1:]) if pair is not None)
-        text = "\n".join([json.dumps(head, sort_keys=True), *(json.dumps(pair) for pair in self.found.items())]) + "\n"
+            self.rows = dict(pair for pair in map(_parsed, lines[1:]) if pair is not None)
+        text = "\n".join([json.dumps(head, sort_keys=True), *(json.dumps(pair) for pair in self.rows.items())]) + "\n"
         saved.write(self.path, text, "TO801")
 
     def add(self, key: str, row: Row) -> None:
         """One more finished cell."""
-        self.found[key] = row
+        self.rows[key] = row
         if self.path is not None:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps([key, row]) + "\n")

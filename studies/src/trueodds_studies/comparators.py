@@ -17,14 +17,14 @@ from trueodds.problem.predictions import Predictions
 
 Array = NDArray[Any]
 
-FLOOR = 1e-6  # of the tests: what stands in for smaller probabilities
+MIN_PROB = 1e-6  # of the tests: what stands in for smaller probabilities
 
 
 @dataclass(frozen=True)
 class Method:
     """A calibrator with its settings, and the name in the table."""
 
-    said: str
+    label: str
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -44,37 +44,39 @@ LEGEND = """n: rows of the table's part that no fit saw. p: of MCLLO's likelihoo
 (√n). log loss: nats per row, infinite where an outcome had probability 0. changed: share of rows whose label changes."""
 
 
-def compared(
+def method_rows(
     learn: Predictions, held_out: Predictions, methods: Sequence[Method] = METHODS, *, baseline: int = -1, rng: int = 0
 ) -> tuple[dict[str, Any], ...]:
     """Each method fitted on the rows `learn` and judged on the rows `held_out`."""
-    return tuple(evaluation.row for evaluation in judged(learn, held_out, methods, baseline=baseline, rng=rng))
+    return tuple(
+        evaluation.row for evaluation in evaluate_methods(learn, held_out, methods, baseline=baseline, rng=rng)
+    )
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class EvaluatedMethod:
     """A method's row, and what it was made from."""
 
     row: dict[str, Any]
-    fitted: CalibrationMap
+    calibration_map: CalibrationMap
     after: Predictions  # the rows that no fit saw, recalibrated
     verdict: Verdict
 
 
-def judged(
+def evaluate_methods(
     learn: Predictions, held_out: Predictions, methods: Sequence[Method] = METHODS, *, baseline: int = -1, rng: int = 0
-) -> Iterator[Judged]:
+) -> Iterator[EvaluatedMethod]:
     """The same with what was fitted; where rows come in clusters p is that of whole clusters flipped."""
     labels = held_out.P.argmax(axis=1)
     for method in methods:
         settings = dict(method.settings) | ({"baseline": baseline} if method.name == "mcllo" else {})
         calibrator = fit(learn, method.name, rng=rng, **settings)
-        after = again(held_out, calibrator.predict_proba(held_out))
-        row, verdict = judgment(method.said, after, labels, baseline)
-        yield Judged(row, calibrator.map, after, verdict)
+        after = replace_probs(held_out, calibrator.predict_proba(held_out))
+        row, verdict = judgment(method.label, after, labels, baseline)
+        yield EvaluatedMethod(row, calibrator.map, after, verdict)
 
 
-def again(preds: Predictions, Q: Array) -> Predictions:
+def replace_probs(preds: Predictions, Q: Array) -> Predictions:
     """The same outcomes with other probabilities."""
     assert preds.y is not None  # labels, no votes
     return Predictions(preds.y, Q, cluster=preds.cluster)
@@ -83,7 +85,7 @@ def again(preds: Predictions, Q: Array) -> Predictions:
 def judgment(label: str, after: Predictions, labels: Array, baseline: int = -1) -> tuple[dict[str, Any], Verdict]:
     """The row of what a method made of the rows that it has not seen, and the verdict its p is from."""
     null_settings: dict[str, Any] = {} if after.cluster is None else {"null": "redraw"}
-    verdict = test(after, "mcllo", baseline=baseline, min_prob=FLOOR, **null_settings)
+    verdict = test(after, "mcllo", baseline=baseline, min_prob=MIN_PROB, **null_settings)
     changed = after.P.argmax(axis=1)
     return {
         "method": label,

@@ -92,14 +92,14 @@ def confirm(
         Cell(case.world, case.n, plan.powered, case.method) for case in DISTORTED if case.world.name in plan.worlds
     ]
     where = folder(out)
-    rows = rows_of("confirm", cells, measured, plan, where, progress)
+    rows = rows_of("confirm", cells, measure_cell, plan, where, progress)
     finding = Finding("confirm", _sentence(rows), rows, plan.__dict__, LEGEND.format(fresh=f"{FRESH:,}"))
     if where is not None:
         finding.save(where)
     return finding
 
 
-def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of one cell."""
     world, fresh = cell.world, cell.world.stated(np.random.default_rng(20_070_602), FRESH)
     truth = world.true(fresh.copy())

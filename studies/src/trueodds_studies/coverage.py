@@ -95,7 +95,7 @@ def coverage(
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     cells = list(_cells(plan, methods))
     where = folder(out)
-    rows = rows_of("coverage", cells, measured, plan, where, progress)
+    rows = rows_of("coverage", cells, measure_cell, plan, where, progress)
     finding = Finding("coverage", _sentence(rows), rows, plan.__dict__, LEGEND.format(sets=plan.sets))
     if where is not None:
         finding.save(where)
@@ -109,10 +109,10 @@ def _cells(plan: Plan, methods: Sequence[str] | None) -> Iterator[Cell]:
         for case in cases_of(name):
             for world in (*BINARY, *VECTORS, *CROWDS):
                 if case.fits(world):
-                    yield from (Cell(case, world, n) for n in plan.rows if n <= case.most)
+                    yield from (Cell(case, world, n) for n in plan.rows if n <= case.max_rows)
 
 
-def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of one cell."""
     estimator = ESTIMATORS.make(cell.case.name, cell.case.settings(cell.n))
     target = truth(cell.case, estimator, cell.world)
@@ -121,7 +121,7 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     for repetition in range(plan.sets):
         rng = plan.rng(cell.world, cell.n, repetition)
         preds = cell.world.rows(rng, cell.n)
-        estimands = [_asked(estimator, cell.case, preds)]
+        estimands = [_estimand(estimator, cell.case, preds)]
         (estimate,) = estimates(preds, estimands, interval_spec, rng, partial(_floors, preds, rng, plan.redraws))
         values.append(estimate.value)
         debiased.append(estimate.value if estimate.debiased is None else estimate.debiased)
@@ -155,7 +155,7 @@ def _floors(
     return floors(preds, every, rng, redraws)
 
 
-def _asked(estimator: Estimator, case: Case, preds: Predictions) -> Estimand:
+def _estimand(estimator: Estimator, case: Case, preds: Predictions) -> Estimand:
     lens = lens_for(preds, case.lens, estimator)
     return Estimand.of(estimator, lens, preds, lens.aggregate)
 
@@ -166,7 +166,7 @@ def _ranks(cell: Cell, estimator: Estimator, plan: Plan, strong: Any) -> float:
     right = 0.0
     for repetition, value in enumerate(strong):
         preds = mild.rows(plan.rng(cell.world, cell.n, repetition), cell.n)
-        estimand = _asked(estimator, cell.case, preds)
+        estimand = _estimand(estimator, cell.case, preds)
         other = float(estimand.combined(estimand.values))
         gap = float(estimator.as_loss(value) - estimator.as_loss(np.float64(other)))
         right += 0.5 if gap == 0 else float(gap > 0)

@@ -37,7 +37,7 @@ SOURCES = {
 }
 
 
-def found(name: str, data: str | Path | None) -> Path:
+def find_file(name: str, data: str | Path | None) -> Path:
     """A file of the folder `data`; if that is not said, of `$TRUEODDS_REFERENCE/data`, else `../shared/data`.
 
     Raises TO802 where it is not there, saying where it comes from.
@@ -56,14 +56,14 @@ def found(name: str, data: str | Path | None) -> Path:
 
 def stamp(name: str, data: str | Path | None) -> str:
     """The SHA-256 of a file: what was measured on it holds for no other."""
-    path = found(name, data)
+    path = find_file(name, data)
     with _understood(path):
         return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def arrays(name: str, data: str | Path | None, *names: str) -> dict[str, Any]:
     """The arrays of an npz file: those that are needed, or all. TO803 where one is not in it, or it is no such file."""
-    path = found(name, data)
+    path = find_file(name, data)
     with _understood(path), path.open("rb") as raw:  # opened here, as NumPy does not close what is broken
         file = np.load(raw, allow_pickle=False)
         if not isinstance(file, np.lib.npyio.NpzFile):
@@ -74,7 +74,7 @@ def arrays(name: str, data: str | Path | None, *names: str) -> dict[str, Any]:
 
 def columns(name: str, data: str | Path | None, *names: str) -> dict[str, Any]:
     """The columns of a parquet file as NumPy arrays: those that are needed, or all; TO803 as for arrays."""
-    path = found(name, data)
+    path = find_file(name, data)
     needs_pyarrow(name)
     parquet = importlib.import_module("pyarrow.parquet")
     with _understood(path):

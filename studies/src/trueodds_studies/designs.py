@@ -33,7 +33,7 @@ class Design:
         """Predictions and hard labels of n independent rows."""
         raise NotImplementedError
 
-    def whole(self, nodes: int = DRAWS) -> Predictions:
+    def population(self, nodes: int = DRAWS) -> Predictions:
         """Quadrature nodes with their weight; the outcomes are the true probabilities, as shares."""
         raise NotImplementedError
 
@@ -48,27 +48,27 @@ class Logistic(Design):
     slope: float = 1.0
     shift: float = 0.0
     center: float = 0.0
-    spread: float = 1.3
+    std: float = 1.3
 
     @property
     def calibrated(self) -> bool:
         """Slope 1 and no shift."""
         return (self.slope, self.shift) == (1.0, 0.0)
 
-    def said(self, x: Array) -> Array:
+    def predict(self, x: Array) -> Array:
         """What the model says at these latent scores."""
         return np.asarray(expit(self.slope * x + self.shift))
 
     def rows(self, rng: np.random.Generator, n: int) -> Predictions:
         """Scores first, then labels: two models on the same generator see the same rows."""
-        x = rng.normal(self.center, self.spread, n)
-        return Predictions((rng.random(n) < expit(x)).astype(np.int64), self.said(x))
+        x = rng.normal(self.center, self.std, n)
+        return Predictions((rng.random(n) < expit(x)).astype(np.int64), self.predict(x))
 
-    def whole(self, nodes: int = DRAWS) -> Predictions:
+    def population(self, nodes: int = DRAWS) -> Predictions:
         """Equal steps over ten standard deviations; tails beyond weigh 1e-22."""
         z = np.linspace(-10, 10, NODES)
-        x = self.center + self.spread * z
-        return _binary(self.said(x), expit(x), np.exp(-z * z / 2))
+        x = self.center + self.std * z
+        return _binary(self.predict(x), expit(x), np.exp(-z * z / 2))
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Mixture(Design):
         x = rng.normal(np.where(minus, -1.0, 1.0), 1.0)
         return Predictions(minus.astype(np.int64), expit(self.first + self.second * x))
 
-    def whole(self, nodes: int = DRAWS) -> Predictions:
+    def population(self, nodes: int = DRAWS) -> Predictions:
         """Equal steps from −10 to 10."""
         x = np.linspace(-10, 10, NODES)
         density = np.exp(-((x - 1) ** 2) / 2) + np.exp(-((x + 1) ** 2) / 2)
@@ -121,7 +121,7 @@ class DirichletModel(Design):
         y = (np.cumsum(self._true(P), axis=1) < rng.random(n)[:, None]).sum(axis=1)
         return Predictions(np.minimum(y, self.k - 1), P)
 
-    def whole(self, nodes: int = DRAWS) -> Predictions:
+    def population(self, nodes: int = DRAWS) -> Predictions:
         """A fixed sample of vectors, each with its true probabilities."""
         P = np.random.default_rng(20_190_416).dirichlet(np.full(self.k, self.alpha), nodes)
         return Predictions(self._true(P), P)
@@ -148,7 +148,7 @@ class Crowd(Design):
         P = rng.dirichlet(np.ones(self.k), n)
         return Predictions(rng.multinomial(self.people, (1 - self.noise) * P + self.noise / self.k), P)
 
-    def whole(self, nodes: int = DRAWS) -> Predictions:
+    def population(self, nodes: int = DRAWS) -> Predictions:
         """A fixed sample of items with their votes: the target of a mean includes the noise of the votes."""
         return self.rows(np.random.default_rng(20_220_401), nodes)
 

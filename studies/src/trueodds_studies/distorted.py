@@ -23,13 +23,13 @@ class Tempered(Stated):
     A temperature T is mended by the power 1/T; powers and factors that differ ask for a map of more parameters.
     """
 
-    spread: float = 1.5
+    std: float = 1.5
     powers: tuple[float, ...] = ()  # of each class; none is `power` for all
     factors: tuple[float, ...] = ()
 
     def stated(self, rng: np.random.Generator, n: int) -> Array:
         """n vectors, (n, k)."""
-        return softmax(self.spread * rng.normal(size=(n, self.k)))
+        return softmax(self.std * rng.normal(size=(n, self.k)))
 
     def true(self, P: Array) -> Array:
         """The true probabilities of these vectors, (n, k)."""
@@ -83,13 +83,13 @@ class Distorted(NamedTuple):
 
 CALIBRATED = (*WORLDS, ExactZeros("exact zeros"), HeavyTails("heavy tails"))
 DISTORTED = (
-    Distorted(LogitNormal("T = 0.6", spread=0.9, power=1 / 0.6), 150, "temperature"),
-    Distorted(LogitNormal("T = 1.3", spread=1.95, power=1 / 1.3), 1000, "temperature"),
-    Distorted(LogitNormal("T = 1.15", spread=1.725, power=1 / 1.15), 5000, "temperature"),
-    Distorted(LogitNormal("shift", spread=1.5, odds=1.35), 1000, "llo"),
+    Distorted(LogitNormal("T = 0.6", std=0.9, power=1 / 0.6), 150, "temperature"),
+    Distorted(LogitNormal("T = 1.3", std=1.95, power=1 / 1.3), 1000, "temperature"),
+    Distorted(LogitNormal("T = 1.15", std=1.725, power=1 / 1.15), 5000, "temperature"),
+    Distorted(LogitNormal("shift", std=1.5, odds=1.35), 1000, "llo"),
     Distorted(Wave("wave", spread=1.5), 1000, "spline"),
-    Distorted(Tempered("T = 1.5, 10 classes", k=10, spread=2.25, power=1 / 1.5), 300, "temperature"),
+    Distorted(Tempered("T = 1.5, 10 classes", k=10, std=2.25, power=1 / 1.5), 300, "temperature"),
     Distorted(Tempered("one class of 3", k=3, factors=(1.65, 1.0, 1.0)), 500, "bias_corrected_temperature"),
-    Distorted(Tempered("slopes, 3 classes", k=3, spread=1.7, powers=(0.7, 1.0, 1.25)), 1000, "structured"),
+    Distorted(Tempered("slopes, 3 classes", k=3, std=1.7, powers=(0.7, 1.0, 1.25)), 1000, "structured"),
     Distorted(Tempered("slopes, 10 classes", k=10, powers=tuple(np.linspace(0.7, 1.4, 10).tolist())), 1500, "vector"),
 )

@@ -19,11 +19,11 @@ from trueodds_studies.designs import Design
 Array = NDArray[np.float64]
 
 SCORES = {"normal": (0.0, 1.3), "sharp": (0.0, 3.0), "rare": (-3.0, 1.0)}  # mean and sd of the logits of two classes
-SPREAD = 1.5  # sd of the logits of several classes
+LOGIT_STD = 1.5  # sd of the logits of several classes
 SHAPES = ("temperature", "underconfident", "shift", "smooth", "waves", "local")
 NODES = 100_000  # rows over which a truth is integrated
 STEPS = 40  # halvings of the range of amounts
-MOST = 20.0  # the largest amount
+MAX_AMOUNT = 20.0  # the largest amount
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Distorted(Design):
     def predictions(self, rng: np.random.Generator, n: int) -> Array:
         """The predicted probabilities of n rows, (n, k)."""
         if self.k > 2:
-            return np.asarray(softmax(rng.normal(0, SPREAD, (n, self.k)), axis=1))
+            return np.asarray(softmax(rng.normal(0, LOGIT_STD, (n, self.k)), axis=1))
         p = rng.random(n) if self.scores == "uniform" else expit(rng.normal(*SCORES[self.scores], n))
         return np.stack([1 - p, p], axis=1)
 
@@ -82,7 +82,7 @@ class Distorted(Design):
         y = (np.cumsum(self.truth(P), axis=1) < rng.random(n)[:, None]).sum(axis=1)
         return Predictions(np.minimum(y, self.k - 1), P)
 
-    def whole(self, nodes: int = NODES) -> Predictions:
+    def population(self, nodes: int = NODES) -> Predictions:
         """A fixed sample of predictions, each with its true probabilities."""
         P = self.predictions(np.random.default_rng(20_240_901), nodes)
         return Predictions(self.truth(P), P)
@@ -103,12 +103,12 @@ def at_floors(world: Distorted, lens: str, floors: float, n: int) -> Distorted:
     """
     if floors == 0:
         return world
-    target = floors * _floor(world, lens, n)
+    target = floors * _noise_floor(world, lens, n)
     low, high = 0.0, 1e-3
     while _error(replace(world, amount=high), lens) < target:
         low, high = high, 1.5 * high
-        if high > MOST:
-            return replace(world, amount=MOST)
+        if high > MAX_AMOUNT:
+            return replace(world, amount=MAX_AMOUNT)
     for _ in range(STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if _error(replace(world, amount=middle), lens) < target else (low, middle)
@@ -117,14 +117,14 @@ def at_floors(world: Distorted, lens: str, floors: float, n: int) -> Distorted:
 
 def floors_of(world: Distorted, lens: str, n: int) -> float:
     """How many noise floors of n rows its error in 15 uniform bins is."""
-    return _error(world, lens) / _floor(world, lens, n)
+    return _error(world, lens) / _noise_floor(world, lens, n)
 
 
 def _error(world: Distorted, lens: str) -> float:
     return float(np.mean(BinnedError(Uniform(15)).values(_views(world, lens))))
 
 
-def _floor(world: Distorted, lens: str, n: int) -> float:
+def _noise_floor(world: Distorted, lens: str, n: int) -> float:
     """The mean of the binned error where the model is calibrated, by the normal law."""
     floors = []
     for view in _views(replace(world, amount=0.0), lens):
@@ -134,4 +134,4 @@ def _floor(world: Distorted, lens: str, n: int) -> float:
 
 
 def _views(world: Distorted, lens: str) -> tuple[View, ...]:
-    return as_lens(lens).views(world.whole(NODES // 4))
+    return as_lens(lens).views(world.population(NODES // 4))

@@ -12,7 +12,7 @@ import numpy as np
 
 from trueodds_studies.base import Finding, folder
 from trueodds_studies.cells import Progress, rows_of
-from trueodds_studies.comparators import METHODS, Method, judged
+from trueodds_studies.comparators import METHODS, Method, evaluate_methods
 from trueodds_studies.data import stamp
 from trueodds_studies.recalibrated import pictures, presence
 from trueodds_studies.recalibrated.losses import mixed
@@ -75,7 +75,7 @@ def ecology(
     where, plots = folder(out), Plots.of(data)
     place = None if data is None else str(data)
     cells = [Cell(model, split, place) for model in MODELS for split in range(plan.splits)]
-    results = rows_of("ecology", cells, measured, plan, where, progress, {FILE: stamp(FILE, data)})
+    results = rows_of("ecology", cells, measure_cell, plan, where, progress, {FILE: stamp(FILE, data)})
     finding = presence.ecology(plots, results, plan)
     if where is not None:
         finding.save(where)
@@ -84,13 +84,13 @@ def ecology(
     return finding
 
 
-def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """Every method on one half of the plots, judged on the other."""
     plots = Plots.of(cell.data)
     first, other = plots.halves(np.random.default_rng([plan.seed, cell.split]))
     learn, held_out = plots.rows(cell.model, first), plots.rows(cell.model, other)
     rows = []
-    for one in judged(learn, held_out, EVERY):
+    for one in evaluate_methods(learn, held_out, EVERY):
         assert held_out.y is not None
-        rows.append(one.row | {"mixed": mixed(one.after.P, held_out.y, learn.n), "chose": one.fitted.name})
+        rows.append(one.row | {"mixed": mixed(one.after.P, held_out.y, learn.n), "chose": one.calibration_map.name})
     return {"model": cell.model, "split": cell.split, "rows": rows}

@@ -11,9 +11,9 @@ from typing import Any
 from trueodds_studies.base import Finding, folder
 from trueodds_studies.cells import Progress, rows_of
 from trueodds_studies.trajectories import advice, classes, pictures, tables
-from trueodds_studies.trajectories.collected import Together
-from trueodds_studies.trajectories.measured import WORLDS, Cell, measured
-from trueodds_studies.trajectories.members import COUNTS, LENSES, MEMBERS, chosen
+from trueodds_studies.trajectories.collected import Trajectories
+from trueodds_studies.trajectories.measured import WORLDS, Cell, measure_cell
+from trueodds_studies.trajectories.members import COUNTS, LENSES, VARIANTS, chosen
 
 Row = Mapping[str, Any]
 SIZES = (30, 39, 51, 67, 88, 115, 151, 198, 259, 339, 443, 580, 759, 994, 1301, 1703, 2229, 2918, 3820, 5000)
@@ -31,7 +31,7 @@ class Plan:
     models: tuple[str, ...] = ()  # all
     pool: int = 500_000  # rows of the holdout, which also gives the truth
     resamples: int = 200
-    few: int = 30  # of them, for members whose calls take long
+    slow_resamples: int = 30  # of them, for members whose calls take long
     floors: int = 3  # redraws for a noise floor
     sizes: tuple[int, ...] = SIZES
     every: int = 4  # each fourth size is also seen with calibrated labels, and with other numbers of bins
@@ -43,12 +43,12 @@ class Plan:
     many_rows: tuple[int, ...] = (200, 580, 2000)
     many_resamples: int = 20
     boots: int = 200
-    members: tuple[str, ...] = ()
+    methods: tuple[str, ...] = ()
     seed: int = 0
 
 
 QUICK = Plan(
-    classes=(2, 5), dimensions=(2,), distributions=2, splits=1, pool=20_000, resamples=40, few=10, floors=2,
+    classes=(2, 5), dimensions=(2,), distributions=2, splits=1, pool=20_000, resamples=40, slow_resamples=10, floors=2,
     sizes=(30, 115, 443, 1703), every=1, other_distributions=1, other_every=2, many=(3, 10), many_distributions=1,
     many_pool=5000, many_rows=(200,), many_resamples=6, boots=60,
 )  # fmt: skip
@@ -96,24 +96,24 @@ def estimators(
     number of bins, up to 100 classes, and a table that says by rule which estimator to take. `methods` are labels
     of the table or names of estimators. How well intervals cover is asked by the study `coverage`.
     """
-    plan = plan or replace(QUICK if quick else Plan(), seed=rng, members=tuple(methods or ()))
-    chosen(plan.members)  # an unknown one is refused before anything is measured
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng, methods=tuple(methods or ()))
+    chosen(plan.methods)  # an unknown one is refused before anything is measured
     where = folder(out)
-    main = rows_of("estimators", _cells(plan), measured, plan, where, progress)
+    main = rows_of("estimators", _cells(plan), measure_cell, plan, where, progress)
     other_plan = replace(plan, sizes=plan.sizes[:: plan.other_every], every=1)
-    others = rows_of("estimators.worlds", _others(plan), measured, other_plan, where, progress)
-    vectors = rows_of("estimators.classes", _many(plan), classes.measured, plan, where, progress)
-    finding = told(main, others, vectors, plan)
+    others = rows_of("estimators.worlds", _others(plan), measure_cell, other_plan, where, progress)
+    vectors = rows_of("estimators.classes", _many(plan), classes.measure_cell, plan, where, progress)
+    finding = summarize(main, others, vectors, plan)
     if where is not None:
-        _kept(finding, where, plan)
+        _save_findings(finding, where, plan)
     return finding
 
 
-def told(main: Sequence[Row], others: Sequence[Row], vectors: Sequence[Row], plan: Plan) -> Finding:
+def summarize(main: Sequence[Row], others: Sequence[Row], vectors: Sequence[Row], plan: Plan) -> Finding:
     """The tables."""
-    of = Together(main, plan.sizes, plan.boots, plan.seed)
+    of = Trajectories(main, plan.sizes, plan.boots, plan.seed)
     rest = {
-        world: Together(cells, plan.sizes[:: plan.other_every], plan.boots, plan.seed)
+        world: Trajectories(cells, plan.sizes[:: plan.other_every], plan.boots, plan.seed)
         for world in WORLDS[1:]
         if (cells := [cell for cell in others if cell["world"] == world])
     }
@@ -209,8 +209,8 @@ def _zero(rows: Sequence[Row]) -> str:
 
 
 def _errors(plan: Plan) -> str:
-    slow_labels = ", ".join(variant.label for variant in MEMBERS.values() if variant.few)
-    return ERRORS.format(floors=plan.floors, few=plan.few, names=slow_labels)
+    slow_labels = ", ".join(variant.label for variant in VARIANTS.values() if variant.slow)
+    return ERRORS.format(floors=plan.floors, few=plan.slow_resamples, names=slow_labels)
 
 
 def _exact(rows: Sequence[Row]) -> str:
@@ -221,7 +221,7 @@ def _exact(rows: Sequence[Row]) -> str:
     return f"{text}; what comes jumps between neighboring scores of some models: {'; '.join(rough) or 'none'}."
 
 
-def _kept(finding: Finding, where: Path, plan: Plan) -> None:
+def _save_findings(finding: Finding, where: Path, plan: Plan) -> None:
     finding.save(where)
     drawn, every = finding.also[0], finding.also[1]
     sizes = [plan.sizes[i] for i in tables.shown(plan.sizes)]

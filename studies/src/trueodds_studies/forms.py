@@ -22,19 +22,19 @@ class Form:
 
     name: str
     null: str
-    said: str = ""  # what tells it from the other forms of the test
-    asked: tuple[tuple[str, Any], ...] = ()  # its settings
+    variant: str = ""  # what tells it from the other forms of the test
+    fixed_settings: tuple[tuple[str, Any], ...] = ()  # its settings
     lens: str | None = None
     fewest: int = 2  # classes
     classes: int = 10**9  # at most
-    most: int = 10**9  # rows
+    max_rows: int = 10**9  # rows
     slow: int = 10**9  # rows from which it takes its time: then it gets a share of the data sets
     share: float = 0.2
 
     @property
     def label(self) -> str:
         """The name in the table."""
-        return f"{self.name} {self.said}".strip()
+        return f"{self.name} {self.variant}".strip()
 
     def claim(self, k: int) -> str:
         """The lens for k classes."""
@@ -50,11 +50,11 @@ class Form:
     def settings(self, resamples: int) -> dict[str, Any]:
         """The settings, with the study's number of draws where the test makes any."""
         drawn = {"resamples": resamples} if TESTS.takes(self.name, "resamples") else {}
-        return drawn | dict(self.asked)
+        return drawn | dict(self.fixed_settings)
 
     def fits(self, k: int, n: int) -> bool:
         """Whether it is measured for so many classes and rows."""
-        return self.fewest <= k <= self.classes and n <= self.most
+        return self.fewest <= k <= self.classes and n <= self.max_rows
 
     def sets(self, n: int, sets: int) -> int:
         """How many of so many data sets it gets."""
@@ -69,7 +69,7 @@ def forms_of(name: str) -> tuple[Form, ...]:
         return (Form(name, "redraw"), *EXTRA.get(name, ()))
     (default,) = (field.default for field in dataclasses.fields(test_class) if field.name == "null")
     nulls = dict.fromkeys((default, *test_class.nulls) if default in test_class.nulls else test_class.nulls)
-    usual = [Form(name, null, asked=() if null == default else (("null", null),)) for null in nulls]
+    usual = [Form(name, null, fixed_settings=() if null == default else (("null", null),)) for null in nulls]
     return (*(dataclasses.replace(form, **COSTLY.get((name, form.null), {})) for form in usual), *EXTRA.get(name, ()))
 
 
@@ -82,7 +82,7 @@ def _forms(*forms: Form) -> dict[str, tuple[Form, ...]]:
 
 EXTRA = _forms(
     Form("consistency", "redraw", "confidence", lens="confidence", fewest=3),
-    Form("consistency", "both", "rows too", (("redraw", "both"),), classes=2, most=500, slow=0),
+    Form("consistency", "both", "rows too", (("redraw", "both"),), classes=2, max_rows=500, slow=0),
     Form("hosmer_lemeshow", "asymptotic", "exact", (("null", "asymptotic"), ("form", "exact")), classes=2),
     Form("cox", "asymptotic", "score", (("form", "score"),)),
     Form("score", "asymptotic", "log_loss", (("statistic", "log_loss"),)),

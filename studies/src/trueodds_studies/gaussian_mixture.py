@@ -11,7 +11,7 @@ from typing import Any
 from trueodds_studies.base import Finding, folder
 from trueodds_studies.cells import Progress, rows_of
 from trueodds_studies.mixture import pictures, rates, tables
-from trueodds_studies.mixture.measured import Cell, Plan, measured
+from trueodds_studies.mixture.measured import Cell, Plan, measure_cell
 from trueodds_studies.mixture.truth import MODELS, known
 
 QUICK = Plan(sizes=(100, 1000, 10_000), sets=100, tree_sets=10)
@@ -26,7 +26,7 @@ RATES = """Least squares of logarithms: value ∝ n^(per n) bins^(per bins), wit
 more (uncalibrated: and bins ≥ 2 n^(1/3), narrower than the stretch that chance blurs); bins hide: truth less limit, 2 to {most} bins, by quadrature;
 octaves: the means over 2 and 3 bins, 4 to 7, and so on; variance: of the estimates. Cells of
 one n share their data sets, and a tree keeps the leaf of the crossing over many numbers of leaves, so that some errors are too small. expected: by the reasoning of docs/studies/gaussian_mixture.md."""
-RULES = """⌈n^a⌉ bins; a = 0: {fixed} bins. bias per n, rmse per n: exponents over n, least squares of logarithms of |bias| and of the root mean squared error, with
+BIN_COUNT_RULES = """⌈n^a⌉ bins; a = 0: {fixed} bins. bias per n, rmse per n: exponents over n, least squares of logarithms of |bias| and of the root mean squared error, with
 standard errors. expected: −(1 − a)/2 where the model is calibrated, else −min(2a, 1 − a). bins, bias, rmse: at the greatest n. Of few rows a tree has fewer
 leaves than are asked for, as each holds ten."""
 
@@ -54,7 +54,7 @@ def gaussian_mixture(
     where = folder(out)
     models = [known(name).name for name in methods or MODELS]
     cells = rows_of(
-        "gaussian_mixture", [Cell(name, n) for name in models for n in plan.sizes], measured, plan, where, progress
+        "gaussian_mixture", [Cell(name, n) for name in models for n in plan.sizes], measure_cell, plan, where, progress
     )
     every = tables.flat(cells)
     also = _also(every, plan)
@@ -89,13 +89,13 @@ def _also(every: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[Finding, ...]
     settings = plan.__dict__
     bound = tables.bound(every, plan)
     exponents = rates.exponents(every)
-    legend = RATES.format(least=rates.LEAST, most=rates.MOST)
+    legend = RATES.format(least=rates.MIN_ROWS_PER_BIN, most=rates.MAX_BINS)
     findings = [
         Finding("gaussian_mixture.bound", tables.of_the_bound(bound), bound, settings, BOUND),
         Finding("gaussian_mixture.rates", tables.of_rates(exponents), exponents, settings, legend),
     ]
-    ruled = rates.rules(every, plan)
+    ruled = rates.bin_count_rules(every, plan)
     if ruled:
-        words = RULES.format(fixed=rates.FIXED)
+        words = BIN_COUNT_RULES.format(fixed=rates.FIXED)
         findings.append(Finding("gaussian_mixture.rules", tables.of_rules(ruled), ruled, settings, words))
     return tuple(findings)

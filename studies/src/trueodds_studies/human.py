@@ -24,11 +24,11 @@ class Plan:
 
 QUICK = Plan(rows=800, resamples=300)
 
-SAID = """Each cell: value [95 % interval] (noise floor: the mean if every probability were right)."""
-BESIDE = f"""{SAID} against: the one gold label, the label of most votes, or all votes as
+CELL_FORMAT = """Each cell: value [95 % interval] (noise floor: the mean if every probability were right)."""
+TARGETS_LEGEND = f"""{CELL_FORMAT} against: the one gold label, the label of most votes, or all votes as
 shares. confidence: mean largest probability; right: share of the target that it names. ECE: confidence, 15 uniform bins. log loss in nats,
 with floors that are the loss the model promises itself."""
-PEOPLE = f"""{SAID} EntCE in nats; corrected: by Miller and Madow. order, size: parts of
+PEOPLE = f"""{CELL_FORMAT} EntCE in nats; corrected: by Miller and Madow. order, size: parts of
 human_distance, which add up to it; vote_noise: what was taken off, the score of a model equal to the crowd without that."""
 CROWD = """majority is gold: share of rows; tied majority: rows where two classes have most votes; of one mind: share of rows where all chose
 alike; squared noise: mean Σ V(1 − V)/(m − 1). The columns after it: what the crowd's own shares would score against as many fresh votes drawn
@@ -56,25 +56,27 @@ def human(
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = folder(out), None if data is None else str(data)
-    models = [crowds.known(name) for name in methods or (crowds.FEW if quick else crowds.MODELS)]
+    models = [crowds.known(name) for name in methods or (crowds.QUICK_MODELS if quick else crowds.MODELS)]
     read = crowds.files(models, place)
     for model in models:
-        crowds.asked(model, place)  # here, so that rows that do not match are refused before anything is measured
-    cells = rows_of("human", [Net(model, place) for model in models], told, plan, where, progress, read)
-    rows = tables.beside(cells)
-    finding = Finding("human", tables.sentence(cells), rows, plan.__dict__, BESIDE, _also(cells, place, plan))
+        crowds.load_crowd_predictions(
+            model, place
+        )  # here, so that rows that do not match are refused before anything is measured
+    cells = rows_of("human", [Net(model, place) for model in models], measure_cell, plan, where, progress, read)
+    rows = tables.target_rows(cells)
+    finding = Finding("human", tables.sentence(cells), rows, plan.__dict__, TARGETS_LEGEND, _also(cells, place, plan))
     if where is not None:
         finding.save(where)
-        Finding("human.targets", finding.sentence, tables.short(rows), plan.__dict__, BESIDE).save(where)
+        Finding("human.targets", finding.sentence, tables.short(rows), plan.__dict__, TARGETS_LEGEND).save(where)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-            pictures.beside(rows, where / "human.svg")
+            pictures.plot_targets(rows, where / "human.svg")
             pictures.fewer(tables.fewer(cells), where / "human.votes.svg")
     return finding
 
 
-def told(cell: Net, plan: Plan) -> Mapping[str, Any]:
+def measure_cell(cell: Net, plan: Plan) -> Mapping[str, Any]:
     """What is found of one model."""
-    one = crowds.asked(cell.net, cell.data, plan.rows, plan.seed)
+    one = crowds.load_crowd_predictions(cell.net, cell.data, plan.rows, plan.seed)
     return {
         "model": cell.net,
         "targets": measured.targets(one, plan.resamples, plan.seed),

@@ -12,9 +12,9 @@ from trueodds_studies.base import Finding, folder
 from trueodds_studies.cells import Progress, rows_of
 from trueodds_studies.data import stamp
 from trueodds_studies.top1 import measured, needs, pictures, tables
-from trueodds_studies.top1.nets import FILE, NETS, known, said, same_images
+from trueodds_studies.top1.nets import FILE, NETS, known, load_predictions, same_images
 
-TOGETHER = "together"
+ALL_NETS = "together"
 
 
 @dataclass(frozen=True)
@@ -74,8 +74,10 @@ def imagenet_top1(
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = folder(out), None if data is None else str(data)
     nets = tuple(known(name) for name in methods or NETS)
-    cells = [*(Cell(net, place) for net in nets), Cell(TOGETHER, place, nets)]
-    *net_rows, joint_row = rows_of("imagenet_top1", cells, told, plan, where, progress, {FILE: stamp(FILE, place)})
+    cells = [*(Cell(net, place) for net in nets), Cell(ALL_NETS, place, nets)]
+    *net_rows, joint_row = rows_of(
+        "imagenet_top1", cells, measure_cell, plan, where, progress, {FILE: stamp(FILE, place)}
+    )
     made = (
         ("tests", "Every test that takes these rows.", tables.tests(net_rows), TESTS),
         ("fixes", "What a fix gains.", tables.fixes(net_rows), FIXES),
@@ -89,21 +91,23 @@ def imagenet_top1(
     if where is not None:
         finding.save(where)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-            models = {net: said(net, place, plan.rows, plan.seed) for net in nets}
+            models = {net: load_predictions(net, place, plan.rows, plan.seed) for net in nets}
             pictures.draw(models, where / "imagenet_top1.svg")
     return finding
 
 
-def told(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """What is found of one network, or of all together."""
-    if cell.net == TOGETHER:
-        models = {net: said(net, cell.data, plan.rows, plan.seed) for net in cell.nets}
-        sample = said(cell.nets[0], cell.data, SMALL, plan.seed)
+    if cell.net == ALL_NETS:
+        models = {net: load_predictions(net, cell.data, plan.rows, plan.seed) for net in cell.nets}
+        sample = load_predictions(cell.nets[0], cell.data, SMALL, plan.seed)
         pairs = (
-            measured.beside(models, plan.resamples, plan.seed, paired=same_images(cell.data)) if len(models) > 1 else []
+            measured.compare_pairs(models, plan.resamples, plan.seed, paired=same_images(cell.data))
+            if len(models) > 1
+            else []
         )
         return {"pairs": pairs, "needs": needs.works(sample)}
-    preds = said(cell.net, cell.data, plan.rows, plan.seed)
+    preds = load_predictions(cell.net, cell.data, plan.rows, plan.seed)
     return {
         "net": cell.net,
         "estimates": measured.estimates(preds, plan.resamples, plan.seed),

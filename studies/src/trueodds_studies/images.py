@@ -10,11 +10,11 @@ from typing import Any
 
 from trueodds_studies.base import Finding, counted, folder
 from trueodds_studies.cells import Progress, rows_of
-from trueodds_studies.comparators import FLOOR
+from trueodds_studies.comparators import MIN_PROB
 from trueodds_studies.data import stamp
 from trueodds_studies.imaging import pictures, printed, tables
-from trueodds_studies.imaging.measured import WITH_ZEROS, told
-from trueodds_studies.imaging.nets import NETS, known, parts, said
+from trueodds_studies.imaging.measured import WITH_ZEROS, measure_split
+from trueodds_studies.imaging.nets import NETS, known, load_softmax, parts
 from trueodds_studies.imaging.single import shown
 
 PAPERS = next(iter(NETS))  # the net whose numbers stand beside the paper's
@@ -65,11 +65,11 @@ def images(
     where, files = folder(out), None if data is None else str(data)
     nets = [known(name) for name in methods or NETS]
     for net in nets:
-        said(net, files)  # here, so that a file without it is refused before anything is measured
+        load_softmax(net, files)  # here, so that a file without it is refused before anything is measured
     read = {name: stamp(name, files) for name, _ in map(NETS.__getitem__, nets)}
     tasks = [Cell(net, number, files) for net in nets for number in range(plan.splits)]
-    cells = rows_of("images", tasks, measured, plan, where, progress, read)
-    rows = tables.compared_over(cells)
+    cells = rows_of("images", tasks, measure_cell, plan, where, progress, read)
+    rows = tables.method_means(cells)
     also, single = _also(cells, nets, files, plan)
     finding = Finding("images", tables.sentence(rows), rows, plan.__dict__, tables.legend(cells), also)
     if where is not None:
@@ -83,10 +83,10 @@ def images(
     return finding
 
 
-def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """What is found on one split of one net."""
     learn, held_out = parts(cell.net, cell.data, plan.seed, cell.split)
-    return {"net": cell.net, "split": cell.split, **told(learn, held_out)}
+    return {"net": cell.net, "split": cell.split, **measure_split(learn, held_out)}
 
 
 def _also(
@@ -96,15 +96,15 @@ def _also(
     made: list[tuple[str, str, Sequence[Mapping[str, Any]], str]] = []
     if PAPERS in nets:
         own = [cell for cell in cells if cell["net"] == PAPERS]
-        rows = printed.beside(own)
+        rows = printed.compare_with_paper(own)
         inside = sum(row["within"] for row in rows)
         words = f"Of the paper's {len(rows)} numbers {inside} lie within the range over {counted(len(own), 'split')} of {PAPERS}."
         made.append(("paper", words, rows, "least, most: over the splits; within: the printed number lies between."))
         words = f"Parameters of {PAPERS} against truck, beside the paper's: estimate (standard error)."
-        made.append(("paper.parameters", words, printed.parameters_beside(own), ""))
+        made.append(("paper.parameters", words, printed.compare_parameters(own), ""))
     rows = tables.parameters_of(cells)
     legend = "First split, baseline truck; ±: standard error; least and most γ: of the learning rows over the splits."
-    made.append(("parameters", tables.slopes_said(rows), rows, legend))
+    made.append(("parameters", tables.slopes_sentence(rows), rows, legend))
     words = "Share of splits in which a class is still rejected at 5 % after the fix, by Wald's test of its δ and γ with Holm's correction."
     made.append(("left", words, tables.left_of(cells), "Rows held out; each class against truck."))
     rows = tables.floors_of(cells)
@@ -112,7 +112,7 @@ def _also(
     words = (
         f"On the rows held out softmax values hold {counted(own_zeros, 'exact zero')}, and binned ones {made_zeros:,}."
     )
-    legend = f"First split, rows held out. zeros: values that are exactly 0; outcomes at 0: how many of them were the outcome; rows below: those with a value below {FLOOR:g}, the floor used."
+    legend = f"First split, rows held out. zeros: values that are exactly 0; outcomes at 0: how many of them were the outcome; rows below: those with a value below {MIN_PROB:g}, the floor used."
     made.append(("floors", words, rows, legend))
     single, words = shown(nets[0], data, plan.seed)
     legend = "The five likeliest classes of single images of the test set, counted from 0; map of the first split."

@@ -36,11 +36,11 @@ CASES = (
     Case("rmsce"),
     Case("debiased_l1", growing=True),
     Case("debiased_l2", growing=True),
-    Case("ece_linear", asked=(("bins", 10),)),
+    Case("ece_linear", fixed_settings=(("bins", 10),)),
 )
 SQUARED = ("rmsce", "debiased_l2")
 FINE = 400  # equal-mass bins that stand for none where vectors, not scores, decide the truth
-ENOUGH, LEAST = 0.93, 0.91  # of the intervals that are to hold the truth
+TARGET_COVERAGE, MIN_COVERAGE = 0.93, 0.91  # of the intervals that are to hold the truth
 CLEAR, WIDE = 2.0, 1.5  # floors of its own from which on an interval is to be at most so many times ±1.96 sd wide
 
 LEGEND = """{sets} data sets per row. shape: in which way the model is off; floors: its error in 15 uniform bins over what noise alone makes
@@ -117,7 +117,7 @@ def intervals(
         raise InputError("TO203", "The study has no such estimator.", ", ".join(methods), f"Choose among {names}.")
     cells = [cell for case in cases for cell in _cells(case, plan)]
     where = folder(out)
-    rows = rows_of("intervals", cells, measured, plan, where, progress)
+    rows = rows_of("intervals", cells, measure_cell, plan, where, progress)
     finding = Finding("intervals", _sentence(rows), rows, plan.__dict__, LEGEND.format(sets=plan.sets))
     if where is not None:
         finding.save(where)
@@ -145,7 +145,7 @@ def _cells(case: Case, plan: Plan) -> Iterator[Cell]:
                 yield Cell(case, lens, world, n_floors, n, number % 2)
 
 
-def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of one cell."""
     world = _world(cell.world, cell.lens, cell.floors, cell.n)
     estimator = ESTIMATORS.make(cell.case.name, cell.case.settings(cell.n))
@@ -191,7 +191,7 @@ def _floors(
 
 def _truth(estimator: Estimator, name: str, world: Distorted) -> float:
     """The value on endless rows, in the estimator's own bins."""
-    population = world.whole()
+    population = world.population()
     lens = lens_for(population, name, estimator)
     views = lens.views(population)
     return _exact(np.array([estimator.stand_in().value(view) for view in views]), views, lens.aggregate)
@@ -201,7 +201,7 @@ def _unbinned(name: str, lens_name: str, world: Distorted) -> float:
     """The mean distance of score and true probability, or its root mean square; `corp` has no bins, so its own value."""
     if name == "corp":
         return _truth(ESTIMATORS.make(name, {}), lens_name, world)
-    population = world.whole()
+    population = world.population()
     lens = lens_for(population, lens_name, ESTIMATORS.make(name, {}))
     views, power = lens.views(population), 2.0 if name in SQUARED else 1.0
     fine = [view if world.k == 2 else view.binned(EqualMass(FINE).freeze(view)) for view in views]
@@ -221,9 +221,9 @@ def _share(hits: Array) -> float | None:
 def _sentence(rows: Sequence[Mapping[str, Any]]) -> str:
     with_interval = [row for row in rows if row["covers"] is not None]
     clear = [row for row in with_interval if row["truth"] >= CLEAR * row["floor"] and row["width"] is not None]
-    enough = sum(row["covers"] >= ENOUGH for row in with_interval)
+    enough = sum(row["covers"] >= TARGET_COVERAGE for row in with_interval)
     min_coverage = min((row["covers"] for row in with_interval), default=math.nan)
-    text = f"{enough} of {len(with_interval)} intervals cover the truth in at least {ENOUGH:.0%} of the data sets, the worst in {min_coverage:.1%}."
+    text = f"{enough} of {len(with_interval)} intervals cover the truth in at least {TARGET_COVERAGE:.0%} of the data sets, the worst in {min_coverage:.1%}."
     if clear:
         widths = [row["width"] for row in clear]
         long = sum(width > WIDE for width in widths)

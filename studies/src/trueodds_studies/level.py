@@ -30,7 +30,7 @@ class Plan:
     """How much is simulated; every data set has its own stream, so that a study stopped and resumed gives the same."""
 
     sets: int = 1000  # with draws
-    by_law: int = 2000  # without: they cost little
+    asymptotic_sets: int = 2000  # without: they cost little
     powered: int = 200  # of each kind of miscalibration
     rows: tuple[int, ...] = (30, 100, 500, 2000)
     worlds: tuple[str, ...] = tuple(world.name for world in WORLDS)
@@ -42,7 +42,7 @@ class Plan:
         return np.random.default_rng([self.seed, *world.name.encode(), n, repetition])
 
 
-QUICK = Plan(sets=20, by_law=20, powered=10, rows=(30, 100), worlds=("sure", "rare", "sharp 3"))
+QUICK = Plan(sets=20, asymptotic_sets=20, powered=10, rows=(30, 100), worlds=("sure", "rare", "sharp 3"))
 
 LEGEND = """sets: data sets in which every probability is right; they are the same for every test. logit-normal: logit p ~ N(0, 1.3);
 sure: p ~ Beta(0.3, 0.3); rare: p ~ Beta(1, 19); dirichlet: vectors from Dirichlet(1); sharp 3: Dirichlet(0.3); sharp 10: Dirichlet(0.1).
@@ -71,7 +71,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Judged:
+class SimulatedPValues:
     """What a test said of many data sets of one world."""
 
     pvalues: Array  # (sets,), NaN where there is none
@@ -108,7 +108,7 @@ def level(
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where = folder(out)
-    rows = with_verdicts(rows_of("level", list(cells(plan, methods)), measured, plan, where, progress))
+    rows = with_verdicts(rows_of("level", list(cells(plan, methods)), measure_cell, plan, where, progress))
     legend = LEGEND.format(powered=plan.powered, rates=2 * len(rows), resamples=plan.resamples)
     finding = Finding("level", sentence(rows), rows, plan.__dict__, legend)
     if where is not None:
@@ -127,7 +127,7 @@ def cells(plan: Plan, methods: Sequence[str] | None = None) -> Iterator[Cell]:
                 yield from (Cell(form, world, n) for n in plan.rows if form.fits(world.k, n))
 
 
-def judged(form: Form, world: Stated, n: int, sets: int, plan: Plan) -> Judged:
+def simulate_pvalues(form: Form, world: Stated, n: int, sets: int, plan: Plan) -> SimulatedPValues:
     """The test's verdicts on so many data sets; one that it refuses for its values has no p-value."""
     pvalues, doubted = np.full(sets, np.nan), np.zeros(sets, dtype=bool)
     settings, lens = form.settings(plan.resamples), form.claim(world.k)
@@ -142,14 +142,14 @@ def judged(form: Form, world: Stated, n: int, sets: int, plan: Plan) -> Judged:
             continue
         pvalues[repetition] = verdict.pvalue
         doubted[repetition] = any(note.code == "TN212" for note in verdict.notes)
-    return Judged(pvalues, doubted)
+    return SimulatedPValues(pvalues, doubted)
 
 
-def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of one cell."""
     form, world, n = cell.form, cell.world, cell.n
-    sets = form.sets(n, plan.sets if form.draws else plan.by_law)
-    simulation = judged(form, world, n, sets, plan)
+    sets = form.sets(n, plan.sets if form.draws else plan.asymptotic_sets)
+    simulation = simulate_pvalues(form, world, n, sets, plan)
     silent = ~simulation.doubted
     row: dict[str, Any] = {
         "test": form.label, "null": form.null, "K": world.k, "design": world.name, "n": n, "sets": sets,
@@ -158,7 +158,7 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         low, high = clopper_pearson(simulation.hits(nominal), sets)
         row |= {f"size{name}": simulation.rate(nominal), f"low{name}": low, f"high{name}": high}
     for name, how in BENT.items():
-        other = judged(form, world.bent(name, **how), n, form.sets(n, plan.powered), plan)
+        other = simulate_pvalues(form, world.bent(name, **how), n, form.sets(n, plan.powered), plan)
         row[f"power_{name}"] = other.rate(LEVELS["5"])
     row["doubt"] = float(simulation.doubted.mean())
     for name, nominal in LEVELS.items():

@@ -23,7 +23,7 @@ Array = NDArray[Any]
 Row = Mapping[str, Any]
 
 LEVEL = 0.05
-LEAST = 1e-15  # the smallest floor that the test itself takes
+MIN_TEST_PROB = 1e-15  # the smallest floor that the test itself takes
 KINDS = ("all rows", "without them")  # them: the rows whose outcome had no votes
 
 ONE = """One forest: {rows} rows, 20 votes among 3 classes, {zeros} rows with a zero, {missed} of which came. rows: all, or without those {missed}.
@@ -98,11 +98,11 @@ def mcllo_clipping(
     where = folder(out)
     votes, y = plan.shown()
     cells = [Cell(stand, kind) for kind in KINDS for stand in stands()]
-    rows = tuple(looked(votes, y, cell, plan) for cell in cells)
+    rows = tuple(forest_row(votes, y, cell, plan) for cell in cells)
     zeros, missed = int((votes == 0).any(axis=1).sum()), int(unexpected(votes, y).sum())
     legend_values = plan.__dict__ | {"zeros": zeros, "missed": missed}
     many_cells = [Cell(stand, kind) for stand in stands() for kind in KINDS]
-    many = _side_by_side(rows_of("mcllo_clipping", many_cells, measured, plan, where, progress))
+    many = _side_by_side(rows_of("mcllo_clipping", many_cells, measure_cell, plan, where, progress))
     also = Finding(
         "mcllo_clipping.many",
         of_many(many),
@@ -117,7 +117,7 @@ def mcllo_clipping(
     return finding
 
 
-def looked(votes: Array, y: Array, cell: Cell, plan: Plan) -> Row:
+def forest_row(votes: Array, y: Array, cell: Cell, plan: Plan) -> Row:
     """What the test says of one forest."""
     mask = ~unexpected(votes, y) if cell.kind == KINDS[1] else np.ones(len(y), dtype=bool)
     votes, y, stand = votes[mask], y[mask], cell.stand
@@ -132,7 +132,7 @@ def looked(votes: Array, y: Array, cell: Cell, plan: Plan) -> Row:
     }  # fmt: skip
     for j in range(votes.shape[1] - 1):
         row |= {f"{name}_{j + 1}": last.parts[f"class:{j}"][name] for name in ("gamma", "delta")}
-    if stand.kind == "floor" and stand.amount >= LEAST:
+    if stand.kind == "floor" and stand.amount >= MIN_TEST_PROB:
         vote_shares = Predictions(y, votes / votes.sum(axis=1, keepdims=True))
         meant = test(
             vote_shares, "mcllo", null="redraw", min_prob=stand.amount, resamples=plan.resamples, rng=plan.seed
@@ -141,7 +141,7 @@ def looked(votes: Array, y: Array, cell: Cell, plan: Plan) -> Row:
     return row
 
 
-def measured(cell: Cell, plan: Plan) -> Row:
+def measure_cell(cell: Cell, plan: Plan) -> Row:
     """How often each form of the test rejects under one stand-in."""
     ratios, pvalues = [], []
     for repetition in range(plan.sets):

@@ -20,14 +20,14 @@ baseline; nothing else is wrong. lrt5, lrt1: how often the likelihood ratio reje
 with 99 % Clopper-Pearson limits; score5, score1: the one-pass score statistic. ncp: 2n E KL(q‖p), by quadrature; predicted5,
 predicted1: how often non-central χ² with it passes the quantile of the central one."""
 
-PARAMETERS_SAID = """bias_: mean of the estimate less the truth, gamma = 1, tau_1 = log delta, tau_2 = 0; covers_: how often its 95 % interval holds
+PARAMETERS_LEGEND = """bias_: mean of the estimate less the truth, gamma = 1, tau_1 = log delta, tau_2 = 0; covers_: how often its 95 % interval holds
 the truth; low, high: the least lower and largest upper 99 % limit of these four rates; finite: data sets with finite estimates."""
 
-ECE_SAID = """Means over the first {binned} data sets of a row: confidence, ceil(sqrt(n)) bins of equal width. before: as stated; after: by the
+ECE_LEGEND = """Means over the first {binned} data sets of a row: confidence, ceil(sqrt(n)) bins of equal width. before: as stated; after: by the
 map on the rows that it was fitted on; new: by the same map on as many other rows. lowered, lowered_new: share of data sets whose
 ECE the map made smaller, on its own and on other rows."""
 
-SIZE_SAID = """{sized} data sets per cell in which every probability is right, the same for the three forms of the test. Dirichlet(a): symmetric, floored at
+SIZE_LEGEND = """{sized} data sets per cell in which every probability is right, the same for the three forms of the test. Dirichlet(a): symmetric, floored at
 1e-12; VGG16: rows of its CIFAR-10 predictions, floored at 1e-6, none twice in a set; labels come from the predictions. size5, size1 with 99 %
 Clopper-Pearson limits (low, high); score, redrawn: among {resamples} redraws. doubt: share of data sets in which the likelihood
 ratio by χ² carries the note TN212 (counted for the score too); silent5, silent1: size among the others. verdict: exceeds where the
@@ -84,13 +84,13 @@ def mcllo_power(
     ]  # the longest first
     designs = list(size.cells(plan.sized_rows, plan.classes, data))
     share = len(shifts) / (len(shifts) + len(designs))
-    rows = rows_of("mcllo_power", shifts, power.measured, plan, where, _part(progress, 0.0, share))
+    rows = rows_of("mcllo_power", shifts, power.measure_cell, plan, where, _part(progress, 0.0, share))
     rows = tuple(sorted(rows, key=lambda row: (row["n"], row["delta"])))
-    sizes = size.judged(
+    sizes = size.form_verdicts(
         rows_of(
             "mcllo_power.size",
             designs,
-            size.measured,
+            size.measure_cell,
             plan,
             where,
             _part(progress, share, 1 - share),
@@ -106,15 +106,15 @@ def mcllo_power(
         plan.__dict__,
         POWER.format(**legend_values),
         also=(
-            Finding("mcllo_power.parameters", _of_parameters(rows), _parameters(rows), plan.__dict__, PARAMETERS_SAID),
+            Finding("mcllo_power.parameters", _of_parameters(rows), _parameters(rows), plan.__dict__, PARAMETERS_LEGEND),
             Finding(
                 "mcllo_power.ece",
                 _of_ece(rows),
                 _columns(rows, ("n", "delta", "before", "after", "new", "lowered", "lowered_new")),
                 plan.__dict__,
-                ECE_SAID.format(**legend_values),
+                ECE_LEGEND.format(**legend_values),
             ),
-            Finding("mcllo_power.size", size.sentence(sizes), sizes, plan.__dict__, SIZE_SAID.format(**legend_values)),
+            Finding("mcllo_power.size", size.sentence(sizes), sizes, plan.__dict__, SIZE_LEGEND.format(**legend_values)),
         ),
     )  # fmt: skip
     if where is not None:

@@ -32,14 +32,14 @@ QUICK = Plan(rows=2000, draws=20, redraws=99, resamples=400)
 class Cell:
     """One measure, or the p-values of one number of rows."""
 
-    asked: str | int
+    task: str | int
     nets: tuple[str, ...]
     data: str | None
 
     @property
     def key(self) -> str:
         """Its name among the kept cells."""
-        what = self.asked if isinstance(self.asked, str) else f"p of {self.asked} rows"
+        what = self.task if isinstance(self.task, str) else f"p of {self.task} rows"
         return f"{what} | {', '.join(self.nets)}"
 
 
@@ -64,10 +64,10 @@ def model_comparison(
     names = measures.entrants(tuple(methods or CIFAR10))
     nets = measures.models(names, place, plan.rows, plan.seed)  # here: rows that do not match are refused at once
     n = next(iter(nets.values())).n
-    tasks: list[str | int] = list(measures.FEW if quick else measures.MEASURES)
+    tasks: list[str | int] = list(measures.QUICK_MEASURES if quick else measures.MEASURES)
     tasks += [size for size in (surprise.SIZES[:3] if quick else surprise.SIZES) if size < n] + [n]
     cells = [Cell(task, names, place) for task in tasks]
-    results = rows_of("model_comparison", cells, measured, plan, where, progress, measures.stamps(names, place))
+    results = rows_of("model_comparison", cells, measure_cell, plan, where, progress, measures.stamps(names, place))
     by_measure = [row for row in results if "measure" in row]
     by_size = [row for row in results if "pvalues" in row]
     rows = tables.values(by_measure)
@@ -82,12 +82,12 @@ def model_comparison(
     return finding
 
 
-def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """What is found of one measure, or of one number of rows."""
     nets = measures.models(cell.nets, cell.data, plan.rows, plan.seed)
-    if isinstance(cell.asked, int):
-        return surprise.told(cell.asked, nets, plan.draws, plan.redraws, plan.seed)
-    return orders.told(cell.asked, nets, plan.draws, plan.resamples, plan.seed)
+    if isinstance(cell.task, int):
+        return surprise.draw_pvalues(cell.task, nets, plan.draws, plan.redraws, plan.seed)
+    return orders.rank_models(cell.task, nets, plan.draws, plan.resamples, plan.seed)
 
 
 def _also(

@@ -25,7 +25,11 @@ class Plan:
 
 
 QUICK = Plan(rows=1000, resamples=300, redraws=99)
-FEW = ("vgg16", "roberta_base_0", "imagenet_resnet152")  # of a quick study: ten classes, three, and confidence alone
+QUICK_NETS = (
+    "vgg16",
+    "roberta_base_0",
+    "imagenet_resnet152",
+)  # of a quick study: ten classes, three, and confidence alone
 
 
 def networks(
@@ -46,14 +50,21 @@ def networks(
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = folder(out), None if data is None else str(data)
-    names = [known(name) for name in methods or (FEW if quick else NETS)]
-    cells = rows_of("networks", [Net(net, place) for net in names], told, plan, where, progress, files(names, place))
+    names = [known(name) for name in methods or (QUICK_NETS if quick else NETS)]
+    cells = rows_of(
+        "networks", [Net(net, place) for net in names], measure_cell, plan, where, progress, files(names, place)
+    )
     words = (tables.sentence(cells), tables.noise(cells))
     made = (
         ("errors", words[1], tables.short(cells), tables.SHORT),
         ("squares", "The same in squares, without an interval.", tables.short(cells, "sq-euclidean"), tables.SQUARES),
-        ("nets", "The nets, and what strays in their diagrams.", tables.nets(cells), tables.NETS_SAID),
-        ("paper", "What papers say and print, and what these nets show.", printed.beside(cells), printed.FROM),
+        ("nets", "The nets, and what strays in their diagrams.", tables.nets(cells), tables.NETS_LEGEND),
+        (
+            "paper",
+            "What papers say and print, and what these nets show.",
+            printed.compare_with_papers(cells),
+            printed.FROM,
+        ),
     )
     also = tuple(Finding(f"networks.{name}", text, rows, plan.__dict__, why) for name, text, rows, why in made)
     finding = Finding("networks", words[0], tables.errors(cells), plan.__dict__, tables.ERRORS, also)
@@ -64,7 +75,7 @@ def networks(
     return finding
 
 
-def told(cell: Net, plan: Plan) -> Mapping[str, Any]:
+def measure_cell(cell: Net, plan: Plan) -> Mapping[str, Any]:
     """What is found of one net."""
     net = NETS[cell.net]
     preds = some(net.predictions(cell.data), plan.rows, plan.seed)
@@ -74,7 +85,7 @@ def told(cell: Net, plan: Plan) -> Mapping[str, Any]:
         "n": preds.n,
         "right": right,
         "sure": confidence,
-        "errors": measured.told(net, preds, plan.resamples, plan.redraws, plan.seed),
+        "errors": measured.error_rows(net, preds, plan.resamples, plan.redraws, plan.seed),
         "outside": measured.outside(preds, pictures.LEVEL),
         "frequent": measured.frequent(net, preds),
     }

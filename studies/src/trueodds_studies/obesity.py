@@ -18,7 +18,15 @@ from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
 from trueodds_studies.base import Finding, folder
 from trueodds_studies.cells import Progress, rows_of
-from trueodds_studies.comparators import FLOOR, METHODS, Judged, Method, again, judged, judgment
+from trueodds_studies.comparators import (
+    METHODS,
+    MIN_PROB,
+    EvaluatedMethod,
+    Method,
+    evaluate_methods,
+    judgment,
+    replace_probs,
+)
 from trueodds_studies.data import stamp
 from trueodds_studies.recalibrated import pictures, tables
 from trueodds_studies.recalibrated.forest import FILE, WITHOUT, People, Voted, voted, zeros
@@ -33,7 +41,9 @@ EVERY = (
     Method("evidential on p", "evidential", {"on": "probabilities"}),
     Method("auto", "auto"),
 )
-AGAIN = tuple(method for method in METHODS if method.name in ("identity", "mcllo"))  # those that a baseline changes
+BASELINE_METHODS = tuple(
+    method for method in METHODS if method.name in ("identity", "mcllo")
+)  # those that a baseline changes
 LIMIT = "MCLLO, no pull"
 FLOORS = (1e-12, 1e-9, 1e-6, 1e-4, 1e-3)
 AT_FLOORS: tuple[tuple[str, str, dict[str, Any]], ...] = (
@@ -100,7 +110,7 @@ def obesity(
     for features in plan.features:
         People.of(features, data)  # here, so that a file without them is refused before a forest is grown
     read = {FILE: stamp(FILE, data)}
-    results = rows_of("obesity", list(_cells(plan, data)), measured, plan, where, progress, read)
+    results = rows_of("obesity", list(_cells(plan, data)), measure_cell, plan, where, progress, read)
     finding = tables.obesity(results, plan.__dict__)
     if where is not None:
         finding.save(where)
@@ -116,45 +126,48 @@ def _cells(plan: Plan, data: str | Path | None) -> Iterator[Cell]:
         yield from (Cell(features, split, place) for split in range(plan.splits))
 
 
-def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """What is found on one split."""
     people = People.of(cell.features, cell.data)
     votes = voted(people, plan.trees, plan.random_state(cell.split))
     rows = []
     for label, baseline in BASELINES.items():
-        methods = EVERY if baseline == BASELINES["Normal Weight"] else AGAIN
-        evaluations = [*judged(votes.learn, votes.judge, methods, baseline=baseline), unpulled(votes, baseline)]
-        rows += [{"baseline": label} | told(one, votes.learn.n, baseline, plan) for one in evaluations]
+        methods = EVERY if baseline == BASELINES["Normal Weight"] else BASELINE_METHODS
+        evaluations = [
+            *evaluate_methods(votes.learn, votes.held_out, methods, baseline=baseline),
+            unpulled(votes, baseline),
+        ]
+        rows += [{"baseline": label} | method_row(one, votes.learn.n, baseline, plan) for one in evaluations]
     return {
         "features": cell.features,
         "split": cell.split,
         "classes": people.classes,
         "learn": judgment("calibration rows", votes.learn, votes.learn.P.argmax(axis=1), BASELINES["Normal Weight"])[0],
         **zeros(votes.learn),
-        "true zeros judged": zeros(votes.judge)["true zeros"],
+        "true zeros judged": zeros(votes.held_out)["true zeros"],
         "rows": rows,
         "parameters": parameters(votes.learn),
-        "floors": [_at_floor(votes, name, plan) for name in (*FLOORS, STANDS)],
+        "floors": [_with_min_prob(votes, name, plan) for name in (*FLOORS, STANDS)],
     }
 
 
-def told(one: Judged, n: int, baseline: int, plan: Plan) -> dict[str, Any]:
+def method_row(one: EvaluatedMethod, n: int, baseline: int, plan: Plan) -> dict[str, Any]:
     """A method's row with what the paper does not print."""
     assert one.after.y is not None
     redraw_verdict = test(
-        one.after, "mcllo", null="redraw", baseline=baseline, min_prob=FLOOR, resamples=plan.resamples
+        one.after, "mcllo", null="redraw", baseline=baseline, min_prob=MIN_PROB, resamples=plan.resamples
     )
     return {
         **one.row,
         "p redrawn": float(redraw_verdict),
         "mixed": mixed(one.after.P, one.after.y, n),
         "test diverges": bool(np.isnan(one.verdict.parts["joint"]["wald"])),
-        "fit diverges": not getattr(one.fitted, "converged", True),
-        "chose": one.fitted.name,
+        "fit diverges": not getattr(one.calibration_map, "converged", True),
+        "chose": one.calibration_map.name,
     }
 
 
-def unpulled(votes: Voted, baseline: int) -> Judged:
+def unpulled(votes: Voted, baseline: int) -> EvaluatedMethod:
     """MCLLO at its supremum: within 1e-9 nats of it where no finite parameters are best, as an optimizer walks on.
 
     The library's fit has a slight pull there, which keeps the parameters finite.
@@ -163,14 +176,14 @@ def unpulled(votes: Voted, baseline: int) -> Judged:
     odds = Odds.of(view, baseline, 1e-12, "mcllo")
     theta, finite = odds.mle.theta, odds.mle.converged
     calibration_map = MclloMap(theta[1::2].copy(), theta[::2].copy(), odds.baseline, 1e-12, odds.mle.n_passes, finite)
-    after = again(votes.judge, calibration_map.apply(votes.judge.P))
-    row, verdict = judgment(LIMIT, after, votes.judge.P.argmax(axis=1), baseline)
-    return Judged(row, calibration_map, after, verdict)
+    after = replace_probs(votes.held_out, calibration_map.apply(votes.held_out.P))
+    row, verdict = judgment(LIMIT, after, votes.held_out.P.argmax(axis=1), baseline)
+    return EvaluatedMethod(row, calibration_map, after, verdict)
 
 
 def parameters(learn: Predictions) -> list[dict[str, float]]:
     """δ and γ of each class against Normal Weight, with standard errors: that of δ is δ times that of log δ."""
-    parts = test(learn, "mcllo", baseline=BASELINES["Normal Weight"], min_prob=FLOOR).parts
+    parts = test(learn, "mcllo", baseline=BASELINES["Normal Weight"], min_prob=MIN_PROB).parts
     return [
         {
             "class": int(name.removeprefix("class:")),
@@ -181,9 +194,11 @@ def parameters(learn: Predictions) -> list[dict[str, float]]:
     ]  # fmt: skip
 
 
-def _at_floor(votes: Voted, min_prob: float | str, plan: Plan) -> dict[str, Any]:
+def _with_min_prob(votes: Voted, min_prob: float | str, plan: Plan) -> dict[str, Any]:
     """How the test and two fits come out if something else stands in for the votes of 0."""
-    learn, held_out = (again(part, _stood_in(part.P, min_prob, plan.trees)) for part in (votes.learn, votes.judge))
+    learn, held_out = (
+        replace_probs(part, _stood_in(part.P, min_prob, plan.trees)) for part in (votes.learn, votes.held_out)
+    )
     baseline = BASELINES["Normal Weight"]
     row: dict[str, Any] = {"floor": min_prob, "LRT": test(learn, "mcllo", baseline=baseline).statistic}
     row["p"] = float(test(held_out, "mcllo", baseline=baseline))
@@ -191,7 +206,7 @@ def _at_floor(votes: Voted, min_prob: float | str, plan: Plan) -> dict[str, Any]
     made["no pull"] = unpulled(Voted(learn, held_out), baseline).after.P
     assert held_out.y is not None
     for label, Q in made.items():
-        row[label] = float(measure(again(held_out, Q), "log_loss", interval=None))
+        row[label] = float(measure(replace_probs(held_out, Q), "log_loss", interval=None))
         row[f"mixed {label}"] = mixed(Q, held_out.y, learn.n)
     return row
 

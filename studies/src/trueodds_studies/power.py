@@ -47,7 +47,7 @@ class Plan:
     sets: int = 50
     calibrated: int = 200
     rows: tuple[int, ...] = (100, 300, 1000, 5000)
-    most_classes: int = 100
+    max_classes: int = 100
     resamples: int = 199
     seed: int = 0
 
@@ -56,7 +56,7 @@ class Plan:
         return np.random.default_rng([self.seed, *f"{world.name} {world.k}".encode(), n, repetition])
 
 
-QUICK = Plan(sets=8, calibrated=20, rows=(100,), most_classes=3, resamples=99)
+QUICK = Plan(sets=8, calibrated=20, rows=(100,), max_classes=3, resamples=99)
 
 LEGEND = """Rejections at 5 % in per cent. audit: the audit's family of lenses, by the omnibus test. before: the same family by the
 smallest p of the errors (ECE) of all lenses and classes, which audits were judged by earlier. best: the single test, one of
@@ -101,7 +101,7 @@ def power(
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where = folder(out)
-    rows = rows_of("power", list(cells(plan, worlds)), measured, plan, where, progress)
+    rows = rows_of("power", list(cells(plan, worlds)), measure_cell, plan, where, progress)
     names = ", ".join(dict.fromkeys(name for some in SINGLE.values() for name, _, _ in some))
     finding = Finding(
         "power", sentence(rows), rows, plan.__dict__, LEGEND.format(names=names, resamples=plan.resamples)
@@ -114,11 +114,11 @@ def power(
 def cells(plan: Plan, worlds: Sequence[World]) -> Iterator[Cell]:
     """Every world at every number of rows."""
     for world in worlds:
-        if world.k <= plan.most_classes:
+        if world.k <= plan.max_classes:
             yield from (Cell(world.name, world.k, n) for n in plan.rows)
 
 
-def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of one cell."""
     world, n = cell.world, cell.n
     sets = plan.calibrated if world.calibrated else plan.sets

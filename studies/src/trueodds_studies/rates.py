@@ -36,7 +36,7 @@ def above(hits: int, sets: int, nominal: float, rates: int = 1) -> bool:
     return sets > 0 and clopper_pearson(hits, sets, 1 - 0.01 / rates)[0] > nominal
 
 
-def spread_out(pvalues: Array, draws: int, rng: np.random.Generator) -> Array:
+def randomize_pvalues(pvalues: Array, draws: int, rng: np.random.Generator) -> Array:
     """p-values on {1/(B+1), …, 1} made continuous: uniform on [0, 1] if and only if they are uniform on their grid.
 
     >>> float(randomize_pvalues(np.array([1.0]), 99, np.random.default_rng(0))[0]) > 0.99

@@ -27,11 +27,11 @@ def verdict(row: Row, rates: int) -> str:
     ]
     if not beyond:
         return "keeps"
-    noted = all(_said(row, name, nominal, rates) for name, nominal in beyond)
+    noted = all(_noted(row, name, nominal, rates) for name, nominal in beyond)
     return "exceeds, said" if noted else "exceeds"
 
 
-def _said(row: Row, name: str, nominal: float, rates: int) -> bool:
+def _noted(row: Row, name: str, nominal: float, rates: int) -> bool:
     silent = round(row["sets"] * (1 - row["doubt"]))
     unnoted = round((row[f"silent{name}"] or 0.0) * silent)
     return 2 * unnoted < hits(row, name) and not above(unnoted, silent, nominal, rates)
@@ -53,7 +53,7 @@ def by_test(rows: Sequence[Row]) -> tuple[Row, ...]:
 def _of_test(name: str, null: str, cells: Sequence[Row]) -> Row:
     entry: dict[str, Any] = {"test": name, "null": null, "cells": len(cells)}
     for level in LEVELS:
-        count, sets = _pooled(cells, level)
+        count, sets = _pooled_counts(cells, level)
         entry[f"size at {level} %"] = _limits(count / sets, *clopper_pearson(count, sets))
         worst = max(cells, key=itemgetter(f"low{level}"))
         limits = _limits(*(worst[f"{name}{level}"] for name in ("size", "low", "high")))
@@ -80,7 +80,10 @@ def sentence(rows: Sequence[Row]) -> str:
     words = []
     if drawn:
         wrong = _count(drawn, "exceeds") + _count(drawn, "exceeds, said")
-        pools = [_pooled([row for row in drawn if row["test"] == name], "5") for name in {row["test"] for row in drawn}]
+        pools = [
+            _pooled_counts([row for row in drawn if row["test"] == name], "5")
+            for name in {row["test"] for row in drawn}
+        ]
         beyond = sum(above(*pool, LEVELS["5"], len(pools)) for pool in pools)
         shares = [count / sets for count, sets in pools]
         words.append(
@@ -102,7 +105,7 @@ def _rejected(shares: Sequence[float], beyond: int) -> str:
     return f"the {len(shares)} tests reject {ends} at 5 %, beyond Monte-Carlo error in {beyond} of them"
 
 
-def _pooled(cells: Iterable[Row], name: str) -> tuple[int, int]:
+def _pooled_counts(cells: Iterable[Row], name: str) -> tuple[int, int]:
     cells = list(cells)
     return sum(hits(row, name) for row in cells), sum(row["sets"] for row in cells)
 

@@ -43,7 +43,7 @@ class Stated(Design):
         y = (np.cumsum(self.true(P), axis=1)[:, :-1] <= rng.random(n)[:, None]).sum(axis=1)
         return Predictions(y, P if self.k > 2 else P[:, 1])
 
-    def whole(self, nodes: int = DRAWS) -> Predictions:
+    def population(self, nodes: int = DRAWS) -> Predictions:
         """A fixed sample of vectors, each with its true probabilities."""
         P = self.stated(np.random.default_rng(20_070_601), nodes)
         return Predictions(self.true(P), P if self.k > 2 else P[:, 1])
@@ -66,11 +66,11 @@ class LogitNormal(Stated):
     """Two classes, logit p ~ N(0, spread)."""
 
     k: int = 2
-    spread: float = 1.3
+    std: float = 1.3
 
     def stated(self, rng: np.random.Generator, n: int) -> Array:
         """Scores of both signs, few of them sure."""
-        return two_columns(expit(rng.normal(0.0, self.spread, n)))
+        return two_columns(expit(rng.normal(0.0, self.std, n)))
 
 
 @dataclass(frozen=True)

@@ -26,9 +26,9 @@ class Plan:
 
 
 QUICK = Plan(rows=300, sets=20, resamples=50, redraws=39)
-FEW = ("confidence", "classwise", "canonical")
+QUICK_LENSES = ("confidence", "classwise", "canonical")
 
-BESIDE = """exact: ECE of endless rows, only rows of the same prediction pooled. ECE: of the first data set, value [95 % interval] (noise floor).
+LENSES_LEGEND = """exact: ECE of endless rows, only rows of the same prediction pooled. ECE: of the first data set, value [95 % interval] (noise floor).
 reject: the least and the most that a test rejects at 5 %; see it: those that reject more than four standard deviations above 5 %."""
 ESTIMATORS = """exact, if calibrated: on 3,000 rows that came exactly as the table says, and as was said. estimate: value [95 % interval] (noise
 floor). told apart: in which share of pairs a data set looks worse than one of a calibrated model with the same predictions; .5 is blind. sees it: more
@@ -66,10 +66,10 @@ def table1(
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where = folder(out)
-    lenses = [known(name) for name in methods or (FEW if quick else LENSES)]
-    cells = rows_of("table1", [Cell(lens) for lens in lenses], told, plan, where, progress)
+    lenses = [known(name) for name in methods or (QUICK_LENSES if quick else LENSES)]
+    cells = rows_of("table1", [Cell(lens) for lens in lenses], measure_cell, plan, where, progress)
     finding = Finding(
-        "table1", tables.sentence(cells, plan.sets), tables.beside(cells, plan.sets), plan.__dict__, BESIDE,
+        "table1", tables.sentence(cells, plan.sets), tables.compare_lenses(cells, plan.sets), plan.__dict__, LENSES_LEGEND,
         _also(cells, plan) if "canonical" in lenses else (),
     )  # fmt: skip
     if where is not None:
@@ -80,7 +80,7 @@ def table1(
     return finding
 
 
-def told(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """What is found through one lens."""
     return {
         "lens": cell.lens,

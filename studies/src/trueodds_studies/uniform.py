@@ -14,9 +14,9 @@ from trueodds.hypotests import TESTS
 from trueodds_studies.base import Finding, folder
 from trueodds_studies.cells import Progress, rows_of
 from trueodds_studies.forms import forms_of
-from trueodds_studies.level import Cell, judged
+from trueodds_studies.level import Cell, simulate_pvalues
 from trueodds_studies.level import Plan as LevelPlan
-from trueodds_studies.rates import distances, kolmogorov, spread_out
+from trueodds_studies.rates import distances, kolmogorov, randomize_pvalues
 from trueodds_studies.stated import WORLDS
 
 LEGEND = """{sets} data sets of {rows} rows, every probability right, {draws} redraws. A p-value is made continuous by a uniform step of
@@ -61,7 +61,7 @@ def uniform(
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where = folder(out)
-    rows = _with_verdicts(rows_of("uniform", list(_cells(plan, methods)), measured, plan, where, progress))
+    rows = _with_verdicts(rows_of("uniform", list(_cells(plan, methods)), measure_cell, plan, where, progress))
     legend = LEGEND.format(sets=plan.sets, rows=plan.rows, draws=plan.resamples)
     finding = Finding("uniform", _sentence(rows), rows, plan.__dict__, legend)
     if where is not None:
@@ -77,14 +77,14 @@ def _cells(plan: Plan, methods: Sequence[str] | None) -> Iterator[Cell]:
                 yield from (Cell(form, world, plan.rows) for world in worlds)
 
 
-def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of one cell."""
-    simulation = judged(cell.form, cell.world, cell.n, plan.sets, plan.of_level)
+    simulation = simulate_pvalues(cell.form, cell.world, cell.n, plan.sets, plan.of_level)
     p = simulation.pvalues[~np.isnan(simulation.pvalues)]
     row: dict[str, Any] = {"test": cell.form.label, "design": cell.world.name, "n": cell.n, "sets": len(p)}
     if len(p) == 0:
         return row | dict.fromkeys(("above", "below", "p_above", "p_uniform"))
-    above, below = distances(spread_out(p, plan.resamples, np.random.default_rng(plan.seed)))
+    above, below = distances(randomize_pvalues(p, plan.resamples, np.random.default_rng(plan.seed)))
     return row | {
         "above": above, "below": below, "p_above": kolmogorov(len(p), above, sides=1),
         "p_uniform": kolmogorov(len(p), max(above, below)),

@@ -35,7 +35,7 @@ NETS = {
     **{name: Net(*where) for name, where in OF_CIFAR10.items()},
 }
 """The first is of 100 classes, the others of CIFAR-10's ten."""
-FEW = ("resnet50", "vgg16", "vgg16_bn")  # of a quick study
+QUICK_NETS = ("resnet50", "vgg16", "vgg16_bn")  # of a quick study
 
 
 def known(name: str) -> str:

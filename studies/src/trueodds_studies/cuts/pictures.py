@@ -38,7 +38,7 @@ def bins(cells: Sequence[Row], path: Path) -> None:
     handles.append(axes[0].plot([], [], "--", lw=0.9, color="#555555")[0])
     figure.legend(handles, [*names, "noise floor"], loc="outside lower center", ncols=6, frameon=False, fontsize=8)
     figure.supylabel("ECE", fontsize=9)
-    _kept(figure, path)
+    _save_figure(figure, path)
 
 
 def thresholds(cells: Sequence[Row], path: Path) -> None:
@@ -56,7 +56,7 @@ def thresholds(cells: Sequence[Row], path: Path) -> None:
     ax.set_ylim(bottom=0)
     _bare(ax)
     figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    _kept(figure, path)
+    _save_figure(figure, path)
 
 
 def _figure(size: tuple[float, float]) -> Any:
@@ -73,7 +73,7 @@ def _bare(ax: Any) -> None:
         ax.spines[side].set_visible(False)
 
 
-def _kept(figure: Any, path: Path) -> None:
+def _save_figure(figure: Any, path: Path) -> None:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     FigureCanvasSVG(figure)

@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.ask import fit, test
 from trueodds.core.results import Verdict
 from trueodds.problem.predictions import Predictions
-from trueodds_studies.comparators import FLOOR, METHODS, Method, compared
+from trueodds_studies.comparators import METHODS, MIN_PROB, Method, method_rows
 
 ON_P = Method("evidential (Xu) on p", "evidential", {"on": "probabilities"})
 EVERY = (*METHODS, ON_P)
@@ -20,16 +20,19 @@ LEFT = ("temperature on log p", "MCLLO")  # of which it is told class by class w
 WITH_ZEROS = ("none", "binning")  # of which it is told how much the floor decides
 
 
-def told(learn: Predictions, held_out: Predictions) -> dict[str, Any]:
+def measure_split(learn: Predictions, held_out: Predictions) -> dict[str, Any]:
     """One net on one split, in numbers, lists and names only: as JSON keeps them."""
-    fixed = {method.said: _fixed(method, learn, held_out) for method in EVERY if method.said in (*LEFT, *WITH_ZEROS)}
-    verdicts = {"learning": test(learn, "mcllo", min_prob=FLOOR), "held out": test(held_out, "mcllo", min_prob=FLOOR)}
+    fixed = {method.label: _fixed(method, learn, held_out) for method in EVERY if method.label in (*LEFT, *WITH_ZEROS)}
+    verdicts = {
+        "learning": test(learn, "mcllo", min_prob=MIN_PROB),
+        "held out": test(held_out, "mcllo", min_prob=MIN_PROB),
+    }
     return {
-        "learning": dict(compared(learn, learn, METHODS[:1])[0]),  # the identity learns nothing
-        "methods": [dict(row) for row in compared(learn, held_out, EVERY)],
+        "learning": dict(method_rows(learn, learn, METHODS[:1])[0]),  # the identity learns nothing
+        "methods": [dict(row) for row in method_rows(learn, held_out, EVERY)],
         "statistics": {part: verdict.statistic for part, verdict in verdicts.items()},
         "parameters": {part: parameters(verdict) for part, verdict in verdicts.items()},
-        "left": {name: _by_class(test(fixed[name], "mcllo", min_prob=FLOOR)) for name in LEFT},
+        "left": {name: _by_class(test(fixed[name], "mcllo", min_prob=MIN_PROB)) for name in LEFT},
         "floors": [{"method": name, **floors(fixed[name])} for name in WITH_ZEROS],
     }
 
@@ -54,9 +57,9 @@ def floors(preds: Predictions) -> dict[str, Any]:
         "zeros": int((preds.P == 0).sum()),
         "outcomes at 0": int((preds.P[np.arange(preds.n), preds.y] == 0).sum()),
         "smallest": float(preds.P[preds.P > 0].min()),
-        "rows below": int((preds.P < FLOOR).any(axis=1).sum()),
+        "rows below": int((preds.P < MIN_PROB).any(axis=1).sum()),
     }
-    for min_prob in (FLOOR / 10, FLOOR, FLOOR * 10):
+    for min_prob in (MIN_PROB / 10, MIN_PROB, MIN_PROB * 10):
         verdict = test(preds, "mcllo", min_prob=min_prob)
         row |= {f"statistic at {min_prob:g}": verdict.statistic, f"p at {min_prob:g}": verdict.pvalue}
     return row

@@ -35,13 +35,13 @@ def known(name: str) -> str:
     return name
 
 
-def said(net: str, data: str | None) -> tuple[Array, Array]:
+def load_softmax(net: str, data: str | None) -> tuple[Array, Array]:
     """Labels (n,) and softmax values (n, 10), float32 as they came."""
-    return _said(net, data, stamp(NETS[net][0], data))
+    return _load_softmax(net, data, stamp(NETS[net][0], data))
 
 
 @lru_cache(maxsize=len(NETS))
-def _said(net: str, data: str | None, _stamp: str) -> tuple[Array, Array]:
+def _load_softmax(net: str, data: str | None, _stamp: str) -> tuple[Array, Array]:
     """Read once for each file that lay there."""
     name, key = NETS[net]
     file = arrays(name, data, "labels", key)
@@ -62,6 +62,6 @@ def split(n: int, seed: int, number: int) -> tuple[Array, Array]:
 
 def parts(net: str, data: str | None, seed: int, number: int) -> tuple[Predictions, Predictions]:
     """The rows of a net that are learned from, and those that are held out."""
-    y, P = said(net, data)
+    y, P = load_softmax(net, data)
     learn, held_out = (Predictions(y[rows], P[rows]) for rows in split(len(y), seed, number))
     return learn, held_out

@@ -19,7 +19,7 @@ Row = Mapping[str, Any]
 PALE = "#a9c4e2"
 COLORS = dict(
     zip(
-        (method.said for method in EVERY),
+        (method.label for method in EVERY),
         ("#222222", RED, "#e39a3b", "#5a9e5a", "#8a6fb0", BLUE, "#3aa6a6", "#c58ac0"),
         strict=True,
     )
@@ -50,7 +50,7 @@ def trade(rows: Sequence[Row], path: Path) -> None:
         grid[0][0].plot([], [], "o", label=_label(name, rows), **_mark(name))[0] for name in COLORS if name != "none"
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    _kept(figure, path)
+    _save_figure(figure, path)
 
 
 def _point(ax: Any, row: Row, name: str) -> None:
@@ -88,7 +88,7 @@ def single(rows: Sequence[Row], path: Path) -> None:
         _bare(ax)
     handles, names = figure.axes[0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    _kept(figure, path)
+    _save_figure(figure, path)
 
 
 def reliability(learn: Predictions, held_out: Predictions, path: Path) -> None:
@@ -100,7 +100,7 @@ def reliability(learn: Predictions, held_out: Predictions, path: Path) -> None:
         after = Predictions(held_out.y, fit(learn, made[name].name, **made[name].settings).predict_proba(held_out))
         draw(after, "reliability", lens="confidence", bins=10, ax=ax)
         ax.set_title(f"{name}: {ax.get_title().removeprefix('confidence: ')}", fontsize=10)
-    _kept(figure, path)
+    _save_figure(figure, path)
 
 
 def _figure(size: tuple[float, float]) -> Any:
@@ -115,7 +115,7 @@ def _bare(ax: Any) -> None:
         ax.spines[side].set_visible(False)
 
 
-def _kept(figure: Any, path: Path) -> None:
+def _save_figure(figure: Any, path: Path) -> None:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     FigureCanvasSVG(figure)

@@ -16,7 +16,7 @@ TABLE = {
     "none, learning": {"ECE": 0.033, "accuracy": 0.927},
     "none": {"ECE": 0.035, "accuracy": 0.930},
     "MCLLO": {"p": 0.133, "ECE": 0.021, "accuracy": 0.931, "changed": 0.0195},
-    ON_P.said: {"ECE": 0.052, "accuracy": 0.930, "changed": 0.0},
+    ON_P.label: {"ECE": 0.052, "accuracy": 0.930, "changed": 0.0},
     "binning": {"p": 0.337, "ECE": 0.025, "accuracy": 0.932, "changed": 0.008},
     "temperature on log p": {"p": 0.002, "ECE": 0.020, "accuracy": 0.930, "changed": 0.0},
     "vector on log p": {"p": 0.142, "ECE": 0.020, "accuracy": 0.931, "changed": 0.018},
@@ -40,7 +40,7 @@ FIGURE = {5037: 1.00, 4526: 0.94}  # section 1: the image's number, and the prob
 AFTER = 0.80  # of the second, recalibrated
 
 
-def beside(cells: Sequence[Row]) -> tuple[Row, ...]:
+def compare_with_paper(cells: Sequence[Row]) -> tuple[Row, ...]:
     """Each printed number, ours of the first split, and the least and most over the splits."""
     rows = []
     for method, numbers in TABLE.items():
@@ -54,7 +54,7 @@ def beside(cells: Sequence[Row]) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def parameters_beside(cells: Sequence[Row]) -> tuple[Row, ...]:
+def compare_parameters(cells: Sequence[Row]) -> tuple[Row, ...]:
     """The parameters of each class on both parts of the first split: estimate (standard error)."""
     rows = []
     for j, name in enumerate(CLASSES[:-1]):

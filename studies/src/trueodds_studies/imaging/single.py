@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.ask import fit
-from trueodds_studies.imaging.nets import CLASSES, parts, said, split
+from trueodds_studies.imaging.nets import CLASSES, load_softmax, parts, split
 from trueodds_studies.imaging.printed import AFTER, FIGURE
 
 Array = NDArray[Any]
@@ -20,7 +20,7 @@ TOP = 5
 
 def shown(net: str, data: str | None, seed: int) -> tuple[tuple[Row, ...], str]:
     """The rows of the images to show, and how the printed numbers are found again; the fit is the first split's."""
-    y, P = said(net, data)
+    y, P = load_softmax(net, data)
     learn, _ = parts(net, data, seed, 0)
     Q = fit(learn, "mcllo").predict_proba(P)
     alike = such(P)
@@ -38,7 +38,7 @@ def shown(net: str, data: str | None, seed: int) -> tuple[tuple[Row, ...], str]:
         for image, why in chosen(len(y), alike, Q)
         for j in np.argsort(-P[image], kind="stable")[:TOP]
     ]
-    return tuple(rows), _told(net, alike, Q)
+    return tuple(rows), _describe(net, alike, Q)
 
 
 def such(P: Array) -> Array:
@@ -60,7 +60,7 @@ def chosen(n: int, alike: Array, Q: Array) -> list[tuple[int, str]]:
     return images
 
 
-def _told(net: str, alike: Array, Q: Array) -> str:
+def _describe(net: str, alike: Array, Q: Array) -> str:
     if not len(alike):
         return f"No image is called airplane with {FIGURE[4526]:.2f} by {net}."
     after = Q[alike, 0]

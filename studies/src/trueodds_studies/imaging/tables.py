@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import chdtrc, chdtri
 
 from trueodds_studies.base import counted, span
-from trueodds_studies.comparators import FLOOR, bins
+from trueodds_studies.comparators import MIN_PROB, bins
 from trueodds_studies.imaging.measured import EVERY, LEFT
 from trueodds_studies.imaging.nets import CLASSES
 
@@ -44,12 +44,12 @@ def rejected_anyway(learned: int, held_out: int, k: int, level: float = AT) -> f
     return float(chdtrc(df, chdtri(df, level) / (1 + held_out / learned)))
 
 
-def compared_over(cells: Sequence[Row]) -> tuple[Row, ...]:
+def method_means(cells: Sequence[Row]) -> tuple[Row, ...]:
     """One row per net and method: means over splits, each with its standard error, changes against no fix paired."""
-    return tuple(_over(net, net_cells, i) for net, net_cells in _by_net(cells) for i in range(len(EVERY)))
+    return tuple(_mean_row(net, net_cells, i) for net, net_cells in _by_net(cells) for i in range(len(EVERY)))
 
 
-def _over(net: str, cells: Sequence[Row], i: int) -> Row:
+def _mean_row(net: str, cells: Sequence[Row], i: int) -> Row:
     rows, before = [cell["methods"][i] for cell in cells], [cell["methods"][0] for cell in cells]
     row: dict[str, Any] = {
         "net": net,
@@ -110,7 +110,7 @@ def legend(cells: Sequence[Row]) -> str:
     splits = len({cell["split"] for cell in cells})
     anyway = rejected_anyway(learn, n, len(CLASSES))
     return LEGEND.format(
-        splits=counted(splits, "random split"), learn=learn, n=n, min_prob=FLOOR, anyway=anyway, bins=bins(n)
+        splits=counted(splits, "random split"), learn=learn, n=n, min_prob=MIN_PROB, anyway=anyway, bins=bins(n)
     )
 
 
@@ -155,7 +155,7 @@ def parameters_of(cells: Sequence[Row]) -> tuple[Row, ...]:
     return tuple(rows)
 
 
-def slopes_said(rows: Sequence[Row]) -> str:
+def slopes_sentence(rows: Sequence[Row]) -> str:
     """What the slopes say: below 1 a net is too sure of a class."""
     slopes = [row["γ"] for row in rows if row["γ"] is not None]
     if not slopes:

@@ -27,7 +27,7 @@ def known(name: str) -> str:
     return name
 
 
-def laws(calibrated: bool = False) -> tuple[Array, Array]:
+def predicted_and_true(calibrated: bool = False) -> tuple[Array, Array]:
     """What is said of the three classes and what then comes, (6, 3) each; of a calibrated model that is the same."""
     predicted = np.array(list(TABLE))
     return predicted, predicted if calibrated else np.array(list(TABLE.values()))
@@ -40,15 +40,15 @@ def drawn(rows: int, seed: int, number: int, *, calibrated: bool = False) -> Pre
     another experiment.
     """
     rng = np.random.default_rng([seed, number, int(calibrated), _OWN])
-    predicted, true_probs = laws(calibrated)
+    predicted, true_probs = predicted_and_true(calibrated)
     which = rng.permutation(np.arange(rows) % len(predicted))
     y = (true_probs.cumsum(axis=1)[which] <= rng.random(rows)[:, None]).sum(axis=1)
     return Predictions(np.minimum(y, 2), predicted[which])  # the last sum is 1 but for rounding
 
 
-def whole(*, calibrated: bool = False) -> Predictions:
+def exact_rows(*, calibrated: bool = False) -> Predictions:
     """Rows that came exactly as the laws say: no chance is left in their shares."""
-    predicted, true_probs = laws(calibrated)
+    predicted, true_probs = predicted_and_true(calibrated)
     times = np.rint(_ALL * COPIES * true_probs).astype(int)
     which = np.repeat(np.arange(len(predicted)), times.sum(axis=1))
     y = np.concatenate([np.repeat(np.arange(3), counts) for counts in times])

@@ -16,17 +16,17 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
-from trueodds_studies.lenses.drawn import drawn, whole
-from trueodds_studies.toys.base import apart, tidy
+from trueodds_studies.lenses.drawn import drawn, exact_rows
+from trueodds_studies.toys.base import distinct_ece, tidy
 
 ALPHA = 0.05
 
 
 def lens_alone(lens: str) -> dict[str, Any]:
     """How many views a lens makes, and the error in them when nothing is left to chance."""
-    preds = whole()
+    preds = exact_rows()
     views = as_lens(lens).views(preds)
-    return {"views": len(views), "exact": apart(preds, lens)}
+    return {"views": len(views), "exact": distinct_ece(preds, lens)}
 
 
 def estimates(lens: str, rows: int, sets: int, resamples: int, seed: int) -> list[dict[str, Any]]:
@@ -43,10 +43,17 @@ def estimates(lens: str, rows: int, sets: int, resamples: int, seed: int) -> lis
             table.append({"estimator": name, "needs": needs(settings)})
             continue
         answer = measure(drawn(rows, seed, 0), name, lens=lens, resamples=resamples, rng=seed, **settings)
-        row = {"estimator": name, "settings": said(settings), "exact": tidy(_bare(whole(), name, lens, settings))}
-        row |= {"if calibrated": tidy(_bare(whole(calibrated=True), name, lens, settings)), **_told(answer)}
+        row = {
+            "estimator": name,
+            "settings": describe_settings(settings),
+            "exact": tidy(_bare(exact_rows(), name, lens, settings)),
+        }
+        row |= {
+            "if calibrated": tidy(_bare(exact_rows(calibrated=True), name, lens, settings)),
+            **_estimate_row(answer),
+        }
         if lens == "canonical":
-            row["told apart"] = _told_apart(name, lens, settings, rows, sets, seed)
+            row["told apart"] = _mann_whitney(name, lens, settings, rows, sets, seed)
         table.append(row)
     return table
 
@@ -75,7 +82,12 @@ def verdicts(lens: str, rows: int, sets: int, redraws: int, seed: int) -> list[d
             )
 
         pvalues = [p(number, False) for number in range(sets)]
-        row: dict[str, Any] = {"test": name, "settings": said(settings), "p": pvalues[0], "rejects": _share(pvalues)}
+        row: dict[str, Any] = {
+            "test": name,
+            "settings": describe_settings(settings),
+            "p": pvalues[0],
+            "rejects": _share(pvalues),
+        }
         if lens == "canonical":
             row["rejects if calibrated"] = _share([p(number, True) for number in range(sets)])
         table.append(row)
@@ -91,7 +103,7 @@ def needs(refusal: InputError) -> str:
     return f"{refusal.code}: {refusal.problem}"
 
 
-def said(settings: dict[str, Any]) -> str:
+def describe_settings(settings: dict[str, Any]) -> str:
     """Settings in words."""
     return ", ".join(f"{name}={value}" for name, value in settings.items())
 
@@ -119,7 +131,7 @@ def _bare(preds: Predictions, name: str, lens: str, settings: dict[str, Any]) ->
     return float(measure(preds, name, lens=lens, interval=None, **settings))
 
 
-def _told_apart(name: str, lens: str, settings: dict[str, Any], rows: int, sets: int, seed: int) -> float:
+def _mann_whitney(name: str, lens: str, settings: dict[str, Any], rows: int, sets: int, seed: int) -> float:
     estimator = ESTIMATORS.make(name, settings)
     wrong, right = (
         estimator.off(
@@ -131,7 +143,7 @@ def _told_apart(name: str, lens: str, settings: dict[str, Any], rows: int, sets:
     return float(larger + (np.abs(wrong[:, None] - right[None, :]) <= 1e-12).mean() / 2)
 
 
-def _told(answer: Estimate) -> dict[str, float | None]:
+def _estimate_row(answer: Estimate) -> dict[str, float | None]:
     low, high = (answer.interval.low, answer.interval.high) if answer.interval else (None, None)
     return {"estimate": answer.value, "low": low, "high": high, "noise floor": answer.noise_floor}
 

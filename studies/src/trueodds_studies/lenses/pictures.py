@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trueodds.core.atomic import replacing
-from trueodds_studies.lenses.tables import more, whole_vector
+from trueodds_studies.lenses.tables import canonical_rows, more
 from trueodds_studies.pictures import BLUE, RED
 
 Row = Mapping[str, Any]
@@ -23,7 +23,7 @@ def draw(cells: Sequence[Row], sets: int, path: Path) -> None:
     figure = Figure(figsize=(12, 5.6), layout="constrained")
     by_lens, estimators, tests = figure.subplots(1, 3)
     _errors(by_lens, cells)
-    _told_apart(estimators, cells)
+    _mann_whitney(estimators, cells)
     _rejections(tests, cells, sets)
     for ax in (by_lens, estimators, tests):
         ax.set_axisbelow(True)
@@ -51,8 +51,8 @@ def _errors(ax: Any, cells: Sequence[Row]) -> None:
     ax.set_xlabel("cross: exact; tick: noise floor", fontsize=8)
 
 
-def _told_apart(ax: Any, cells: Sequence[Row]) -> None:
-    rows = [row for row in whole_vector(cells, "estimates") if "told apart" in row][::-1]
+def _mann_whitney(ax: Any, cells: Sequence[Row]) -> None:
+    rows = [row for row in canonical_rows(cells, "estimates") if "told apart" in row][::-1]
     ax.axvline(0.5, color=GRAY, lw=1)
     ax.plot([row["told apart"] for row in rows], range(len(rows)), "o", ms=5, color=RED)
     ax.set_yticks(range(len(rows)), [row["estimator"] for row in rows])

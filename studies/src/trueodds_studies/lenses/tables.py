@@ -12,7 +12,7 @@ from trueodds_studies.lenses.measured import ALPHA
 Row = Mapping[str, Any]
 
 
-def beside(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
+def compare_lenses(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
     """One row per lens: the exact error, ECE with its interval and floor, and which tests reject more than by chance."""
     rows = []
     for cell in cells:
@@ -27,7 +27,7 @@ def beside(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
 def estimators(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
     """Every estimator through the canonical lens."""
     rows = []
-    for row in whole_vector(cells, "estimates"):
+    for row in canonical_rows(cells, "estimates"):
         if "needs" in row:
             rows.append({"estimator": row["estimator"], "sees it": "takes no vectors"})
             continue
@@ -41,7 +41,7 @@ def tests(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
     """Every test through the canonical lens, and beside it through all others."""
     others = [cell for cell in cells if cell["lens"] != "canonical"]
     rows = []
-    for row in whole_vector(cells, "tests"):
+    for row in canonical_rows(cells, "tests"):
         elsewhere = [
             t["rejects"] for cell in others for t in cell["tests"] if t["test"] == row["test"] and "rejects" in t
         ]
@@ -72,8 +72,8 @@ def sentence(cells: Sequence[Row], sets: int) -> str:
     if miscalibrated:
         text += "; " + ", ".join(f"{cell['lens']} holds {cell['exact']:g}" for cell in miscalibrated)
     text += "."
-    estimates = [row for row in whole_vector(cells, "estimates") if "needs" not in row]
-    verdicts = [row for row in whole_vector(cells, "tests") if "needs" not in row]
+    estimates = [row for row in canonical_rows(cells, "estimates") if "needs" not in row]
+    verdicts = [row for row in canonical_rows(cells, "tests") if "needs" not in row]
     for what, rows, detecting in (
         ("estimator", estimates, [row["estimator"] for row in estimates if sees(row, sets)]),
         ("test", verdicts, [row["test"] for row in verdicts if row["rejects"] > more(sets)]),
@@ -85,7 +85,7 @@ def sentence(cells: Sequence[Row], sets: int) -> str:
     return text
 
 
-def whole_vector(cells: Sequence[Row], key: str) -> list[Row]:
+def canonical_rows(cells: Sequence[Row], key: str) -> list[Row]:
     """What was found through the canonical lens."""
     return [row for cell in cells if cell["lens"] == "canonical" for row in cell[key]]
 

@@ -58,7 +58,7 @@ MEASURES = {
     "spherical": Measure("score", "spherical", "canonical"),
 }
 FIRST = "ECE, 15 bins"  # what most papers print
-FEW = (FIRST, "canonical, tree", "debiased L2", "Brier")  # of a quick study
+QUICK_MEASURES = (FIRST, "canonical, tree", "debiased L2", "Brier")  # of a quick study
 
 
 def models(names: tuple[str, ...], data: str | None, rows: int | None = None, seed: int = 0) -> dict[str, Predictions]:

@@ -14,7 +14,7 @@ from trueodds_studies.lineup.measures import MEASURES, Measure, Models
 Array = NDArray[Any]
 
 
-def told(measure_name: str, nets: Models, draws: int, resamples: int, seed: int) -> dict[str, Any]:
+def rank_models(measure_name: str, nets: Models, draws: int, resamples: int, seed: int) -> dict[str, Any]:
     """A measure's numbers for every model, their order with all pairs, and the numbers in halves of the rows."""
     one = MEASURES[measure_name]
     order = compare(dict(nets), one.name, lens=one.lens, resamples=resamples, rng=seed, **one.settings)

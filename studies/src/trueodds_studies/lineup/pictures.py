@@ -57,7 +57,7 @@ def ranks(by_measure: Sequence[Row], path: Path) -> None:
     )
     figure.legend(loc="outside upper right", frameon=False, fontsize=9)
     _bare(ax)
-    _kept(figure, path)
+    _save_figure(figure, path)
 
 
 def alike(by_measure: Sequence[Row], path: Path) -> None:
@@ -76,7 +76,7 @@ def alike(by_measure: Sequence[Row], path: Path) -> None:
     ax.set_yticks(range(k), labels, fontsize=9)
     ax.set_title("Kendall's tau between the orders of the nets", fontsize=10)
     _bare(ax)
-    _kept(figure, path)
+    _save_figure(figure, path)
 
 
 def lineup(nets: Models, path: Path) -> None:
@@ -100,7 +100,7 @@ def _bare(ax: Any) -> None:
         ax.spines[side].set_visible(False)
 
 
-def _kept(figure: Any, path: Path) -> None:
+def _save_figure(figure: Any, path: Path) -> None:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     FigureCanvasSVG(figure)

@@ -16,7 +16,7 @@ AT = 0.05  # the level of the tests
 SIZES = (100, 250, 500, 1000, 2500)
 
 
-def told(n: int, nets: Models, draws: int, redraws: int, seed: int) -> dict[str, Any]:
+def draw_pvalues(n: int, nets: Models, draws: int, redraws: int, seed: int) -> dict[str, Any]:
     """The error and the p-value of every model in random sets of n rows, the same rows for all models."""
     one = MEASURES[FIRST]
     total = next(iter(nets.values())).n

@@ -17,7 +17,7 @@ from trueodds_studies.lineup.surprise import AT, reversed_pairs
 Array = NDArray[Any]
 Row = Mapping[str, Any]
 
-BESIDE = (
+TAU_COLUMNS = (
     FIRST,
     "canonical, tree",
     "debiased L2",
@@ -172,7 +172,7 @@ def agreement(one: Row, other: Row) -> tuple[float, float, float]:
 
 def taus(by_measure: Sequence[Row]) -> tuple[Row, ...]:
     """One row per measure: how alike its order is to those of some others."""
-    beside = [row for row in by_measure if row["measure"] in BESIDE]
+    beside = [row for row in by_measure if row["measure"] in TAU_COLUMNS]
     rows = []
     for row in by_measure:
         entry: dict[str, Any] = {"measure": row["measure"]}

@@ -28,7 +28,7 @@ def panels(down: int, across: int, inches: tuple[float, float], **shared: Any) -
     return figure, axes
 
 
-def kept(figure: Any, path: Path) -> None:
+def save_figure(figure: Any, path: Path) -> None:
     """Onto the disk, as the path's ending says; the same picture is the same file."""
     with replacing(path, "TO801") as file:
         figure.savefig(file, format=path.suffix[1:], metadata={"Date": None} if path.suffix == ".svg" else None)

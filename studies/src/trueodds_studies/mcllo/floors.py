@@ -8,7 +8,7 @@ from typing import Any
 
 from scipy.special import chdtri
 
-from trueodds_studies.mcllo.axes import kept, panels
+from trueodds_studies.mcllo.axes import panels, save_figure
 
 Row = Mapping[str, Any]
 
@@ -50,4 +50,4 @@ def floors(rows: Sequence[Row], many: Sequence[Row], path: Path) -> None:
     share.set(xlabel="per cent of forests rejected at 5 %", title="many forests", xlim=(-2, 102))
     handles = [handle for ax in (ratio, share) for handle in ax.get_legend_handles_labels()[0]]
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    kept(figure, path)
+    save_figure(figure, path)

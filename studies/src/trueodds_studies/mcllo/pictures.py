@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds_studies.mcllo.axes import kept, panels
+from trueodds_studies.mcllo.axes import panels, save_figure
 from trueodds_studies.mcllo.power import PARAMETERS, predicted
 
 Row = Mapping[str, Any]
@@ -35,7 +35,7 @@ def powers(rows: Sequence[Row], path: Path) -> None:
     kinds = [axes.flat[0].plot([], [], mark, color="#555555", label=text)[0]
              for mark, text in (("-", "non-central χ²"), ("o", "likelihood ratio, 99 % limits"), ("x", "score"))]  # fmt: skip
     figure.legend(handles=[*handles, *kinds], loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    kept(figure, path)
+    save_figure(figure, path)
 
 
 def parameters(rows: Sequence[Row], path: Path) -> None:
@@ -60,7 +60,7 @@ def parameters(rows: Sequence[Row], path: Path) -> None:
     figure.legend(
         *axes[1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False, fontsize=9
     )
-    kept(figure, path)
+    save_figure(figure, path)
 
 
 def errors(rows: Sequence[Row], path: Path) -> None:
@@ -98,7 +98,7 @@ def errors(rows: Sequence[Row], path: Path) -> None:
         ax.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
     handles = [handle for ax in (boxes, own) for handle in ax.get_legend_handles_labels()[0]]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=8)
-    kept(figure, path)
+    save_figure(figure, path)
 
 
 def sizes(rows: Sequence[Row], path: Path) -> None:
@@ -133,7 +133,7 @@ def sizes(rows: Sequence[Row], path: Path) -> None:
     axes.flat[0].set_ylim(0.3, len(cells) + 0.7)
     handles = axes.flat[0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
-    kept(figure, path)
+    save_figure(figure, path)
 
 
 def _shifts(rows: Sequence[Row]) -> list[tuple[float, str]]:

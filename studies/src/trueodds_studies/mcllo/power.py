@@ -89,7 +89,7 @@ def predicted(n: int, delta: float, level: float) -> tuple[float, float]:
     return ncp, float(1 - chndtr(chdtri(DF, level), DF, ncp))
 
 
-def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """Rejections, parameters and ECE of one cell."""
     samples: dict[str, list[Any]] = {name: [] for name in ("lrt", "score", "off", "covers", "before", "after", "new")}
     ece, calibration_map = BinnedError(Uniform(int(np.ceil(np.sqrt(cell.n))))), None

@@ -14,7 +14,7 @@ from scipy.special import chdtrc
 
 from trueodds.ask import test
 from trueodds.core.errors import InputError
-from trueodds_studies.data import arrays, found, stamp
+from trueodds_studies.data import arrays, find_file, stamp
 from trueodds_studies.mcllo.power import LEVELS
 from trueodds_studies.rates import above, clopper_pearson
 from trueodds_studies.sizes import hits, with_verdicts
@@ -24,8 +24,8 @@ Array = NDArray[Any]
 Row = Mapping[str, Any]
 
 FILE = "plambda_cifar10_vgg16.npz"
-FLOOR = 1e-6  # of the network's probabilities, before labels are drawn from them
-LEAST = 1e-12  # the same of simulated ones: 1 − p of two classes would else be 0 now and then
+MIN_NETWORK_PROB = 1e-6  # of the network's probabilities, before labels are drawn from them
+MIN_SIMULATED_PROB = 1e-12  # the same of simulated ones: 1 − p of two classes would else be 0 now and then
 FORMS = ("likelihood ratio", "score", "score, redrawn")
 
 
@@ -53,7 +53,7 @@ class Network(Stated):
 @lru_cache(maxsize=1)
 def _predictions(folder: str, _stamp: str) -> Array:
     """Read once for each file that lay there."""
-    return _floored(arrays(FILE, folder, "probs")["probs"].astype(np.float64), FLOOR)
+    return _floored(arrays(FILE, folder, "probs")["probs"].astype(np.float64), MIN_NETWORK_PROB)
 
 
 class Simulated(Dirichlet):
@@ -61,7 +61,7 @@ class Simulated(Dirichlet):
 
     def stated(self, rng: np.random.Generator, n: int) -> Array:
         """Vectors of k probabilities."""
-        return _floored(super().stated(rng, n), LEAST)
+        return _floored(super().stated(rng, n), MIN_SIMULATED_PROB)
 
 
 FLAT = tuple(
@@ -77,7 +77,7 @@ def _floored(P: Array, min_prob: float) -> Array:
 def network(data: str | Path | None) -> Network | None:
     """VGG16 on CIFAR-10; None where nobody named a folder and the usual one has no such file."""
     try:
-        path = found(FILE, data)
+        path = find_file(FILE, data)
     except InputError:
         if data is not None:
             raise
@@ -114,7 +114,7 @@ def read(designs: Sequence[Cell]) -> dict[str, str]:
     return {FILE: real.stamp} if real else {}
 
 
-def measured(cell: Cell, plan: Plan) -> Row:
+def measure_cell(cell: Cell, plan: Plan) -> Row:
     """What the three forms of the test said of many data sets, all of the same ones."""
     pvalues, doubted = np.full((3, plan.sized), np.nan), np.zeros(plan.sized, dtype=bool)
     for repetition in range(plan.sized):
@@ -130,7 +130,7 @@ def measured(cell: Cell, plan: Plan) -> Row:
     return {"forms": [_row(cell, *form) for form in zip(FORMS, pvalues, doubts, strict=True)]}
 
 
-def judged(measured: Sequence[Row]) -> tuple[Row, ...]:
+def form_verdicts(measured: Sequence[Row]) -> tuple[Row, ...]:
     """One row per form, design and number of rows, with verdicts that hold for all of them together."""
     return with_verdicts([row for cell_row in measured for row in cell_row["forms"]])
 

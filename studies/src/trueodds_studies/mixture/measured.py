@@ -67,7 +67,7 @@ class Cell:
         return f"{self.model} {self.n}"
 
 
-def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of one cell: what is to be said of the estimates of each partition."""
     model = known(cell.model)
     estimates: dict[tuple[str, int], list[Array]] = {(kind, k): [] for kind in KINDS for k in plan.bins_of(cell.n)}
@@ -81,7 +81,9 @@ def measured(cell: Cell, plan: Plan) -> Mapping[str, Any]:
                 some = of if left >= len(of) else Selections(of.view, of.rows[:left])
                 values.append(BinnedError(partition(kind, k)).evaluate_selections(some))
     known_mean = np.concatenate(unbiased_means)
-    rows = [told(cell, kind, k, np.concatenate(values), known_mean, plan) for (kind, k), values in estimates.items()]
+    rows = [
+        summary_row(cell, kind, k, np.concatenate(values), known_mean, plan) for (kind, k), values in estimates.items()
+    ]
     return {"model": cell.model, "n": cell.n, "estimates": rows}
 
 
@@ -106,7 +108,7 @@ def unbiased(model: Model, of: Selections) -> Array:
     return np.asarray((model.side(view.p) * (view.p - view.y)).reshape(len(of), -1).mean(axis=1))
 
 
-def told(cell: Cell, kind: str, bins: int, values: Array, known_mean: Array, plan: Plan) -> dict[str, Any]:
+def summary_row(cell: Cell, kind: str, bins: int, values: Array, known_mean: Array, plan: Plan) -> dict[str, Any]:
     """Mean, spread, bias with its standard error, and how many estimates are too large."""
     truth = error(known(cell.model))
     errors = values - known_mean[: len(values)]

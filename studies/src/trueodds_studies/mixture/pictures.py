@@ -11,9 +11,9 @@ import numpy as np
 from trueodds.diagrams.reliability import Reliability
 from trueodds.problem.lens import as_lens
 from trueodds.problem.partition import Uniform
-from trueodds_studies.mcllo.axes import kept, panels
+from trueodds_studies.mcllo.axes import panels, save_figure
 from trueodds_studies.mixture.measured import Plan
-from trueodds_studies.mixture.rates import LEAST, gaps, narrow, noise
+from trueodds_studies.mixture.rates import MIN_ROWS_PER_BIN, gaps, narrow, noise
 from trueodds_studies.mixture.truth import KINDS, error, known, limit
 from trueodds_studies.pictures import BLUE, RED
 
@@ -21,7 +21,7 @@ Row = Mapping[str, Any]
 
 COLORS = {"uniform": BLUE, "equal-mass": "#c79a2b", "tree": "#5a9e5a"}
 MARKS = {"uniform": "o", "equal-mass": "s", "tree": "^"}
-OVER, UNDER, INK = "#9dbfdf", "#e0a898", "#333333"
+ABOVE_COLOR, BELOW_COLOR, LINE_COLOR = "#9dbfdf", "#e0a898", "#333333"
 ROWS = 10_000  # of a reliability diagram, as in the paper
 
 
@@ -50,8 +50,8 @@ def histograms(cells: Sequence[Row], model: str, kind: str, plan: Plan, path: Pa
         for across, bins in enumerate(every):
             ax, values = axes[down, across], np.asarray(at[n, bins])
             parts = (values[values <= truth], values[values > truth])
-            ax.hist(parts, bins=steps, stacked=True, color=(UNDER, OVER), lw=0)
-            ax.axvline(truth, color=INK, lw=1.2)
+            ax.hist(parts, bins=steps, stacked=True, color=(BELOW_COLOR, ABOVE_COLOR), lw=0)
+            ax.axvline(truth, color=LINE_COLOR, lw=1.2)
             if not known(model).calibrated:
                 ax.axvline(limit(known(model), kind, bins), color=RED, lw=1, ls=(0, (3, 2)))
             name = "any bins" if tied else f"{bins} bins" if kind == "uniform" else f"≤ {bins} leaves"
@@ -60,7 +60,7 @@ def histograms(cells: Sequence[Row], model: str, kind: str, plan: Plan, path: Pa
             ax.locator_params(axis="x", nbins=4)
     lines = "solid: truth; blue: too large" + ("" if known(model).calibrated else "; dashed: limit of these bins")
     figure.supxlabel(f"{model}, estimates; {lines}", fontsize=9)
-    kept(figure, path)
+    save_figure(figure, path)
 
 
 def diagrams(models: Sequence[str], seed: int, path: Path) -> None:
@@ -77,7 +77,7 @@ def diagrams(models: Sequence[str], seed: int, path: Path) -> None:
             p = np.linspace(float(rows.p.min()), float(rows.p.max()), 400)
             ax.plot(p, model.comes(p) - p, color=RED, lw=1.3, zorder=5)
         ax.set_title(f"{name}; red: the true deviation", fontsize=9)
-    kept(figure, path)
+    save_figure(figure, path)
 
 
 def speeds(flat: Sequence[Row], path: Path) -> None:
@@ -86,7 +86,7 @@ def speeds(flat: Sequence[Row], path: Path) -> None:
     for ax, name, power in ((axes[0], "perfect", 0.5), (axes[1], "uncalibrated", 1.0)):
         for kind in KINDS:
             rows = [row for row in flat if (row["model"], row["kind"]) == (name, kind)]
-            rows = [row for row in rows if row["n"] >= LEAST * row["bins"]]
+            rows = [row for row in rows if row["n"] >= MIN_ROWS_PER_BIN * row["bins"]]
             rows = rows if power == 0.5 else [row for row in rows if narrow(row)]
             shown = [(row["bins"] / row["n"], noise(row, known(name))) for row in rows]
             shown = [(x, y) for x, y in shown if y > 0]
@@ -102,7 +102,7 @@ def speeds(flat: Sequence[Row], path: Path) -> None:
     for ax in axes:
         ax.tick_params(which="minor", labelbottom=False, labelleft=False)
     figure.legend(*axes[2].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    kept(figure, path)
+    save_figure(figure, path)
 
 
 def _slope(ax: Any, power: float) -> None:
@@ -114,4 +114,4 @@ def _slope(ax: Any, power: float) -> None:
     y = np.log(np.concatenate([np.asarray(artist.get_ydata(), dtype=float) for artist in lines]))
     ends = np.array([x.min(), x.max()])
     line = np.exp(y.mean() + power * (ends - x.mean()))
-    ax.plot(np.exp(ends), line, color=INK, lw=1, label="slope as expected")
+    ax.plot(np.exp(ends), line, color=LINE_COLOR, lw=1, label="slope as expected")

@@ -16,8 +16,8 @@ from trueodds_studies.mixture.truth import KINDS, Model, error, known, limit
 Array = NDArray[Any]
 Row = Mapping[str, Any]
 
-LEAST = 20  # rows per bin below which the laws of many rows do not hold yet
-MOST = 127  # bins of the quadrature
+MIN_ROWS_PER_BIN = 20  # rows per bin below which the laws of many rows do not hold yet
+MAX_BINS = 127  # bins of the quadrature
 
 
 @dataclass(frozen=True)
@@ -63,20 +63,20 @@ def exponents(flat: Sequence[Row]) -> tuple[dict[str, Any], ...]:
             kind_rows = [row for row in flat if (row["model"], row["kind"]) == (name, kind)]
             if model.second == 0:  # ties are not parted: whatever their number, bins are one
                 kind_rows = [row for row in kind_rows if row["bins"] == kind_rows[0]["bins"]]
-            full = [row for row in kind_rows if row["n"] >= LEAST * row["bins"]]
+            full = [row for row in kind_rows if row["n"] >= MIN_ROWS_PER_BIN * row["bins"]]
             fine = full if model.calibrated else [row for row in full if narrow(row)]
             excess = [(row, noise(row, model)) for row in fine]
             excess = [(row, value) for row, value in excess if value > 0]
             power = 0.5 if model.calibrated else 1.0
             rows.append(
-                _told(name, kind, "chance adds", [value for _, value in excess], [row for row, _ in excess])
+                _exponent_row(name, kind, "chance adds", [value for _, value in excess], [row for row, _ in excess])
                 | {"expected n": -power}
                 | ({"expected bins": power} if model.second else {})
             )
             if not model.calibrated:
                 rows += hidden(model, kind)
             rows.append(
-                _told(name, kind, "variance", [row["sd"] ** 2 for row in full], full)
+                _exponent_row(name, kind, "variance", [row["sd"] ** 2 for row in full], full)
                 | {"expected n": -1.0}
                 | ({"expected bins": 0.0} if model.second else {})
             )
@@ -90,7 +90,7 @@ def narrow(row: Row) -> bool:
 
 def gaps(model: Model, kind: str) -> dict[int, float]:
     """What bins hide of the error, by their number from 2 to MOST, by quadrature; nothing is left out but rounding."""
-    by_bins = {k: error(model) - limit(model, kind, k) for k in range(2, MOST + 1)}
+    by_bins = {k: error(model) - limit(model, kind, k) for k in range(2, MAX_BINS + 1)}
     return {k: gap for k, gap in by_bins.items() if gap > 1e-12}
 
 
@@ -100,7 +100,7 @@ def octaves(hides: Mapping[int, float]) -> dict[float, float]:
     What one number of bins hides hangs on where its edges happen to lie; a mean over many hardly does.
     """
     means: dict[float, float] = {}
-    for power in range(1, int(math.log2(MOST + 1))):
+    for power in range(1, int(math.log2(MAX_BINS + 1))):
         some = [k for k in range(2**power, 2 ** (power + 1)) if k in hides]
         if some:
             means[float(np.exp(np.log(some).mean()))] = float(np.mean([hides[k] for k in some]))
@@ -120,7 +120,7 @@ def hidden(model: Model, kind: str) -> list[dict[str, Any]]:
     return rows
 
 
-def _told(model: str, kind: str, what: str, values: Sequence[float], rows: Sequence[Row]) -> dict[str, Any]:
+def _exponent_row(model: str, kind: str, what: str, values: Sequence[float], rows: Sequence[Row]) -> dict[str, Any]:
     entry: dict[str, Any] = {"model": model, "partition": kind, "what": what, "cells": len(rows)}
     regressors = {name: [row[name] for row in rows] for name in ("n", "bins")}
     varied = [name for name, column in regressors.items() if len(set(column)) > 1]
@@ -146,7 +146,7 @@ def balance(rates: Sequence[Row], kind: str) -> tuple[float, float] | None:
     return a, math.hypot(*parts)
 
 
-def rules(flat: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...]:
+def bin_count_rules(flat: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...]:
     """For ⌈n^a⌉ bins: how fast bias and root mean squared error fall with n, and what they are at the greatest n."""
     at = {(row["model"], row["kind"], row["n"], row["bins"]): row for row in flat}
     names = [name for name in dict.fromkeys(row["model"] for row in flat) if known(name).second != 0]

@@ -20,7 +20,7 @@ from trueodds_studies.designs import Mixture
 
 Array = NDArray[Any]
 
-FAR = 10.0  # of x; what lies beyond weighs 1e-19
+MAX_X = 10.0  # of x; what lies beyond weighs 1e-19
 STEP = 0.25  # between the stretches of the quadrature
 NODES = 12  # of Gauss and Legendre in each stretch: more change no digit of double precision
 QUANTILES = 20_000  # that stand for the law of the predictions where a tree is grown on it
@@ -93,7 +93,7 @@ def error(model: Model, distance: str = "tv") -> float:
     >>> round(error(MODELS["uncalibrated"]), 5), error(MODELS["constant"]) < 1e-12
     (0.56375, True)
     """
-    return BinnedError(Distinct(), distance=distance).value(whole(model, ()))
+    return BinnedError(Distinct(), distance=distance).value(population_view(model, ()))
 
 
 @lru_cache(maxsize=4096)
@@ -108,7 +108,7 @@ def limit(model: Model, kind: str, bins: int, distance: str = "tv") -> float:
 
 def between(model: Model, edges: tuple[float, ...], distance: str = "tv") -> float:
     """The same for bins between inner edges that are given."""
-    return BinnedError(FixedEdges((0.0, *edges, 1.0)), distance=distance).value(whole(model, edges))
+    return BinnedError(FixedEdges((0.0, *edges, 1.0)), distance=distance).value(population_view(model, edges))
 
 
 @lru_cache(maxsize=4096)
@@ -139,7 +139,7 @@ def quantiles(share: Array) -> Array:
     >>> bool(abs(quantiles(np.array([0.5]))[0]) < 1e-12)
     True
     """
-    low, high = np.full(len(share), -FAR), np.full(len(share), FAR)
+    low, high = np.full(len(share), -MAX_X), np.full(len(share), MAX_X)
     for _ in range(60):
         middle = (low + high) / 2
         below = (ndtr(middle + 1) + ndtr(middle - 1)) / 2 < share
@@ -147,12 +147,12 @@ def quantiles(share: Array) -> Array:
     return (low + high) / 2
 
 
-def whole(model: Model, edges: tuple[float, ...]) -> View:
+def population_view(model: Model, edges: tuple[float, ...]) -> View:
     """Predictions, their rates and weights at nodes of Gauss and Legendre between all places where a sum has a corner."""
-    cuts = np.arange(-FAR, FAR + STEP / 2, STEP)
+    cuts = np.arange(-MAX_X, MAX_X + STEP / 2, STEP)
     if model.second != 0 and edges:
         at = (logit(np.array(edges)) - model.first) / model.second
-        cuts = np.append(cuts, at[np.abs(at) < FAR])
+        cuts = np.append(cuts, at[np.abs(at) < MAX_X])
     if model.crossing is not None:
         cuts = np.append(cuts, model.crossing)
     cuts = np.unique(cuts)

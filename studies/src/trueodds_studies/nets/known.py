@@ -30,7 +30,7 @@ class Net:
     classes: int
 
     @property
-    def whole(self) -> bool:
+    def has_class_probs(self) -> bool:
         """Whether the file holds the probability of every class."""
         return not self.key.startswith("conf_")
 
@@ -38,7 +38,7 @@ class Net:
         """The rows of the test part."""
         stored = arrays(self.file, data, self.labels, self.key)
         y, scores = stored[self.labels].astype(np.int64), stored[self.key]
-        if not self.whole:
+        if not self.has_class_probs:
             return Predictions.from_confidence(scores, y)
         return Predictions.from_logits(y, scores) if self.key.startswith("logits") else Predictions(y, scores)
 

@@ -27,14 +27,14 @@ DISTANCES = ("tv", "sq-euclidean")
 def lenses(net: Net) -> dict[str, str]:
     """What can be looked at: of one dimension, of two, and all classes; each once."""
     by_dimension = {"confidence": "confidence"}
-    if net.whole and net.classes > 3:
+    if net.has_class_probs and net.classes > 3:
         by_dimension["groups"] = groups(net.classes)
-    if net.whole:
+    if net.has_class_probs:
         by_dimension["canonical"] = "canonical"
     return by_dimension
 
 
-def told(net: Net, preds: Predictions, resamples: int, redraws: int, seed: int) -> list[dict[str, Any]]:
+def error_rows(net: Net, preds: Predictions, resamples: int, redraws: int, seed: int) -> list[dict[str, Any]]:
     """A row per lens, partition and distance: the error, its interval, its noise floor, and p."""
     rows = []
     for dimension, lens in lenses(net).items():
@@ -74,7 +74,7 @@ def frequent(net: Net, preds: Predictions) -> dict[str, Any] | None:
 
     `beyond` is how many cells stray more than chance explains, `beyond there` how many of the three fullest do.
     """
-    if not (net.whole and net.classes >= 3):
+    if not (net.has_class_probs and net.classes >= 3):
         return None
     lens = "canonical" if net.classes == 3 else groups(net.classes)
     table = draw(preds, "simplex", lens=lens, partition="simplex-grid", bins=5).table

@@ -30,8 +30,8 @@ def one(name: str, preds: Predictions, path: Path) -> None:
         _line(preds, ax, settings, f"{name}, confidence, {bins}")
     if rows > 1:
         for ax, (bins, settings) in zip(axes[1], CELLS.items(), strict=True):
-            _triangle(name, preds, ax, settings, f"classes {said(name)}, {bins}")
-    _kept(figure, path)
+            _triangle(name, preds, ax, settings, f"classes {describe_groups(name)}, {bins}")
+    _save_figure(figure, path)
 
 
 def lines(nets: Nets, bins: str, path: Path) -> None:
@@ -41,7 +41,7 @@ def lines(nets: Nets, bins: str, path: Path) -> None:
     across, up = drawn[0].axis_labels()
     figure.supylabel(f"{up}, by {across}", fontsize=9)  # below the panels the legend would meet it
     _legend(figure, drawn[0])
-    _kept(figure, path)
+    _save_figure(figure, path)
 
 
 def triangles(nets: Nets, cells: str, path: Path) -> None:
@@ -54,16 +54,16 @@ def triangles(nets: Nets, cells: str, path: Path) -> None:
         _triangle(name, preds, ax, CELLS[cells], name) for ax, (name, preds) in zip(axes, shown.items(), strict=False)
     ]
     _legend(figure, max(drawn, key=lambda diagram: len(diagram.legend())))
-    _kept(figure, path)
+    _save_figure(figure, path)
 
 
 def triangle(name: str) -> bool:
     """Whether there are three outcomes or groups of them to draw."""
     net = NETS[name]
-    return net.whole and net.classes >= 3
+    return net.has_class_probs and net.classes >= 3
 
 
-def said(name: str) -> str:
+def describe_groups(name: str) -> str:
     """Which classes are put together.
 
     >>> describe_groups("vgg16")
@@ -115,7 +115,7 @@ def _figure(size: tuple[float, float]) -> Any:
     return Figure(figsize=size, layout="constrained")
 
 
-def _kept(figure: Any, path: Path) -> None:
+def _save_figure(figure: Any, path: Path) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     FigureCanvasAgg(figure)

@@ -24,7 +24,7 @@ FROM = """Sentences quoted or shortened from section 5.2 of Vaicenavicius et al.
 the numbers are from the program of Widmann, Lindsten and Zachariah (2019) on these very predictions."""
 
 
-def beside(cells: Sequence[Row]) -> tuple[Row, ...]:
+def compare_with_papers(cells: Sequence[Row]) -> tuple[Row, ...]:
     """Sentence by sentence, then number by number."""
     statements = [("the importance of the binning scheme", _schemes(cells))]
     if any(a is not b and NETS[a["net"]].task == NETS[b["net"]].task for a in cells for b in cells):

@@ -21,7 +21,7 @@ SHORT = """Each cell: error, total variation [95 % interval] (noise floor). p: l
 distances."""
 SQUARES = """Each cell: error, sum of squared differences (noise floor). p: largest of the consistency tests of that lens, all bins and both
 distances."""
-NETS_SAID = """right, sure: accuracy and mean confidence. outside: bins of the confidence beyond the 90 % bars. beyond: cells of 25 that stray
+NETS_LEGEND = """right, sure: accuracy and mean confidence. outside: bins of the confidence beyond the 90 % bars. beyond: cells of 25 that stray
 more than chance explains, 95 % with Holm's correction over all cells. Where a file has no probability of each class there is no triangle."""
 
 
@@ -38,7 +38,7 @@ def short(cells: Sequence[Row], distance: str = "tv") -> tuple[Row, ...]:
             lens_rows = [row for row in cell["errors"] if row["lens"] == lens]
             if lens_rows:
                 entry = {**_whose(cell), "lens": lens}
-                entry |= {row["bins"]: _said(row) for row in lens_rows if row["distance"] == distance}
+                entry |= {row["bins"]: _format_estimate(row) for row in lens_rows if row["distance"] == distance}
                 rows.append(entry | {"p": max(row["p"] for row in lens_rows)})
     return tuple(rows)
 
@@ -90,7 +90,7 @@ def _whose(cell: Row) -> dict[str, Any]:
     return {"task": NETS[cell["net"]].task, "net": cell["net"]}
 
 
-def _said(row: Row) -> str:
+def _format_estimate(row: Row) -> str:
     """Value [low, high] (floor)."""
     between = "" if row["low"] is None else f" [{row['low']:.3f}, {row['high']:.3f}]"
     return f"{row['value']:.4f}{between} ({row['floor']:.4f})"

@@ -50,12 +50,12 @@ MODELS = {
         for net in ("roberta_base_0", "roberta_base_1", "roberta_base_2", "bert_base_uncased_0", "bert_base_uncased_1")
     },
 }
-FEW = ("vgg16", "roberta_base_0")  # of a quick study: one of each crowd
+QUICK_MODELS = ("vgg16", "roberta_base_0")  # of a quick study: one of each crowd
 TARGETS = ("gold", "majority", "votes")
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class CrowdPredictions:
     """A model's probabilities for rows that a crowd judged."""
 
     P: Array  # (n, K)
@@ -89,7 +89,7 @@ def crowd(name: str, data: str | None, rows: int | None = None, seed: int = 0) -
     return votes[chosen], gold[chosen]
 
 
-def asked(model: str, data: str | None, rows: int | None = None, seed: int = 0) -> Asked:
+def load_crowd_predictions(model: str, data: str | None, rows: int | None = None, seed: int = 0) -> CrowdPredictions:
     """The model and the crowd, row for row. TO803 where their labels say that the rows are not the same."""
     one = MODELS[model]
     votes, gold = _crowd(one.crowd, data, stamp(CROWDS[one.crowd][0], data))
@@ -105,7 +105,7 @@ def asked(model: str, data: str | None, rows: int | None = None, seed: int = 0) 
         )
     chosen = sample(len(gold), rows, seed)
     P = Predictions.from_logits(gold, scores).P if one.logits else scores
-    return Asked(P[chosen], votes[chosen], gold[chosen])
+    return CrowdPredictions(P[chosen], votes[chosen], gold[chosen])
 
 
 def sample(n: int, rows: int | None, seed: int) -> Array:

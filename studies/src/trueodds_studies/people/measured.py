@@ -16,7 +16,7 @@ from trueodds.inference.estimand import Estimand as Questions
 from trueodds.inference.floors import floors
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
-from trueodds_studies.people.crowds import TARGETS, Asked
+from trueodds_studies.people.crowds import TARGETS, CrowdPredictions
 
 Array = NDArray[Any]
 Row = Mapping[str, Any]
@@ -33,10 +33,10 @@ HUMAN: tuple[tuple[str, str, dict[str, Any]], ...] = (
 )
 VOTES = (2, 5, 10, 20)
 ALIKE = 0.05  # nats: entropies that differ by less are called alike
-APART = 0.2  # of total variation
+MIN_DISTANCE = 0.2  # of total variation
 
 
-def targets(one: Asked, resamples: int, seed: int) -> list[dict[str, Any]]:
+def targets(one: CrowdPredictions, resamples: int, seed: int) -> list[dict[str, Any]]:
     """ECE of the confidence, log loss and Brier score against gold, majority and all votes."""
     rows = []
     for target in TARGETS:
@@ -48,18 +48,18 @@ def targets(one: Asked, resamples: int, seed: int) -> list[dict[str, Any]]:
         row["right"] = float(right.mean())
         for label, name in SCORES:
             lens = "confidence" if name == "ece" else "canonical"
-            row |= _told(label, measure(preds, name, lens=lens, resamples=resamples, rng=seed))
+            row |= _estimate_row(label, measure(preds, name, lens=lens, resamples=resamples, rng=seed))
         rows.append(row)
     return rows
 
 
-def people(one: Asked, resamples: int, seed: int) -> list[dict[str, Any]]:
+def people(one: CrowdPredictions, resamples: int, seed: int) -> list[dict[str, Any]]:
     """Every measure of votes: its value, interval and floor; of a distance also its parts."""
     preds = one.against("votes")
     rows = []
     for label, name, settings in HUMAN:
         answer = measure(preds, name, resamples=resamples, rng=seed, **settings)
-        row = {"measure": label, **_told("value", answer)}
+        row = {"measure": label, **_estimate_row("value", answer)}
         row |= {f"{part} part": answer.parts[part] for part in ("order", "size", "vote_noise") if part in answer.parts}
         rows.append(row)
     return rows
@@ -79,7 +79,7 @@ def itself(votes: Array, seed: int) -> dict[str, float]:
     return {label: float(value) for (label, _, _), value in zip(HUMAN, known, strict=True) if value is not None}
 
 
-def fewer(one: Asked, seed: int) -> list[dict[str, Any]]:
+def fewer(one: CrowdPredictions, seed: int) -> list[dict[str, Any]]:
     """The same model judged by some of the votes, drawn without replacement from those there are."""
     rows = []
     min_votes = int(one.votes.sum(axis=1).min())
@@ -103,10 +103,10 @@ def drawn(votes: Array, m: int, rng: np.random.Generator) -> Array:
     return np.stack([rng.multivariate_hypergeometric(row, m) for row in votes])
 
 
-def claims(one: Asked) -> dict[str, float]:
+def claims(one: CrowdPredictions) -> dict[str, float]:
     """How often what the paper warns of happens: the same entropy, or the same order, of quite another distribution."""
     (view,) = as_lens("canonical").views(one.against("votes"))
-    distant = DistributionError().rows(view) > APART
+    distant = DistributionError().rows(view) > MIN_DISTANCE
     alike = np.abs(EntropyError(signed=True).rows(view)) < ALIKE
     ordered = RankAgreement().rows(view) == 1
     other = one.P.argmax(axis=1) != one.votes.argmax(axis=1)
@@ -119,7 +119,7 @@ def claims(one: Asked) -> dict[str, float]:
     }
 
 
-def _told(prefix: str, answer: Estimate) -> dict[str, Any]:
+def _estimate_row(prefix: str, answer: Estimate) -> dict[str, Any]:
     row: dict[str, Any] = {prefix: answer.value}
     if answer.interval is not None:
         row |= {f"{prefix} low": answer.interval.low, f"{prefix} high": answer.interval.high}

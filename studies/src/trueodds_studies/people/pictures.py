@@ -15,7 +15,7 @@ Row = Mapping[str, Any]
 COLORS = {"gold": "#c79a2b", "majority": RED, "votes": BLUE}
 
 
-def beside(rows: Sequence[Row], path: Path) -> None:
+def plot_targets(rows: Sequence[Row], path: Path) -> None:
     """A panel per score, a line per model: dots for gold, majority and votes, with intervals; ticks are noise floors."""
     models = list(dict.fromkeys(row["model"] for row in rows))
     place = {model: i for i, model in enumerate(reversed(models))}
@@ -43,7 +43,7 @@ def beside(rows: Sequence[Row], path: Path) -> None:
     handles.append(axes[0].plot([], [], "|", ms=7, color="#555555")[0])
     names.append("noise floor")
     figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
-    _kept(figure, path)
+    _save_figure(figure, path)
 
 
 def fewer(rows: Sequence[Row], path: Path) -> None:
@@ -73,7 +73,7 @@ def fewer(rows: Sequence[Row], path: Path) -> None:
     for crowd, color in (("CIFAR-10H", RED), ("ChaosNLI", BLUE)):
         axes[0].plot([], [], "o-", ms=3, lw=1, color=color, label=crowd)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    _kept(figure, path)
+    _save_figure(figure, path)
 
 
 def _figure(size: tuple[float, float]) -> Any:
@@ -89,7 +89,7 @@ def _bare(ax: Any) -> None:
         ax.spines[side].set_visible(False)
 
 
-def _kept(figure: Any, path: Path) -> None:
+def _save_figure(figure: Any, path: Path) -> None:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     FigureCanvasSVG(figure)

@@ -9,12 +9,12 @@ import numpy as np
 
 from trueodds_studies.base import span
 from trueodds_studies.people.crowds import CROWDS, MODELS, crowd
-from trueodds_studies.people.measured import ALIKE, APART, HUMAN, SCORES, itself
+from trueodds_studies.people.measured import ALIKE, HUMAN, MIN_DISTANCE, SCORES, itself
 
 Row = Mapping[str, Any]
 
 
-def beside(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+def target_rows(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     """Every model against gold, majority and votes, side by side."""
     return tuple({**_whose(cell), **row} for cell in cells for row in cell["targets"])
 
@@ -25,7 +25,7 @@ def short(rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     for row in rows:
         entry = {name: row[name] for name in ("crowd", "model", "against", "n")}
         entry |= {"confidence": f"{row['confidence']:.3f}", "right": f"{row['right']:.3f}"}
-        table.append(entry | {name: _said(row, name) for name, _ in SCORES})
+        table.append(entry | {name: _format_estimate(row, name) for name, _ in SCORES})
     return tuple(table)
 
 
@@ -34,7 +34,7 @@ def people(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     table = []
     for cell in cells:
         rows = {row["measure"]: row for row in cell["people"]}
-        entry = _whose(cell) | {name: _said(rows[name], "value") for name, _, _ in HUMAN}
+        entry = _whose(cell) | {name: _format_estimate(rows[name], "value") for name, _, _ in HUMAN}
         distance = rows["human_distance"]
         table.append(entry | {part: f"{distance[f'{part} part']:.4f}" for part in ("order", "size", "vote_noise")})
     return tuple(table)
@@ -86,7 +86,7 @@ def claims(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
                 phrases.append(f"{whose}: {span(two_votes)} by 2 votes, {span(every)} by all")
         return "; ".join(phrases)
 
-    distance_text = f"and total variation above {APART:g}"
+    distance_text = f"and total variation above {MIN_DISTANCE:g}"
     return (
         {
             "the paper": "Entropy is invariant to the permutations of the probability values: EntCE can be 0 for another distribution",
@@ -135,7 +135,7 @@ def _at(cell: Row, which: int) -> Row:
     return row
 
 
-def _said(row: Row, name: str) -> str:
+def _format_estimate(row: Row, name: str) -> str:
     """Value [low, high] (floor)."""
     between = f" [{row[f'{name} low']:.3f}, {row[f'{name} high']:.3f}]" if f"{name} low" in row else ""
     noise_floor = row[f"{name} floor"]

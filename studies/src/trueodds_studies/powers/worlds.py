@@ -99,7 +99,7 @@ def _table1(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
     return P / P.sum(axis=1, keepdims=True), Q / Q.sum(axis=1, keepdims=True)
 
 
-def _confidence_off(k: int, scale: float, points: float) -> Made:
+def _overconfident(k: int, scale: float, points: float) -> Made:
     """The largest probability comes so much less often than stated."""
 
     def true(_z: Array, P: Array) -> Array:
@@ -146,13 +146,13 @@ WORLDS = (
     World("one class × .55", 10, _one_class(10, 1.6, 0.55), chosen=True),
     World("prior shift", 10, _many(10, 1.6, _shifted(0.3)), chosen=True),
     World("Table 1, smeared", 3, _table1, chosen=True),
-    World("confidence 6 points too high", 10, _confidence_off(10, 1.6, 0.06), chosen=True),
+    World("confidence 6 points too high", 10, _overconfident(10, 1.6, 0.06), chosen=True),
     World("one class × .7", 3, _one_class(3, 1.3, 0.7)),
     World("temperature 1.3", 3, _many(3, 1.8, lambda z, _p: softmax(z / 1.3, axis=1))),
     World("prior shift", 3, _many(3, 1.3, _shifted(0.2)), chosen=True),
     World("two classes swapped", 3, _swapped(3, 1.3, 0.5), chosen=True),
     World("temperature .6, flat", 10, _many(10, 0.7, lambda z, _p: softmax(z / 0.6, axis=1))),
-    World("confidence 10 points too high", 10, _confidence_off(10, 3.0, 0.1)),
+    World("confidence 10 points too high", 10, _overconfident(10, 3.0, 0.1)),
     World("slopes .75 and 1.3", 10, _many(10, 1.4, lambda z, _p: softmax(z * np.resize([0.75, 1.3], 10), axis=1))),
     World("temperature 1.15", 100, _many(100, 2.0, lambda z, _p: softmax(z / 1.15, axis=1))),
     World("prior shift", 100, _many(100, 2.0, _shifted(0.6))),

@@ -27,11 +27,11 @@ def paper(results: Sequence[Row]) -> tuple[Row, ...]:
         for features in dict.fromkeys(one["features"] for one in results):
             same = [one for one in results if one["features"] == features]
             names = READINGS.get(method, (method,))
-            rows += [{"method": name, "features": features} | _middle(_mine(same, name)) for name in names]
+            rows += [{"method": name, "features": features} | _middle(_method_rows(same, name)) for name in names]
     return tuple(rows)
 
 
-def _mine(results: Sequence[Row], method: str) -> list[Row]:
+def _method_rows(results: Sequence[Row], method: str) -> list[Row]:
     if method == "calibration rows":
         return [one["learn"] for one in results]
     every = [row for one in results for row in one["rows"]]
@@ -67,6 +67,6 @@ def _finite(one: Row) -> bool:
     return bool(np.isfinite([parameter["gamma"] for parameter in one["parameters"]]).all())
 
 
-def fitted(results: Sequence[Row]) -> str:
+def finite_sentence(results: Sequence[Row]) -> str:
     """How often the 396 rows have finite parameters."""
     return f"In {sum(map(_finite, results))} of {len(results)} fits on the calibration rows finite parameters are best."

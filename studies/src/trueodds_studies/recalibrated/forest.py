@@ -57,7 +57,7 @@ class Voted:
     """Predictions of a forest for rows that it was not grown on, in two parts."""
 
     learn: Predictions  # to fit a recalibration on
-    judge: Predictions  # to judge it on
+    held_out: Predictions  # to judge it on
 
 
 def parted(n: int, seed: int) -> tuple[Array, Array, Array]:

@@ -32,7 +32,7 @@ def column(rows: Sequence[Row], name: str) -> Array:
     return np.array([row[name] for row in rows], dtype=np.float64)
 
 
-def over_splits(rows: Sequence[Row]) -> dict[str, Any]:
+def summarize_splits(rows: Sequence[Row]) -> dict[str, Any]:
     """A method's rows of several splits as one."""
     loss = column(rows, "mixed")
     return {

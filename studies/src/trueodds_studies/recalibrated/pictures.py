@@ -13,7 +13,7 @@ from trueodds_studies.pictures import BLUE, RED
 
 Row = Mapping[str, Any]
 
-LEAST = 1e-6  # p below this lie at the edge
+MIN_PVALUE = 1e-6  # p below this lie at the edge
 MARKS = (
     "Dots: splits. Bars: mean log loss, median p. Red: mean without recalibration; 5 %. Smaller p lie at the left edge."
 )
@@ -70,7 +70,7 @@ def dots(
             ax.set_title(titles[group], fontsize=10)
             ax.set_xlabel(label, fontsize=9)
             ax.set_yticks(range(len(names)), names[::-1], fontsize=8)
-    _keep(figure, path)
+    _save_figure(figure, path)
     return figure
 
 
@@ -79,8 +79,8 @@ def _panel(ax: Any, values: Any, mark: float | None) -> None:
     runs, methods = values.shape
     if mark is not None:
         ax.set_xscale("log")
-        ax.set_xlim(LEAST / 1.5, 1.6)
-        values = np.maximum(values, LEAST)
+        ax.set_xlim(MIN_PVALUE / 1.5, 1.6)
+        values = np.maximum(values, MIN_PVALUE)
     middle = np.median(values, axis=0) if mark is not None else values.mean(axis=0)
     ax.axvline(mark if mark is not None else middle[0], color=RED, lw=1)
     up = np.linspace(-0.22, 0.22, runs) if runs > 1 else np.zeros(1)
@@ -96,7 +96,7 @@ def _panel(ax: Any, values: Any, mark: float | None) -> None:
         ax.spines[side].set_visible(False)
 
 
-def _keep(figure: Any, path: Path) -> None:
+def _save_figure(figure: Any, path: Path) -> None:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     FigureCanvasSVG(figure)

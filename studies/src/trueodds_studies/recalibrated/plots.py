@@ -25,7 +25,7 @@ class Plots:
     species: Array  # (n,) names
     plot: Array  # (n,) from 0
     y: Array  # (n,)
-    said: dict[str, Array]  # of each model (n,)
+    predicted: dict[str, Array]  # of each model (n,)
 
     @classmethod
     def of(cls, data: str | Path | None) -> Plots:
@@ -43,7 +43,7 @@ class Plots:
         """What a model says of some rows; those of a plot are a cluster."""
         keep = np.ones(len(self.y), dtype=bool) if some is None else some
         cluster = self.plot[keep] if clustered else None
-        return Predictions(self.y[keep], self.said[model][keep], cluster=cluster)
+        return Predictions(self.y[keep], self.predicted[model][keep], cluster=cluster)
 
     def halves(self, rng: np.random.Generator) -> tuple[Array, Array]:
         """Masks of the rows of one half of the plots and of the other."""
@@ -63,7 +63,7 @@ class Plots:
         return _correlated(rng.permuted(self._by_plot(model), axis=1))
 
     def _by_plot(self, model: str) -> Array:
-        residuals = self.y - self.said[model]
+        residuals = self.y - self.predicted[model]
         return np.stack([residuals[self.species == name] for name in dict.fromkeys(self.species.tolist())])
 
 

@@ -11,8 +11,8 @@ from trueodds.ask import measure, test
 from trueodds.core.holm import holm
 from trueodds.problem.predictions import Predictions
 from trueodds_studies.base import Finding, counted, span
-from trueodds_studies.comparators import FLOOR, bins
-from trueodds_studies.recalibrated.losses import changes, over_splits
+from trueodds_studies.comparators import MIN_PROB, bins
+from trueodds_studies.recalibrated.losses import changes, summarize_splits
 from trueodds_studies.recalibrated.plots import MODELS, Plots
 
 Row = Mapping[str, Any]
@@ -46,7 +46,7 @@ def ecology(plots: Plots, results: Sequence[Row], plan: Any) -> Finding:
         n=len(plots.y),
         plots=places,
         least=1 / (plan.resamples + 1),
-        min_prob=FLOOR,
+        min_prob=MIN_PROB,
         bins=bins(len(plots.y)),
         shuffles=plan.shuffles,
     )
@@ -60,7 +60,7 @@ def ecology(plots: Plots, results: Sequence[Row], plan: Any) -> Finding:
         ),
         Finding(
             "ecology.halves",
-            best(halves),
+            halves_sentence(halves),
             halves,
             plan.__dict__,
             HALVES.format(splits=counted(plan.splits, "seeded halving")),
@@ -73,10 +73,10 @@ def of_model(plots: Plots, model: str, plan: Any) -> dict[str, Any]:
     """What is found on all rows of one model."""
     rows, independent = plots.rows(model), plots.rows(model, clustered=False)
     by_model, by_row, by_plot = (
-        test(preds, "mcllo", min_prob=FLOOR, variance=variance)
+        test(preds, "mcllo", min_prob=MIN_PROB, variance=variance)
         for preds, variance in ((independent, None), (independent, "empirical"), (rows, None))
     )
-    flips = test(rows, "mcllo", null="redraw", min_prob=FLOOR, resamples=plan.resamples)
+    flips = test(rows, "mcllo", null="redraw", min_prob=MIN_PROB, resamples=plan.resamples)
     correlation, rng = plots.alike(model), np.random.default_rng([plan.seed, MODELS.index(model)])
     draws = np.array([plots.shuffled(model, rng) for _ in range(plan.shuffles)])
     event, errors = by_model.parts["event"], [one.parts["event"] for one in (by_model, by_row, by_plot)]
@@ -95,7 +95,10 @@ def zeros(preds: Predictions) -> dict[str, int]:
     """Rows that the floor moves, and outcomes that had probability 0."""
     assert preds.y is not None
     min_probs = preds.P.min(axis=1)
-    return {"floored": int((min_probs < FLOOR).sum()), "missed": int((preds.P[np.arange(preds.n), preds.y] == 0).sum())}
+    return {
+        "floored": int((min_probs < MIN_PROB).sum()),
+        "missed": int((preds.P[np.arange(preds.n), preds.y] == 0).sum()),
+    }
 
 
 def by_species(plots: Plots, model: str) -> list[dict[str, Any]]:
@@ -103,7 +106,7 @@ def by_species(plots: Plots, model: str) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for name in dict.fromkeys(plots.species.tolist()):
         preds = plots.rows(model, plots.species == name, clustered=False)
-        verdict = test(preds, "mcllo", min_prob=FLOOR)
+        verdict = test(preds, "mcllo", min_prob=MIN_PROB)
         event = verdict.parts["event"]
         finite = bool(np.isfinite(event["gamma"]))
         assert preds.y is not None
@@ -128,7 +131,7 @@ def recalibrated(results: Sequence[Row]) -> tuple[dict[str, Any], ...]:
         none = [run[0] for run in runs]
         for number, first in enumerate(runs[0]):
             method_rows = [run[number] for run in runs]
-            row = {"model": model, "method": first["method"]} | over_splits(method_rows)
+            row = {"model": model, "method": first["method"]} | summarize_splits(method_rows)
             rows.append(row if number == 0 else row | changes(method_rows, none, shared=1.0))
     return tuple(rows)
 
@@ -142,7 +145,7 @@ def many(rows: Sequence[Row]) -> str:
     return f"By species MCLLO's test rejects at 5 %, by Holm's correction, {', '.join(phrases)}."
 
 
-def best(rows: Sequence[Row]) -> str:
+def halves_sentence(rows: Sequence[Row]) -> str:
     """What recalibration gains on plots that it has not seen."""
     phrases = []
     for model in MODELS:

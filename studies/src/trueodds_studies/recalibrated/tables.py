@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds_studies.base import Finding, counted, moved
 from trueodds_studies.recalibrated import beside
-from trueodds_studies.recalibrated.losses import changes, column, over_splits
+from trueodds_studies.recalibrated.losses import changes, column, summarize_splits
 
 Row = Mapping[str, Any]
 
@@ -33,8 +33,10 @@ def obesity(results: Sequence[Row], settings: Row) -> Finding:
             settings,
             beside.PAPER,
         ),
-        Finding("obesity.parameters", beside.fitted(results), beside.estimates(results), settings, beside.ESTIMATES),
-        Finding("obesity.floors", stood(floors(results)), floors(results), settings, STANDING),
+        Finding(
+            "obesity.parameters", beside.finite_sentence(results), beside.estimates(results), settings, beside.ESTIMATES
+        ),
+        Finding("obesity.floors", stood(floors(results)), floors(results), settings, FLOORS_LEGEND),
         Finding("obesity.splits", "Every split by itself.", splits(results), settings, SPLITS),
     )
     return Finding("obesity", sentence(results), by_method(results), settings, LEGEND, also)
@@ -53,18 +55,18 @@ def by_method(results: Sequence[Row]) -> tuple[Row, ...]:
     for row in every(results):
         groups.setdefault((row["features"], row["baseline"], row["method"]), []).append(row)
     return tuple(
-        {"features": features, "baseline": baseline, "method": method} | _together(rows)
+        {"features": features, "baseline": baseline, "method": method} | _summarize_splits(rows)
         for (features, baseline, method), rows in groups.items()
     )
 
 
-def _together(rows: Sequence[Row]) -> dict[str, Any]:
+def _summarize_splits(rows: Sequence[Row]) -> dict[str, Any]:
     also = {
         "redrawn": float((column(rows, "p redrawn") > 0.05).mean()),
         "test diverges": float(column(rows, "test diverges").mean()),
         "fit diverges": float(column(rows, "fit diverges").mean()),
     }
-    return over_splits(rows) | also
+    return summarize_splits(rows) | also
 
 
 GAINS = """difference: log loss less that without recalibration on the same rows, mixed as above; below 0 is better; se: of its mean over splits as
@@ -100,7 +102,7 @@ def gained(rows: Sequence[Row]) -> str:
     return f"What auto chooses changes the held-out log loss by {', '.join(phrases)} nats per row."
 
 
-STANDING = """What stands in for votes below it, before anything else; rows are divided by their sums. LRT: median over splits of the statistic on
+FLOORS_LEGEND = """What stands in for votes below it, before anything else; rows are divided by their sums. LRT: median over splits of the statistic on
 the calibration rows (12 degrees of freedom); p: median on the held-out rows; p>.05: share of splits. none, MCLLO, no pull, ridge, temperature:
 mean held-out log loss as it is; mixed: the same with 1/397 of the uniform."""
 FITS = ("none", "MCLLO", "no pull", "ridge", "temperature")

@@ -12,12 +12,12 @@ from trueodds.hypotests import TESTS
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.selective import selective_risk
 from trueodds.versus import compare
-from trueodds_studies.top1.needs import FLOOR
+from trueodds_studies.top1.needs import MIN_PROB
 from trueodds_studies.top1.nets import halves
 
 COVERAGES = (0.5, 0.8, 0.95)
 COMPARED = ("ece", "debiased_l2", "smece", "brier", "log_loss")
-BESIDE = (("ECE", "ece"), ("log loss", "log_loss"), ("Brier", "brier"))
+SCORES = (("ECE", "ece"), ("log loss", "log_loss"), ("Brier", "brier"))
 
 
 def estimates(preds: Predictions, resamples: int, seed: int) -> list[dict[str, Any]]:
@@ -40,7 +40,7 @@ def verdicts(preds: Predictions, redraws: int, seed: int) -> list[dict[str, Any]
     rows = []
     for name in TESTS.names():
         resample_settings: dict[str, Any] = {"resamples": redraws} if TESTS.takes(name, "resamples") else {}
-        tries: tuple[dict[str, Any], ...] = ({}, {"floor": FLOOR})
+        tries: tuple[dict[str, Any], ...] = ({}, {"floor": MIN_PROB})
         for min_prob_settings in tries:
             try:
                 verdict = test(preds, name, rng=seed, **resample_settings, **min_prob_settings)
@@ -65,7 +65,7 @@ def fixed(preds: Predictions, resamples: int, seed: int) -> dict[str, Any]:
     assert held_out.y is not None
     after = Predictions.from_confidence(calibrator.predict_proba(held_out.p)[:, 1], held_out.y)
     row: dict[str, Any] = {"fix": str(calibrator.report), "method": calibrator.method}
-    for label, name in BESIDE:
+    for label, name in SCORES:
         for when, rows in (("before", held_out), ("after", after)):
             answer = measure(rows, name, resamples=resamples, rng=seed)
             row[f"{label} {when}"] = answer.value
@@ -82,7 +82,9 @@ def risk(preds: Predictions, resamples: int, seed: int) -> dict[str, Any]:
     return row | {f"risk at {share:g}": float(r) for share, r in zip(COVERAGES, curve.at["risk"], strict=True)}
 
 
-def beside(models: Mapping[str, Predictions], resamples: int, seed: int, *, paired: bool) -> list[dict[str, Any]]:
+def compare_pairs(
+    models: Mapping[str, Predictions], resamples: int, seed: int, *, paired: bool
+) -> list[dict[str, Any]]:
     """Every pair of networks by several errors; the intervals of one error hold together."""
     rows = []
     for name in COMPARED:

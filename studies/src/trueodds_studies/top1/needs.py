@@ -15,23 +15,23 @@ from trueodds.hypotests import TESTS
 from trueodds.problem.lens import NAMES
 from trueodds.problem.predictions import Predictions
 
-ASKED: Mapping[str, tuple[Registry, Callable[..., Any]]] = {
+FAMILIES: Mapping[str, tuple[Registry, Callable[..., Any]]] = {
     "estimator": (ESTIMATORS, lambda preds, name, **more: measure(preds, name, interval=None, **more)),
-    "test": (TESTS, lambda preds, name, **more: test(preds, name, **_few(name), **more)),
+    "test": (TESTS, lambda preds, name, **more: test(preds, name, **_resample_settings(name), **more)),
     "calibrator": (CALIBRATORS, fit),
     "diagram": (DIAGRAMS, draw),
 }  # fmt: skip
-FLOOR = 1e-6  # for what takes log odds, where a confidence is 0 or 1
+MIN_PROB = 1e-6  # for what takes log odds, where a confidence is 0 or 1
 
 
 def works(preds: Predictions) -> list[dict[str, str]]:
     """Kind, name, and `yes`, `with min_prob=1e-06`, or the refusal with its code."""
     rows = [{"kind": "lens", "name": name, "works": _answer(measure, preds, "ece", lens=name)} for name in NAMES]
-    for kind, (registry, ask) in ASKED.items():
+    for kind, (registry, ask) in FAMILIES.items():
         for name in registry.names():
             answer = _answer(ask, preds, name)
-            if answer != "yes" and _answer(ask, preds, name, min_prob=FLOOR) == "yes":
-                answer = f"with min_prob={FLOOR:g} ({answer.split(':')[0]} without)"
+            if answer != "yes" and _answer(ask, preds, name, min_prob=MIN_PROB) == "yes":
+                answer = f"with min_prob={MIN_PROB:g} ({answer.split(':')[0]} without)"
             rows.append({"kind": kind, "name": name, "works": answer})
     return rows
 
@@ -44,5 +44,5 @@ def _answer(ask: Callable[..., Any], preds: Predictions, name: str, **more: Any)
     return "yes"
 
 
-def _few(name: str) -> dict[str, Any]:
+def _resample_settings(name: str) -> dict[str, Any]:
     return {"resamples": 19} if TESTS.takes(name, "resamples") else {}

@@ -20,7 +20,7 @@ def known(name: str) -> str:
     return name
 
 
-def said(net: str, data: str | None, rows: int | None = None, seed: int = 0) -> Predictions:
+def load_predictions(net: str, data: str | None, rows: int | None = None, seed: int = 0) -> Predictions:
     """Confidence and correctness: all rows, or as many as are asked for, drawn by the seed and the same of every net."""
     file = arrays(FILE, data, f"conf_{net}", f"correct_{net}")
     preds = Predictions.from_confidence(file[f"conf_{net}"], file[f"correct_{net}"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trueodds_studies.top1.measured import BESIDE
+from trueodds_studies.top1.measured import SCORES
 
 Row = Mapping[str, Any]
 
@@ -16,7 +16,7 @@ def estimators(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     table = []
     for name in names:
         rows = {cell["net"]: next(r for r in cell["estimates"] if r["estimator"] == name) for cell in cells}
-        table.append({"estimator": name} | {net: told(row) for net, row in rows.items()})
+        table.append({"estimator": name} | {net: format_estimate(row) for net, row in rows.items()})
     return tuple(table)
 
 
@@ -37,11 +37,11 @@ def fixes(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     rows = []
     for cell in cells:
         row, entry = cell["fixed"], {"net": cell["net"], "fix": cell["fixed"]["fix"]}
-        for score, _ in BESIDE:
+        for score, _ in SCORES:
             for when in ("before", "after"):
                 prefix = f"{score} {when}"
                 parts = {"value": row[prefix], "low": row[f"{prefix} low"], "high": row[f"{prefix} high"]}
-                entry[prefix] = told(parts | {"noise floor": row[f"{prefix} floor"]})
+                entry[prefix] = format_estimate(parts | {"noise floor": row[f"{prefix} floor"]})
         rows.append(entry)
     return tuple(rows)
 
@@ -51,7 +51,9 @@ def risks(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     rows = []
     for cell in cells:
         row = dict(cell["risk"])
-        area = told({"value": row.pop("AURC"), "low": row.pop("low"), "high": row.pop("high"), "noise floor": None})
+        area = format_estimate(
+            {"value": row.pop("AURC"), "low": row.pop("low"), "high": row.pop("high"), "noise floor": None}
+        )
         rows.append({"net": cell["net"], "AURC": area, **row})
     return tuple(rows)
 
@@ -70,7 +72,7 @@ def sentence(cells: Sequence[Row], needs: Sequence[Row]) -> str:
     )
 
 
-def told(row: Row) -> str:
+def format_estimate(row: Row) -> str:
     """Value [low, high] (noise floor)."""
     between = "" if row["low"] is None else f" [{row['low']:.4f}, {row['high']:.4f}]"
     return f"{row['value']:.4f}{between}" + ("" if row["noise floor"] is None else f" ({row['noise floor']:.4f})")

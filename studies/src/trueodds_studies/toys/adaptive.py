@@ -27,7 +27,7 @@ above a probability of 0.01. MacroCE: the mean distance of confidence from 1 whe
 averaged over the two. noise floor: the mean of a calibrated model that says the same, over 999 draws; over it: how much is above that."""
 
 
-def by(how: str, seed: int) -> dict[str, Any]:
+def measure_samples(how: str, seed: int) -> dict[str, Any]:
     """The nine samples by one measure."""
     estimator, settings = MEASURES[how]
     estimate = measure(samples(), estimator, rng=seed, **settings)
@@ -40,7 +40,7 @@ def by(how: str, seed: int) -> dict[str, Any]:
 
 def adaptive(seed: int) -> Toy:
     """The rest of the text's section 3.2."""
-    lines = [by(how, seed) for how in MEASURES]
+    lines = [measure_samples(how, seed) for how in MEASURES]
     by_measure = {line["measure"]: line for line in lines}
     rows = (
         row("adaptive bins", "ECE, 3 bins of three samples", None, by_measure["equal mass, 3"]["value"],

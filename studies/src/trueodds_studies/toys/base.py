@@ -59,12 +59,12 @@ def value(preds: Predictions, estimator: str, **settings: Any) -> float:
     return tidy(measure(preds, estimator, interval=None, **settings).value)
 
 
-def apart(preds: Predictions, lens: str) -> float:
+def distinct_ece(preds: Predictions, lens: str) -> float:
     """ECE through a lens, where only rows of the very same prediction are pooled: no bins that could hide anything."""
     return value(preds, "ece", lens=lens, partition="distinct")
 
 
-def sureness(preds: Predictions) -> float:
+def mean_confidence(preds: Predictions) -> float:
     """The mean largest probability."""
     return tidy(preds.P.max(axis=1).mean())
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trueodds.problem.predictions import Predictions
 from trueodds.problem.ranked import accuracy
-from trueodds_studies.toys.base import Panel, Toy, apart, resolution, row, sureness, table, value
+from trueodds_studies.toys.base import Panel, Toy, distinct_ece, mean_confidence, resolution, row, table, value
 
 Array = NDArray[Any]
 
@@ -27,7 +27,7 @@ SEES: Mapping[str, Sequence[int]] = {  # which of light and distance h keeps
     "distance only": (1,),
     "nothing": (),
 }
-BEST, NOTHING = "light and distance (the optimum)", "nothing"
+OPTIMUM, NOTHING = "light and distance (the optimum)", "nothing"
 EXAGGERATED = "the optimum, exaggerated"
 
 LEGEND = """40 pictures of four kinds, bright or dark, near or far, ten each. A model that sees only some of that says, of all pictures that look
@@ -42,7 +42,7 @@ def pictures() -> tuple[list[tuple[str, str]], Array]:
     return kinds, np.concatenate([np.repeat(np.arange(3), shown) for shown in WORLD.values()])
 
 
-def seen_through(keeps: Sequence[int]) -> Predictions:
+def coarsen(keeps: Sequence[int]) -> Predictions:
     """The classifier P[Y | h(X)], where h keeps some of what there is to see."""
     kinds, y = pictures()
     looks = [tuple(kind[i] for i in keeps) for kind in kinds]
@@ -53,18 +53,18 @@ def seen_through(keeps: Sequence[int]) -> Predictions:
 
 def exaggerated() -> Predictions:
     """The optimum with its probabilities squared: no coarsening, and not calibrated."""
-    optimum = seen_through(SEES[BEST])
+    optimum = coarsen(SEES[OPTIMUM])
     assert optimum.y is not None
     squared = optimum.P**2
     return Predictions(optimum.y, squared / squared.sum(axis=1, keepdims=True))
 
 
-def measured(preds: Predictions) -> dict[str, Any]:
+def measure_scores(preds: Predictions) -> dict[str, Any]:
     """Calibration beside what is known."""
     return {
         "predictions": len(np.unique(preds.P, axis=0)),
-        "error": apart(preds, "canonical"),
-        "confidence": sureness(preds),
+        "error": distinct_ece(preds, "canonical"),
+        "confidence": mean_confidence(preds),
         "accuracy": accuracy(preds),
         "log loss": value(preds, "log_loss"),
         "resolution": resolution(preds),
@@ -73,11 +73,11 @@ def measured(preds: Predictions) -> dict[str, Any]:
 
 def coarser() -> Toy:
     """Proposition 1 of Vaicenavicius et al. (2019)."""
-    scores = {name: measured(seen_through(keeps)) for name, keeps in SEES.items()} | {
-        EXAGGERATED: measured(exaggerated())
+    scores = {name: measure_scores(coarsen(keeps)) for name, keeps in SEES.items()} | {
+        EXAGGERATED: measure_scores(exaggerated())
     }
     says = {
-        BEST: "Nothing is forgotten: the best model there is, and calibrated.",
+        OPTIMUM: "Nothing is forgotten: the best model there is, and calibrated.",
         "light only": "It knows less and says so: as calibrated as the optimum, and less sure.",
         "distance only": "Another loss, as calibrated again; calibration does not rank the two.",
         NOTHING: "One prediction for all: calibrated, and of no use.",
@@ -93,7 +93,7 @@ def coarser() -> Toy:
     lines = [{"sees": name, **model_scores} for name, model_scores in scores.items()]
     sentence = (
         f"Four models with an error of {max(scores[name]['error'] for name in SEES):g}, log loss from "
-        f"{scores[BEST]['log loss']:.3f} to {scores[NOTHING]['log loss']:.3f}: calibration alone does not say which is good."
+        f"{scores[OPTIMUM]['log loss']:.3f} to {scores[NOTHING]['log loss']:.3f}: calibration alone does not say which is good."
     )
     panel = Panel(
         "Many calibrated classifiers",

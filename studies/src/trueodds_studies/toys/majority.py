@@ -27,7 +27,7 @@ def models() -> dict[str, Predictions]:
     }
 
 
-def measured(preds: Predictions) -> dict[str, float]:
+def measure_scores(preds: Predictions) -> dict[str, float]:
     """Calibration, and what else makes a model good."""
     return {
         "ECE": value(preds, "ece", lens="confidence", bins=5),
@@ -40,7 +40,7 @@ def measured(preds: Predictions) -> dict[str, float]:
 
 def majority() -> Toy:
     """The text's pathology of section 3.1, beside a model that is of use."""
-    scores = {name: measured(preds) for name, preds in models().items()}
+    scores = {name: measure_scores(preds) for name, preds in models().items()}
     always, looks = scores[ALWAYS], scores[LOOKS]
     rows = (
         row("majority class", f"ECE: {ALWAYS}", 0.0, always["ECE"],

@@ -15,7 +15,7 @@ LEGEND = """bins: of equal width on [0, 1]. empty: bins without a sample, which 
 0 or 1. ECE: of the same nine samples each time. noise floor: the mean ECE of a calibrated model that says the same, over 999 draws."""
 
 
-def at(bins: int, seed: int) -> dict[str, Any]:
+def bin_row(bins: int, seed: int) -> dict[str, Any]:
     """The nine samples in so many bins."""
     estimate, bin_counts = measure(samples(), "ece", lens="confidence", bins=bins, rng=seed), counts(bins)
     return {
@@ -26,7 +26,7 @@ def at(bins: int, seed: int) -> dict[str, Any]:
 
 def more_bins(seed: int) -> Toy:
     """The text's section 3.2 up to bins of equal width."""
-    lines = [at(bins, seed) for bins in EVERY]
+    lines = [bin_row(bins, seed) for bins in EVERY]
     by_bins, bin_counts = {line["bins"]: line for line in lines}, counts(10)
     alone = " and ".join(str(b + 1) for b, n in enumerate(bin_counts) if n == 1)
     rows = (

@@ -29,10 +29,10 @@ PRINTED = 0.10445
 DIGITS = 5  # of that number
 BINS = 5
 
-SEEN = """said: the class with the largest probability, confidence: that probability; ECE looks at nothing else. bin: which fifth of [0, 1]
+SAMPLES_LEGEND = """said: the class with the largest probability, confidence: that probability; ECE looks at nothing else. bin: which fifth of [0, 1]
 the confidence lies in, the upper end included. came: what it was. right: 1 where that is what was said."""
 
-POOLED = """share: of the nine samples. accuracy: how often right. confidence: its mean. gap: the distance between the two. adds: share times gap;
+BINS_LEGEND = """share: of the nine samples. accuracy: how often right. confidence: its mean. gap: the distance between the two. adds: share times gap;
 ECE is their sum. adds (5 digits): the same rounded before it is summed. Bins without a sample add nothing."""
 
 
@@ -74,8 +74,15 @@ def nine(seed: int) -> Toy:
         "adds (5 digits)": rounded,
     }
     tables = (
-        table("samples", "What the model said of nine pictures, and what they were.", _seen(preds), SEEN),
-        table("nine", f"Bin by bin to an ECE of {estimate.value:.6f}; the text has {PRINTED}.", [*bins, total], POOLED),
+        table(
+            "samples", "What the model said of nine pictures, and what they were.", _sample_rows(preds), SAMPLES_LEGEND
+        ),
+        table(
+            "nine",
+            f"Bin by bin to an ECE of {estimate.value:.6f}; the text has {PRINTED}.",
+            [*bins, total],
+            BINS_LEGEND,
+        ),
     )
     panel = Panel(
         "ECE step by step: said and seen",
@@ -85,7 +92,7 @@ def nine(seed: int) -> Toy:
     return Toy("nine samples", rows, tables, panel)
 
 
-def _seen(preds: Predictions) -> list[dict[str, Any]]:
+def _sample_rows(preds: Predictions) -> list[dict[str, Any]]:
     (view,) = as_lens("confidence").views(preds)
     place = Uniform(BINS).freeze(view).index(view.at)
     return [

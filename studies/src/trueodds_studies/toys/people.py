@@ -8,7 +8,7 @@ from trueodds.problem.predictions import Predictions
 from trueodds_studies.toys.base import Panel, Toy, row, table, value
 
 VOTES = (1, 2, 7)  # of ten people; the vector of Pavlovic (2025), section 3.3.3
-SAID = {
+PREDICTIONS = {
     "as people": (0.1, 0.2, 0.7),
     "two swapped": (0.2, 0.1, 0.7),
     "the other way round": (0.7, 0.2, 0.1),
@@ -22,7 +22,7 @@ how much each is in doubt; 0 is best. RankCS: 1 if the classes are in the same o
 the votes (total variation); 0 is best. against the majority: confidence and its distance from 1, if the class of most votes is the truth."""
 
 
-def measured(predicted: tuple[float, ...]) -> dict[str, float]:
+def measure_scores(predicted: tuple[float, ...]) -> dict[str, float]:
     """The three human measures, and ECE if the majority's word were the truth."""
     preds, settled = Predictions([VOTES], [predicted]), Predictions([max(range(3), key=VOTES.__getitem__)], [predicted])
     scores = {name: value(preds, estimator) for name, estimator in MEASURES.items()}
@@ -31,8 +31,8 @@ def measured(predicted: tuple[float, ...]) -> dict[str, float]:
 
 def people() -> Toy:
     """The text's section 3.3.3."""
-    scores = {name: measured(predicted) for name, predicted in SAID.items()}
-    agrees, swapped, turned, surer = (scores[name] for name in list(SAID)[:4])
+    scores = {name: measure_scores(predicted) for name, predicted in PREDICTIONS.items()}
+    agrees, swapped, turned, surer = (scores[name] for name in list(PREDICTIONS)[:4])
     rows = (
         row("people", "EntCE: two swapped", 0.0, swapped["EntCE"],
             "As much doubt, between other classes: entropy does not see which."),
@@ -48,7 +48,7 @@ def people() -> Toy:
             "If the majority is taken for the truth, the model that doubts as people do looks unsure by 0.3."),
     )  # fmt: skip
     lines: list[dict[str, Any]] = [
-        {"case": name, "said": str(SAID[name]), **case_scores} for name, case_scores in scores.items()
+        {"case": name, "said": str(PREDICTIONS[name]), **case_scores} for name, case_scores in scores.items()
     ]
     blind = [
         case_scores["DistCE"]

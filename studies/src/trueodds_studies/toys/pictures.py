@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from trueodds_studies.mcllo.axes import kept, panels
+from trueodds_studies.mcllo.axes import panels, save_figure
 from trueodds_studies.toys.base import Panel
 
 MARKS = (("o", "#2f6da8"), ("D", "#b5402a"), ("s", "#e39a3b"), ("^", "#5a9e5a"))
@@ -21,7 +21,7 @@ def draw(every: Sequence[Panel], path: Path) -> None:
         _panel(ax, panel)
     for ax in axes.flat[len(every) :]:
         ax.set_visible(False)
-    kept(figure, path)
+    save_figure(figure, path)
 
 
 def _panel(ax: Any, panel: Panel) -> None:

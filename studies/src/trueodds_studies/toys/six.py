@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.problem.predictions import Predictions
-from trueodds_studies.toys.base import Panel, Toy, apart, row, table
+from trueodds_studies.toys.base import Panel, Toy, distinct_ece, row, table
 
 TABLE = {  # Vaicenavicius et al. (2019), table 1: what is said, equally often, and how often each class then comes
     (0.1, 0.3, 0.6): (0.2, 0.2, 0.6),
@@ -17,7 +17,7 @@ TABLE = {  # Vaicenavicius et al. (2019), table 1: what is said, equally often, 
     (0.6, 0.1, 0.3): (0.7, 0.0, 0.3),
     (0.6, 0.3, 0.1): (0.5, 0.4, 0.1),
 }
-EACH = 10  # rows of each prediction: every share of the table is a whole number of them
+ROWS_PER_PREDICTION = 10  # rows of each prediction: every share of the table is a whole number of them
 PRINTED = ("confidence", "class:0", "class:1", "class:2")  # the lenses of which the paper says that all is well
 OTHERS = ("rank:2", "rank:3", "top-2", "groups:[[0],[1,2]]", "groups:[[0,1],[2]]", "groups:[[0,2],[1]]")
 
@@ -41,14 +41,16 @@ SAYS = {
 
 def six_predictions() -> Predictions:
     """The paper's table 1 as rows."""
-    labels = [np.repeat(np.arange(3), np.rint(EACH * np.array(rate)).astype(int)) for rate in TABLE.values()]
-    return Predictions(np.concatenate(labels), np.repeat(np.array(list(TABLE)), EACH, axis=0))
+    labels = [
+        np.repeat(np.arange(3), np.rint(ROWS_PER_PREDICTION * np.array(rate)).astype(int)) for rate in TABLE.values()
+    ]
+    return Predictions(np.concatenate(labels), np.repeat(np.array(list(TABLE)), ROWS_PER_PREDICTION, axis=0))
 
 
 def six() -> Toy:
     """Table 1 of Vaicenavicius et al. (2019)."""
     preds = six_predictions()
-    errors = {lens: apart(preds, lens) for lens in (*PRINTED, *OTHERS, "canonical")}
+    errors = {lens: distinct_ece(preds, lens) for lens in (*PRINTED, *OTHERS, "canonical")}
     rows = tuple(
         row("six predictions", f"error: {lens}", 0.0 if lens in PRINTED else None, error, SAYS[lens])
         for lens, error in errors.items()
@@ -57,7 +59,7 @@ def six() -> Toy:
         {
             "said": str(predicted),
             "came": str(true_probs),
-            "error": apart(preds[(preds.P == predicted).all(axis=1)], "canonical"),
+            "error": distinct_ece(preds[(preds.P == predicted).all(axis=1)], "canonical"),
         }
         for predicted, true_probs in TABLE.items()
     ]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.problem.predictions import Predictions
-from trueodds_studies.toys.base import Panel, Toy, apart, row, table, value
+from trueodds_studies.toys.base import Panel, Toy, distinct_ece, row, table, value
 
 LENSES = ("confidence", "classwise", "canonical")
 PERSON, ANIMAL = "0.1 on person", "0.1 on animal"
@@ -38,7 +38,7 @@ def vectors() -> Toy:
     results: dict[str, dict[str, Any]] = {}
     for name, (predicted, counts) in CASES.items():
         preds = ten(predicted, counts)
-        errors = {lens: apart(preds, lens) for lens in LENSES}
+        errors = {lens: distinct_ece(preds, lens) for lens in LENSES}
         results[name] = {
             "said": _list(predicted),
             "came": _list(counts),

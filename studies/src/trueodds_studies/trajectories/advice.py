@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds_studies.trajectories.collected import Together
-from trueodds_studies.trajectories.members import LENSES, MEMBERS
+from trueodds_studies.trajectories.collected import Trajectories
+from trueodds_studies.trajectories.members import LENSES, VARIANTS
 
 Array = NDArray[Any]
 
 BANDS = ((30, 100), (100, 500), (500, 1500), (1500, 5000))
 PURPOSES = ("single number", "ranking", "test of 0")
 DEFAULTS = ("ece", "ece_linear", "ece_kde", "debiased_l1")  # of which the numbers are shown
-PLAIN = {label for label, variant in MEMBERS.items() if variant.kind == "ours" and not variant.settings}
+PLAIN = {label for label, variant in VARIANTS.items() if variant.kind == "ours" and not variant.settings}
 SHOWN = 5  # of those that cannot be told from the best
 
 
-def rows(of: Together) -> list[dict[str, Any]]:
+def rows(of: Trajectories) -> list[dict[str, Any]]:
     """One row per lens, band of sizes and purpose.
 
     Single number: least RMSE against the mean distance, the median over trajectories; the constant 0 takes part.
@@ -32,12 +32,12 @@ def rows(of: Together) -> list[dict[str, Any]]:
     table = []
     for lens, (low, high), purpose in questions:
         at = [i for i, n in enumerate(of.sizes) if low <= n <= high]
-        row = _best(of, lens, at, purpose) if at else None
+        row = _recommend(of, lens, at, purpose) if at else None
         table += [{"lens": lens, "n": f"{low} to {high}", "purpose": purpose, **row}] if row else []
     return table
 
 
-def _best(of: Together, lens: str, at: Sequence[int], purpose: str) -> dict[str, Any] | None:
+def _recommend(of: Trajectories, lens: str, at: Sequence[int], purpose: str) -> dict[str, Any] | None:
     values, average = _values(of, lens, at, purpose)
     if not values:
         return None
@@ -66,13 +66,13 @@ def _and_behind(score: Array, first: int) -> Array:
     return np.stack([score, score - score[first]])
 
 
-def _values(of: Together, lens: str, at: Sequence[int], purpose: str) -> tuple[dict[str, Array], Any]:
+def _values(of: Trajectories, lens: str, at: Sequence[int], purpose: str) -> tuple[dict[str, Array], Any]:
     """By member (trajectories or cells, sizes); those that have a number at each of these sizes."""
     values = {}
     for label in of.labels(lens):
-        if MEMBERS[label].kind == "swapped" or (purpose == "single number" and MEMBERS[label].target != "l1"):
+        if VARIANTS[label].kind == "swapped" or (purpose == "single number" and VARIANTS[label].target != "l1"):
             continue
-        if purpose == "test of 0" and MEMBERS[label].few:  # of few draws no quantile has the level of the others'
+        if purpose == "test of 0" and VARIANTS[label].slow:  # of few draws no quantile has the level of the others'
             continue
         if purpose == "single number":
             every = of.rmse(lens, label)

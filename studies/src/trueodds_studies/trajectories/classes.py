@@ -13,8 +13,8 @@ from trueodds.ask import measure
 from trueodds.problem.predictions import Predictions
 from trueodds_studies.trajectories.members import SQUARE
 from trueodds_studies.trajectories.mixtures import Mixture
-from trueodds_studies.trajectories.models import said, trained
-from trueodds_studies.trajectories.pool import redrawn
+from trueodds_studies.trajectories.models import predict_proba, trained
+from trueodds_studies.trajectories.pool import draw_labels
 
 Array = NDArray[Any]
 Row = Mapping[str, Any]
@@ -22,12 +22,12 @@ Row = Mapping[str, Any]
 WIDE = 2  # dimensions, fewer than classes: a row's logits, linear in it, give the row back, and r is the true posterior
 TRAIN = 10  # rows a class, at least 300 altogether
 TV, L1 = 1.0, 2.0  # the mean total variation, and the mean L1 distance of vectors, which is twice as large
-MEMBERS: Mapping[str, tuple[str, Mapping[str, Any], float, int]] = {
+CANONICAL_ESTIMATORS: Mapping[str, tuple[str, Mapping[str, Any], float, int]] = {
     "ece": ("ece", {}, TV, 10**9),
     "cross_fitted": ("cross_fitted", {}, TV, 10**9),
     "dirichlet_kde": ("dirichlet_kde", {}, L1, SQUARE),
 }
-BESIDE: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+OWN_SCALE_ESTIMATORS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     "skce": ("skce", {}),  # on a scale of its own: how often it tells the model from a calibrated one
 }
 
@@ -45,22 +45,22 @@ class Cell:
         return f"{self.k} classes, distribution {self.number}"
 
 
-def measured(cell: Cell, plan: Any) -> Row:
+def measure_cell(cell: Cell, plan: Any) -> Row:
     """The truth, and each member's numbers on resamples of the model and of the same made calibrated."""
     mixture = Mixture(cell.k, WIDE, cell.number, plan.seed)
     rng = np.random.default_rng([*mixture.key, 6])
     X, y = mixture.rows(rng, max(300, TRAIN * cell.k))
     model = trained("logistic", X, y)
     X, y = mixture.rows(rng, plan.many_pool)
-    P = said(model, X, cell.k)
+    P = predict_proba(model, X, cell.k)
     truth = float(np.abs(mixture.posterior(X) - P).sum(axis=1).mean() / 2)
-    worlds = {"trained": y, "calibrated": redrawn(P, rng)}
+    worlds = {"trained": y, "calibrated": draw_labels(P, rng)}
     values: dict[str, Any] = {}
     for n in plan.many_rows:
         drawn = rng.integers(0, len(y), (plan.many_resamples, n))
         for label, (name, settings, scale, max_rows) in {
-            **MEMBERS,
-            **{b: (*how, 1.0, SQUARE) for b, how in BESIDE.items()},
+            **CANONICAL_ESTIMATORS,
+            **{b: (*how, 1.0, SQUARE) for b, how in OWN_SCALE_ESTIMATORS.items()},
         }.items():
             if n <= max_rows:
                 values[f"{label} | {n}"] = {
@@ -84,7 +84,7 @@ def table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
             name, n = label.split(" | ")
             real, null = (np.array([c["values"][label][w] for c in class_cells]) for w in ("trained", "calibrated"))
             row: dict[str, Any] = {"classes": k, "n": int(n), "estimator": name, "truth": None}
-            if name in MEMBERS:
+            if name in CANONICAL_ESTIMATORS:
                 errors = real - truth[:, None]
                 row |= {
                     "truth": truth.mean(),

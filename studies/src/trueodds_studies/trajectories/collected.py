@@ -16,7 +16,7 @@ STATS = ("bias", "sd", "p95", "mean0", "sd0", "power")
 
 
 @dataclass(frozen=True)
-class Together:
+class Trajectories:
     """The cells of one world; all trajectories in the order of their cells."""
 
     cells: Sequence[Row]

@@ -13,10 +13,10 @@ from trueodds.estimators.binned import BinnedError
 from trueodds.inference.floors import subtract_noise_floor
 from trueodds.problem.partition import EqualMass, Uniform
 from trueodds.problem.view import View
-from trueodds_studies.trajectories.members import COUNTS, LENSES, Member, chosen
+from trueodds_studies.trajectories.members import COUNTS, LENSES, EstimatorVariant, chosen
 from trueodds_studies.trajectories.mixtures import Mixture
-from trueodds_studies.trajectories.models import MODELS, RECALIBRATED, recalibrated, said, trained
-from trueodds_studies.trajectories.pool import Pool, redrawn, selections
+from trueodds_studies.trajectories.models import MODELS, RECALIBRATED, predict_proba, recalibrated, trained
+from trueodds_studies.trajectories.pool import Pool, draw_labels, selections
 from trueodds_studies.trajectories.truths import Truth
 
 Array = NDArray[Any]
@@ -76,15 +76,15 @@ def _with_every_class(mixture: Mixture, rng: np.random.Generator, n: int) -> tup
             return X, y
 
 
-def measured(cell: Cell, plan: Any) -> Mapping[str, Any]:
+def measure_cell(cell: Cell, plan: Any) -> Mapping[str, Any]:
     """The four trajectories of a cell, and how often estimators put two of them in order."""
-    holdout, variants = Holdout.of(cell, plan), chosen(plan.members)
+    holdout, variants = Holdout.of(cell, plan), chosen(plan.methods)
     ours: dict[str, tuple[dict[str, Truth], dict[str, Values]]] = {}
     models = []
     for number, name in enumerate(plan.models or MODELS):
         P = _predictions(name, cell, holdout)
         rng = np.random.default_rng([*holdout.key, 4, number])
-        labels = [redrawn(P, rng) for _ in range(plan.noise_floors + 1)]
+        labels = [draw_labels(P, rng) for _ in range(plan.noise_floors + 1)]
         lenses, truths, every = {}, {}, {}
         for lens in LENSES:
             lenses[lens], truths[lens], every[lens] = _through(lens, P, labels, holdout, variants, plan)
@@ -96,15 +96,15 @@ def measured(cell: Cell, plan: Any) -> Mapping[str, Any]:
 
 def _predictions(name: str, cell: Cell, holdout: Holdout) -> Array:
     model = trained(name, *holdout.train)
-    P = said(model, holdout.X, cell.k)
+    P = predict_proba(model, holdout.X, cell.k)
     if cell.world not in RECALIBRATED:
         return P
     X, y = holdout.fresh
-    return recalibrated(cell.world, said(model, X, cell.k), y, P)
+    return recalibrated(cell.world, predict_proba(model, X, cell.k), y, P)
 
 
 def _through(
-    lens: str, P: Array, labels: Sequence[Array], holdout: Holdout, variants: Sequence[Member], plan: Any
+    lens: str, P: Array, labels: Sequence[Array], holdout: Holdout, variants: Sequence[EstimatorVariant], plan: Any
 ) -> tuple[dict[str, Any], Truth, Values]:
     """One model through one lens: the truth, and each member's errors by number of rows."""
     pool = Pool(P, holdout.y, lens)
@@ -133,7 +133,7 @@ def _through(
             values[label][n] = real.get(label, np.empty(0))
             target = next(m.target for m in variants if m.label == label)
             stats[label].append(_stats(real.get(label), calibrated.get(label), truth.of_target(target), target))
-        if tested and not plan.members:
+        if tested and not plan.methods:
             some = selections(pool.views, rows)
             for name, partition in PARTITIONS.items():
                 bins[name].append(
@@ -148,13 +148,18 @@ def _through(
 
 
 def _values(
-    views: Sequence[View], rows: Sequence[tuple[Array, Array]], lens: str, n: int, variants: Sequence[Member], plan: Any
+    views: Sequence[View],
+    rows: Sequence[tuple[Array, Array]],
+    lens: str,
+    n: int,
+    variants: Sequence[EstimatorVariant],
+    plan: Any,
 ) -> dict[str, Array]:
     full, reduced = selections(views, rows), selections(views, rows, plan.groups)
     return {
-        variant.label: variant.values(reduced if variant.few else full, lens)
+        variant.label: variant.values(reduced if variant.slow else full, lens)
         for variant in variants
-        if not variant.of and n <= variant.most and lens in variant.lenses
+        if not variant.of and n <= variant.max_rows and lens in variant.lenses
     }
 
 
@@ -180,7 +185,10 @@ def _rmse(some: Sequence[Any], error: BinnedError, truth: float) -> float | None
 
 
 def _ranks(
-    lens: str, ours: Mapping[str, tuple[dict[str, Truth], dict[str, Values]]], variants: Sequence[Member], plan: Any
+    lens: str,
+    ours: Mapping[str, tuple[dict[str, Truth], dict[str, Values]]],
+    variants: Sequence[EstimatorVariant],
+    plan: Any,
 ) -> Iterator[dict[str, Any]]:
     """Each pair of models: how far apart, and how often the one that is farther off gets the larger number."""
     names = list(ours)

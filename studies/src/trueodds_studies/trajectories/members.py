@@ -25,7 +25,7 @@ SQUARE = 580  # rows up to which members take part whose cost is quadratic
 
 
 @dataclass(frozen=True)
-class Member:
+class EstimatorVariant:
     """An estimator of the table."""
 
     label: str
@@ -37,8 +37,8 @@ class Member:
     target: str = "l1"  # the mean distance; "l2" its root mean square; "own" is on a scale of its own
     ranged: bool = False  # whether the confidence of K classes is binned or smoothed on [1/K, 1]
     lenses: tuple[str, ...] = LENSES
-    few: bool = False  # looks at the first few resamples only: one call costs as much as a hundred of the others
-    most: int = 10**9  # rows
+    slow: bool = False  # looks at the first few resamples only: one call costs as much as a hundred of the others
+    max_rows: int = 10**9  # rows
     of: str = ""  # the member whose noise floor is taken off
 
     def estimator(self, lens: str) -> Estimator:
@@ -52,7 +52,7 @@ class Member:
     def values(self, some: Sequence[InOrder], lens: str) -> Array:
         """The mean over the views of each resample."""
         estimator = self.estimator(lens)
-        return np.asarray(np.mean([_each(estimator, one) for one in some], axis=0))
+        return np.asarray(np.mean([_evaluate(estimator, one) for one in some], axis=0))
 
 
 class Zero(Estimator):
@@ -64,12 +64,12 @@ class Zero(Estimator):
         """0."""
         return 0.0
 
-    def each(self, of: Selections) -> Array:
+    def evaluate_selections(self, of: Selections) -> Array:
         """0 for each."""
         return np.zeros(len(of))
 
 
-def _each(estimator: Estimator, of: InOrder) -> Array:
+def _evaluate(estimator: Estimator, of: InOrder) -> Array:
     """All resamples at once, also for debiased errors, whose formula takes the sums of many sets of bins."""
     if isinstance(estimator, DebiasedL1) and of.alike and (sums := estimator.partition.sums(of)) is not None:
         n, wp, wy = sums
@@ -77,7 +77,7 @@ def _each(estimator: Estimator, of: InOrder) -> Array:
     return estimator.evaluate_selections(of)
 
 
-def _paper() -> list[Member]:
+def _paper() -> list[EstimatorVariant]:
     """The fifteen of Posocco & Bonnefoy (2021), with the weights that they describe."""
     variants = []
     for base, convex, label in (
@@ -86,16 +86,16 @@ def _paper() -> list[Member]:
         for bins in (10, 30, "sqrt"):
             how = {"mapping": "convex"} if convex else {"mapping": "one-bin", "closed": "left"}
             settings = {"bins": bins, "partition": base, **how}
-            variants.append(Member(f"{label}[{bins}]", "ece_linear", settings, "paper", ranged=convex))
+            variants.append(EstimatorVariant(f"{label}[{bins}]", "ece_linear", settings, "paper", ranged=convex))
     widths = ("silverman", 0.1, 0.033)
-    variants += [Member(f"kde[{h}]", "ece_kde", {"bandwidth": h}, "paper", ranged=True) for h in widths]
+    variants += [EstimatorVariant(f"kde[{h}]", "ece_kde", {"bandwidth": h}, "paper", ranged=True) for h in widths]
     return variants
 
 
-def _swapped() -> list[Member]:
+def _swapped() -> list[EstimatorVariant]:
     """The six whose released code gives the nearer center the smaller weight."""
     return [
-        Member(
+        EstimatorVariant(
             f"{variant.label} swapped", variant.name, {**variant.settings, "weights": "swapped"}, "swapped", ranged=True
         )
         for variant in _paper()
@@ -103,42 +103,42 @@ def _swapped() -> list[Member]:
     ]
 
 
-def _ours() -> list[Member]:
+def _ours() -> list[EstimatorVariant]:
     alone = LENSES[:1]
     auto = {"bins": "auto"}
     mass = {"partition": "equal-mass"}
     return [
-        Member("ece", "ece"),
-        Member("ece auto", "ece", auto),
-        Member("ece mass", "ece", mass),
-        Member("ece mass auto", "ece", {**mass, **auto}),
-        Member("ece_linear", "ece_linear"),
-        Member("ece_kde", "ece_kde", lenses=alone),  # class by class it is kde[silverman]
-        Member("debiased_l1", "debiased_l1"),
-        Member("debiased_l1 15", "debiased_l1", {"bins": 15, "partition": "uniform"}),
-        Member("rmsce", "rmsce", target="l2"),
-        Member("rmsce mass auto", "rmsce", {**mass, **auto}, target="l2"),
-        Member("debiased_l2", "debiased_l2", target="l2", few=True),
-        Member("sweep", "sweep", few=True),
-        Member("ici", "ici", lenses=alone, few=True, most=SQUARE),
-        Member("cross_fitted", "cross_fitted", lenses=alone, few=True, most=SQUARE),
-        Member("smece", "smece", target="own", lenses=alone, few=True),
-        Member("ks", "ks", target="own", few=True),
+        EstimatorVariant("ece", "ece"),
+        EstimatorVariant("ece auto", "ece", auto),
+        EstimatorVariant("ece mass", "ece", mass),
+        EstimatorVariant("ece mass auto", "ece", {**mass, **auto}),
+        EstimatorVariant("ece_linear", "ece_linear"),
+        EstimatorVariant("ece_kde", "ece_kde", lenses=alone),  # class by class it is kde[silverman]
+        EstimatorVariant("debiased_l1", "debiased_l1"),
+        EstimatorVariant("debiased_l1 15", "debiased_l1", {"bins": 15, "partition": "uniform"}),
+        EstimatorVariant("rmsce", "rmsce", target="l2"),
+        EstimatorVariant("rmsce mass auto", "rmsce", {**mass, **auto}, target="l2"),
+        EstimatorVariant("debiased_l2", "debiased_l2", target="l2", slow=True),
+        EstimatorVariant("sweep", "sweep", slow=True),
+        EstimatorVariant("ici", "ici", lenses=alone, slow=True, max_rows=SQUARE),
+        EstimatorVariant("cross_fitted", "cross_fitted", lenses=alone, slow=True, max_rows=SQUARE),
+        EstimatorVariant("smece", "smece", target="own", lenses=alone, slow=True),
+        EstimatorVariant("ks", "ks", target="own", slow=True),
     ]
 
 
-def _debiased(of: Sequence[Member]) -> list[Member]:
+def _debiased(of: Sequence[EstimatorVariant]) -> list[EstimatorVariant]:
     by = {variant.label: variant for variant in of}
     labels = ("ece", "ece_linear", "ece_ac[sqrt]", "kde[silverman]")
     return [
-        Member(f"{name} debiased", by[name].name, by[name].settings, "debiased", ranged=by[name].ranged, of=name,
+        EstimatorVariant(f"{name} debiased", by[name].name, by[name].settings, "debiased", ranged=by[name].ranged, of=name,
                lenses=LENSES[:1] if by[name].name == "ece_kde" else LENSES)
         for name in labels
     ]  # fmt: skip
 
 
-_EVERY = [Member("0", "zero", kind="zero"), *_paper(), *_swapped(), *_ours()]
-MEMBERS: dict[str, Member] = {variant.label: variant for variant in (*_EVERY, *_debiased(_EVERY))}
+_EVERY = [EstimatorVariant("0", "zero", kind="zero"), *_paper(), *_swapped(), *_ours()]
+VARIANTS: dict[str, EstimatorVariant] = {variant.label: variant for variant in (*_EVERY, *_debiased(_EVERY))}
 COUNTS = (
     2,
     3,
@@ -155,13 +155,13 @@ COUNTS = (
 )  # bins among which the best number is looked for, each √2 of the last
 
 
-def chosen(names: Sequence[str]) -> tuple[Member, ...]:
+def chosen(names: Sequence[str]) -> tuple[EstimatorVariant, ...]:
     """The members by label or by name in the registry, all if none is asked; those that a debiased one needs too."""
     if not names:
-        return tuple(MEMBERS.values())
+        return tuple(VARIANTS.values())
     for name in names:
-        if name not in MEMBERS and name not in {variant.name for variant in MEMBERS.values()}:
-            raise InputError("TO201", "No such estimator takes part.", repr(name), near(name, list(MEMBERS)))
-    labels = {m.label for m in MEMBERS.values() if m.label in names or (m.name in names and not m.of)}
-    labels |= {MEMBERS[label].of for label in labels} | {"0"}
-    return tuple(variant for label, variant in MEMBERS.items() if label in labels)
+        if name not in VARIANTS and name not in {variant.name for variant in VARIANTS.values()}:
+            raise InputError("TO201", "No such estimator takes part.", repr(name), near(name, list(VARIANTS)))
+    labels = {m.label for m in VARIANTS.values() if m.label in names or (m.name in names and not m.of)}
+    labels |= {VARIANTS[label].of for label in labels} | {"0"}
+    return tuple(variant for label, variant in VARIANTS.items() if label in labels)

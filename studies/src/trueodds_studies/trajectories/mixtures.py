@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 MODES = 4  # of each class
-SPREAD = 0.3  # entries of the matrix that a mode's normal numbers are multiplied by lie in ± this
+MAX_ENTRY = 0.3  # entries of the matrix that a mode's normal numbers are multiplied by lie in ± this
 RAREST = 10.0  # how many times as often the first class comes as the last one, where classes are uneven
 
 
@@ -40,7 +40,7 @@ class Mixture:
         """Means (K·modes, d) and matrices (K·modes, d, d); uneven classes have the same."""
         rng = np.random.default_rng([*self.key[:-1], 1])
         size = self.k * MODES
-        return rng.uniform(-1, 1, (size, self.d)), rng.uniform(-SPREAD, SPREAD, (size, self.d, self.d))
+        return rng.uniform(-1, 1, (size, self.d)), rng.uniform(-MAX_ENTRY, MAX_ENTRY, (size, self.d, self.d))
 
     @property
     def prior(self) -> Array:

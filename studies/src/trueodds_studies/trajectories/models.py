@@ -44,7 +44,7 @@ def trained(name: str, X: Array, y: Array) -> Any:
         return MODELS[name]().fit(X, y)
 
 
-def said(model: Any, X: Array, k: int) -> Array:
+def predict_proba(model: Any, X: Array, k: int) -> Array:
     """What it says of every class, (n, k); a class that no row of the training had gets 0."""
     P = np.zeros((len(X), k))
     P[:, model.classes_] = model.predict_proba(X)

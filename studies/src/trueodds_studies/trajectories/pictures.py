@@ -45,7 +45,7 @@ def figure(rows: Sequence[Row], sizes: Sequence[int], path: Path) -> None:
         ax.set_yticks([0.01, 0.02, 0.05, 0.1, 0.2, 0.5], ["0.01", "0.02", "0.05", "0.1", "0.2", "0.5"], minor=False)
         ax.minorticks_off()
     made.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False, fontsize=8)
-    _kept(made, path)
+    _save_figure(made, path)
 
 
 def errors(rows: Sequence[Row], path: Path) -> None:
@@ -76,7 +76,7 @@ def errors(rows: Sequence[Row], path: Path) -> None:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     made.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
-    _kept(made, path)
+    _save_figure(made, path)
 
 
 def bins(rows: Sequence[Row], path: Path) -> None:
@@ -97,7 +97,7 @@ def bins(rows: Sequence[Row], path: Path) -> None:
     ax.set_ylabel("number of bins with the least RMSE", fontsize=9)
     _sized(ax)
     made.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=8)
-    _kept(made, path)
+    _save_figure(made, path)
 
 
 def _band(ax: Any, row: Row, sizes: Sequence[int], color: str) -> None:
@@ -123,7 +123,7 @@ def _figure(size: tuple[float, float]) -> Any:
     return Figure(figsize=size, layout="constrained")
 
 
-def _kept(figure: Any, path: Path) -> None:
+def _save_figure(figure: Any, path: Path) -> None:
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     FigureCanvasSVG(figure)

@@ -30,7 +30,7 @@ class InOrder(Selections):
         return True
 
     @cached_property
-    def rising(self) -> tuple[Array, Array]:
+    def sorted_scores(self) -> tuple[Array, Array]:
         """Scores and outcomes as they stand."""
         return self.scores, self.view.y[self.rows]
 
@@ -70,7 +70,7 @@ def selections(views: Sequence[View], rows: Sequence[tuple[Array, Array]], limit
     ]
 
 
-def redrawn(P: Array, rng: np.random.Generator) -> Array:
+def draw_labels(P: Array, rng: np.random.Generator) -> Array:
     """One label for each row from its own probabilities, which makes the model calibrated."""
     total = np.cumsum(P, axis=1)
     y = (total < rng.random(len(P))[:, None] * total[:, -1:]).sum(axis=1)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds_studies.trajectories.collected import Together
+from trueodds_studies.trajectories.collected import Trajectories
 from trueodds_studies.trajectories.measured import PARTITIONS
-from trueodds_studies.trajectories.members import COUNTS, LENSES, MEMBERS
+from trueodds_studies.trajectories.members import COUNTS, LENSES, VARIANTS
 
 Array = NDArray[Any]
 AT = (30, 88, 259, 759, 2229)  # sizes that the pages show, or those next to them
@@ -23,16 +23,16 @@ def shown(sizes: Sequence[int]) -> list[int]:
     return sorted({int(np.argmin(np.abs(np.log(np.array(sizes) / n)))) for n in AT})
 
 
-def figure(of: Together) -> tuple[dict[str, Any], ...]:
+def figure(of: Trajectories) -> tuple[dict[str, Any], ...]:
     """The paper's fifteen, and 0: the median over trajectories of the 95th percentile of |estimate − truth|, with limits.
 
     Also the mean rank among the fifteen over the sizes of the paper's figure.
     """
     rows = []
     for lens in LENSES:
-        labels = [label for label in of.labels(lens) if MEMBERS[label].kind in ("zero", "paper", "swapped")]
+        labels = [label for label in of.labels(lens) if VARIANTS[label].kind in ("zero", "paper", "swapped")]
         values, low, high = of.limits(np.stack([of.stat(lens, label, "p95") for label in labels], axis=-1))
-        fifteen = [i for i, label in enumerate(labels) if MEMBERS[label].kind == "paper"]
+        fifteen = [i for i, label in enumerate(labels) if VARIANTS[label].kind == "paper"]
         cut = [i for i, n in enumerate(of.sizes) if n < CUT]
         ranks = (np.argsort(np.argsort(values[np.ix_(cut, fifteen)], axis=1), axis=1) + 1).mean(axis=0)
         for j, label in enumerate(labels):
@@ -56,13 +56,13 @@ def short(rows: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> tuple[dict
     return tuple(table)
 
 
-def errors(of: Together) -> tuple[dict[str, Any], ...]:
+def errors(of: Trajectories) -> tuple[dict[str, Any], ...]:
     """Every member at every size: bias, standard deviation, RMSE and p95 apart; medians over trajectories."""
     rows = []
     for lens in LENSES:
         zero = of.rmse(lens, "0")
         for label in of.labels(lens):
-            target = MEMBERS[label].target
+            target = VARIANTS[label].target
             named = {
                 "bias": of.stat(lens, label, "bias"),
                 "sd": of.stat(lens, label, "sd"),
@@ -73,7 +73,7 @@ def errors(of: Together) -> tuple[dict[str, Any], ...]:
             named["relative"] = named["RMSE"] / np.maximum(truth, 1e-4)
             named["beats 0"] = (named["RMSE"] < (truth if target == "l2" else zero)).astype(np.float64)
             power, order = of.stat(lens, label, "power").mean(axis=0), of.right(lens, label).mean(axis=0)
-            if MEMBERS[label].few:  # of few draws no quantile has the level of the others'
+            if VARIANTS[label].slow:  # of few draws no quantile has the level of the others'
                 power = np.full_like(power, np.nan)
             for i, n in enumerate(of.sizes):
                 row: dict[str, Any] = {"lens": lens, "estimator": label, "target": target, "n": n}
@@ -85,7 +85,7 @@ def errors(of: Together) -> tuple[dict[str, Any], ...]:
     return tuple(row for row in rows if row["in order"] is not None)
 
 
-def bins(of: Together, every: int) -> tuple[dict[str, Any], ...]:
+def bins(of: Trajectories, every: int) -> tuple[dict[str, Any], ...]:
     """The number of bins with the least median RMSE by size, and the exponent with which it grows, with limits."""
     sizes, rows = of.sizes[::every], []
     for lens in LENSES:
@@ -110,7 +110,7 @@ def bins(of: Together, every: int) -> tuple[dict[str, Any], ...]:
     return tuple(rows)
 
 
-def worlds(of: dict[str, Together]) -> tuple[dict[str, Any], ...]:
+def worlds(of: dict[str, Trajectories]) -> tuple[dict[str, Any], ...]:
     """The members that need no many settings in every world, at the sizes of the page: truth, bias, RMSE, beside 0."""
     rows = []
     for world, trajectories in of.items():
@@ -138,12 +138,12 @@ def worlds(of: dict[str, Together]) -> tuple[dict[str, Any], ...]:
     return tuple(rows)
 
 
-def _of_l1(of: Together, lens: str, i: int) -> list[str]:
-    known = (label for label in of.labels(lens) if MEMBERS[label].target == "l1" and MEMBERS[label].kind != "swapped")
+def _of_l1(of: Trajectories, lens: str, i: int) -> list[str]:
+    known = (label for label in of.labels(lens) if VARIANTS[label].target == "l1" and VARIANTS[label].kind != "swapped")
     return [label for label in known if not np.isnan(of.rmse(lens, label)[:, i]).any()]
 
 
-def truths(of: dict[str, Together]) -> tuple[dict[str, Any], ...]:
+def truths(of: dict[str, Trajectories]) -> tuple[dict[str, Any], ...]:
     """How exact the truth is: the width of the bracket, what the authors' 2,000 bins would say, and what finer bins see."""
     rows = []
     for world, trajectories in of.items():

@@ -7,7 +7,7 @@ import pytest
 
 import trueodds as to
 from trueodds_studies.base import counted, moved, span
-from trueodds_studies.cells import rows_of
+from trueodds_studies.resumable_runs import rows_of
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def test_rows_of_other_data_another_plan_or_another_version_are_measured_again(t
     run(tmp_path, 1, read={"x.npz": "11"})
     assert run(tmp_path, 2, read={"x.npz": "22"}) == ([2, 2], ["a", "b"])
     assert run(tmp_path, 3, plan=Plan(sets=4), read={"x.npz": "22"}) == ([3, 3], ["a", "b"])
-    monkeypatch.setattr("trueodds_studies.cells.__version__", "0.0.0")
+    monkeypatch.setattr("trueodds_studies.resumable_runs.__version__", "0.0.0")
     assert run(tmp_path, 4, plan=Plan(sets=4), read={"x.npz": "22"}) == ([4, 4], ["a", "b"])
 
 

@@ -10,7 +10,7 @@ from trueodds_studies.designs import BINARY, CROWDS, VECTORS, Crowd, DirichletMo
 
 
 def total_variation(world, lens="positive"):
-    (view,) = to.problem.lens.as_lens(lens).views(world.whole())
+    (view,) = to.problem.lens.as_lens(lens).views(world.population())
     gap = np.abs(view.y - view.p)
     return float(view.w @ (gap if gap.ndim == 1 else gap.sum(axis=1) / 2) / view.total)
 
@@ -44,7 +44,7 @@ def test_the_dirichlet_model_has_its_closed_form(k, alpha):
 
 @pytest.mark.parametrize("world", BINARY, ids=lambda w: w.name)
 def test_rows_follow_the_whole_world(world):
-    rows, population = world.rows(np.random.default_rng(0), 200_000), world.whole()
+    rows, population = world.rows(np.random.default_rng(0), 200_000), world.population()
     (view,) = to.problem.lens.as_lens("positive").views(population)
     mean_p, mean_y = view.w @ view.p / view.total, view.w @ view.y / view.total
     # Means of 200,000 values in [0, 1] have a standard error of at most 0.5/sqrt(n).

@@ -61,7 +61,7 @@ def test_halves_hold_whole_plots(plots):
 
 def test_standard_errors_are_those_of_an_optimizer_and_a_jackknife_over_plots(plots):
     row = of_model(plots, "SGB", Plan(resamples=19, shuffles=1))
-    p, y, plot = plots.said["SGB"], plots.y, plots.plot
+    p, y, plot = plots.predicted["SGB"], plots.y, plots.plot
     x = np.log(p) - np.log1p(-p)
 
     def loss(theta):
@@ -101,7 +101,7 @@ def test_rows_of_one_species_are_tested_by_themselves(plots):
     assert len(rows) == 13
     (one,) = (row for row in rows if row["species"] == "PSME")
     mask = plots.species == "PSME"
-    verdict = to.test(to.Predictions(plots.y[mask], plots.said["See5"][mask]), "mcllo", min_prob=MIN_PROB)
+    verdict = to.test(to.Predictions(plots.y[mask], plots.predicted["See5"][mask]), "mcllo", min_prob=MIN_PROB)
     assert one["p"] == float(verdict)
     # Holm's smallest is 13 times the smallest p, as far as that is below 1.
     assert min(row["holm"] for row in rows) == pytest.approx(13 * min(row["p"] for row in rows))

@@ -17,10 +17,10 @@ from trueodds.cli import main
 from trueodds.inference.floors import subtract_noise_floor
 from trueodds.problem.view import View
 from trueodds_studies.estimators import Plan, estimators
-from trueodds_studies.trajectories import classes, measured, models
+from trueodds_studies.trajectories import classes, models, simulation
 from trueodds_studies.trajectories.advice import _recommend
 from trueodds_studies.trajectories.collected import Trajectories
-from trueodds_studies.trajectories.members import LENSES, VARIANTS, chosen
+from trueodds_studies.trajectories.estimator_variants import LENSES, VARIANTS, chosen
 from trueodds_studies.trajectories.mixtures import MODES, Mixture
 from trueodds_studies.trajectories.pool import Pool, draw_labels, selections
 from trueodds_studies.trajectories.truths import Truth
@@ -205,16 +205,16 @@ def test_the_canonical_truth_is_the_distance_from_the_posterior():
 
 def test_two_models_are_in_order_where_the_worse_one_gets_the_larger_number():
     # of four resamples two are in order, one is not, one is tied: 2.5/4
-    assert measured._right(np.array([0.1, 0.2, -0.1, 0.0]), 0.03) == 0.625
-    assert measured._right(np.array([0.1, 0.2, -0.1, 0.0]), -0.03) == 0.375
+    assert simulation._right(np.array([0.1, 0.2, -0.1, 0.0]), 0.03) == 0.625
+    assert simulation._right(np.array([0.1, 0.2, -0.1, 0.0]), -0.03) == 0.375
 
 
 def test_errors_are_distinguished():
     real, null = np.array([0.1, 0.3]), np.array([0.0, 0.2])
     # truth .1: bias .1, sd .1, distances 0 and .2, whose 95 % quantile is .19; calibrated .1 ± .1; above .2 is one of two
-    assert measured._stats(real, null, 0.1, "l1") == [0.1, 0.1, 0.19, 0.1, 0.1, 0.5]
-    assert measured._stats(real, None, 0.1, "own") == [None, 0.1, None, None, None, None]
-    assert measured._stats(None, None, 0.1, "l1") == [None] * 6
+    assert simulation._stats(real, null, 0.1, "l1") == [0.1, 0.1, 0.19, 0.1, 0.1, 0.5]
+    assert simulation._stats(real, None, 0.1, "own") == [None, 0.1, None, None, None, None]
+    assert simulation._stats(None, None, 0.1, "l1") == [None] * 6
 
 
 def test_limits_keep_the_trajectories_of_a_distribution_together():

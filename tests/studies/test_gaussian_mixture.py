@@ -15,11 +15,10 @@ from trueodds.core.errors import InputError
 from trueodds.estimators.binned import BinnedError
 from trueodds.problem.lens import as_lens
 from trueodds.problem.partition import Uniform
-from trueodds_studies.cells import rows_of
 from trueodds_studies.gaussian_mixture import QUICK, Plan, gaussian_mixture
-from trueodds_studies.mixture.measured import Cell, drawn, measure_cell, unbiased
+from trueodds_studies.mixture.estimate_tables import SHOWN, crossing, flat
 from trueodds_studies.mixture.rates import balance, exponents, gaps, line, noise, octaves
-from trueodds_studies.mixture.tables import SHOWN, crossing, flat
+from trueodds_studies.mixture.simulation import Cell, drawn, measure_cell, unbiased
 from trueodds_studies.mixture.truth import (
     KINDS,
     MODELS,
@@ -33,6 +32,7 @@ from trueodds_studies.mixture.truth import (
     population_view,
     quantiles,
 )
+from trueodds_studies.resumable_runs import rows_of
 
 WRONG, PERFECT, CONSTANT = MODELS["uncalibrated"], MODELS["perfect"], MODELS["constant"]
 

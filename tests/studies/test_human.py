@@ -11,7 +11,7 @@ import trueodds as to
 from tests import reference
 from trueodds.cli import main
 from trueodds_studies.human import Plan, human
-from trueodds_studies.people import crowds, measured, tables
+from trueodds_studies.people import crowds, human_scores, vote_tables
 from trueodds_studies.people.crowds import CrowdPredictions
 
 N = 300
@@ -110,7 +110,9 @@ def test_the_crowd_itself_is_calibrated_against_votes_and_gold_and_not_against_t
 
 
 def test_the_crowd_itself_is_at_no_distance_from_the_crowd_and_scores_the_floors(folder, Q):
-    rows = {row["measure"]: row for row in measured.people(crowds.load_crowd_predictions(NLI[0], str(folder)), 200, 0)}
+    rows = {
+        row["measure"]: row for row in human_scores.people(crowds.load_crowd_predictions(NLI[0], str(folder)), 200, 0)
+    }
     distance = rows["human_distance"]
     # The mean of N rows whose standard error is about a quarter of the 95 % interval's width: 4.5 of them.
     assert abs(distance["value"]) < 4.5 * (distance["value high"] - distance["value low"]) / 4
@@ -129,11 +131,11 @@ def test_what_the_crowds_own_shares_score_is_what_fresh_votes_scatter(folder, Q)
     V = votes / 100
     rng = np.random.default_rng(9)
     expected = np.mean([np.abs(rng.multinomial(100, V) / 100 - V).sum(axis=1).mean() / 2 for _ in range(20)])
-    floors = measured.itself(votes, 0)
+    floors = human_scores.itself(votes, 0)
     # Means over draws of rows of about .03 ± .02: standard error .02/√(20 · 300) here, and a seventh of that in the study.
     assert floors["DistCE"] == pytest.approx(expected, abs=4.6 * 0.02 / (20 * N) ** 0.5)
     assert floors["human_distance"] == 0.0
-    assert set(floors) == {name for name, _, _ in measured.HUMAN}
+    assert set(floors) == {name for name, _, _ in human_scores.HUMAN}
 
 
 def test_fewer_votes_raise_distce_and_leave_the_distance_where_it_is(study, folder, Q):
@@ -158,11 +160,11 @@ def test_fewer_votes_raise_distce_and_leave_the_distance_where_it_is(study, fold
 
 def test_votes_are_drawn_from_those_there_are():
     votes = np.array([[50, 0, 1], [20, 20, 11]])
-    drawn_votes = measured.drawn(votes, 20, np.random.default_rng(0))
+    drawn_votes = human_scores.drawn(votes, 20, np.random.default_rng(0))
     assert drawn_votes.sum(axis=1).tolist() == [20, 20]
     assert (drawn_votes <= votes).all()
     # Mean of the first class over 400 draws: 20 · 50/51 and 20 · 20/51, standard deviations below 2.2: 4.5 of .11.
-    many = np.mean([measured.drawn(votes, 20, np.random.default_rng(s)) for s in range(400)], axis=0)
+    many = np.mean([human_scores.drawn(votes, 20, np.random.default_rng(s)) for s in range(400)], axis=0)
     assert many[:, 0] == pytest.approx([1000 / 51, 400 / 51], abs=0.5)
 
 
@@ -171,7 +173,7 @@ def test_the_papers_own_example_and_what_entropy_and_order_overlook():
     # the same entropy; .3, .33, .37 has the same order.
     votes = np.array([[10, 20, 70]] * 3)
     P = np.array([[0.1, 0.2, 0.7], [0.7, 0.1, 0.2], [0.3, 0.33, 0.37]])
-    claims = measured.claims(CrowdPredictions(P, votes, np.array([2, 2, 2])))
+    claims = human_scores.claims(CrowdPredictions(P, votes, np.array([2, 2, 2])))
     assert claims == pytest.approx(
         {
             "entropy alike": 2 / 3,
@@ -192,7 +194,7 @@ def test_every_table_is_there_and_described(study):
     assert json.loads(json.dumps(study.to_dict()))["study"] == "human"
     assert study.sentence.startswith("ChaosNLI: ECE ")
     assert "CIFAR" not in str(study)  # a crowd that was not asked for is not spoken of
-    first = tables.short(study.rows)[0]
+    first = vote_tables.short(study.rows)[0]
     assert first["ECE"].endswith(f"({study.rows[0]['ECE floor']:.4f})")
 
 

@@ -13,7 +13,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
 from trueodds.problem.lens import NAMES
 from trueodds_studies.imagenet_top1 import Plan, imagenet_top1
-from trueodds_studies.top1 import measured, nets
+from trueodds_studies.top1 import nets, network_results
 from trueodds_studies.top1.nets import NETS
 
 N = 400
@@ -81,7 +81,7 @@ def test_the_recalibration_is_tested_on_rows_that_it_has_not_seen(data):
     one = nets.load_predictions(NETS[1], str(data))
     learn, evaluation = nets.halves(one, 0)
     assert learn.n == evaluation.n == N // 2
-    fixed = measured.fixed(one, 50, 0)
+    fixed = network_results.fixed(one, 50, 0)
     assert fixed["log loss before"] == pytest.approx(
         float(to.measure(evaluation, "log_loss", interval=None)), rel=1e-12
     )
@@ -91,7 +91,7 @@ def test_the_recalibration_is_tested_on_rows_that_it_has_not_seen(data):
 def test_nets_of_the_same_images_are_compared_row_by_row(study, data, tmp_path):
     assert nets.same_images(str(data))
     pairs = rows(study, "pairs")
-    assert [row["estimator"] for row in pairs] == list(measured.COMPARED)
+    assert [row["estimator"] for row in pairs] == list(network_results.COMPARED)
     assert {row["pair"] for row in pairs} <= {f"{a} − {b}" for a in NETS for b in NETS}
     brier = next(row for row in pairs if row["estimator"] == "brier")
     assert brier["low"] < brier["difference"] < brier["high"]

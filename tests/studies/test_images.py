@@ -11,9 +11,9 @@ import trueodds as to
 from tests import reference
 from trueodds.cli import main
 from trueodds_studies.images import Cell, Plan, images, measure_cell
-from trueodds_studies.imaging import nets, printed, tables
-from trueodds_studies.imaging.measured import EVERY, floors, parameters
+from trueodds_studies.imaging import nets, published_values, split_tables
 from trueodds_studies.imaging.single import chosen, such
+from trueodds_studies.imaging.split_results import EVERY, floors, parameters
 
 N = 1000
 
@@ -130,19 +130,19 @@ def cell(loss, accuracy):
 
 
 def test_means_and_errors_over_splits_are_worked_by_hand():
-    row = tables.method_means([cell(0.7, 0.5), cell(0.9, 0.04)])[1]
+    row = split_tables.method_means([cell(0.7, 0.5), cell(0.9, 0.04)])[1]
     # Gains 0.3 and 0.1: mean 0.2, standard deviation 0.2/√2, standard error 0.1. Changes 0 and −0.46: −0.23 ± 0.23.
     assert (row["gain"], row["gain ±"]) == pytest.approx((0.2, 0.1))
     assert (row["accuracy change"], row["accuracy change ±"]) == pytest.approx((-0.23, 0.23))
     assert (row["median p"], row["rejected"]) == pytest.approx((0.27, 0.5))
-    formatted = tables.short([row])[0]
+    formatted = split_tables.short([row])[0]
     assert (formatted["gain"], formatted["change of accuracy"], formatted["rejected"]) == (
         "0.2000 ± 0.1000", "-23.00 ± 23.00", "50%",
     )  # fmt: skip
 
 
 def test_an_infinite_loss_stays_infinite():
-    row = tables.method_means([cell(0.7, 0.5), cell(float("inf"), 0.5)])[1]
+    row = split_tables.method_means([cell(0.7, 0.5), cell(float("inf"), 0.5)])[1]
     assert (row["log loss"], row["gain"], row["gain ±"]) == (float("inf"), float("-inf"), None)
 
 
@@ -151,7 +151,7 @@ def test_a_map_of_the_right_kind_is_rejected_as_often_as_stated():
     # standard deviation 1.5 √8, so that the mean of 200 is within four standard errors of 0.3. Rejected, by the
     # survival function of χ²: (1 + x) exp(−x) at x = 9.488/3, 17.6 % instead of 5.
     x = 9.487729036781154 / 3
-    assert tables.rejected_anyway(400, 200, 3) == pytest.approx((1 + x) * np.exp(-x))
+    assert split_tables.rejected_anyway(400, 200, 3) == pytest.approx((1 + x) * np.exp(-x))
     rng, statistics = np.random.default_rng(0), []
     for _ in range(200):
         P = rng.dirichlet(np.ones(3), 600)
@@ -270,7 +270,7 @@ def test_the_sentence_follows_the_numbers(gains, errors, words):
         for i, gain in enumerate(gains)
         for method in ("none", "MCLLO", "temperature on log p")
     ]
-    text = tables.sentence(rows)
+    text = split_tables.sentence(rows)
     assert text.startswith(words)
     assert text.endswith(f"MCLLO takes the ECE from {errors[0]:.3f} to {errors[1]:.3f}.")
 
@@ -287,7 +287,7 @@ def test_the_papers_images_and_numbers_in_the_real_predictions():
     data = str(reference.path("data/plambda_cifar10_vgg16.npz").parent)
     y, P = nets.load_softmax("vgg16", data)
     # The first image of the paper's figure is an airplane, said with 1.00; the second's number is a cat here.
-    assert (nets.CLASSES[y[5037]], round(float(P[5037, 0]), 2)) == ("airplane", printed.FIGURE[5037])
+    assert (nets.CLASSES[y[5037]], round(float(P[5037, 0]), 2)) == ("airplane", published_values.FIGURE[5037])
     assert nets.CLASSES[y[4526]] == "cat"
     assert (P == 0).sum() == 0
     row = measure_cell(Cell("vgg16", 0, data), Plan())

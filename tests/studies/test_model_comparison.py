@@ -12,7 +12,7 @@ from scipy.stats import kendalltau
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
-from trueodds_studies.lineup import measures, orders, said, surprise, tables
+from trueodds_studies.lineup import measures, orders, ranking_tables, ranking_text, subsample_pvalues
 from trueodds_studies.model_comparison import Plan, model_comparison
 
 N = 400
@@ -72,15 +72,15 @@ OTHER = example_comparison([0.1, 0.3, 0.2], [[0.1, 0.3, 0.2]] * 4, [True, True, 
 
 def test_an_order_is_shown_with_what_is_settled_between_neighbors():
     # b .1, c .2, a .3; of the pairs ab, ac, bc only ab is settled, and those two are no neighbors. Of the other ab and ac are.
-    assert tables.in_order(HAND) == "b ? c ? a"
-    assert tables.in_order(OTHER) == "a < c ? b"
-    assert tables.settled_pairs(HAND) == {("b", "a"): True, ("c", "a"): False, ("b", "c"): False}
+    assert ranking_tables.in_order(HAND) == "b ? c ? a"
+    assert ranking_tables.in_order(OTHER) == "a < c ? b"
+    assert ranking_tables.settled_pairs(HAND) == {("b", "a"): True, ("c", "a"): False, ("b", "c"): False}
 
 
 def test_how_often_a_pair_turns_is_counted_over_the_halves():
     # a and b turn in the third half, a and c there too, b and c in the second
-    assert tables.turned(HAND) == {("b", "a"): 0.25, ("c", "a"): 0.25, ("b", "c"): 0.25}
-    (row,) = tables.orders([HAND])
+    assert ranking_tables.turned(HAND) == {("b", "a"): 0.25, ("c", "a"): 0.25, ("b", "c"): 0.25}
+    (row,) = ranking_tables.orders([HAND])
     assert row["settled"] == "1 of 3"
     assert row["turned"] == row["most, settled"] == row["mean, not settled"] == 0.25
 
@@ -92,19 +92,19 @@ def test_tau_is_that_of_another_program_and_its_range_is_over_the_same_halves():
     np.testing.assert_allclose(orders.tau(a, b), want, atol=1e-12)
     # b < c < a against a < c < b: all three pairs stand the other way round. Halves against a < c < b: −1; −1/3 (b, c alike
     # only); 1/3 (bc not alike); −1. Of these −1, −1, −1/3, 1/3 the 2.5 % quantile is −1 and the 97.5 % one 1/3 − .075 · 2/3.
-    assert tables.agreement(HAND, OTHER) == pytest.approx((-1, -1, 1 / 3 - 0.075 * 2 / 3))
+    assert ranking_tables.agreement(HAND, OTHER) == pytest.approx((-1, -1, 1 / 3 - 0.075 * 2 / 3))
 
 
 def test_a_pair_that_two_measures_settle_in_opposite_ways_is_named():
-    assert said.opposite([HAND, OTHER]) == ["a and b"]
-    assert said.opposite([HAND]) == []
-    (ab, _, bc) = tables.pairs([HAND, OTHER])
+    assert ranking_text.opposite([HAND, OTHER]) == ["a and b"]
+    assert ranking_text.opposite([HAND]) == []
+    (ab, _, bc) = ranking_tables.pairs([HAND, OTHER])
     assert (ab["smaller"], ab["settled"]) == ("1 to 1", "1 to 1")
     assert (bc["smaller"], bc["settled"]) == ("1 to 1", "0 to 0")
 
 
 def test_places_begin_with_the_smallest_and_their_range_is_over_the_halves():
-    first = tables.values([HAND])[0]
+    first = ranking_tables.values([HAND])[0]
     assert (first["rank"], first["rank low"], first["rank high"]) == (3, 1, 3)
 
 
@@ -114,9 +114,9 @@ def test_places_begin_with_the_smallest_and_their_range_is_over_the_halves():
 def test_the_pair_that_the_paper_warns_of_is_found_by_hand():
     # errors .3 > .2 > .1, p .2, .01, .6: the first has the larger error and passes, the second is rejected
     errors, p = np.array([[0.3, 0.2, 0.1]]), np.array([[0.2, 0.01, 0.6]])
-    assert np.argwhere(surprise.reversed_pairs(errors, p)).tolist() == [[0, 0, 1]]
-    assert tables.against(errors, p) == pytest.approx(1 / 3)
-    assert tables.tied(np.array([[0.01, 0.01, 0.5], [0.01, 0.01, 0.01]])) == pytest.approx(4 / 6)
+    assert np.argwhere(subsample_pvalues.reversed_pairs(errors, p)).tolist() == [[0, 0, 1]]
+    assert ranking_tables.against(errors, p) == pytest.approx(1 / 3)
+    assert ranking_tables.tied(np.array([[0.01, 0.01, 0.5], [0.01, 0.01, 0.01]])) == pytest.approx(4 / 6)
 
 
 # Halves
@@ -210,9 +210,11 @@ def test_seven_real_nets_speak_of_the_same_rows_and_some_pairs_are_not_settled()
     assert len(nets) == 7
     assert {preds.n for preds in nets.values()} == {10000}
     ranking = orders.rank_models("ECE, 15 bins", nets, 4, 500, 0)
-    place = dict(zip(tables.names(ranking), tables.places(tables.numbers(ranking)), strict=True))
+    place = dict(
+        zip(ranking_tables.names(ranking), ranking_tables.places(ranking_tables.numbers(ranking)), strict=True)
+    )
     assert place["wide_resnet_focal"] == 1
     assert place["vgg16_bn"] == 7
-    settled = tables.settled_pairs(ranking)
+    settled = ranking_tables.settled_pairs(ranking)
     assert settled["wide_resnet_focal", "vgg16_bn"]
     assert not settled["vgg16", "densenet121"]

@@ -15,12 +15,12 @@ from tests import reference
 from trueodds.cli.studies import installed
 from trueodds.problem.predictions import Predictions
 from trueodds_studies.base import moved
-from trueodds_studies.cells import rows_of
 from trueodds_studies.obesity import LIMIT, STANDS, Cell, Plan, _stood_in, measure_cell, obesity, unpulled
-from trueodds_studies.recalibrated import pictures, tables
+from trueodds_studies.recalibrated import figures, obesity_tables
 from trueodds_studies.recalibrated.forest import FEATURES, WITHOUT, People, Voted, parted, voted, zeros
 from trueodds_studies.recalibrated.losses import changes, error, mixed, summarize_splits
-from trueodds_studies.recalibrated.printed import TABLE
+from trueodds_studies.recalibrated.published_values import TABLE
+from trueodds_studies.resumable_runs import rows_of
 
 SMALL = Plan(splits=1, trees=20, features=("all",), resamples=19)
 
@@ -204,7 +204,7 @@ def test_what_was_measured_is_kept_and_not_measured_again(tmp_path):
     first = rows_of("obesity", cells, measure_cell, SMALL, tmp_path)
     rows = rows_of("obesity", cells, never, SMALL, tmp_path)
     assert not remeasured
-    assert json.dumps(tables.by_method(rows)) == json.dumps(tables.by_method(first))
+    assert json.dumps(obesity_tables.by_method(rows)) == json.dumps(obesity_tables.by_method(first))
 
 
 def test_the_folder_holds_tables_rows_of_each_split_and_a_picture(quick):
@@ -217,7 +217,7 @@ def test_the_folder_holds_tables_rows_of_each_split_and_a_picture(quick):
 def test_a_picture_has_a_dot_for_every_split_and_method(quick, tmp_path):
     _, where = quick
     (record,) = (json.loads(line)[1] for line in (where / "obesity.cells.jsonl").read_text().splitlines()[1:])
-    figure = pictures.obesity([record, record], tmp_path / "two.svg")
+    figure = figures.obesity([record, record], tmp_path / "two.svg")
     methods = [row for row in record["rows"] if row["baseline"] == "Normal Weight"]
     dots = sum(len(collection.get_offsets()) for collection in figure.axes[0].collections)
     assert dots == 2 * len(methods)

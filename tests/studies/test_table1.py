@@ -11,9 +11,9 @@ import trueodds as to
 from tests import reference
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds_studies.lenses import tables
+from trueodds_studies.lenses import lens_tables
 from trueodds_studies.lenses.drawn import COPIES, LENSES, drawn, exact_rows, predicted_and_true
-from trueodds_studies.lenses.measured import lens_alone
+from trueodds_studies.lenses.lens_results import lens_alone
 from trueodds_studies.table1 import Plan, table1
 from trueodds_studies.toys.six import six_predictions
 
@@ -89,7 +89,7 @@ def test_pooled_vectors_show_it_and_sums_class_by_class_do_not(study):
 def test_a_test_that_keeps_its_level_is_seldom_taken_for_one_that_sees():
     # Nine of 50 data sets, and fourteen of 100: the fewest rejections above four standard deviations.
     for sets, fewest, once_in in ((50, 9, 1300), (100, 14, 2200)):
-        assert (fewest - 1) / sets < tables.more(sets) < fewest / sets
+        assert (fewest - 1) / sets < lens_tables.more(sets) < fewest / sets
         assert 1 / binom.sf(fewest - 1, sets, 0.05) == pytest.approx(once_in, rel=0.05)
 
 
@@ -108,8 +108,8 @@ def test_one_score_for_all_rows_makes_the_normal_law_of_debiased_l2_reject_too_o
 
 def test_a_blind_estimator_tells_half_of_the_pairs_apart():
     row = {"told apart": 0.5 + 4 * (17 / (12 * 64)) ** 0.5}
-    assert not tables.sees(row | {"told apart": row["told apart"] - 1e-9}, 8)
-    assert tables.sees(row | {"told apart": row["told apart"] + 1e-9}, 8)
+    assert not lens_tables.sees(row | {"told apart": row["told apart"] - 1e-9}, 8)
+    assert lens_tables.sees(row | {"told apart": row["told apart"] + 1e-9}, 8)
 
 
 def test_the_study_keeps_its_tables_and_goes_on_where_it_was(study, out, monkeypatch):

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from trueodds_studies.base import Finding, folder
-from trueodds_studies.cells import Net, Progress, rows_of
-from trueodds_studies.cuts import jumps, measured, nets, pictures, tables
+from trueodds_studies.cuts import figures, jumps, nets, sensitivity, sensitivity_tables
+from trueodds_studies.resumable_runs import Net, Progress, rows_of
 
 
 @dataclass(frozen=True)
@@ -57,18 +57,40 @@ def binning(
     read = nets.files(names, place)
     cells = rows_of("binning", [Net(net, place) for net in names], measure_cell, plan, where, progress, read)
     also = (
-        Finding("binning.steady", "Estimators at settings of their own.", tables.steady(cells), plan.__dict__, STEADY),
-        Finding("binning.order", "Nets whose order depends on the setting.", tables.order(cells), plan.__dict__, ORDER),
-        Finding("binning.tace", "How far TACE slides, and where it jumps.", tables.tace(cells), plan.__dict__, TACE),
+        Finding(
+            "binning.steady",
+            "Estimators at settings of their own.",
+            sensitivity_tables.steady(cells),
+            plan.__dict__,
+            STEADY,
+        ),
+        Finding(
+            "binning.order",
+            "Nets whose order depends on the setting.",
+            sensitivity_tables.order(cells),
+            plan.__dict__,
+            ORDER,
+        ),
+        Finding(
+            "binning.tace",
+            "How far TACE slides, and where it jumps.",
+            sensitivity_tables.tace(cells),
+            plan.__dict__,
+            TACE,
+        ),
     )
-    finding = Finding("binning", tables.sentence(cells), tables.pushed(cells), plan.__dict__, PUSHED, also)
+    finding = Finding(
+        "binning", sensitivity_tables.sentence(cells), sensitivity_tables.pushed(cells), plan.__dict__, PUSHED, also
+    )
     if where is not None:
         finding.save(where)
-        Finding("binning.curves", "Every value.", tables.curves(cells), plan.__dict__).save(where)
-        Finding("binning.thresholds", "TACE by threshold.", tables.thresholds(cells), plan.__dict__).save(where)
+        Finding("binning.curves", "Every value.", sensitivity_tables.curves(cells), plan.__dict__).save(where)
+        Finding("binning.thresholds", "TACE by threshold.", sensitivity_tables.thresholds(cells), plan.__dict__).save(
+            where
+        )
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-            pictures.bins(cells, where / "binning.svg")
-            pictures.thresholds(cells, where / "binning.tace.svg")
+            figures.bins(cells, where / "binning.svg")
+            figures.thresholds(cells, where / "binning.tace.svg")
     return finding
 
 
@@ -78,8 +100,8 @@ def measure_cell(cell: Net, plan: Plan) -> Mapping[str, Any]:
     grid = jumps.along(preds, plan.points)
     return {
         "net": cell.net,
-        "curve": measured.curve(preds, plan.redraws, plan.seed),
-        "own": measured.own(preds),
+        "curve": sensitivity.curve(preds, plan.redraws, plan.seed),
+        "own": sensitivity.own(preds),
         "thresholds": grid,
         "jump": jumps.largest(preds, grid),
     }

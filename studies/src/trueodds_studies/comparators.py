@@ -73,7 +73,7 @@ def evaluate_methods(
         calibrator = fit(learn, method.name, rng=rng, **settings)
         after = replace_probs(held_out, calibrator.predict_proba(held_out))
         row, verdict = judgment(method.label, after, labels, baseline)
-        yield EvaluatedMethod(row, calibrator.map, after, verdict)
+        yield EvaluatedMethod(row, calibrator.calibration_map, after, verdict)
 
 
 def replace_probs(preds: Predictions, Q: Array) -> Predictions:

@@ -19,9 +19,9 @@ from trueodds.calibrators.choosing.folds import fold_of
 from trueodds.calibrators.choosing.gain import log_capped, mean_and_error
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds_studies.base import Finding, folder
-from trueodds_studies.cells import Progress, rows_of
 from trueodds_studies.distorted import CALIBRATED, DISTORTED
 from trueodds_studies.rates import clopper_pearson
+from trueodds_studies.resumable_runs import Progress, rows_of
 from trueodds_studies.stated import Stated
 
 Array = NDArray[Any]

@@ -20,11 +20,11 @@ from trueodds.inference.estimate import IntervalSpec, estimates
 from trueodds.inference.floors import floors
 from trueodds.meant import lens_for
 from trueodds.problem.predictions import Predictions
-from trueodds_studies import pictures
+from trueodds_studies import figures
 from trueodds_studies.base import Finding, folder
 from trueodds_studies.cases import Case, cases_of, truth
-from trueodds_studies.cells import Progress, rows_of
 from trueodds_studies.designs import BINARY, CROWDS, VECTORS, Design
+from trueodds_studies.resumable_runs import Progress, rows_of
 
 Array = NDArray[Any]
 RIVAL = ("mild", "strong")  # the two models that an estimator has to put in order
@@ -131,7 +131,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     v, low, high = np.array(values), np.array(lows), np.array(highs)
     some = np.isfinite(low)
     high = np.where(cell.case.from_below & some, np.inf, high)
-    best_value = type(estimator).best
+    best_value = type(estimator).best_value
     row: dict[str, Any] = {
         "estimator": cell.case.label, "world": cell.world.name, "n": cell.n, "truth": target,
         "bias": float(v.mean() - target), "rmse": _rms(v - target), "rmse_debiased": _rms(np.array(debiased) - target),
@@ -196,4 +196,4 @@ def _sentence(rows: Sequence[Mapping[str, Any]]) -> str:
 def _draw(finding: Finding, where: Path) -> None:
     """Coverage and error of every estimator as a picture; without matplotlib there is only the table."""
     if importlib.util.find_spec("matplotlib") is not None:
-        pictures.coverage(finding, where / "coverage.svg")
+        figures.coverage(finding, where / "coverage.svg")

@@ -87,7 +87,7 @@ DISTORTED = (
     Distorted(LogitNormal("T = 1.3", std=1.95, power=1 / 1.3), 1000, "temperature"),
     Distorted(LogitNormal("T = 1.15", std=1.725, power=1 / 1.15), 5000, "temperature"),
     Distorted(LogitNormal("shift", std=1.5, odds=1.35), 1000, "llo"),
-    Distorted(Wave("wave", spread=1.5), 1000, "spline"),
+    Distorted(Wave("wave", std=1.5), 1000, "spline"),
     Distorted(Tempered("T = 1.5, 10 classes", k=10, std=2.25, power=1 / 1.5), 300, "temperature"),
     Distorted(Tempered("one class of 3", k=3, factors=(1.65, 1.0, 1.0)), 500, "bias_corrected_temperature"),
     Distorted(Tempered("slopes, 3 classes", k=3, std=1.7, powers=(0.7, 1.0, 1.25)), 1000, "structured"),

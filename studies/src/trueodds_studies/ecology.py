@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 from trueodds_studies.base import Finding, folder
-from trueodds_studies.cells import Progress, rows_of
 from trueodds_studies.comparators import METHODS, Method, evaluate_methods
 from trueodds_studies.data import stamp
-from trueodds_studies.recalibrated import pictures, presence
+from trueodds_studies.recalibrated import figures, presence
 from trueodds_studies.recalibrated.losses import mixed
 from trueodds_studies.recalibrated.plots import FILE, MODELS, Plots
+from trueodds_studies.resumable_runs import Progress, rows_of
 
 EVERY = (
     *METHODS,
@@ -80,7 +80,7 @@ def ecology(
     if where is not None:
         finding.save(where)
         if importlib.util.find_spec("matplotlib") is not None:
-            pictures.ecology(results, where / "ecology.svg")
+            figures.ecology(results, where / "ecology.svg")
     return finding
 
 

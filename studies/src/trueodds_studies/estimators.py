@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from trueodds_studies.base import Finding, folder
-from trueodds_studies.cells import Progress, rows_of
-from trueodds_studies.trajectories import advice, classes, pictures, tables
+from trueodds_studies.resumable_runs import Progress, rows_of
+from trueodds_studies.trajectories import advice, classes, error_tables, figures
 from trueodds_studies.trajectories.collected import Trajectories
-from trueodds_studies.trajectories.measured import WORLDS, Cell, measure_cell
-from trueodds_studies.trajectories.members import COUNTS, LENSES, VARIANTS, chosen
+from trueodds_studies.trajectories.estimator_variants import COUNTS, LENSES, VARIANTS, chosen
+from trueodds_studies.trajectories.simulation import WORLDS, Cell, measure_cell
 
 Row = Mapping[str, Any]
 SIZES = (30, 39, 51, 67, 88, 115, 151, 198, 259, 339, 443, 580, 759, 994, 1301, 1703, 2229, 2918, 3820, 5000)
@@ -120,12 +120,14 @@ def summarize(main: Sequence[Row], others: Sequence[Row], vectors: Sequence[Row]
     settings = plan.__dict__
     advised = tuple(advice.rows(of))
     made = f"{len(of.names)} trajectories, {len(set(of.names))} distributions, {plan.resamples} resamples"
-    drawn, every = tables.figure(of), tables.errors(of)
-    counts, truths = tables.bins(of, plan.every), tables.truths({WORLDS[0]: of, **rest})
+    drawn, every = error_tables.figure(of), error_tables.errors(of)
+    counts, truths = error_tables.bins(of, plan.every), error_tables.truths({WORLDS[0]: of, **rest})
     also = [
-        Finding("estimators.figure", _winners(drawn, plan), drawn, settings, FIGURE.format(made=made, cut=tables.CUT)),
+        Finding(
+            "estimators.figure", _winners(drawn, plan), drawn, settings, FIGURE.format(made=made, cut=error_tables.CUT)
+        ),
         Finding("estimators.errors", _zero(every), every, settings, _errors(plan)),
-        Finding("estimators.truths", _exact(truths), truths, settings, TRUTHS.format(rough=tables.ROUGH)),
+        Finding("estimators.truths", _exact(truths), truths, settings, TRUTHS.format(rough=error_tables.ROUGH)),
     ]
     if counts:
         exponents = ", ".join(
@@ -146,7 +148,7 @@ def summarize(main: Sequence[Row], others: Sequence[Row], vectors: Sequence[Row]
             Finding(
                 "estimators.worlds",
                 "The same of other models.",
-                tables.worlds(rest),
+                error_tables.worlds(rest),
                 settings,
                 OTHERS.format(train=plan.train),
             )
@@ -177,7 +179,7 @@ def _winners(rows: Sequence[Row], plan: Plan) -> str:
     for lens in LENSES:
         ranked = [row for row in rows if row["lens"] == lens and row["mean rank"] is not None]
         zero = next(row for row in rows if row["lens"] == lens and row["estimator"] == "0")
-        sizes = [n for n in plan.sizes if n < tables.CUT]
+        sizes = [n for n in plan.sizes if n < error_tables.CUT]
         if not ranked:
             continue
         closest = {n: _closest(ranked, n) for n in sizes}
@@ -224,15 +226,19 @@ def _exact(rows: Sequence[Row]) -> str:
 def _save_findings(finding: Finding, where: Path, plan: Plan) -> None:
     finding.save(where)
     drawn, every = finding.also[0], finding.also[1]
-    sizes = [plan.sizes[i] for i in tables.shown(plan.sizes)]
+    sizes = [plan.sizes[i] for i in error_tables.shown(plan.sizes)]
     Finding(
-        "estimators.figure.short", drawn.sentence, tables.short(drawn.rows, plan.sizes), drawn.settings, drawn.legend
+        "estimators.figure.short",
+        drawn.sentence,
+        error_tables.short(drawn.rows, plan.sizes),
+        drawn.settings,
+        drawn.legend,
     ).save(where)
     shown_rows = tuple(row for row in every.rows if row["n"] in sizes[::2])
     Finding("estimators.errors.short", every.sentence, shown_rows, every.settings, every.legend).save(where)
     if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-        pictures.figure(drawn.rows, plan.sizes, where / "estimators.svg")
-        pictures.errors(every.rows, where / "estimators.errors.svg")
+        figures.figure(drawn.rows, plan.sizes, where / "estimators.svg")
+        figures.errors(every.rows, where / "estimators.errors.svg")
         counts = [table for table in finding.also if table.name == "estimators.bins"]
         if counts:
-            pictures.bins(counts[0].rows, where / "estimators.bins.svg")
+            figures.bins(counts[0].rows, where / "estimators.bins.svg")

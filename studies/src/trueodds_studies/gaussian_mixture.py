@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from trueodds_studies.base import Finding, folder
-from trueodds_studies.cells import Progress, rows_of
-from trueodds_studies.mixture import pictures, rates, tables
-from trueodds_studies.mixture.measured import Cell, Plan, measure_cell
+from trueodds_studies.mixture import estimate_tables, figures, rates
+from trueodds_studies.mixture.simulation import Cell, Plan, measure_cell
 from trueodds_studies.mixture.truth import MODELS, known
+from trueodds_studies.resumable_runs import Progress, rows_of
 
 QUICK = Plan(sizes=(100, 1000, 10_000), sets=100, tree_sets=10)
 
@@ -56,11 +56,11 @@ def gaussian_mixture(
     cells = rows_of(
         "gaussian_mixture", [Cell(name, n) for name in models for n in plan.sizes], measure_cell, plan, where, progress
     )
-    every = tables.flat(cells)
+    every = estimate_tables.flat(cells)
     also = _also(every, plan)
     legend = ESTIMATES.format(sets=plan.sets, tree_sets=plan.tree_sets)
-    rows = tables.estimates(every, plan)
-    finding = Finding("gaussian_mixture", tables.sentence(every, plan), rows, plan.__dict__, legend, also)
+    rows = estimate_tables.estimates(every, plan)
+    finding = Finding("gaussian_mixture", estimate_tables.sentence(every, plan), rows, plan.__dict__, legend, also)
     if where is not None:
         finding.save(where)
         Finding("gaussian_mixture.all", finding.sentence, every, plan.__dict__, legend).save(where)
@@ -79,23 +79,23 @@ def draw(
     """Every picture of the study."""
     for name in models:
         for kind in ("uniform", "tree") if known(name).second else ("uniform",):
-            pictures.histograms(cells, name, kind, plan, where / f"gaussian_mixture.{name}.{kind}.svg")
-    pictures.diagrams(models, plan.seed, where / "gaussian_mixture.diagrams.svg")
-    pictures.speeds(every, where / "gaussian_mixture.rates.svg")
+            figures.histograms(cells, name, kind, plan, where / f"gaussian_mixture.{name}.{kind}.svg")
+    figures.diagrams(models, plan.seed, where / "gaussian_mixture.diagrams.svg")
+    figures.speeds(every, where / "gaussian_mixture.rates.svg")
 
 
 def _also(every: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[Finding, ...]:
     """The further tables."""
     settings = plan.__dict__
-    bound = tables.bound(every, plan)
+    bound = estimate_tables.bound(every, plan)
     exponents = rates.exponents(every)
     legend = RATES.format(least=rates.MIN_ROWS_PER_BIN, most=rates.MAX_BINS)
     findings = [
-        Finding("gaussian_mixture.bound", tables.of_the_bound(bound), bound, settings, BOUND),
-        Finding("gaussian_mixture.rates", tables.of_rates(exponents), exponents, settings, legend),
+        Finding("gaussian_mixture.bound", estimate_tables.of_the_bound(bound), bound, settings, BOUND),
+        Finding("gaussian_mixture.rates", estimate_tables.of_rates(exponents), exponents, settings, legend),
     ]
     ruled = rates.bin_count_rules(every, plan)
     if ruled:
         words = BIN_COUNT_RULES.format(fixed=rates.FIXED)
-        findings.append(Finding("gaussian_mixture.rules", tables.of_rules(ruled), ruled, settings, words))
+        findings.append(Finding("gaussian_mixture.rules", estimate_tables.of_rules(ruled), ruled, settings, words))
     return tuple(findings)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from trueodds_studies.base import Finding, folder
-from trueodds_studies.cells import Net, Progress, rows_of
-from trueodds_studies.people import crowds, measured, pictures, tables
+from trueodds_studies.people import crowds, figures, human_scores, vote_tables
+from trueodds_studies.resumable_runs import Net, Progress, rows_of
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,16 @@ def human(
             model, place
         )  # here, so that rows that do not match are refused before anything is measured
     cells = rows_of("human", [Net(model, place) for model in models], measure_cell, plan, where, progress, read)
-    rows = tables.target_rows(cells)
-    finding = Finding("human", tables.sentence(cells), rows, plan.__dict__, TARGETS_LEGEND, _also(cells, place, plan))
+    rows = vote_tables.target_rows(cells)
+    finding = Finding(
+        "human", vote_tables.sentence(cells), rows, plan.__dict__, TARGETS_LEGEND, _also(cells, place, plan)
+    )
     if where is not None:
         finding.save(where)
-        Finding("human.targets", finding.sentence, tables.short(rows), plan.__dict__, TARGETS_LEGEND).save(where)
+        Finding("human.targets", finding.sentence, vote_tables.short(rows), plan.__dict__, TARGETS_LEGEND).save(where)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-            pictures.plot_targets(rows, where / "human.svg")
-            pictures.fewer(tables.fewer(cells), where / "human.votes.svg")
+            figures.plot_targets(rows, where / "human.svg")
+            figures.fewer(vote_tables.fewer(cells), where / "human.votes.svg")
     return finding
 
 
@@ -79,10 +81,10 @@ def measure_cell(cell: Net, plan: Plan) -> Mapping[str, Any]:
     one = crowds.load_crowd_predictions(cell.net, cell.data, plan.rows, plan.seed)
     return {
         "model": cell.net,
-        "targets": measured.targets(one, plan.resamples, plan.seed),
-        "people": measured.people(one, plan.resamples, plan.seed),
-        "fewer": measured.fewer(one, plan.seed),
-        "claims": measured.claims(one),
+        "targets": human_scores.targets(one, plan.resamples, plan.seed),
+        "people": human_scores.people(one, plan.resamples, plan.seed),
+        "fewer": human_scores.fewer(one, plan.seed),
+        "claims": human_scores.claims(one),
     }
 
 
@@ -90,9 +92,9 @@ def _also(cells: Sequence[Mapping[str, Any]], data: str | None, plan: Plan) -> t
     """The further tables."""
     names = list(dict.fromkeys(crowds.MODELS[cell["model"]].crowd for cell in cells))
     made = (
-        ("people", "What the measures of votes say of each model.", tables.people(cells), PEOPLE),
-        ("crowds", "The people themselves.", tables.crowds(names, data, plan.rows, plan.seed), CROWD),
-        ("fewer", "The same models judged by fewer votes.", tables.fewer(cells), FEWER),
-        ("paper", "What the paper says, and what these models show.", tables.claims(cells), CLAIMS),
+        ("people", "What the measures of votes say of each model.", vote_tables.people(cells), PEOPLE),
+        ("crowds", "The people themselves.", vote_tables.crowds(names, data, plan.rows, plan.seed), CROWD),
+        ("fewer", "The same models judged by fewer votes.", vote_tables.fewer(cells), FEWER),
+        ("paper", "What the paper says, and what these models show.", vote_tables.claims(cells), CLAIMS),
     )
     return tuple(Finding(f"human.{name}", words, rows, plan.__dict__, why) for name, words, rows, why in made)

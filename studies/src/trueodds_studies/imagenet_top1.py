@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from trueodds_studies.base import Finding, folder
-from trueodds_studies.cells import Progress, rows_of
 from trueodds_studies.data import stamp
-from trueodds_studies.top1 import measured, needs, pictures, tables
+from trueodds_studies.resumable_runs import Progress, rows_of
+from trueodds_studies.top1 import figures, needs, network_results, network_tables
 from trueodds_studies.top1.nets import FILE, NETS, known, load_predictions, same_images
 
 ALL_NETS = "together"
@@ -79,20 +79,20 @@ def imagenet_top1(
         "imagenet_top1", cells, measure_cell, plan, where, progress, {FILE: stamp(FILE, place)}
     )
     made = (
-        ("tests", "Every test that takes these rows.", tables.tests(net_rows), TESTS),
-        ("fixes", "What a fix gains.", tables.fixes(net_rows), FIXES),
-        ("risk", "Answers that may be withheld.", tables.risks(net_rows), RISKS),
+        ("tests", "Every test that takes these rows.", network_tables.tests(net_rows), TESTS),
+        ("fixes", "What a fix gains.", network_tables.fixes(net_rows), FIXES),
+        ("risk", "Answers that may be withheld.", network_tables.risks(net_rows), RISKS),
         ("pairs", "The networks in pairs.", tuple(joint_row["pairs"]), PAIRS),
         ("needs", "What works, and what the rest needs.", tuple(joint_row["needs"]), NEEDS),
     )
     also = tuple(Finding(f"imagenet_top1.{name}", words, rows, plan.__dict__, why) for name, words, rows, why in made)
-    words = tables.sentence(net_rows, joint_row["needs"])
-    finding = Finding("imagenet_top1", words, tables.estimators(net_rows), plan.__dict__, ESTIMATORS, also)
+    words = network_tables.sentence(net_rows, joint_row["needs"])
+    finding = Finding("imagenet_top1", words, network_tables.estimators(net_rows), plan.__dict__, ESTIMATORS, also)
     if where is not None:
         finding.save(where)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
             models = {net: load_predictions(net, place, plan.rows, plan.seed) for net in nets}
-            pictures.draw(models, where / "imagenet_top1.svg")
+            figures.draw(models, where / "imagenet_top1.svg")
     return finding
 
 
@@ -102,7 +102,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         models = {net: load_predictions(net, cell.data, plan.rows, plan.seed) for net in cell.nets}
         sample = load_predictions(cell.nets[0], cell.data, SMALL, plan.seed)
         pairs = (
-            measured.compare_pairs(models, plan.resamples, plan.seed, paired=same_images(cell.data))
+            network_results.compare_pairs(models, plan.resamples, plan.seed, paired=same_images(cell.data))
             if len(models) > 1
             else []
         )
@@ -110,8 +110,8 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     preds = load_predictions(cell.net, cell.data, plan.rows, plan.seed)
     return {
         "net": cell.net,
-        "estimates": measured.estimates(preds, plan.resamples, plan.seed),
-        "tests": measured.verdicts(preds, plan.redraws, plan.seed),
-        "fixed": measured.fixed(preds, plan.resamples, plan.seed),
-        "risk": measured.risk(preds, plan.resamples, plan.seed),
+        "estimates": network_results.estimates(preds, plan.resamples, plan.seed),
+        "tests": network_results.verdicts(preds, plan.redraws, plan.seed),
+        "fixed": network_results.fixed(preds, plan.resamples, plan.seed),
+        "risk": network_results.risk(preds, plan.resamples, plan.seed),
     }

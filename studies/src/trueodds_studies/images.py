@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from trueodds_studies.base import Finding, counted, folder
-from trueodds_studies.cells import Progress, rows_of
 from trueodds_studies.comparators import MIN_PROB
 from trueodds_studies.data import stamp
-from trueodds_studies.imaging import pictures, printed, tables
-from trueodds_studies.imaging.measured import WITH_ZEROS, measure_split
+from trueodds_studies.imaging import figures, published_values, split_tables
 from trueodds_studies.imaging.nets import NETS, known, load_softmax, parts
 from trueodds_studies.imaging.single import shown
+from trueodds_studies.imaging.split_results import WITH_ZEROS, measure_split
+from trueodds_studies.resumable_runs import Progress, rows_of
 
 PAPERS = next(iter(NETS))  # the net whose numbers stand beside the paper's
 
@@ -69,17 +69,17 @@ def images(
     read = {name: stamp(name, files) for name, _ in map(NETS.__getitem__, nets)}
     tasks = [Cell(net, number, files) for net in nets for number in range(plan.splits)]
     cells = rows_of("images", tasks, measure_cell, plan, where, progress, read)
-    rows = tables.method_means(cells)
+    rows = split_tables.method_means(cells)
     also, single = _also(cells, nets, files, plan)
-    finding = Finding("images", tables.sentence(rows), rows, plan.__dict__, tables.legend(cells), also)
+    finding = Finding("images", split_tables.sentence(rows), rows, plan.__dict__, split_tables.legend(cells), also)
     if where is not None:
         finding.save(where)
-        Finding("images.methods", finding.sentence, tables.short(rows), plan.__dict__, finding.legend).save(where)
+        Finding("images.methods", finding.sentence, split_tables.short(rows), plan.__dict__, finding.legend).save(where)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-            pictures.trade(rows, where / "images.trade.svg")
+            figures.trade(rows, where / "images.trade.svg")
             if single:  # other files than CIFAR-10's may have no such images
-                pictures.single(single, where / "images.single.svg")
-            pictures.reliability(*parts(nets[0], files, plan.seed, 0), where / "images.reliability.svg")
+                figures.single(single, where / "images.single.svg")
+            figures.reliability(*parts(nets[0], files, plan.seed, 0), where / "images.reliability.svg")
     return finding
 
 
@@ -96,18 +96,18 @@ def _also(
     made: list[tuple[str, str, Sequence[Mapping[str, Any]], str]] = []
     if PAPERS in nets:
         own = [cell for cell in cells if cell["net"] == PAPERS]
-        rows = printed.compare_with_paper(own)
+        rows = published_values.compare_with_paper(own)
         inside = sum(row["within"] for row in rows)
         words = f"Of the paper's {len(rows)} numbers {inside} lie within the range over {counted(len(own), 'split')} of {PAPERS}."
         made.append(("paper", words, rows, "least, most: over the splits; within: the printed number lies between."))
         words = f"Parameters of {PAPERS} against truck, beside the paper's: estimate (standard error)."
-        made.append(("paper.parameters", words, printed.compare_parameters(own), ""))
-    rows = tables.parameters_of(cells)
+        made.append(("paper.parameters", words, published_values.compare_parameters(own), ""))
+    rows = split_tables.parameters_of(cells)
     legend = "First split, baseline truck; ±: standard error; least and most γ: of the learning rows over the splits."
-    made.append(("parameters", tables.slopes_sentence(rows), rows, legend))
+    made.append(("parameters", split_tables.slopes_sentence(rows), rows, legend))
     words = "Share of splits in which a class is still rejected at 5 % after the fix, by Wald's test of its δ and γ with Holm's correction."
-    made.append(("left", words, tables.left_of(cells), "Rows held out; each class against truck."))
-    rows = tables.floors_of(cells)
+    made.append(("left", words, split_tables.left_of(cells), "Rows held out; each class against truck."))
+    rows = split_tables.floors_of(cells)
     own_zeros, made_zeros = (sum(row["zeros"] for row in rows if row["method"] == name) for name in WITH_ZEROS)
     words = (
         f"On the rows held out softmax values hold {counted(own_zeros, 'exact zero')}, and binned ones {made_zeros:,}."

@@ -24,8 +24,8 @@ from trueodds.problem.predictions import Predictions
 from trueodds.problem.view import View
 from trueodds_studies.base import Finding, folder
 from trueodds_studies.cases import Case
-from trueodds_studies.cells import Progress, rows_of
 from trueodds_studies.distortions import Distorted, at_floors, floors_of
+from trueodds_studies.resumable_runs import Progress, rows_of
 
 Array = NDArray[Any]
 

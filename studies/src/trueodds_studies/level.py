@@ -15,10 +15,10 @@ from trueodds.ask import test
 from trueodds.core.errors import InputError
 from trueodds.hypotests import TESTS
 from trueodds_studies.base import Finding, folder
-from trueodds_studies.cells import Progress, rows_of
+from trueodds_studies.figures import levels
 from trueodds_studies.forms import Form, forms_of
-from trueodds_studies.pictures import levels
 from trueodds_studies.rates import clopper_pearson
+from trueodds_studies.resumable_runs import Progress, rows_of
 from trueodds_studies.sizes import BY_TEST, LEVELS, by_test, sentence, with_verdicts
 from trueodds_studies.stated import BENT, WORLDS, Stated
 

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from trueodds.ask import test
 from trueodds.problem.predictions import Predictions
 from trueodds_studies.base import Finding, folder, moved
-from trueodds_studies.cells import Progress, rows_of
 from trueodds_studies.mcllo.forest import FLOORS, Forest, Stand, stands, unexpected
 from trueodds_studies.rates import above, clopper_pearson
+from trueodds_studies.resumable_runs import Progress, rows_of
 
 Array = NDArray[Any]
 Row = Mapping[str, Any]

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from trueodds_studies.base import Finding, folder, moved, span
-from trueodds_studies.cells import Progress, rows_of
 from trueodds_studies.mcllo import power, size
 from trueodds_studies.mcllo.power import PARAMETERS
+from trueodds_studies.resumable_runs import Progress, rows_of
 
 Row = Mapping[str, Any]
 
@@ -203,9 +203,9 @@ def _part(progress: Progress | None, start: float, share: float) -> Progress | N
 def _draw(rows: Sequence[Row], sizes: Sequence[Row], where: Path) -> None:
     """The pictures; without matplotlib there are only the tables."""
     if importlib.util.find_spec("matplotlib") is not None:
-        from trueodds_studies.mcllo import pictures
+        from trueodds_studies.mcllo import figures
 
-        pictures.powers(rows, where / "mcllo_power.svg")
-        pictures.parameters(rows, where / "mcllo_power.parameters.svg")
-        pictures.errors(rows, where / "mcllo_power.ece.svg")
-        pictures.sizes(sizes, where / "mcllo_power.size.svg")
+        figures.powers(rows, where / "mcllo_power.svg")
+        figures.parameters(rows, where / "mcllo_power.parameters.svg")
+        figures.errors(rows, where / "mcllo_power.ece.svg")
+        figures.sizes(sizes, where / "mcllo_power.size.svg")

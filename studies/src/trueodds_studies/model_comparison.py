@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from trueodds_studies.base import Finding, folder
-from trueodds_studies.cells import Progress, rows_of
-from trueodds_studies.lineup import measures, orders, pictures, said, surprise, tables
-from trueodds_studies.nets.known import CIFAR10
+from trueodds_studies.lineup import figures, measures, orders, ranking_tables, ranking_text, subsample_pvalues
+from trueodds_studies.nets.catalog import CIFAR10
+from trueodds_studies.resumable_runs import Progress, rows_of
 
 
 @dataclass(frozen=True)
@@ -65,20 +65,22 @@ def model_comparison(
     nets = measures.models(names, place, plan.rows, plan.seed)  # here: rows that do not match are refused at once
     n = next(iter(nets.values())).n
     tasks: list[str | int] = list(measures.QUICK_MEASURES if quick else measures.MEASURES)
-    tasks += [size for size in (surprise.SIZES[:3] if quick else surprise.SIZES) if size < n] + [n]
+    tasks += [size for size in (subsample_pvalues.SIZES[:3] if quick else subsample_pvalues.SIZES) if size < n] + [n]
     cells = [Cell(task, names, place) for task in tasks]
     results = rows_of("model_comparison", cells, measure_cell, plan, where, progress, measures.stamps(names, place))
     by_measure = [row for row in results if "measure" in row]
     by_size = [row for row in results if "pvalues" in row]
-    rows = tables.values(by_measure)
+    rows = ranking_tables.values(by_measure)
     also = _also(by_measure, by_size, measures.right(nets), plan)
-    finding = Finding("model_comparison", said.sentence(by_measure), rows, plan.__dict__, tables.VALUES, also)
+    finding = Finding(
+        "model_comparison", ranking_text.sentence(by_measure), rows, plan.__dict__, ranking_tables.VALUES, also
+    )
     if where is not None:
         finding.save(where)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-            pictures.ranks(by_measure, where / "model_comparison.ranks.svg")
-            pictures.alike(by_measure, where / "model_comparison.tau.svg")
-            pictures.lineup(nets, where / "model_comparison.lineup.svg")
+            figures.ranks(by_measure, where / "model_comparison.ranks.svg")
+            figures.alike(by_measure, where / "model_comparison.tau.svg")
+            figures.lineup(nets, where / "model_comparison.lineup.svg")
     return finding
 
 
@@ -86,7 +88,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """What is found of one measure, or of one number of rows."""
     nets = measures.models(cell.nets, cell.data, plan.rows, plan.seed)
     if isinstance(cell.task, int):
-        return surprise.draw_pvalues(cell.task, nets, plan.draws, plan.redraws, plan.seed)
+        return subsample_pvalues.draw_pvalues(cell.task, nets, plan.draws, plan.redraws, plan.seed)
     return orders.rank_models(cell.task, nets, plan.draws, plan.resamples, plan.seed)
 
 
@@ -98,12 +100,22 @@ def _also(
 ) -> tuple[Finding, ...]:
     """The further tables."""
     made = (
-        ("orders", said.orders(by_measure), tables.orders(by_measure), tables.ORDERS),
-        ("nets", "The nets, each by its own words and outcomes.", tables.nets(right, by_measure), tables.NETS),
-        ("pairs", said.pairs(by_measure), tables.pairs(by_measure), tables.PAIRS),
-        ("tau", said.alike(by_measure), tables.taus(by_measure), tables.TAU),
-        ("pvalues", said.pvalues(by_size), tables.pvalues(by_size), tables.PVALUES),
-        ("paper", "What the paper says, and what these nets show.", said.paper(by_measure, by_size, right), said.FROM),
+        ("orders", ranking_text.orders(by_measure), ranking_tables.orders(by_measure), ranking_tables.ORDERS),
+        (
+            "nets",
+            "The nets, each by its own words and outcomes.",
+            ranking_tables.nets(right, by_measure),
+            ranking_tables.NETS,
+        ),
+        ("pairs", ranking_text.pairs(by_measure), ranking_tables.pairs(by_measure), ranking_tables.PAIRS),
+        ("tau", ranking_text.alike(by_measure), ranking_tables.taus(by_measure), ranking_tables.TAU),
+        ("pvalues", ranking_text.pvalues(by_size), ranking_tables.pvalues(by_size), ranking_tables.PVALUES),
+        (
+            "paper",
+            "What the paper says, and what these nets show.",
+            ranking_text.paper(by_measure, by_size, right),
+            ranking_text.FROM,
+        ),
     )
     return tuple(
         Finding(f"model_comparison.{name}", words, rows, plan.__dict__, why) for name, words, rows, why in made

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from trueodds_studies.base import Finding, folder
-from trueodds_studies.cells import Net, Progress, rows_of
-from trueodds_studies.nets import measured, pictures, printed, tables
-from trueodds_studies.nets.known import NETS, files, known, some
+from trueodds_studies.nets import error_tables, figures, net_errors, published_values
+from trueodds_studies.nets.catalog import NETS, files, known, some
+from trueodds_studies.resumable_runs import Net, Progress, rows_of
 
 
 @dataclass(frozen=True)
@@ -54,20 +54,25 @@ def networks(
     cells = rows_of(
         "networks", [Net(net, place) for net in names], measure_cell, plan, where, progress, files(names, place)
     )
-    words = (tables.sentence(cells), tables.noise(cells))
+    words = (error_tables.sentence(cells), error_tables.noise(cells))
     made = (
-        ("errors", words[1], tables.short(cells), tables.SHORT),
-        ("squares", "The same in squares, without an interval.", tables.short(cells, "sq-euclidean"), tables.SQUARES),
-        ("nets", "The nets, and what strays in their diagrams.", tables.nets(cells), tables.NETS_LEGEND),
+        ("errors", words[1], error_tables.short(cells), error_tables.SHORT),
+        (
+            "squares",
+            "The same in squares, without an interval.",
+            error_tables.short(cells, "sq-euclidean"),
+            error_tables.SQUARES,
+        ),
+        ("nets", "The nets, and what strays in their diagrams.", error_tables.nets(cells), error_tables.NETS_LEGEND),
         (
             "paper",
             "What papers say and print, and what these nets show.",
-            printed.compare_with_papers(cells),
-            printed.FROM,
+            published_values.compare_with_papers(cells),
+            published_values.FROM,
         ),
     )
     also = tuple(Finding(f"networks.{name}", text, rows, plan.__dict__, why) for name, text, rows, why in made)
-    finding = Finding("networks", words[0], tables.errors(cells), plan.__dict__, tables.ERRORS, also)
+    finding = Finding("networks", words[0], error_tables.errors(cells), plan.__dict__, error_tables.ERRORS, also)
     if where is not None:
         finding.save(where)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
@@ -79,23 +84,23 @@ def measure_cell(cell: Net, plan: Plan) -> Mapping[str, Any]:
     """What is found of one net."""
     net = NETS[cell.net]
     preds = some(net.predictions(cell.data), plan.rows, plan.seed)
-    right, confidence = measured.right(preds)
+    right, confidence = net_errors.right(preds)
     return {
         "net": cell.net,
         "n": preds.n,
         "right": right,
         "sure": confidence,
-        "errors": measured.error_rows(net, preds, plan.resamples, plan.redraws, plan.seed),
-        "outside": measured.outside(preds, pictures.LEVEL),
-        "frequent": measured.frequent(net, preds),
+        "errors": net_errors.error_rows(net, preds, plan.resamples, plan.redraws, plan.seed),
+        "outside": net_errors.outside(preds, figures.LEVEL),
+        "frequent": net_errors.frequent(net, preds),
     }
 
 
 def _draw(names: Sequence[str], data: str | None, plan: Plan, where: Path) -> None:
     nets = {name: some(NETS[name].predictions(data), plan.rows, plan.seed) for name in names}
     for name, preds in nets.items():
-        pictures.one(name, preds, where / f"networks.{name}.png")
-    for bins in pictures.LINES:
-        pictures.lines(nets, bins, where / f"networks.lines.{bins}.png")
+        figures.one(name, preds, where / f"networks.{name}.png")
+    for bins in figures.LINES:
+        figures.lines(nets, bins, where / f"networks.lines.{bins}.png")
     for cells, label in (("25 cells", "uniform"), ("tree", "tree")):
-        pictures.triangles(nets, cells, where / f"networks.triangles.{label}.png")
+        figures.triangles(nets, cells, where / f"networks.triangles.{label}.png")

@@ -17,7 +17,6 @@ from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
 from trueodds_studies.base import Finding, folder
-from trueodds_studies.cells import Progress, rows_of
 from trueodds_studies.comparators import (
     METHODS,
     MIN_PROB,
@@ -28,16 +27,17 @@ from trueodds_studies.comparators import (
     replace_probs,
 )
 from trueodds_studies.data import stamp
-from trueodds_studies.recalibrated import pictures, tables
+from trueodds_studies.recalibrated import figures, obesity_tables
 from trueodds_studies.recalibrated.forest import FILE, WITHOUT, People, Voted, voted, zeros
 from trueodds_studies.recalibrated.losses import mixed
+from trueodds_studies.resumable_runs import Progress, rows_of
 
 Array = NDArray[Any]
 
 BASELINES = {"Normal Weight": 1, "the last": -1}  # the paper names both: the second would be Overweight Level II
 EVERY = (
     *METHODS,
-    Method("evidential, floor 1e-3", "evidential", {"floor": 1e-3}),
+    Method("evidential, floor 1e-3", "evidential", {"min_prob": 1e-3}),
     Method("evidential on p", "evidential", {"on": "probabilities"}),
     Method("auto", "auto"),
 )
@@ -111,12 +111,14 @@ def obesity(
         People.of(features, data)  # here, so that a file without them is refused before a forest is grown
     read = {FILE: stamp(FILE, data)}
     results = rows_of("obesity", list(_cells(plan, data)), measure_cell, plan, where, progress, read)
-    finding = tables.obesity(results, plan.__dict__)
+    finding = obesity_tables.obesity(results, plan.__dict__)
     if where is not None:
         finding.save(where)
-        Finding("obesity.rows", finding.sentence, tables.every(results), plan.__dict__, finding.legend).save(where)
+        Finding("obesity.rows", finding.sentence, obesity_tables.every(results), plan.__dict__, finding.legend).save(
+            where
+        )
         if importlib.util.find_spec("matplotlib") is not None:
-            pictures.obesity(results, where / "obesity.svg")
+            figures.obesity(results, where / "obesity.svg")
     return finding
 
 

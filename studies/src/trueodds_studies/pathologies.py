@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from trueodds_studies.base import Finding, folder
-from trueodds_studies.cells import Progress
-from trueodds_studies.toys import pictures
+from trueodds_studies.resumable_runs import Progress
+from trueodds_studies.toys import figures
 from trueodds_studies.toys.adaptive import adaptive
 from trueodds_studies.toys.base import Row, Toy
 from trueodds_studies.toys.coarser import coarser
@@ -55,7 +55,7 @@ def pathologies(
     if where is not None:
         finding.save(where)
         if importlib.util.find_spec("matplotlib") is not None:
-            pictures.draw([toy.panel for toy in toys], where / "pathologies.svg")
+            figures.draw([toy.panel for toy in toys], where / "pathologies.svg")
     return finding
 
 

@@ -12,9 +12,9 @@ import numpy as np
 from trueodds.ask import test
 from trueodds.problem.predictions import Predictions
 from trueodds_studies.base import Finding, folder
-from trueodds_studies.cells import Progress, rows_of
 from trueodds_studies.powers.worlds import WORLDS, World
 from trueodds_studies.rates import clopper_pearson
+from trueodds_studies.resumable_runs import Progress, rows_of
 
 ALPHA = 0.05
 SINGLE: Mapping[int, Sequence[tuple[str, str, Mapping[str, Any]]]] = {  # by number of classes: test, lens, settings

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from trueodds_studies.base import Finding, folder
-from trueodds_studies.cells import Progress, rows_of
-from trueodds_studies.lenses import measured, pictures, tables
+from trueodds_studies.lenses import figures, lens_results, lens_tables
 from trueodds_studies.lenses.drawn import LENSES, known
+from trueodds_studies.resumable_runs import Progress, rows_of
 
 
 @dataclass(frozen=True)
@@ -69,14 +69,14 @@ def table1(
     lenses = [known(name) for name in methods or (QUICK_LENSES if quick else LENSES)]
     cells = rows_of("table1", [Cell(lens) for lens in lenses], measure_cell, plan, where, progress)
     finding = Finding(
-        "table1", tables.sentence(cells, plan.sets), tables.compare_lenses(cells, plan.sets), plan.__dict__, LENSES_LEGEND,
+        "table1", lens_tables.sentence(cells, plan.sets), lens_tables.compare_lenses(cells, plan.sets), plan.__dict__, LENSES_LEGEND,
         _also(cells, plan) if "canonical" in lenses else (),
     )  # fmt: skip
     if where is not None:
         finding.save(where)
-        Finding("table1.all", "Every member through every lens.", tables.every(cells), plan.__dict__).save(where)
+        Finding("table1.all", "Every member through every lens.", lens_tables.every(cells), plan.__dict__).save(where)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-            pictures.draw(cells, plan.sets, where / "table1.svg")
+            figures.draw(cells, plan.sets, where / "table1.svg")
     return finding
 
 
@@ -84,16 +84,21 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """What is found through one lens."""
     return {
         "lens": cell.lens,
-        **measured.lens_alone(cell.lens),
-        "estimates": measured.estimates(cell.lens, plan.rows, plan.sets, plan.resamples, plan.seed),
-        "tests": measured.verdicts(cell.lens, plan.rows, plan.sets, plan.redraws, plan.seed),
+        **lens_results.lens_alone(cell.lens),
+        "estimates": lens_results.estimates(cell.lens, plan.rows, plan.sets, plan.resamples, plan.seed),
+        "tests": lens_results.verdicts(cell.lens, plan.rows, plan.sets, plan.redraws, plan.seed),
     }
 
 
 def _also(cells: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[Finding, ...]:
     """The tables of whole vectors."""
     made = (
-        ("estimators", "Every estimator through the canonical lens.", tables.estimators(cells, plan.sets), ESTIMATORS),
-        ("tests", "Every test through the canonical lens.", tables.tests(cells, plan.sets), TESTS),
+        (
+            "estimators",
+            "Every estimator through the canonical lens.",
+            lens_tables.estimators(cells, plan.sets),
+            ESTIMATORS,
+        ),
+        ("tests", "Every test through the canonical lens.", lens_tables.tests(cells, plan.sets), TESTS),
     )
     return tuple(Finding(f"table1.{name}", words, rows, plan.__dict__, why) for name, words, rows, why in made)

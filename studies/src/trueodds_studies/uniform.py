@@ -12,11 +12,11 @@ import numpy as np
 from trueodds.core.holm import holm
 from trueodds.hypotests import TESTS
 from trueodds_studies.base import Finding, folder
-from trueodds_studies.cells import Progress, rows_of
 from trueodds_studies.forms import forms_of
 from trueodds_studies.level import Cell, simulate_pvalues
 from trueodds_studies.level import Plan as LevelPlan
 from trueodds_studies.rates import distances, kolmogorov, randomize_pvalues
+from trueodds_studies.resumable_runs import Progress, rows_of
 from trueodds_studies.stated import WORLDS
 
 LEGEND = """{sets} data sets of {rows} rows, every probability right, {draws} redraws. A p-value is made continuous by a uniform step of

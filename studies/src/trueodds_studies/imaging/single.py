@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trueodds.ask import fit
 from trueodds_studies.imaging.nets import CLASSES, load_softmax, parts, split
-from trueodds_studies.imaging.printed import AFTER, FIGURE
+from trueodds_studies.imaging.published_values import AFTER, FIGURE
 
 Array = NDArray[Any]
 Row = Mapping[str, Any]

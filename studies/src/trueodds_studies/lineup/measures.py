@@ -13,8 +13,8 @@ from trueodds.core.errors import InputError
 from trueodds.core.registry import near
 from trueodds.problem.predictions import Predictions
 from trueodds_studies.data import stamp
-from trueodds_studies.nets import measured
-from trueodds_studies.nets.known import CIFAR10, groups, some
+from trueodds_studies.nets import net_errors
+from trueodds_studies.nets.catalog import CIFAR10, groups, some
 
 Array = NDArray[Any]
 Models = Mapping[str, Predictions]
@@ -99,5 +99,6 @@ def entrants(names: tuple[str, ...]) -> tuple[str, ...]:
 def right(nets: Models) -> dict[str, dict[str, float]]:
     """How often each net is right, and how sure it is on average."""
     return {
-        name: dict(zip(("accuracy", "confidence"), measured.right(preds), strict=True)) for name, preds in nets.items()
+        name: dict(zip(("accuracy", "confidence"), net_errors.right(preds), strict=True))
+        for name, preds in nets.items()
     }

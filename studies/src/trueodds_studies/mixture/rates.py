@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds_studies.mixture.measured import Plan, ruled
+from trueodds_studies.mixture.simulation import Plan, ruled
 from trueodds_studies.mixture.truth import KINDS, Model, error, known, limit
 
 Array = NDArray[Any]

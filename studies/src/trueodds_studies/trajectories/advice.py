@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds_studies.trajectories.collected import Trajectories
-from trueodds_studies.trajectories.members import LENSES, VARIANTS
+from trueodds_studies.trajectories.estimator_variants import LENSES, VARIANTS
 
 Array = NDArray[Any]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.ask import measure
 from trueodds.problem.predictions import Predictions
-from trueodds_studies.trajectories.members import SQUARE
+from trueodds_studies.trajectories.estimator_variants import SQUARE
 from trueodds_studies.trajectories.mixtures import Mixture
 from trueodds_studies.trajectories.models import predict_proba, trained
 from trueodds_studies.trajectories.pool import draw_labels

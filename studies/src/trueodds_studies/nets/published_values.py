@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trueodds_studies.base import counted, span
-from trueodds_studies.nets.known import NETS
+from trueodds_studies.nets.catalog import NETS
 
 Row = Mapping[str, Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trueodds_studies.top1.measured import SCORES
+from trueodds_studies.top1.network_results import SCORES
 
 Row = Mapping[str, Any]
 

@@ -8,8 +8,8 @@ from typing import Any
 from scipy.special import expit
 
 from trueodds_studies.base import span
-from trueodds_studies.mixture.measured import Plan
 from trueodds_studies.mixture.rates import balance
+from trueodds_studies.mixture.simulation import Plan
 from trueodds_studies.mixture.truth import KINDS, MODELS, between, error, known, limit, population_edges
 
 Row = Mapping[str, Any]

@@ -9,7 +9,7 @@ import numpy as np
 
 from trueodds_studies.base import span
 from trueodds_studies.people.crowds import CROWDS, MODELS, crowd
-from trueodds_studies.people.measured import ALIKE, HUMAN, MIN_DISTANCE, SCORES, itself
+from trueodds_studies.people.human_scores import ALIKE, HUMAN, MIN_DISTANCE, SCORES, itself
 
 Row = Mapping[str, Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trueodds_studies.base import Finding, counted, moved
-from trueodds_studies.recalibrated import beside
+from trueodds_studies.recalibrated import paper_comparison
 from trueodds_studies.recalibrated.losses import changes, column, summarize_splits
 
 Row = Mapping[str, Any]
@@ -29,12 +29,16 @@ def obesity(results: Sequence[Row], settings: Row) -> Finding:
         Finding(
             "obesity.paper",
             "The paper's one split beside the middle of ours.",
-            beside.paper(results),
+            paper_comparison.paper(results),
             settings,
-            beside.PAPER,
+            paper_comparison.PAPER,
         ),
         Finding(
-            "obesity.parameters", beside.finite_sentence(results), beside.estimates(results), settings, beside.ESTIMATES
+            "obesity.parameters",
+            paper_comparison.finite_sentence(results),
+            paper_comparison.estimates(results),
+            settings,
+            paper_comparison.ESTIMATES,
         ),
         Finding("obesity.floors", stood(floors(results)), floors(results), settings, FLOORS_LEGEND),
         Finding("obesity.splits", "Every split by itself.", splits(results), settings, SPLITS),

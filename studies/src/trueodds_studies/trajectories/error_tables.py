@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds_studies.trajectories.collected import Trajectories
-from trueodds_studies.trajectories.measured import PARTITIONS
-from trueodds_studies.trajectories.members import COUNTS, LENSES, VARIANTS
+from trueodds_studies.trajectories.estimator_variants import COUNTS, LENSES, VARIANTS
+from trueodds_studies.trajectories.simulation import PARTITIONS
 
 Array = NDArray[Any]
 AT = (30, 88, 259, 759, 2229)  # sizes that the pages show, or those next to them

@@ -13,7 +13,7 @@ from trueodds.ask import draw
 from trueodds.core.atomic import replacing
 from trueodds.diagrams.models.lineup import COLORS, MARKS
 from trueodds_studies.lineup.measures import MEASURES, Models
-from trueodds_studies.lineup.tables import agreement, names, numbers, places, settled_pairs
+from trueodds_studies.lineup.ranking_tables import agreement, names, numbers, places, settled_pairs
 
 Row = Mapping[str, Any]
 

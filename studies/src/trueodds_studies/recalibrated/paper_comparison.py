@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from trueodds_studies.recalibrated.losses import column
-from trueodds_studies.recalibrated.printed import PARAMETERS, TABLE
+from trueodds_studies.recalibrated.published_values import PARAMETERS, TABLE
 
 Row = Mapping[str, Any]
 

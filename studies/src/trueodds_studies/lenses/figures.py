@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from trueodds.core.atomic import replacing
-from trueodds_studies.lenses.tables import canonical_rows, more
-from trueodds_studies.pictures import BLUE, RED
+from trueodds_studies.figures import BLUE, RED
+from trueodds_studies.lenses.lens_tables import canonical_rows, more
 
 Row = Mapping[str, Any]
 

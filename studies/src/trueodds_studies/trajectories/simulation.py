@@ -13,7 +13,7 @@ from trueodds.estimators.binned import BinnedError
 from trueodds.inference.floors import subtract_noise_floor
 from trueodds.problem.partition import EqualMass, Uniform
 from trueodds.problem.view import View
-from trueodds_studies.trajectories.members import COUNTS, LENSES, EstimatorVariant, chosen
+from trueodds_studies.trajectories.estimator_variants import COUNTS, LENSES, EstimatorVariant, chosen
 from trueodds_studies.trajectories.mixtures import Mixture
 from trueodds_studies.trajectories.models import MODELS, RECALIBRATED, predict_proba, recalibrated, trained
 from trueodds_studies.trajectories.pool import Pool, draw_labels, selections
@@ -84,7 +84,7 @@ def measure_cell(cell: Cell, plan: Any) -> Mapping[str, Any]:
     for number, name in enumerate(plan.models or MODELS):
         P = _predictions(name, cell, holdout)
         rng = np.random.default_rng([*holdout.key, 4, number])
-        labels = [draw_labels(P, rng) for _ in range(plan.noise_floors + 1)]
+        labels = [draw_labels(P, rng) for _ in range(plan.floors + 1)]
         lenses, truths, every = {}, {}, {}
         for lens in LENSES:
             lenses[lens], truths[lens], every[lens] = _through(lens, P, labels, holdout, variants, plan)
@@ -155,7 +155,7 @@ def _values(
     variants: Sequence[EstimatorVariant],
     plan: Any,
 ) -> dict[str, Array]:
-    full, reduced = selections(views, rows), selections(views, rows, plan.groups)
+    full, reduced = selections(views, rows), selections(views, rows, plan.slow_resamples)
     return {
         variant.label: variant.values(reduced if variant.slow else full, lens)
         for variant in variants

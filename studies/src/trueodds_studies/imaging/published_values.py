@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trueodds_studies.imaging.measured import ON_P
 from trueodds_studies.imaging.nets import CLASSES
+from trueodds_studies.imaging.split_results import ON_P
 
 Row = Mapping[str, Any]
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from trueodds_studies.base import counted, span
-from trueodds_studies.lineup import tables
+from trueodds_studies.lineup import ranking_tables
 from trueodds_studies.lineup.measures import FIRST, MEASURES
 from trueodds_studies.lineup.orders import tau
-from trueodds_studies.lineup.surprise import AT
+from trueodds_studies.lineup.subsample_pvalues import AT
 
 Row = Mapping[str, Any]
 
@@ -24,10 +24,10 @@ def sentence(by_measure: Sequence[Row]) -> str:
     """How alike the orders are, and how many of the pairs are settled, by kind of measure."""
     phrases = []
     for kind, kind_rows in by_kind(by_measure).items():
-        settled = [sum(tables.settled_pairs(row).values()) for row in kind_rows]
+        settled = [sum(ranking_tables.settled_pairs(row).values()) for row in kind_rows]
         count = len(kind_rows[0]["pairs"])
         phrases.append(f"{KINDS[kind]} settle {span(settled, 0)} of {counted(count, 'pair')}")
-    alike = [tables.agreement(a, b)[0] for a, b in combinations(by_measure, 2)]
+    alike = [ranking_tables.agreement(a, b)[0] for a, b in combinations(by_measure, 2)]
     nets, measures = counted(len(by_measure[0]["models"]), "net"), counted(len(by_measure), "measure")
     between = (
         f" Kendall's tau between two orders is {span(alike, 2)}, {np.mean(alike):.2f} on average." if alike else ""
@@ -38,7 +38,7 @@ def sentence(by_measure: Sequence[Row]) -> str:
 def orders(by_measure: Sequence[Row]) -> str:
     """Which net is first and last by how many measures, and how often a pair turns."""
     firsts, lasts = ([_end(row, which) for row in by_measure] for which in (0, -1))
-    shares = [np.mean(list(tables.turned(row).values())) for row in by_measure]
+    shares = [np.mean(list(ranking_tables.turned(row).values())) for row in by_measure]
     return (
         f"First: {_counts(firsts)}; last: {_counts(lasts)}. In halves of the rows a pair turns in "
         f"{span((100 * float(share) for share in shares), 0)} % on average, by measure."
@@ -48,8 +48,8 @@ def orders(by_measure: Sequence[Row]) -> str:
 def pairs(by_measure: Sequence[Row]) -> str:
     """Whether any two measures settle a pair in opposite ways, and how many pairs no measure leaves open."""
     both, all_alike, count = opposite(by_measure), 0, len(by_measure[0]["pairs"])
-    for a, b in combinations(tables.names(by_measure[0]), 2):
-        all_alike += len({(a, b) in tables.settled_pairs(row) for row in by_measure}) == 1
+    for a, b in combinations(ranking_tables.names(by_measure[0]), 2):
+        all_alike += len({(a, b) in ranking_tables.settled_pairs(row) for row in by_measure}) == 1
     text = f"In {all_alike} of {counted(count, 'pair')} all measures have the same net before the other."
     if not both:
         return f"{text} No pair is settled one way by one measure and the other way by another."
@@ -59,9 +59,9 @@ def pairs(by_measure: Sequence[Row]) -> str:
 def opposite(by_measure: Sequence[Row]) -> list[str]:
     """The pairs that some measures settle one way, and others the other way."""
     pair_names = []
-    for a, b in combinations(tables.names(by_measure[0]), 2):
+    for a, b in combinations(ranking_tables.names(by_measure[0]), 2):
         one, other = (
-            any(tables.settled_pairs(row).get(pair, False) for row in by_measure) for pair in ((a, b), (b, a))
+            any(ranking_tables.settled_pairs(row).get(pair, False) for row in by_measure) for pair in ((a, b), (b, a))
         )
         if one and other:
             pair_names.append(f"{a} and {b}")
@@ -72,12 +72,12 @@ def alike(by_measure: Sequence[Row]) -> str:
     """The least alike two orders of calibration, and how alike errors and scores are."""
     groups = by_kind(by_measure)
     errors = [*groups.get("raw", []), *groups.get("corrected", [])]
-    inside = [(tables.agreement(a, b)[0], a, b) for a, b in combinations(errors, 2)]
+    inside = [(ranking_tables.agreement(a, b)[0], a, b) for a, b in combinations(errors, 2)]
     phrases = []
     if inside:
         value, a, b = min(inside, key=lambda entry: entry[0])
         phrases.append(f"Of two errors least alike are {a['measure']} and {b['measure']}, with tau {value:.2f}")
-    across = [tables.agreement(a, b)[0] for a in errors for b in groups.get("score", [])]
+    across = [ranking_tables.agreement(a, b)[0] for a in errors for b in groups.get("score", [])]
     if across:
         phrases.append(f"between an error and a score it is {span(across, 2)}")
     return "; ".join(phrases) + "."
@@ -85,7 +85,9 @@ def alike(by_measure: Sequence[Row]) -> str:
 
 def pvalues(by_size: Sequence[Row]) -> str:
     """When the p-values are all alike, and when they go against the errors."""
-    phrases = [f"{row['n']:,} rows {row['against']:.0%} (tied {row['tied']:.0%})" for row in tables.pvalues(by_size)]
+    phrases = [
+        f"{row['n']:,} rows {row['against']:.0%} (tied {row['tied']:.0%})" for row in ranking_tables.pvalues(by_size)
+    ]
     return f"Pairs in which the larger error is not rejected and the smaller is: {', '.join(phrases)}."
 
 
@@ -105,7 +107,7 @@ def paper(
     statements.append(("the two biases can differ significantly", _floors(raw)))
     statements.append((f"the larger estimate may have P > α > P' of the smaller, α = {AT:g}", pvalues(by_size)))
     if len(scores) > 1:
-        values = [tables.agreement(a, b)[0] for a, b in combinations(scores, 2)]
+        values = [ranking_tables.agreement(a, b)[0] for a, b in combinations(scores, 2)]
         statements.append(
             (
                 "different scoring rules can rank the same models differently",
@@ -114,7 +116,7 @@ def paper(
         )
     accuracy = -np.array([net["accuracy"] for net in right.values()])
     for kind, rows in groups.items():
-        values = [float(tau(tables.numbers(row), accuracy)) for row in rows]
+        values = [float(tau(ranking_tables.numbers(row), accuracy)) for row in rows]
         claim = "expected scores do not quantify model calibration directly" if kind == "score" else "(beside it)"
         statements.append((claim, f"{KINDS[kind]}: tau with the order by accuracy {span(values, 2)}"))
     return tuple({"the paper": first, "here": second} for first, second in statements)
@@ -131,15 +133,15 @@ def by_kind(by_measure: Sequence[Row]) -> dict[str, list[Row]]:
 def _open(rows: Sequence[Row]) -> str:
     phrases = []
     for row in rows:
-        settled = tables.settled_pairs(row)
-        shares = tables.turned(row)
+        settled = ranking_tables.settled_pairs(row)
+        shares = ranking_tables.turned(row)
         worst = max(shares, key=lambda pair: shares[pair])
         if row["measure"] == FIRST:
             phrases.append(
                 f"{FIRST}: {len(settled) - sum(settled.values())} of {counted(len(settled), 'pair')} not settled; most "
                 f"often turned {worst[0]} and {worst[1]}, in {shares[worst]:.0%} of halves"
             )
-    left = [100 * (1 - sum(tables.settled_pairs(row).values()) / len(row["pairs"])) for row in rows]
+    left = [100 * (1 - sum(ranking_tables.settled_pairs(row).values()) / len(row["pairs"])) for row in rows]
     return "; ".join([*phrases, f"by raw error {span(left, 0)} % of the pairs are not settled"])
 
 
@@ -154,8 +156,8 @@ def _floors(rows: Sequence[Row]) -> str:
 
 
 def _end(row: Row, which: int) -> str:
-    order = np.argsort(tables.numbers(row), kind="stable")
-    return tables.names(row)[int(order[which])]
+    order = np.argsort(ranking_tables.numbers(row), kind="stable")
+    return ranking_tables.names(row)[int(order[which])]
 
 
 def _counts(names: Sequence[str]) -> str:

@@ -11,8 +11,8 @@ import numpy as np
 from trueodds.ask import draw, fit
 from trueodds.core.atomic import replacing
 from trueodds.problem.predictions import Predictions
-from trueodds_studies.imaging.measured import EVERY
-from trueodds_studies.pictures import BLUE, RED
+from trueodds_studies.figures import BLUE, RED
+from trueodds_studies.imaging.split_results import EVERY
 
 Row = Mapping[str, Any]
 
@@ -95,7 +95,7 @@ def reliability(learn: Predictions, held_out: Predictions, path: Path) -> None:
     """Ten bins of the confidence of the rows held out, before and after each method of the paper."""
     assert held_out.y is not None  # labels, no votes
     figure = _figure((13, 8.6))
-    made = {method.said: method for method in EVERY}
+    made = {method.label: method for method in EVERY}
     for ax, name in zip(figure.subplots(2, 3).ravel(), SIX, strict=True):
         after = Predictions(held_out.y, fit(learn, made[name].name, **made[name].settings).predict_proba(held_out))
         draw(after, "reliability", lens="confidence", bins=10, ax=ax)

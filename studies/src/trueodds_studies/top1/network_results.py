@@ -40,7 +40,7 @@ def verdicts(preds: Predictions, redraws: int, seed: int) -> list[dict[str, Any]
     rows = []
     for name in TESTS.names():
         resample_settings: dict[str, Any] = {"resamples": redraws} if TESTS.takes(name, "resamples") else {}
-        tries: tuple[dict[str, Any], ...] = ({}, {"floor": MIN_PROB})
+        tries: tuple[dict[str, Any], ...] = ({}, {"min_prob": MIN_PROB})
         for min_prob_settings in tries:
             try:
                 verdict = test(preds, name, rng=seed, **resample_settings, **min_prob_settings)
@@ -49,7 +49,7 @@ def verdicts(preds: Predictions, redraws: int, seed: int) -> list[dict[str, Any]
             rows.append(
                 {
                     "test": name,
-                    "floor": min_prob_settings.get("floor"),
+                    "floor": min_prob_settings.get("min_prob"),
                     "statistic": verdict.statistic,
                     "p": verdict.pvalue,
                 }

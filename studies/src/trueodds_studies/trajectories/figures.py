@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from trueodds.core.atomic import replacing
-from trueodds_studies.pictures import BLUE, RED
-from trueodds_studies.trajectories.members import LENSES
+from trueodds_studies.figures import BLUE, RED
+from trueodds_studies.trajectories.estimator_variants import LENSES
 
 Row = Mapping[str, Any]
 

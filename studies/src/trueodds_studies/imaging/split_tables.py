@@ -11,8 +11,8 @@ from scipy.special import chdtrc, chdtri
 
 from trueodds_studies.base import counted, span
 from trueodds_studies.comparators import MIN_PROB, bins
-from trueodds_studies.imaging.measured import EVERY, LEFT
 from trueodds_studies.imaging.nets import CLASSES
+from trueodds_studies.imaging.split_results import EVERY, LEFT
 
 Row = Mapping[str, Any]
 AT = 0.05  # the level at which a p-value counts as a rejection

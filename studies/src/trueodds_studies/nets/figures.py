@@ -9,8 +9,8 @@ from typing import Any
 from trueodds.ask import draw
 from trueodds.core.atomic import replacing
 from trueodds.problem.predictions import Predictions
-from trueodds_studies.nets.known import NETS, groups, three
-from trueodds_studies.nets.measured import PARTITIONS
+from trueodds_studies.nets.catalog import NETS, groups, three
+from trueodds_studies.nets.net_errors import PARTITIONS
 
 LEVEL = 0.9  # the bars end at the 5th and 95th percentiles, as in the paper
 LINES = {"uniform": PARTITIONS["uniform 10"], "tree": PARTITIONS["tree, 100 rows"]}

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.atomic import replacing
-from trueodds_studies.pictures import BLUE, RED
+from trueodds_studies.figures import BLUE, RED
 
 Row = Mapping[str, Any]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueodds_studies.base import counted
 from trueodds_studies.lineup.measures import FIRST, MEASURES
 from trueodds_studies.lineup.orders import flips, tau
-from trueodds_studies.lineup.surprise import AT, reversed_pairs
+from trueodds_studies.lineup.subsample_pvalues import AT, reversed_pairs
 
 Array = NDArray[Any]
 Row = Mapping[str, Any]

@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.ask import draw, measure, test
 from trueodds.problem.lens import as_lens
 from trueodds.problem.predictions import Predictions
-from trueodds_studies.nets.known import Net, groups
+from trueodds_studies.nets.catalog import Net, groups
 
 Row = Mapping[str, Any]
 

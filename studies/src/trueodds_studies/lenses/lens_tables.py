@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trueodds_studies.base import counted, span
-from trueodds_studies.lenses.measured import ALPHA
+from trueodds_studies.lenses.lens_results import ALPHA
 
 Row = Mapping[str, Any]
 

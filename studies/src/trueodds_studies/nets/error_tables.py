@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trueodds_studies.base import counted, span
-from trueodds_studies.nets.known import NETS
-from trueodds_studies.nets.measured import PARTITIONS
+from trueodds_studies.nets.catalog import NETS
+from trueodds_studies.nets.net_errors import PARTITIONS
 
 Row = Mapping[str, Any]
 

@@ -134,7 +134,7 @@ def _bare(preds: Predictions, name: str, lens: str, settings: dict[str, Any]) ->
 def _mann_whitney(name: str, lens: str, settings: dict[str, Any], rows: int, sets: int, seed: int) -> float:
     estimator = ESTIMATORS.make(name, settings)
     wrong, right = (
-        estimator.off(
+        estimator.as_loss(
             np.array([_bare(drawn(rows, seed, t, calibrated=calibrated), name, lens, settings) for t in range(sets)])
         )
         for calibrated in (False, True)

@@ -11,11 +11,11 @@ import numpy as np
 from trueodds.diagrams.reliability import Reliability
 from trueodds.problem.lens import as_lens
 from trueodds.problem.partition import Uniform
+from trueodds_studies.figures import BLUE, RED
 from trueodds_studies.mcllo.axes import panels, save_figure
-from trueodds_studies.mixture.measured import Plan
 from trueodds_studies.mixture.rates import MIN_ROWS_PER_BIN, gaps, narrow, noise
+from trueodds_studies.mixture.simulation import Plan
 from trueodds_studies.mixture.truth import KINDS, error, known, limit
-from trueodds_studies.pictures import BLUE, RED
 
 Row = Mapping[str, Any]
 

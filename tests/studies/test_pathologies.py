@@ -191,7 +191,7 @@ def test_only_the_canonical_lens_sees_what_is_wrong_with_the_six_predictions():
 
 
 def test_the_human_measures_of_one_picture_worked_by_hand():
-    measures = {name: measure_scores(predicted) for name, predicted in PREDICTIONS.items()}
+    measures = {name: human_measures(predicted) for name, predicted in PREDICTIONS.items()}
     assert [measures["as people"][name] for name in ("EntCE", "RankCS", "DistCE")] == [0, 1, 0]
     assert [measures["two swapped"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx([0, 0, 0.1])
     assert [measures["the other way round"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx(

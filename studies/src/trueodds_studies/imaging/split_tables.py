@@ -110,7 +110,7 @@ def legend(cells: Sequence[Row]) -> str:
     splits = len({cell["split"] for cell in cells})
     anyway = rejected_anyway(learn, n, len(CLASSES))
     return LEGEND.format(
-        splits=counted(splits, "random split"), learn=learn, n=n, min_prob=MIN_PROB, anyway=anyway, bins=bins(n)
+        splits=counted(splits, "random split"), learn=learn, n=n, floor=MIN_PROB, anyway=anyway, bins=bins(n)
     )
 
 

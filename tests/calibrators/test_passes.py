@@ -295,7 +295,7 @@ def test_what_sums_do_not_fit_is_fitted_to_a_random_sample(monkeypatch):
     np.testing.assert_allclose(
         all_rows.predict_proba(P), to.fit(source, "spline", mode="exact").predict_proba(P), atol=1e-9
     )
-    monkeypatch.setattr(reservoir, "MOST", 300)
+    monkeypatch.setattr(reservoir, "MAX_PROBS", 300)
     for name in ("spline", "auto"):
         calibrator = to.fit(source, name, mode="tally")
         (text,) = [note.text for note in calibrator.notes if note.code == "TN171"]

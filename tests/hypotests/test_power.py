@@ -97,7 +97,7 @@ def test_a_lens_of_one_score_is_simulated_without_the_other_classes():
 
 def test_pooled_null_draws_give_the_power_of_draws_of_each_data_set(monkeypatch):
     separate_share = sets(consistency(), binary(), n=1200).share(0.35)
-    monkeypatch.setattr(simulated, "APART", 0)
+    monkeypatch.setattr(simulated, "MAX_LABELS", 0)
     simulation = sets(consistency(), binary(), n=1200)
     # the same data sets, each judged by other draws: Monte-Carlo p-values near the level differ by .02 at most,
     # which moves a few of the 400 data sets

@@ -217,5 +217,5 @@ def test_thresholds_draw_the_labels_that_a_search_draws(weighted, monkeypatch):
     top = np.where(np.arange(5) == P.argmax(axis=1)[:, None], 75 + cells % 15, -1).astype(np.int32)
     tables = np.stack([cells, top])
     by_thresholds = draws.sums(P, w, tables, 90, 7, 0, 50)
-    monkeypatch.setattr(draws, "FEW", 0)
+    monkeypatch.setattr(draws, "MAX_LINEAR_SEARCH", 0)
     np.testing.assert_allclose(by_thresholds, draws.sums(P, w, tables, 90, 7, 0, 50), rtol=1e-12, atol=1e-12)

@@ -22,7 +22,7 @@ DRAWS = 4000
 @pytest.fixture
 def many(monkeypatch):
     """As if the rows were more than 200,000."""
-    monkeypatch.setattr(redraw_cells, "ROWS_AT_MOST", 100)
+    monkeypatch.setattr(redraw_cells, "MAX_RESAMPLED_ROWS", 100)
 
 
 def assert_same_distribution(a, b):
@@ -40,7 +40,7 @@ def test_bins_give_the_law_of_rows(alpha, name, lens, monkeypatch):
     preds = simulated(alpha=alpha)
     question = make_estimand(preds, name, lens)
     (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
-    monkeypatch.setattr(redraw_cells, "ROWS_AT_MOST", 100)
+    monkeypatch.setattr(redraw_cells, "MAX_RESAMPLED_ROWS", 100)
     assert by_bins(preds, [question], joint=False)
     (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), joint=False)
     assert_same_distribution(question.combined(rows), question.combined(bins))
@@ -52,7 +52,7 @@ def test_independent_labels_are_drawn_apart(monkeypatch):
     preds = Predictions.from_multilabel((rng.random((3000, 3)) < P).astype(int), P)
     question = make_estimand(preds, "ece", "classwise")
     (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
-    monkeypatch.setattr(redraw_cells, "ROWS_AT_MOST", 100)
+    monkeypatch.setattr(redraw_cells, "MAX_RESAMPLED_ROWS", 100)
     assert by_bins(preds, [question], joint=False)
     (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), joint=False)
     assert_same_distribution(question.combined(rows), question.combined(bins))

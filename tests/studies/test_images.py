@@ -216,7 +216,7 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
         raise AssertionError("a cell that was kept is measured again")
 
     before = (tmp_path / "images.csv").read_text()
-    monkeypatch.setattr("trueodds_studies.images.told", fail)
+    monkeypatch.setattr("trueodds_studies.images.measure_split", fail)
     images(quick=True, methods=["vgg16"], data=folder, out=tmp_path)
     assert (tmp_path / "images.csv").read_text() == before
 

@@ -19,6 +19,7 @@ from trueodds_studies.toys.coarser import EXAGGERATED, NOTHING, OPTIMUM, SEES, c
 from trueodds_studies.toys.majority import ALWAYS, LOOKS, measure_scores, models
 from trueodds_studies.toys.nine import BINS, PRINTED, SAMPLES, counts, nine, samples
 from trueodds_studies.toys.people import PREDICTIONS
+from trueodds_studies.toys.people import measure_scores as human_measures
 from trueodds_studies.toys.six import OTHERS, ROWS_PER_PREDICTION, TABLE, six_predictions
 from trueodds_studies.toys.vectors import ANIMAL, CASES, MISSES, PERSON, ten
 

@@ -80,7 +80,7 @@ def test_empty_data_have_empty_keys_for_every_class():
 
 def test_classes_that_do_not_fit_together_are_taken_in_turn(monkeypatch):
     P, Y = rows(50, 7, np.float64)
-    monkeypatch.setattr(keyed, "_HELD", 100)
+    monkeypatch.setattr(keyed, "_MAX_KEYS", 100)
     monkeypatch.setenv("TRUEODDS_THREADS", "1")
     assert same(keyed.map_sorted_keys(P, Y, np.copy), columns(P, Y))
 

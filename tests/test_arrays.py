@@ -32,7 +32,7 @@ VERBS: dict[str, tuple[Any, tuple[Any, ...], dict[str, Any]]] = {
 
 
 def without_data(result: Any) -> Any:
-    return {name: each for name, each in result.to_dict().items() if name != "data"}
+    return {name: value for name, value in result.to_dict().items() if name != "data"}
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -213,7 +213,7 @@ def test_columns_whose_names_say_nothing_keep_their_order() -> None:
     [
         ([], [], "TO108"),
         (np.array(1), np.array(0.5), "TO101"),
-        ((each for each in Y), (each for each in P), "TO114"),
+        ((label for label in Y), (row for row in P), "TO114"),
         (Y, None, "TO101"),
         (Y, {}, "TO114"),
         (None, P, "TO101"),
@@ -295,7 +295,7 @@ def test_paths_and_frames_stay_what_they_are() -> None:
 
 
 def test_a_long_value_is_described_by_type_and_size() -> None:
-    assert [describe(each) for each in (P, list(range(99)), {"a": 1}, "eec")] == [
+    assert [describe(value) for value in (P, list(range(99)), {"a": 1}, "eec")] == [
         "ndarray of shape (300,)", "list of 99", "{'a': 1}", "'eec'",
     ]  # fmt: skip
     assert len(describe("x" * 500)) == 80

@@ -128,7 +128,7 @@ def test_only_a_base_class_leaves_a_method_open() -> None:
 
 
 def is_open(method: ast.FunctionDef) -> bool:
-    body = [each for each in method.body if not (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))]
+    body = [line for line in method.body if not (isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant))]
     return len(body) == 1 and isinstance(body[0], ast.Raise)
 
 
@@ -187,7 +187,9 @@ def imported_at_top(file: Path) -> Iterator[str]:
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             pending += node.orelse
         elif not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            pending += [each for each in ast.iter_child_nodes(node) if isinstance(each, (ast.stmt, ast.ExceptHandler))]
+            pending += [
+                child for child in ast.iter_child_nodes(node) if isinstance(child, (ast.stmt, ast.ExceptHandler))
+            ]
 
 
 @pytest.mark.parametrize("file", FILES, ids=inside)
@@ -338,7 +340,9 @@ SECTIONS = {
 }
 
 
-@pytest.mark.parametrize(("registry", "name"), [each for each in all_methods() if each[0] in SECTIONS], ids=method_id)
+@pytest.mark.parametrize(
+    ("registry", "name"), [method for method in all_methods() if method[0] in SECTIONS], ids=method_id
+)
 def test_a_member_says_what_a_reader_must_know(registry: str, name: str) -> None:
     doc = table(registry).load(name).__doc__ or ""
     missing = [what for what, pattern in SECTIONS[registry].items() if not re.search(pattern, doc)]

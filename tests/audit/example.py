@@ -266,7 +266,7 @@ _AUDIT: dict[str, Any] = {
         "gain_low": 0.2232,
         "gain_low_percent": 54.2,
         "gain_high": 0.2850,
-        "needed_rows": None,
+        "required_rows": None,
         "pvalue": 0.0007,
         "detectable_gain": 0.0402,
         "log_loss_before": 0.4119,

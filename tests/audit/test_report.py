@@ -45,7 +45,7 @@ def test_no_gain_says_what_would_have_been_confirmed() -> None:
 def test_a_choice_that_needs_more_rows_is_named_with_how_many() -> None:
     audit = example()
     audit["recalibration"] |= {
-        "confirmed": False, "outcome": "too few rows", "applied": "identity", "pvalue": 0.31, "needed_rows": 21_000,
+        "confirmed": False, "outcome": "too few rows", "applied": "identity", "pvalue": 0.31, "required_rows": 21_000,
     }  # fmt: skip
     text = " ".join(report.text(audit).split())
     assert "not confirmed: too few rows" in text

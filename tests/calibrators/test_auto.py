@@ -28,7 +28,7 @@ KEYS = [
     "gain_low",
     "gain_high",
     "pvalue",
-    "needed_rows",
+    "required_rows",
     "detectable_gain",
     "log_loss_before",
     "log_loss_after",
@@ -97,7 +97,7 @@ def test_without_a_gain_no_gain_is_to_be_had():
     # Far more wrong answers than said, the same for every row: no power of p helps, nor less.
     result = fit(AutoSpec(candidates=("temperature",)), Predictions([0, 1] * 100, [0.5] * 200))
     document = result.report.to_dict()
-    assert (document["outcome"], document["chosen"], document["gain"], document["needed_rows"]) == (
+    assert (document["outcome"], document["chosen"], document["gain"], document["required_rows"]) == (
         "no gain",
         "identity",
         None,
@@ -115,9 +115,9 @@ def test_too_few_rows_say_about_how_many_would_do():
     document = result.report.to_dict()
     assert (document["outcome"], document["applied"]) == ("too few rows", "identity")
     assert "TN543" in codes(result)
-    assert 150 < document["needed_rows"] < 15_000
-    assert f"about {document['needed_rows']:,} would confirm such a gain" in str(result.report)
-    more = [draw_predictions(document["needed_rows"], 2, 1.3, [90, r]) for r in range(20)]
+    assert 150 < document["required_rows"] < 15_000
+    assert f"about {document['required_rows']:,} would confirm such a gain" in str(result.report)
+    more = [draw_predictions(document["required_rows"], 2, 1.3, [90, r]) for r in range(20)]
     n_confirmed = sum(fit(AutoSpec(candidates=("temperature",)), Predictions(y, P)).report.confirmed for P, y in more)
     assert n_confirmed >= stats.binom.ppf(0.001, 20, 0.7)
 
@@ -301,7 +301,7 @@ def test_rows_that_are_not_compared_are_not_requested(monkeypatch):
         P, y = draw_predictions(3000, 2, 1.15, seed)
         result = fit(AutoSpec(candidates=("temperature",)), Predictions(y, P))
         outcomes.add(result.report.outcome)
-        assert result.report.to_dict()["needed_rows"] is None
+        assert result.report.to_dict()["required_rows"] is None
     assert outcomes <= {"confirmed", "no gain"}
     assert "no gain" in outcomes
 

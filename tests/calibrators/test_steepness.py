@@ -20,9 +20,9 @@ def sums_of(P, y):
 
 
 @pytest.mark.parametrize("start", [LOWEST, 0.01, 0.9, 1.0, 30.0, HIGHEST])
-@pytest.mark.parametrize("sureness", [0.2, 1.0, 3.0])
-def test_every_start_leads_to_the_same_place(sureness, start):
-    P, y = draw_predictions(300, 4, sureness, 0)
+@pytest.mark.parametrize("sharpness", [0.2, 1.0, 3.0])
+def test_every_start_leads_to_the_same_place(sharpness, start):
+    P, y = draw_predictions(300, 4, sharpness, 0)
     beta, n_passes = steepness(sums_of(P, y), start)
     assert beta == pytest.approx(steepness(sums_of(P, y))[0], rel=1e-11)
     assert n_passes < 25

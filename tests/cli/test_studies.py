@@ -16,10 +16,10 @@ from trueodds.core.errors import InputError
 
 def offering(monkeypatch: pytest.MonkeyPatch, **table: str) -> None:
     """Packages that offer these studies, and no others."""
-    found = importlib.metadata.EntryPoints(
+    offered = importlib.metadata.EntryPoints(
         importlib.metadata.EntryPoint(name, where, GROUP) for name, where in table.items()
     )
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **asked: found.select(**asked))
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **params: offered.select(**params))
 
 
 @pytest.mark.parametrize("words", ["study table1", "study table1 --quick --json", "study nonsense", "list studies"])

@@ -198,7 +198,7 @@ def test_the_defaults_of_every_method_are_allowed(registry: Any) -> None:
 
 def test_a_class_with_a_name_that_only_a_type_checker_knows_is_not_checked() -> None:
     @dataclasses.dataclass(frozen=True)
-    class Mine(Settings):
+    class Own(Settings):
         order: NowhereImported = 1  # type: ignore[name-defined]  # noqa: F821
 
-    assert Mine("anything").order == "anything"
+    assert Own("anything").order == "anything"

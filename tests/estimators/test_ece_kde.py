@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tests import reference
 from tests.problem.refused import refused
 from trueodds import Predictions, measure
-from trueodds import test as judge
+from trueodds import test as run_test
 from trueodds.estimators.base import measured
 from trueodds.estimators.ece_kde import KernelDensityError, calibration_curve, local_calibration_error
 from trueodds.estimators.smoothing.bandwidth import silverman
@@ -243,7 +243,7 @@ def test_a_draw_that_repeats_the_data_has_their_value_so_that_ties_count() -> No
     # Ten rows said .5 and eight came: a calibrated model does as badly with P(|S − 5| ≥ 3) = .109375 (without its ties
     # .021). The count of 999 draws that do is binomial: within .06 of it at 6 standard deviations.
     ten = Predictions([1] * 8 + [0] * 2, [0.5] * 10)
-    assert judge(ten, "consistency", statistic="ece_kde").pvalue == pytest.approx(0.109375, abs=0.06)
+    assert run_test(ten, "consistency", statistic="ece_kde").pvalue == pytest.approx(0.109375, abs=0.06)
     rng = np.random.default_rng(3)
     p = rng.random(6000)
     one = KernelDensityError().linear(View(p, rng.random(6000) < p))

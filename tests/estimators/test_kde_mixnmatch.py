@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tests import reference
 from tests.problem.refused import refused
 from trueodds import Predictions, measure
-from trueodds import test as judge
+from trueodds import test as run_test
 from trueodds.estimators.kde_mixnmatch import MixNMatchError
 from trueodds.problem.lens import as_lens
 from trueodds.problem.view import View
@@ -142,7 +142,7 @@ def test_every_draw_makes_its_own_bandwidth(order: float) -> None:
 def test_a_draw_that_repeats_the_data_has_their_value_so_that_ties_count() -> None:
     # As for `ece_kde`: 8 of 10 at .5, P(|S − 5| ≥ 3) = .109375, and .021 if ties were missed.
     ten = Predictions([1] * 8 + [0] * 2, [0.5] * 10)
-    assert judge(ten, "consistency", statistic="kde_mixnmatch").pvalue == pytest.approx(0.109375, abs=0.06)
+    assert run_test(ten, "consistency", statistic="kde_mixnmatch").pvalue == pytest.approx(0.109375, abs=0.06)
     rng = np.random.default_rng(2)
     shown = View(p := rng.random(200), (rng.random(200) < p).astype(float))
     assert drawn(shown, shown.y[None], MixNMatchError())[0] == pytest.approx(MixNMatchError().value(shown), rel=1e-12)
@@ -155,7 +155,7 @@ def test_a_calibrated_model_is_rarely_rejected() -> None:
     for seed in range(50):
         p = rng.random(60)
         data = Predictions((rng.random(60) < p).astype(int), p)
-        hits += judge(data, "consistency", statistic="kde_mixnmatch", resamples=99, rng=seed).pvalue <= 0.05
+        hits += run_test(data, "consistency", statistic="kde_mixnmatch", resamples=99, rng=seed).pvalue <= 0.05
     assert hits <= 9
 
 
@@ -212,7 +212,7 @@ def test_flipped_residuals_of_clusters_give_numbers() -> None:
     rng = np.random.default_rng(5)
     p = rng.random(60)
     data = Predictions((rng.random(60) < p).astype(int), p, cluster=np.arange(60) // 3)
-    assert 0 < judge(data, "consistency", statistic="kde_mixnmatch", resamples=99).pvalue <= 1
+    assert 0 < run_test(data, "consistency", statistic="kde_mixnmatch", resamples=99).pvalue <= 1
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])

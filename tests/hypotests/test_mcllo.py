@@ -15,8 +15,8 @@ from trueodds.hypotests.mcllo import Mcllo
 from trueodds.problem.view import View
 
 
-def drawn(n, k, seed, sureness=1.0):
-    P, y = draw_predictions(n, k, sureness, seed)
+def drawn(n, k, seed, sharpness=1.0):
+    P, y = draw_predictions(n, k, sharpness, seed)
     return View(p=P, y=one_hot(y, k))
 
 
@@ -85,7 +85,7 @@ def test_two_classes_are_coxs_regression():
 
 
 def test_its_map_is_the_calibrators():
-    view = drawn(500, 4, 1, sureness=1.6)
+    view = drawn(500, 4, 1, sharpness=1.6)
     m = MclloSpec(baseline=1).fit(view.p, view.y, np.ones(500))
     result = Mcllo(baseline=1).on(view)
     assert [result.parts[f"class:{j}"]["gamma"] for j in (0, 2, 3)] == pytest.approx(m.gamma, abs=1e-8)
@@ -93,7 +93,7 @@ def test_its_map_is_the_calibrators():
 
 
 def test_intervals_are_of_logs_and_holm_corrects_the_classes():
-    parts = Mcllo().on(drawn(400, 4, 2, sureness=1.3)).parts
+    parts = Mcllo().on(drawn(400, 4, 2, sharpness=1.3)).parts
     one = parts["class:0"]
     assert one["delta_low"] == pytest.approx(np.exp(one["tau"] - 1.959964 * one["tau_se"]), rel=1e-6)
     assert one["gamma_high"] == pytest.approx(one["gamma"] + 1.959964 * one["gamma_se"], rel=1e-6)

@@ -126,7 +126,7 @@ def fix(audit: Audit) -> Table:
         ("the gain is at least", figure(report.get("gain_low"))),
         ("and at most", figure(report.get("gain_high"))),
         ("p of the gain", pvalue(report.get("pvalue"))),
-        ("rows that would confirm such a gain four times in five", times(report.get("needed_rows"))),
+        ("rows that would confirm such a gain four times in five", times(report.get("required_rows"))),
         ("gain that would be confirmed four times in five", figure(report.get("detectable_gain"))),
         *_answers(report, audit["data"]),
         *((f"rows to {name}", times(n)) for name, n in rows.items()),

@@ -14,7 +14,7 @@ from trueodds.core.printable import printable
 from trueodds.core.results import Interval, Verdict, figure, percent
 
 PART = 1 / 3  # of the error: a gap that is less of it leaves most of what is wrong unsaid
-CLEAR, SURE = 2.0, 3.0  # standard errors of the gap: from where its direction is said, beside or without the test
+CLEAR, CERTAIN = 2.0, 3.0  # standard errors of the gap: from where its direction is said, beside or without the test
 
 
 _IMPLAUSIBLE = {  # what speaks against the predictions as they were handed in, so that no fix is looked for
@@ -43,7 +43,7 @@ def direction(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, An
     beyond doubt by itself, or clear beside a headline claim that is rejected. Of two classes the clearer one is said;
     of several the gap of the confidence, where it tells a direction, says the same in plainer words.
     """
-    enough = CLEAR if facts.headline.pvalue <= alpha else SURE
+    enough = CLEAR if facts.headline.pvalue <= alpha else CERTAIN
     candidates: list[tuple[float, str, Measure | None]] = []
     if family.pvalue > alpha:
         return "miscalibrated", None
@@ -193,7 +193,7 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:
             return f"Its {what}: flattening them ({fix['chosen']}) {gain}"
         return f"{_name(fix['chosen'], fix['summary'])} {gain}"
     if fix.get("outcome") == INSUFFICIENT_ROWS:
-        return f"A fix ({fix['chosen'].replace('_', ' ')}) is not confirmed: too few rows (if its gain is real, about {fix['needed_rows']:,} would confirm it)."
+        return f"A fix ({fix['chosen'].replace('_', ' ')}) is not confirmed: too few rows (if its gain is real, about {fix['required_rows']:,} would confirm it)."
     return "No gain to be had from a fix."
 
 

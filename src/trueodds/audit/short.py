@@ -154,7 +154,7 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> Fact:
             return Fact(label, "mostly flattening", f"its {what}: {constant}; {named(fix)}: {remark}")
         return Fact(label, named(fix), remark, "good")
     if fix.get("outcome") == INSUFFICIENT_ROWS:
-        gain = f"gain {figure(fix.get('gain'))} nats per row{pvalue_text}; if that is real, about {count(fix['needed_rows'], 'row')} would confirm it"
+        gain = f"gain {figure(fix.get('gain'))} nats per row{pvalue_text}; if that is real, about {count(fix['required_rows'], 'row')} would confirm it"
         return Fact(label, "not confirmed: too few rows", f"{called(fix['chosen'])}: {gain}")
     would = f"; one of {figure(fix.get('detectable_gain'))} nats per row would have been confirmed four times in five"
     return Fact(label, "no gain to be had", f"fits to some of the rows do not do better on the others{would}")

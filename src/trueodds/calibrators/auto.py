@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, for_logs, input_for
 from trueodds.calibrators.choose import Choice, chosen, folded, ordered
-from trueodds.calibrators.choosing.confirm import NO_GAIN, TOO_FEW, Confirmation, confirm
+from trueodds.calibrators.choosing.confirm import NO_GAIN, NOT_ENOUGH_ROWS, Confirmation, confirm
 from trueodds.calibrators.choosing.crossed import Inner, Rows, chosen_without
 from trueodds.calibrators.choosing.folds import held_out, units
 from trueodds.calibrators.choosing.gain import mixing
@@ -154,7 +154,7 @@ class AutoSpec(CalibratorSpec):
             rows.P, logs, rows.Y, rows.w, rows.shares(), alpha=self.alpha, cluster=rows.cluster, one_parameter=True
         )
         other = np.inf if choice.spec.name == "identity" else proof.required_rows
-        better = alone.confirmed or (alone.outcome == TOO_FEW and alone.required_rows < other)
+        better = alone.confirmed or (alone.outcome == NOT_ENOUGH_ROWS and alone.required_rows < other)
         return (choice.of(specs[first]), alone) if better else (choice, proof)
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
@@ -242,7 +242,7 @@ def _notes_on(choice: Choice, proof: Confirmation, alpha: float) -> list[Note]:
         text = f"Confirmed: on rows that neither fit nor choice had seen the gain is {gain}. That p is of the probabilities as they are: how surprising the gain would be if they were right. Applied is {name}, fitted on all rows and mixed with a little of the uniform distribution."
         return [scored, Note("TN509", text)]
     power_text = f"A gain of {figure(proof.detectable)} nats per row by one parameter would have been confirmed four times in five at level {percent(alpha)}."
-    if name != "identity" and proof.outcome == TOO_FEW:
+    if name != "identity" and proof.outcome == NOT_ENOUGH_ROWS:
         text = f"Not confirmed: too few rows. The gain by {name} is {gain}; if that is what it gains, about {rounded(proof.required_rows):,} rows would confirm it four times in five. {power_text}"
         return [scored, Note("TN543", text)]
     return [

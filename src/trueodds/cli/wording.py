@@ -58,10 +58,10 @@ _PHRASES = tuple(
             r"read them by trueodds\.sources\.answers\.answers\(…, abstained=…\)",
             "name a column that says so by --abstained F",
         ),
-        (r"Name each by itself: group=\[(.+)\]", lambda found: f"Repeat --group: {_group_options(found[1])}"),
+        (r"Name each by itself: group=\[(.+)\]", lambda match: f"Repeat --group: {_group_options(match[1])}"),
         (
             r"to\.(measure|test|fit|draw)\(preds, '(\w+)'\)",
-            lambda found: f"trueodds {found[1]} FILE {_METHOD_OPTIONS[found[1]]} {found[2]}",
+            lambda match: f"trueodds {match[1]} FILE {_METHOD_OPTIONS[match[1]]} {match[2]}",
         ),
         (r"\bfigsize=\(5, 4\)", "--figsize 5,4"),
         (r"\bpaired=True\b", "--paired"),

@@ -14,7 +14,7 @@ from trueodds.estimators.pairing.row_pairs import RowPairs
 from trueodds.estimators.skce import FORMS, SquaredKernelError
 from trueodds.estimators.smoothing.kernels import Bandwidth, KernelName, Similarity
 from trueodds.hypotests.by_view import RESAMPLES, ViewTest
-from trueodds.hypotests.pairing import null_distributions as laws
+from trueodds.hypotests.pairing import null_distributions
 from trueodds.hypotests.statistics import ViewResult
 from trueodds.problem.view import View
 
@@ -39,7 +39,7 @@ class KernelTest(ViewTest):
     only large values count. Of the tests of whole vectors it is the one that sees shifts of all probabilities best;
     what a single region hides it sees where the bandwidth is that narrow.
 
-    Four null laws. `redraw` (the default) draws labels for the same similarities and is exact at any n. `bootstrap`
+    Four null null_distributions. `redraw` (the default) draws labels for the same similarities and is exact at any n. `bootstrap`
     compares n U / (n − 1) − V, V being the biased form, with its values on drawn rows (Arcones & Giné), each less what
     is linear in them; `block` divides the mean over blocks of consecutive rows by its standard error, so it depends on
     their order, and `block_size=2` costs O(n); `distribution-free` is Hoeffding's bound, always valid and hardly ever
@@ -118,11 +118,15 @@ class KernelTest(ViewTest):
         if pairs.lonely:
             return replace(result, effect=float("nan"))
         if self.null == "block":
-            return _by_blocks(result, view, laws.Blocks.of(pairs))
+            return _by_blocks(result, view, null_distributions.Blocks.of(pairs))
         if self.null == "distribution-free":
             even_rows(view)
             n = len(pairs.rows)
-            p = laws.bound_of_biased(value, n) if pairs.form == "biased" else laws.bound_of_unbiased(value, n)
+            p = (
+                null_distributions.bound_of_biased(value, n)
+                if pairs.form == "biased"
+                else null_distributions.bound_of_unbiased(value, n)
+            )
             note = Note("TN222", "The p-value is a bound for any predictions: a large one says nothing.")
             return replace(result, pvalue=p, notes=(*result.notes, note))
         return result
@@ -140,9 +144,9 @@ class KernelTest(ViewTest):
                 f"{len(pairs.rows):,} rows",
                 "Use null='redraw' or 'block'; form='unbiased' compares them all the same.",
             )
-        statistic, p = laws.bootstrap(pairs, self.resamples or RESAMPLES, rng)
+        statistic, p = null_distributions.bootstrap(pairs, self.resamples or RESAMPLES, rng)
         parts = {"skce": {"unbiased": pairs.value(), "biased": pairs.biased()}}
-        return replace(result, statistic=statistic, pvalue=p, parts=parts, doubts=laws.doubts(view))
+        return replace(result, statistic=statistic, pvalue=p, parts=parts, doubts=null_distributions.doubts(view))
 
     def cells(self, view: View) -> RowPairs:
         """The error of each draw; large values count."""
@@ -153,14 +157,14 @@ class KernelTest(ViewTest):
         return SquaredKernelError(form, self.kernel, self.bandwidth, self.block_size)
 
 
-def _by_blocks(result: ViewResult, view: View, blocks: laws.Blocks) -> ViewResult:
+def _by_blocks(result: ViewResult, view: View, blocks: null_distributions.Blocks) -> ViewResult:
     if not blocks.stderr > 0:
         note = Note(
             "TN221", "Fewer than two blocks, or blocks that do not differ, have no standard error: z is undefined."
         )
         return replace(result, statistic=float("nan"), notes=(*result.notes, note))
     parts = {"blocks": {"mean": blocks.mean, "stderr": blocks.stderr, "count": blocks.count}}
-    doubts = (*laws.doubts(view), *blocks.doubts())
+    doubts = (*null_distributions.doubts(view), *blocks.doubts())
     note = Note(
         "TN119",
         "Pairs within blocks of consecutive rows were compared, so the number depends on the order of the rows.",

@@ -23,14 +23,14 @@ _MAX_ROWS_FACTOR = 100  # times the rows at hand: what needs more is no gain to 
 # With one direction t is skewed, and without the doubling rejects in 3.9 % at 5 % and 0.8 % at 1 %; with two in 5.7 and 1.3 %.
 _BOTH_WAYS = 2.0
 
-CONFIRMED, TOO_FEW, NO_GAIN = "confirmed", "too few rows", "no gain"
+CONFIRMED, NOT_ENOUGH_ROWS, NO_GAIN = "confirmed", "too few rows", "no gain"
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
     """The cross-fitted gain in mean log loss, and whether chance alone would do."""
 
-    outcome: str  # CONFIRMED, TOO_FEW or NO_GAIN
+    outcome: str  # CONFIRMED, NOT_ENOUGH_ROWS or NO_GAIN
     gain: float  # nats per row; positive is better
     se: float
     low: float  # the gain is at least this, with confidence 1 − alpha
@@ -56,7 +56,7 @@ class Confirmation:
             before - self.gain if math.isfinite(before) and math.isfinite(self.log_loss_before) else self.log_loss_after
         )
         # No more rows than these are compared, so that a gain which needs more is none that can be confirmed.
-        outcome = NO_GAIN if self.outcome == TOO_FEW else self.outcome
+        outcome = NO_GAIN if self.outcome == NOT_ENOUGH_ROWS else self.outcome
         return replace(self, outcome=outcome, log_loss_before=before, log_loss_after=after)
 
 
@@ -122,7 +122,7 @@ def confirm(
     confirmed = pvalue <= alpha and positive
     possible = required_rows <= _MAX_ROWS_FACTOR * len(w)
     return Confirmation(
-        outcome=CONFIRMED if confirmed else TOO_FEW if possible else NO_GAIN,
+        outcome=CONFIRMED if confirmed else NOT_ENOUGH_ROWS if possible else NO_GAIN,
         gain=gain,
         se=se,
         low=low,

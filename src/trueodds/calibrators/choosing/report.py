@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trueodds.calibrators.choose import Choice
-from trueodds.calibrators.choosing.confirm import NO_GAIN, TOO_FEW, Confirmation
+from trueodds.calibrators.choosing.confirm import NO_GAIN, NOT_ENOUGH_ROWS, Confirmation
 from trueodds.core.errors import Note
 from trueodds.core.printable import printable
 from trueodds.core.results import figure, strict
@@ -67,7 +67,7 @@ class Recalibration:
             "gain_low": tried.low if tried else None,
             "gain_high": tried.high if tried else None,
             "pvalue": tried.pvalue if tried else None,
-            "needed_rows": rounded(c.required_rows) if c and self.outcome == TOO_FEW else None,
+            "required_rows": rounded(c.required_rows) if c and self.outcome == NOT_ENOUGH_ROWS else None,
             "detectable_gain": c.detectable if c else None,
             "log_loss_before": c.log_loss_before if c else None,
             "log_loss_after": (used.log_loss_after if used else c.log_loss_before) if c else None,
@@ -88,7 +88,7 @@ class Recalibration:
             return printable(f"no fix: {' '.join(note.text for note in self.notes)}")
         if self.confirmed:
             return f"{self.applied} ({self.summary}) confirmed: log loss {figure(c.log_loss_before)} → {figure(c.log_loss_after)}, p={figure(c.pvalue)}, cross-fitted on {self.confirm_rows:,} rows"
-        if self.outcome == TOO_FEW:
+        if self.outcome == NOT_ENOUGH_ROWS:
             return f"{self.chosen} not confirmed: too few rows; about {rounded(c.required_rows):,} would confirm such a gain"
         return f"no gain to be had: one of {figure(c.detectable)} nats would have been confirmed four times in five on {self.confirm_rows:,} rows"
 

@@ -20,8 +20,8 @@ from trueodds.hypotests.mcllo import Mcllo
 from trueodds.problem.view import View
 
 
-def drawn(n, k, seed, sureness=1.0):
-    P, y = draw_predictions(n, k, sureness, seed)
+def drawn(n, k, seed, sharpness=1.0):
+    P, y = draw_predictions(n, k, sharpness, seed)
     return View(p=P, y=one_hot(y, k))
 
 
@@ -265,7 +265,7 @@ def test_all_baselines_are_the_reference_numbers():
         assert part["pvalue"] == pytest.approx(one["p_lrt"], rel=1e-7)
         others = Mcllo(baseline=j).on(View(p=rows.P, y=rows.Y)).parts
         assert others["joint"]["likelihood_ratio"] == part["statistic"]
-        moved = np.abs(_map(one, j, rows.P) - _map(want["base3"], 3, rows.P))
+        moved = np.abs(_apply_mcllo(one, j, rows.P) - _apply_mcllo(want["base3"], 3, rows.P))
         assert part["largest_change"] == pytest.approx(moved.max(), abs=1e-7)
         assert part["mean_change"] == pytest.approx(moved.mean(), abs=1e-7)
     assert result.parts["baseline:3"]["largest_change"] == 0
@@ -274,7 +274,7 @@ def test_all_baselines_are_the_reference_numbers():
     assert "baseline 3" in text
 
 
-def _map(one, baseline, P):
+def _apply_mcllo(one, baseline, P):
     q = np.ones_like(P)
     q[:, one["categories"]] = np.exp(
         one["tau"] + np.array(one["gamma"]) * np.log(P / P[:, [baseline]])[:, one["categories"]]

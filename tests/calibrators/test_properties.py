@@ -21,7 +21,7 @@ from trueodds.core.registry import settings_of
 from trueodds.problem.predictions import Predictions
 
 every = pytest.mark.parametrize("name", CALIBRATORS.names())
-laws = settings(max_examples=25, deadline=None, derandomize=True)
+examples = settings(max_examples=25, deadline=None, derandomize=True)
 
 
 @st.composite
@@ -54,7 +54,7 @@ def applied(name, P, y, w=None):
 
 
 @every
-@laws
+@examples
 @given(rows=decimal_rows())
 def test_row_order_is_irrelevant(name, rows):
     P, y, w = rows
@@ -67,7 +67,7 @@ def test_row_order_is_irrelevant(name, rows):
 
 
 @every
-@laws
+@examples
 @given(rows=decimal_rows())
 def test_a_weight_of_two_is_two_rows(name, rows):
     P, y, w = rows
@@ -79,7 +79,7 @@ def test_a_weight_of_two_is_two_rows(name, rows):
 
 
 @every
-@laws
+@examples
 @given(rows=decimal_rows())
 def test_permuting_classes_permutes_results(name, rows):
     P, y, _ = rows
@@ -95,7 +95,7 @@ def test_permuting_classes_permutes_results(name, rows):
 
 
 @every
-@laws
+@examples
 @given(rows=decimal_rows())
 def test_rows_are_probabilities_that_sum_to_one(name, rows):
     P, y, w = rows
@@ -109,7 +109,7 @@ def test_rows_are_probabilities_that_sum_to_one(name, rows):
 
 
 @every
-@laws
+@examples
 @given(rows=decimal_rows())
 def test_members_that_say_so_keep_every_label(name, rows):
     P, y, w = rows
@@ -119,7 +119,7 @@ def test_members_that_say_so_keep_every_label(name, rows):
 
 
 @every
-@laws
+@examples
 @given(rows=decimal_rows())
 def test_told_and_read_again_it_is_the_same_map(name, rows):
     P, y, w = rows

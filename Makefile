@@ -25,8 +25,8 @@ test: $(VENV)/.test $(if $(ENGINES),$(VENV)/.engines)
 	$(BIN)/python -m pytest -n 2 $(ARGS)
 
 # What sums and compares floats. Plain Python needs no second run: it has no code for a processor.
-NUMERICAL := core problem tally estimators inference hypotests calibrators
-ONCE := tests/core/kernels/test_blocks.py::test_every_kernel_is_also_plain_python
+NUMERICAL := core kernels data lenses binning tallies estimators resampling hypotests calibrators
+ONCE := tests/kernels/test_blocks.py::test_every_kernel_is_also_plain_python
 
 other-processor: $(VENV)/.test ## the numerical tests again, with the code that the libraries have for the oldest processor
 	$(BIN)/python -m tests.other_processor $(BIN)/python -m pytest -n 2 $(addprefix tests/,$(NUMERICAL)) --deselect $(ONCE) $(ARGS)

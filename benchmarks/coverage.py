@@ -6,13 +6,13 @@ from functools import partial
 
 import numpy as np
 
+from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
-from trueodds.inference.estimand import Estimand
-from trueodds.inference.estimate import IntervalSpec, estimates
-from trueodds.inference.floors import floors
-from trueodds.problem.lens import as_lens
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.estimate import IntervalSpec, estimates
+from trueodds.resampling.floors import floors
 
 ERRORS = [
     ("ece", {}),

@@ -9,14 +9,14 @@ from functools import cache
 
 import numpy as np
 
+from trueodds.api.arguments import lens_for
 from trueodds.core.errors import InputError
 from trueodds.core.registry import Registry
+from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests import TESTS
 from trueodds.hypotests.base import HypothesisTest
-from trueodds.meant import lens_for
-from trueodds.problem.predictions import Predictions
 
 STEADY = 10_000  # rows: below, what a call costs at all hides how it grows
 CLOSE = 0.25  # a logarithm, or a cache that is left, looks like as much of an exponent

@@ -27,16 +27,16 @@ REGISTRIES = {
 
 # Where an optional library may be imported at the top of a file; everywhere else it is imported where it is used.
 OPTIONAL = {
-    "pyarrow": ("sources/arrow", "sources/feather.py", "sources/parquet.py", "sources/spark.py"),
-    "pandas": ("sources/frames.py",),
-    "polars": ("sources/frames.py",),
-    "dask": ("sources/dask.py",),
-    "pyspark": ("sources/spark.py",),
-    "torch": ("sources/torch.py",),
+    "pyarrow": ("io/arrow", "io/feather.py", "io/parquet.py", "io/spark.py"),
+    "pandas": ("io/frames.py",),
+    "polars": ("io/frames.py",),
+    "dask": ("io/dask.py",),
+    "pyspark": ("io/spark.py",),
+    "torch": ("io/torch.py",),
     "duckdb": (),
-    "matplotlib": ("audit/",),
-    "jinja2": ("audit/",),
-    "rich": ("audit/", "cli/"),
+    "matplotlib": ("reports/",),
+    "jinja2": ("reports/",),
+    "rich": ("reports/", "cli/"),
 }
 # Codes that any part may use: names and settings of any member, and that a tally has no rows.
 SHARED = re.compile(r"TO2\d\d|TO403")

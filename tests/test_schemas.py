@@ -14,7 +14,7 @@ import pytest
 from referencing import Registry, Resource
 
 import trueodds as to
-from tests.audit.example import example, unremarkable
+from tests.reports.example import example, unremarkable
 
 FOLDER = Path(__file__).parents[1] / "docs" / "schema"
 NAMES = [file.stem for file in sorted(FOLDER.glob("*.json"))]

@@ -10,13 +10,13 @@ import numpy as np
 import trueodds as to
 from benchmarks.data import Arrays
 from benchmarks.timed import Timed
+from trueodds.binning.selections import Selections
 from trueodds.estimators import ESTIMATORS
-from trueodds.inference.bootstrap import bootstrap, from_cells
-from trueodds.inference.estimand import Estimand
-from trueodds.inference.tallied import cell_draws, estimand_of
-from trueodds.problem.lens import as_lens
-from trueodds.problem.selections import Selections
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
+from trueodds.resampling.bootstrap import bootstrap, from_cells
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.tallied import cell_draws, estimand_of
 
 DISTRIBUTION = "trueodds"
 

@@ -10,7 +10,7 @@ from tests.calibrators.rows import labels, one_hot
 from tests.reference import columns, frame
 from trueodds.calibrators.likelihood.log_linear import levels
 from trueodds.calibrators.likelihood.logs import floored
-from trueodds.tally.by_class import by_class
+from trueodds.tallies.by_class import by_class
 
 
 class Reference(NamedTuple):

@@ -13,7 +13,7 @@ from trueodds.calibrators.choosing.gain import losses, mixed
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 KEYS = [
     "candidates",

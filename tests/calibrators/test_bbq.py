@@ -10,7 +10,7 @@ from tests.reference import frame, golden
 from trueodds.calibrators.bbq import BbqSpec, binnings
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.wire import from_dict
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 
 def fit_map(P, y, w=None):

@@ -10,7 +10,7 @@ from trueodds.calibrators.beta import BetaCurve, BetaMap, BetaSpec
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.llo import LloSpec
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 
 def fit_map(P, y, parameters="abm", w=None):

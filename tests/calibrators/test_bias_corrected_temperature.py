@@ -13,8 +13,8 @@ from trueodds.calibrators.likelihood import likeliest
 from trueodds.calibrators.likelihood.likeliest import SLIGHT
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
-from trueodds.tally.likelihood import softmax_linear
+from trueodds.data.predictions import Predictions
+from trueodds.tallies.likelihood import softmax_linear
 
 
 def fit_map(P, y):

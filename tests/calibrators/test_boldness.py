@@ -12,7 +12,7 @@ from trueodds.calibrators.likelihood.binary_logistic import line, logistic
 from trueodds.calibrators.likelihood.logs import log_ratio
 from trueodds.calibrators.llo import LloSpec
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 
 def fit_map(P, y, w=None, **settings):

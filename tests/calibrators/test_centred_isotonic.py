@@ -8,7 +8,7 @@ from tests.reference import frame, golden
 from trueodds.calibrators.centred_isotonic import CentredIsotonicSpec
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.isotonic import IsotonicSpec
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 
 def fit_map(P, y, w=None):

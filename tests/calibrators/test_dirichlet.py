@@ -15,8 +15,8 @@ from trueodds.calibrators.likelihood.fit_data import FitData
 from trueodds.calibrators.likelihood.full_matrix import GRID
 from trueodds.calibrators.likelihood.penalties import scaled
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
-from trueodds.tally.by_class import by_class
+from trueodds.data.predictions import Predictions
+from trueodds.tallies.by_class import by_class
 
 # The reference program adds λ Σ W_ij² + μ Σ b_j²; the published penalty, and ours, divides by K(K − 1) and K.
 SUMS = {"penalty": 12, "bias_penalty": 4}

@@ -9,8 +9,8 @@ from trueodds.calibrators.enir import EnirSpec, Knots, likelihood, weighted
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.core.errors import InputError
-from trueodds.core.kernels.merging import averaged, near_isotonic
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
+from trueodds.kernels.merging import averaged, near_isotonic
 
 
 def fit_map(P, y, w=None):

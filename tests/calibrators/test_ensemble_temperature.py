@@ -15,7 +15,7 @@ from trueodds.calibrators.ensemble_temperature import (
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 KEYS = {"log": "ce", "brier": "mse"}
 

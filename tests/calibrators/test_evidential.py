@@ -17,7 +17,7 @@ from trueodds.calibrators.likelihood.binary_logistic import line, logistic
 from trueodds.calibrators.platt import PlattSpec
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 
 def fit_map(P, y, **settings):

@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 
 from tests.calibrators.rows import both, draw_predictions, made
-from trueodds import ask
+from trueodds.api import verbs
 from trueodds.calibrators import CALIBRATORS, Isotonic
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator, fit
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
 from trueodds.calibrators.wire import from_dict, load
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 METHODS = [name for name in CALIBRATORS.names() if name != "auto"]
 
@@ -91,10 +91,10 @@ def test_an_estimator_of_scikit_learns_kind_is_a_method_too():
     P, y = draw_predictions(120, 3, 2.0, 0)
     preds = Predictions(y, P)
     assert (
-        ask.fit(preds, Isotonic(between="step")).calibration_map.to_dict()
+        verbs.fit(preds, Isotonic(between="step")).calibration_map.to_dict()
         == fit(IsotonicSpec("step"), preds).calibration_map.to_dict()
     )
-    chosen = ask.fit(preds, "auto", candidates=[Isotonic(), "temperature"])
+    chosen = verbs.fit(preds, "auto", candidates=[Isotonic(), "temperature"])
     assert chosen.describe().endswith(("confirmed on held-out rows", "no fix is justified"))
     assert repr(chosen) == f"Fitted({chosen.describe()})"
 
@@ -168,7 +168,7 @@ def test_names_that_json_cannot_hold_are_refused(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "null", '{"schema": 7}', '{"schema": "trueodds.tally/1"}', '{"x": NaN}', "[" * 100_000, "\x80"],
+    ["", "{", "[]", "null", '{"schema": 7}', '{"schema": "trueodds.tallies/1"}', '{"x": NaN}', "[" * 100_000, "\x80"],
 )
 def test_a_file_that_is_no_calibrator_is_refused(text, tmp_path):
     path = tmp_path / "cal.json"

@@ -9,7 +9,7 @@ from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 
 def fit_map(P, y, bins=15, partition="uniform"):

@@ -8,7 +8,7 @@ from tests.reference import columns, frame, golden
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.irm import IrmMap, IrmSpec
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 
 def fit_map(P, y, **settings):

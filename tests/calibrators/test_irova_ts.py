@@ -10,7 +10,7 @@ from trueodds.calibrators.irova_ts import IrovaTsMap, IrovaTsSpec, scores
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 
 def fit_map(P, y):

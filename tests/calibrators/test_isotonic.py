@@ -9,7 +9,7 @@ from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.isotonic import IsotonicMap, IsotonicSpec, monotone
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 
 def fit_map(P, y, between="linear"):

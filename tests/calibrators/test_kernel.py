@@ -8,13 +8,13 @@ from scipy.special import expit, logit
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import frame, golden
+from trueodds.binning.by_score import ByScore
 from trueodds.calibrators.curves.reliability_curve import bin_scores, smoothed, width
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.kernel import KernelSpec
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
-from trueodds.problem.by_score import ByScore
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 BANDWIDTHS = pytest.mark.parametrize(("bandwidth", "key"), [("silverman", "silverman_09"), ("normal", "silverman_106")])
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from trueodds.tally import likelihood
-from trueodds.tally.likelihood import softmax_linear
+from trueodds.tallies import likelihood
+from trueodds.tallies.likelihood import softmax_linear
 
 
 def model(n=50, k=3, m=4, seed=0):

@@ -12,7 +12,7 @@ from trueodds.calibrators.likelihood.logs import log_ratio
 from trueodds.calibrators.llo import LloMap, LloSpec
 from trueodds.calibrators.mcllo import MclloSpec
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 
 def fit_map(P, y, w=None, **settings):

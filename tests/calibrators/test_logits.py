@@ -9,7 +9,7 @@ from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood.logs import floored, log_odds, softmax
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 
 def test_predictions_keep_the_logits_they_were_made_of_through_subsets():
@@ -65,7 +65,7 @@ def test_logs_are_floored_and_softmax_knows_both_infinities():
 
 def test_newton_reaches_a_minimum_and_flags_one_at_infinity():
     from trueodds.calibrators.likelihood.newton import Ridge, minimum
-    from trueodds.tally.likelihood import softmax_linear
+    from trueodds.tallies.likelihood import softmax_linear
 
     # Two classes, η = (0, θ): three of four came, so θ = log 3; with all four θ grows for ever.
     X, w = np.array([[[0.0], [1.0]]] * 4), np.ones(4)

@@ -11,7 +11,7 @@ from trueodds.calibrators.dirichlet import DirichletSpec
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.matrix import MatrixSpec
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 
 @pytest.mark.parametrize("lam", ["0.01_0.01", "0.001_0.1"])

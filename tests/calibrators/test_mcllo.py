@@ -14,8 +14,8 @@ from trueodds.calibrators.likelihood.newton import minimum
 from trueodds.calibrators.llo import LloSpec
 from trueodds.calibrators.mcllo import MclloMap, MclloSpec
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
-from trueodds.tally.by_class import by_class
+from trueodds.data.predictions import Predictions
+from trueodds.tallies.by_class import by_class
 
 
 def fit_map(P, y, w=None, **settings):

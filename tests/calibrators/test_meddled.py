@@ -11,7 +11,7 @@ from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 HOSTILE = [None, True, -1, 0, 10**400, -1e308, 1e308, 2.5, "1", "__import__('os')", [], {}, [[]], [None], {"a": 1}]
 

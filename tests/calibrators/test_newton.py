@@ -6,8 +6,8 @@ import pytest
 from tests.calibrators.rows import draw_predictions, one_hot
 from trueodds.calibrators.likelihood.descent import descent
 from trueodds.calibrators.likelihood.newton import STEEP, Ridge, minimum
-from trueodds.tally.by_class import by_class
-from trueodds.tally.likelihood import Likelihood, softmax_linear
+from trueodds.tallies.by_class import by_class
+from trueodds.tallies.likelihood import Likelihood, softmax_linear
 
 
 def quadratic(H, c):

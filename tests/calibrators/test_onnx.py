@@ -11,7 +11,7 @@ from tests.calibrators.rows import draw_predictions
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 # Members that are mixtures of softmax(W log p + b) for two classes, for more, and with what settings.
 SMOOTH = ("identity", "temperature", "ensemble_temperature", "bias_corrected_temperature", "structured", "vector")

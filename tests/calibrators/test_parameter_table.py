@@ -9,7 +9,7 @@ from scipy.stats import binom, t
 
 from tests.calibrators.linear import reference
 from tests.calibrators.rows import both, draw_predictions, labels, one_hot
-from trueodds import ask
+from trueodds.api import verbs
 from trueodds.calibrators import MCLLO
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood.certainty import NO_STD_ERROR_REASONS, STD_ERROR_METHODS, Certainty
@@ -21,8 +21,8 @@ from trueodds.calibrators.llo import LloMap, LloSpec
 from trueodds.calibrators.mcllo import MclloMap, MclloSpec
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
-from trueodds.core.holm import holm
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
+from trueodds.kernels.holm import holm
 
 
 def animals(**more):
@@ -54,7 +54,7 @@ def test_two_scores_have_errors_by_hand():
     a, preds = np.log(9), Predictions([1, 1, 1, 0, 1, 1, 0, 0], [0.9] * 4 + [0.1] * 4)
     gain = 2 * (np.log(0.75**3 * 0.25 * 0.5**4) - np.log(0.9**3 * 0.1 * 0.1**2 * 0.9**2))
     for name, settings in (("llo", {}), ("mcllo", {"baseline": 0})):
-        certainty = ask.fit(preds, name, **settings).calibration_map.certainty
+        certainty = verbs.fit(preds, name, **settings).calibration_map.certainty
         want = np.array([[7 / 12, 1 / (12 * a)], [1 / (12 * a), 7 / (12 * a * a)]])
         assert certainty.covariance[0] == pytest.approx(want, abs=1e-9)
         assert (certainty.errors, certainty.rank, certainty.n) == ("curvature", 2, 8)
@@ -72,7 +72,7 @@ def test_the_ends_of_delta_are_those_of_its_logarithm():
 def test_the_table_says_what_the_test_says():
     rows = reference()
     preds = Predictions(rows.Y.argmax(axis=1), rows.P)
-    result, parts = fit(MclloSpec(), preds).calibration_map, ask.test(preds, "mcllo").parts
+    result, parts = fit(MclloSpec(), preds).calibration_map, verbs.test(preds, "mcllo").parts
     shown = ParameterTable(tuple(range(4)), 3, result.tau, result.gamma, result.certainty)
     for i in range(3):
         want = parts[f"class:{i}"]
@@ -226,7 +226,7 @@ def test_weights_are_no_numbers_of_rows_unless_declared():
     P, y = draw_predictions(150, 3, 1.5, 2)
     w = np.arange(150) % 3 + 1
     many = np.repeat(np.arange(150), w)
-    one = ask.fit(Predictions(y, P, weight=w), "mcllo", weight_kind="frequency").calibration_map.certainty
+    one = verbs.fit(Predictions(y, P, weight=w), "mcllo", weight_kind="frequency").calibration_map.certainty
     other = MCLLO().fit(P[many], y[many]).calibrator_.calibration_map.certainty
     assert (one.errors, one.n) == ("curvature", w.sum())
     assert one.covariance == pytest.approx(other.covariance, rel=1e-8)
@@ -247,7 +247,7 @@ def test_equal_weights_say_nothing(penalty):
 def test_the_test_and_the_table_have_one_sandwich_for_weights():
     P, y = draw_predictions(300, 3, 1.5, 4)
     preds = Predictions(y, P, weight=np.random.default_rng(4).lognormal(0, 1.2, 300))
-    parts, V = ask.test(preds, "mcllo").parts, ask.fit(preds, "mcllo").calibration_map.certainty.covariance
+    parts, V = verbs.test(preds, "mcllo").parts, verbs.fit(preds, "mcllo").calibration_map.certainty.covariance
     # A fit scales the weights to a mean of 1, on which the sandwich does not depend.
     for i in range(2):
         assert np.sqrt(V[i].diagonal()) == pytest.approx([parts[f"class:{i}"][f"{a}_se"] for a in ("tau", "gamma")])

@@ -11,7 +11,7 @@ from trueodds.calibrators.likelihood.logs import log_odds
 from trueodds.calibrators.llo import LloSpec
 from trueodds.calibrators.platt import PlattMap, PlattSpec
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 
 def fit_map(P, y, **settings):

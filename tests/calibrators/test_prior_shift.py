@@ -12,7 +12,7 @@ from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.frequencies import likeliest, unmixed, unmixed_softly
 from trueodds.calibrators.prior_shift import PriorShiftMap, PriorShiftSpec, class_weights
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 MEANS = np.array([[0.0, 0.0], [1.5, 0.0], [0.0, 1.5]])
 SOURCE, TARGET = np.array([0.5, 0.3, 0.2]), np.array([0.15, 0.25, 0.6])

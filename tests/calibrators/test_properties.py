@@ -18,7 +18,7 @@ from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.core.registry import settings_of
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 every = pytest.mark.parametrize("name", CALIBRATORS.names())
 examples = settings(max_examples=25, deadline=None, derandomize=True)
@@ -195,7 +195,7 @@ from trueodds.calibrators import CALIBRATORS
 CALIBRATORS.names()
 assert "scipy" not in sys.modules and "trueodds.calibrators.temperature" not in sys.modules
 from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 for name in CALIBRATORS.names():
     fit(made(name), Predictions([0, 1, 1], [.2, .7, .6])).predict_proba([.3])
 assert "sklearn" not in sys.modules and "scipy.stats" not in sys.modules

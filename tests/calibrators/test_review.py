@@ -8,7 +8,7 @@ from tests.calibrators.rows import draw_predictions, labels, made
 from trueodds.calibrators import CALIBRATORS, RecalibratedClassifier, Temperature
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 
 @pytest.mark.parametrize("name", CALIBRATORS.names())

@@ -12,7 +12,7 @@ from trueodds.calibrators.likelihood.logs import log_odds
 from trueodds.calibrators.scaling_binning import BinnedSigmoid, ScalingBinningSpec
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 
 def fit_map(P, y, w=None, **settings):

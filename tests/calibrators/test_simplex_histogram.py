@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
+from trueodds.binning.partition import Distinct, MedianVariance
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.simplex_histogram import SimplexHistogramMap, SimplexHistogramSpec
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
-from trueodds.problem.partition import Distinct, MedianVariance
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
+from trueodds.data.predictions import Predictions
+from trueodds.lenses.view import View
 
 KINDS = ("median-variance", "simplex-grid")
 kinds = pytest.mark.parametrize("partition", KINDS)

@@ -17,7 +17,7 @@ from trueodds.calibrators.splines.natural import Natural, roughness, second_deri
 from trueodds.calibrators.splines.penalized import GROUPS, MIN_KNOT_GAP, OutcomeCounts, Waves, fit_spline, spaced
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 KNOTS = np.array([-3.0, -1.0, -0.5, 2.0, 2.2])
 

@@ -11,8 +11,8 @@ from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood.logs import touched
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, steepness, valley
 from trueodds.calibrators.temperature import TemperatureSpec
-from trueodds.problem.predictions import Predictions
-from trueodds.tally.likelihood import Likelihood, softmax_linear, tempered
+from trueodds.data.predictions import Predictions
+from trueodds.tallies.likelihood import Likelihood, softmax_linear, tempered
 
 
 def sums_of(P, y):

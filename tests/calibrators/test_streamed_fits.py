@@ -11,7 +11,7 @@ import pytest
 
 import trueodds as to
 from tests.calibrators.rows import labels, powers
-from tests.sources.test_parted import Restless
+from tests.io.test_parted import Restless
 from trueodds import InputError, Predictions
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.base import SummedSpec, TalliedSpec
@@ -20,10 +20,10 @@ from trueodds.calibrators.likelihood.binary_logistic import fit_logistic, fit_lo
 from trueodds.calibrators.likelihood.moments import Lines, Moments
 from trueodds.calibrators.likelihood.newton import minimum
 from trueodds.calibrators.likelihood.row_sums import Counted, Streamed
-from trueodds.core.kernels.cells import EDGES, MIDDLES
-from trueodds.sources import read
-from trueodds.tally import reservoir
-from trueodds.tally.likelihood import Likelihood
+from trueodds.io import read
+from trueodds.kernels.cells import EDGES, MIDDLES
+from trueodds.tallies import reservoir
+from trueodds.tallies.likelihood import Likelihood
 
 # Every method that sums fit, how, and the passes that 120 rows of three classes take (one is the census).
 FITS: list[tuple[str, dict[str, Any], int]] = [
@@ -271,10 +271,10 @@ def test_partitions_on_workers_are_fitted_where_they_lie():
 
 def test_rows_beyond_memory_are_fitted_in_passes(monkeypatch):
     preds = rows_for("vector")
-    monkeypatch.setattr("trueodds.ask.IN_MEMORY", 3 * N - 1)
+    monkeypatch.setattr("trueodds.api.verbs.IN_MEMORY", 3 * N - 1)
     assert "TN560" in [note.code for note in to.fit(read(preds), "vector").notes]
     assert "TN560" not in [note.code for note in to.fit(read(preds), "vector", mode="exact").notes]
-    monkeypatch.setattr("trueodds.ask.IN_MEMORY", 3 * N)
+    monkeypatch.setattr("trueodds.api.verbs.IN_MEMORY", 3 * N)
     assert "TN560" not in [note.code for note in to.fit(read(preds), "vector").notes]
 
 
@@ -282,7 +282,7 @@ def test_rows_beyond_memory_are_fitted_in_passes(monkeypatch):
 def test_rows_that_are_in_memory_already_are_all_fitted(name, monkeypatch):
     preds = rows_for("vector")
     expected = to.fit(preds, name)
-    monkeypatch.setattr("trueodds.ask.IN_MEMORY", 1)
+    monkeypatch.setattr("trueodds.api.verbs.IN_MEMORY", 1)
     calibrator = to.fit(preds, name)
     assert (calibrator.n, calibrator.notes, calibrator.to_dict()) == (expected.n, expected.notes, expected.to_dict())
 

@@ -12,7 +12,7 @@ from trueodds.calibrators.likelihood.penalties import scaled
 from trueodds.calibrators.structured import StructuredMap, StructuredSpec, tempered
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 
 def fit_map(P, y, **settings):

@@ -9,8 +9,8 @@ from tests.reference import columns, frame, golden
 from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.temperature import HIGHEST, LOWEST, TemperatureMap, TemperatureSpec, steepness
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
-from trueodds.tally.likelihood import softmax_linear
+from trueodds.data.predictions import Predictions
+from trueodds.tallies.likelihood import softmax_linear
 
 
 def fit_map(P, y, w=None, **settings):

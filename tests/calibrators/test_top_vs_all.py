@@ -14,7 +14,7 @@ from trueodds.calibrators.temperature import HIGHEST, LOWEST, TemperatureSpec
 from trueodds.calibrators.top_vs_all import TopVsAllMap, TopVsAllSpec
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 BINARY = ("isotonic", "centred_isotonic", "histogram", "platt", "beta", "temperature", "identity", "venn_abers")
 

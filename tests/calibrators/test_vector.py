@@ -11,8 +11,8 @@ from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.likelihood.likeliest import SLIGHT
 from trueodds.calibrators.vector import VectorMap, VectorSpec
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
-from trueodds.tally.by_class import by_class
+from trueodds.data.predictions import Predictions
+from trueodds.tallies.by_class import by_class
 
 
 def fit_map(P, y, w=None, **settings):

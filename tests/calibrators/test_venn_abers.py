@@ -12,7 +12,7 @@ from trueodds.calibrators.fitted_calibrator import fit
 from trueodds.calibrators.venn_abers import VennAbersMap, VennAbersSpec
 from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 PAIRS = "one-vs-one"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Run
-from tests.sources.engines import table
-from trueodds.tally import wire
+from tests.io.engines import table
+from trueodds.tallies import wire
 
 pytest.importorskip("dask")
 

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from tests.audit.example import example
 from tests.cli.conftest import Run
 from tests.cli.test_faults import labelled
-from trueodds import Predictions, audit
+from tests.reports.example import example
+from trueodds import Predictions, reports
 from trueodds.cli import gate_numbers
 from trueodds.cli.audits import MEASURED
 from trueodds.cli.gate import AUDIT, Gate, Scope, evaluate_gate
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate, Interval
 from trueodds.estimators import ESTIMATORS
-from trueodds.problem.selective import selective_risk
+from trueodds.lenses.selective import selective_risk
 
 
 def bare(gate: Gate) -> Estimate:
@@ -335,7 +335,7 @@ def test_only_names_that_are_accepted_are_listed_as_lenses() -> None:
 
 
 def test_the_gate_knows_what_every_audit_measures() -> None:
-    audited = audit(Predictions([0, 1] * 20, [0.5] * 40), resamples=39).to_dict()
+    audited = reports(Predictions([0, 1] * 20, [0.5] * 40), resamples=39).to_dict()
     assert {measure["estimator"] for measure in audited["measures"]} == set(MEASURED)
 
 

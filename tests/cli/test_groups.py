@@ -11,7 +11,7 @@ import pytest
 import trueodds as to
 from tests.cli.conftest import Run
 from tests.test_schemas import valid
-from trueodds.by_group import by_group
+from trueodds.api.by_group import by_group
 
 
 @pytest.fixture(scope="module")

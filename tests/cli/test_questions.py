@@ -9,8 +9,9 @@ import pytest
 
 import trueodds as to
 from tests.cli.conftest import Run
+from trueodds.binning import distance, partition
 from trueodds.cli.listing import names
-from trueodds.problem import distance, lens, partition
+from trueodds.lenses import lens
 
 
 def test_measure_prints_the_library_s_line(run: Run, overconfident: str) -> None:

@@ -101,8 +101,8 @@ def test_importing_the_package_catches_no_signal() -> None:
 
 KILLED = """
 import os, signal, sys
-from trueodds.sources import read
-from trueodds.sources.rewrite import rewrite
+from trueodds.io import read
+from trueodds.io.rewrite import rewrite
 batches = []
 def transform(P):
     batches.append(P)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from trueodds.by_group import by_group
+from trueodds.api.by_group import by_group
 from trueodds.calibrators.choosing.report import Recalibration
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.core.errors import Note
@@ -22,7 +22,7 @@ from trueodds.core.printable import (
     printable_tree,
     without_surrogates,
 )
-from trueodds.problem.selective import selective_risk
+from trueodds.lenses.selective import selective_risk
 
 CONTROLS = [
     *map(chr, range(0x20)),

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import trueodds as to
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds.calibrators import CALIBRATORS
 from trueodds.core.registry import Registry, listed, near, settings_of
 from trueodds.core.synonyms import NO_CALIBRATION, SYNONYMS, resolve, target

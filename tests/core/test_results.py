@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from trueodds.by_group import by_group
+from trueodds.api.by_group import by_group
 from trueodds.core.comparison import Comparison
 from trueodds.core.errors import Note
 from trueodds.core.groups import ByGroup, Gap, Group
 from trueodds.core.results import Estimate, Interval, Verdict, figure, percent, strict
 from trueodds.diagrams.base import Diagram
-from trueodds.sources.answers import answers
+from trueodds.io.answers import read_answers
 
 ESTIMATE = Estimate(
     "ece",
@@ -145,7 +145,7 @@ def test_every_result_shows_its_notes_in_print_and_in_a_notebook_and_is_one_line
     results = [
         to.measure(a, "ece", resamples=20), to.test(a, **draws), to.compare(a, b, "brier", **draws),
         to.compare({"a": a, "b": b}, "brier", **draws), to.power(a, effect=0.1, simulations=20), by_group(a, **draws),
-        to.fit(a, "auto"), to.draw(a), answers([{"c": 0.9, "correct": 1}, {"x": 1}], confidence="c", abstained="c"),
+        to.fit(a, "auto"), to.draw(a), read_answers([{"c": 0.9, "correct": 1}, {"x": 1}], confidence="c", abstained="c"),
     ]  # fmt: skip
     for result in results:
         assert result.notes, result

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds.core.rng import as_generator, stream_key
 
 

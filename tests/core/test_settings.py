@@ -14,8 +14,9 @@ import pandas as pd
 import pytest
 
 import trueodds as to
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import InputError, Predictions
+from trueodds.binning.partition import EqualMass, FixedEdges, Uniform
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.kernel import KernelSpec
 from trueodds.core.errors import describe
@@ -25,8 +26,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.binned import BinnedError
 from trueodds.hypotests import TESTS
 from trueodds.hypotests.consistency import Consistency
-from trueodds.problem.lens import Class, Groups, TopK
-from trueodds.problem.partition import EqualMass, FixedEdges, Uniform
+from trueodds.lenses.lens import Class, Groups, TopK
 
 REGISTRIES = (ESTIMATORS, TESTS, CALIBRATORS, DIAGRAMS)
 

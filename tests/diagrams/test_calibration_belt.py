@@ -19,8 +19,8 @@ from trueodds.diagrams.calibration_belt import CalibrationBelt
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.hypotests.likelihood.belt import belt
 from trueodds.hypotests.likelihood.logits import Logits
-from trueodds.problem.lens import as_lens
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 
 def codes(diagram):

@@ -10,9 +10,9 @@ import pytest
 from scipy.special import betainc
 
 from tests.reference import frame, golden
+from trueodds.binning.partition import Uniform
 from trueodds.diagrams.binned import chance, resampled_labels
-from trueodds.problem.partition import Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 def one_bin(view, level=0.9, make_bars=chance.consistency):

@@ -19,8 +19,8 @@ from trueodds.core.errors import InputError
 from trueodds.diagrams.comparison import Comparison
 from trueodds.diagrams.models.lineup import COLORS, DASHES, MARKS
 from trueodds.diagrams.reliability import Reliability
-from trueodds.problem.lens import as_lens
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 
 def part(diagram, name, model=None):

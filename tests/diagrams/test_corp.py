@@ -18,8 +18,8 @@ from tests.reference import data, frame, golden, path
 from trueodds.core.errors import InputError
 from trueodds.diagrams.corp import Corp
 from trueodds.diagrams.monotone.parts import number
-from trueodds.problem.lens import as_lens
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 BANDS = ["consistency", "confidence", "honest", None]
 STYLES = ["miscalibration", "discrimination"]

@@ -8,14 +8,14 @@ from scipy.stats import binom
 
 from tests.diagrams.test_corp import anchor
 from tests.reference import data, golden
+from trueodds.data.predictions import Predictions
 from trueodds.diagrams.monotone import bands, chernoff, honest
 from trueodds.diagrams.monotone.beyond import find_segments
 from trueodds.diagrams.monotone.scores import scores_of
 from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
-from trueodds.problem.lens import as_lens
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
-from trueodds.tally.tally import Tally
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
+from trueodds.tallies.tally import Tally
 
 
 def test_the_quantiles_of_chernoffs_law_are_those_of_the_published_table():

@@ -18,7 +18,7 @@ from trueodds.diagrams.belts.steepest import Segment, steepest
 from trueodds.diagrams.belts.words import places
 from trueodds.diagrams.cumulative import Cumulative
 from trueodds.hypotests.cumulative import ECCE, KS
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 def codes(diagram):

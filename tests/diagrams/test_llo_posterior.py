@@ -16,7 +16,7 @@ from tests.reference import frame, golden
 from trueodds.core.errors import InputError
 from trueodds.diagrams.llo_posterior import LloPosterior
 from trueodds.diagrams.odds.shift_and_slope import Plane
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 def reference():

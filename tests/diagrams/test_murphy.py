@@ -23,7 +23,7 @@ from trueodds.diagrams.murphy import Murphy
 from trueodds.estimators.corp import Corp
 from trueodds.estimators.murphy_loss import MurphyLoss
 from trueodds.estimators.proper import Brier
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 QUICK = {"resamples": 99}
 

@@ -14,13 +14,13 @@ from matplotlib.image import imread
 import trueodds as to
 from tests.diagrams.artists import legend_of, name_of
 from tests.diagrams.test_drawing import _words, classwise, marks, softer, view
+from trueodds.binning.partition import Uniform
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams.drawing import legend
 from trueodds.diagrams.drawing.presentation import Presentation
 from trueodds.diagrams.reliability import Reliability
-from trueodds.problem.partition import Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 CLASSES = {"simplex": 3, "tetrahedron": 4}
 

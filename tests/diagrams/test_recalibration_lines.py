@@ -19,7 +19,7 @@ from tests.reference import columns, frame, golden
 from trueodds.core.errors import InputError
 from trueodds.diagrams.odds.path_points import FEWER, LINES
 from trueodds.diagrams.recalibration_lines import RecalibrationLines
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 def reference():

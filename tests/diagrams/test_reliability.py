@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from tests.reference import data, frame, golden
+from trueodds.binning.partition import EqualMass, MedianVariance, Sweep, Uniform
 from trueodds.core.errors import InputError
+from trueodds.data.predictions import Predictions
 from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams.binned.segments import describe_outside_bins, edge, explained_by_chance, find_segments, where
 from trueodds.diagrams.confidence_histogram import ConfidenceHistogram
 from trueodds.diagrams.reliability import Reliability
-from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import EqualMass, MedianVariance, Sweep, Uniform
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 COLUMNS = ["view", "bin", "low", "high", "n", "weight", "share", "mean_prediction", "outcome_rate", "deviation"]
 

@@ -22,7 +22,7 @@ from trueodds.diagrams.belts.words import alike
 from trueodds.diagrams.curves.limits import Limits, kernel
 from trueodds.diagrams.curves.smoother import Smoother, smooth_view
 from trueodds.diagrams.reliability_curve import ReliabilityCurve
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 BANDS = ["confidence", "consistency", None]
 SCALES = ["logit", "probability"]

@@ -9,12 +9,12 @@ import pytest
 from matplotlib.figure import Figure
 
 import trueodds as to
+from tests.data.refused import refused
 from tests.diagrams.artists import name_of
-from tests.problem.refused import refused
 from trueodds.diagrams.selective_risk import RiskCoverage
-from trueodds.problem.lens import as_lens
-from trueodds.problem.selective import selective_risk
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.selective import selective_risk
+from trueodds.lenses.view import View
 
 
 def answers(n=300, seed=0, power=1.0):

@@ -13,14 +13,14 @@ from scipy.stats import binom
 import trueodds as to
 from tests import reference
 from tests.diagrams.artists import name_of
+from trueodds.binning.partition import Distinct, MedianVariance, SimplexGrid, Uniform
 from trueodds.core.errors import InputError
 from trueodds.diagrams.simplex import Simplex
 from trueodds.diagrams.simplicial import geometry
 from trueodds.diagrams.simplicial.arrows import with_verdicts
 from trueodds.diagrams.simplicial.cell_tests import cell_tests
 from trueodds.diagrams.simplicial.corners import against, rivals
-from trueodds.problem.partition import Distinct, MedianVariance, SimplexGrid, Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 FIGURE_1 = "groups:[[0,1,2],[3,4,5],[6,7,8,9]]"
 

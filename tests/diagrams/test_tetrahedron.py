@@ -14,11 +14,11 @@ import trueodds as to
 from tests import reference
 from tests.diagrams.artists import name_of
 from tests.diagrams.test_simplex import drawn_labels, marks, numbered, preds, view
+from trueodds.binning.partition import Uniform
 from trueodds.core.errors import InputError
 from trueodds.diagrams.simplicial import geometry, turning
 from trueodds.diagrams.tetrahedron import Tetrahedron
-from trueodds.problem.partition import Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 def four(n=2000, power=0.5, **kwargs):

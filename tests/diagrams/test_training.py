@@ -15,12 +15,12 @@ from sklearn.neural_network import MLPClassifier
 
 import trueodds as to
 from tests.diagrams.artists import legend_of, name_of
+from trueodds.binning.partition import Uniform
 from trueodds.core.errors import InputError
 from trueodds.diagrams.learning.epochs import epoch_of
 from trueodds.diagrams.training import Training
-from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 PARTS = ["log_loss", "accuracy", "ece", "pvalue"]
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds.estimators.abstaining import AnswerOrAbstain
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 def test_by_hand() -> None:

@@ -15,7 +15,7 @@ from scipy.optimize import isotonic_regression
 
 import trueodds as to
 from tests import reference
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.estimators.clinical import (
     IntegratedIndex,
@@ -27,7 +27,7 @@ from trueodds.estimators.clinical import (
 from trueodds.estimators.ratio import ObservedExpected
 from trueodds.estimators.smoothing import local_fit
 from trueodds.estimators.smoothing.local_fit import SMOOTHERS, LocalFit
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 FAMILY = (IntegratedIndex, MedianDistance, NinthDecile, WorstDistance)

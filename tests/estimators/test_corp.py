@@ -16,8 +16,8 @@ from tests import reference
 from trueodds import InputError, Predictions
 from trueodds.estimators.corp import Corp
 from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
-from trueodds.problem.lens import as_lens
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 BOTH = ("brier", "log_loss")

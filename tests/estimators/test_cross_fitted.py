@@ -12,14 +12,14 @@ import pytest
 from numpy.typing import NDArray
 
 import trueodds as to
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.estimators.cross_fitted import CrossFitted
-from trueodds.problem.lens import as_lens
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

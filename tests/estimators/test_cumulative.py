@@ -10,13 +10,13 @@ import pytest
 from numpy.typing import NDArray
 
 from tests import reference
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions, measure
 from trueodds.estimators.base import measured
 from trueodds.estimators.cumulative import CumulativeError, CumulativeRange, KolmogorovSmirnov
 from trueodds.estimators.scored import ScoredError
-from trueodds.problem.lens import as_lens
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 ALL = (KolmogorovSmirnov(), CumulativeError(), CumulativeRange())

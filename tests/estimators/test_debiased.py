@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 import trueodds as to
 from tests import reference
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions
+from trueodds.binning.partition import EqualMass, FixedEdges, Sweep, Uniform
 from trueodds.estimators import ESTIMATORS, debiased
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import BinnedError, RootMeanSquareError
 from trueodds.estimators.debiased import DebiasedL1, DebiasedL2
-from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import EqualMass, FixedEdges, Sweep, Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 ONE = Uniform(1)

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import trueodds as to
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions
+from trueodds.binning.partition import Distinct, EqualMass, Sweep, Uniform
 from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.acting.actions import Costs
 from trueodds.estimators.binned import BinnedError
 from trueodds.estimators.cost_regret import CostRegret
 from trueodds.estimators.decision import DecisionRegret
-from trueodds.problem.partition import Distinct, EqualMass, Sweep, Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 import trueodds as to
 from tests import reference
-from tests.problem.refused import refused
+from tests.data.refused import refused
+from trueodds.binning.partition import Distinct, EqualMass, FixedEdges, MedianVariance, Partition, SimplexGrid, Uniform
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.decomposition import Decomposed
 from trueodds.estimators.proper import Brier, LogLoss
-from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import Distinct, EqualMass, FixedEdges, MedianVariance, Partition, SimplexGrid, Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 FORTY_EXAMPLES = settings(max_examples=40, deadline=None, derandomize=True)

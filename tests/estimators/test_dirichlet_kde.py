@@ -13,12 +13,12 @@ from scipy.stats import beta
 
 import trueodds as to
 from tests import reference
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.estimators.dirichlet_kde import DirichletError
 from trueodds.estimators.smoothing.dirichlet import BANDWIDTHS, DirichletKernel, likeliest
-from trueodds.problem.lens import as_lens
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 SETS = {"A_bin40": 2, "B_3c120": 3, "C_5c500": 5, "E_4c30_missing": 4}

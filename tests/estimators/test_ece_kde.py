@@ -10,17 +10,17 @@ import pytest
 from numpy.typing import NDArray
 
 from tests import reference
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions, measure
 from trueodds import test as run_test
+from trueodds.binning.by_score import by_score
+from trueodds.binning.quantiles import quantiles
 from trueodds.estimators.base import measured
 from trueodds.estimators.ece_kde import KernelDensityError, calibration_curve, local_calibration_error
 from trueodds.estimators.smoothing.bandwidth import silverman
 from trueodds.estimators.smoothing.density import KERNELS, Beta, Mirrored
-from trueodds.problem.by_score import by_score
-from trueodds.problem.lens import as_lens
-from trueodds.problem.quantiles import quantiles
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 SETS = ("A_bin40", "B_3c120", "C_5c500", "D_rf200", "E_4c30_missing", "F_bin2000_cal", "G_bin30_edges")

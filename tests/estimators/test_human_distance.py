@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 import trueodds as to
 from tests import reference
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.human_distance import HumanDistance, falling, out_of_order
-from trueodds.inference.estimand import Estimand
-from trueodds.inference.redraw import null_draws
-from trueodds.problem.lens import as_lens
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.redraw import null_draws
 
 Array = NDArray[Any]
 

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 import trueodds as to
 from tests import reference
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions
+from trueodds.binning.partition import Uniform
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.instance import InstanceError, MacroError
-from trueodds.inference.estimand import Estimand
-from trueodds.inference.jackknife import jackknife
-from trueodds.inference.redraw import null_draws
-from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.jackknife import jackknife
+from trueodds.resampling.redraw import null_draws
 
 Array = NDArray[Any]
 BOTH = pytest.mark.parametrize("error", [InstanceError(), MacroError(), MacroError("zero")], ids=str)

@@ -11,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 from tests import reference
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions, measure
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.interval_error import IntervalError
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from tests import reference
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions, measure
 from trueodds import test as run_test
 from trueodds.estimators.kde_mixnmatch import MixNMatchError
-from trueodds.problem.lens import as_lens
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from tests import reference
-from tests.problem.refused import refused
-from trueodds.core.kernels.pairs import along, pairwise_distances
+from tests.data.refused import refused
 from trueodds.estimators.skce import SquaredKernelError
 from trueodds.estimators.smoothing.hashed import evenly, evenly_by_weight, hashed_order
 from trueodds.estimators.smoothing.kernels import KERNELS, Kernel, median_distance
-from trueodds.problem.view import View
+from trueodds.kernels.pairs import along, pairwise_distances
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 RNG = np.random.default_rng(0)

@@ -11,14 +11,14 @@ import pytest
 from numpy.typing import NDArray
 
 from tests import reference
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions, measure
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.laplace import LaplaceError, MeanEmbeddingError
 from trueodds.estimators.scored import ScoredError
 from trueodds.estimators.skce import SquaredKernelError
-from trueodds.problem.lens import as_lens
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 UNBIASED, WEIGHTED = MeanEmbeddingError(form="unbiased"), MeanEmbeddingError(form="weighted")

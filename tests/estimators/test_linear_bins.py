@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 import trueodds as to
 from tests import reference
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions
+from trueodds.binning.partition import Uniform
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import measured
 from trueodds.estimators.binned import BinnedError
 from trueodds.estimators.linear_bins import LinearBinError, Sharing
-from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -12,12 +12,12 @@ import pytest
 from numpy.typing import NDArray
 
 import trueodds as to
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.murphy_loss import MurphyLoss
 from trueodds.estimators.proper import Brier, LogLoss
-from trueodds.problem.lens import as_lens
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

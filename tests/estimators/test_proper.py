@@ -10,14 +10,14 @@ import pytest
 
 import trueodds as to
 from tests import reference
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.proper import Brier, LogLoss
 from trueodds.estimators.ranked import RankedProbability
 from trueodds.estimators.spherical import Spherical
-from trueodds.problem.lens import as_lens
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 SCORES = (Brier(), LogLoss(), Spherical(), RankedProbability(), RankedProbability(normalize=True))
 

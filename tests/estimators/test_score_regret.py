@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.cross_fitted import CrossFitted
 from trueodds.estimators.score_regret import ScoreRegret
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 def test_halves_by_hand() -> None:

@@ -7,10 +7,10 @@ from trueodds import Predictions
 from trueodds import test as verdict_of
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.scored import DISTINCT, ScoredError
-from trueodds.inference.estimand import Estimand
-from trueodds.inference.redraw import null_draws
-from trueodds.problem.lens import as_lens
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.redraw import null_draws
 
 verdict_of.__test__ = False
 SCORED = [name for name in ESTIMATORS.names() if issubclass(ESTIMATORS.load(name), ScoredError)]
@@ -38,8 +38,8 @@ def test_groups_of_neighboring_scores_change_the_null_of_ks_by_little() -> None:
     estimand = Estimand.of(ESTIMATORS.make("ks", {}), as_lens("positive"), preds)
     (grouped,) = null_draws(preds, [estimand], 49, np.random.default_rng(1))
     key = np.random.default_rng(1)
-    from trueodds.core.kernels import draws
     from trueodds.core.rng import stream_key
+    from trueodds.kernels import draws
 
     labels = draws.labels(preds.P, stream_key(key), 0, 49)
     exact = [estimand.estimator.value(View(p, label.astype(float))) for label in labels]

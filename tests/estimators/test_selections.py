@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import InputError, Predictions
-from trueodds.core.kernels.bessel import third, third_of_multiples
+from trueodds.binning.partition import EqualMass, FixedEdges, Partition, Uniform
+from trueodds.binning.selections import Selections
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.adaptive import AdaptiveError, AverageError
 from trueodds.estimators.base import Estimator
@@ -19,10 +20,9 @@ from trueodds.estimators.binned import BinnedError, MaxError, RootMeanSquareErro
 from trueodds.estimators.ece_kde import KernelDensityError
 from trueodds.estimators.linear_bins import LinearBinError
 from trueodds.estimators.smoothing.bandwidth import NARROWEST, silverman, silverman_of_selections
-from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import EqualMass, FixedEdges, Partition, Uniform
-from trueodds.problem.selections import Selections
-from trueodds.problem.view import View
+from trueodds.kernels.bessel import third, third_of_multiples
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 import trueodds as to
 from tests import reference
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.estimators.skce import SquaredKernelError
-from trueodds.problem.lens import as_lens
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 FORMS = ("unbiased", "biased", "block")

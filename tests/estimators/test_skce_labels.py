@@ -9,12 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 import trueodds as to
-from trueodds.core.kernels.labels import by_row
 from trueodds.estimators.skce import SquaredKernelError
-from trueodds.inference.estimand import Estimand
-from trueodds.inference.redraw import null_draws
-from trueodds.problem.lens import as_lens
-from trueodds.problem.view import View
+from trueodds.kernels.labels import by_row
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.redraw import null_draws
 
 Array = NDArray[Any]
 # Every pair is rounded by at most 2⁻⁴³ of the largest weights, and the mean over pairs by no more; the largest of
@@ -96,7 +96,7 @@ def test_more_labels_than_are_held_come_in_parts(monkeypatch: pytest.MonkeyPatch
     estimand = Estimand(SquaredKernelError(), lens, lens.views(preds))
     fractions: list[float] = []
     (full,) = null_draws(preds, [estimand], 10, np.random.default_rng(0))
-    monkeypatch.setattr("trueodds.inference.redraw.MAX_BLOCK_LABELS", 50 * 4)
+    monkeypatch.setattr("trueodds.resampling.redraw.MAX_BLOCK_LABELS", 50 * 4)
     (parts,) = null_draws(preds, [estimand], 10, np.random.default_rng(0), progress=fractions.append)
     np.testing.assert_allclose(parts, full, rtol=1e-12, atol=1e-15)
     assert fractions == [0.4, 0.8, 1.0]

@@ -11,13 +11,13 @@ import pytest
 from numpy.typing import NDArray
 
 from tests import reference
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions, measure
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.scored import Scores
 from trueodds.estimators.smooth import MANY, SmoothError
-from trueodds.problem.lens import as_lens
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

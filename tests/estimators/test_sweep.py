@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 import trueodds as to
 from tests import reference
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions
+from trueodds.binning.partition import EqualMass, Uniform
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.binned import BinnedError, RootMeanSquareError
 from trueodds.estimators.scored import Scores
 from trueodds.estimators.sweep import SweepError
-from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import EqualMass, Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -10,14 +10,14 @@ import pytest
 from numpy.typing import NDArray
 
 import trueodds as to
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions
+from trueodds.binning.partition import EqualMass, Uniform
 from trueodds.estimators.base import measured
 from trueodds.estimators.binned import BinnedError, RootMeanSquareError
 from trueodds.estimators.truthful import Truthful
-from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import EqualMass, Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 import trueodds as to
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.estimators.cumulative import CumulativeRange
 from trueodds.estimators.utility import Cells, UtilityError
-from trueodds.problem.lens import as_lens
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

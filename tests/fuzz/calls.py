@@ -22,14 +22,15 @@ from tests.fuzz.oracle import expected
 from tests.fuzz.rows import Rows, rows
 from tests.fuzz.values import PLAUSIBLE, odd, setting
 from trueodds import InputError, Predictions
-from trueodds.by_group import by_group
+from trueodds.api.by_group import by_group
+from trueodds.binning import mass, partition
 from trueodds.calibrators import CALIBRATORS
 from trueodds.core.registry import settings_of
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds.inference.estimate import IntervalSpec
-from trueodds.problem import lens, mass, partition
+from trueodds.lenses import lens
+from trueodds.resampling.estimate import IntervalSpec
 
 Rng = np.random.Generator
 Verb = Callable[[Rng, Rows], Any]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from trueodds.problem.partition import EqualMass, Uniform
+from trueodds.binning.partition import EqualMass, Uniform
 
 Draw = Callable[[np.random.Generator], Any]
 

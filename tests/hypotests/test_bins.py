@@ -8,10 +8,10 @@ from scipy import stats
 
 import trueodds as to
 from tests import reference
+from trueodds.binning.partition import Distinct, Sweep, Uniform
 from trueodds.diagrams.binned.chance import consistency
 from trueodds.hypotests.bins import BinByBin
-from trueodds.problem.partition import Distinct, Sweep, Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 def codes(verdict):

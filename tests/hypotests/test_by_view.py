@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from trueodds.hypotests.spiegelhalter import Spiegelhalter
 
 TEST = "spiegelhalter"  # the simplest member stands for all

@@ -13,11 +13,11 @@ from scipy import stats
 
 import trueodds as to
 from tests import reference
-from tests.problem.refused import refused
-from trueodds.core.kernels.labels import by_row
+from tests.data.refused import refused
 from trueodds.hypotests.cme import MeanEmbedding
 from trueodds.hypotests.pairing.places import choose_places
-from trueodds.problem.view import View
+from trueodds.kernels.labels import by_row
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 CORNERS = ([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]], [0, 0, 1])

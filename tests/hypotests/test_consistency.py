@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from tests import reference
+from trueodds.binning.partition import MedianVariance
 from trueodds.core.errors import InputError
+from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import MedianVariance
-from trueodds.problem.predictions import Predictions
+from trueodds.lenses.lens import as_lens
 
 
 def verdict(preds, lens="positive", seed=0, **settings):

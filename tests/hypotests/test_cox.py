@@ -8,7 +8,7 @@ from tests import reference
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.likelihood.logistic import highest
 from trueodds.hypotests.likelihood.logits import Logits, Powers
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 def five_hundred():

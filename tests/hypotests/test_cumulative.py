@@ -8,7 +8,7 @@ import pytest
 import trueodds as to
 from tests import reference
 from trueodds.hypotests.cumulative import ECCE, KS, beyond_both, beyond_maximum, beyond_range
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 def codes(verdict):

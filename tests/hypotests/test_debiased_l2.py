@@ -8,10 +8,10 @@ import pytest
 
 import trueodds as to
 from tests import reference
+from trueodds.binning.partition import Sweep, Uniform
 from trueodds.estimators.debiased import DebiasedL2
 from trueodds.hypotests.debiased_l2 import DebiasedL2Test
-from trueodds.problem.partition import Sweep, Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 def calibrated(rng, n):

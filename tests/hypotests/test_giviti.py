@@ -12,7 +12,7 @@ from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.hypotests.likelihood.belt import belt
 from trueodds.hypotests.likelihood.stepwise import STEP, stepwise_null
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 def anchors(name):

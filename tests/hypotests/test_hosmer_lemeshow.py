@@ -7,7 +7,7 @@ import trueodds as to
 from tests import reference
 from trueodds.core.errors import InputError
 from trueodds.hypotests.hosmer_lemeshow import HosmerLemeshow
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 def binary(name):

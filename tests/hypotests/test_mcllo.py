@@ -12,7 +12,7 @@ from trueodds.calibrators.mcllo import MclloSpec
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.hypotests.mcllo import Mcllo
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 def drawn(n, k, seed, sharpness=1.0):

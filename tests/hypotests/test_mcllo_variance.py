@@ -8,7 +8,7 @@ from scipy.stats import binom, f, t
 import trueodds as to
 from tests.calibrators.linear import reference
 from tests.calibrators.rows import draw_predictions, labels, one_hot
-from tests.problem.refused import refused
+from tests.data.refused import refused
 from tests.reference import golden
 from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
 from trueodds.calibrators.likelihood.parameter_table import ParameterTable
@@ -17,7 +17,7 @@ from trueodds.calibrators.llo import LloSpec
 from trueodds.calibrators.mcllo import MclloSpec
 from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.hypotests.mcllo import Mcllo
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 def drawn(n, k, seed, sharpness=1.0):

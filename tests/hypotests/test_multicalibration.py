@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from trueodds.by_group import by_group
+from trueodds.api.by_group import by_group
+from trueodds.data.predictions import Predictions
 from trueodds.hypotests.cumulative import ECCE
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 def test_the_error_by_hand():

@@ -6,14 +6,14 @@ from scipy.special import expit, softmax
 from scipy.stats import binom
 
 import trueodds as to
+from trueodds.binning.tree import nested_cells
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.nested.binary import SCALES, BinaryCells
 from trueodds.hypotests.nested.component_pvalues import Component, combined, log_pvalues, root_mean_square, surprise
 from trueodds.hypotests.nested.vectors import VectorLeaves
 from trueodds.hypotests.omnibus import Omnibus
-from trueodds.problem.lens import as_lens
-from trueodds.problem.tree import nested_cells
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 
 def binary_view(n=60, seed=0, weighted=True):

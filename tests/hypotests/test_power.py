@@ -15,7 +15,7 @@ from trueodds.hypotests.planning.distortion import Distortion
 from trueodds.hypotests.planning.population import Population
 from trueodds.hypotests.planning.power import limits_of
 from trueodds.hypotests.planning.simulated import Simulated
-from trueodds.problem.lens import as_lens
+from trueodds.lenses.lens import as_lens
 
 
 def binary(n=600, seed=0):

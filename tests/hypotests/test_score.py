@@ -8,7 +8,7 @@ from tests import reference
 from trueodds.core.errors import InputError
 from trueodds.hypotests.score import Score
 from trueodds.hypotests.spiegelhalter import Spiegelhalter
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 SCORES = ("brier", "log_loss")
 

@@ -13,11 +13,11 @@ from scipy import stats
 
 import trueodds as to
 from tests import reference
-from tests.problem.refused import refused
-from trueodds.core.kernels.labels import by_row
+from tests.data.refused import refused
 from trueodds.hypotests.pairing import null_distributions
 from trueodds.hypotests.skce import KernelTest
-from trueodds.problem.view import View
+from trueodds.kernels.labels import by_row
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -7,7 +7,7 @@ import trueodds as to
 from tests import reference
 from trueodds.core.errors import InputError
 from trueodds.hypotests.spiegelhalter import Spiegelhalter
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 def run_test(preds, **settings):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from trueodds.core.holm import holm
 from trueodds.hypotests.several import family
 from trueodds.hypotests.stepdown import JointDraws
-from trueodds.inference.among import pvalue
+from trueodds.kernels.holm import holm
+from trueodds.resampling.among import pvalue
 
 
 def test_step_down_by_hand():

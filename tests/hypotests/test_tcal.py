@@ -7,14 +7,14 @@ import pytest
 
 import trueodds as to
 from tests import reference
+from trueodds.binning.partition import SimplexGrid, Uniform
 from trueodds.estimators.debiased import DebiasedL2
 from trueodds.hypotests.several import family
 from trueodds.hypotests.tcal import TCal, scales
-from trueodds.inference.estimand import Estimand
-from trueodds.inference.redraw import null_draws
-from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import SimplexGrid, Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.redraw import null_draws
 
 
 def binary500():

@@ -13,11 +13,11 @@ import pytest
 
 import trueodds as to
 from trueodds import InputError, Predictions
-from trueodds.by_group import by_group
+from trueodds.api.by_group import by_group
 from trueodds.core.results import Estimate
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds.problem.lens import default_lens
+from trueodds.lenses.lens import default_lens
 
 RNG = np.random.default_rng(0)
 

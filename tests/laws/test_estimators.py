@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from trueodds import InputError, Predictions
+from trueodds.binning.partition import BIN_RULES, EqualMass, MedianVariance, Sweep, Uniform
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, measured
-from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import BIN_RULES, EqualMass, MedianVariance, Sweep, Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 Problem = tuple[Array, Array, Array]  # labels, probabilities, weights

@@ -10,11 +10,11 @@ from scipy.special import expit, logit
 
 import trueodds as to
 from trueodds.calibrators import CALIBRATORS
+from trueodds.data.log_probabilities import log_softmax
+from trueodds.data.predictions import Predictions
 from trueodds.estimators.corp import Corp
-from trueodds.problem.lens import as_lens
-from trueodds.problem.log_probabilities import log_softmax
-from trueodds.problem.predictions import Predictions
-from trueodds.tally.tally import Tally
+from trueodds.lenses.lens import as_lens
+from trueodds.tallies.tally import Tally
 
 TINY = Predictions([0, 1], [[1e-30, 1.0], [0.5, 0.5]])
 

@@ -14,7 +14,7 @@ import pytest
 
 import trueodds as to
 from trueodds import InputError, Predictions
-from trueodds.by_group import by_group
+from trueodds.api.by_group import by_group
 from trueodds.calibrators import CALIBRATORS
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS

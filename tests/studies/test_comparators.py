@@ -3,7 +3,7 @@
 import numpy as np
 
 import trueodds as to
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 from trueodds_studies.comparators import METHODS, MIN_PROB, bins, evaluate_methods, method_rows
 
 

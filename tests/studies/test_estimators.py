@@ -14,8 +14,8 @@ from sklearn.svm import SVC
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
-from trueodds.inference.floors import subtract_noise_floor
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
+from trueodds.resampling.floors import subtract_noise_floor
 from trueodds_studies.estimators import Plan, estimators
 from trueodds_studies.trajectories import classes, models, simulation
 from trueodds_studies.trajectories.advice import _recommend

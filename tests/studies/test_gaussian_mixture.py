@@ -10,11 +10,11 @@ from scipy.special import expit, logit
 from scipy.stats import linregress, norm
 
 from tests import reference
+from trueodds.binning.partition import Uniform
 from trueodds.cli.studies import installed
 from trueodds.core.errors import InputError
 from trueodds.estimators.binned import BinnedError
-from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import Uniform
+from trueodds.lenses.lens import as_lens
 from trueodds_studies.gaussian_mixture import QUICK, Plan, gaussian_mixture
 from trueodds_studies.mixture.estimate_tables import SHOWN, crossing, flat
 from trueodds_studies.mixture.rates import balance, exponents, gaps, line, noise, octaves

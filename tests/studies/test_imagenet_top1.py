@@ -11,7 +11,7 @@ from trueodds.calibrators import CALIBRATORS
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds.problem.lens import NAMES
+from trueodds.lenses.lens import NAMES
 from trueodds_studies.imagenet_top1 import Plan, imagenet_top1
 from trueodds_studies.top1 import nets, network_results
 from trueodds_studies.top1.nets import NETS

@@ -11,7 +11,7 @@ from tests import reference
 from trueodds.cli import main
 from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.hypotests.mcllo import statistics
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 from trueodds_studies.mcllo.forest import FLOORS, Forest, Stand, stands, unexpected
 from trueodds_studies.mcllo_clipping import KINDS, Cell, Plan, forest_row, mcllo_clipping, measure_cell, sentence
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
-from trueodds.problem.lens import as_lens
+from trueodds.lenses.lens import as_lens
 from trueodds_studies.nets import catalog, error_tables, figures, net_errors, published_values
 from trueodds_studies.networks import Plan, networks
 

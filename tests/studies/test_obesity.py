@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestClassifier
 import trueodds as to
 from tests import reference
 from trueodds.cli.studies import installed
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 from trueodds_studies.base import moved
 from trueodds_studies.obesity import LIMIT, STANDS, Cell, Plan, _stood_in, measure_cell, obesity, unpulled
 from trueodds_studies.recalibrated import figures, obesity_tables

@@ -24,7 +24,7 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import figure, percent
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import OWN, Folds, Level, Seed
-from trueodds.tally.scores import log_score
+from trueodds.tallies.scores import log_score
 
 Array = NDArray[Any]
 

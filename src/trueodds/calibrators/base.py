@@ -14,7 +14,7 @@ from trueodds.calibrators.likelihood.logs import MIN_PROB, MIN_PROB_OF_LOGITS, P
 from trueodds.calibrators.likelihood.row_sums import InMemory, RowSums
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Settings
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln
 
+from trueodds.binning.by_score import ByScore
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, fit_curves
 from trueodds.calibrators.histogram import Steps, midway
-from trueodds.problem.by_score import ByScore
-from trueodds.problem.weights import are_counts
+from trueodds.data.weights import are_counts
 
 Array = NDArray[Any]
 

@@ -13,7 +13,7 @@ from trueodds.calibrators.curves.by_score import fit_curves_from_counts
 from trueodds.calibrators.curves.one_vs_rest import exact_zeros
 from trueodds.calibrators.isotonic import IsotonicMap, Monotone
 from trueodds.core.errors import Note
-from trueodds.core.kernels.isotonic import means
+from trueodds.kernels.isotonic import means
 
 Array = NDArray[Any]
 

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
+from trueodds.binning.by_score import ByScore
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, exact_zeros, fit_curves
 from trueodds.core.errors import Note
-from trueodds.core.kernels.merging import Path, averaged, near_isotonic
-from trueodds.problem.by_score import ByScore
+from trueodds.kernels.merging import Path, averaged, near_isotonic
 
 Array = NDArray[Any]
 

@@ -17,9 +17,9 @@ from trueodds.calibrators import CALIBRATORS, class_name
 from trueodds.calibrators.base import CalibratorSpec
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator, fit, has_integer_weights, names
 from trueodds.core.errors import InputError
-from trueodds.problem import checks
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.swapped import called
+from trueodds.data import validation
+from trueodds.data.predictions import Predictions
+from trueodds.data.swapped import called
 
 Array = NDArray[Any]
 
@@ -68,7 +68,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         Raises InputError (a ValueError): TO101 to TO116 for the data, TO2xx for settings.
         """
         spec = self.made()
-        p, y = checks.as_array(y_prob, "y_prob"), checks.as_array(y_true, "y_true")
+        p, y = validation.as_array(y_prob, "y_prob"), validation.as_array(y_true, "y_true")
         classes = _classes(y, 2 if p.ndim == 1 else p.shape[-1]) if self.classes is None else list(self.classes)
         made = Predictions.from_logits if self.logits else Predictions
         try:  # with the columns of a data frame, whose names may tell another order than that of the classes

@@ -30,7 +30,7 @@ from trueodds.calibrators.llo import falling
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure
 from trueodds.core.settings import OneOf
-from trueodds.tally.likelihood import Likelihood, softmax_linear
+from trueodds.tallies.likelihood import Likelihood, softmax_linear
 
 Array = NDArray[Any]
 

@@ -17,12 +17,12 @@ from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities
 from trueodds.core.errors import InputError, Note
 from trueodds.core.printable import printable
 from trueodds.core.results import Result, strict
-from trueodds.problem import checks
-from trueodds.problem.complements import two_columns
-from trueodds.problem.log_probabilities import log_softmax
-from trueodds.problem.plausibility import doubts
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.weights import are_counts
+from trueodds.data import validation
+from trueodds.data.complements import two_columns
+from trueodds.data.log_probabilities import log_softmax
+from trueodds.data.plausibility import doubts
+from trueodds.data.predictions import Predictions
+from trueodds.data.weights import are_counts
 
 Array = NDArray[Any]
 
@@ -108,16 +108,16 @@ class FittedCalibrator(Result):
             try:
                 return matrix(y_prob, self.k, sum_tolerance)
             except InputError as problem:
-                raise checks.with_argument(problem) from None
-        z = checks.numbers(checks.as_array(y_prob, "logits"), "logits")
-        checks.shape(z, "logits")
+                raise validation.with_argument(problem) from None
+        z = validation.numbers(validation.as_array(y_prob, "logits"), "logits")
+        validation.shape(z, "logits")
         _same_classes(z, self.k, "logits")
         if self.calibration_map.logits:
-            return as_columns(checks.logits(z))
+            return as_columns(validation.logits(z))
         return (
-            LogProbabilities(log_softmax(checks.logits(z)))
+            LogProbabilities(log_softmax(validation.logits(z)))
             if self.calibration_map.takes_logs
-            else columns(checks.softmax(z))
+            else columns(validation.softmax(z))
         )
 
     def summary(self) -> str:
@@ -228,7 +228,7 @@ def arrays(spec: CalibratorSpec, preds: Predictions) -> tuple[Any, Array, Array]
                 "probabilities",
                 "Use Predictions.from_logits, or leave logits out for a fit to log probabilities.",
             )
-        P = as_columns(checks.logits(preds.logits))
+        P = as_columns(validation.logits(preds.logits))
     return P, Y, preds.w
 
 
@@ -256,11 +256,11 @@ def as_columns(z: Array) -> Array:
 
 def matrix(y_prob: ArrayLike, k: int, sum_tolerance: float | None = None) -> Array:
     """Checked probabilities as (n, K) float64: the checks of `Predictions`, for rows whose outcome is not known."""
-    raw = checks.as_array(y_prob, "y_prob")
-    p = checks.numbers(raw, "y_prob")
-    checks.shape(p, "y_prob")
+    raw = validation.as_array(y_prob, "y_prob")
+    p = validation.numbers(raw, "y_prob")
+    validation.shape(p, "y_prob")
     _same_classes(p, k, "y_prob")
-    checks.probabilities(p, raw.dtype, sum_tolerance, sums=True)
+    validation.probabilities(p, raw.dtype, sum_tolerance, sums=True)
     return columns(p)
 
 

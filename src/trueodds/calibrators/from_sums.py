@@ -23,10 +23,10 @@ from trueodds.calibrators.fitted_calibrator import (
 from trueodds.calibrators.likelihood.fit_data import Facts, FitData
 from trueodds.calibrators.likelihood.row_sums import Counted, Step, Streamed
 from trueodds.core.errors import InputError, Note
-from trueodds.problem.predictions import Predictions
-from trueodds.tally.counts import Counts
-from trueodds.tally.reservoir import Reservoir
-from trueodds.tally.tally import Tally
+from trueodds.data.predictions import Predictions
+from trueodds.tallies.counts import Counts
+from trueodds.tallies.reservoir import Reservoir
+from trueodds.tallies.tally import Tally
 
 Reduce = Callable[[Step], Any]  # runs a function on every batch of rows and adds the answers up
 

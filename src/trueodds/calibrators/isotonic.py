@@ -15,10 +15,10 @@ from trueodds.calibrators.base import CalibrationMap, TalliedSpec
 from trueodds.calibrators.curves.by_score import map_classes
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, exact_zeros, zeros_in_cells
 from trueodds.core.errors import InputError, Note
-from trueodds.core.kernels import isotonic, sort
-from trueodds.core.kernels.knots import Knots, none_at
 from trueodds.core.settings import OneOf
-from trueodds.problem.view import View
+from trueodds.kernels import isotonic, sort
+from trueodds.kernels.knots import Knots, none_at
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

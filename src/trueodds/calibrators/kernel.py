@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
+from trueodds.binning.by_score import ByScore
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.by_score import by_log_odds
@@ -41,7 +42,6 @@ from trueodds.calibrators.likelihood.logs import (
 )
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Range, check
-from trueodds.problem.by_score import ByScore
 
 Array = NDArray[Any]
 

@@ -16,8 +16,8 @@ from trueodds.calibrators.frequencies import ESTIMATES, Frequencies, How
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import figure
 from trueodds.core.settings import OWN
-from trueodds.problem.arrays import as_array
-from trueodds.problem.predictions import Predictions
+from trueodds.data.arrays import as_array
+from trueodds.data.predictions import Predictions
 
 Array = NDArray[Any]
 

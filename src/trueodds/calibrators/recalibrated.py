@@ -26,8 +26,8 @@ from trueodds.calibrators.estimator import Calibrator
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator, fit, has_integer_weights
 from trueodds.core.errors import InputError
 from trueodds.core.settings import Folds, OneOf, Probability, check
-from trueodds.problem import checks
-from trueodds.problem.predictions import Predictions
+from trueodds.data import validation
+from trueodds.data.predictions import Predictions
 
 Array = NDArray[Any]
 
@@ -105,7 +105,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         y_true: Array = column_or_1d(y, warn=True)
         X, y_true = indexable(X, y_true)
         w = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        cluster = checks.clusters(groups, len(y_true))
+        cluster = validation.clusters(groups, len(y_true))
         available = units(len(y_true), cluster)
         frozen = self.mode == "frozen" or isinstance(self.estimator, FrozenEstimator)
         if frozen:
@@ -237,7 +237,7 @@ def _classes_of(model: Any) -> Array:
 def _probabilities(model: Any, X: Any) -> Array:
     if hasattr(model, "predict_proba"):
         return np.asarray(model.predict_proba(X))
-    return checks.softmax(_logits(model, X))
+    return validation.softmax(_logits(model, X))
 
 
 def _logits(model: Any, X: Any) -> Array:

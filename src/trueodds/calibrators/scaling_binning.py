@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.binning.partition import BinRule, Bins, EqualMass
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.one_vs_rest import Curve, exact_zeros, fit_curves_of_logs
@@ -19,8 +20,7 @@ from trueodds.calibrators.llo import doubtful
 from trueodds.calibrators.platt import Iterated, PlattSpec, Sigmoid
 from trueodds.core.errors import Note
 from trueodds.core.settings import BinCount
-from trueodds.problem.partition import BinRule, Bins, EqualMass
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

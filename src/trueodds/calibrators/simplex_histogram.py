@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.binning.tree import grow
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.one_vs_rest import as_rows, exact_zeros
@@ -16,8 +17,7 @@ from trueodds.calibrators.curves.simplex_cells import FINEST, Cells, Grid, Leave
 from trueodds.core.errors import Note
 from trueodds.core.results import percent
 from trueodds.core.settings import Count, OneOf, Range
-from trueodds.problem.tree import grow
-from trueodds.problem.weights import are_counts
+from trueodds.data.weights import are_counts
 
 Array = NDArray[Any]
 

@@ -24,7 +24,7 @@ from trueodds.calibrators.likelihood.logs import (
 from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, steepness
 from trueodds.core.errors import Note
-from trueodds.tally.likelihood import Likelihood, softmax_linear, tempered
+from trueodds.tallies.likelihood import Likelihood, softmax_linear, tempered
 
 Array = NDArray[Any]
 
@@ -49,7 +49,7 @@ class TemperatureMap(CalibrationMap):
         """The powers, divided by their sum, in logs so that nothing underflows on the way."""
         if isinstance(P, LogProbabilities):
             return softmax(self.beta * P.values)
-        from trueodds.core.kernels.softmax import powered
+        from trueodds.kernels.softmax import powered
 
         return powered(P, self.beta)
 

@@ -20,7 +20,7 @@ from trueodds.calibrators.likelihood.steepness import valley
 from trueodds.calibrators.likelihood.top_slopes import slopes
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, ends
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.problem.complements import log_sum
+from trueodds.data.complements import log_sum
 
 Array = NDArray[Any]
 

@@ -15,9 +15,9 @@ from trueodds.core.errors import InputError
 
 if TYPE_CHECKING:
     from trueodds.core.results import Estimate
-    from trueodds.problem.predictions import Predictions
-    from trueodds.problem.selective import SelectiveRisk
-    from trueodds.sources.answers import Answers
+    from trueodds.data.predictions import Predictions
+    from trueodds.io.answers import Answers
+    from trueodds.lenses.selective import SelectiveRisk
 
 COVERAGES = (0.5, 0.8, 0.9, 1.0)
 RESAMPLES = 2000  # of the text and of the picture, which say the same interval
@@ -105,12 +105,12 @@ def answers(
 
 def _measures(preds: Predictions, min_prob: float, level: float, seed: int) -> list[Estimate]:
     """The error in bins of 100 rows, and what the confidence is worth to one who may also not answer."""
-    from trueodds import ask
+    from trueodds.api import verbs
 
     how: dict[str, Any] = {"lens": "confidence", "level": level, "rng": seed}
     return [
-        ask.measure(preds, "rmsce", partition="mass:100", **how),
-        ask.measure(preds, "bas", min_prob=min_prob, **how),
+        verbs.measure(preds, "rmsce", partition="mass:100", **how),
+        verbs.measure(preds, "bas", min_prob=min_prob, **how),
     ]
 
 
@@ -190,15 +190,15 @@ def _report(
 
 
 def _confidence(preds: Predictions) -> tuple[Any, ...]:
-    from trueodds.problem.lens import as_lens
+    from trueodds.lenses.lens import as_lens
 
     return tuple(as_lens("confidence").views(preds))
 
 
 def _draw(answer_set: Answers, path: str, level: float, seed: int) -> None:
     from trueodds.diagrams.selective_risk import RiskCoverage
-    from trueodds.problem.lens import as_lens
-    from trueodds.sources.records import write
+    from trueodds.io.records import write
+    from trueodds.lenses.lens import as_lens
 
     recipe = RiskCoverage(n_queries=answer_set.n_queries, level=level, resamples=RESAMPLES)
     diagram = recipe.of_models({"": answer_set.predictions}, as_lens("confidence"), seed)
@@ -215,7 +215,7 @@ def _write(answer_set: Answers, path: str) -> None:
     """Probabilities and label, or confidence and correctness, with the question of each row as the records name it."""
     import numpy as np
 
-    from trueodds.sources.records import write
+    from trueodds.io.records import write
 
     preds = answer_set.predictions
     assert preds.y is not None

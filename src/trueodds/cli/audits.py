@@ -17,7 +17,7 @@ from trueodds.core.errors import InputError
 
 if TYPE_CHECKING:
     from trueodds.core.results import Estimate
-    from trueodds.problem.selective import SelectiveRisk
+    from trueodds.lenses.selective import SelectiveRisk
 
 MEASURED = ("ece", "brier", "log_loss")  # what every audit measures; a test holds it to that
 
@@ -70,7 +70,7 @@ def audit(
         data, costs = priced(opened(files, named), cost_path, mode, weight_kind)
         gated = Gated(data, {"mode": mode, "weight_kind": weight_kind, "level": level, "rng": seed})
         gated.prepare(gates)
-        from trueodds.audit import audit as audited
+        from trueodds.reports import audit as audited
 
         audit_result = audited(
             data,
@@ -91,7 +91,7 @@ def audit(
     if json_path is not None:
         output.write(json_path, output.as_json(facts))
     if json_path != "-":
-        from trueodds.audit import report
+        from trueodds.reports import report
 
         text = report.text(output.spoken_notes(facts), output.width(), output.paint if output.colored() else None)
         output.show(text, painted=True)
@@ -120,16 +120,16 @@ class Gated:
         """The estimate that a gate is about."""
         key = condition.name, condition.lens
         if key not in self._estimates:
-            from trueodds import ask
+            from trueodds.api import verbs
 
-            self._estimates[key] = ask.measure(self._rows, condition.name, lens=condition.lens, **self._how)
+            self._estimates[key] = verbs.measure(self._rows, condition.name, lens=condition.lens, **self._how)
         return self._estimates[key]
 
     def risk(self, gates: Sequence[gate.Gate]) -> SelectiveRisk:
         """The risk at the coverages of the gates, of confidence."""
-        from trueodds.problem.lens import as_lens
-        from trueodds.problem.selective import risk_of
-        from trueodds.tally.tally import Tally
+        from trueodds.lenses.lens import as_lens
+        from trueodds.lenses.selective import risk_of
+        from trueodds.tallies.tally import Tally
 
         rows, lens = self._rows, as_lens("confidence")
         (view,) = rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
@@ -140,7 +140,7 @@ class Gated:
 
     @cached_property
     def _rows(self) -> Any:
-        from trueodds.sources.resolve import resolved
+        from trueodds.io.resolve import resolved
 
         return resolved(self._data, self._how["mode"], self._how["weight_kind"])
 

@@ -63,9 +63,9 @@ def compare(
         problem = "An order of several models has no difference to bound."
         raise InputError("TO610", problem, f"--fail-on with {len(files)} files", "Compare two files.")
     called = [name.strip() for name in names.split(",")] if names else _names(files)
+    from trueodds.api.comparing import DEFAULT
+    from trueodds.api.comparing import compare as compared
     from trueodds.estimators import ESTIMATORS
-    from trueodds.versus import DEFAULT
-    from trueodds.versus import compare as compared
 
     ESTIMATORS.check(estimator or DEFAULT, method_settings, [name for name in INTERVAL_SETTINGS if name != "region"])
     gates = gate.read(fail_on, gate_numbers.compare_scope(estimator or DEFAULT, method_settings))

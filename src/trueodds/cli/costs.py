@@ -24,9 +24,9 @@ def priced(data: Any, path: str | None, mode: str | None, weight_kind: str) -> t
     if path is None:
         return data, {}
     names, actions, table = _table(path)
-    from trueodds.problem.predictions import Predictions
-    from trueodds.sources.in_memory import InMemorySource
-    from trueodds.sources.resolve import resolved
+    from trueodds.data.predictions import Predictions
+    from trueodds.io.in_memory import InMemorySource
+    from trueodds.io.resolve import resolved
 
     rows = resolved(data, mode, weight_kind)
     if isinstance(rows, Predictions):

@@ -35,11 +35,11 @@ def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: s
     output.ready(files, out=out)
     if tally := next((file for file in files if is_tally(file)), None):
         raise InputError("TO403", "Fitting a calibrator needs the rows.", f"{tally}, a tally", "Give the predictions.")
-    from trueodds import ask
+    from trueodds.api import verbs
     from trueodds.calibrators import CALIBRATORS
 
     CALIBRATORS.check(method, method_settings)
-    calibrator = ask.fit(opened(files, columns), method, rng=seed, weight_kind=weight_kind, **method_settings)
+    calibrator = verbs.fit(opened(files, columns), method, rng=seed, weight_kind=weight_kind, **method_settings)
     calibrator.save(out)
     lines = calibrator.summary().split("\n")
     output.show("\n".join([*(spoken(line) if line.startswith("[TN") else line for line in lines), out]))
@@ -70,8 +70,8 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
     from trueodds.calibrators import wire
 
     loaded_calibrator = wire.load(calibrator)
-    from trueodds.sources import read
-    from trueodds.sources.rewrite import rewrite
+    from trueodds.io import read
+    from trueodds.io.rewrite import rewrite
 
     source = read(list(files), label=None, **columns)
     plan = getattr(source, "plan", None)

@@ -185,7 +185,7 @@ def _check(gate: Gate, scope: Scope) -> None:
     if gate.lens is not None and gate.name != "risk":
         if not scope.lenses or gate.name in scope.numbers or gate.group is not None:
             raise _refused(f"A lens has no place in a gate on {gate.name} here.", gate.text, f"Leave @{gate.lens} out.")
-        from trueodds.problem.lens import as_lens
+        from trueodds.lenses.lens import as_lens
 
         as_lens(gate.lens)
     _check_attainable(gate, *_range(gate, scope))

@@ -15,7 +15,7 @@ from trueodds.core.results import Estimate, Interval, Verdict, figure
 if TYPE_CHECKING:
     from trueodds.core.comparison import Comparison
     from trueodds.core.groups import ByGroup
-    from trueodds.problem.selective import SelectiveRisk
+    from trueodds.lenses.selective import SelectiveRisk
 
 ALPHA = 0.05  # at which `reject` of a single test or comparison rejects
 CLEAR = "clear of its noise floor, so nothing is taken off"
@@ -280,7 +280,7 @@ def _end(interval: Interval | None, part: str) -> float | None:
 
 def _is_lens(name: str) -> bool:
     """Whether a part of an estimate is a view through a lens, and not a term such as `over`."""
-    from trueodds.problem.lens import as_lens
+    from trueodds.lenses.lens import as_lens
 
     try:
         as_lens(name)
@@ -307,7 +307,7 @@ def _estimate(report: Mapping[str, Any]) -> Estimate:
 
 def _of_group(report: Mapping[str, Any]) -> Estimate:
     """The error of a group of an audit, debiased as `measure` does it."""
-    from trueodds.inference.floors import subtract_noise_floor
+    from trueodds.resampling.floors import subtract_noise_floor
 
     error, noise_floor = report["error"], report.get("noise_floor")
     less = math.nan if error is None or noise_floor is None else float(subtract_noise_floor(error, noise_floor))

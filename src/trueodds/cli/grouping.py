@@ -72,7 +72,7 @@ def groups(
     crossed(files, columns, crossings)
     if tally := next((file for file in files if is_tally(file)), None):
         raise InputError("TO403", "Groups that overlap need the rows.", f"{tally}, a tally", "Give the predictions.")
-    from trueodds.by_group import by_group
+    from trueodds.api.by_group import by_group
     from trueodds.estimators import ESTIMATORS
 
     ESTIMATORS.check(

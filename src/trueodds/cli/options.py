@@ -131,14 +131,14 @@ def opened(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
         return added(files)
     if records.meant(files, columns):
         return records.source(files, columns)
-    from trueodds.sources import read
+    from trueodds.io import read
 
     return read(files[0] if len(files) == 1 else list(files), **engines.ready(columns))
 
 
 def added(files: Sequence[str]) -> Any:
     """The sum of saved tallies."""
-    from trueodds.tally import wire
+    from trueodds.tallies import wire
 
     total = wire.load(files[0])
     for file in files[1:]:
@@ -150,4 +150,4 @@ def is_tally(path: str) -> bool:
     """Whether a file is called a tally or says of itself that it is one."""
     from trueodds.core.saved import schema_of
 
-    return path.endswith(".tally.json") or (path.endswith(".json") and schema_of(path) == "trueodds.tally")
+    return path.endswith(".tally.json") or (path.endswith(".json") and schema_of(path) == "trueodds.tallies")

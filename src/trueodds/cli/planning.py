@@ -49,7 +49,7 @@ def power(
     """How many rows it takes: the error that a test finds in n rows, or the rows for an error or a width."""
     method_settings, columns = settings(params), pop_columns(params)
     output.ready(files, json=json_path)
-    from trueodds import ask
+    from trueodds.api import verbs
     from trueodds.estimators import ESTIMATORS
     from trueodds.hypotests import TESTS
     from trueodds.hypotests.planning.power import PLANS
@@ -59,7 +59,7 @@ def power(
     else:
         ESTIMATORS.check(estimator, method_settings, ("region", "aggregate"))
     with Progress() as progress:
-        result = ask.power(
+        result = verbs.power(
             opened(files, columns),
             name,
             n=n,

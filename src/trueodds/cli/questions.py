@@ -50,7 +50,7 @@ def measure(
     """How far off: one error, with its interval and its noise floor."""
     method_settings, columns = settings(params), pop_columns(params)
     output.ready(files, json=json_path)
-    from trueodds import ask
+    from trueodds.api import verbs
     from trueodds.estimators import ESTIMATORS
 
     ESTIMATORS.check(estimator, method_settings, INTERVAL_SETTINGS)
@@ -60,7 +60,7 @@ def measure(
     data, costs = priced(opened(files, columns), cost_path, mode, weight_kind)
     method_settings |= costs
     with records.by_question(columns, costs=bool(cost_path)):
-        estimate = ask.measure(
+        estimate = verbs.measure(
             data, estimator, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **method_settings
         )
     output.answer(estimate.describe(), estimate.notes, estimate.to_dict(), json_path)
@@ -95,7 +95,7 @@ def test(
     """Is it chance: one p-value, under a hypothesis said in words."""
     method_settings, columns = settings(params), pop_columns(params)
     output.ready(files, json=json_path)
-    from trueodds import ask
+    from trueodds.api import verbs
     from trueodds.hypotests import TESTS
 
     TESTS.check(name, method_settings, ("region", "margin"))
@@ -105,7 +105,7 @@ def test(
     with Progress() as progress, records.by_question(columns, costs=bool(cost_path)):
         data, costs = priced(opened(files, columns), cost_path, mode, weight_kind)
         method_settings |= costs
-        verdict = ask.test(
+        verdict = verbs.test(
             data,
             name,
             lens=lens,
@@ -166,7 +166,7 @@ def draw(
         known = " ".join(_PICTURES + _TABLES)
         raise InputError("TO606", "A diagram is saved by the ending of its file.", repr(out), f"One of {known}.")
     output.ready(files, out=out)
-    from trueodds import ask
+    from trueodds.api import verbs
     from trueodds.diagrams import DIAGRAMS
     from trueodds.diagrams.drawing.presentation import Presentation
 
@@ -193,7 +193,7 @@ def draw(
     data = models(files, columns) if per_file else opened(files, columns)
     if (n_queries := getattr(data, "n_queries", None)) and DIAGRAMS.takes(diagram, "n_queries"):
         method_settings = {"n_queries": n_queries} | method_settings  # records know how many answers were not given
-    drawing = ask.draw(
+    drawing = verbs.draw(
         data, diagram, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **look, **method_settings
     )
     drawing = drawing.less(*without)

@@ -85,7 +85,7 @@ def _inside(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
     """Whether the first record of .jsonl has such a field only inside another, or says yes and no in words."""
     if not all(file.lower().endswith((".jsonl", ".ndjson")) for file in files):
         return all(file.lower().endswith(".json") for file in files)
-    from trueodds.sources.records import records
+    from trueodds.io.records import records
 
     first = next(records(files[0])).fields
     named = [columns["confidence"], columns["correct"]]
@@ -95,11 +95,11 @@ def _inside(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
 
 def answered(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     """The answers in these files; what was wrong is told by options."""
-    from trueodds.sources.answers import answers
+    from trueodds.io.answers import read_answers
 
     settings = {"options" if name == "logprobs" else name: value for name, value in columns.items()}
     try:
-        return answers(files[0] if len(files) == 1 else list(files), **settings)
+        return read_answers(files[0] if len(files) == 1 else list(files), **settings)
     except InputError as problem:
         fix = problem.fix.replace("percent=True", "--percent")
         fix = fix.replace("Read logits with trueodds.read(…, logits=).", "Logits are read from columns, by --logits.")
@@ -121,7 +121,7 @@ def by_question(columns: Mapping[str, Any], *, costs: bool) -> Iterator[None]:
 
 def source(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     """The answers as a source of predictions, which carry the notes on them."""
-    from trueodds.sources.in_memory import InMemorySource
+    from trueodds.io.in_memory import InMemorySource
 
     answer_set = answered(files, columns)
     memory_source = InMemorySource(answer_set.predictions, 65536)

@@ -33,10 +33,10 @@ def tally(
     output.ready(files, out=out, resume=resume)
     with Progress() as progress:
         data = opened(files, columns)
-        from trueodds import ask
-        from trueodds.tally import wire
+        from trueodds.api import verbs
+        from trueodds.tallies import wire
 
-        total = ask.tally(data, lenses=lenses, grid=grid, bins=bins, resume=resume, progress=progress.rows)
+        total = verbs.tally(data, lenses=lenses, grid=grid, bins=bins, resume=resume, progress=progress.rows)
         wire.save(total, out)
     if resume is not None:
         Path(resume).unlink(missing_ok=True)  # what it kept is in the tally now
@@ -49,7 +49,7 @@ def tally(
 def merge(files: tuple[str, ...], out: str) -> None:
     """Add tallies up; those of other classes or settings are refused."""
     output.ready(files, out=out)
-    from trueodds.tally import wire
+    from trueodds.tallies import wire
 
     total = added(files)
     wire.save(total, out)

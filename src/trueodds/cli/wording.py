@@ -55,7 +55,7 @@ _PHRASES = tuple(
         (r"Fit it again and save it with \.save\(path\)", "Fit it again: trueodds fit FILE --out F"),
         (r"If 70 means 70 %, divide by 100", "If 70 means 70 %, say --percent"),
         (
-            r"read them by trueodds\.sources\.answers\.answers\(…, abstained=…\)",
+            r"read them by to\.read_answers\(…, abstained=…\)",
             "name a column that says so by --abstained F",
         ),
         (r"Name each by itself: group=\[(.+)\]", lambda match: f"Repeat --group: {_group_options(match[1])}"),

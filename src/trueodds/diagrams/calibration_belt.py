@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy.special import expit, logit
 
+from trueodds.binning.partition import Uniform
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import ONE, Integer, Level
 from trueodds.diagrams.base import Array, Diagram
@@ -22,8 +23,7 @@ from trueodds.hypotests.giviti import GiViTI
 from trueodds.hypotests.likelihood.belt import Belt, belt
 from trueodds.hypotests.likelihood.logits import Logits, MinProb
 from trueodds.hypotests.statistics import ViewResult
-from trueodds.problem.partition import Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 POINTS = 51  # evenly along p, and as many along its log odds; of several panels
 FEWER = 26

@@ -21,9 +21,9 @@ from trueodds.diagrams.models.model_results import ModelResult, measure_models
 from trueodds.diagrams.recipe import IMPORTANCE, BinnedRecipe, lens_of
 from trueodds.diagrams.reliability import Reliability
 from trueodds.estimators.binned import BinnedError
-from trueodds.inference.estimate import IntervalSpec
-from trueodds.problem.lens import Lens
-from trueodds.problem.view import View
+from trueodds.lenses.lens import Lens
+from trueodds.lenses.view import View
+from trueodds.resampling.estimate import IntervalSpec
 
 Sets = Mapping[str, tuple[View, ...]]
 

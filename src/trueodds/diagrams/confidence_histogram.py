@@ -11,7 +11,7 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned import bins, chance
 from trueodds.diagrams.drawing import layout, styling
 from trueodds.diagrams.recipe import BinnedRecipe, lens_of
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from trueodds.diagrams.monotone.picture import CorpDiagram
 from trueodds.diagrams.monotone.strip import bins_for
 from trueodds.diagrams.recipe import IMPORTANCE, Recipe, lens_of
 from trueodds.estimators.corp import SCORES
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from trueodds.diagrams.belts.words import format_pvalue, gathered, places, sides
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.recipe import Recipe, lens_of
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 # Scores that may be ticked; where two would meet the one that stands first is.
 TICKS = (0.5, 0.1, 0.9, 0.01, 0.99, 0.2, 0.8, 0.7, 0.3, 0.6, 0.4, 0.95, 0.05, 0.999, 0.001, 0.9999, 0.0001)

@@ -17,7 +17,7 @@ from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.odds.posterior_plot import PosteriorPlot
 from trueodds.diagrams.odds.shift_and_slope import Plane, counted, probable
 from trueodds.diagrams.recipe import Recipe, lens_of
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 FAINTEST = 0.01  # the posterior whose contour the picture holds
 _FARTHER = 2.5  # times as wide or high may the picture become so that the identity is in it

@@ -20,7 +20,7 @@ from trueodds.diagrams.odds.parameter_plot import ParameterPlot
 from trueodds.diagrams.odds.shift_and_slope import counted
 from trueodds.diagrams.recipe import IMPORTANCE, lens_of
 from trueodds.hypotests.likelihood.odds import NEAR, Odds
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 @dataclass(frozen=True)

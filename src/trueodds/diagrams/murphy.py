@@ -22,9 +22,9 @@ from trueodds.estimators.base import ProperScore
 from trueodds.estimators.corp import SCORES
 from trueodds.estimators.corp import Corp as CorpError
 from trueodds.estimators.proper import Brier, LogLoss
-from trueodds.inference.estimate import IntervalSpec
-from trueodds.problem.lens import Lens
-from trueodds.problem.view import View
+from trueodds.lenses.lens import Lens
+from trueodds.lenses.view import View
+from trueodds.resampling.estimate import IntervalSpec
 
 SCORE: Mapping[str, type[ProperScore]] = {"brier": Brier, "log_loss": LogLoss}
 

@@ -21,7 +21,7 @@ from trueodds.diagrams.odds.line_plot import LinePlot
 from trueodds.diagrams.odds.path_points import FEWER, LINES, PathPoints
 from trueodds.diagrams.odds.shift_and_slope import probable
 from trueodds.diagrams.recipe import lens_of
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 @dataclass(frozen=True)

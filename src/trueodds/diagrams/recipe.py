@@ -8,17 +8,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from trueodds.binning.partition import Partition, as_partition
 from trueodds.core.errors import InputError
 from trueodds.core.registry import settings_of
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Settings
+from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
 from trueodds.estimators.binned import PARTITION_SETTINGS
-from trueodds.problem.lens import Lens
-from trueodds.problem.partition import Partition, as_partition
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
-from trueodds.tally.tally import Tally
+from trueodds.lenses.lens import Lens
+from trueodds.lenses.view import View
+from trueodds.tallies.tally import Tally
 
 IMPORTANCE = {"weight two": "weights are importance weights: chance grows with their squares"}
 

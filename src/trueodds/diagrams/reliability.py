@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
+from trueodds.binning.partition import Uniform
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf, Resamples
 from trueodds.diagrams.base import Diagram
@@ -17,8 +18,7 @@ from trueodds.diagrams.binned.segments import describe_outside_bins, finding
 from trueodds.diagrams.binned.styles import STYLES, limits
 from trueodds.diagrams.drawing import layout, styling
 from trueodds.diagrams.recipe import BinnedRecipe, lens_of
-from trueodds.problem.partition import Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 @dataclass(frozen=True)

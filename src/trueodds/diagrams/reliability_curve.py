@@ -19,7 +19,7 @@ from trueodds.diagrams.curves.picture import ReliabilityCurveDiagram
 from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.monotone.strip import strip
 from trueodds.diagrams.recipe import Recipe, lens_of
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 BY_COUNT = ("low", "high", "probability_low", "probability_high", "effective", "n", "outside")
 

@@ -12,17 +12,17 @@ from trueodds.core.errors import InputError
 from trueodds.core.results import figure
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Count, Level
+from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Array, Diagram
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.curves.draws import BandDraws
 from trueodds.diagrams.drawing import styling
 from trueodds.diagrams.recipe import Recipe, views_of
 from trueodds.diagrams.selective.risk_plot import RiskPlot
-from trueodds.problem.lens import Lens
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.selective import SelectiveRisk, risk_of
-from trueodds.problem.view import View
-from trueodds.tally.tally import Tally
+from trueodds.lenses.lens import Lens
+from trueodds.lenses.selective import SelectiveRisk, risk_of
+from trueodds.lenses.view import View
+from trueodds.tallies.tally import Tally
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from trueodds.diagrams.simplicial.arrows import Arrows, default_partition, metho
 from trueodds.diagrams.simplicial.panels import panels
 from trueodds.diagrams.simplicial.recipe import SimplexRecipe
 from trueodds.diagrams.simplicial.triangle import SimplexDiagram
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 BINS, SMALL = 10, 5  # of the grid on each axis: 100 triangles, and 25 in the small ones of many classes
 

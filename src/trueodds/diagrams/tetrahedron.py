@@ -14,7 +14,7 @@ from trueodds.diagrams.simplicial.arrows import Arrows, default_partition, metho
 from trueodds.diagrams.simplicial.panels import panels
 from trueodds.diagrams.simplicial.recipe import SimplexRecipe
 from trueodds.diagrams.simplicial.solid import TetrahedronDiagram
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 BINS = 5  # of the grid on each axis: 65 cells
 

@@ -15,6 +15,7 @@ from trueodds.core.errors import Note
 from trueodds.core.results import figure
 from trueodds.core.rng import as_generator, stream_key
 from trueodds.core.settings import Level, Resamples
+from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.chance import beyond, wilson
 from trueodds.diagrams.learning.epochs import Epoch, check, epoch_of, impossible, loss_of, right_of, unnamed
@@ -22,10 +23,9 @@ from trueodds.diagrams.learning.training_plot import TrainingPlot
 from trueodds.diagrams.recipe import BinnedRecipe
 from trueodds.estimators.binned import BinnedError
 from trueodds.hypotests.consistency import Consistency
-from trueodds.problem.lens import Lens
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
-from trueodds.tally.tally import Tally
+from trueodds.lenses.lens import Lens
+from trueodds.lenses.view import View
+from trueodds.tallies.tally import Tally
 
 Array = NDArray[Any]
 
@@ -62,7 +62,7 @@ class Training(BinnedRecipe):
     Columns of `table`: view run epoch n log_loss log_loss_low log_loss_high accuracy accuracy_low accuracy_high ece
     ece_floor pvalue best; a row for each run and epoch. Accuracy is NaN where labels do not exclude each other.
 
-    >>> from trueodds.problem.lens import Positive
+    >>> from trueodds.lenses.lens import Positive
     >>> calm = Predictions([0, 1] * 50, [0.4, 0.6] * 50)
     >>> bold = Predictions([0, 1] * 50, [0.01, 0.6] * 50)
     >>> diagram = Training(resamples=99).of_models({"1": calm, "2": bold}, Positive())

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trueodds.core.errors import Note
 from trueodds.core.settings import Range
 from trueodds.estimators.base import ProperScore, one_score, single_rows
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

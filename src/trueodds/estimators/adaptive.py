@@ -9,14 +9,14 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.binning.partition import BinsOrEdges, EqualMass, Partition, as_partition
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
 from trueodds.core.settings import Range, check
 from trueodds.estimators.base import Estimator, Linear, one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, BinSums
-from trueodds.problem.bins import Bins
-from trueodds.problem.partition import BinsOrEdges, EqualMass, Partition, as_partition
-from trueodds.problem.view import View
+from trueodds.kernels.bin_index import Bins
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 RANGES = EqualMass(15)

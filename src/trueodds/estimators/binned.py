@@ -11,15 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.binning.distance import Distance, as_distance, power_mean
+from trueodds.binning.partition import BIN_RULES, Bins, Frozen, Partition, as_partition, default_for
+from trueodds.binning.selections import Selections
 from trueodds.core.errors import Note
 from trueodds.core.registry import settings_of
 from trueodds.core.settings import Count, Order
 from trueodds.estimators.base import Estimator, Linear
-from trueodds.problem.distance import Distance, as_distance, power_mean
-from trueodds.problem.partition import BIN_RULES, Bins, Frozen, Partition, as_partition, default_for
-from trueodds.problem.rows import shared_classes
-from trueodds.problem.selections import Selections
-from trueodds.problem.view import View
+from trueodds.lenses.rows import shared_classes
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 PARTITION_SETTINGS = ("bins", "partition", "min_size", "closed", "range")
@@ -51,7 +51,7 @@ class BinnedError(Estimator):
     min_count : int
         Bins with fewer rows are left out of the worst-bin search (they stay in averages).
 
-    >>> from trueodds.problem.partition import Uniform
+    >>> from trueodds.binning.partition import Uniform
     >>> float(BinnedError(Uniform(5))(View(p=[0.9, 0.8], y=[1, 0])))
     0.45
     """

@@ -13,7 +13,7 @@ from trueodds.core.settings import OneOf, Range
 from trueodds.estimators.scored import Reader, ScoredError
 from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
 from trueodds.estimators.smoothing.local_fit import SMOOTHERS, LocalFit, Smoother
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -15,8 +15,8 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
-from trueodds.problem.view import View
-from trueodds.tally.scores import log_score
+from trueodds.lenses.view import View
+from trueodds.tallies.scores import log_score
 
 Array = NDArray[Any]
 

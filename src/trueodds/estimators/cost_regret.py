@@ -12,7 +12,7 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import OWN, Integer
 from trueodds.estimators.acting.actions import Cost, Costs, checked, vectors
 from trueodds.estimators.acting.out_of_sample import OutOfFold, OutOfSample
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

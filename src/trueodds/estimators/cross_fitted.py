@@ -13,7 +13,7 @@ from trueodds.core.errors import InputError, describe
 from trueodds.core.registry import settings_of
 from trueodds.estimators.acting.out_of_sample import OutOfFold, OutOfSample
 from trueodds.estimators.score_regret import ScoreRegret
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtr
 
+from trueodds.binning.partition import BIN_RULES, EqualMass, Partition
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
 from trueodds.core.settings import OneOf
@@ -17,8 +18,7 @@ from trueodds.estimators.adaptive import with_partition
 from trueodds.estimators.base import Estimator, Linear, one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMeanSquareError, one_bin
 from trueodds.estimators.pairing.pairs import ByBin, OfBins, Pairs, averaged, divide_or_zero, mean_square, several
-from trueodds.problem.partition import BIN_RULES, EqualMass, Partition
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 FORMS = ("t_mn", "kumar", "dpe")
@@ -153,7 +153,7 @@ class DebiasedL2(_Debiased):
     form : {"t_mn", "kumar", "dpe"}
         Which estimate of the square.
 
-    >>> from trueodds.problem.partition import Uniform
+    >>> from trueodds.binning.partition import Uniform
     >>> view = View(p=[0.6, 0.8, 0.8], y=[0, 0, 1])  # u = −.6, −.8, .2: ((−1.2)² − 1.04)/(9 − 3) = .4/6
     >>> round(DebiasedL2(Uniform(1)).signed(view), 4), round(float(DebiasedL2(Uniform(1))(view)), 4)
     (0.0667, 0.2582)
@@ -274,7 +274,7 @@ class DebiasedL1(_Debiased):
     partition : Partition
         ⌈n^(2/5)⌉ equal-mass bins; it must not look at the outcomes.
 
-    >>> from trueodds.problem.partition import Uniform
+    >>> from trueodds.binning.partition import Uniform
     >>> view = View(p=[0.5] * 4, y=[1, 1, 0, 0])  # no gap, s = 1/4: minus the mean of |N(0, 1/16)|
     >>> round(float(DebiasedL1(Uniform(1))(view)), 4)
     -0.1995

@@ -9,13 +9,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.binning.partition import Partition, as_partition, default_for
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
 from trueodds.core.settings import OneOf, check
 from trueodds.estimators.base import ProperScore
 from trueodds.estimators.binned import PARTITION_SETTINGS
-from trueodds.problem.partition import Partition, as_partition, default_for
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 Terms = dict[str, float]

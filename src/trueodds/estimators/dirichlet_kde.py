@@ -14,7 +14,7 @@ from trueodds.core.settings import FiniteOrder, Range
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.smoothing.dirichlet import below
 from trueodds.estimators.smoothing.neighbors import Neighbors
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -8,8 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trueodds.binning.by_score import by_score
+from trueodds.binning.partition import lowest
+from trueodds.binning.selections import Selections
 from trueodds.core.errors import InputError, Note
-from trueodds.core.kernels.sort import placed
 from trueodds.core.settings import OneOf, Order, Probability, Range
 from trueodds.estimators.base import one_score
 from trueodds.estimators.scored import Reader, ScoredError, Scores
@@ -17,10 +19,8 @@ from trueodds.estimators.smoothing.bandwidth import NARROWEST, silverman, silver
 from trueodds.estimators.smoothing.density import COARSE, FINE, KERNELS, Beta, Mirrored
 from trueodds.estimators.smoothing.side_by_side import side_by_side
 from trueodds.estimators.smoothing.waves import Waves
-from trueodds.problem.by_score import by_score
-from trueodds.problem.partition import lowest
-from trueodds.problem.selections import Selections
-from trueodds.problem.view import View
+from trueodds.kernels.sort import placed
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

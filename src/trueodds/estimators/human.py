@@ -12,7 +12,7 @@ from scipy.special import entr
 
 from trueodds.core.errors import InputError, Note
 from trueodds.estimators.base import Mean, single_rows
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

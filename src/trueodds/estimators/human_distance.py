@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from trueodds.core.errors import Note
 from trueodds.estimators.base import single_rows
 from trueodds.estimators.human import VoteMean, vectors
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

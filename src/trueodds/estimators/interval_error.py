@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels.windows import Windows, mean_absolute
 from trueodds.core.settings import Range
 from trueodds.estimators.scored import DISTINCT, Reader, ScoredError, Scores
-from trueodds.problem.view import View
+from trueodds.kernels.windows import Windows, mean_absolute
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

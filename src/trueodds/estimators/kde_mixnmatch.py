@@ -10,13 +10,13 @@ import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.typing import NDArray
 
+from trueodds.binning.quantiles import weighted_std
 from trueodds.core.errors import Note
-from trueodds.core.kernels.moments import moments
 from trueodds.core.settings import FiniteOrder
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.estimators.smoothing.density import KERNELS
-from trueodds.problem.quantiles import weighted_std
-from trueodds.problem.view import View
+from trueodds.kernels.moments import moments
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

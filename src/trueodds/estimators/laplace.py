@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
-from trueodds.core.kernels.pairs import along
 from trueodds.core.settings import OneOf, Positive
 from trueodds.estimators.base import Linear
 from trueodds.estimators.pairing.row_pairs import RowPairs
 from trueodds.estimators.scored import Reader, ScoredError
 from trueodds.estimators.skce import SquaredKernelError
-from trueodds.problem.view import View
+from trueodds.kernels.pairs import along
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -20,8 +20,8 @@ from trueodds.estimators.decomposition import (
     inside_cells,
     murphy,
 )
-from trueodds.problem.view import View
-from trueodds.tally import scores
+from trueodds.lenses.view import View
+from trueodds.tallies import scores
 
 Array = NDArray[Any]
 
@@ -51,7 +51,7 @@ class Brier(Decomposed):
 
     >>> float(Brier()(View(p=[0.5, 1.0], y=[1, 1])))
     0.125
-    >>> from trueodds.problem.partition import Uniform
+    >>> from trueodds.binning.partition import Uniform
     >>> terms = Brier(decomposition="murphy", partition=Uniform(1)).parts(View(p=[0.5, 1.0], y=[0, 1]))
     >>> {name: round(term, 4) for name, term in terms.items() if term}
     {'reliability': 0.0625, 'uncertainty': 0.25, 'within_bin_variance': 0.0625, 'within_bin_covariance': 0.25}

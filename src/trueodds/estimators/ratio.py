@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
 from trueodds.estimators.base import Estimator, one_score
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

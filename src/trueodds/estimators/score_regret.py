@@ -12,7 +12,7 @@ from trueodds.calibrators.choosing.gain import mixed, mixing
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.estimators.acting.out_of_sample import OutOfFold, OutOfSample
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

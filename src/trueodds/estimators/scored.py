@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels.sort import placed
+from trueodds.binning.by_score import by_score, grouped
 from trueodds.estimators.base import Estimator, Linear, one_score
-from trueodds.problem.by_score import by_score, grouped
-from trueodds.problem.view import View
+from trueodds.kernels.sort import placed
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 Reader = Callable[[Array, Array, Array], Array]

@@ -14,7 +14,7 @@ from trueodds.core.settings import OneOf, Range
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.pairing.row_pairs import RowPairs
 from trueodds.estimators.smoothing.kernels import Bandwidth, KernelName, Similarity
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

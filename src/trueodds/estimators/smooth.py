@@ -7,11 +7,11 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from numpy.typing import NDArray
 
-from trueodds.core.kernels.moments import moments, residuals
 from trueodds.core.settings import Range
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.estimators.smoothing.reflected import NARROWEST, WIDEST, fixed_point, from_moments, smoothed_norms
-from trueodds.problem.view import View
+from trueodds.kernels.moments import moments, residuals
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

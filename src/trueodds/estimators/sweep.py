@@ -8,10 +8,10 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels.sweep import sweep
 from trueodds.core.settings import Order, check
 from trueodds.estimators.scored import Reader, ScoredError, Scores
-from trueodds.problem.view import View
+from trueodds.kernels.sweep import sweep
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 Base = Literal["equal-mass", "uniform"]

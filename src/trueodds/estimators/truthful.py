@@ -10,12 +10,12 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.binning.partition import BinRule, EqualMass, count_of_bins
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, OneOf
 from trueodds.estimators.base import Linear, one_score
 from trueodds.estimators.scored import Reader, ScoredError
-from trueodds.problem.partition import BinRule, EqualMass, count_of_bins
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

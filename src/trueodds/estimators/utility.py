@@ -14,7 +14,7 @@ from trueodds.estimators.acting.actions import Cost
 from trueodds.estimators.acting.actions import checked as checked_cost
 from trueodds.estimators.acting.payoffs import Utility, checked, payoffs
 from trueodds.estimators.base import Estimator, Linear, single_rows
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.judging import notes_on
 from trueodds.hypotests.largest_error import largest
 from trueodds.hypotests.multicalibration import MulticalibrationError, cumulative_of, multicalibration
 from trueodds.hypotests.stepdown import JointDraws
 from trueodds.hypotests.votes import prepared
-from trueodds.inference.estimand import Estimand
-from trueodds.inference.redraw import null_draws, null_of, within_clusters
-from trueodds.problem.lens import Lens
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.subgroups import Subgroup
+from trueodds.lenses.lens import Lens
+from trueodds.lenses.subgroups import Subgroup
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.redraw import null_draws, null_of, within_clusters
 
 Array = NDArray[Any]
 

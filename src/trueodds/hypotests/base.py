@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError
 from trueodds.core.results import Verdict
 from trueodds.core.settings import Settings
+from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
-from trueodds.inference.estimand import Estimand
-from trueodds.problem.lens import Lens
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
-from trueodds.tally.tally import Tally
+from trueodds.lenses.lens import Lens
+from trueodds.lenses.view import View
+from trueodds.resampling.estimand import Estimand
+from trueodds.tallies.tally import Tally
 
 Progress = Callable[[float], None]
 

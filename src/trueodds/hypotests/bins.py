@@ -9,16 +9,16 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.binning.partition import Bins, Frozen, Partition, as_partition, default_for
 from trueodds.core.errors import InputError, Note
-from trueodds.core.holm import holm
 from trueodds.core.registry import settings_of
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.statistics import Cells, ViewResult
-from trueodds.inference.among import pvalue
-from trueodds.inference.tails import CountTails, VectorTails
-from trueodds.problem.partition import Bins, Frozen, Partition, as_partition, default_for
-from trueodds.problem.view import View
+from trueodds.kernels.holm import holm
+from trueodds.lenses.view import View
+from trueodds.resampling.among import pvalue
+from trueodds.resampling.tails import CountTails, VectorTails
 
 Array = NDArray[Any]
 
@@ -56,7 +56,7 @@ class BinByBin(ViewTest):
     partition : Partition, optional
         15 uniform bins for a binary view, the median-variance tree for a joint one.
 
-    >>> from trueodds.problem.partition import Uniform
+    >>> from trueodds.binning.partition import Uniform
     >>> view = View(p=[0.5, 0.5, 0.5, 0.9], y=[1, 1, 1, 1])
     >>> result = BinByBin(partition=Uniform(2)).on(view)
     >>> result.parts["[0, 0.5]"]["pvalue"], result.effect  # three heads of three: 2/8

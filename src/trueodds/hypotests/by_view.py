@@ -11,22 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.holm import holm
 from trueodds.core.results import Verdict
 from trueodds.core.settings import OneOf, Resamples, check
+from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Linear, one_score, single_rows
 from trueodds.hypotests.base import HypothesisTest, Progress
 from trueodds.hypotests.judging import REDRAWS, notes_on
 from trueodds.hypotests.pvalues import PValues
 from trueodds.hypotests.statistics import ViewResult, average_votes
 from trueodds.hypotests.votes import TWICE_THE_MEAN, labeled, prepared
-from trueodds.inference import tallied
-from trueodds.inference.estimand import Estimand
-from trueodds.inference.redraw import FLIPS, LABELS, null_draws, null_of, within_clusters
-from trueodds.problem.lens import Lens
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
-from trueodds.tally.tally import Tally
+from trueodds.kernels.holm import holm
+from trueodds.lenses.lens import Lens
+from trueodds.lenses.view import View
+from trueodds.resampling import tallied
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.redraw import FLIPS, LABELS, null_draws, null_of, within_clusters
+from trueodds.tallies.tally import Tally
 
 Array = NDArray[Any]
 Reader = Callable[[Array, Array, Array], Array]

@@ -17,7 +17,7 @@ from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.pairing.embedding import Embedding
 from trueodds.hypotests.pairing.places import as_places, choose_places
 from trueodds.hypotests.statistics import ViewResult
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

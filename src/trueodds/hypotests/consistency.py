@@ -13,19 +13,19 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
 from trueodds.core.results import Verdict
 from trueodds.core.settings import OneOf, Resamples
+from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
 from trueodds.hypotests.base import HypothesisTest, Progress
 from trueodds.hypotests.judging import REDRAWS, claim_on, of_all, statistic_settings, verdict_from_draws, verdict_on
 from trueodds.hypotests.votes import prepared
-from trueodds.inference import tallied
-from trueodds.inference.among import pvalue
-from trueodds.inference.estimand import Estimand
-from trueodds.inference.redraw import FLIPS, LABELS, null_draws, null_of
-from trueodds.inference.redraw_cells import by_bins
-from trueodds.problem.lens import Lens
-from trueodds.problem.predictions import Predictions
-from trueodds.tally.tally import Tally
+from trueodds.lenses.lens import Lens
+from trueodds.resampling import tallied
+from trueodds.resampling.among import pvalue
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.redraw import FLIPS, LABELS, null_draws, null_of
+from trueodds.resampling.redraw_cells import by_bins
+from trueodds.tallies.tally import Tally
 
 Array = NDArray[Any]
 
@@ -62,7 +62,7 @@ class Consistency(HypothesisTest):
     aggregate : str
         How a lens with several views makes one number: mean, max, sum, prevalence.
 
-    >>> from trueodds.problem.lens import as_lens
+    >>> from trueodds.lenses.lens import as_lens
     >>> preds = Predictions([0, 1] * 50, [0.5] * 100)
     >>> verdict = Consistency(resamples=99)(preds, [as_lens("positive")], np.random.default_rng(0))
     >>> verdict.pvalue, verdict.min_pvalue

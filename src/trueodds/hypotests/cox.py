@@ -17,7 +17,7 @@ from trueodds.hypotests.likelihood.logistic import Fit, Form, highest, statistic
 from trueodds.hypotests.likelihood.logits import Logits, MinProb, Powers
 from trueodds.hypotests.nested.binary import are_shares
 from trueodds.hypotests.statistics import Cells, ViewResult
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

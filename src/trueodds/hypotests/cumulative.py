@@ -15,7 +15,7 @@ from trueodds.estimators.scored import ScoredError, Scores
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.scaled import Scaled
 from trueodds.hypotests.statistics import ViewResult
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtr, ndtri
 
+from trueodds.binning.partition import Partition
 from trueodds.core.errors import Note
 from trueodds.core.registry import settings_of
 from trueodds.estimators.adaptive import with_partition
@@ -18,8 +19,7 @@ from trueodds.estimators.pairing.pairs import Pairs, divide_or_zero, mean_square
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.scaled import Scaled
 from trueodds.hypotests.statistics import ViewResult
-from trueodds.problem.partition import Partition
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 
@@ -54,7 +54,7 @@ class DebiasedL2Test(ViewTest):
     partition : Partition
         ⌈n^(2/5)⌉ equal-mass bins; it must not look at the outcomes.
 
-    >>> from trueodds.problem.partition import Uniform
+    >>> from trueodds.binning.partition import Uniform
     >>> view = View(p=[0.5, 0.5, 0.5], y=[1, 1, 1])  # T = (1.5² − .75)/6 = .25, V₀ = 2(.75² − .1875)/36 = 1/48
     >>> result = DebiasedL2Test(partition=Uniform(1)).on(view)
     >>> round(result.statistic, 4), result.effect

@@ -16,7 +16,7 @@ from trueodds.hypotests.likelihood.logistic import Form, highest
 from trueodds.hypotests.likelihood.logits import Logits, MinProb, Powers
 from trueodds.hypotests.likelihood.stepwise import NullDistribution, climbed, stepwise_null
 from trueodds.hypotests.statistics import Cells, ViewResult
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

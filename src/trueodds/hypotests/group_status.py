@@ -10,11 +10,11 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.groups import Gap, Group
 from trueodds.core.results import Estimate, percent
 from trueodds.core.settings import NonNegative, Range, check
+from trueodds.data.predictions import Predictions
 from trueodds.hypotests.among_groups import GroupPValues
-from trueodds.inference.comparing import gaps
-from trueodds.inference.comparing.sides import Side
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.subgroups import Partition, partitions
+from trueodds.lenses.subgroups import Partition, partitions
+from trueodds.resampling.comparing import gaps
+from trueodds.resampling.comparing.sides import Side
 
 NAMED = 5  # subgroups that a note names one by one
 

@@ -15,7 +15,7 @@ from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.grouping.group_residuals import GroupResiduals
 from trueodds.hypotests.statistics import Cells, ViewResult
 from trueodds.hypotests.surplus import missed
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

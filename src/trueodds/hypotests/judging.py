@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
-from trueodds.core.holm import holm
 from trueodds.core.results import Verdict
+from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.several import exact, family
-from trueodds.inference.among import pvalue
-from trueodds.inference.enumerate import enumerated
-from trueodds.inference.estimand import Estimand
-from trueodds.inference.redraw import null_draws, within_clusters
-from trueodds.problem.predictions import Predictions
+from trueodds.kernels.holm import holm
+from trueodds.resampling.among import pvalue
+from trueodds.resampling.enumerate import enumerated
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.redraw import null_draws, within_clusters
 
 Array = NDArray[Any]
 

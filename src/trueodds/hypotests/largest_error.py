@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.inference.estimand import Estimand
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
+from trueodds.data.predictions import Predictions
+from trueodds.lenses.view import View
+from trueodds.resampling.estimand import Estimand
 
 Array = NDArray[Any]
 

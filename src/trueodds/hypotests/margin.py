@@ -11,13 +11,13 @@ import numpy as np
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Estimate, Verdict
 from trueodds.core.settings import Range
+from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.hypotests.base import HypothesisTest
-from trueodds.inference.estimate import IntervalSpec
-from trueodds.inference.measured import measured
-from trueodds.problem.lens import Lens
-from trueodds.problem.predictions import Predictions
-from trueodds.tally.tally import Tally
+from trueodds.lenses.lens import Lens
+from trueodds.resampling.estimate import IntervalSpec
+from trueodds.resampling.measured import measured
+from trueodds.tallies.tally import Tally
 
 Margin = Annotated[float, Range(0, 1, closed="right")]
 SQUARED = (("mmce", "unbiased"), ("mmce", "weighted"))

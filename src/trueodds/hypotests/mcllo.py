@@ -16,6 +16,7 @@ from trueodds.calibrators.likelihood.units import Units
 from trueodds.core.errors import InputError
 from trueodds.core.results import Verdict
 from trueodds.core.settings import Integer, OneOf, Probability
+from trueodds.data.predictions import Predictions
 from trueodds.hypotests.base import Progress
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.likelihood.baselines import compare_baselines, compare_min_probs
@@ -26,10 +27,9 @@ from trueodds.hypotests.likelihood.odds_tests import FORMS, classes, gain, stati
 from trueodds.hypotests.likelihood.own_outcomes import refuse_own_outcomes, too_good
 from trueodds.hypotests.likelihood.units import single_rows
 from trueodds.hypotests.statistics import Cells, ViewResult
-from trueodds.problem.lens import Lens
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
-from trueodds.tally.tally import Tally
+from trueodds.lenses.lens import Lens
+from trueodds.lenses.view import View
+from trueodds.tallies.tally import Tally
 
 __all__ = ["FORMS", "Mcllo", "statistics"]
 

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from trueodds.core.printable import printable
 from trueodds.core.results import figure, strict
+from trueodds.data.predictions import Predictions
 from trueodds.estimators.cumulative import CumulativeRange
-from trueodds.inference.among import pvalue
-from trueodds.inference.estimand import Estimand
-from trueodds.problem.lens import Lens
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.subgroups import Subgroup
-from trueodds.problem.view import View
+from trueodds.lenses.lens import Lens
+from trueodds.lenses.subgroups import Subgroup
+from trueodds.lenses.view import View
+from trueodds.resampling.among import pvalue
+from trueodds.resampling.estimand import Estimand
 
 Array = NDArray[Any]
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.holm import holm
 from trueodds.core.settings import Resamples
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
@@ -19,9 +18,10 @@ from trueodds.hypotests.nested import vectors as leaves
 from trueodds.hypotests.nested.component_pvalues import Component, combined, log_pvalues, root_mean_square, surprise
 from trueodds.hypotests.pvalues import PValues, smallest_pvalue
 from trueodds.hypotests.statistics import Cells, ViewResult
-from trueodds.inference.among import TIE, pvalue
-from trueodds.inference.estimand import Estimand
-from trueodds.problem.view import View
+from trueodds.kernels.holm import holm
+from trueodds.lenses.view import View
+from trueodds.resampling.among import TIE, pvalue
+from trueodds.resampling.estimand import Estimand
 
 Array = NDArray[Any]
 
@@ -79,8 +79,8 @@ class Omnibus(ViewTest):
     Source: harmonic mean of p-values: Good (1958), Wilson (2019); squares without diagonal terms: Lee, Huang, Hassani
     & Dobriban (2023); score statistic: Cox (1958). The choice and the weights are our own: see docs/tests.md.
 
-    >>> from trueodds.problem.lens import as_lens
-    >>> from trueodds.problem.predictions import Predictions
+    >>> from trueodds.lenses.lens import as_lens
+    >>> from trueodds.data.predictions import Predictions
     >>> preds = Predictions([0, 1] * 50, [0.5] * 100)
     >>> Omnibus(resamples=99)(preds, [as_lens("positive")], np.random.default_rng(0)).pvalue
     1.0

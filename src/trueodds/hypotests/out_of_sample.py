@@ -16,7 +16,7 @@ from trueodds.estimators.cost_regret import CostRegret
 from trueodds.estimators.cross_fitted import CrossFitted
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.statistics import ViewResult
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 FEWEST = 20  # rows with a term of its own, below which the mean of so skewed terms is not near normal
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.holm import holm
 from trueodds.hypotests.several import family
-from trueodds.inference.among import pvalue
-from trueodds.inference.estimand import Estimand
+from trueodds.kernels.holm import holm
+from trueodds.resampling.among import pvalue
+from trueodds.resampling.estimand import Estimand
 
 Array = NDArray[Any]
 

@@ -9,7 +9,7 @@ from trueodds.core.settings import OneOf
 from trueodds.hypotests import surplus
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.statistics import Cells, ViewResult
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.inference.among import TIE
+from trueodds.resampling.among import TIE
 
 Array = NDArray[Any]
 

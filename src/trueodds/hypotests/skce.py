@@ -16,7 +16,7 @@ from trueodds.estimators.smoothing.kernels import Bandwidth, KernelName, Similar
 from trueodds.hypotests.by_view import RESAMPLES, ViewTest
 from trueodds.hypotests.pairing import null_distributions
 from trueodds.hypotests.statistics import ViewResult
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

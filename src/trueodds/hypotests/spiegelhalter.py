@@ -8,7 +8,7 @@ from typing import ClassVar
 from trueodds.hypotests import surplus
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.statistics import Cells, ViewResult
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 @dataclass(frozen=True)

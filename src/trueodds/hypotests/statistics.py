@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
 from trueodds.hypotests.votes import twice_the_mean
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 Reader = Callable[[Array, Array, Array], Array]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.inference.among import TIE
+from trueodds.resampling.among import TIE
 
 Array = NDArray[Any]
 MAX_DISCRETE = 8  # with so few different values, all that three rows can show, there is nothing between them either

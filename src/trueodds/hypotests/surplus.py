@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 from trueodds.core.errors import Note
 from trueodds.hypotests.statistics import Cells, ViewResult
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -11,18 +11,18 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.binning.partition import Partition, SimplexGrid, Uniform
 from trueodds.core.errors import InputError
-from trueodds.core.holm import holm
 from trueodds.core.settings import BinCount, Positive
 from trueodds.estimators.base import single_rows
 from trueodds.estimators.debiased import DebiasedL2
 from trueodds.estimators.pairing.pairs import Pairs, divide_or_zero
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.statistics import Cells, ViewResult
-from trueodds.inference.among import pvalue
-from trueodds.problem.bins import Bins
-from trueodds.problem.partition import Partition, SimplexGrid, Uniform
-from trueodds.problem.view import View
+from trueodds.kernels.bin_index import Bins
+from trueodds.kernels.holm import holm
+from trueodds.lenses.view import View
+from trueodds.resampling.among import pvalue
 
 Array = NDArray[Any]
 

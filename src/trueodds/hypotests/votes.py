@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 Array = NDArray[Any]
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from trueodds.api.arguments import lens_for
 from trueodds.estimators.base import Estimator, combine, shares
-from trueodds.meant import lens_for
 from trueodds_studies.designs import FEWER, Crowd, Design, DirichletModel
 
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.ask import fit, measure, test
+from trueodds.api.verbs import fit, measure, test
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.core.results import Verdict
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 Array = NDArray[Any]
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.api.arguments import lens_for
+from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, ProperScore
-from trueodds.inference.estimand import Estimand
-from trueodds.inference.estimate import IntervalSpec, estimates
-from trueodds.inference.floors import floors
-from trueodds.meant import lens_for
-from trueodds.problem.predictions import Predictions
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.estimate import IntervalSpec, estimates
+from trueodds.resampling.floors import floors
 from trueodds_studies import figures
 from trueodds_studies.base import Finding, folder
 from trueodds_studies.cases import Case, cases_of, truth

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.errors import InputError
-from trueodds.sources.files import needs_pyarrow
+from trueodds.io.files import needs_pyarrow
 
 SOURCES = {
     "adult_features.parquet": "UCI Adult (archive.ics.uci.edu, CC BY 4.0)",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 Array = NDArray[Any]
 

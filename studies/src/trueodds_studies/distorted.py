@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.calibrators.likelihood.logs import softmax
-from trueodds.problem.complements import two_columns
+from trueodds.data.complements import two_columns
 from trueodds_studies.stated import WORLDS, LogitNormal, Stated
 
 Array = NDArray[Any]

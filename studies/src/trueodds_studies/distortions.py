@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
+from trueodds.binning.partition import Uniform
+from trueodds.data.predictions import Predictions
 from trueodds.estimators.binned import BinnedError
-from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import Uniform
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 from trueodds_studies.designs import Design
 
 Array = NDArray[np.float64]

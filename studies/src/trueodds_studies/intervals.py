@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.api.arguments import lens_for
+from trueodds.binning.partition import EqualMass
 from trueodds.core.errors import InputError
+from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, combine, shares
-from trueodds.inference.estimand import Estimand
-from trueodds.inference.estimate import IntervalSpec, estimates
-from trueodds.inference.floors import floors
-from trueodds.meant import lens_for
-from trueodds.problem.partition import EqualMass
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.estimate import IntervalSpec, estimates
+from trueodds.resampling.floors import floors
 from trueodds_studies.base import Finding, folder
 from trueodds_studies.cases import Case
 from trueodds_studies.distortions import Distorted, at_floors, floors_of

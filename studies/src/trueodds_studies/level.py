@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.ask import test
+from trueodds.api.verbs import test
 from trueodds.core.errors import InputError
 from trueodds.hypotests import TESTS
 from trueodds_studies.base import Finding, folder

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.ask import test
-from trueodds.problem.predictions import Predictions
+from trueodds.api.verbs import test
+from trueodds.data.predictions import Predictions
 from trueodds_studies.base import Finding, folder, moved
 from trueodds_studies.mcllo.forest import FLOORS, Forest, Stand, stands, unexpected
 from trueodds_studies.rates import above, clopper_pearson

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.ask import fit, measure, test
+from trueodds.api.verbs import fit, measure, test
 from trueodds.calibrators.mcllo import MclloMap
+from trueodds.data.predictions import Predictions
 from trueodds.hypotests.likelihood.odds import Odds
-from trueodds.problem.lens import as_lens
-from trueodds.problem.predictions import Predictions
+from trueodds.lenses.lens import as_lens
 from trueodds_studies.base import Finding, folder
 from trueodds_studies.comparators import (
     METHODS,

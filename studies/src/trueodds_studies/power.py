@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.ask import test
-from trueodds.problem.predictions import Predictions
+from trueodds.api.verbs import test
+from trueodds.data.predictions import Predictions
 from trueodds_studies.base import Finding, folder
 from trueodds_studies.powers.worlds import WORLDS, World
 from trueodds_studies.rates import clopper_pearson

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import smirnov
 
-from trueodds.inference.counts import exact_limits
+from trueodds.resampling.counts import exact_limits
 
 Array = NDArray[Any]
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from trueodds import __version__
 from trueodds.core import saved
-from trueodds.core.kernels import threads
+from trueodds.kernels import threads
 
 Progress = Callable[[float, str], None]
 Row = Mapping[str, Any]

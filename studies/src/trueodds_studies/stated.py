@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from trueodds.problem.complements import two_columns
-from trueodds.problem.predictions import Predictions
+from trueodds.data.complements import two_columns
+from trueodds.data.predictions import Predictions
 from trueodds_studies.designs import DRAWS, Design
 
 Array = NDArray[Any]

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.core.holm import holm
 from trueodds.hypotests import TESTS
+from trueodds.kernels.holm import holm
 from trueodds_studies.base import Finding, folder
 from trueodds_studies.forms import forms_of
 from trueodds_studies.level import Cell, simulate_pvalues

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from trueodds.problem.by_score import grouped
+from trueodds.binning.by_score import grouped
 
 Array = NDArray[Any]
 

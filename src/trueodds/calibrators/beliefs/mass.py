@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueodds.calibrators import wire
 from trueodds.calibrators.beliefs.cubic import on_line
 from trueodds.calibrators.likelihood.logs import softmax
-from trueodds.tally.likelihood import Likelihood
+from trueodds.tallies.likelihood import Likelihood
 
 Array = NDArray[Any]
 

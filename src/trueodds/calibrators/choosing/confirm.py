@@ -13,7 +13,7 @@ from scipy.special import stdtr, stdtrit
 from trueodds.calibrators.choosing.folds import units
 from trueodds.calibrators.choosing.gain import accuracy, flips, log_capped, mean_and_error
 from trueodds.calibrators.likelihood.logs import Probabilities, logs_of, probabilities
-from trueodds.tally.scores import log_score
+from trueodds.tallies.scores import log_score
 
 Array = NDArray[Any]
 

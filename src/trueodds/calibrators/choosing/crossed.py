@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from trueodds.calibrators.base import CalibratorSpec, applied
 from trueodds.calibrators.choosing.gain import log_capped, mean_and_error, mixed, mixing
 from trueodds.calibrators.likelihood.logs import Probabilities, probabilities
-from trueodds.tally.scores import log_score
+from trueodds.tallies.scores import log_score
 
 Array = NDArray[Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.tally import scores
+from trueodds.tallies import scores
 
 Array = NDArray[Any]
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.core.errors import InputError
-from trueodds.core.kernels.knots import Knots
-from trueodds.core.kernels.tangents import one_more
+from trueodds.kernels.knots import Knots
+from trueodds.kernels.tangents import one_more
 
 Array = NDArray[Any]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.logs import Probabilities, log_pair, probabilities
-from trueodds.core.kernels import in_blocks, keyed, sort
+from trueodds.kernels import in_blocks, keyed, sort
 
 T = TypeVar("T")
 Array = NDArray[Any]

@@ -17,8 +17,8 @@ from trueodds.calibrators.likelihood.fit_data import FitData
 from trueodds.calibrators.likelihood.logs import Probabilities, log_pair, probabilities
 from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.core.errors import InputError, Note
-from trueodds.problem.view import View
-from trueodds.problem.weights import are_counts
+from trueodds.data.weights import are_counts
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

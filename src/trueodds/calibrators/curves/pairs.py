@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels import in_blocks
-from trueodds.problem.by_score import ByScore
+from trueodds.binning.by_score import ByScore
+from trueodds.kernels import in_blocks
 
 T = TypeVar("T")
 Array = NDArray[Any]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels.near import gaussian_sums
-from trueodds.problem.quantiles import quantiles, weighted_std
+from trueodds.binning.quantiles import quantiles, weighted_std
+from trueodds.kernels.near import gaussian_sums
 
 Array = NDArray[Any]
 

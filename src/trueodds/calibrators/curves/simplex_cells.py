@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.binning.cells import on_the_grid
+from trueodds.binning.tree import Tree
 from trueodds.calibrators import wire
 from trueodds.core.errors import InputError
-from trueodds.problem.bins import Bins
-from trueodds.problem.cells import on_the_grid
-from trueodds.problem.tree import Tree
+from trueodds.kernels.bin_index import Bins
 
 Array = NDArray[Any]
 

@@ -13,7 +13,7 @@ from trueodds.calibrators.likelihood.moments import Lines, Moments
 from trueodds.calibrators.likelihood.newton import STEEP, Minimum, minimum
 from trueodds.calibrators.likelihood.row_sums import InMemory, RowSums
 from trueodds.core.errors import Note
-from trueodds.tally.likelihood import Likelihood
+from trueodds.tallies.likelihood import Likelihood
 
 Array = NDArray[Any]
 

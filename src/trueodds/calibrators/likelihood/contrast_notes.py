@@ -12,7 +12,7 @@ from trueodds.calibrators.likelihood.fit_data import FitData
 from trueodds.calibrators.likelihood.logs import floored, logs_of
 from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.core.errors import Note
-from trueodds.problem.complements import log_sum
+from trueodds.data.complements import log_sum
 
 Array = NDArray[Any]
 

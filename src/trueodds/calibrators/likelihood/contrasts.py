@@ -18,8 +18,8 @@ from trueodds.calibrators.likelihood.logs import softmax
 from trueodds.calibrators.likelihood.newton import Minimum, Ridge, minimum
 from trueodds.calibrators.likelihood.parameter_covariance import Scores
 from trueodds.calibrators.likelihood.row_sums import RowSums
-from trueodds.tally.by_class import by_class
-from trueodds.tally.likelihood import Likelihood
+from trueodds.tallies.by_class import by_class
+from trueodds.tallies.likelihood import Likelihood
 
 Array = NDArray[Any]
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.newton import STEEP, Minimum, Ridge
-from trueodds.tally.likelihood import Likelihood
+from trueodds.tallies.likelihood import Likelihood
 
 Array = NDArray[Any]
 

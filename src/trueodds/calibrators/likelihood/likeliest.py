@@ -19,9 +19,9 @@ from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import Note
-from trueodds.problem.log_probabilities import log_softmax
-from trueodds.tally.by_class import by_class
-from trueodds.tally.likelihood import Likelihood
+from trueodds.data.log_probabilities import log_softmax
+from trueodds.tallies.by_class import by_class
+from trueodds.tallies.likelihood import Likelihood
 
 Array = NDArray[Any]
 

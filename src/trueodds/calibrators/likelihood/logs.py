@@ -11,8 +11,8 @@ from scipy.special import expit
 
 from trueodds.core.errors import Note
 from trueodds.core.settings import Range
-from trueodds.problem.complements import complement, log_complement, log_sum
-from trueodds.problem.view import View
+from trueodds.data.complements import complement, log_complement, log_sum
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from trueodds.tally.likelihood import Likelihood
+from trueodds.tallies.likelihood import Likelihood
 
 Array = NDArray[Any]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.certainty import Certainty
 from trueodds.calibrators.likelihood.parameter_words import chance, describe_slope, digits, ends_of, footing, spoken
-from trueodds.core.holm import holm
 from trueodds.core.printable import printable
+from trueodds.kernels.holm import holm
 
 Array = NDArray[Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from trueodds.tally.likelihood import Likelihood
+from trueodds.tallies.likelihood import Likelihood
 
 LOWEST, HIGHEST = 1e-3, 1e3  # the range of β = 1/T: beyond it rows are uniform, or all but 0 and 1
 _WITHIN = 1e-11  # of β, how far from the minimum it may stop

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.binning.by_score import ByScore, grouped
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.splines.natural import Natural
-from trueodds.problem.by_score import ByScore, grouped
 
 Array = NDArray[Any]
 

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
+from trueodds.binning.by_score import grouped
+from trueodds.binning.quantiles import quantiles
 from trueodds.calibrators.likelihood.newton import Minimum, Ridge, minimum
 from trueodds.calibrators.splines.natural import Natural, bands
-from trueodds.core.kernels.spline import between
-from trueodds.problem.by_score import grouped
-from trueodds.problem.quantiles import quantiles
-from trueodds.tally.likelihood import Likelihood
+from trueodds.kernels.spline import between
+from trueodds.tallies.likelihood import Likelihood
 
 Array = NDArray[Any]
 

@@ -14,7 +14,7 @@ from trueodds.diagrams.belts.steepest import Segment, steepest
 from trueodds.estimators.cumulative import CumulativeError, CumulativeRange
 from trueodds.estimators.scored import Scores
 from trueodds.hypotests.cumulative import ECCE, beyond_maximum, beyond_range
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.binning.partition import Bins, Partition, Uniform, default_for
 from trueodds.core.errors import Note
 from trueodds.diagrams.binned.chance import EXACT_ROWS, Bars
-from trueodds.problem.partition import Bins, Partition, Uniform, default_for
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 Columns = dict[str, Array]

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from trueodds.inference.counts import EXACT_ROWS as EXACT_ROWS
-from trueodds.inference.counts import exact_limits
-from trueodds.inference.counts import poisson_binomial as poisson_binomial
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
+from trueodds.resampling.counts import EXACT_ROWS as EXACT_ROWS
+from trueodds.resampling.counts import exact_limits
+from trueodds.resampling.counts import poisson_binomial as poisson_binomial
 
 Array = NDArray[Any]
 

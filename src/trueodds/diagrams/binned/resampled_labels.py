@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels import draws, flips
 from trueodds.core.rng import stream_key
 from trueodds.diagrams.binned.chance import Bars
-from trueodds.problem.view import View
+from trueodds.kernels import draws, flips
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

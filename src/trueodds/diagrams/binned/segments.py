@@ -12,7 +12,7 @@ from scipy.special import bdtrc
 
 from trueodds.diagrams.binned.bins import Binned
 from trueodds.diagrams.drawing.styling import percent
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

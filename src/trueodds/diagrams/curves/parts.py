@@ -14,7 +14,7 @@ from trueodds.diagrams.curves.limits import Limits
 from trueodds.diagrams.curves.smoother import Smoother, Span, freed, smooth_view
 from trueodds.diagrams.monotone.scores import Scores
 from trueodds.diagrams.monotone.strip import bins_for
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

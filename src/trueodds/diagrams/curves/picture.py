@@ -40,7 +40,7 @@ class ReliabilityCurveDiagram(UnitSquare):
         is NaN and `reason` says so. Raises TO203 for a score that is no probability and for an unknown view.
 
         >>> from trueodds.diagrams.reliability_curve import ReliabilityCurve
-        >>> from trueodds.problem.view import View
+        >>> from trueodds.lenses.view import View
         >>> p, y = np.tile([0.5, 0.9], 40), np.tile([0, 1, 1, 0, 0, 1, 1, 1], 10)
         >>> diagram = ReliabilityCurve(bandwidth=0.05, scale="probability")([View(p, y, name="positive")])
         >>> [round(x, 2) for x in diagram.at(0.9)[:4]], diagram.at(0.2).reason

@@ -14,7 +14,7 @@ from trueodds.calibrators.curves.reliability_curve import NARROWEST, bin_scores,
 from trueodds.calibrators.likelihood.logs import MIN_PROB, log_odds
 from trueodds.diagrams.monotone.scores import Scores, scores_of
 from trueodds.estimators.ece_kde import BELOW, KernelDensityError
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 Span = Literal["auto", "1/K"]  # where a curve begins: at 0, at 1/K, or where the scores do

@@ -9,13 +9,13 @@ from collections.abc import Mapping
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
+from trueodds.data.predictions import Predictions
 from trueodds.estimators.proper import LogLoss
-from trueodds.problem.lens import Canonical
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.ranked import Confidence
-from trueodds.problem.view import View
-from trueodds.tally.scores import ScoreSums, log_loss
-from trueodds.tally.tally import Tally
+from trueodds.lenses.lens import Canonical
+from trueodds.lenses.ranked import Confidence
+from trueodds.lenses.view import View
+from trueodds.tallies.scores import ScoreSums, log_loss
+from trueodds.tallies.tally import Tally
 
 Epoch = tuple[str, float]  # of which run, and when
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Array
 from trueodds.diagrams.models.elementary import AFTER, BEFORE, OPEN, Decisions
 from trueodds.diagrams.models.model_results import UNKNOWN, ModelResult
 from trueodds.diagrams.models.sampled import by_cells, by_rows
 from trueodds.estimators.corp import Corp
-from trueodds.inference.comparing.sameness import same_rows
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
+from trueodds.resampling.comparing.sameness import same_rows
 
 Columns = dict[str, Array]
 NUMBERS = (

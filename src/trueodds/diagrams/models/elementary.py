@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from trueodds.binning.by_score import by_score, grouped
 from trueodds.diagrams.base import Array
 from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
-from trueodds.problem.by_score import by_score, grouped
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 EXACT = 1000  # thresholds at which curves turn or jump, up to which all of them are drawn
 EVEN, GROUPS = 200, 100  # else so many evenly, and so many by the predictions of each model

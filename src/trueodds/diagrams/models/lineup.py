@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from trueodds.core.errors import InputError
+from trueodds.data.predictions import Predictions
 from trueodds.diagrams.drawing import styling
 from trueodds.diagrams.recipe import views_of
-from trueodds.problem.lens import Lens
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
-from trueodds.tally.tally import Tally
+from trueodds.lenses.lens import Lens
+from trueodds.lenses.view import View
+from trueodds.tallies.tally import Tally
 
 Models = Mapping[str, Predictions | Tally]
 

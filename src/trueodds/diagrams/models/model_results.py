@@ -9,17 +9,17 @@ import numpy as np
 
 from trueodds.core.errors import Note
 from trueodds.core.results import Estimate
+from trueodds.data.predictions import Predictions
 from trueodds.diagrams.models.lineup import Models, called
 from trueodds.estimators.base import Estimator
-from trueodds.inference.comparing.pairs import Pair
-from trueodds.inference.comparing.rankings import Joint
-from trueodds.inference.comparing.sameness import same_rows
-from trueodds.inference.comparing.sides import Side
-from trueodds.inference.estimand import Estimand
-from trueodds.inference.estimate import IntervalSpec
-from trueodds.inference.measured import measured
-from trueodds.problem.lens import Lens
-from trueodds.problem.predictions import Predictions
+from trueodds.lenses.lens import Lens
+from trueodds.resampling.comparing.pairs import Pair
+from trueodds.resampling.comparing.rankings import Joint
+from trueodds.resampling.comparing.sameness import same_rows
+from trueodds.resampling.comparing.sides import Side
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.estimate import IntervalSpec
+from trueodds.resampling.measured import measured
 
 UNKNOWN = float("nan")
 

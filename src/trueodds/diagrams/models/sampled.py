@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from trueodds.core.kernels.resample import Resampler
+from trueodds.binning.by_score import by_score
 from trueodds.diagrams.base import Array
 from trueodds.diagrams.models.elementary import costs, places
-from trueodds.inference.resamples import Resamples
-from trueodds.problem.by_score import by_score
-from trueodds.problem.view import View
+from trueodds.kernels.resample import Resampler
+from trueodds.lenses.view import View
+from trueodds.resampling.resamples import Resamples
 
 
 def by_rows(

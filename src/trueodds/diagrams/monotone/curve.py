@@ -12,7 +12,7 @@ from trueodds.core.errors import Note
 from trueodds.diagrams.monotone.scores import scores_of
 from trueodds.estimators.corp import Corp
 from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from trueodds.core.kernels.cells import EDGES
-from trueodds.core.kernels.sort import placed
-from trueodds.problem.by_score import by_score, grouped
-from trueodds.problem.view import View
+from trueodds.binning.by_score import by_score, grouped
+from trueodds.kernels.cells import EDGES
+from trueodds.kernels.sort import placed
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

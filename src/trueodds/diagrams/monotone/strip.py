@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.binning.partition import Uniform
 from trueodds.diagrams.binned.bins import Binned
 from trueodds.diagrams.monotone.scores import Scores
-from trueodds.problem.partition import Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

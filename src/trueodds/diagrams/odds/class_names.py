@@ -11,12 +11,12 @@ import numpy as np
 from trueodds.calibrators.likelihood.baseline import check_baseline, numbered
 from trueodds.core.errors import InputError
 from trueodds.core.settings import Integer
+from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import Recipe
-from trueodds.problem.lens import Canonical, Lens
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
-from trueodds.tally.tally import Tally
+from trueodds.lenses.lens import Canonical, Lens
+from trueodds.lenses.view import View
+from trueodds.tallies.tally import Tally
 
 
 @dataclass(frozen=True)

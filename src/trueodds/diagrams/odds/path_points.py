@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, logit
 
+from trueodds.binning.by_score import grouped
 from trueodds.calibrators.likelihood.logs import floored, log_ratio, min_prob_for, softmax
 from trueodds.calibrators.llo import LloSpec
 from trueodds.calibrators.mcllo import MclloMap, MclloSpec
 from trueodds.core.errors import InputError, Note
 from trueodds.diagrams.odds.shift_and_slope import Plane, counted
 from trueodds.hypotests.likelihood.odds import NEAR
-from trueodds.problem.by_score import grouped
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

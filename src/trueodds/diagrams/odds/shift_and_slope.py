@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from trueodds.binning.by_score import grouped
 from trueodds.calibrators.beliefs.contours import Cells, Surface, cells, directions
 from trueodds.calibrators.boldness import BoldnessMap, BoldnessSpec
 from trueodds.calibrators.likelihood.binary_logistic import fit_logistic, line, logistic
 from trueodds.calibrators.likelihood.logs import LogProbabilities, log_ratio, min_prob_for, sides
 from trueodds.calibrators.llo import UNCHANGED
 from trueodds.diagrams.drawing import styling
-from trueodds.problem.by_score import grouped
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtri
 
+from trueodds.binning.partition import Partition, SimplexGrid, Uniform, count_of_bins
 from trueodds.core.errors import InputError, Note
-from trueodds.core.holm import holm
 from trueodds.diagrams.binned.bins import Columns
 from trueodds.diagrams.binned.chance import beyond
 from trueodds.diagrams.simplicial import geometry
 from trueodds.diagrams.simplicial.cell_tests import BY_OUTCOME, VOTES, cell_tests
-from trueodds.problem.partition import Partition, SimplexGrid, Uniform, count_of_bins
-from trueodds.problem.view import View
+from trueodds.kernels.holm import holm
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaincc
 
-from trueodds.inference.tails import CountTails, VectorTails
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
+from trueodds.resampling.tails import CountTails, VectorTails
 
 Array = NDArray[Any]
 

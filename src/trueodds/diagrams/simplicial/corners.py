@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.problem.lens import Canonical, Groups, Lens, TopK, class_number
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
-from trueodds.tally.tally import Tally
+from trueodds.data.predictions import Predictions
+from trueodds.lenses.lens import Canonical, Groups, Lens, TopK, class_number
+from trueodds.lenses.view import View
+from trueodds.tallies.tally import Tally
 
 Array = NDArray[Any]
 

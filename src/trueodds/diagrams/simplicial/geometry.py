@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.problem.bins import Bins, Frozen
-from trueodds.problem.partition import Partition, SimplexGrid, Uniform, count_of_bins
-from trueodds.problem.tree import Tree
-from trueodds.problem.view import View
+from trueodds.binning.partition import Partition, SimplexGrid, Uniform, count_of_bins
+from trueodds.binning.tree import Tree
+from trueodds.kernels.bin_index import Bins, Frozen
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from trueodds.core.settings import Level
+from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.recipe import IMPORTANCE, BinnedRecipe, views_of
 from trueodds.diagrams.simplicial import corners
-from trueodds.problem.lens import Lens
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
-from trueodds.tally.tally import Tally
+from trueodds.lenses.lens import Lens
+from trueodds.lenses.view import View
+from trueodds.tallies.tally import Tally
 
 
 @dataclass(frozen=True)

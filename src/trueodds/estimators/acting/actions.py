@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import call
-from trueodds.problem.complements import two_columns
-from trueodds.problem.view import View
+from trueodds.data.complements import two_columns
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 Cost = Sequence[Sequence[float]] | Array | Callable[[Array], Array]

@@ -14,7 +14,7 @@ from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities
 from trueodds.core.errors import Note
 from trueodds.core.settings import Folds, OneOf, Seed
 from trueodds.estimators.base import Mean, single_rows
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import call
 from trueodds.estimators.acting.actions import Cost, Costs
-from trueodds.problem.ranked import descending
-from trueodds.problem.view import View
+from trueodds.lenses.ranked import descending
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 Utility = str | Sequence[float] | Sequence[Sequence[float]] | Array | Callable[[Array], Array]

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels import in_blocks
-from trueodds.core.kernels.pairs import along, product
 from trueodds.estimators.smoothing.kernels import Kernel
+from trueodds.kernels import in_blocks
+from trueodds.kernels.pairs import along, product
 
 Array = NDArray[Any]
 Strip = tuple[slice, slice, Array]  # rows, the rows before them and they, their similarities below the diagonal

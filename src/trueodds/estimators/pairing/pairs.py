@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.problem.partition import Partition
-from trueodds.problem.view import View
+from trueodds.binning.partition import Partition
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 OfBins = Callable[[Array, Array, Array, Array], Array]

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels import in_blocks
-from trueodds.core.kernels.matches import add_matches, differences, read
-from trueodds.core.kernels.pairs import pulls
 from trueodds.estimators.pairing.forms import Gram
+from trueodds.kernels import in_blocks
+from trueodds.kernels.matches import add_matches, differences, read
+from trueodds.kernels.pairs import pulls
 
 Array = NDArray[Any]
 

@@ -14,7 +14,7 @@ from trueodds.estimators.pairing.forms import Gram, Line
 from trueodds.estimators.pairing.relabeled_pairs import beyond
 from trueodds.estimators.smoothing import kernels
 from trueodds.estimators.smoothing.kernels import Kernel, matrix
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 if TYPE_CHECKING:
     from trueodds.estimators.skce import SquaredKernelError

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from trueodds.problem.by_score import by_score
-from trueodds.problem.quantiles import quantiles, weighted_std
-from trueodds.problem.selections import Selections
-from trueodds.problem.view import View
+from trueodds.binning.by_score import by_score
+from trueodds.binning.quantiles import quantiles, weighted_std
+from trueodds.binning.selections import Selections
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, spherical_jn
 
-from trueodds.core.kernels.bessel import third, third_of_multiples
-from trueodds.core.kernels.moments import moments
 from trueodds.estimators.smoothing.waves import Waves
+from trueodds.kernels.bessel import third, third_of_multiples
+from trueodds.kernels.moments import moments
 
 Array = NDArray[Any]
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from trueodds.core.kernels.isotonic import means as isotonic_fit
+from trueodds.kernels.isotonic import means as isotonic_fit
 
 __all__ = ["isotonic_fit"]

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-from trueodds.core.kernels.pairs import pairwise_distances
 from trueodds.core.settings import OneOf, Positive, call
 from trueodds.estimators.smoothing.hashed import evenly_by_weight, hashed_order
-from trueodds.problem.view import View
+from trueodds.kernels.pairs import pairwise_distances
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 Similarity = Callable[[Array, Array], Array]  # (a, m) and (b, m) to (a, b), symmetric and positive definite

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels import compiled, in_blocks
+from trueodds.kernels import compiled, in_blocks
 
 Array = NDArray[Any]
 

@@ -12,7 +12,7 @@ from trueodds.estimators.base import single_rows
 from trueodds.estimators.smoothing.dirichlet import DirichletKernel, likeliest
 from trueodds.estimators.smoothing.hashed import evenly, hashed_order
 from trueodds.estimators.smoothing.kernels import matrix
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 if TYPE_CHECKING:
     from trueodds.estimators.dirichlet_kde import DirichletError

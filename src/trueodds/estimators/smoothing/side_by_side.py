@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels import in_blocks
-from trueodds.core.kernels.sorted_sets import bin_linearly
+from trueodds.binning.selections import Selections
 from trueodds.estimators.smoothing.density import Kernel, cells
 from trueodds.estimators.smoothing.waves import Waves
-from trueodds.problem.selections import Selections
+from trueodds.kernels import in_blocks
+from trueodds.kernels.sorted_sets import bin_linearly
 
 Array = NDArray[Any]
 Read = Callable[[Array, Array, Waves], Array]

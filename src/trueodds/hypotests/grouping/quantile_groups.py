@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.problem.bins import Bins
-from trueodds.problem.by_score import ByScore
+from trueodds.binning.by_score import ByScore
+from trueodds.kernels.bin_index import Bins
 
 Array = NDArray[Any]
 

@@ -13,7 +13,7 @@ from scipy.special import expit
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.hypotests.likelihood.curve import Curve
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -17,9 +17,9 @@ from trueodds.calibrators.likelihood.units import Units
 from trueodds.calibrators.likelihood.whitening import whitened
 from trueodds.core.errors import InputError
 from trueodds.hypotests.likelihood.effective_sample_size import effective_n
-from trueodds.problem.view import View
-from trueodds.tally.by_class import by_class
-from trueodds.tally.likelihood import Likelihood
+from trueodds.lenses.view import View
+from trueodds.tallies.by_class import by_class
+from trueodds.tallies.likelihood import Likelihood
 
 Array = NDArray[Any]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from trueodds.core.errors import Note
 from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.hypotests.likelihood.odds_tests import units_of
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 # Of 7,000 calibrated data sets from ten designs (n = 30 to 2000, K = 2 to 10) each form rejected 3 to 6 % at 5 % where
 # the rows were worth more than this for each degree of freedom; below, the likelihood ratio up to 34 % in one design.

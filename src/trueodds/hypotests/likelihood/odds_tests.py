@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.null_distributions import beyond, within
 from trueodds.calibrators.likelihood.whitening import quadratic
-from trueodds.core.holm import holm
 from trueodds.hypotests.likelihood.odds import Odds
+from trueodds.kernels.holm import holm
 
 Array = NDArray[Any]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from trueodds.calibrators.likelihood.null_distributions import below
 from trueodds.core.errors import InputError, Note
 from trueodds.hypotests.likelihood.odds import Odds
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

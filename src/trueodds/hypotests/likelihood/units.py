@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trueodds.calibrators.likelihood.units import Units
 from trueodds.core.errors import InputError
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 
 def single_rows(view: View, name: str) -> Units:

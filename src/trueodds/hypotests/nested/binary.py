@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.binning.partition import EqualMass
 from trueodds.hypotests.nested.component_pvalues import Component
-from trueodds.problem.partition import EqualMass
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

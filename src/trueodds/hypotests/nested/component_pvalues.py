@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc, log_ndtr, ndtri
 
 from trueodds.estimators.pairing.pairs import mean_square
-from trueodds.inference.among import TIE
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
+from trueodds.resampling.among import TIE
 
 Array = NDArray[Any]
 

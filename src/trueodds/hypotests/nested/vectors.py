@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.binning.tree import nested_cells
 from trueodds.hypotests.nested.binary import MIN_PROB, TINY, Nodes, are_shares
 from trueodds.hypotests.nested.component_pvalues import Component
-from trueodds.problem.tree import nested_cells
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.kernels import in_blocks
 from trueodds.hypotests.pairing.places import Places
-from trueodds.problem.view import View
+from trueodds.kernels import in_blocks
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

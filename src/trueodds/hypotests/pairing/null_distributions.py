@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from trueodds.estimators.pairing.row_pairs import RowPairs
-from trueodds.inference.among import pvalue
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
+from trueodds.resampling.among import pvalue
 
 Array = NDArray[Any]
 

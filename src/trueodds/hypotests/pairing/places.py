@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, describe
+from trueodds.data.arrays import as_array, numbers
 from trueodds.estimators.smoothing.hashed import evenly_by_weight, hashed_order
 from trueodds.estimators.smoothing.kernels import matrix
-from trueodds.problem.arrays import as_array, numbers
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from trueodds.core.settings import Settings
-from trueodds.problem.log_probabilities import log_probabilities
-from trueodds.problem.predictions import Predictions
+from trueodds.data.log_probabilities import log_probabilities
+from trueodds.data.predictions import Predictions
 
 Array = NDArray[Any]
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import combine, shares
 from trueodds.hypotests.planning.distortion import MAX_SIZE, Distortion
-from trueodds.problem.lens import Lens, Positive
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.view import View
+from trueodds.lenses.lens import Lens, Positive
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -15,6 +15,7 @@ from trueodds.core.planned import Power
 from trueodds.core.results import Interval, figure
 from trueodds.core.rng import stream_key
 from trueodds.core.settings import Level, Probability, Range, Settings
+from trueodds.data.predictions import Predictions
 from trueodds.hypotests import DEFAULT
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.by_view import ViewTest
@@ -22,9 +23,8 @@ from trueodds.hypotests.planning.crossing import crossing
 from trueodds.hypotests.planning.distortion import MAX_SIZE, Direction, Distortion, Kind
 from trueodds.hypotests.planning.population import Population
 from trueodds.hypotests.planning.simulated import Simulated
-from trueodds.inference.counts import exact_limits
-from trueodds.problem.lens import Lens
-from trueodds.problem.predictions import Predictions
+from trueodds.lenses.lens import Lens
+from trueodds.resampling.counts import exact_limits
 
 Share = Callable[[float], float]
 

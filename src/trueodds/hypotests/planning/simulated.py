@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.data.predictions import Predictions
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.planning.population import Population
-from trueodds.inference.estimand import Estimand
-from trueodds.inference.redraw import null_draws
-from trueodds.problem.predictions import Predictions
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.redraw import null_draws
 
 Array = NDArray[Any]
 

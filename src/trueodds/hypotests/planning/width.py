@@ -12,12 +12,12 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.planned import Power
 from trueodds.core.results import Estimate, Interval
 from trueodds.core.settings import Positive, check
+from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.planning.power import FEWEST, LIMITS_LEVEL, MAX_ROWS
-from trueodds.inference.estimate import IntervalSpec
-from trueodds.inference.measured import measured
-from trueodds.problem.lens import Lens
-from trueodds.problem.predictions import Predictions
+from trueodds.lenses.lens import Lens
+from trueodds.resampling.estimate import IntervalSpec
+from trueodds.resampling.measured import measured
 
 SETS = 16  # data sets of resampled rows by which a width is told
 ROUNDS = 5
@@ -37,7 +37,7 @@ def rows_for(
     """The rows for which the interval of an error is `width` wide on average, both sides together.
 
     >>> from trueodds.estimators import ESTIMATORS
-    >>> from trueodds.problem.lens import as_lens
+    >>> from trueodds.lenses.lens import as_lens
     >>> preds = Predictions([0, 1, 1, 0] * 50, [0.3, 0.8, 0.6, 0.4] * 50)
     >>> brier, positive = ESTIMATORS.make("brier", {}), as_lens("positive")
     >>> 300 < rows_for(preds, brier, positive, "mean", 0.01, 0.05, np.random.default_rng(0)).required < 500

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.ask import measure
-from trueodds.problem.predictions import Predictions
+from trueodds.api.verbs import measure
+from trueodds.data.predictions import Predictions
 
 RANGE = (1e-4, 0.9)
 

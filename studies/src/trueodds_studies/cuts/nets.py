@@ -10,7 +10,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 from trueodds_studies.data import arrays, stamp
 from trueodds_studies.imaging.nets import NETS as OF_CIFAR10
 

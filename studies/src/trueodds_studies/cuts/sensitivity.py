@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.ask import measure
+from trueodds.api.verbs import measure
+from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
-from trueodds.inference.estimand import Estimand
-from trueodds.inference.floors import floors
-from trueodds.problem.lens import as_lens
-from trueodds.problem.predictions import Predictions
+from trueodds.lenses.lens import as_lens
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.floors import floors
 from trueodds_studies.cuts.settings import COUNTS, FREE, NORMS, OWN, REASONABLE, SCHEMES, described
 
 LENS = "confidence"

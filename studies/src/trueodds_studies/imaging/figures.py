@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.ask import draw, fit
+from trueodds.api.verbs import draw, fit
 from trueodds.core.atomic import replacing
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 from trueodds_studies.figures import BLUE, RED
 from trueodds_studies.imaging.split_results import EVERY
 

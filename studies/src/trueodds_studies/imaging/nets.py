@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 from trueodds_studies.data import arrays, stamp
 
 Array = NDArray[Any]

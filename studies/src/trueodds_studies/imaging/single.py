@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.ask import fit
+from trueodds.api.verbs import fit
 from trueodds_studies.imaging.nets import CLASSES, load_softmax, parts, split
 from trueodds_studies.imaging.published_values import AFTER, FIGURE
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.ask import fit, test
+from trueodds.api.verbs import fit, test
 from trueodds.core.results import Verdict
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 from trueodds_studies.comparators import METHODS, MIN_PROB, Method, method_rows
 
 ON_P = Method("evidential (Xu) on p", "evidential", {"on": "probabilities"})

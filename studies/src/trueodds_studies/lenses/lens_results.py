@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.ask import measure, test
+from trueodds.api.verbs import measure, test
 from trueodds.core.errors import InputError
 from trueodds.core.registry import Registry
 from trueodds.core.results import Estimate
+from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds.problem.lens import as_lens
-from trueodds.problem.predictions import Predictions
+from trueodds.lenses.lens import as_lens
 from trueodds_studies.lenses.drawn import drawn, exact_rows
 from trueodds_studies.toys.base import distinct_ece, tidy
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.ask import draw
+from trueodds.api.verbs import draw
 from trueodds.core.atomic import replacing
 from trueodds.diagrams.models.lineup import COLORS, MARKS
 from trueodds_studies.lineup.measures import MEASURES, Models

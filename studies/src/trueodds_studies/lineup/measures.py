@@ -8,10 +8,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from trueodds.ask import measure
+from trueodds.api.verbs import measure
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 from trueodds_studies.data import stamp
 from trueodds_studies.nets import net_errors
 from trueodds_studies.nets.catalog import CIFAR10, groups, some

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.versus import compare
+from trueodds.api.comparing import compare
 from trueodds_studies.lineup.measures import MEASURES, Measure, Models
 
 Array = NDArray[Any]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.ask import test
+from trueodds.api.verbs import test
 from trueodds_studies.lineup.measures import FIRST, MEASURES, Models
 
 Array = NDArray[Any]

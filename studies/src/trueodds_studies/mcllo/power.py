@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc, chdtri, chndtr
 
+from trueodds.binning.partition import Uniform
 from trueodds.calibrators.likelihood.null_distributions import WITHIN
 from trueodds.calibrators.mcllo import MclloMap
 from trueodds.estimators.binned import BinnedError
 from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.hypotests.mcllo import statistics
-from trueodds.problem.partition import Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 from trueodds_studies.rates import clopper_pearson
 
 Array = NDArray[Any]

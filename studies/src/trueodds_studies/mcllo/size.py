@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from trueodds.ask import test
+from trueodds.api.verbs import test
 from trueodds.core.errors import InputError
 from trueodds_studies.data import arrays, find_file, stamp
 from trueodds_studies.mcllo.power import LEVELS

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from trueodds.binning.partition import Uniform
 from trueodds.diagrams.reliability import Reliability
-from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import Uniform
+from trueodds.lenses.lens import as_lens
 from trueodds_studies.figures import BLUE, RED
 from trueodds_studies.mcllo.axes import panels, save_figure
 from trueodds_studies.mixture.rates import MIN_ROWS_PER_BIN, gaps, narrow, noise

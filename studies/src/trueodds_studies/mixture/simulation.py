@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.binning.selections import Selections
 from trueodds.estimators.binned import BinnedError
-from trueodds.problem.lens import as_lens
-from trueodds.problem.selections import Selections
+from trueodds.lenses.lens import as_lens
 from trueodds_studies.mixture.truth import KINDS, Model, error, known, partition
 
 Array = NDArray[Any]

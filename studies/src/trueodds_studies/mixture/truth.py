@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtr
 
+from trueodds.binning.partition import Distinct, EqualMass, FixedEdges, MedianVariance, Partition, Uniform
+from trueodds.binning.tree import Tree
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
 from trueodds.estimators.binned import BinnedError
-from trueodds.problem.partition import Distinct, EqualMass, FixedEdges, MedianVariance, Partition, Uniform
-from trueodds.problem.tree import Tree
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 from trueodds_studies.designs import Mixture
 
 Array = NDArray[Any]

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from trueodds.ask import draw
+from trueodds.api.verbs import draw
 from trueodds.core.atomic import replacing
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 from trueodds_studies.nets.catalog import NETS, groups, three
 from trueodds_studies.nets.net_errors import PARTITIONS
 

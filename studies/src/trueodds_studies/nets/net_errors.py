@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.ask import draw, measure, test
-from trueodds.problem.lens import as_lens
-from trueodds.problem.predictions import Predictions
+from trueodds.api.verbs import draw, measure, test
+from trueodds.data.predictions import Predictions
+from trueodds.lenses.lens import as_lens
 from trueodds_studies.nets.catalog import Net, groups
 
 Row = Mapping[str, Any]

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.ask import measure
+from trueodds.api.verbs import measure
 from trueodds.core.results import Estimate
+from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.human import DistributionError, EntropyError, RankAgreement
-from trueodds.inference.estimand import Estimand as Questions
-from trueodds.inference.floors import floors
-from trueodds.problem.lens import as_lens
-from trueodds.problem.predictions import Predictions
+from trueodds.lenses.lens import as_lens
+from trueodds.resampling.estimand import Estimand as Questions
+from trueodds.resampling.floors import floors
 from trueodds_studies.people.crowds import TARGETS, CrowdPredictions
 
 Array = NDArray[Any]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 Array = NDArray[Any]
 Made = Callable[[np.random.Generator, int], tuple[Array, Array]]  # (n, K) stated and (n, K) true probabilities

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
-from trueodds.core.kernels import threads
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
+from trueodds.kernels import threads
 from trueodds_studies.data import columns
 
 Array = NDArray[Any]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.ask import measure, test
-from trueodds.core.holm import holm
-from trueodds.problem.predictions import Predictions
+from trueodds.api.verbs import measure, test
+from trueodds.data.predictions import Predictions
+from trueodds.kernels.holm import holm
 from trueodds_studies.base import Finding, counted, span
 from trueodds_studies.comparators import MIN_PROB, bins
 from trueodds_studies.recalibrated.losses import changes, summarize_splits

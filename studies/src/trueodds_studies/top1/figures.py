@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from trueodds.ask import draw as diagram
+from trueodds.api.verbs import draw as diagram
 from trueodds.core.atomic import replacing
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 
 
 def draw(models: Mapping[str, Predictions], path: Path) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from trueodds.ask import draw, fit, measure, test
+from trueodds.api.verbs import draw, fit, measure, test
 from trueodds.calibrators import CALIBRATORS
 from trueodds.core.errors import InputError
 from trueodds.core.registry import Registry
+from trueodds.data.predictions import Predictions
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds.problem.lens import NAMES
-from trueodds.problem.predictions import Predictions
+from trueodds.lenses.lens import NAMES
 
 FAMILIES: Mapping[str, tuple[Registry, Callable[..., Any]]] = {
     "estimator": (ESTIMATORS, lambda preds, name, **more: measure(preds, name, interval=None, **more)),

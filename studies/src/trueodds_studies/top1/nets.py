@@ -6,7 +6,7 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 from trueodds_studies.data import arrays
 
 FILE = "tcal_imagenet_top1.npz"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trueodds.ask import fit, measure, test
+from trueodds.api.comparing import compare
+from trueodds.api.verbs import fit, measure, test
 from trueodds.core.errors import InputError
+from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.selective import selective_risk
-from trueodds.versus import compare
+from trueodds.lenses.selective import selective_risk
 from trueodds_studies.top1.needs import MIN_PROB
 from trueodds_studies.top1.nets import halves
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from trueodds.ask import measure
+from trueodds.api.verbs import measure
+from trueodds.binning.partition import Distinct, SimplexGrid
+from trueodds.data.predictions import Predictions
 from trueodds.estimators.proper import Brier
-from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import Distinct, SimplexGrid
-from trueodds.problem.predictions import Predictions
+from trueodds.lenses.lens import as_lens
 from trueodds_studies.base import Finding
 
 Row = Mapping[str, Any]

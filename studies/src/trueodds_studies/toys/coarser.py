@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.ranked import accuracy
+from trueodds.data.predictions import Predictions
+from trueodds.lenses.ranked import accuracy
 from trueodds_studies.toys.base import Panel, Toy, distinct_ece, mean_confidence, resolution, row, table, value
 
 Array = NDArray[Any]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.ranked import accuracy
+from trueodds.data.predictions import Predictions
+from trueodds.lenses.ranked import accuracy
 from trueodds_studies.toys.base import Panel, Toy, resolution, row, table, value
 
 ANIMALS = ("cat",) * 7 + ("dog",) * 2 + ("toad",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueodds.ask import measure
+from trueodds.api.verbs import measure
 from trueodds_studies.base import counted
 from trueodds_studies.toys.base import Panel, Toy, row, table, tidy
 from trueodds_studies.toys.nine import counts, samples

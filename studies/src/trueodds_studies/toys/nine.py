@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.ask import measure, test
+from trueodds.api.verbs import measure, test
+from trueodds.binning.partition import Uniform
+from trueodds.data.predictions import Predictions
 from trueodds.estimators.binned import BinnedError
-from trueodds.problem.lens import as_lens
-from trueodds.problem.partition import Uniform
-from trueodds.problem.predictions import Predictions
+from trueodds.lenses.lens import as_lens
 from trueodds_studies.toys.base import Panel, Toy, row, table, tidy
 
 CLASSES = ("cat", "dog", "toad")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 from trueodds_studies.toys.base import Panel, Toy, row, table, value
 
 VOTES = (1, 2, 7)  # of ten people; the vector of Pavlovic (2025), section 3.3.3

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 from trueodds_studies.toys.base import Panel, Toy, distinct_ece, row, table
 
 TABLE = {  # Vaicenavicius et al. (2019), table 1: what is said, equally often, and how often each class then comes

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.problem.predictions import Predictions
+from trueodds.data.predictions import Predictions
 from trueodds_studies.toys.base import Panel, Toy, distinct_ece, row, table, value
 
 LENSES = ("confidence", "classwise", "canonical")

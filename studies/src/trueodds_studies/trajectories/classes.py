@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.ask import measure
-from trueodds.problem.predictions import Predictions
+from trueodds.api.verbs import measure
+from trueodds.data.predictions import Predictions
 from trueodds_studies.trajectories.estimator_variants import SQUARE
 from trueodds_studies.trajectories.mixtures import Mixture
 from trueodds_studies.trajectories.models import predict_proba, trained

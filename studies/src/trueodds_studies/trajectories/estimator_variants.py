@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.binning.selections import Selections
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.debiased import DebiasedL1
-from trueodds.problem.selections import Selections
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 from trueodds_studies.trajectories.pool import InOrder
 
 Array = NDArray[Any]

@@ -14,8 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC
 
-from trueodds.ask import fit
-from trueodds.problem.predictions import Predictions
+from trueodds.api.verbs import fit
+from trueodds.data.predictions import Predictions
 
 Array = NDArray[Any]
 STATE = 1  # random_state of all, as in the authors' code

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.problem.lens import as_lens
-from trueodds.problem.predictions import Predictions
-from trueodds.problem.selections import Selections
-from trueodds.problem.view import View
+from trueodds.binning.selections import Selections
+from trueodds.data.predictions import Predictions
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.view import View
 
 Array = NDArray[Any]
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trueodds.binning.partition import EqualMass, Uniform
 from trueodds.estimators.binned import BinnedError
-from trueodds.inference.floors import subtract_noise_floor
-from trueodds.problem.partition import EqualMass, Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
+from trueodds.resampling.floors import subtract_noise_floor
 from trueodds_studies.trajectories.estimator_variants import COUNTS, LENSES, EstimatorVariant, chosen
 from trueodds_studies.trajectories.mixtures import Mixture
 from trueodds_studies.trajectories.models import MODELS, RECALIBRATED, predict_proba, recalibrated, trained

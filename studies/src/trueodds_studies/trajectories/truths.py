@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from trueodds.binning.partition import EqualMass, Uniform
 from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.estimators.binned import BinnedError
 from trueodds.estimators.cross_fitted import CrossFitted
 from trueodds.estimators.debiased import DebiasedL2
-from trueodds.problem.partition import EqualMass, Uniform
-from trueodds.problem.view import View
+from trueodds.lenses.view import View
 
 BINS = 100  # of equal mass; within them a curve of a model is all but straight
 FINE = 10_000  # of equal mass, which see what jumps between neighboring scores

@@ -1,0 +1,1 @@
+"""The public functions, and how their arguments are read."""

@@ -1,5 +1,0 @@
-"""The whole answer for a person: as text, as a page, as JSON."""
-
-from trueodds.audit.plan import Audit, audit
-
-__all__ = ["Audit", "audit"]

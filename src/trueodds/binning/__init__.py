@@ -1,0 +1,1 @@
+"""Which rows share a bin, and how far the mean prediction of a bin is from its observed frequency."""

@@ -1,0 +1,80 @@
+"""What do many selections of rows of one view look like? Put in order once, for all estimators that look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.binning.by_score import around
+from trueodds.kernels import sorted_sets
+from trueodds.lenses.view import View
+
+Array = NDArray[Any]
+T = TypeVar("T")
+
+
+class Selections:
+    """Several selections of rows of one view, such as its resamples; a row may come in one more than once.
+
+    >>> some = Selections(View(p=[0.9, 0.2, 0.4], y=[1, 0, 1]), [[2, 0], [1, 1]])
+    >>> some.sorted_scores[0].tolist(), [view.n_rows for view in some.views()]
+    ([[0.4, 0.9], [0.2, 0.2]], [2, 2])
+    """
+
+    def __init__(self, view: View, rows: Sequence[Any] | Array) -> None:
+        self.view = view
+        self.rows = rows  # the numbers of the rows of each selection, which may hold more or fewer than another
+        self._cache: dict[Hashable, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def view_of(self, which: int) -> View:
+        """The view of one selection."""
+        return self.view.take(np.asarray(self.rows[which]))
+
+    def views(self) -> Iterator[View]:
+        """The view of each selection in turn."""
+        return (self.view_of(which) for which in range(len(self)))
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether they can be looked at side by side: each of as many rows, of weight 1 and one score each."""
+        if self.view.joint or not self.view.plain or self.view.at is not self.view.p or not len(self):
+            return False
+        return len(self.rows[0]) > 0 and all(len(selection) == len(self.rows[0]) for selection in self.rows)
+
+    @cached_property
+    def first(self) -> View:
+        """The view of the first selection, which stands for what selections that are alike have in common."""
+        return self.view_of(0)
+
+    @cached_property
+    def sorted_scores(self) -> tuple[Array, Array]:
+        """The scores of each selection in rising order and their outcomes, (selections, m) float64."""
+        rows = np.asarray(self.rows)
+        p = self.view.p[rows].astype(np.float64, copy=False)
+        order = np.argsort(p, axis=1)
+        y = self.view.y[np.take_along_axis(rows, order, axis=1)]
+        return np.take_along_axis(p, order, axis=1), y
+
+    def between(self, mass: Array) -> tuple[Array, Array]:
+        """As of a view by score: the score of the row that completes each weight and of the row after it, by selection."""
+        p, _ = self.sorted_scores
+        last, following = around(mass, p.shape[1])
+        return p[:, last], p[:, following]
+
+    def sums(self, inner: Array, closed: str) -> Array:
+        """n, Σp and Σy (3, selections, bins) between the inner edges of each selection, or of all (1, bins − 1)."""
+        return sorted_sets.between(*self.sorted_scores, inner, closed)
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gives, made once for these selections."""
+        if key not in self._cache:
+            self._cache[key] = make()
+        cached: T = self._cache[key]
+        return cached

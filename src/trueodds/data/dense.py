@@ -1,0 +1,135 @@
+"""How do images of labels become rows? Every pixel a row, its image a cluster, and pixels to ignore left out and counted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.settings import ONE, Integer, check
+from trueodds.data import validation
+from trueodds.data.predictions import Predictions
+
+Array = NDArray[Any]
+
+
+def from_dense(
+    labels: ArrayLike,
+    probs: ArrayLike,
+    *,
+    axis: int | None = 1,
+    logits: bool = False,
+    ignore: int | Sequence[int] | None = None,
+    classes: Sequence[Any] | None = None,
+    sum_tolerance: float | None = None,
+) -> Predictions:
+    """Predictions of every place of every image: pixels, voxels, tokens.
+
+    Parameters
+    ----------
+    labels : (images, …)
+        The class of each place as a whole number.
+    probs : (images, …) with the classes along `axis`, or of the shape of `labels`
+        As networks give them, axis 1, or the last one, −1. In the shape of the labels: the probability of the second
+        of two classes, the foreground.
+    axis : int or None
+        Where the classes are; None where there is no such axis, which is seen by itself unless probabilities and
+        labels could be one-hot.
+    logits : bool
+        Raw scores instead: logits or log-probabilities, or the log odds of the foreground.
+    ignore : int or sequence of int, optional
+        Labels that stand for no class, such as 255: their places are left out and counted in a note, TN143.
+    classes : sequence, optional
+        The names of the classes, in their order.
+    sum_tolerance : float, optional
+        How far from 1 the probabilities of a place may sum, as for `Predictions`; of no use for logits.
+
+    Places of one image belong together: the image is the `cluster` of its rows, so that intervals draw whole images
+    and tests flip the signs of whole images. Raises TO107 for shapes that do not fit, and what `Predictions` raises,
+    with the image and the place of the first bad value.
+
+    >>> rows = from_dense([[[0, 1], [1, 255]]], np.full((1, 2, 2, 2), 0.5), ignore=255)
+    >>> rows.n, rows.cluster.tolist()
+    (3, [0, 0, 0])
+    >>> from_dense([[[0, 1], [1, 1]]], [[[0.1, 0.8], [0.9, 0.6]]]).p.tolist()
+    [0.1, 0.8, 0.9, 0.6]
+    """
+    axis = check("axis", axis, Integer | None, 1)
+    logits = check("logits", logits, bool, False)
+    ignore = check("ignore", ignore, Annotated[Sequence[Integer], ONE] | None)
+    y, p = validation.as_array(labels, "labels"), validation.as_array(probs, "probs")
+    shape = p.shape
+    if p.shape == y.shape:
+        if axis is not None and _one_hot(y, p, axis):
+            raise _unlike(y, shape, axis, "These labels look one-hot: pass labels.argmax(axis); else say axis=None.")
+    else:
+        if axis is None or p.ndim != y.ndim + 1 or not -p.ndim <= axis < p.ndim or axis % p.ndim == 0:
+            raise _unlike(y, shape, axis, _where_classes(y, p))
+        p = np.moveaxis(p, axis, -1)
+        if p.shape[:-1] != y.shape:
+            raise _unlike(y, shape, axis, _where_classes(y, np.moveaxis(p, -1, axis)))
+        if p.shape[-1] == 1:
+            raise _unlike(y, shape, axis, f"Of a single class pass probs.squeeze({axis}): that of the foreground.")
+    image = np.repeat(np.arange(len(y)), int(np.prod(y.shape[1:])))
+    mask = np.ones(y.size, dtype=bool) if ignore is None else ~np.isin(y.reshape(-1), np.array(ignore))
+    if not mask.any():
+        raise InputError(
+            "TO108", "Every label is one to ignore.", f"ignore={describe(ignore)}", "Give labels of classes too."
+        )
+    one, predicted = y.reshape(-1)[mask], (p.reshape(-1) if p.shape == y.shape else p.reshape(-1, p.shape[-1]))[mask]
+    try:
+        if logits:
+            rows = Predictions.from_logits(one, predicted, cluster=image[mask], classes=classes)
+        else:
+            rows = Predictions(one, predicted, cluster=image[mask], classes=classes, sum_tolerance=sum_tolerance)
+    except InputError as problem:
+        raise _in_place(problem, y, np.flatnonzero(mask), foreground=p.shape == y.shape) from None
+    if not mask.all():
+        rows = rows.noted(
+            Note("TN143", f"{int((~mask).sum()):,} of {len(mask):,} places have a label to ignore and are no rows.")
+        )
+    return rows
+
+
+def _one_hot(y: Array, p: Array, axis: int) -> bool:
+    """Whether both sum to 1 along that axis everywhere: then it holds the classes, and the labels are no class numbers."""
+    axis %= p.ndim
+    if axis == 0 or p.shape[axis] < 2 or y.dtype.kind not in "biuf":
+        return False
+    return bool((y.sum(axis=axis) == 1).all() and np.allclose(p.sum(axis=axis), 1, rtol=0, atol=1e-3))
+
+
+def _where_classes(y: Array, p: Array) -> str:
+    """Which axis would fit, from the shapes as they were given."""
+    fits = [i for i in range(1, p.ndim) if p.ndim == y.ndim + 1 and p.shape[:i] + p.shape[i + 1 :] == y.shape]
+    if fits:
+        return f"Pass axis={fits[0]}: there the classes are."
+    return "Name the axis of the classes with axis=, 1 or -1; foreground probabilities have the labels' own shape."
+
+
+def _unlike(y: Array, shape: tuple[int, ...], axis: int | None, fix: str) -> InputError:
+    return InputError(
+        "TO107",
+        "Labels (images, …) and probabilities must have the same shape but for the axis of the classes.",
+        f"labels {y.shape}, probs {shape}, axis={axis}",
+        fix,
+    )
+
+
+def _in_place(problem: InputError, y: Array, indices: Array, *, foreground: bool) -> InputError:
+    """The same error in terms of images: where the bad value lies, and what a strange label may stand for."""
+
+    def place(row: re.Match[str]) -> str:
+        image, *where = (int(i) for i in np.unravel_index(indices[int(row[1])], y.shape))
+        return f"image {image}" + (f", place ({', '.join(map(str, where))})" if where else "")
+
+    fix = validation.with_argument(problem).fix
+    if problem.code == "TO105":
+        label = problem.got.split(" in row ")[0].strip("'")
+        mask = f"If {label} is the foreground, pass labels == {label}. " if foreground else ""
+        fix = f"{mask}If {label} stands for no class, pass ignore={label}. {fix}"
+    return InputError(problem.code, problem.problem, re.sub(r"\brow (\d+)", place, problem.got), fix)

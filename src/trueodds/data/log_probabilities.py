@@ -1,0 +1,128 @@
+"""Log-probabilities of classes, events and complements, from every column or from the logits where these are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.data.complements import complement, log_complement, log_sum, masked_log_sum
+
+if TYPE_CHECKING:
+    from trueodds.data.predictions import Predictions
+
+Array = NDArray[Any]
+
+
+def log_softmax(z: Array) -> Array:
+    """Log-probabilities (n, K), float64, of logits (n, K), or (n,) for the log odds of the second of two classes.
+
+    A logit of −inf is an exact zero and keeps the logarithm −inf; no other logarithm underflows.
+
+    >>> log_softmax(np.array([[0.0, 2000.0]])).tolist()
+    [[-2000.0, 0.0]]
+    """
+    z = np.asarray(z, dtype=np.float64)
+    if z.ndim == 1:
+        return -np.logaddexp(0.0, np.stack([z, -z], axis=1))
+    return z - log_sum(z)[:, None]
+
+
+def log_probabilities(preds: Predictions) -> Array:
+    """The log-probability of every class, (n, K) float64: of the logits where these are known, else of each column.
+
+    >>> from trueodds.data.predictions import Predictions
+    >>> log_probabilities(Predictions([0], [[1e-30, 1.0]])).round(2).tolist()
+    [[-69.08, 0.0]]
+    """
+    if preds.logits is not None:
+        return log_softmax(preds.logits)
+    with np.errstate(divide="ignore"):
+        return np.log(preds.P, dtype=np.float64)
+
+
+def exact_zeros(preds: Predictions) -> Array:
+    """Which classes have a probability of exactly 0, (n, K); of logits only −inf does, whatever underflows.
+
+    >>> from trueodds.data.predictions import Predictions
+    >>> exact_zeros(Predictions([0], [1.0])).tolist(), exact_zeros(Predictions.from_logits([0], [[0, -2000]])).tolist()
+    ([[True, False]], [[False, False]])
+    """
+    if preds.logits is None:
+        return np.asarray(preds.P == 0)
+    if preds.logits.ndim == 1:  # log odds are finite
+        return np.zeros((preds.n, 2), dtype=bool)
+    return np.isneginf(preds.logits)
+
+
+def log_observed(preds: Predictions) -> Array:
+    """The log-probability of the observed class, (n,) float64; with votes the mean over them."""
+    if preds.votes is not None:
+        voted = preds.votes > 0
+        return (preds.votes * np.where(voted, log_probabilities(preds), 0.0)).sum(axis=1)
+    assert preds.y is not None
+    every, z = np.arange(preds.n), preds.logits
+    if z is None:
+        p = preds.p[every, preds.y] if preds.p.ndim == 2 else np.where(preds.y == 1, preds.p, 1 - preds.p)
+        with np.errstate(divide="ignore"):
+            return np.log(p, dtype=np.float64)
+    if z.ndim == 1:
+        return -np.logaddexp(0.0, np.where(preds.y == 1, -z, z), dtype=np.float64)
+    return z[every, preds.y] - _log_sums(preds)
+
+
+class Induced:
+    """Where the probabilities that a lens induces come from: complements and logarithms with the digits of the classes.
+
+    `code` gives the outcome of each class, as in `Outcomes.code`: (n, K) or (1, K), 1 for the event of a binary view.
+
+    >>> from trueodds.data.predictions import Predictions
+    >>> sharp = Predictions([0], np.array([[1e-12, 1.0]], dtype=np.float32))
+    >>> p = sharp.p[:, 1]
+    >>> float(1 - p[0]), Induced(sharp, lambda: np.array([[0, 1]])).complement(p).round(15).tolist()
+    (0.0, [1e-12])
+    """
+
+    def __init__(self, preds: Predictions, code: Callable[[], Array]) -> None:
+        self.preds, self.code = preds, code
+
+    @property
+    def has_logs(self) -> bool:
+        """Whether there are logits."""
+        return self.preds.logits is not None
+
+    def complement(self, p: Array) -> Array:
+        """The probability that an event of probability p (n,) does not come, (n,) float64: the sum over the others."""
+        P = self.preds.P
+        if P.shape[1] == 2 and len(event := self.code() == 1) == 1:
+            return P[:, 1 - int(event[0, 1])].astype(np.float64)
+        sums = self.preds.once("row sums", lambda: P.sum(axis=1, dtype=np.float64))
+        return complement(P, self.code() != 1, p, sums)
+
+    def logs(self, outcomes: int) -> Array | None:
+        """The log-probability of each outcome, (n, outcomes) float64, from the logits; None where there are none.
+
+        Of a binary view those of the complement and of the event.
+        """
+        z = self.preds.logits
+        if z is None:
+            return None
+        code = self.code()
+        if len(code) == 1 and (code[0] == np.arange(code.shape[1])).all():
+            return log_softmax(z)
+        if z.ndim == 1:
+            z = np.stack([np.zeros_like(z), z], axis=1)
+        total, event = _log_sums(self.preds), code == 1
+        if outcomes > 2 or len(code) > 1 or event.sum() > 1:
+            return np.stack([masked_log_sum(z, code == outcome) - total for outcome in range(outcomes)], axis=1)
+        log_p = z[:, int(np.argmax(event[0]))] - total  # one class against the others
+        return np.stack([log_complement(z, ~event, log_p, total), log_p], axis=1)
+
+
+def _log_sums(preds: Predictions) -> Array:
+    """log Σ exp(z) of each row's logits, (n,)."""
+    z = preds.logits
+    assert z is not None
+    return preds.once("log sums", lambda: np.logaddexp(0.0, z) if z.ndim == 1 else log_sum(z))

@@ -1,0 +1,97 @@
+"""Are these probabilities, and of these classes? Predicted labels and classes in another order are recognized."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import Note
+from trueodds.data.predictions import Predictions
+
+Array = NDArray[Any]
+
+GAIN = 0.25  # of accuracy, beside 2/√n: of 3,000 models that guess 0.03 % at most won that, for 2 to 10 classes
+MIN_ROWS = 30  # rows, below which any order may fit
+MIN_LABELS = 10  # rows, below which probabilities may well all be 0 and 1
+SAMPLE = 2**15  # probabilities by which all others are judged not to be worth a look
+ROWS = 2000  # at least: in so many a gain of GAIN looks less than half as large once in 10⁷ samples, by the normal law
+BLOCK = 2**16  # probabilities looked at before the rest
+
+HARD_LABELS = (
+    "Every {what} is 0 or 1, as in predicted labels: pass probabilities, such as those of predict_proba. Of labels "
+    "nothing can be judged but whether they are right."
+)
+
+
+def doubts(preds: Predictions) -> list[Note]:
+    """Notes on what speaks against the predictions as they were handed in, whatever is measured of them.
+
+    A first block tells that there are fractions, and a sample of the rows that the model is right too often, or hardly
+    more often in another order; else all rows are looked at. Cost: half a millisecond, whatever the rows, unless the sample gives reason to look at all of them.
+    """
+    return [*hard_labels(preds), *class_order(preds)]
+
+
+def hard_labels(preds: Predictions) -> list[Note]:
+    """A note where every probability is 0 or 1."""
+    if preds.n < MIN_LABELS or preds.logits is not None:  # logits may be so large that their probabilities are 0 and 1
+        return []
+    p = preds.p
+    first = max(1, BLOCK // (1 if p.ndim == 1 else p.shape[1]))
+    return [hard_labels_note(preds.kind)] if _all_certain(p[:first]) and _all_certain(p[first:]) else []
+
+
+def hard_labels_note(kind: str) -> Note:
+    """The note on probabilities that are all 0 or 1."""
+    return Note("TN149", HARD_LABELS.format(what="confidence" if kind == "confidence" else "probability"))
+
+
+def _all_certain(p: Array) -> bool:
+    return bool(((p == 0) | (p == 1)).all())
+
+
+def class_order(preds: Predictions) -> list[Note]:
+    """A note where another order of the classes would raise accuracy by far more than chance, and above a half."""
+    if preds.kind != "classes" or preds.y is None or preds.n < MIN_ROWS:
+        return []
+    step = preds.n // max(ROWS, SAMPLE // preds.k)
+    if step > 1 and _accuracies(preds, slice(None, None, step), GAIN / 2) is None:
+        return []
+    accuracies = _accuracies(preds, slice(None), GAIN + 2 / np.sqrt(preds.n))
+    if accuracies is None:
+        return []
+    own, other = accuracies
+    text = (
+        f"With the classes in another order the model would be right {100 * other:.1f} % of the time instead of "
+        f"{100 * own:.1f} %: are the labels, or classes=, in the order of the columns?"
+    )
+    return [Note("TN142", text)]
+
+
+def _accuracies(preds: Predictions, rows: slice, gain: float) -> tuple[float, float] | None:
+    """Accuracy as it is and with the best order of the classes; None where that gains less, or stays below a half."""
+    p, k = preds.p[rows], preds.k
+    assert preds.y is not None
+    if p.ndim == 1 or k == 2:  # a comparison, which is many times faster than argmax
+        predicted = p > 1 - p if p.ndim == 1 else p[:, 1] > p[:, 0]
+    else:
+        many = max(1, BLOCK // k)  # rows at a time: argmax copies what it looks at
+        predicted = np.concatenate([p[first : first + many].argmax(axis=1) for first in range(0, len(p), many)])
+    w = None if preds.weight is None else preds.weight[rows]
+    counts = np.bincount(preds.y[rows] * k + predicted, w, k * k).reshape(k, k)
+    total = counts.sum()
+    if total <= 0:
+        return None
+    own = float(counts.trace() / total)
+    # No order is right more often than each column's largest count, which spares the search for the best one.
+    if min(1.0, float(counts.max(axis=0).sum() / total)) - own <= gain:
+        return None
+    if k == 2:
+        other = 1 - own
+    else:
+        from scipy.optimize import linear_sum_assignment
+
+        other = float(counts[linear_sum_assignment(counts, maximize=True)].sum() / total)
+    return (own, other) if other - own > gain and other > 0.5 else None

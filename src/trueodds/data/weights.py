@@ -1,0 +1,89 @@
+"""Weights of rows: which can be summed in float64, which of them count rows, and the rows that they count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from trueodds.core.errors import InputError
+from trueodds.core.settings import EXACT
+from trueodds.data.arrays import as_array, numbers, refuse
+
+Array = NDArray[Any]
+
+WEIGHTLESS = "Every weight is zero."
+SMALLEST, LARGEST = 1e-30, 1e30  # between them the sixth power of a weight can be summed
+NEGLIGIBLE = 1e-30  # beside the largest weight: such as importance weights and kernels give
+MAX_ROWS = 10**9  # for which frequency weights may stand
+
+
+def weights(weight: ArrayLike | None, n: int) -> Array | None:
+    """Finite weights ≥ 0, not all zero, whose powers and ratios a float64 holds."""
+    if weight is None:
+        return None
+    w = numbers(as_array(weight, "weight"), "weight").astype(np.float64)
+    if w.shape != (n,):
+        raise InputError(
+            "TO107", "weight must have one value per row.", f"shape {w.shape} for {n:,} rows", "Align it first."
+        )
+    bad = ~np.isfinite(w) | (w < 0)
+    if bad.any():
+        refuse(w, bad, "TO110", "Weights must be finite and ≥ 0.", "Mend those rows.")
+    if not w.any():
+        raise InputError("TO110", WEIGHTLESS, f"{n:,} zeros", "Leave weight out for equal weights.")
+    largest, smallest = float(w.max()), float(w.min(where=w > 0, initial=np.inf))
+    if not SMALLEST <= largest <= LARGEST:
+        raise InputError(
+            "TO110",
+            f"The largest weight must lie between {SMALLEST:g} and {LARGEST:g}, so that its powers can be summed.",
+            f"{largest:g}",
+            "Divide all weights by the largest: only their ratios matter.",
+        )
+    if smallest < largest * NEGLIGIBLE:
+        raise InputError(
+            "TO110",
+            f"Weights differ by more than a factor of {1 / NEGLIGIBLE:.0e}, so that powers of the smaller ones cannot be summed.",
+            f"{smallest:g} and {largest:g}",
+            "Set those that are negligible to 0.",
+        )
+    return w
+
+
+def are_counts(weight: Array) -> bool:
+    """Whether weights count rows: integers whose sum a float64 holds exactly. Larger ones tell nothing but ratios."""
+    return bool((weight == np.rint(weight)).all() and weight.sum() <= EXACT)
+
+
+def unit_of(weight: Array) -> float | None:
+    """The weight of one row: 1 of counts, else the smallest one if all are multiples of it; None of other weights.
+
+    >>> unit_of(np.array([3e18, 0, 6e18])), unit_of(np.array([2.0, 3.0])), unit_of(np.array([0.5, 0.7]))
+    (3e+18, 1.0, None)
+    """
+    if are_counts(weight):
+        return 1.0
+    smallest = float(weight.min(where=weight > 0, initial=np.inf))
+    rows = weight / smallest
+    return smallest if are_counts(np.where(np.abs(rows - np.rint(rows)) <= 1e-12 * rows, np.rint(rows), rows)) else None
+
+
+def repeats(weight: Array) -> Array:
+    """The number of each row as often as its weight counts it: `weight_kind="frequency"`."""
+    if (broken := weight != np.rint(weight)).any():
+        row = int(np.argmax(broken))
+        raise InputError(
+            "TO110",
+            "Frequency weights must be whole numbers.",
+            f"{weight[row]} in row {row}",
+            "Leave weight_kind at 'importance' for weights that are no counts.",
+        )
+    if weight.sum() > MAX_ROWS:
+        raise InputError(
+            "TO110",
+            "So many rows cannot be held.",
+            f"frequency weights that add up to {weight.sum():.3g}",
+            "Leave weight_kind at 'importance', where only ratios matter.",
+        )
+    return np.repeat(np.arange(len(weight)), weight.astype(np.int64))

@@ -1,0 +1,151 @@
+"""How are arrays under keys read: a dict of them, or an .npz file?"""
+
+from __future__ import annotations
+
+import math
+import os
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+from trueodds.io.table import Batch, Table, once, sliced
+from trueodds.io.values import Place, plain
+
+Array = NDArray[Any]
+
+DEFLATED = 1032  # how many bytes deflate packs into one at most
+# A RuntimeError is what zipfile says of members that are encrypted or in a compression that it does not know.
+UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error)
+# NumPy evaluates the header of an array as Python text.
+NO_LITERAL = (SyntaxError, tokenize.TokenError, TypeError, RecursionError, MemoryError, OverflowError)
+
+
+class MappingTable(Table):
+    """A mapping of names to arrays of equal lengths."""
+
+    keyed = True
+    format = "arrays"
+
+    def __init__(self, arrays: Mapping[str, Any]) -> None:
+        self.name = "the mapping"
+        self.columns = tuple(str(key) for key in arrays)
+        self._arrays = dict(zip(self.columns, arrays.values(), strict=True))
+        lengths = {np.shape(array)[0] for array in self._arrays.values() if np.ndim(array)}
+        self.rows = lengths.pop() if len(lengths) == 1 else None
+
+    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+        """Views of the arrays."""
+        return sliced(aligned(self.name, {name: self._plain(name) for name in names}), size)
+
+    def _plain(self, name: str) -> Array:
+        return plain(self._arrays[name], Place(self.name, name))
+
+
+class NpzTable(Table):
+    """An .npz archive of arrays, read whole; pickled ones are never opened."""
+
+    keyed = True
+    format = "npz"
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        with self._opened() as archive:
+            names = [info.filename.removesuffix(".npy") for info in archive.infolist()]
+            self.columns = once(path, names)
+            lengths = {length for info in archive.infolist() if (length := _length(archive, info)) is not None}
+        self.rows = lengths.pop() if len(lengths) == 1 else None
+
+    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+        """Views of the arrays; only the named ones are read."""
+        arrays = {name: plain(array, Place(self.name, name)) for name, array in self._loaded(names).items()}
+        return sliced(aligned(self.name, arrays), size)
+
+    def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
+        """Every array, whole: an archive is written in one piece."""
+        yield self._loaded(self.columns)
+
+    def _loaded(self, names: Sequence[str]) -> dict[str, Array]:
+        with self._opened() as archive:
+            infos = dict(zip(self.columns, archive.infolist(), strict=True))
+            return {name: _array(archive, infos[name], Place(self.name, name)) for name in names}
+
+    @contextmanager
+    def _opened(self) -> Iterator[zipfile.ZipFile]:
+        try:
+            with zipfile.ZipFile(self.name) as archive:
+                yield archive
+        except InputError:
+            raise
+        except UNREADABLE as problem:
+            got = str(problem)[:200] or type(problem).__name__
+            fix = "Write it with numpy.savez."
+            raise InputError("TO303", f"{self.name} cannot be read as npz.", got, fix) from None
+
+
+def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: Place) -> Array:
+    """One array; room for it is made once it is known that the member is as long as its header says."""
+    if not info.filename.endswith(".npy"):
+        raise place.wrong_type(f"the member {info.filename!r}, which is no .npy array", "Write it with numpy.savez.")
+    with archive.open(info) as file:
+        shape, dtype = _header(file)
+        if dtype.hasobject:
+            raise place.wrong_type("an array of objects", "Save names with dtype=str; pickles are never read.")
+        declared_size, there = file.tell() + dtype.itemsize * math.prod(shape), _content(archive, info)
+        if declared_size != there:
+            raise ValueError(f"{place.column} with a header for {declared_size:,} bytes in {there:,}")
+    with archive.open(info) as file:
+        array: Array = np.lib.format.read_array(file, allow_pickle=False)
+    return array
+
+
+def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
+    """How many bytes a member holds: no more than the whole file can hold, whatever its directory says."""
+    packed = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: DEFLATED}.get(info.compress_type)
+    if packed is None:
+        raise ValueError(f"{info.filename} in a compression that numpy does not write")
+    return min(info.file_size, packed * min(info.compress_size, os.path.getsize(str(archive.filename))))
+
+
+def _length(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int | None:
+    """The rows of an array from its first bytes; None where these say nothing."""
+    try:
+        with archive.open(info) as file:
+            shape, _ = _header(file)
+    except UNREADABLE:
+        return None
+    return shape[0] if shape else None
+
+
+def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    try:
+        shape, _, dtype = read(file)
+    except NO_LITERAL as problem:
+        raise ValueError(f"an array whose header cannot be read: {problem}") from None
+    if any(length < 0 for length in shape) or 0 in (*shape[1:], dtype.itemsize):
+        raise ValueError(f"an array of shape {shape} and type {dtype.str}")
+    return shape, dtype
+
+
+def aligned(name: str, arrays: dict[str, Array]) -> dict[str, Array]:
+    """Arrays (n,) or (n, K) that all have the same n > 0."""
+    first = next(iter(arrays))
+    for key, array in arrays.items():
+        if array.ndim not in (1, 2):
+            raise Place(name, key).wrong_type(f"shape {array.shape}", "Arrays must be (n,) or (n, K).")
+        if len(array) != len(arrays[first]):
+            raise InputError(
+                "TO310",
+                f"The arrays of {name} must have equal lengths.",
+                f"{first!r} with {len(arrays[first]):,} rows and {key!r} with {len(array):,} rows",
+                "Nothing is truncated: align the rows first.",
+            )
+    return arrays

@@ -1,0 +1,144 @@
+"""How do Arrow's columns become plain arrays? Without copies where the types allow it, and never by way of pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+from trueodds.io.table import Batch, Table, once
+from trueodds.io.values import WIDEST_TEXT, Place, texts
+
+Array = NDArray[Any]
+types = pa.types
+FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
+
+
+class ArrowTable(Table):
+    """An Arrow table in memory."""
+
+    format = "PyArrow table"
+
+    def __init__(self, table: Any) -> None:
+        self.name = self.format
+        self.columns = once(self.name, table.column_names)
+        self.rows = table.num_rows
+        self._table = table
+
+    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+        """Views of the table's own memory where its types allow it."""
+        return converted(self.name, self._table.select(list(names)).to_batches(max_chunksize=size), size)
+
+
+def converted(name: str, batches: Any, size: int) -> Iterator[Batch]:
+    """Record batches as plain arrays, cut to at most `size` rows; empty ones are passed over."""
+    start = 0
+    for batch in batches:
+        for offset in range(0, batch.num_rows, size):
+            piece = batch.slice(offset, size)
+            yield plain_columns(dict(zip(piece.schema.names, piece.columns, strict=True)), name, start)
+            start += piece.num_rows
+
+
+def plain_columns(columns: Mapping[str, Any], name: str, start: int) -> Batch:
+    """Arrow arrays as plain arrays."""
+    return {column: plain(array, Place(name, column, start)) for column, array in columns.items()}
+
+
+def plain(array: Any, place: Place) -> Array:
+    """One Arrow array as a plain array; a missing value is an error."""
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        array, kind = array.storage, array.storage.type
+    if types.is_dictionary(kind):
+        array, kind = array.dictionary_decode(), kind.value_type
+    if array.null_count:
+        raise place.missing(_first_null(array), array.null_count)
+    if types.is_floating(kind) or types.is_integer(kind):
+        return numbers(array)
+    if types.is_boolean(kind):
+        return numbers(array.cast(pa.uint8())).view(bool)
+    if types.is_decimal(kind):
+        # Through text, which parses to the nearest float; scaling by a power of ten can miss it by one step.
+        return numbers(array.cast(pa.string()).cast(pa.float64()))
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return _rows(array, place)
+    if types.is_string(kind) or types.is_large_string(kind) or str(kind) == "string_view":
+        return _words(array, place)
+    if types.is_temporal(kind):
+        return _words(array.cast(pa.string()), place)
+    raise place.wrong_type(str(kind))
+
+
+def numbers(array: Any) -> Array:
+    """Numbers without nulls, as a view of Arrow's own memory; `to_numpy` would import pandas where there is one."""
+    dtype = np.dtype(FLOATS.get(str(array.type), str(array.type)))
+    memory = array.buffers()[1]
+    if memory is None or len(array) == 0:
+        return np.empty(0, dtype)
+    return np.frombuffer(memory, dtype, count=len(array), offset=array.offset * dtype.itemsize)
+
+
+def _first_null(array: Any) -> int:
+    return int(np.argmax(numbers(array.is_null().cast(pa.uint8()))))
+
+
+def _words(array: Any, place: Place) -> Array:
+    """Texts, each different one made once."""
+    text = types.is_string(array.type) or types.is_large_string(array.type)
+    coded = (array if text else array.cast(pa.large_string())).dictionary_encode()
+    try:
+        words = texts(coded.dictionary.to_pylist(), place)
+        fits = words.dtype.itemsize * len(array) <= WIDEST_TEXT
+    except InputError:
+        fits = False
+    if not fits:
+        return texts(array.to_pylist(), place)  # tells the row
+    return words[numbers(coded.indices)] if len(words) else words
+
+
+def _rows(array: Any, place: Place) -> Array:
+    """Lists of one length as the rows of a matrix."""
+    if types.is_fixed_size_list(array.type):
+        width = array.type.list_size
+    else:
+        widths = numbers(array.value_lengths())
+        width = int(widths[0]) if len(widths) else 1
+        if (widths != width).any():
+            row = int(np.argmax(widths != width))
+            raise place.ragged(row, int(widths[row]), width)
+    if width == 0:
+        raise place.ragged(0, 0, 1)
+    flat = array.flatten()
+    if flat.null_count:
+        raise place.missing(_first_null(flat) // width, flat.null_count)
+    values = plain(flat, place)
+    if values.dtype.kind not in "biuf" or values.ndim > 1:
+        raise place.wrong_type(str(array.type))
+    return values.reshape(-1, width)
+
+
+def sound(batch: Any) -> Any:
+    """The record batch of a file, whose offsets, indices and texts were looked at: Arrow follows them into any memory."""
+    batch.validate(full=True)
+    return batch
+
+
+@contextmanager
+def understood(name: str, form: str) -> Iterator[None]:
+    """What Arrow says of a file that is broken, told as an InputError."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:
+        first = str(problem).strip().split("\n")[0].rstrip(".")
+        raise InputError(
+            "TO303",
+            f"{name} cannot be read as {form}.",
+            first[:200],
+            "The file is truncated, broken or of another format: write it again, or give it its right suffix.",
+        ) from None

@@ -1,0 +1,175 @@
+"""What does one batch say? Raw arrays by their roles, before anything is checked, and where each row stands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+from trueodds.io.plan import Plan
+from trueodds.io.table import Batch
+from trueodds.io.values import Place
+
+Array = NDArray[Any]
+
+
+_NEAR = 4096  # rows whose columns are put side by side at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Rows that follow each other in one table."""
+
+    name: str
+    start: int
+    n: int
+    table: int = 0  # its number among the tables that are read together
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Some rows: probabilities, outcomes and what belongs to them, not yet checked."""
+
+    segments: tuple[Segment, ...]
+    p: Array  # (n,) or (n, K): probabilities, logits or confidence
+    y: Array | None  # (n,) labels, or (n, K) votes or 0/1
+    weight: Array | None
+    group: dict[str, Array]
+    cluster: Array | None
+    row_id: Array | None = None
+
+    @property
+    def n(self) -> int:
+        """How many rows."""
+        return len(self.p)
+
+    def located(self, problem: InputError, plan: Plan, part: bool) -> InputError:
+        """The problem of one batch, said with the row of the file, the column and the file."""
+        outcome = problem.code in ("TO111", "TO116")
+        columns = plan.truth if outcome else plan.probs
+        got, fix = problem.got, problem.fix
+        if problem.code == "TO102" and plan.kind == "confidence" and "percentages" in fix:
+            fix = "If 70 means 70 %, divide by 100."
+        # The last mention is ours: what comes before it may be a label that looks like one.
+        mentions = list(re.finditer(r"\brow (\d+)(, class (\d+))?", got))
+        where = self.segments[0]
+        if mentions:
+            mention = mentions[-1]
+            where, row = self._at(int(mention[1]))
+            location = f"row {row}" + (mention[2] or "")
+            if mention[3] is not None and len(columns) > 1:
+                location += f" (column {columns[int(mention[3])]!r})"
+            got = got[: mention.start()] + location + got[mention.end() :]
+        among = f", rows {where.start:,} to {where.start + where.n - 1:,}" if part else ""
+        several = f" and {len(self.segments) - 1:,} more" if len(self.segments) > 1 and not mentions else ""
+        got = f"{got}, in {where.name}{several}{among}" if got else f"{where.name}{several}{among}"
+        return InputError(problem.code, problem.problem, got, fix)
+
+    def _at(self, row: int) -> tuple[Segment, int]:
+        for segment in self.segments:
+            if row < segment.n:
+                return segment, segment.start + row
+            row -= segment.n
+        raise IndexError(row)
+
+
+def block_of(batch: Batch, plan: Plan, name: str, start: int, table: int = 0) -> Block:
+    """The columns of a batch by their roles."""
+    p = matrix(batch, plan.probs, name, start)
+    y = None
+    if plan.kind in ("votes", "multilabel") and plan.truth:
+        y = matrix(batch, plan.truth, name, start)
+    elif plan.truth:
+        y = batch[plan.truth[0]]
+    weight = None if plan.weight is None else matrix(batch, [plan.weight], name, start)
+    for column in (*plan.group, *(extra for extra in (plan.cluster, plan.row_id) if extra)):
+        if batch[column].ndim != 1:
+            raise Place(name, column, start).wrong_type("a column of lists", "Name a column with one value per row.")
+    return Block(
+        (Segment(name, start, len(p), table),),
+        p,
+        y,
+        weight,
+        {column: batch[column] for column in plan.group},
+        None if plan.cluster is None else batch[plan.cluster],
+        None if plan.row_id is None else batch[plan.row_id],
+    )
+
+
+def matrix(batch: Batch, names: Sequence[str], name: str, start: int) -> Array:
+    """Columns side by side, row after row in memory; floats keep their type, whole numbers become float64."""
+    columns = [batch[column] for column in names]
+    for column, values in zip(names, columns, strict=True):
+        if values.dtype.kind not in "biuf":
+            raise Place(name, column, start).wrong_type(f"text {str(values[0])!r} in row {start}, which is no number")
+        if values.ndim != 1 and len(columns) > 1:
+            raise Place(name, column, start).wrong_type("a column of lists", "Name that one column alone.")
+    if len(columns) == 1:
+        return columns[0] if columns[0].dtype.kind == "f" else columns[0].astype(np.float64)
+    floats = all(values.dtype.kind == "f" for values in columns)
+    dtype = np.result_type(*columns) if floats else np.dtype(np.float64)
+    out = np.empty((len(columns[0]), len(columns)), dtype=dtype)
+    for first in range(0, len(out), _NEAR):  # some rows of all columns at a time: what is written stays in the cache
+        part = slice(first, first + _NEAR)
+        for j, values in enumerate(columns):
+            out[part, j] = values[part]
+    return out
+
+
+def joined(blocks: Sequence[Block]) -> Block:
+    """Blocks one below the other."""
+    if len(blocks) == 1:
+        return blocks[0]
+    first = blocks[0]
+
+    def stacked(parts: Sequence[Array | None]) -> Array | None:
+        return None if parts[0] is None else np.concatenate([part for part in parts if part is not None])
+
+    segments: list[Segment] = []
+    for segment in (segment for block in blocks for segment in block.segments):
+        last = segments[-1] if segments else None
+        if last is not None and (last.table, last.name, last.start + last.n) == (
+            segment.table,
+            segment.name,
+            segment.start,
+        ):
+            segments[-1] = replace(last, n=last.n + segment.n)
+        else:
+            segments.append(segment)
+    return Block(
+        tuple(segments),
+        np.concatenate([block.p for block in blocks]),
+        stacked([block.y for block in blocks]),
+        stacked([block.weight for block in blocks]),
+        {name: np.concatenate([block.group[name] for block in blocks]) for name in first.group},
+        stacked([block.cluster for block in blocks]),
+        stacked([block.row_id for block in blocks]),
+    )
+
+
+class Sameness:
+    """Every batch must be of one kind: what the first one has, the later ones have."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, str] = {}
+
+    def hold(self, batch: Batch, plan: Plan, block: Block) -> None:
+        """An InputError for a column that changes from numbers to text, or probabilities of another type or width."""
+        segment = block.segments[0]
+        numeric = plan.numeric
+        for column in plan.names:
+            if column not in numeric:
+                kind = "text" if batch[column].dtype.kind == "U" else "numbers"
+                self._same(column, kind, segment)
+        kind = f"{block.p.dtype}" + (f" with {block.p.shape[1]} classes" if block.p.ndim == 2 else "")
+        self._same(plan.probs[0], kind, segment)
+
+    def _same(self, column: str, kind: str, segment: Segment) -> None:
+        first = self._first.setdefault(column, kind)
+        if first != kind:
+            raise Place(segment.name, column, segment.start).changed(0, first, kind)

@@ -1,0 +1,193 @@
+"""Which columns hold what? Names and patterns are settled against the columns that are there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.registry import listed, near
+from trueodds.io.aligned import aligned
+from trueodds.io.plan import Plan, are_nonstandard_numbers
+from trueodds.io.table import Table
+
+Names = str | Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The columns as the caller names them."""
+
+    label: str | None = "label"
+    probs: Names = "p_*"
+    logits: Names | bool | None = None
+    confidence: str | None = None
+    correct: str | None = None
+    multilabel: Names | None = None
+    votes: Names | None = None
+    weight: str | None = None
+    group: Names | None = None
+    cluster: str | None = None
+    row_id: str | None = None
+
+    @property
+    def has_logits(self) -> bool:
+        """Whether the columns hold logits, from which probabilities are made."""
+        return self.logits is not None and self.logits is not False
+
+    @property
+    def kind(self) -> str:
+        """What kind of outcome the probabilities are compared with: "classes" are labels."""
+        kinds = [name for name in ("confidence", "votes", "multilabel") if getattr(self, name) is not None]
+        chosen = ["logits", *kinds] if self.has_logits and kinds != ["votes"] else kinds
+        if len(chosen) > 1:
+            raise InputError(
+                "TO205", "These choices exclude each other.", " and ".join(chosen), "Name one of them for each reading."
+            )
+        if self.correct is not None and self.confidence is None:
+            raise InputError(
+                "TO205", "correct needs a confidence.", f"correct={describe(self.correct)}", "Pass confidence=."
+            )
+        return kinds[0] if kinds else "classes"
+
+    def settle(self, table: Table) -> Plan:
+        """The columns of a table that the names and patterns mean."""
+        kind, find = self.kind, _Finder(table)
+        group = (self.group,) if isinstance(self.group, str) else tuple(self.group or ())
+        weight, cluster = find.one(self.weight, "weight"), find.one(self.cluster, "cluster")
+        row_id = find.one(self.row_id, "row_id")
+        roles = {
+            name: use
+            for name, use in [
+                (weight, "weight"),
+                (cluster, "cluster"),
+                (row_id, "row_id"),
+                *((g, "group") for g in group),
+            ]
+            if name
+        }
+        for name in group:
+            find.group(name)
+        if kind == "confidence":
+            correct = find.one(self.correct, "correct")
+            truth: tuple[str, ...] = () if correct is None else (correct,)
+            confidence = find.one(self.confidence, "confidence")
+            assert confidence is not None
+            return Plan(kind, (confidence,), None, truth, weight, group, cluster, row_id)
+        requested = self.logits if isinstance(self.logits, (str, Sequence)) else self.probs
+        use = "logits" if self.has_logits else "probs"
+        ordered: dict[str, str] | None = None
+        if kind in ("votes", "multilabel"):
+            outcomes = self.votes if self.votes is not None else self.multilabel
+            assert outcomes is not None
+            truth, ordered = find.several(outcomes, kind, roles)
+            roles |= dict.fromkeys(truth, kind)
+            if self.label is not None and self.label in table.columns:
+                roles.setdefault(self.label, "label")  # not read here, but surely no probability
+        else:
+            label = find.label(self.label)
+            truth = () if label is None else (label,)
+            roles |= dict.fromkeys(truth, "label")
+        probs, named = find.several(requested, use, roles)
+        suffixes = tuple(named.values()) if named else None
+        if kind in ("votes", "multilabel") and len(probs) > 1:
+            truth = aligned(truth, ordered, probs, suffixes, kind, table.name)
+        if kind == "classes" and suffixes is not None and are_nonstandard_numbers(suffixes):
+            text = (
+                f"The columns {use} are numbered {suffixes[0]}, {suffixes[1]}, …: a label is the number of its column."
+            )
+            find.notes.append(Note("TN302", text))
+        return Plan(kind, probs, suffixes, truth, weight, group, cluster, row_id, self.has_logits, tuple(find.notes))
+
+
+class _Finder:
+    """The columns of one table, looked up by name or pattern."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.there = frozenset(table.columns)
+        self.notes: list[Note] = []
+
+    def one(self, name: str | None, use: str) -> str | None:
+        if name is not None and name not in self.there:
+            raise InputError(
+                "TO304",
+                f"{self.table.name} has no such column.",
+                f"{use}={name!r}",
+                _near(name, self.table.columns),
+            )
+        return name
+
+    def label(self, name: str | None) -> str | None:
+        if name == "label" and self.table.keyed and "label" not in self.there and "labels" in self.there:
+            return "labels"
+        if name == "label" and name not in self.there and (instead := _instead(self.table.columns)):
+            raise InputError("TO304", f"{self.table.name} has no such column.", "label='label'", instead)
+        return self.one(name, "label")
+
+    def group(self, name: str) -> None:
+        """A column of groups; several names in one are told apart."""
+        parts = [part.strip() for part in name.split(",")]
+        if name not in self.there and len(parts) > 1 and all(part in self.there for part in parts):
+            got, fix = f"group={name!r}", f"Name each by itself: group={parts!r}."
+            raise InputError("TO304", f"{self.table.name} has no such column.", got, fix)
+        self.one(name, "group")
+
+    def several(
+        self, requested: Names, use: str, roles: dict[str, str]
+    ) -> tuple[tuple[str, ...], dict[str, str] | None]:
+        """The columns, and what each calls its class where a pattern or the names say it."""
+        if not isinstance(requested, str):
+            if len(requested) == 0:
+                raise InputError("TO304", f"{use} names no column.", "an empty list", "Name one column per class.")
+            for name in requested:
+                self.one(name, use)
+            if len(set(requested)) < len(requested):
+                raise InputError(
+                    "TO313", f"{use} names a column twice.", repr(list(requested)), "Name each column once."
+                )
+            return tuple(requested), {name: name for name in requested} if len(requested) > 1 else None
+        if requested in self.there or "*" not in requested:
+            self.one(requested, use)
+            return (requested,), None
+        pattern = re.compile("(.*)".join(re.escape(piece) for piece in requested.split("*")), re.DOTALL)
+        matches = {name: match for name in self.table.columns if (match := pattern.fullmatch(name))}
+        for name in [name for name in matches if name in roles]:
+            del matches[name]
+            self.notes.append(
+                Note(
+                    "TN301",
+                    f"{use} {requested!r} also matches {name!r}, which is read as the {roles[name]}, not as one.",
+                )
+            )
+        if not matches and self.table.keyed and requested == "p_*" and "probs" in self.there:
+            return ("probs",), None
+        if not matches:
+            raise InputError(
+                "TO305",
+                f"No column of {self.table.name} matches.",
+                f"{use}={requested!r}",
+                f"{_near(requested.replace('*', ''), self.table.columns)} Only * is a wildcard.",
+            )
+        named = {name: "".join(match.groups()) for name, match in matches.items()}
+        return tuple(matches), named if len(matches) > 1 else None
+
+
+def _instead(columns: tuple[str, ...]) -> str | None:
+    """What says which class came, where no column is called label: votes, or a confidence and whether it was correct."""
+    votes = {name[2:] for name in columns if name.startswith("v_")}
+    if votes and votes <= {name[2:] for name in columns if name.startswith("p_")}:
+        return "For votes pass votes='v_*'; for a label of another name pass label=."
+    if "confidence" in columns and "correct" in columns:
+        return "For a confidence in the answer pass confidence='confidence' and correct='correct'; for a label of another name pass label=."
+    return None
+
+
+def _near(name: str, columns: tuple[str, ...]) -> str:
+    hint = near(name, columns)
+    if hint.startswith("Known") and len(columns) > 12:
+        hint = listed(columns)  # in the order of the file
+    if len(columns) == 1 and any(mark in columns[0] for mark in ";\t|"):
+        hint += " The columns look separated by something else than commas."
+    return hint

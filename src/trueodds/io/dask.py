@@ -1,0 +1,111 @@
+"""How are rows summed up that Dask holds: dataframes, bags of records, or files that its workers read?"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from operator import attrgetter
+from typing import Any
+
+import dask
+
+from trueodds.core.errors import InputError
+from trueodds.io import files
+from trueodds.io.parted import FAN, Opened, Part, PartedSource, Reading, framed, opened_file, sum_parts
+from trueodds.io.source import Progress
+from trueodds.io.table import Table
+
+
+class DaskSource(PartedSource):
+    """The partitions of a Dask dataframe or of a bag of records, or files, one to a partition.
+
+    Whatever scheduler is active runs them: the client of `dask.distributed`, else this machine's threads.
+    """
+
+    def __init__(self, data: Any, reading: Reading) -> None:
+        if isinstance(data, list):
+            opens: list[Any] = [partial(opened_file, path) for path in data]
+            head = files.opened(data[0])[0]
+        else:
+            kind = type(data).__name__.lower()
+            if kind not in ("dataframe", "bag"):
+                raise InputError(
+                    "TO302", "There is no reader for this.", f"dask {kind}", "Make it a dataframe or a bag."
+                )
+            head = framed(data._meta if kind == "dataframe" else _first(data), f"the dask {kind}")[0]
+        super().__init__(head, reading, data if isinstance(data, list) else ())
+        if not isinstance(data, list):
+            if kind == "dataframe":  # the other columns need not be read
+                read = frozenset(self.plan.names)
+                data = data[[column for column in data.columns if str(column) in read]]
+            parts = [dask.delayed(list)(part) for part in data.to_delayed()] if kind == "bag" else data.to_delayed()
+            name = f"partition {{}} of the dask {kind}".format
+            opens = [dask.delayed(partial)(framed, part, name(number)) for number, part in enumerate(parts)]
+        self._opens = opens
+
+    @property
+    def partitions(self) -> int:
+        """How many there are."""
+        return len(self._opens)
+
+    def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
+        """The sums are added up by the workers, some at a time, and one comes back."""
+        sent = dask.delayed(work, pure=False, traverse=False)  # once, and not with every partition
+        leaves = level = [dask.delayed(_done, pure=False)(sent, *numbered) for numbered in enumerate(self._opens)]
+        while len(level) > 1:
+            level = [dask.delayed(sum_parts, pure=False)(level[i : i + FAN]) for i in range(0, len(level), FAN)]
+        client = _client()
+        if client is None:
+            (total,) = dask.compute(level[0])
+            return total
+        future, *counts = client.compute([level[0], *(dask.delayed(attrgetter("rows"))(leaf) for leaf in leaves)])
+        if progress is not None:
+            _report_progress(counts, progress)
+        return future.result()
+
+    def gathered(self) -> Iterator[Table]:
+        """One partition after the other is brought here."""
+        for opened in self._opens:
+            (open_tables,) = dask.compute(opened)
+            yield from open_tables()
+
+
+def _client() -> Any:
+    """The client of the cluster that is active, if there is one."""
+    try:
+        from distributed import get_client
+
+        return get_client()
+    except (ImportError, ValueError):
+        return None
+
+
+def _report_progress(counts: Sequence[Any], progress: Progress) -> None:
+    """Rows done, as partitions are finished."""
+    from distributed import as_completed
+
+    done = 0
+    for future in as_completed(counts):
+        if future.status != "finished":
+            return
+        done += future.result()
+        progress(done, None)
+
+
+def _done(work: Callable[[int, Opened], Part], number: int, opened: Opened) -> Part:
+    return work(number, opened)
+
+
+def _first(bag: Any) -> list[Any]:
+    """The first record, for its columns: no partition after it is read."""
+    for part in bag.to_delayed():
+        (head,) = dask.compute(dask.delayed(lambda records: list(itertools.islice(records, 1)))(part))
+        if head:
+            return list(head)
+    raise InputError("TO312", "The dask bag is empty.", "no record", "Give at least one row.")
+
+
+def opened(data: Any, reading: Reading) -> DaskSource:
+    """The source of a collection, or of a list of files."""
+    return DaskSource(data, reading)

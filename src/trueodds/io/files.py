@@ -1,0 +1,120 @@
+"""Which files does a path or a pattern mean, and who reads each of them?"""
+
+from __future__ import annotations
+
+import glob
+import importlib
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+from trueodds.core.errors import InputError
+from trueodds.core.extras import install
+from trueodds.core.registry import near
+from trueodds.io.table import Table
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".npz": "npz",
+}
+_UNPACK = "Unpack it first, or convert it to .parquet, which is small by itself."
+_CONVERT = {  # what is not read although it nearly could be: a suffix alike would be no help
+    ".tsv": "Convert it to .csv, with commas.",
+    ".txt": "Convert it to .csv, with commas.",
+    ".xlsx": "Convert it to .csv.",
+    ".json": "Convert it to .jsonl, one object per line, or to .csv.",
+    ".pkl": "Pickles are never read: convert it to .parquet or .csv.",
+    **dict.fromkeys((".gz", ".bz2", ".xz", ".zst", ".zip"), _UNPACK),
+}
+
+
+def opened(path: str | os.PathLike[str]) -> list[Table]:
+    """A table for each file that the path or pattern means, in the order of their names."""
+    return [_reader(form)(file) for file, form in [(file, format_of(file)) for file in meant(path)]]
+
+
+def format_of(path: str, code: str = "TO302") -> str:
+    """What the suffix of a file says it is."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in FORMATS:
+        fix = _CONVERT.get(suffix) if code == "TO302" else None
+        raise InputError(code, f"The suffix of {path} is no known format.", repr(suffix), fix or near(suffix, FORMATS))
+    return FORMATS[suffix]
+
+
+def needs_pyarrow(name: str) -> None:
+    """Say what to install where pyarrow is missing."""
+    if not _has_pyarrow():
+        raise InputError("TO306", f"{name} needs pyarrow, which is not installed.", "", install("files"))
+
+
+def meant(path: str | os.PathLike[str]) -> list[str]:
+    """The files that a path or pattern means, in the order of their names."""
+    path = os.path.expanduser(os.fspath(path))
+    if os.path.isdir(path):
+        inside = f"Name its files, for instance '{os.path.join(path, '*.parquet')}'."
+        raise InputError("TO301", f"{path} is a directory.", "", inside)
+    if os.path.exists(path):
+        return [path]
+    if glob.has_magic(path):
+        files = sorted(file for file in glob.glob(path, recursive=True) if os.path.isfile(file))
+        if files:
+            return files
+        raise InputError("TO301", "No file matches the pattern.", repr(path), "Check the path.")
+    folder = os.path.dirname(path) or "."
+    beside = os.listdir(folder) if os.path.isdir(folder) else []
+    fix = near(os.path.basename(path), beside) if 0 < len(beside) <= 20 else "Check the path."
+    raise InputError("TO301", "There is no such file.", repr(path), fix)
+
+
+def _reader(form: str) -> Callable[[str], Table]:
+    if form == "npz":
+        from trueodds.io.arrays import NpzTable
+
+        return NpzTable
+    if form == "jsonl":
+        from trueodds.io.lines import JsonLinesTable
+
+        return JsonLinesTable
+    if form == "csv" and not _has_pyarrow():
+        from trueodds.io.delimited import CsvTable
+
+        return CsvTable
+    return _by_arrow(form)
+
+
+def _by_arrow(form: str) -> Callable[[str], Table]:
+    def reader(path: str) -> Table:
+        needs_pyarrow(path)
+        module, name = {
+            "parquet": ("parquet", "ParquetTable"),
+            "arrow": ("feather", "FeatherTable"),
+            "csv": ("arrow_csv", "ArrowCsvTable"),
+        }[form]
+        table: Table = getattr(importlib.import_module(f"trueodds.io.{module}"), name)(path)
+        return table
+
+    return reader
+
+
+def _has_pyarrow() -> bool:
+    try:
+        importlib.import_module("pyarrow")
+    except ImportError:
+        return False
+    return True
+
+
+def paths(data: Any) -> Iterable[str | os.PathLike[str]] | None:
+    """The path, or the paths of a list of them; None where the data are no paths."""
+    if isinstance(data, (str, os.PathLike)):
+        return [data]
+    if isinstance(data, list) and data and all(isinstance(item, (str, os.PathLike)) for item in data):
+        return data
+    return None

@@ -1,0 +1,132 @@
+"""How are the rows of a dataframe read: pandas, Polars (eager or lazy), PyArrow, DuckDB?"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError, describe
+from trueodds.io.table import Batch, Table, once
+from trueodds.io.values import Place, plain
+
+Array = NDArray[Any]
+
+
+def opened(data: Any) -> Table:
+    """The table that a frame is; narwhals knows its kind without importing any of them."""
+    import narwhals as nw
+
+    kind = type(data).__module__.partition(".")[0].lstrip("_")
+    if kind == "pyarrow" and type(data).__name__ == "Table":
+        from trueodds.io.arrow import ArrowTable
+
+        return ArrowTable(data)
+    if kind == "duckdb" and type(data).__name__ == "DuckDBPyRelation":
+        return RelationTable(data)
+    frame = nw.from_native(data, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return FrameTable(frame)
+    if isinstance(frame, nw.LazyFrame) and frame.implementation.is_polars():
+        return LazyTable(data)
+    if isinstance(frame, nw.LazyFrame):
+        fix = "Write it to Parquet and read the files, or collect it first."
+    else:
+        fix = "Pass Predictions(y_true, y_prob), the pair (y_true, y_prob), a path, a frame or a mapping of columns."
+    raise InputError("TO302", "There is no reader for this.", describe(data), fix)
+
+
+class FrameTable(Table):
+    """A frame in memory."""
+
+    format = "frame"
+
+    def __init__(self, frame: Any) -> None:
+        self.name = f"the {frame.implementation.value} frame"
+        # pandas allows names that are no text
+        self._own = {str(name): name for name in frame.columns}
+        self.columns = once(self.name, [str(name) for name in frame.columns])
+        self.rows = len(frame)
+        self._frame = frame
+
+    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+        """Slices of the columns."""
+        return _slices(self._frame, {name: self._own[name] for name in names}, size, self.name, 0)
+
+
+class LazyTable(Table):
+    """A Polars query, run anew by each reading, in batches as they come out of it."""
+
+    format = "lazy frame"
+
+    def __init__(self, query: Any) -> None:
+        self.name = "the polars lazy frame"
+        self._query = query
+        with _explained(self.name, "polars.exceptions", "PolarsError"):
+            self.columns = tuple(query.collect_schema().names())
+
+    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+        """Only the named columns are asked for, so that the query reads no others."""
+        import narwhals as nw
+
+        start = 0
+        query = self._query.select(list(names))
+        with _explained(self.name, "polars.exceptions", "PolarsError"):
+            streams = hasattr(query, "collect_batches")  # Polars before 1.34 has none: then the columns come whole
+            pieces = query.collect_batches(chunk_size=size, maintain_order=True) if streams else [query.collect()]
+            for piece in pieces:
+                frame = nw.from_native(piece, eager_only=True)
+                yield from _slices(frame, {name: name for name in names}, size, self.name, start)
+                start += len(frame)
+
+
+class RelationTable(Table):
+    """A DuckDB relation, run anew by each reading, fetched in Arrow's record batches."""
+
+    format = "relation"
+
+    def __init__(self, relation: Any) -> None:
+        self.name = "the duckdb relation"
+        self.columns = once(self.name, relation.columns)
+        self._relation = relation
+
+    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+        """Only the named columns are asked for."""
+        from trueodds.io.files import needs_pyarrow
+
+        needs_pyarrow(self.name)
+        from trueodds.io.arrow import converted
+
+        quoted = ['"' + name.replace('"', '""') + '"' for name in names]
+        with _explained(self.name, "duckdb", "Error"):
+            chosen = self._relation.project(", ".join(quoted))
+            reader = chosen.to_arrow_reader if hasattr(chosen, "to_arrow_reader") else chosen.fetch_record_batch
+            yield from converted(self.name, reader(size), size)
+
+
+def _slices(frame: Any, own: dict[str, Any], size: int, name: str, start: int) -> Iterator[Batch]:
+    for offset in range(0, len(frame), size):
+        piece = frame[offset : offset + size]
+        yield {column: _cells(piece[key], Place(name, column, start + offset)) for column, key in own.items()}
+
+
+def _cells(series: Any, place: Place) -> Array:
+    absent = series.is_null().to_numpy()
+    if absent.any():
+        raise place.missing(int(np.argmax(absent)), int(absent.sum()))
+    return plain(series.to_numpy(), place)
+
+
+@contextmanager
+def _explained(name: str, module: str, error: str) -> Iterator[None]:
+    """What a query engine says of a query that fails, told as an InputError."""
+    failure = getattr(importlib.import_module(module), error)
+    try:
+        yield
+    except (failure, OSError) as problem:
+        message = str(problem).strip().split("\n")[0][:200]
+        raise InputError("TO303", f"{name} cannot be read.", message, "Mend the query or its files.") from None

@@ -1,0 +1,211 @@
+"""What does a field of a record say, and where does the record stand? Records of questions, as evaluations write them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.atomic import replacing
+from trueodds.core.errors import InputError
+from trueodds.core.registry import near
+from trueodds.core.saved import RepeatedKey, unique_keys, unparsed
+from trueodds.io import files
+from trueodds.io.lines import JsonLinesTable
+from trueodds.io.spelling import readable
+from trueodds.io.table import Table
+from trueodds.io.values import UNICODE, shown
+from trueodds.io.writers import listed, writer_of
+
+YES = ("yes", "true", "1", "correct")
+NO = ("no", "false", "0", "incorrect")
+_ABSENT = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """The fields of one record; errors say its row."""
+
+    source: str  # the file
+    row: int  # counted from 0
+    line: int | None  # of the file, counted from 1
+    fields: Mapping[str, Any]
+
+    @property
+    def place(self) -> str:
+        """Where it stands, for an error."""
+        line = f" (line {self.line})" if self.line is not None else ""
+        return f"row {self.row}{line} of {self.source}"
+
+    def value(self, field: str) -> Any:
+        """What the field holds; `doc.answer` is the field answer inside doc, `resps.0` the first of a list.
+
+        >>> Record("a", 0, None, {"doc": {"answer": 2}, "resps": ["x"]}).value("doc.answer")
+        2
+        """
+        content = _plain(_inside(self.fields, field))
+        if content is _ABSENT:
+            fix = near(field, self.fields) if self.fields else "The record is empty."
+            raise InputError("TO304", "A record has no such field.", f"no {field!r} in {self.place}", fix)
+        if content is None:
+            raise self.missing(field)
+        return content
+
+    def holds(self, field: str) -> bool:
+        """Whether the field is there and says anything."""
+        content = _plain(_inside(self.fields, field))
+        return not nan(content) and content not in (_ABSENT, None, "", [], {})
+
+    def missing(self, field: str) -> InputError:
+        """A field that holds nothing."""
+        fix = f"Nothing is dropped for you: correct or remove the row; if it means that no answer was given, pass abstained={field!r}."
+        return InputError("TO308", f"The field {field!r} has no value.", f"null in {self.place}", fix)
+
+    def number(self, field: str, value: Any) -> float:
+        """A value of the field as a number; a numeral, which some evaluations write instead, is one."""
+        value = _plain(value)
+        if isinstance(value, str) and readable(value.strip(), "number"):
+            return float(value)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise self.wrong(field, value, "Choose a field of numbers.")
+        try:
+            return float(value)
+        except OverflowError:
+            raise self.wrong(field, value, "Write a number that a float holds.") from None
+
+    def text(self, field: str, value: Any) -> str:
+        """A value of the field as text."""
+        try:
+            return str(value)
+        except ValueError:  # Python writes whole numbers of up to 4,300 digits
+            raise self.wrong(field, value, "Write it as text.") from None
+
+    def name(self, field: str, value: Any) -> str:
+        """A value of the field as a name, which can be written to a file."""
+        text = self.text(field, value)
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # half of a surrogate pair
+            raise self.wrong(field, value, UNICODE) from None
+        return text
+
+    def listed(self, field: str) -> list[Any]:
+        """The list that the field holds."""
+        value = self.value(field)
+        if not isinstance(value, list):
+            raise self.wrong(field, value, "Choose a field that holds a list.")
+        return value
+
+    def yes(self, field: str, value: Any = _ABSENT) -> bool:
+        """Whether the field says yes: a boolean, 0 or 1, or yes and no in words."""
+        value = self.value(field) if value is _ABSENT else _plain(value)
+        word = self.text(field, value).strip().lower() if isinstance(value, (bool, int, float, str)) else ""
+        word = {"1.0": "1", "0.0": "0"}.get(word, word)
+        if word not in YES + NO:
+            got = f"{shown(value)} in {self.place}"
+            raise InputError(
+                "TO116", f"The field {field!r} says yes or no.", got, "Write true or false, 1 or 0, yes or no."
+            )
+        return word in YES
+
+    def wrong(self, field: str, value: Any, fix: str) -> InputError:
+        """A value of a type that has no meaning here."""
+        return InputError("TO307", f"The field {field!r} has the wrong type.", f"{shown(value)} in {self.place}", fix)
+
+
+def records(data: Any) -> Iterator[Record]:
+    """The records of a .jsonl file, of several, of any table's rows, or of objects that are in memory."""
+    paths = files.paths(data)
+    if paths is None:
+        yield from _memory_records(data)
+        return
+    for path in paths:
+        if str(path).lower().endswith(".json"):
+            yield from _json_records(os.fspath(path))
+            continue
+        for table in files.opened(path):
+            for row, (line, fields) in enumerate(_rows(table)):
+                yield Record(table.name, row, line, fields)
+
+
+def _rows(table: Table) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
+    """The rows of a table by the names of its columns; an empty cell of text holds nothing."""
+    if isinstance(table, JsonLinesTable):
+        yield from table.records()
+        return
+    for chunk in table.chunks((), 65536):
+        columns = [listed(cells) for cells in chunk.values()]
+        for row in zip(*columns, strict=True):
+            yield None, {name: None if cell == "" else cell for name, cell in zip(chunk, row, strict=True)}
+
+
+def _json_records(path: str) -> Iterator[Record]:
+    """The objects of one JSON document: a list of them, or, as exams are judged, one under the name of each question."""
+    fix = "Write a list of objects, or one object that holds an object for each question."
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            document = json.load(file, object_pairs_hook=unique_keys)
+    except FileNotFoundError:
+        raise InputError("TO301", "There is no such file.", repr(path), "Check the path.") from None
+    except RepeatedKey as problem:
+        raise InputError("TO313", f"{path} names a key twice.", unparsed(problem), "Write each key once.") from None
+    except (OSError, ValueError, RecursionError) as problem:
+        raise InputError("TO303", f"{path} cannot be read as json.", unparsed(problem), fix) from None
+    if isinstance(document, Mapping):
+        document = [{"id": name, **item} if isinstance(item, Mapping) else item for name, item in document.items()]
+    if not isinstance(document, list):
+        raise InputError("TO302", f"{path} holds no records.", type(document).__name__, fix)
+    for row, fields in enumerate(document):
+        if not isinstance(fields, Mapping):
+            raise InputError("TO302", "A record must be an object.", f"{shown(fields)} in row {row} of {path}", fix)
+        yield Record(path, row, None, fields)
+
+
+def write(path: str, columns: Mapping[str, Any]) -> None:
+    """A table of these columns in the format of the suffix; it is there as a whole or not at all."""
+    target = Path(path).expanduser()
+    form = files.format_of(str(target), "TO314")
+    if form in ("parquet", "arrow"):
+        files.needs_pyarrow(str(target))
+    with replacing(target, "TO314") as file, writer_of(form, file, str(target)) as writer:
+        writer.write(columns, 0)
+
+
+def _memory_records(data: Any) -> Iterator[Record]:
+    if not isinstance(data, Iterable) or isinstance(data, (Mapping, bytes)) or hasattr(data, "columns"):
+        fix = "Give a path of .jsonl, or a list of dicts; a frame has .to_dict('records')."
+        raise InputError("TO302", "Answers are read from .jsonl or from a list of dicts.", type(data).__name__, fix)
+    for row, fields in enumerate(data):
+        if not isinstance(fields, Mapping):
+            raise InputError("TO302", "A record must be a dict.", f"{shown(fields)} in row {row}", "One per question.")
+        yield Record("the list", row, None, fields)
+
+
+def _inside(fields: Any, name: str) -> Any:
+    """A field by its whole name, else by the part before a dot and what follows inside it."""
+    if isinstance(fields, Mapping):
+        if name in fields:
+            return fields[name]
+        for at in [i for i, letter in enumerate(name) if letter == "."]:
+            if name[:at] in fields:
+                return _inside(fields[name[:at]], name[at + 1 :])
+    first, _, rest = name.partition(".")
+    if isinstance(fields, list) and re.fullmatch("[0-9]{1,18}", first) and int(first) < len(fields):
+        return _inside(fields[int(first)], rest) if rest else fields[int(first)]
+    return _ABSENT
+
+
+def _plain(value: Any) -> Any:
+    """A value without NumPy's wrapping."""
+    return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
+
+
+def nan(value: Any) -> bool:
+    """Whether it is what frames write where nothing is."""
+    return isinstance(value, float) and value != value

@@ -1,0 +1,141 @@
+"""How are rows summed up that Spark holds: dataframes, or files that its workers read? Only the sum comes to the driver."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as fn
+
+from trueodds.core.errors import InputError
+from trueodds.io import files
+from trueodds.io.arrow import converted
+from trueodds.io.parted import FAN, Opened, Part, PartedSource, Reading, opened_file, sum_parts
+from trueodds.io.source import Progress
+from trueodds.io.table import Batch, Table, once
+
+SUMS = "id long, sum binary"
+DATAFRAMES = ("pyspark.sql.dataframe", "pyspark.sql.classic.dataframe")  # before Spark 4, and since
+Keyed = tuple[int, bytes]  # a number and the pickle of a Part
+
+
+class SparkTable(Table):
+    """The columns of a Spark dataframe and, on a worker, the record batches of one partition, which pass by once."""
+
+    format = "Spark dataframe"
+
+    def __init__(self, columns: Sequence[str], batches: Iterable[Any], name: str) -> None:
+        self.name = name
+        self.columns = once(name, columns)
+        self._batches = batches
+
+    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+        """Views of the memory in which Spark hands the rows over."""
+        renamed = (batch.rename_columns(list(self.columns)) for batch in self._batches)
+        return converted(self.name, (batch.select(list(names)) for batch in renamed), size)
+
+
+class SparkSource(PartedSource):
+    """The partitions of a Spark dataframe (3.5 or later), or files, one to a partition."""
+
+    def __init__(self, data: Any, reading: Reading, spark: Any = None) -> None:
+        self._many: int | None = len(data) if isinstance(data, list) else None
+        self._paths = data if isinstance(data, list) else None
+        if self._paths is not None:
+            self._spark = spark or SparkSession.builder.getOrCreate()
+            super().__init__(files.opened(self._paths[0])[0], reading, self._paths)
+            return
+        if type(data).__module__ not in DATAFRAMES:
+            kind, fix = (
+                f"{type(data).__module__} {type(data).__name__}",
+                "Give a dataframe; one of Spark Connect as files.",
+            )
+            raise InputError("TO302", "There is no reader for this.", kind, fix)
+        super().__init__(SparkTable(data.columns, (), "the spark dataframe"), reading)
+        # Under plain names, since Spark stumbles over some that others allow
+        kinds = {field.name: type(field.dataType).__name__ for field in data.schema.fields}
+        plain = (_plain(name, kinds[name]).alias(f"c{i}") for i, name in enumerate(self.plan.names))
+        self._frame = data.select(*plain)
+
+    @property
+    def partitions(self) -> int:
+        """How many there are; of a dataframe, as Spark planned it when it was last summed up."""
+        return self._frame.rdd.getNumPartitions() if self._many is None else self._many
+
+    def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
+        """The sums are added up by the workers, some at a time, and one comes back. Spark shows its own progress."""
+        if self._paths is not None:
+            paths = self._spark.sparkContext.parallelize(list(enumerate(self._paths)), len(self._paths))
+            sums = paths.map(partial(_of_file, work=work))
+        else:
+            sums = self._frame.mapInArrow(_of_rows(work, self.plan.names), SUMS).rdd.map(tuple)
+            # Asked of these sums and not of the frame: Spark settles it as it runs, and not the same way for both.
+            self._many = sums.getNumPartitions()
+        many = self.partitions
+        while many > 1:
+            many = -(-many // FAN)
+            # Neighbors go together, so that the order of the sum is that of the partitions.
+            sums = sums.map(lambda pair: (pair[0] // FAN, pair[1])).partitionBy(many, int).mapPartitions(_added)
+        return sum_parts(pickle.loads(pickled) for _, pickled in sums.collect())
+
+    def gathered(self) -> Iterator[Table]:
+        """Files are read here; a dataframe comes in record batches, a partition at a time."""
+        if self._paths is not None:
+            yield from (table for path in self._paths for table in opened_file(path))
+            return
+        rows = self._frame.mapInArrow(_serialized, "rows binary").toLocalIterator()
+        batches = (batch for row in rows for batch in pa.ipc.open_stream(row["rows"]))
+        yield SparkTable(self.plan.names, batches, "the spark dataframe")
+
+
+def _of_rows(work: Callable[[int, Opened], Part], names: Sequence[str]) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    def sum_batches(batches: Iterator[Any]) -> Iterator[Any]:
+        number = TaskContext.get().partitionId()
+        table = SparkTable(names, batches, f"partition {number} of the spark dataframe")
+        yield _row(work(number, lambda: [table]))
+
+    return sum_batches
+
+
+def _of_file(numbered: tuple[int, str], work: Callable[[int, Opened], Part]) -> Keyed:
+    number, path = numbered
+    return number, pickle.dumps(work(number, partial(opened_file, path)))
+
+
+def _added(sums: Iterable[Keyed]) -> Iterator[Keyed]:
+    numbers, parts = zip(*sums, strict=True)
+    yield numbers[0], pickle.dumps(sum_parts(map(pickle.loads, parts)))
+
+
+def _row(part: Part) -> Any:
+    return pa.record_batch(
+        [pa.array([part.ids[0]], pa.int64()), pa.array([pickle.dumps(part)], pa.binary())], ["id", "sum"]
+    )
+
+
+def _serialized(batches: Iterator[Any]) -> Iterator[Any]:
+    for batch in batches:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        yield pa.record_batch([pa.array([sink.getvalue().to_pybytes()], pa.binary())], ["rows"])
+
+
+def _plain(name: str, kind: str) -> Any:
+    """A column, whatever its name; a vector of Spark's own models as a list."""
+    column = fn.col("`" + name.replace("`", "``") + "`")
+    if kind != "VectorUDT":
+        return column
+    from pyspark.ml.functions import vector_to_array
+
+    return vector_to_array(column)
+
+
+def opened(data: Any, reading: Reading) -> SparkSource:
+    """The source of a collection, or of a list of files."""
+    return SparkSource(data, reading)

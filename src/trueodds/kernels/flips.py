@@ -1,0 +1,56 @@
+"""Residuals whose signs are flipped, cluster by cluster, and what they sum to in each cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.kernels import compiled, draws_at_once, in_blocks
+from trueodds.kernels.draws import mix, row_key
+
+Array = NDArray[Any]
+
+
+@compiled
+def sign(stream, draw):  # type: ignore[no-untyped-def]
+    """+1 or −1, by one bit of the stream."""
+    bits = mix(stream + np.uint64(draw // 64 + 1) * np.uint64(0x9E3779B97F4A7C15))
+    return 1.0 if (bits >> np.uint64(draw % 64)) & np.uint64(1) else -1.0
+
+
+@compiled
+def _signs(clusters, key, start, stop, out):  # type: ignore[no-untyped-def]
+    for g in range(clusters):
+        stream = row_key(key, g)
+        for r in range(start, stop):
+            out[r - start, g] = sign(stream, r)
+
+
+@compiled
+def _sums(cluster, slots, residuals, key, start, stop, out):  # type: ignore[no-untyped-def]
+    for i in range(slots.shape[0]):
+        stream = row_key(key, cluster[i])
+        for r in range(start, stop):
+            s = sign(stream, r)
+            for v in range(slots.shape[1]):
+                out[slots[i, v], r - start] += s * residuals[i, v]
+
+
+def signs(clusters: int, key: int, start: int, stop: int) -> Array:
+    """One sign per cluster and draw, (stop − start, clusters)."""
+    out = np.empty((stop - start, clusters))
+    _signs(clusters, key, start, stop, out)
+    return out
+
+
+def sums(cluster: Array, slots: Array, residuals: Array, size: int, key: int, start: int, stop: int) -> Array:
+    """Σ ± residual per slot and draw, (stop − start, size); rows of a cluster share their sign."""
+
+    def work(a: int, b: int) -> Array:
+        out = np.zeros((size, b - a))
+        _sums(cluster, slots, residuals, key, a + start, b + start, out)
+        return out.T
+
+    return np.concatenate(list(in_blocks(work, stop - start, draws_at_once(size))))

@@ -1,0 +1,321 @@
+"""What are the sums of the largest probabilities, bin by bin, straight from the rows?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.kernels import compiled, in_blocks, plain, summed
+from trueodds.kernels.ahead import LINE, fetch
+from trueodds.kernels.edges import folded, placed, scale, thresholds
+from trueodds.kernels.moments import added
+from trueodds.kernels.rows import ROWS, turned
+
+Array = NDArray[Any]
+
+_WIDE = 16  # classes beyond which a row is long enough to be read as it lies
+_PART = 128  # values of a long row whose largest is kept, so that its equals are looked for in few of them
+_AHEAD = 52 * LINE  # bytes between what is read of a long row and what is asked for
+# Values handed to a thread at a time: of short rows, of long ones, which are read faster, and where each is copied first.
+_VALUES, _LONG, _COPIED = 2**19, 2**21, 2**18
+
+
+@compiled
+def _top_of_columns(columns, m, top, second, at):  # type: ignore[no-untyped-def]
+    """The largest value of each row, the lowest class that has it, and the largest of the others."""
+    k = columns.shape[0]
+    for i in range(m):
+        top[i] = columns[0, i]
+        second[i] = -1.0
+        at[i] = 0
+    for c in range(1, k - 1, 2):  # two at a time, for half the stores
+        column, after = columns[c], columns[c + 1]
+        for i in range(m):
+            x, t, o, q = column[i], top[i], second[i], at[i]
+            larger = x > t
+            other = t if larger else x
+            o = other if other > o else o
+            q = np.int32(c) if larger else q
+            t = x if larger else t
+            x = after[i]
+            larger = x > t
+            other = t if larger else x
+            second[i] = other if other > o else o
+            at[i] = np.int32(c + 1) if larger else q
+            top[i] = x if larger else t
+    if k % 2 == 0:
+        column = columns[k - 1]
+        for i in range(m):
+            x, t = column[i], top[i]
+            larger = x > t
+            other = t if larger else x
+            second[i] = other if other > second[i] else second[i]
+            at[i] = np.int32(k - 1) if larger else at[i]
+            top[i] = x if larger else t
+
+
+@compiled
+def _top_of_rows(P, bits, start, m, top, second, at):  # type: ignore[no-untyped-def]
+    """The same for long rows: the bits of floats that are not below 0 rise with them, and compare faster."""
+    k = np.int32(P.shape[1])
+    for i in range(m):
+        row = bits[start + i]
+        highest = row[0]
+        for c in range(k):
+            highest = max(highest, row[c])
+        first, count = k, np.int32(0)
+        for c in range(k):
+            same = row[c] == highest
+            count += np.int32(same)
+            first = min(first, np.int32(c) if same else k)
+        at[i] = first
+        top[i] = P[start + i, first]
+        second[i] = top[i] if count > 1 else -1.0
+
+
+@compiled
+def _tops(P, bits, start, m, columns, top, second, at):  # type: ignore[no-untyped-def]
+    """The same of rows of any length, and how many have several largest values."""
+    if P.shape[1] <= _WIDE:
+        turned(P, start, m, 0, columns)
+        _top_of_columns(columns, m, top, second, at)
+    else:
+        _top_of_rows(P, bits, start, m, top, second, at)
+    ties = 0
+    for i in range(m):
+        ties += top[i] == second[i]
+    return ties
+
+
+@compiled
+def _largest_of_two(flat, a, b, m):  # type: ignore[no-untyped-def]
+    """The largest of the m values from a on, and of those from b on; unsigned places leave no check for negative ones."""
+    highest, beyond = flat[a], flat[b]
+    for c in range(m):
+        highest = max(highest, flat[a + np.uint64(c)])
+        beyond = max(beyond, flat[b + np.uint64(c)])
+    return highest, beyond
+
+
+@compiled
+def _several(flat, a, m, top, parts):  # type: ignore[no-untyped-def]
+    """Whether a row has its largest value more than once: in several parts, or within the one of m values from a on."""
+    count = np.int32(0)
+    for c in range(m):
+        count += np.int32(flat[a + np.uint64(c)] == top)
+    return (parts > 1) | (count > 1)
+
+
+@compiled
+def _hits(row, top, several, label):  # type: ignore[no-untyped-def]
+    """Whether the label has the largest value; which class has it is asked only where several have: the lowest."""
+    if not several:
+        return row[label] == top
+    first = 0
+    while row[first] != top:
+        first += 1
+    return first == label
+
+
+@compiled
+def _hits_of_rows(bits, y, start, m, tops, hit):  # type: ignore[no-untyped-def]
+    """The bits of the largest value of long rows, and whether the label has it; how many rows have several.
+
+    Rows far apart are read side by side: memory answers two such streams faster than one.
+    """
+    flat, k, ties, half = bits.reshape(-1), bits.shape[1], 0, (m + 1) // 2
+    line, ahead = LINE // bits.itemsize, _AHEAD // bits.itemsize
+    for i in range(half):
+        j = min(i + half, m - 1)
+        row, other = np.uint64((start + i) * k), np.uint64((start + j) * k)
+        top, within, parts = flat[row], 0, 0  # the largest so far, a part that has it, and how many parts have it
+        other_top, there, others = flat[other], 0, 0
+        for c in range(0, k, _PART):
+            for soon in range(c + ahead, c + ahead + _PART, line):
+                fetch(flat, row + np.uint64(soon))
+                fetch(flat, other + np.uint64(soon))
+            x, z = _largest_of_two(flat, row + np.uint64(c), other + np.uint64(c), min(_PART, k - c))
+            parts = 1 if x > top else parts + (x == top)
+            others = 1 if z > other_top else others + (z == other_top)
+            within = c if x > top else within
+            there = c if z > other_top else there
+            top, other_top = max(top, x), max(other_top, z)
+        several = _several(flat, row + np.uint64(within), min(_PART, k - within), top, parts)
+        tops[i], hit[i] = top, _hits(bits[start + i], top, several, y[start + i])
+        ties += int(several)
+        several = _several(flat, other + np.uint64(there), min(_PART, k - there), other_top, others)
+        if i + half < m:
+            tops[j], hit[j] = other_top, _hits(bits[start + j], other_top, several, y[start + j])
+            ties += int(several)
+    return ties
+
+
+@compiled
+def _sums(P, bits, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
+    """n, Σp and Σp² of the wrong and of the right rows of each bin into out (bins + 2, 2, 4); tied rows at [0, 0, 3]."""
+    n, k = P.shape
+    columns = np.empty((min(k, _WIDE), ROWS), dtype=P.dtype)
+    tops, second = np.empty(ROWS, dtype=bits.dtype), np.empty(ROWS, dtype=P.dtype)
+    top = tops.view(P.dtype)
+    at, hit, bin_index = np.empty(ROWS, np.int32), np.empty(ROWS, np.int32), np.empty(ROWS, np.int32)
+    none = np.zeros(ROWS, np.int32)
+    size = 2 * out.shape[0]
+    count, one, two = np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros(size)
+    ties = 0
+    for a in range(0, n, ROWS):
+        m = min(ROWS, n - a)
+        if k > _WIDE:
+            ties += _hits_of_rows(bits, y, a, m, tops, hit)
+        else:
+            labels = y[a : a + m]
+            ties += _tops(P, bits, a, m, columns, top, second, at)
+            for i in range(m):
+                hit[i] = np.int64(at[i]) == labels[i]
+        placed(top, m, bounds, bins, by, none, bin_index)
+        for i in range(m):
+            bin_index[i] = bin_index[i] * 2 + hit[i]
+        for i in range(m):
+            s, x = np.uint32(bin_index[i]), np.float64(top[i])
+            count[s] += 1
+            one[s] += x
+            two[s] += x * x
+    for t in range(size):
+        cell = out[t // 2, t % 2]
+        cell[0] += np.float64(count[t])
+        cell[1] += one[t]
+        cell[2] += two[t]
+    out[0, 0, 3] += ties
+
+
+@compiled
+def _columns(P, bits, y, top, out):  # type: ignore[no-untyped-def]
+    """The largest value of each row, and its class, or with labels y whether it is theirs; how many rows have several."""
+    n, k = P.shape
+    columns, at = np.empty((min(k, _WIDE), ROWS), dtype=P.dtype), np.empty(ROWS, dtype=np.int32)
+    second = np.empty(ROWS, dtype=P.dtype)
+    ties = 0
+    for a in range(0, n, ROWS):
+        m = min(ROWS, n - a)
+        values, into = top[a : a + m], out[a : a + m]
+        ties += _tops(P, bits, a, m, columns, values, second, at)
+        if y.shape[0] == 0:
+            into[:] = at[:m]
+        else:
+            labels = y[a : a + m]
+            for i in range(m):
+                into[i] = np.int64(at[i]) == labels[i]
+    return ties
+
+
+@compiled
+def _keyed(P, bits, y, keys):  # type: ignore[no-untyped-def]
+    """The bits of the largest value of each row and whether its class is the label, as `sort.row_keys` has them."""
+    n, k = P.shape
+    columns, at = np.empty((min(k, _WIDE), ROWS), dtype=P.dtype), np.empty(ROWS, dtype=np.int32)
+    top, second = np.empty(ROWS, dtype=P.dtype), np.empty(ROWS, dtype=P.dtype)
+    word = top.view(keys.dtype)
+    ties = 0
+    for a in range(0, n, ROWS):
+        m = min(ROWS, n - a)
+        into, labels = keys[a : a + m], y[a : a + m]
+        ties += _tops(P, bits, a, m, columns, top, second, at)
+        for i in range(m):
+            into[i] = (word[i] << 1) | (np.int64(at[i]) == labels[i])
+    return ties
+
+
+@compiled
+def _moments(P, bits, y, out):  # type: ignore[no-untyped-def]
+    """Adds to out (cells, powers) what `moments.added` adds of the residuals; how many rows have several largest values."""
+    n, k = P.shape
+    columns, at = np.empty((min(k, _WIDE), ROWS), dtype=P.dtype), np.empty(ROWS, dtype=np.int32)
+    top, second, residuals = np.empty(ROWS, dtype=P.dtype), np.empty(ROWS, dtype=P.dtype), np.empty(ROWS)
+    offset, place = np.empty(ROWS, dtype=np.int32), np.empty(ROWS)
+    ties = 0
+    for a in range(0, n, ROWS):
+        m = min(ROWS, n - a)
+        labels = y[a : a + m]
+        ties += _tops(P, bits, a, m, columns, top, second, at)
+        for i in range(m):
+            residuals[i] = np.float64(np.int64(at[i]) == labels[i]) - np.float64(top[i])
+        added(top, residuals, m, 0.0, np.float64(out.shape[0]), 0.0, offset, place, out)
+    return ties
+
+
+def _bits(P: Array) -> Array:
+    return plain(P.view(np.int32 if P.dtype == np.float32 else np.int64))
+
+
+def _laid(P: Array) -> tuple[Array, int]:
+    """The rows as kernels want them, and how many go to a thread at a time; fewer where each time copies them first."""
+    ready = P.flags.c_contiguous and P.flags.aligned and P.dtype != np.float16
+    values = _COPIED if not ready else _LONG if P.shape[1] > _WIDE else _VALUES
+    return plain(P) if ready else P, max(1, values // P.shape[1])
+
+
+def largest_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Array, int]:
+    """n, Σp and Σp² of the largest value of each row, (bins, 2, 3): rows whose label is another class, and its own.
+
+    Also how many rows have several largest values; the lowest class counts. P (n, K), y (n,) int64.
+    """
+    dtype = np.float64 if P.dtype == np.float64 else np.float32
+    bounds, by, bins = thresholds(edges, closed, dtype), scale(edges, closed, dtype), len(edges) - 1
+    (P, step), y = _laid(P), plain(y)
+
+    def add(start: int, stop: int, out: Array) -> None:
+        for a in range(start, stop, step):
+            b = min(a + step, stop)
+            block = plain(P[a:b])
+            _sums(block, _bits(block), y[a:b], bounds, bins, by, out)
+
+    table = summed(add, len(P), (bins + 2, 2, 4), block=step)
+    ties = int(table[0, 0, 3])
+    return folded(table.reshape(bins + 2, 8)).reshape(bins, 2, 4)[..., :3], ties
+
+
+def largest_moments(P: Array, y: Array, cells: int, powers: int) -> tuple[Array, int]:
+    """`moments` of whether the lowest class with the largest value came, less that value; how many rows are tied."""
+    (P, step), y = _laid(P), plain(y)
+    ties: list[int] = []
+
+    def add(start: int, stop: int, out: Array) -> None:
+        for a in range(start, stop, step):
+            block, labels = plain(P[a : min(a + step, stop)]), y[a : min(a + step, stop)]
+            ties.append(int(_moments(block, _bits(block), labels, out)))
+
+    return summed(add, len(P), (cells, powers), block=2 * step), sum(ties)
+
+
+def largest(P: Array) -> tuple[Array, Array, int]:
+    """The largest value of each row, the lowest class that has it (int32), and how many rows have several."""
+    return _find_largest(P, np.empty(0, dtype=np.int64), np.empty(len(P), dtype=np.int32))
+
+
+def largest_hits(P: Array, y: Array) -> tuple[Array, Array, int]:
+    """The largest value of each row, whether the lowest class that has it is the label (bool), and how many are tied."""
+    return _find_largest(P, y, np.empty(len(P), dtype=np.bool_))
+
+
+def _find_largest(P: Array, y: Array, out: Array) -> tuple[Array, Array, int]:
+    top = np.empty(len(P), dtype=np.float32 if P.dtype == np.float16 else P.dtype)
+    (P, step), y = _laid(P), plain(y)
+
+    def work(start: int, stop: int) -> int:
+        block = plain(P[start:stop])
+        return int(_columns(block, _bits(block), y[start:stop], top[start:stop], out[start:stop]))
+
+    return top, out, sum(in_blocks(work, len(P), step))
+
+
+def largest_keys(P: Array, y: Array) -> tuple[Array, int]:
+    """The same as one number for each row, which `sort.row_keys` would make of the first two."""
+    keys = np.empty(len(P), dtype=np.uint64 if P.dtype == np.float64 else np.uint32)
+    (P, step), y = _laid(P), plain(y)
+
+    def work(start: int, stop: int) -> int:
+        block = plain(P[start:stop])
+        return int(_keyed(block, _bits(block), y[start:stop], keys[start:stop]))
+
+    return keys, sum(in_blocks(work, len(P), step))

@@ -1,0 +1,133 @@
+"""What if the truth is ρ, not the identity? Predictions of a given calibration function, looked at through a lens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.settings import call
+from trueodds.data.predictions import Predictions
+from trueodds.lenses.claim import Lens, Outcomes
+from trueodds.lenses.view import View
+
+Array = NDArray[Any]
+
+
+def under(preds: Any, rho: Any, lenses: Sequence[Lens], redraw: str = "labels") -> tuple[Predictions, list[Lens]]:
+    r"""The same rows with ρ(P) as what is said, and lenses that still pool them by P.
+
+    ρ is a function of P (n, K), or anything with `predict_proba`; two classes may give one column. Under the
+    hypothesis r = ρ each label comes with its probability in ρ(P), whatever the model itself said.
+
+    >>> from trueodds.lenses.lens import as_lens
+    >>> preds = Predictions([0, 1], [0.2, 0.6])
+    >>> halved, (lens,) = under(preds, lambda P: P[:, 1] / 2, [as_lens("positive")])
+    >>> (view,) = lens.views(halved)
+    >>> view.p.tolist(), view.at.tolist()
+    ([0.1, 0.3], [0.2, 0.6])
+    """
+    if not isinstance(preds, Predictions):
+        raise InputError("TO403", "A given calibration function needs the rows.", "a tally", "Use mode='exact'.")
+    if redraw == "both":
+        raise InputError(
+            "TO205",
+            "redraw='both' draws rows of the model's own predictions.",
+            "redraw='both' with hypothesis=",
+            "Leave redraw out: labels are drawn from the given function.",
+        )
+    predicted = _predict(preds, rho)
+    if preds.kind == "multilabel":
+        assert preds.y is not None
+        null_preds = Predictions.from_multilabel(preds.y, predicted, weight=preds.weight, cluster=preds.cluster)
+    elif preds.kind == "confidence":
+        assert preds.y is not None
+        null_preds = Predictions.from_confidence(predicted[:, 1], preds.y, weight=preds.weight, cluster=preds.cluster)
+    else:
+        null_preds = Predictions(
+            _outcomes(preds),
+            predicted,
+            weight=preds.weight,
+            group=preds.group or None,
+            cluster=preds.cluster,
+            classes=preds.classes,
+        )
+    return null_preds, [Under(lens, preds) for lens in lenses]
+
+
+@dataclass(frozen=True, eq=False)
+class Under(Lens):
+    """A lens that pools by the model's predictions and compares with what ρ says there."""
+
+    lens: Lens
+    preds: Predictions  # as the model made them
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The name of the lens behind."""
+        return str(self.lens)
+
+    @property
+    def aggregate(self) -> str:  # type: ignore[override]
+        """That of the lens behind."""
+        return self.lens.aggregate
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """How the lens reads a label, which may depend on what the model said."""
+        return self.lens.outcomes(self.preds)
+
+    def columns(self, preds: Predictions) -> list[int]:
+        """The classes that the lens looks at."""
+        return self.lens.columns(self.preds)
+
+    def views(self, preds: Predictions) -> tuple[View, ...]:
+        """What ρ says against what came, pooled by what the model said."""
+        base = self.preds if preds.votes is not None or preds.y is None else self.preds.with_labels(preds.y)
+        base_views = self.lens.views(base)
+        P = np.asarray(preds.P, dtype=np.float64)
+        if preds.kind == "multilabel":
+            predicted = [P[:, c] for c in self.columns(preds)]
+        else:
+            widths = [view.p.shape[1] if view.joint else 1 for view in base_views]
+            predicted = [o.of_shares(P, m) for o, m in zip(self.outcomes(preds), widths, strict=True)]
+        return tuple(
+            View(p, view.y, preds.weight, at=view.p, name=view.name, classes=view.classes, votes=view.votes)
+            for p, view in zip(predicted, base_views, strict=True)
+        )
+
+    def notes(self, preds: Predictions) -> list[Note]:
+        """Those of the lens behind."""
+        return self.lens.notes(self.preds)
+
+
+def _outcomes(preds: Predictions) -> Any:
+    if preds.votes is not None:
+        return preds.votes if preds.counts is None else preds.votes * preds.counts[:, None]
+    assert preds.y is not None
+    return np.asarray(preds.classes, dtype=object)[preds.y]
+
+
+def _predict(preds: Predictions, rho: Any) -> Array:
+    function: Callable[[Array], Any] | None = getattr(rho, "predict_proba", None) or (rho if callable(rho) else None)
+    if function is None:
+        raise InputError(
+            "TO203",
+            "hypothesis is 'calibrated', a fitted calibrator, or a function of the probabilities.",
+            describe(rho),
+            "For instance hypothesis=to.fit(others, 'temperature'), or lambda P: P**2 / (P**2).sum(axis=1, keepdims=True).",
+        )
+    P = np.asarray(call("hypothesis", function, preds.P))
+    if P.ndim == 1 and preds.k == 2 and preds.kind != "multilabel":
+        P = np.stack([1 - P, P], axis=1)
+    if P.shape != preds.P.shape or P.dtype.kind not in "fiub":
+        raise InputError(
+            "TO203",
+            "A calibration function gives the probabilities of the classes for each row.",
+            f"{P.dtype} of shape {P.shape} for {preds.P.shape}",
+            "Return an array in the shape of P.",
+        )
+    return P.astype(np.float64)

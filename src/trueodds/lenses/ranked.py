@@ -1,0 +1,202 @@
+"""Which claims look at the ranked probabilities: confidence, the r-th largest, the k largest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import Integer
+from trueodds.data.predictions import Predictions
+from trueodds.kernels.largest import largest
+from trueodds.lenses.claim import Lens, Outcomes, hit
+from trueodds.lenses.rows import Column, Largest
+from trueodds.lenses.view import Rows, View
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Confidence(Lens):
+    """The largest probability against whether that class came; the lowest class number wins a tie."""
+
+    name = "confidence"
+
+    def predicted(self, preds: Predictions) -> list[Array]:
+        """The largest probability of each row."""
+        if preds.kind == "confidence":
+            return [preds.p]
+        if preds.p.ndim == 1:
+            return [np.maximum(preds.p, 1 - preds.p)]
+        return [largest(preds.p)[0]]
+
+    def plain(self, preds: Predictions, y: Array) -> Sequence[Rows] | None:
+        """The largest of each row, found on the way to the sums."""
+        if preds.kind == "confidence":
+            return [Column(preds.p, y, 1)]
+        return None if preds.p.ndim == 1 else [Largest(preds.p, y, preds.record_tied)]
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """The event is that the predicted class came."""
+        if preds.kind == "confidence":
+            return [hit(1, 2)]
+        return [hit(predicted(preds), preds.k)]
+
+    def check(self, preds: Predictions) -> None:
+        """Classes that exclude each other."""
+        if preds.kind == "multilabel":
+            super().check(preds)
+
+    def notes(self, preds: Predictions) -> list[Note]:
+        """Tied maxima make the predicted class depend on the order of the classes."""
+        if preds.kind == "confidence":
+            return []
+        ties = preds.tied
+        if ties == 0:
+            return []
+        return [
+            Note(
+                "TN103",
+                f"{ties:,} {'row has' if ties == 1 else 'rows have'} several largest probabilities; the first class counts as predicted.",
+            )
+        ]
+
+
+def predicted(preds: Predictions) -> Array:
+    """The predicted class: the lowest number among the largest probabilities."""
+    if preds.p.ndim == 1:
+        return (preds.p > 1 - preds.p).astype(np.int64)
+    return largest(preds.p)[1].astype(np.int64)
+
+
+def accuracy(preds: Predictions) -> float:
+    """The weighted share of rows whose predicted class came (of correct ones, where only that is known)."""
+    (view,) = Confidence().views(preds)
+    return float(view.w @ view.y / view.total)
+
+
+@dataclass(frozen=True, eq=False)
+class TopLabel(Lens):
+    """Confidence apart for each predicted class: does the model know what it says when it says this class?
+
+    One view per class that is predicted at all; their mean is weighted by how often each is predicted, so that the
+    whole is the error given confidence *and* predicted class. Source: Gupta & Ramdas (2022).
+    """
+
+    name = "top-label"
+    aggregate = "weight"
+
+    def predicted(self, preds: Predictions) -> list[Array]:
+        """The largest probability of each row, once for every predicted class."""
+        return Confidence().predicted(preds) * len(self._predicted(preds))
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """The event is that the predicted class came."""
+        return Confidence().outcomes(preds) * len(self._predicted(preds))
+
+    def views(self, preds: Predictions) -> tuple[View, ...]:
+        """The rows of each predicted class, the others in place with weight zero."""
+        self.check(preds)
+        (view,) = Confidence().views(preds)
+        classes = predicted(preds)
+        return tuple(
+            View(
+                view.p,
+                view.y,
+                view.w * (classes == c),
+                name=f"predicted:{preds.classes[c]}",
+                classes=preds.k,
+                votes=view.votes,
+                exact=view.exact,
+            )
+            for c in self._predicted(preds)
+        )
+
+    def _predicted(self, preds: Predictions) -> list[int]:
+        return np.unique(predicted(preds)[preds.w > 0]).tolist()
+
+    def notes(self, preds: Predictions) -> list[Note]:
+        """As for confidence."""
+        return Confidence().notes(preds)
+
+
+@dataclass(frozen=True, eq=False)
+class Rank(Lens):
+    """The r-th largest probability against whether that class came."""
+
+    rank: Integer
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """`rank:2`."""
+        return f"rank:{self.rank}"
+
+    def predicted(self, preds: Predictions) -> list[Array]:
+        """The r-th largest probability of each row."""
+        return [np.take_along_axis(preds.P, self._which(preds)[:, None], axis=1)[:, 0]]
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """The event is the r-th label."""
+        return [hit(self._which(preds), preds.k)]
+
+    def _which(self, preds: Predictions) -> Array:
+        return descending(preds.P)[:, self.rank - 1]
+
+    def check(self, preds: Predictions) -> None:
+        """A rank that exists."""
+        super().check(preds)
+        if not 1 <= self.rank <= preds.k:
+            raise InputError(
+                "TO204",
+                "The rank must be one of 1..K.",
+                f"{self.name} for {preds.k} classes",
+                "Ranks count from 1, the largest probability.",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class TopK(Lens):
+    """The k largest probabilities and the rest, as one vector; `top-1` is confidence."""
+
+    size: Integer
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """`top-2`."""
+        return f"top-{self.size}"
+
+    def predicted(self, preds: Predictions) -> list[Array]:
+        """The k largest, in falling order, and the sum of the others."""
+        if self.size == 1:
+            return Confidence().predicted(preds)
+        ranked = np.take_along_axis(preds.P, descending(preds.P), axis=1)
+        rest = ranked[:, self.size :].sum(axis=1, dtype=np.float64, keepdims=True)
+        return [np.concatenate([ranked[:, : self.size], rest], axis=1)]
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """Which rank came, or the rest."""
+        if self.size == 1:
+            return Confidence().outcomes(preds)
+        place = np.empty((preds.n, preds.k), dtype=np.int64)
+        np.put_along_axis(place, descending(preds.P), np.arange(preds.k)[None, :], axis=1)
+        return [Outcomes(np.minimum(place, self.size))]
+
+    def check(self, preds: Predictions) -> None:
+        """Fewer than all classes."""
+        super().check(preds)
+        if not 1 <= self.size < preds.k:
+            raise InputError(
+                "TO204",
+                "top-k needs 1 ≤ k < K.",
+                f"{self.name} for {preds.k} classes",
+                "Use lens='canonical' for all classes.",
+            )
+
+
+def descending(P: Array) -> Array:
+    """Class numbers by falling probability, the lower number first among equals."""
+    return np.argsort(-P, axis=1, kind="stable")

@@ -1,0 +1,104 @@
+"""Where on the simplex is looked: rows whose predictions lie in a region."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError, describe
+from trueodds.core.registry import near
+from trueodds.core.settings import call
+from trueodds.data.predictions import Predictions
+from trueodds.lenses.lens import Confidence, class_number
+
+Array = NDArray[Any]
+Region = str | Mapping[str, tuple[float, float]] | Callable[[Array], Array]
+
+_COMPARISONS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}
+_CONDITION = re.compile(r"\s*(.+?)\s*(<=|>=|<|>)\s*([-+.\deE]+)\s*")
+
+
+def within(preds: Predictions, region: Region) -> Predictions:
+    """The rows inside the region A: an expectation over them is conditional on g(X) ∈ A.
+
+    A region is a sentence of conditions such as `"confidence > 0.9 and class:cat >= 0.1"`, a mapping of the same
+    names to closed ranges, or a function of P (n, K) that gives a mask (n,). It may look at predictions only, so
+    that what was drawn under the null stays exact.
+
+    >>> within(Predictions([0, 1, 1], [0.1, 0.6, 0.95]), "confidence > 0.8").n
+    2
+    """
+    inside = np.asarray(_inside(preds, region))
+    if inside.shape != (preds.n,) or inside.dtype != bool:
+        raise InputError(
+            "TO203",
+            "A region must give one yes or no per row.",
+            f"{inside.dtype} of shape {inside.shape} for {preds.n:,} rows",
+            "Return a boolean mask (n,), for instance lambda P: P.max(axis=1) > 0.9.",
+        )
+    if not (inside & (preds.w > 0)).any():
+        raise InputError("TO108", "No row lies in the region.", f"region={describe(region)}", "Widen it.")
+    return preds[inside]
+
+
+def _inside(preds: Predictions, region: Region) -> Any:
+    if callable(region):
+        return call("region", region, preds.P)
+    if isinstance(region, Mapping):
+        mask = np.ones(preds.n, dtype=bool)
+        for name, ends in region.items():
+            try:
+                low, high = (float(end) for end in ends)
+            except (TypeError, ValueError, OverflowError):
+                raise _unread(f"{describe(name)}: {describe(ends)}") from None
+            score = _score(preds, name if isinstance(name, str) else describe(name))
+            mask &= (score >= _bound(preds, low)) & (score <= _bound(preds, high))
+        return mask
+    if not isinstance(region, str):
+        raise _unread(describe(region))
+    mask = np.ones(preds.n, dtype=bool)
+    for condition in re.split(r"(?<=[\d.])\s+and\s+", region):
+        match = _CONDITION.fullmatch(condition)
+        try:
+            name, sign, bound = (match[1], match[2], float(match[3])) if match else ("", "", float("nan"))
+        except ValueError:
+            match = None
+        if match is None:
+            raise _unread(describe(region))
+        mask &= _COMPARISONS[sign](_score(preds, name), _bound(preds, bound))
+    return mask
+
+
+def _score(preds: Predictions, name: str) -> Array:
+    if name == "confidence" and preds.kind != "multilabel":
+        return Confidence().predicted(preds)[0]
+    if name == "positive" and preds.kind == "classes" and preds.k == 2:
+        return preds.P[:, 1]
+    if name.startswith("class:") and preds.kind != "confidence":
+        return preds.P[:, class_number(name.removeprefix("class:"), preds.classes)]
+    raise InputError(
+        "TO203",
+        "A region speaks of confidence, of class:NAME, or, for two classes, of positive.",
+        describe(name),
+        near(name[:80], ["confidence", *(f"class:{label}" for label in preds.classes)]),
+    )
+
+
+def _bound(preds: Predictions, bound: float) -> float:
+    """The bound in the type that the probabilities came in: a float32 of .9 is .9, though not the float64 of .9."""
+    narrow = np.dtype(preds.dtype)
+    return float(narrow.type(bound)) if narrow.kind == "f" else bound
+
+
+def _unread(got: str) -> InputError:
+    return InputError(
+        "TO203",
+        "A region is a sentence of conditions, a mapping of names to ranges, or a function of P.",
+        got,
+        "For instance region='confidence > 0.9 and class:cat >= 0.1', or {'confidence': (0.9, 1)}.",
+    )

@@ -1,0 +1,118 @@
+"""Which subgroups do the group columns make? Each value of each column, and of columns taken together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.data.predictions import Predictions
+from trueodds.lenses.lens import Lens
+from trueodds.lenses.within import Within
+
+Array = NDArray[Any]
+
+VALUES_UP_TO = 50  # of one column or crossing: the largest are judged, the others counted
+
+
+@dataclass(frozen=True)
+class Subgroup:
+    """The rows that have one value in each of some group columns.
+
+    >>> preds = Predictions([0, 1], [0.2, 0.9], group={"sex": ["f", "m"], "site": ["a", "a"]})
+    >>> one = Subgroup((("sex", "f"), ("site", "a")))
+    >>> one.label, one.column, one.rows(preds).tolist()
+    ('sex=f, site=a', 'sex × site', [True, False])
+    """
+
+    values: tuple[tuple[str, Any], ...]  # column and value
+    rest: bool = False  # the rows that are not in it instead
+
+    @property
+    def column(self) -> str:
+        """The column, or the columns with a × between them."""
+        return " × ".join(column for column, _ in self.values)
+
+    @property
+    def value(self) -> str:
+        """The value, or the values with a × between them."""
+        return ("not " if self.rest else "") + " × ".join(str(value) for _, value in self.values)
+
+    @property
+    def label(self) -> str:
+        """`sex=f, site=a`."""
+        return ("not " if self.rest else "") + ", ".join(f"{column}={value}" for column, value in self.values)
+
+    def rows(self, preds: Predictions) -> Array:
+        """Which rows belong to it, (n,) bool."""
+        inside = np.logical_and.reduce([np.asarray(preds.group[column] == value) for column, value in self.values])
+        return np.asarray(inside != self.rest)
+
+    def of(self, lens: Lens) -> Within:
+        """The lens on these rows; the others stay in place with weight zero, so that draws are shared."""
+        return _Inside(lens, self.column, self.value, self)
+
+
+@dataclass(frozen=True, eq=False)
+class _Inside(Within):
+    """A lens within a subgroup of any number of columns."""
+
+    group: Subgroup
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """`confidence | sex=f, site=a`."""
+        return f"{self.lens.name} | {self.group.label}"
+
+    def rows(self, preds: Predictions) -> Array:
+        """Which rows belong to the subgroup."""
+        return self.group.rows(preds)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The subgroups of one column, or of several together: no row is in two of them."""
+
+    column: str
+    groups: tuple[Subgroup, ...]
+    smaller: tuple[Subgroup, ...] = ()  # beyond the largest VALUES_UP_TO
+    weightless: tuple[Subgroup, ...] = ()  # all their rows have weight 0
+    empty: int = field(default=0)  # how many combinations of values no row has
+
+
+def partitions(preds: Predictions, max_columns: int = 1) -> list[Partition]:
+    """The subgroups of every column, then of every two columns, up to `max_columns` columns at a time.
+
+    >>> preds = Predictions([0, 1], [0.2, 0.9], group={"sex": ["f", "m"], "site": ["a", "b"]})
+    >>> [(column_groups.column, len(column_groups.groups), column_groups.empty) for column_groups in partitions(preds, 2)]
+    [('sex', 2, 0), ('site', 2, 0), ('sex × site', 2, 2)]
+    """
+    coded = {name: np.unique(labels, return_inverse=True) for name, labels in preds.group.items()}
+    return [
+        _partition(preds, {name: coded[name] for name in names})
+        for size in range(1, max_columns + 1)
+        for names in combinations(coded, size)
+    ]
+
+
+def _partition(preds: Predictions, columns: dict[str, tuple[Array, Array]]) -> Partition:
+    sizes = [len(values) for values, _ in columns.values()]
+    codes = np.ravel_multi_index([inverse.reshape(-1) for _, inverse in columns.values()], sizes)
+    present, index, count = np.unique(codes, return_inverse=True, return_counts=True)
+    weighty = np.bincount(index.reshape(-1), preds.w) > 0
+    groups = [
+        Subgroup(tuple((name, values[i]) for (name, (values, _)), i in zip(columns.items(), place, strict=True)))
+        for place in zip(*np.unravel_index(present, sizes), strict=True)
+    ]
+    largest = set(np.argsort(-np.where(weighty, count, 0), kind="stable")[:VALUES_UP_TO])
+    mask = [weighty[i] and i in largest for i in range(len(groups))]
+    return Partition(
+        " × ".join(columns),
+        tuple(group for group, one in zip(groups, mask, strict=True) if one),
+        tuple(group for group, one, heavy in zip(groups, mask, weighty, strict=True) if heavy and not one),
+        tuple(group for group, heavy in zip(groups, weighty, strict=True) if not heavy),
+        int(np.prod(sizes)) - len(groups),
+    )

@@ -1,0 +1,260 @@
+"""What was audited, what was tried as a fix, and how everything was made, as tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trueodds.core.results import figure
+from trueodds.reports.findings import class_of
+from trueodds.reports.fixes import log_loss
+from trueodds.reports.table import DETAIL, NAMES, Column, Table, pairs, plain, times, yes
+from trueodds.reports.words import aligned, digits, is_binary, pvalue, share
+
+Audit = Mapping[str, Any]
+# Words and limits of axes, and what the heads of other columns tell.
+_OF_THE_DRAWING = re.compile(r"title|aside|finding|y_low|y_high|tallest|top|corner_\d+|share_(low|high|log)|votes")
+_HEADS = {
+    "pvalue": "p",
+    "smallest_pvalue": "smallest p",
+    "holm": "Holm p",
+    "beyond": "beyond chance",
+    "cells_beyond": "cells beyond chance",
+    "bins_by_chance": "outside by chance",
+}
+
+
+def data(audit: Audit) -> Table:
+    """What was audited."""
+    facts = audit["data"]
+    names = facts.get("classes") or []
+    listed = ", ".join(names[:20]) + (f" and {len(names) - 20:,} more" if len(names) > 20 else "")
+    unit = {"multilabel": "labels", "confidence": "outcomes"}.get(facts["kind"], "classes")
+    rows = [
+        ("source", facts["source"]),
+        ("rows", f"{facts['n']:,}"),
+        (unit, f"{facts['k']:,}: {listed}"),
+        *_on_average(facts),
+        ("weights", f"yes, {plain(facts.get('weight'))} in all" if facts.get("weighted") else "no"),
+        ("votes", yes(facts.get("votes"))),
+        ("clusters", "none" if facts.get("clusters") is None else f"{facts['clusters']:,}"),
+        ("groups by", ", ".join(facts.get("group_columns") or ()) or "none"),
+        ("stated as exactly 0", times(facts.get("zeros"))),
+        ("of these, it came", times(facts.get("true_class_zeros"))),
+        ("resolution", facts.get("resolution") or "–"),
+    ]
+    return Table("The data", (Column("", NAMES), Column("", NAMES)), tuple(rows))
+
+
+def _on_average(facts: Audit) -> list[tuple[str, str]]:
+    """What was said and what came over all rows; of two classes first that of the second."""
+    rows = []
+    if is_binary(facts):
+        name = facts["classes"][1]
+        rows = [
+            (f"mean P({name})", share(facts["mean_prediction"])),
+            (f"share of {name}", share(facts["event_rate"])),
+        ]
+    return [
+        *rows,
+        (_right(facts), share(facts.get("accuracy"))),
+        ("mean confidence", share(facts.get("mean_confidence"))),
+    ]
+
+
+def _right(facts: Audit) -> str:
+    return "votes for its answer" if facts.get("votes") else "accuracy"
+
+
+def candidates(audit: Audit) -> Table:
+    """What was tried as a fix, each scored on rows it was not fitted to."""
+    entries = (audit.get("recalibration") or {"candidates": ()})["candidates"]
+    answers = audit["data"]["kind"] != "confidence"  # else a row has no answer that could change
+    columns = (
+        Column("method", NAMES),
+        Column("its parameters", NAMES, DETAIL),
+        Column("log loss"),
+        Column("brier"),
+        Column("difference"),
+        Column("standard error", detail=DETAIL),
+        Column("answers changed"),
+        Column("accuracy change"),
+        Column("", NAMES),
+    )
+    rows = zip(
+        (candidate["method"] for candidate in entries),
+        ("–" if candidate.get("parameters") is None else plain(candidate["parameters"]) for candidate in entries),
+        *(
+            aligned([candidate.get(name) for candidate in entries])
+            for name in ("log_loss", "brier", "difference", "se")
+        ),
+        (times(candidate.get("label_flips") if answers else None) for candidate in entries),
+        (_signed(candidate.get("accuracy_change") if answers else None) for candidate in entries),
+        ("chosen" if candidate.get("chosen") else "" for candidate in entries),
+        strict=True,
+    )
+    intro = "Scores are on rows each candidate was not fitted to; the difference in log loss is to the best of them. A method without a Brier score was far behind on the first folds and not fitted to the others."
+    return Table("What was tried", columns, tuple(rows), intro).filled()
+
+
+def _signed(x: float | None) -> str:
+    """A change, with its sign; what is none to four decimals is 0."""
+    if x is None:
+        return "–"
+    return "0" if abs(x) < 5e-5 else f"{x:+.4f}"
+
+
+def fix(audit: Audit) -> Table:
+    """The chosen fix on rows that neither fitted nor chose it."""
+    report = audit.get("recalibration") or {}
+    rows = report.get("rows") or {}
+    gain = report.get("gain_percent")
+    entries = [
+        ("chosen", report.get("chosen") or "–"),
+        (
+            "its parameters",
+            (report.get("summary") if report.get("applied") == report.get("chosen") else None) or "–",
+        ),
+        ("confirmed", yes(report.get("confirmed"))),
+        ("outcome", report.get("outcome") or "–"),
+        ("applied", report.get("applied") or "–"),
+        ("log loss before", log_loss(report, "before")),
+        ("log loss after", log_loss(report, "after")),
+        ("gain", figure(report.get("gain")) + (f" ({gain:.1f} %)" if gain is not None else "")),
+        ("standard error of the gain", figure(report.get("gain_se"))),
+        ("the gain is at least", figure(report.get("gain_low"))),
+        ("and at most", figure(report.get("gain_high"))),
+        ("p of the gain", pvalue(report.get("pvalue"))),
+        ("rows that would confirm such a gain four times in five", times(report.get("required_rows"))),
+        ("gain that would be confirmed four times in five", figure(report.get("detectable_gain"))),
+        *_answers(report, audit["data"]),
+        *((f"rows to {name}", times(n)) for name, n in rows.items()),
+        ("uniform mixed in", figure(report.get("mixing"))),
+        ("smallest probability a logarithm saw", figure(report.get("min_prob"))),
+    ]
+    filled = tuple(row for row in entries if row[1] != "–")
+    return Table("The fix", (Column("", NAMES), Column("", NAMES)), filled if report else ())
+
+
+def _answers(report: Audit, facts: Audit) -> list[tuple[str, str]]:
+    """What the fix does to the answers; a confidence alone has none."""
+    if facts["kind"] == "confidence":
+        return [("accuracy, answers changed", "not applicable: a confidence alone names no answer")]
+    right = _right(facts)
+    return [
+        (f"{right} before, on the held-out rows", share(report.get("accuracy_before"))),
+        (f"{right} after, on the held-out rows", share(report.get("accuracy_after"))),
+        ("answers changed, on the held-out rows", times(report.get("label_flips"))),
+    ]
+
+
+def settings(audit: Audit) -> Table:
+    """How everything was made, read back from what ran."""
+    rows = [("audit", pairs(audit.get("settings") or {}))]
+    for measure in (*audit["measures"], *(audit.get("people") or {"measures": ()})["measures"]):
+        how = dict(measure.get("settings") or {})
+        if measure["interval"]:
+            how["interval"] = measure["interval"]["method"]
+            how["level"] = measure["interval"]["level"]
+        rows.append((f"{measure['estimator']}, {measure['lens']}", pairs(how)))
+    rows += [(f"{test['test']}, {test['lens']}", pairs(test.get("settings") or {})) for test in audit["tests"]]
+    rows += [
+        (f"{diagram['diagram']}, {diagram['lens']}", pairs(diagram.get("settings") or {}))
+        for diagram in audit["diagrams"]
+    ]
+    filled = tuple(row for row in rows if row[1] != "–")
+    return Table("How it was made", (Column("", NAMES), Column("", NAMES)), filled)
+
+
+def picture(diagram: Mapping[str, Any], max_rows: int = 2000) -> Table:
+    """The numbers behind a picture, at most so many rows of them."""
+    return _of_columns("The numbers drawn", diagram["table"], max_rows, _corners(diagram))
+
+
+def panels(diagram: Mapping[str, Any], max_rows: int = 2000) -> Table:
+    """What a picture says of each of its panels."""
+    columns = {
+        name: values for name, values in (diagram.get("panels") or {}).items() if not _OF_THE_DRAWING.fullmatch(name)
+    }
+    return _of_columns("Panel by panel", columns, max_rows, _corners(diagram))
+
+
+def _corners(diagram: Mapping[str, Any]) -> dict[str, str]:
+    """The names of the outcomes of a picture that shows several at once, by the number that its columns end in."""
+    columns = (diagram.get("panels") or {}).items()
+    return {name.removeprefix("corner_"): values[0] for name, values in columns if name.startswith("corner_")}
+
+
+def _head(name: str, corners: Mapping[str, str]) -> str:
+    """A column's head in words.
+
+    >>> _head("outcome_frequency_1", {"0": "cat", "1": "dog"}), _head("bar_low", {}), _head("pvalue", {})
+    ('dog came', 'bar low', 'p')
+    """
+    stem, _, end = name.rpartition("_")
+    if end in corners and stem in _OF_CORNERS:
+        return _OF_CORNERS[stem].format(corners[end])
+    return _HEADS.get(name, name.replace("_", " "))
+
+
+_OF_CORNERS = {
+    "mean_prediction": "says {}",
+    "outcome_frequency": "{} came",
+    "low": "cell: {} from",
+    "high": "cell: {} to",
+}
+
+
+def _of_columns(title: str, columns: Mapping[str, Any], max_rows: int, corners: Mapping[str, str]) -> Table:
+    shown = {name: values for name, values in columns.items() if isinstance(values, list)}
+    views = [class_of(view) for view in shown.pop("view", ())]
+    keys = tuple(views) if len(set(views)) > 1 else ()  # of a single view the heading tells
+    if shown.get("weight") == shown.get("n"):
+        shown.pop("weight", None)
+    shown = {name: shown[name] for name in sorted(shown, key=_place)}
+    if keys:
+        shown = {"class": list(keys), **shown}
+    kinds = tuple(
+        Column(_head(name, corners), not any(isinstance(value, str) for value in values))
+        for name, values in shown.items()
+    )
+    rows = tuple(zip(*(_cells(name, values) for name, values in shown.items()), strict=True))
+    return Table(title, kinds, rows, keys=keys).filled().first(max_rows)
+
+
+def _place(name: str) -> int:
+    """What is read comes first; the edges of bins and what follows from other columns stand at the end."""
+    last = ("distance", "statistic", "df", "law", "bin", "cell", "low", "high", "share", "weight")
+    first = ("mean_prediction", "outcome_rate", "outcome_frequency", "deviation", "error", "bar_low", "bar_high", "n")
+    stem = name if name in first or name in last else name.rstrip("0123456789").removesuffix("_")
+    return first.index(stem) if stem in first else len(first) + (1 + last.index(stem) if stem in last else 0)
+
+
+def _cells(name: str, column: list[Any]) -> list[str]:
+    if "pvalue" in name or name == "holm":
+        return [pvalue(value) for value in column]
+    if name == "bins_by_chance":
+        return [f"{value:.1f}" for value in column]
+    if all(value is None or isinstance(value, float) for value in column):
+        return aligned(column)
+    return [digits(value) if value is None or isinstance(value, float) else plain(value) for value in column]
+
+
+def notes(audit: Audit) -> list[tuple[str, str]]:
+    """Every note of the audit and its parts, each code once; what several parts say under it stands together."""
+    texts_by_code: dict[str, dict[str, None]] = {}
+    for note in every_note(audit):
+        texts_by_code.setdefault(note["code"], {})[note["text"]] = None
+    return [(code, " ".join(texts)) for code, texts in texts_by_code.items()]
+
+
+def every_note(audit: Audit) -> Iterator[Mapping[str, Any]]:
+    """The notes of the audit, then those of its parts, as JSON holds them; a note of several parts comes several times."""
+    yield from audit.get("notes") or ()
+    yield from (audit.get("recalibration") or {}).get("notes") or ()
+    for part in (audit.get("decisions") or {}).values():
+        yield from part.get("notes") or ()
+    for family in ("measures", "tests", "diagrams"):
+        for part in audit[family]:
+            yield from part.get("notes") or ()

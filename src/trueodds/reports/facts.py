@@ -1,0 +1,293 @@
+"""What an audit measures and tests on rows: errors with intervals, one family of tests, groups, standard measures."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import Note
+from trueodds.core.results import Estimate, Verdict
+from trueodds.data.predictions import Predictions
+from trueodds.estimators import ESTIMATORS
+from trueodds.estimators.base import Estimator
+from trueodds.hypotests.among_groups import Claims, GroupPValues, joint_group_pvalues
+from trueodds.hypotests.by_view import RESAMPLES
+from trueodds.hypotests.judging import claim_on
+from trueodds.hypotests.nested.binary import are_shares
+from trueodds.hypotests.omnibus import Omnibus
+from trueodds.lenses.lens import Canonical, Classwise, Lens, default_lens
+from trueodds.lenses.view import View
+from trueodds.reports import repeats
+from trueodds.reports.for_whom import Groups, Whom, adjust_by_holm, among_rows
+from trueodds.reports.standard import Measure, measures_of, notes_of
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.estimate import IntervalSpec, estimates
+from trueodds.resampling.floors import floors
+from trueodds.resampling.redraw import null_draws
+
+Array = NDArray[Any]
+Progress = Callable[[float, str], None]
+
+REDRAWS = 199  # behind noise floors
+GROUPS = 0.25  # weight of the groups in the family; the lenses have the rest
+FIX = 0.05  # weight of the gain of a fix beside that family
+CANONICAL_UP_TO = 100  # classes; beyond, no tree over the simplex holds enough rows to say anything
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything that was measured and tested, before it is put into words."""
+
+    scores: list[Estimate]
+    errors: list[Estimate]  # ECE by lens, the default lens first
+    tests: list[Verdict]  # the family first, then by lens in the order of the errors
+    gap: float | None  # mean prediction − outcome rate: of the second of two classes, else of the predicted one
+    gap_z: float | None  # in standard errors under the null
+    resamples: int  # redraws behind the p-values
+    notes: list[Note]
+    groups: Groups = field(default_factory=Groups)
+    standard: tuple[Measure, ...] = ()  # calibration in the large, slope, …
+
+    @property
+    def headline(self) -> Verdict:
+        """The test of the default lens: the one right after the family's, or the only one."""
+        return self.tests[min(1, len(self.tests) - 1)]
+
+
+def lenses_of(preds: Predictions) -> list[Lens]:
+    """The audit's lenses: the default one, every class, and the whole vector."""
+    first = default_lens(preds)
+    if preds.kind != "classes" or preds.k == 2:
+        return [first]
+    return [first, Classwise(), *([Canonical()] if preds.k <= CANONICAL_UP_TO else [])]
+
+
+def enough(resamples: int | None, claims: int, alpha: float) -> int:
+    """How many redraws: 999 if not said, or as many as Holm's correction of so many claims needs, up to 9,999."""
+    if resamples is None:
+        return max(RESAMPLES, min(9_999, math.ceil(5 * claims / alpha) - 1))
+    return resamples
+
+
+def of_rows(
+    preds: Predictions,
+    resamples: int | None,
+    level: float,
+    alpha: float,
+    rng: np.random.Generator,
+    progress: Progress,
+    whom: Whom = Whom(),  # noqa: B008 - frozen
+) -> Facts:
+    """Measure and test everything on rows in memory."""
+    ece = ESTIMATORS.make("ece", {})
+    lenses = lenses_of(preds)
+    notes = repeats.copies(preds)
+    if preds.kind == "classes" and preds.k > CANONICAL_UP_TO:
+        notes.append(Note("TN205", f"With {preds.k} classes the whole vector is not tested; name a lens to do so."))
+    estimands = [Estimand.of(ece, lens, preds) for lens in lenses]
+    # Single classes are named by Holm's correction, which needs more draws the more there are.
+    views = max(len(estimand.views) for estimand in estimands)
+    groups = len(whom.groups) if _has_several_labels(preds) else 1
+    drawn = enough(resamples, max(views, groups), alpha)
+
+    # The groups' draws are those of `by_group` with this seed, whatever is tested beside them.
+    of_groups = copy.deepcopy(rng)
+    group_tests = _test_groups(preds, whom, ece, lenses[0], drawn, alpha, of_groups) if whom.groups else None
+
+    def tested(test: Omnibus) -> list[Verdict]:
+        return test.verdicts(preds, lenses, rng, lambda share: progress(0.02 + 0.23 * share, "redrawing labels"))
+
+    tests = tested(Omnibus(resamples=resamples))  # without a number it draws more where p is near a usual level
+    if resamples is None and drawn > RESAMPLES and _at_min_pvalue(tests):
+        tests = tested(Omnibus(resamples=drawn))
+    progress(0.25, "resampling rows")
+    scores = [Estimand.of(ESTIMATORS.make(name, {}), _score_lens(preds), preds) for name in ("brier", "log_loss")]
+    null: list[Array | None] = []
+
+    def floors_of(every: Sequence[Estimand]) -> Sequence[Array | None]:
+        null[:] = floors(preds, every, rng, REDRAWS)
+        return null
+
+    answered = estimates(preds, [*scores, *estimands], IntervalSpec(level=level), rng, floors_of)
+    tests = [_with_floors(verdict, estimands, null[len(scores) :]) for verdict in _family_first(tests, estimands)]
+    progress(0.55, "judging")
+    group_results = Groups()
+    if group_tests is not None:
+        group_results = among_rows(
+            preds,
+            whom,
+            group_tests,
+            level,
+            alpha_of_groups(tests[0], alpha),
+            rng,
+            lambda share: progress(0.55 + 0.15 * share, "measuring groups"),
+        )
+        tests = [with_groups(tests[0], group_tests.joint, group_tests.min_pvalue), *tests[len(tests) > 1 :]]
+    errors = consistent(answered[2:], tests, preds.k, alpha)
+    standard = measures_of(preds, level, rng)
+    gap, z = _gap(preds)
+    notes = [*notes, *notes_of(preds), *(note for note in group_results.notes if note not in tests[0].notes)]
+    return Facts(answered[:2], errors, tests, gap, z, tests[-1].settings["resamples"], notes, group_results, standard)
+
+
+def _score_lens(preds: Predictions) -> Lens:
+    return Canonical() if preds.kind == "classes" else default_lens(preds)
+
+
+def _has_several_labels(preds: Predictions) -> bool:
+    """Whether several labels are drawn apart, so that errors over them have no joint null law."""
+    return preds.kind == "multilabel" and preds.k > 1
+
+
+def _family_first(tests: Sequence[Verdict], estimands: Sequence[Estimand]) -> list[Verdict]:
+    """The family's verdict first; one lens of several views is a family by itself."""
+    if len(estimands) > 1 or len(estimands[0].views) == 1:
+        return list(tests)
+    (only,) = tests
+    family = replace(only, lens="family", pvalue=only.family_pvalue or only.pvalue, parts={})
+    return [family, only]
+
+
+def _at_min_pvalue(tests: Sequence[Verdict]) -> bool:
+    """Whether more draws could name a single view that these cannot."""
+    threshold = 2 / (1 + RESAMPLES)
+    return any(part["pvalue"] <= threshold for test in tests[-2:] for part in test.parts.values())
+
+
+def _with_floors(verdict: Verdict, estimands: Sequence[Estimand], null: Sequence[Array | None]) -> Verdict:
+    """The verdict with the ECE and its noise floor beside each view that it names."""
+    for estimand, draws in zip(estimands, null, strict=False):
+        if str(estimand.lens) != verdict.lens or len(estimand.views) == 1 or draws is None:
+            continue
+        more = {
+            view.name: {"error": float(value), "noise_floor": float(drawn.mean())}
+            for view, value, drawn in zip(estimand.views, estimand.values, draws, strict=True)
+        }
+        return replace(verdict, parts={name: {**part, **more.get(name, {})} for name, part in verdict.parts.items()})
+    return verdict
+
+
+def consistent(errors: Sequence[Estimate], tests: Sequence[Verdict], classes: int, alpha: float) -> list[Estimate]:
+    """The errors with intervals that contradict neither the tests nor each other; every change makes them longer or
+    follows from the interval of a coarser lens.
+
+    An interval reaches down to 0 where the test of its lens does not reject. The canonical error, a total variation,
+    is at least the confidence error and K/2 times the mean error of the classes, so where its own test rejects, its
+    interval is not below theirs.
+    """
+    pvalues = {test.lens: test.pvalue for test in tests}
+    by_lens = {error.lens: error for error in errors}
+    for lens, error in by_lens.items():
+        if error.interval is not None and error.interval.low > 0 and pvalues.get(lens, 0.0) > alpha:
+            by_lens[lens] = replace(error, interval=replace(error.interval, low=0.0))
+    canonical = by_lens.get("canonical")
+    if canonical is not None and canonical.interval is not None:
+        scaled = (("confidence", 1.0), ("classwise", classes / 2))
+        coarser = [(ends, factor) for lens, factor in scaled if lens in by_lens and (ends := by_lens[lens].interval)]
+        low = max([canonical.interval.low, *(ends.low * factor for ends, factor in coarser)])
+        low = 0.0 if pvalues.get("canonical", 0.0) > alpha else low
+        high = max([canonical.interval.high, *(ends.high * factor for ends, factor in coarser)])
+        ends = replace(canonical.interval, low=min(low, canonical.value), high=min(high, 1.0))
+        hides = (
+            canonical.debiased is not None and canonical.debiased < ends.low
+        )  # the floor was taken off more than noise
+        by_lens["canonical"] = replace(canonical, interval=ends, debiased=None if hides else canonical.debiased)
+    return list(by_lens.values())
+
+
+def _test_groups(
+    preds: Predictions,
+    whom: Whom,
+    ece: Estimator,
+    lens: Lens,
+    resamples: int,
+    alpha: float,
+    rng: np.random.Generator,
+) -> GroupPValues:
+    """What redrawn labels say of the groups; of several labels, which are drawn apart, by Holm's correction."""
+    if not _has_several_labels(preds):
+        return joint_group_pvalues(preds, whom.groups, ece, lens, "mean", resamples, alpha, rng)
+    claims = Claims.of(preds, whom.groups, ece, lens, "mean")
+    draws = null_draws(preds, claims.estimands, resamples, rng)
+    single = [
+        claim_on(estimand, drawn, joint=False).pvalue for estimand, drawn in zip(claims.estimands, draws, strict=True)
+    ]
+    return adjust_by_holm(single, 1 / (1 + resamples))
+
+
+def alpha_of_groups(lenses: Verdict, alpha: float) -> float:
+    """The level for the groups in the family: their own part, and all of it once the lenses are rejected with theirs."""
+    tests = alpha * (1 - FIX)
+    return tests if lenses.pvalue <= tests * (1 - GROUPS) else tests * GROUPS
+
+
+def with_groups(family: Verdict, joint: Sequence[float], min_pvalue: float) -> Verdict:
+    """The family of lenses and groups: Holm's correction with most of the weight on the lenses."""
+    p = min([family.pvalue / (1 - GROUPS), *(joint_p / GROUPS for joint_p in joint if not np.isnan(joint_p))])
+    family_min_pvalue = max(
+        (family.min_pvalue or 0.0) / (1 - GROUPS), min_pvalue / GROUPS if p < family.pvalue / (1 - GROUPS) else 0.0
+    )
+    return _as_family(family, p, family_min_pvalue)
+
+
+def alpha_of_fix(family: Verdict, alpha: float) -> float:
+    """The level for the gain of a fix: its own part, and all of it once the family of tests is rejected with its own."""
+    return alpha if family.pvalue <= alpha * (1 - FIX) else alpha * FIX
+
+
+def with_fix(facts: Facts, pvalue: float | None, alpha: float) -> Facts:
+    """The facts with a family to which the gain of a fix belongs, by Holm's correction with little weight on it.
+
+    So the verdict keeps its level, and a fix is confirmed only where the verdict is rejected. The p-value of the gain,
+    which follows from a law and may be tiny, is that of the family only where the tests do not reject.
+    """
+    family, gain = facts.tests[0], 1.0 if pvalue is None else pvalue / FIX
+    joint = family.pvalue / (1 - FIX)
+    if alpha < joint and gain < joint:
+        combined = _as_family(family, gain, None)
+    else:
+        combined = _as_family(family, joint, None if family.min_pvalue is None else family.min_pvalue / (1 - FIX))
+    return replace(facts, tests=[combined, *facts.tests[len(facts.tests) > 1 :]])
+
+
+def _as_family(verdict: Verdict, pvalue: float, min_pvalue: float | None) -> Verdict:
+    """The verdict on all claims, with their joint p-value; single lenses keep their own."""
+    joint, joint_min_pvalue = min(pvalue, 1.0), None if min_pvalue is None else min(min_pvalue, 1.0)
+    parts = verdict.parts if verdict.lens == "family" else {}
+    return replace(verdict, lens="family", pvalue=joint, family_pvalue=joint, min_pvalue=joint_min_pvalue, parts=parts)
+
+
+def _gap(preds: Predictions) -> tuple[float | None, float | None]:
+    """Mean prediction minus outcome rate, and how many null standard errors that is.
+
+    Of the second class where there are two, else of the predicted class.
+    """
+    if preds.kind == "multilabel":
+        return None, None
+    (view,) = default_lens(preds).views(preds)
+    p = view.p.astype(np.float64)
+    gap = float((view.w * (p - view.y)).sum() / view.total)
+    if preds.cluster is None:
+        return gap, in_errors(view, gap)
+    se = float(np.sqrt((np.bincount(preds.cluster, view.w * (view.y - p)) ** 2).sum())) / view.total
+    return gap, _z_score(gap, se)
+
+
+def in_errors(view: View, gap: float) -> float | None:
+    """The gap in standard errors of a calibrated model with independent rows; with votes by their residuals."""
+    squares = view.sums("wwr") if are_shares(view) else np.maximum(view.sums("wwv"), 0.0)
+    se = float(np.sqrt(squares.sum())) / view.total
+    return _z_score(gap, se)
+
+
+def _z_score(gap: float, se: float) -> float | None:
+    """A gap in standard errors; where nothing was left to chance any gap is infinitely many."""
+    if se > 0:
+        return gap / se
+    return math.copysign(math.inf, gap) if abs(gap) > 1e-12 else None

@@ -1,0 +1,189 @@
+"""How the statistic varies from sample to sample: rows, clusters or cells drawn with replacement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.binning.selections import Selections
+from trueodds.core.errors import InputError
+from trueodds.data.predictions import Predictions
+from trueodds.estimators.base import Linear, Mean
+from trueodds.kernels.resample import Resampler
+from trueodds.kernels.resample_vectors import VectorResampler
+from trueodds.resampling.cells import Resampled, from_cells
+from trueodds.resampling.estimand import Estimand, Layout
+from trueodds.resampling.resamples import Resamples
+
+Array = NDArray[Any]
+ValuesAndNorms = tuple[Array, Array | None]  # values (views, draws) and spreads
+Sums = tuple[Array, Array, Array]  # Σw, Σwp and Σwy of a view's cells, by draw
+
+MAX_RESAMPLED_ROWS = 200_000  # beyond, multinomial counts over bins and outcomes: the cost of bins, not of rows
+MAX_BLOCK_SUMS = 2**21  # sums of vectors held at a time
+ENTRIES = 2**20  # rows of all views that are resampled together
+MAX_VECTOR_CELLS = 10_000  # of vectors; beyond, rows are drawn after all
+
+
+def bootstrap(
+    preds: Predictions, estimands: Sequence[Estimand], resamples: int, rng: np.random.Generator, resample: str = "auto"
+) -> list[Resampled]:
+    """Every question on one set of resamples; rows carry their weights, clusters stay whole.
+
+    Partitions chosen without labels are held fixed. Up to 2²⁰ row draws follow `rng.integers(0, n, (resamples, n))`.
+    """
+    resampled: dict[int, Resampled] = {}
+    if resample == "auto" and preds.cluster is None:
+        for i, estimand in enumerate(estimands):
+            if (own := estimand.estimator.resampled(estimand.views, resamples, rng)) is not None:
+                resampled[i] = Resampled(own[0], None, own[1])
+    left = [i for i in range(len(estimands)) if i not in resampled]
+    means = [i for i in left if isinstance(estimands[i].estimator, Mean)]
+    linear = [i for i in left if i not in means and estimands[i].linear is not None]
+    others = [i for i in left if i not in means and i not in linear]
+    if resample == "cells" and preds.cluster is not None:
+        raise InputError(
+            "TO205",
+            "Cells take rows as independent, and these come in clusters.",
+            "resample='cells'",
+            "Leave resample out: clusters are resampled whole.",
+        )
+    if resample == "cells" and any(len(estimands[i].views) > 1 for i in linear):
+        raise InputError(
+            "TO205",
+            "Cells do not keep how classes vary together.",
+            "resample='cells' with several views",
+            "Use resample='rows', or a lens with one view.",
+        )
+    if resample != "rows" and preds.cluster is None:
+        for i in linear:
+            if resample == "cells" or (preds.n > MAX_RESAMPLED_ROWS and not _in_small_cells(estimands[i])):
+                resampled[i] = from_cells(estimands[i], resamples, rng)
+        linear = [i for i in linear if i not in resampled]
+    if means or linear or others:
+        drawn = Resamples(preds.n, preds.cluster, resamples, rng)
+        how = "rows" if preds.cluster is None else "clusters"
+        for i in (*means, *linear):
+            views = [_joined(drawn.mapped(some.of, some.numbers), axis=1) for some in _in_turn(estimands[i], preds)]
+            resampled[i] = Resampled(*_joined(views, axis=0), how)
+        for i in others:
+            resampled[i] = Resampled(_by_rows(drawn, estimands[i]), None, how)
+    return [resampled[i] for i in range(len(estimands))]
+
+
+def _in_turn(estimand: Estimand, preds: Predictions) -> Iterator[Means | Bins | Vectors]:
+    """The sums of rows that a question needs, for some of its views after the others.
+
+    Each is made when its turn comes: those of a thousand classes would not fit the memory together.
+    """
+    if isinstance(estimand.estimator, Mean):
+        yield Means(estimand, preds.cluster)
+    elif estimand.views[0].joint:
+        yield Vectors(estimand, preds.cluster)
+    else:
+        block = max(1, ENTRIES // max(1, preds.n))
+        for first in range(0, len(estimand.views), block):
+            some = estimand.views[first : first + block]
+            yield Bins(estimand if len(some) == len(estimand.views) else replace(estimand, views=some), preds.cluster)
+
+
+def _in_small_cells(estimand: Estimand) -> bool:
+    """Whether vectors lie in as many cells as a tree grows: a cell of ten rows costs no less than its rows."""
+    return any(
+        view.joint and one.size > MAX_VECTOR_CELLS
+        for view, one in zip(estimand.views, estimand.linear or (), strict=True)
+    )
+
+
+def _joined(parts: Sequence[ValuesAndNorms], axis: int) -> ValuesAndNorms:
+    """Values and spreads side by side: of more views (0) or of more draws (1)."""
+    values = np.concatenate([values for values, _ in parts], axis=axis)
+    norms = [norm for _, norm in parts if norm is not None]
+    return values, np.concatenate(norms, axis=axis) if len(norms) == len(parts) else None
+
+
+def _by_rows(drawn: Resamples, estimand: Estimand) -> Array:
+    """What needs the rows themselves, (views, draws)."""
+    starts = range(0, drawn.count, 32)
+    blocks = (drawn.rows(start, min(start + 32, drawn.count)) for start in starts)
+    evaluate = estimand.estimator.evaluate_selections
+    return np.concatenate([[evaluate(Selections(view, rows)) for view in estimand.views] for rows in blocks], axis=1)
+
+
+class Means:
+    """Means of one score per row, resampled through their sums."""
+
+    def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
+        assert isinstance(estimand.estimator, Mean)
+        mass = np.stack([view.w for view in estimand.views], axis=1)
+        score = np.stack([estimand.estimator.rows(view) for view in estimand.views], axis=1)
+        finite = np.isfinite(score)  # an infinite score counts where its row comes at all
+        finite_part = mass * np.where(finite, score, 0.0)
+        infinite_part = mass * np.where(finite, 0.0, np.sign(score))
+        self.numbers = len(estimand.views)
+        slots = np.broadcast_to(np.arange(self.numbers), mass.shape)
+        self.resampler = Resampler(slots, mass, finite_part, infinite_part, self.numbers, cluster)
+
+    def of(self, times: Array) -> ValuesAndNorms:
+        """The means for these resamples."""
+        w, finite_sums, endless = self.resampler.sums(times)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(endless == 0, finite_sums / w, endless * np.inf).T, None
+
+
+class Bins:
+    """One statistic on fixed bins, resampled through one array of accumulators for all views."""
+
+    def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
+        self.layout = Layout([estimand])
+        self.numbers = self.layout.size
+        predicted, observed = self.layout.predicted_and_observed()
+        mass = np.stack([view.w for view in estimand.views], axis=1)
+        self.resampler = Resampler(self.layout.slots(), mass, predicted, observed, self.numbers, cluster)
+        self.observed = list(zip(*self.layout.observed(), strict=True))
+
+    def of(self, times: Array) -> ValuesAndNorms:
+        """Value and spread for these resamples."""
+        draws = list(zip(*(self.layout.shaped(sums) for sums in self.resampler.sums(times)), strict=True))
+        return _values_and_norms(self.layout.linear, self.observed, draws)
+
+
+class Vectors:
+    """One statistic on fixed cells of vectors, of which there may be many: a few resamples at a time."""
+
+    numbers = 1  # its own are never held for all resamples of a block
+
+    def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
+        self.linear = estimand.linear or ()
+        self.resamplers, self.observed = [], []
+        for view, one in zip(estimand.views, self.linear, strict=True):
+            w = view.w[:, None]
+            resampler = VectorResampler(one.index, view.w, w * view.p, w * view.y, one.size, cluster)
+            self.resamplers.append(resampler)
+            self.observed.append(resampler.sums(np.ones((1, len(resampler.unit)), dtype=np.uint8)))
+
+    def of(self, times: Array) -> ValuesAndNorms:
+        """Value and spread for these resamples."""
+        step = max(1, MAX_BLOCK_SUMS // sum(resampler.numbers for resampler in self.resamplers))
+        arranged = [resampler.arranged(times) for resampler in self.resamplers]
+        starts = range(0, times.shape[1], step)
+        return _joined([self._of_block([counts[a : a + step] for counts in arranged]) for a in starts], axis=1)
+
+    def _of_block(self, times: Sequence[Array]) -> ValuesAndNorms:
+        draws = [resampler.sums(t) for resampler, t in zip(self.resamplers, times, strict=True)]
+        return _values_and_norms(self.linear, self.observed, draws)
+
+
+def _values_and_norms(linear: Sequence[Linear], observed: Sequence[Sums], draws: Sequence[Sums]) -> ValuesAndNorms:
+    """Values and spreads of all views from the sums that were observed and those of the draws; no spread if one has none."""
+    values = np.stack([one.statistic(*drawn) for one, drawn in zip(linear, draws, strict=True)])
+    norms = [
+        one.centered_norms(w[0], wp[0], wy[0], drawn)
+        for one, (w, wp, wy), drawn in zip(linear, observed, draws, strict=True)
+    ]
+    known = [norm for norm in norms if norm is not None]
+    return values, np.stack(known) if len(known) == len(norms) else None

@@ -1,0 +1,156 @@
+"""What is asked of the data: one estimator through one lens, and the sums that its draws need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError
+from trueodds.data.predictions import Predictions
+from trueodds.estimators.base import Estimator, Linear, combine, shares
+from trueodds.lenses.lens import Lens
+from trueodds.lenses.view import View
+
+Array = NDArray[Any]
+
+_HEAVY = 16  # draws of many cells that are held together
+
+
+@dataclass(frozen=True)
+class Estimand:
+    """One estimator through one lens, on its views."""
+
+    estimator: Estimator
+    lens: Lens
+    views: tuple[View, ...]
+    aggregate: str = "mean"
+
+    @classmethod
+    def of(cls, estimator: Estimator, lens: Lens, preds: Predictions, aggregate: str = "mean") -> Estimand:
+        """The question put to these predictions."""
+        if preds.cluster is not None and not estimator.clusters:
+            raise InputError(
+                "TO205",
+                f"{estimator.name} deals rows into folds as if they were independent, and these come in clusters.",
+                f"{estimator.name} with cluster=",
+                "Use ece or smece, whose intervals resample whole clusters.",
+            )
+        views = lens.views(preds)
+        if len(views) > 1 and not estimator.averages:
+            raise InputError(
+                "TO205",
+                f"The {estimator.name} of several classes make no one number: those above and below the best would cancel.",
+                f"{estimator.name} through {lens}",
+                "Look at each by lens='class:NAME'.",
+            )
+        return cls(estimator, lens, views, aggregate)
+
+    @cached_property
+    def linear(self) -> tuple[Linear, ...] | None:
+        """The statistic of each view on fixed bins, or None where draws need the rows."""
+        statistics = [self.estimator.linear(view) for view in self.views]
+        return None if any(one is None for one in statistics) else tuple(one for one in statistics if one is not None)
+
+    @cached_property
+    def values(self) -> Array:
+        """The observed statistic of each view."""
+        return self.estimator.values(self.views)
+
+    @cached_property
+    def reported(self) -> Estimand:
+        """The question whose interval is shown: this one, unless its estimator names a stand-in."""
+        other = self.estimator.stand_in()
+        return self if other is self.estimator else replace(self, estimator=other)
+
+    @cached_property
+    def n_rows(self) -> int:
+        """How many rows the views look at together."""
+        if len(self.views) > 1 and all(view.is_rows for view in self.views) and not self.views[0].plain:
+            return int(np.logical_or.reduce([view.w > 0 for view in self.views]).sum())
+        return self.views[0].n_rows
+
+    @property
+    def is_mean_of_views(self) -> bool:
+        """Whether the mean of the whole is the whole of the means: not for the worst view, nor shares of labels."""
+        return len(self.views) == 1 or self.aggregate not in ("max", "prevalence")
+
+    def combined(self, values: Array) -> Array:
+        """Values by view (views, …) as the one number of the lens."""
+        if len(self.views) == 1:
+            return values[0]
+        if self.aggregate == "max" and self.estimator.best_value:  # the worst is the farthest from the best
+            worst = np.argmax(self.estimator.as_loss(values), axis=0)
+            return np.take_along_axis(values, np.expand_dims(worst, 0), axis=0)[0]
+        return combine(values, self._shares, self.aggregate)
+
+    @cached_property
+    def _shares(self) -> Array:
+        return shares(self.views, self.aggregate)
+
+
+class Layout:
+    """One array of accumulators for the bins of many views, so that one pass over the rows fills them all."""
+
+    def __init__(self, estimands: Sequence[Estimand]) -> None:
+        self.views = [view for estimand in estimands for view in estimand.views]
+        self.linear = [one for estimand in estimands for one in estimand.linear or ()]
+        widths = [view.p.shape[1] if view.joint else 1 for view in self.views]
+        self.sizes = [one.size * m for one, m in zip(self.linear, widths, strict=True)]
+        self.offsets = np.concatenate(([0], np.cumsum(self.sizes))).astype(np.int64)
+        self.size = int(self.offsets[-1])
+        self.widths = widths
+
+    @property
+    def block(self) -> int:
+        """How many draws are held at once: 8 MB of accumulators, which stay warm; up to 64 MB for draws of many cells."""
+        return max(1, min(_HEAVY, 2**23 // max(1, self.size)), min(4096, 2**20 // max(1, self.size)))
+
+    @property
+    def side(self) -> int:
+        """How many of them a thread makes: of many cells half, of few all, since their labels are drawn by all threads."""
+        return self.block if self.block > _HEAVY else _HEAVY // 2
+
+    def slots(self) -> Array:
+        """The accumulator of each row and column, (n, columns): a joint view has a column per outcome."""
+        columns = []
+        for one, m, offset in zip(self.linear, self.widths, self.offsets, strict=False):
+            columns += [offset + one.index * m + j for j in range(m)]
+        return np.stack(columns, axis=1).astype(np.int32)
+
+    def predicted_and_observed(self) -> tuple[Array, Array]:
+        """wp and wy of each row and column, (n, columns)."""
+        predicted = [view.w[:, None] * (view.p if view.joint else view.p[:, None]) for view in self.views]
+        observed = [view.w[:, None] * (view.y if view.joint else view.y[:, None]) for view in self.views]
+        return np.concatenate(predicted, axis=1), np.concatenate(observed, axis=1)
+
+    def shaped(self, sums: Array) -> list[Array]:
+        """Sums (draws, size) cut into the views: (draws, bins), or (draws, bins, m)."""
+        pieces = []
+        for one, m, start, stop in zip(self.linear, self.widths, self.offsets[:-1], self.offsets[1:], strict=True):
+            piece = sums[:, start:stop]
+            pieces.append(piece.reshape(len(sums), one.size, m) if m > 1 else piece)
+        return pieces
+
+    def observed(self) -> tuple[list[Array], list[Array], list[Array]]:
+        """Σw, Σwp and Σwy of each view's bins, with a leading axis of one draw."""
+        sums: tuple[list[Array], list[Array], list[Array]] = ([], [], [])
+        for one, view in zip(self.linear, self.views, strict=True):
+            w = view.w[:, None] if view.joint else view.w
+            for view_sums, x in zip(sums, (view.w, w * view.p, w * view.y), strict=True):
+                columns = [np.bincount(one.index, column, one.size) for column in (x.T if x.ndim > 1 else [x])]
+                view_sums.append(np.stack(columns, axis=1)[None] if x.ndim > 1 else columns[0][None])
+        return sums
+
+
+def by_estimand(estimands: Sequence[Estimand], per_view: Sequence[Array]) -> list[Array]:
+    """Results of all views in a row, stacked by question: (views, draws) each."""
+    out, start = [], 0
+    for estimand in estimands:
+        out.append(np.stack(per_view[start : start + len(estimand.views)]))
+        start += len(estimand.views)
+    return out

@@ -1,0 +1,129 @@
+"""Which rows stand for all? A sample that does not depend on how the rows were cut into batches or spread over machines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.results import percent
+from trueodds.data.joined import joined
+from trueodds.data.predictions import Predictions
+from trueodds.tallies.tally import Tally
+
+Array = NDArray[Any]
+
+MAX_PROBS = 2_000_000  # probabilities
+_PARTS = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reservoir:
+    """The rows whose keys, hashes of a seed and the row's id, are smallest: a simple random sample without replacement.
+
+    `+` keeps the smallest of both, so that the rows are the same whatever the order and the grouping of the sums.
+
+    >>> preds = Predictions([0, 1] * 500, [0.3] * 1000)
+    >>> every = Reservoir.of(preds, np.arange(1000), seed=0, max_probs=20)
+    >>> half = Reservoir.of(preds[:500], np.arange(500), seed=0, max_probs=20)
+    >>> other = Reservoir.of(preds[500:], np.arange(500, 1000), seed=0, max_probs=20)
+    >>> every.rows.n, (other + half).keys.tolist() == every.keys.tolist()
+    (10, True)
+    """
+
+    max_rows: int  # rows it holds at most
+    parts: tuple[tuple[Array, Predictions], ...]  # keys (m,) uint64 and their rows; together they hold the sample
+    ceiling: np.uint64  # no row with a key above it is in the sample
+    population_size: int  # rows that it stands for
+
+    @classmethod
+    def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, max_probs: int | None = None) -> Reservoir:
+        """The sample of one batch, of at most so many probabilities, `MAX_PROBS` if not said; `ids` (n,) are whole numbers that no other row has.
+
+        Rows of weight 0 are none.
+        """
+        if preds.cluster is not None:
+            fix = "Collect the rows themselves: mode='exact'."
+            raise InputError(
+                "TO404", "A sample of rows would tear apart what belongs together.", "rows in clusters", fix
+            )
+        keys = hashed(ids, seed)
+        if preds.weight is not None and not preds.weight.all():
+            keys, preds = keys[preds.weight > 0], preds[preds.weight > 0]
+        rows = max(1, (MAX_PROBS if max_probs is None else max_probs) // preds.k)
+        sample = cls(rows, ((keys, preds),), np.uint64(2**64 - 1), preds.n)
+        return sample._cut() if preds.n > rows else sample
+
+    def __add__(self, other: Reservoir) -> Reservoir:
+        ceiling = min(self.ceiling, other.ceiling)
+        parts = tuple(
+            part for candidate in (*self.parts, *other.parts) if (part := _below(candidate, ceiling)) is not None
+        )
+        sample = Reservoir(self.max_rows, parts, ceiling, self.population_size + other.population_size)
+        # Copied only now and then: most batches of a long stream add a handful of rows.
+        return (
+            sample._cut() if len(parts) > _PARTS or sum(len(keys) for keys, _ in parts) > 2 * self.max_rows else sample
+        )
+
+    @property
+    def keys(self) -> Array:
+        """Of the sample, rising."""
+        return self._cut().parts[0][0]
+
+    @property
+    def rows(self) -> Predictions:
+        """The sample, in the order of its keys."""
+        return self._cut().parts[0][1]
+
+    def _cut(self) -> Reservoir:
+        """The same sample as one part that holds nothing else."""
+        keys, rows = np.concatenate([keys for keys, _ in self.parts]), joined([rows for _, rows in self.parts])
+        order = np.argsort(keys, kind="stable")[: self.max_rows]
+        ceiling = keys[order[-1]] if len(order) == self.max_rows else self.ceiling
+        return Reservoir(self.max_rows, ((keys[order], rows[order]),), ceiling, self.population_size)
+
+    @property
+    def note(self) -> Note | None:
+        """What rests on the sample, unless it holds all rows."""
+        n = min(self.max_rows, self.population_size)
+        if n == self.population_size:
+            return None
+        share = percent(float(f"{n / self.population_size:.2g}"))
+        text = f"What is fitted rests on a random sample of {n:,} of {self.population_size:,} rows ({share}); what is measured, on all rows."
+        return Note("TN171", text)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """A tally and a sample of the same rows, made in one pass."""
+
+    tally: Tally
+    sample: Reservoir
+
+    @classmethod
+    def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, max_probs: int | None = None) -> Counted:
+        """Both of one batch."""
+        return cls(Tally.of(preds), Reservoir.of(preds, ids, seed=seed, max_probs=max_probs))
+
+    def __add__(self, other: Counted) -> Counted:
+        return Counted(self.tally + other.tally, self.sample + other.sample)
+
+
+def _below(part: tuple[Array, Predictions], ceiling: np.uint64) -> tuple[Array, Predictions] | None:
+    keys, rows = part
+    mask = keys <= ceiling
+    if mask.all():
+        return part
+    return (keys[mask], rows[mask]) if mask.any() else None
+
+
+def hashed(ids: Array, seed: int) -> Array:
+    """Ids as 64 bits without any order left (the finalizer of SplitMix64, Steele, Lea & Flood 2014)."""
+    with np.errstate(over="ignore"):
+        x = ids.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(seed + 1)
+        x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return np.asarray(x ^ (x >> np.uint64(31)))

@@ -1,0 +1,114 @@
+"""Displays as users of scikit-learn know them."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from sklearn.linear_model import LogisticRegression
+
+import trueodds as to
+from trueodds.api import displays
+from trueodds.core.errors import InputError
+from trueodds.diagrams import DIAGRAMS
+
+
+def data(seed=0, n=200):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2))
+    return x, (rng.random(n) < 1 / (1 + np.exp(-x[:, 0]))).astype(int)
+
+
+def test_every_diagram_has_a_display_named_for_it():
+    assert displays.NAMES["ConfidenceHistogramDisplay"] == "confidence_histogram"
+    assert sorted(displays.NAMES.values()) == sorted(DIAGRAMS.names())
+    assert all(getattr(displays, name).method == method for name, method in displays.NAMES.items())
+
+
+def test_a_display_is_one_class_each_time():
+    assert displays.ReliabilityDisplay is displays.ReliabilityDisplay
+
+
+def test_an_estimator_is_drawn_as_its_predictions_are():
+    X, y = data()
+    model = LogisticRegression().fit(X, y)
+    one = displays.ReliabilityDisplay.from_estimator(model, X, y, bins=5)
+    other = displays.ReliabilityDisplay.from_predictions(y, model.predict_proba(X)[:, 1], bins=5)
+    assert one.diagram.to_dict() == other.diagram.to_dict()
+    assert one.diagram.to_dict() == to.draw(to.Predictions(y, model.predict_proba(X)[:, 1]), bins=5).to_dict()
+
+
+def test_axes_that_are_given_are_drawn_on_and_kept():
+    ax = Figure().subplots()
+    X, y = data()
+    shown = displays.ConfidenceHistogramDisplay.from_predictions(y, np.clip(X[:, 0] / 8 + 0.5, 0, 1), ax=ax)
+    assert shown.ax_ is ax
+    assert shown.figure_ is ax.figure
+    assert shown.plot().ax_ is not ax
+
+
+def test_a_display_has_title_and_size_as_the_diagram_has():
+    _, y = data()
+    p = np.linspace(0.01, 0.99, len(y))
+    shown = displays.ReliabilityDisplay.from_predictions(y, p, bins=5, title="Mine", figsize=(4, 3.5))
+    assert tuple(shown.figure_.get_size_inches()) == (4, 3.5)
+    assert "Mine" in [text.get_text() for text in shown.figure_.texts]
+    assert shown.diagram.settings["style"] == "diagonal"
+    ax = Figure().subplots()
+    assert shown.plot(ax, title="Other", legend=False).ax_.get_title() == "Other"
+    assert ax.get_legend() is None
+
+
+def test_weights_are_the_predictions_weights():
+    _, y = data()
+    p = np.linspace(0.01, 0.99, len(y))
+    w = 1.0 + (p > 0.5)
+    shown = displays.ReliabilityDisplay.from_predictions(y, p, sample_weight=w, bins=5)
+    assert shown.diagram.to_dict() == to.draw(to.Predictions(y, p, weight=w), bins=5).to_dict()
+
+
+def test_a_mapping_of_models_is_drawn_as_to_draw_draws_it():
+    X, y = data()
+    p, w = 1 / (1 + np.exp(-X[:, 0])), np.linspace(1, 2, len(y))
+    shown = displays.ComparisonDisplay.from_predictions(y, {"nb": p, "rf": p**2}, sample_weight=w, bins=5)
+    preds = {"nb": to.Predictions(y, p, weight=w), "rf": to.Predictions(y, p**2, weight=w)}
+    assert shown.diagram.to_dict() == to.draw(preds, "comparison", bins=5).to_dict()
+    curves = displays.MurphyDisplay.from_predictions(y, {"nb": p, "rf": p**2}, thresholds=[0.5], resamples=99)
+    assert curves.diagram.settings["models"] == ["nb", "rf"]
+
+
+def test_a_mapping_of_epochs_is_a_training():
+    X, y = data()
+    P = {epoch: 1 / (1 + np.exp(-epoch * X[:, 0])) for epoch in (1, 2, 10)}
+    shown = displays.TrainingDisplay.from_predictions(y, P, resamples=99)
+    assert shown.diagram.table["epoch"].tolist() == [1, 2, 10]
+    runs = {f"{run}/{epoch}": p for run in "ab" for epoch, p in P.items()}
+    assert displays.TrainingDisplay.from_predictions(y, runs, resamples=99).diagram.panels["runs"][0] == 2
+
+
+def test_a_mapping_is_refused_where_it_is_empty_or_one_model_is_drawn():
+    with pytest.raises(InputError, match=r"TO205.*at least one"):
+        displays.ComparisonDisplay.from_predictions([0, 1], {})
+    with pytest.raises(InputError, match=r"TO205.*one model at a time"):
+        displays.ReliabilityDisplay.from_predictions([0, 1], {"a": [0.1, 0.9], "b": [0.2, 0.8]})
+
+
+def test_displays_that_are_not_made_yet_are_completed():
+    assert set(displays.NAMES) <= set(dir(displays))
+    assert "Display" in dir(displays)
+
+
+def test_a_display_tells_what_its_diagram_answers_without_the_diagrams_own_example():
+    for name, method in displays.NAMES.items():
+        own, doc = DIAGRAMS.load(method).__doc__, getattr(displays, name).__doc__
+        assert len(doc) > 200
+        assert own.startswith(doc)
+        assert ">>>" not in doc
+
+
+def test_a_name_that_is_none_lists_the_near_ones():
+    with pytest.raises(AttributeError, match="ReliabilityDisplay"):
+        _ = displays.ReliabiltyDisplay
+
+
+def test_wrong_settings_are_refused_as_everywhere():
+    with pytest.raises(InputError, match="TO202"):
+        displays.ReliabilityDisplay.from_predictions([0, 1], [0.2, 0.9], bin=3)

@@ -1,0 +1,127 @@
+"""Does each bin hold so many rows, and is the calibration error of language model benchmarks made of all of them?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import trueodds as to
+from tests.data.refused import refused
+from trueodds.binning.mass import Mass
+from trueodds.binning.partition import Uniform, as_partition
+from trueodds.binning.selections import Selections
+from trueodds.lenses.view import View
+
+Array = NDArray[Any]
+
+
+def blocks(c: Array, z: Array, size: int = 100) -> list[float]:
+    """Per block of consecutive rows by rising confidence, the last with what is left: share times squared gap."""
+    order = np.argsort(c, kind="stable")
+    starts = list(range(0, max(1, len(c) // size) * size, size))
+    ends = [*starts[1:], len(c)]
+    c, z = c[order], z[order]
+    return [(b - a) / len(c) * (c[a:b].mean() - z[a:b].mean()) ** 2 for a, b in zip(starts, ends, strict=True)]
+
+
+def world(n: int, seed: int = 0) -> tuple[Array, Array]:
+    rng = np.random.default_rng(seed)
+    c = rng.uniform(0.3, 1, n)
+    return c, (rng.random(n) < c**3).astype(float)
+
+
+def test_by_hand() -> None:
+    # bins {.1, .2} and {.4, .5, .9}: the last takes the row left over. (2/5 · (.15 − 0)² + 3/5 · (.6 − 2/3)²)^½
+    preds = to.Predictions.from_confidence([0.5, 0.1, 0.9, 0.4, 0.2], [0, 0, 1, 1, 0])
+    estimate = to.measure(preds, "rmsce", partition="mass:2", interval=None)
+    assert estimate.value == pytest.approx((0.4 * 0.15**2 + 0.6 * (1.8 / 3 - 2 / 3) ** 2) ** 0.5, rel=1e-12)
+    assert (estimate.settings["partition"], estimate.settings["occupied_bins"]) == ("mass 2", 2)
+
+
+@pytest.mark.parametrize("n", [40, 100, 199, 200, 1000, 1090])
+def test_rms_error_in_blocks_of_100(n: int) -> None:
+    c, z = world(n)
+    estimate = to.measure(to.Predictions.from_confidence(c, z), "rmsce", partition="mass:100", interval=None)
+    expected = blocks(c, z)
+    assert estimate.value == pytest.approx(sum(expected) ** 0.5, rel=1e-10)
+    assert estimate.settings["occupied_bins"] == max(1, n // 100)
+
+
+def test_the_bin_of_the_surest_answers_counts() -> None:
+    """Code that benchmarks share loops over all bins but the last, where the overconfident answers are.
+
+    Of 1,090 rows the last bin holds 190; without it a model whose only fault are its surest answers has none.
+    """
+    c = np.concatenate([np.linspace(0.3, 0.7, 900), np.linspace(0.98, 0.999, 190)])
+    z = np.concatenate([np.tile([0.0, 1.0], 450), np.zeros(190)])
+    terms = blocks(c, z)
+    value = to.measure(to.Predictions.from_confidence(c, z), "rmsce", partition="mass:100", interval=None).value
+    assert value == pytest.approx(sum(terms) ** 0.5, rel=1e-10)
+    assert value > 3 * sum(terms[:-1]) ** 0.5
+
+
+def test_the_order_of_rows_with_equal_confidence_does_not_matter() -> None:
+    """Stated confidences are multiples of 5 %: blocks cut through ties, and their error follows the order of rows."""
+    rng = np.random.default_rng(0)
+    c = rng.integers(10, 21, 1000) / 20
+    z = (rng.random(1000) < c).astype(float)
+    ours, cut = set(), set()
+    for _ in range(5):
+        rows = rng.permutation(1000)
+        preds = to.Predictions.from_confidence(c[rows], z[rows])
+        ours.add(round(to.measure(preds, "rmsce", partition="mass:100", interval=None).value, 12))
+        cut.add(round(sum(blocks(c[rows], z[rows])) ** 0.5, 12))
+    assert (len(ours), len(cut)) == (1, 5)
+
+
+def test_it_comes_with_an_interval_and_a_noise_floor_that_is_the_mean_of_calibrated_data() -> None:
+    # The floor is a mean of 999 redraws, the mean over 200 data sets has sd/√200 more: 4 standard errors of both.
+    c, _ = world(1000)
+    rng = np.random.default_rng(3)
+    draws = [
+        to.measure(to.Predictions.from_confidence(c, rng.random(1000) < c), "rmsce", partition="mass:100", interval=None).value
+        for _ in range(200)
+    ]  # fmt: skip
+    estimate = to.measure(to.Predictions.from_confidence(c, rng.random(1000) < c), "rmsce", partition="mass:100")
+    assert estimate.interval is not None
+    assert estimate.interval.method == "sun"
+    assert estimate.noise_floor == pytest.approx(np.mean(draws), abs=4 * np.std(draws) * (1 / 200 + 1 / 999) ** 0.5)
+
+
+def test_a_weight_of_two_is_two_rows_and_weights_are_cut_by_their_effective_n() -> None:
+    c, z = world(300)
+    two = View(c, z, np.full(300, 2.0))
+    twice = View(np.repeat(c, 2), np.repeat(z, 2))
+    assert Mass(100).freeze(two).edges.tolist() == Mass(100).freeze(twice).edges.tolist()
+    survey = View(c, z, np.full(300, 250.5))  # as many rows as without weights
+    assert Mass(100).freeze(survey).edges.tolist() == Mass(100).freeze(View(c, z)).edges.tolist()
+
+
+def test_resamples_side_by_side_are_cut_as_one_by_one() -> None:
+    c, z = world(250)
+    rng = np.random.default_rng(0)
+    view = View(np.round(c, 2), z)
+    some = Selections(view, rng.integers(0, 250, (6, 250)))
+    n, wp, wy = Mass(100).sums(some)
+    for i, one in enumerate(some.views()):
+        bins = Mass(100).freeze(one)
+        index = bins.index(one.p)
+        for ours, theirs in ((n, None), (wp, one.p), (wy, one.y)):
+            alone = np.bincount(index, theirs, bins.size)
+            np.testing.assert_allclose(ours[i][ours[i] != 0], alone[alone != 0], rtol=1e-12)
+
+
+def test_its_name_is_read_and_misspelt_ones_are_refused() -> None:
+    assert as_partition("mass:50", closed="left") == Mass(50, "left")
+    assert str(as_partition("mass:50")) == "mass 50"
+    for name in ("mass:", "mass:ten", "mass:1.5", "mass:0", "mass:-1"):
+        with refused("TO203"):
+            as_partition(name)
+    with refused("TO202"):
+        as_partition("mass:50", bins=4)
+    with refused("TO205"):
+        Mass().freeze(View(np.full((3, 3), 1 / 3), np.eye(3)))
+    assert Uniform() != Mass()

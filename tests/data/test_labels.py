@@ -1,0 +1,359 @@
+"""Are labels, names, votes, weights and groups understood or refused by name, whatever holds them?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from tests.data.refused import refused
+from trueodds import Predictions
+
+THREE = np.full((3, 3), 1 / 3)
+P2 = [0.1, 0.2, 0.3]
+
+
+class Tensor:
+    """What a torch tensor shows to NumPy: the array protocol."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = np.asarray(values)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self.values if dtype is None else self.values.astype(dtype)
+
+
+class TensorThatRequiresGrad:
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+
+
+# Numbers as labels
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [0, 2, 1],
+        (0, 2, 1),
+        [0.0, 2.0, 1.0],
+        np.array([0, 2, 1], np.uint8),
+        np.array([0, 2, 1], ">i4"),
+        np.array([0, 2, 1], object),
+        np.ma.array([0, 2, 1]),
+        Tensor([0, 2, 1]),
+        pd.Series([0, 2, 1], index=[7, 7, 8]),
+        pd.array([0, 2, 1], "Int64"),
+        pl.Series([0, 2, 1]),
+    ],
+    ids=lambda y: f"{type(y).__module__}.{type(y).__name__}",
+)
+def test_whole_numbers_are_labels_whatever_holds_them(y: Any) -> None:
+    preds = Predictions(y, THREE)
+    assert preds.y is not None
+    assert (preds.y.tolist(), preds.y.dtype) == ([0, 2, 1], np.dtype(np.int64))
+
+
+@pytest.mark.parametrize(
+    "p", [np.array(P2, object), Tensor(P2), pd.Series(P2), pd.array(P2, "Float64"), pl.Series(P2), np.ma.array(P2)]
+)
+def test_probabilities_may_come_in_any_container(p: Any) -> None:
+    assert Predictions([0, 1, 1], p).p.tolist() == P2
+
+
+def test_booleans_are_labels() -> None:
+    for y in ([False, True], np.array([0, 1], bool), np.array([False, True], object)):
+        assert Predictions(y, [0.2, 0.3]).y.tolist() == [0, 1]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("bad", "k"), [(3, 3), (-1, 3), (2**62, 3)])
+def test_labels_out_of_range_are_refused_with_their_row(bad: int, k: int) -> None:
+    # torchmetrics: labels K and -1 pass
+    with refused("TO105", str(bad), "row 1", "1 such value"):
+        Predictions([0, bad, 1], np.full((3, k), 1 / k))
+
+
+def test_labels_that_start_at_one_are_refused_with_that_reason() -> None:
+    with refused("TO105", "3 in row 2", fix="start at 1"):
+        Predictions([1, 2, 3], THREE)
+
+
+@pytest.mark.parametrize("huge", [2**63, 2**64 - 1, 10**30])
+def test_huge_integers_are_out_of_range_and_no_crash(huge: int) -> None:
+    with refused("TO105", "row 0"):
+        Predictions([huge, 1, 1], P2)
+    with refused("TO102", "row 1"):
+        Predictions([0, 1, 1], [0, huge, 1])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_label_that_is_no_number_is_refused_with_or_without_classes(bad: float) -> None:
+    for classes in (None, [5, 6], ["a", "b"]):
+        with refused("TO103", str(bad), "row 1"):
+            Predictions([1, bad, 0], P2, classes=classes)
+
+
+def test_a_fraction_is_no_label_and_the_fix_names_votes() -> None:
+    with refused("TO106", "0.5", "row 1", fix="shares"):
+        Predictions([0, 0.5, 1], P2)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        [0, None, 1],
+        np.array([0, np.nan, 1], object),
+        pd.array([0, None, 1], "Int64"),
+        pd.array([True, None, False], "boolean"),
+        pd.Series([0, pd.NA, 1], dtype=object),
+        pl.Series([0, None, 1]),
+        np.ma.array([0, 1, 1], mask=[0, 1, 0]),
+    ],
+    ids=lambda y: f"{type(y).__module__}.{type(y).__name__}",
+)
+def test_missing_labels_are_refused(y: Any) -> None:
+    with refused("TO103"):
+        Predictions(y, P2)
+
+
+@pytest.mark.parametrize(
+    "p",
+    [
+        [0.1, None, 0.3],
+        pd.array([0.1, None, 0.3], "Float64"),
+        pl.Series([0.1, None, 0.3]),
+        np.ma.array(P2, mask=[0, 1, 0]),
+    ],
+)
+def test_missing_probabilities_are_refused(p: Any) -> None:
+    with refused("TO103"):
+        Predictions([0, 1, 1], p)
+
+
+def test_a_tensor_that_needs_detaching_is_refused_with_that_reason() -> None:
+    with refused("TO101", "requires grad", fix="detach"):
+        Predictions([0, 1], TensorThatRequiresGrad())
+
+
+def test_mixed_objects_are_refused() -> None:
+    with refused("TO114", "int and str"):
+        Predictions(np.array([0, "a"], object), [0.1, 0.2])
+    with refused("TO114", "Decimal"):
+        from decimal import Decimal
+
+        Predictions([0, 1], [Decimal("0.1"), Decimal("0.2")])
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        ["dog", "cat", "dog"],
+        np.array([b"dog", b"cat", b"dog"]),
+        np.array(["dog", "cat", "dog"], object),
+        pd.Series(["dog", "cat", "dog"], dtype="category"),
+        pd.array(["dog", "cat", "dog"], "string"),
+        pl.Series(["dog", "cat", "dog"]),
+        pl.Series(["dog", "cat", "dog"], dtype=pl.Categorical),
+    ],
+)
+def test_names_follow_the_order_of_classes_not_of_the_alphabet(y: Any) -> None:
+    for classes in (["dog", "cat"], np.array(["dog", "cat"]), [b"dog", b"cat"], pd.Index(["dog", "cat"])):
+        preds = Predictions(y, P2, classes=classes)  # type: ignore[arg-type]
+        assert preds.y.tolist() == [0, 1, 0]  # type: ignore[union-attr]
+        assert preds.classes == ("dog", "cat")
+
+
+def test_names_without_classes_are_refused() -> None:
+    with refused("TO106", "'cat'", "row 0", fix="classes="):
+        Predictions(["cat", "dog"], [0.1, 0.2])
+
+
+def test_a_name_that_is_no_class_is_refused_with_its_row() -> None:
+    with refused("TO105", "'cow'", "row 1", "2 such values", fix="'cat', 'dog'"):
+        Predictions(["cat", "cow", "cow"], P2, classes=["cat", "dog"])
+
+
+@pytest.mark.parametrize("y", [[3, 7, 5], [3.0, 7.0, 5.0], ["3", "7", "5"], np.array([b"3", b"7", b"5"])])
+def test_numbers_as_names_are_matched_as_names(y: Any) -> None:
+    for classes in ([3, 5, 7], np.array([3, 5, 7], np.int16)):
+        assert Predictions(y, THREE, classes=classes).y.tolist() == [0, 2, 1]  # type: ignore[union-attr,arg-type]
+
+
+def test_a_number_that_is_no_name_among_number_names_is_refused() -> None:
+    with refused("TO105", "0", "row 0"):
+        Predictions([0, 1, 2], THREE, classes=[3, 5, 7])
+    # classes are given, so a label is a name and never the number of a column: 0 is none of "1" and "2"
+    with refused("TO105", "0", "row 0", fix="as they are written"):
+        Predictions([0, 1, 1], P2, classes=["1", "2"])
+
+
+@pytest.mark.parametrize("y", [[0, 2, 1], [0.0, 2.0, 1.0]])
+def test_whole_numbers_are_columns_where_the_names_are_words_or_count_from_zero(y: Any) -> None:
+    for classes in (["a", "b", "c"], ["0", "1", "2"], [0, 1, 2]):
+        assert Predictions(y, THREE, classes=classes).y.tolist() == [0, 2, 1]  # type: ignore[union-attr]
+    with refused("TO105", "3", "row 2"):
+        Predictions([1, 2, 3], THREE, classes=["a", "b", "c"])
+
+
+def test_boolean_names_are_matched_as_names() -> None:
+    assert Predictions([False, True, True], P2, classes=[True, False]).y.tolist() == [1, 0, 0]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("classes", "got"),
+    [
+        (["a", "a"], "'a', 'a'"),
+        ([1, "1"], "1, '1'"),  # a label "1" could be either
+        (["a"], "1 names for 2"),
+        (["a", "b", "c"], "3 names for 2"),
+        ("ab", "'ab'"),
+        (5, "5"),
+        ([["a"], ["b"]], "['a']"),
+        ([None, "a"], "None"),
+    ],
+)
+def test_classes_that_name_nothing_are_refused(classes: Any, got: str) -> None:
+    with refused("TO113", got):
+        Predictions([0, 1, 1], P2, classes=classes)
+
+
+# Votes
+
+
+def test_counts_and_shares_are_votes() -> None:
+    counts = Predictions([[3, 1], [0, 4]], [0.2, 0.3])
+    assert counts.votes.tolist() == [[0.75, 0.25], [0, 1]]  # type: ignore[union-attr]
+    assert counts.counts.tolist() == [4, 4]  # type: ignore[union-attr]
+    shares = Predictions([[0.75, 0.25], [0, 1]], [0.2, 0.3])
+    assert shares.votes.tolist() == counts.votes.tolist()  # type: ignore[union-attr]
+    assert shares.counts is None
+    assert counts.y is None
+
+
+@pytest.mark.parametrize(
+    ("votes", "code", "got"),
+    [
+        ([[1, 2], [0, 0], [0, 0]], "TO111", "row 1 (2 such rows)"),
+        ([[1, 2], [1.5, 2], [1, 0]], "TO111", "3.5 in row 1"),
+        ([[1, 2], [-1, 2], [1, 0]], "TO111", "-1.0 in row 1, class 0"),
+        ([[1, 2], [np.nan, 2], [1, 0]], "TO111", "nan in row 1, class 0"),
+        ([[1, 2, 0]] * 3, "TO111", "3 columns for 2"),
+        ([["a", "b"]] * 3, "TO114", "<U1"),
+    ],
+)
+def test_votes_that_are_none_are_refused(votes: Any, code: str, got: str) -> None:
+    with refused(code, got):
+        Predictions(votes, P2)
+
+
+# Weights, groups, clusters
+
+
+@pytest.mark.parametrize(
+    ("weight", "code", "got"),
+    [
+        ([1, -1, 1], "TO110", "-1.0 in row 1"),
+        ([1, np.nan, 1], "TO110", "nan in row 1"),
+        ([1, np.inf, 1], "TO110", "inf in row 1"),
+        ([1e308, 1e308, 1], "TO110", "1e+308"),
+        ([0, 0, 0], "TO110", "3 zeros"),
+        ([1, 1], "TO107", "(2,) for 3"),
+        ([[1], [1], [1]], "TO107", "(3, 1)"),
+        (["a", "b", "c"], "TO114", "<U1"),
+        ([1, None, 1], "TO103", "row 1"),
+        (2.0, "TO101", "2.0"),
+    ],
+)
+def test_weights_that_are_none_are_refused(weight: Any, code: str, got: str) -> None:
+    with refused(code, got):
+        Predictions([0, 1, 1], P2, weight=weight)
+
+
+@pytest.mark.parametrize(
+    "weight", [[1, 0, 2], [True, False, True], np.array([0.5, 0, 1], np.float32), pl.Series([1, 2, 3])]
+)
+def test_weights_are_float64_whatever_the_input(weight: Any) -> None:
+    preds = Predictions([0, 1, 1], P2, weight=weight)
+    assert preds.w.dtype == np.float64
+    assert preds.w.tolist() == [float(value) for value in weight]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [["a", None, "b"], [1.0, np.nan, 2.0], pl.Series(["a", None, "b"]), np.array(["2020", "NaT", "2021"], "M8[Y]")],
+)
+def test_a_group_with_missing_values_is_refused_with_its_row(column: Any) -> None:
+    with refused("TO103", "row 1"):
+        Predictions([0, 1, 1], P2, group=column)
+    with refused("TO103", "row 1"):
+        Predictions([0, 1, 1], P2, group={"site": column})
+    with refused("TO103", "row 1"):
+        Predictions([0, 1, 1], P2, cluster=column)
+
+
+def test_groups_of_the_wrong_length_are_refused() -> None:
+    with refused("TO112", "(2,) for 3"):
+        Predictions([0, 1, 1], P2, group=["a", "b"])
+    with refused("TO112", "(2,) for 3"):
+        Predictions([0, 1, 1], P2, cluster=[1, 2])
+
+
+def test_groups_have_names_and_keep_their_values() -> None:
+    preds = Predictions([0, 1, 1], P2, group={"site": ["x", "y", "x"], "age": [30, 40, 50]})
+    assert {name: column.tolist() for name, column in preds.group.items()} == {
+        "site": ["x", "y", "x"],
+        "age": [30, 40, 50],
+    }
+    assert list(Predictions([0, 1, 1], P2, group=pd.Series(["x", "y", "x"])).group) == ["group"]
+
+
+def test_clusters_are_numbered() -> None:
+    assert Predictions([0, 1, 1], P2, cluster=["b", "a", "b"]).cluster.tolist() == [1, 0, 1]  # type: ignore[union-attr]
+
+
+# Other entrances
+
+
+@pytest.mark.parametrize("bad", [2, 0.5, -1, np.nan])
+def test_correctness_is_zero_or_one(bad: float) -> None:
+    with refused("TO116", str(float(bad)), "row 1"):
+        Predictions.from_confidence([0.2, 0.3], np.array([1, bad], float))
+    with refused("TO116", "row 1, class 0"):
+        Predictions.from_multilabel(np.array([[1, 0], [bad, 0]], float), [[0.2, 0.3]] * 2)
+
+
+def test_confidence_of_several_columns_is_refused() -> None:
+    with refused("TO101", "(1, 2)", fix="Predictions(y_true, y_prob)"):
+        Predictions.from_confidence([[0.2, 0.8]], [1])
+
+
+def test_a_fitted_classifier_brings_its_classes() -> None:
+    class Model:
+        classes_ = np.array(["no", "yes"])
+
+        def predict_proba(self, X: Any) -> np.ndarray:
+            return np.array([[0.2, 0.8]] * len(X))
+
+    preds = Predictions.from_estimator(Model(), [[0], [1]], ["yes", "no"])
+    assert (preds.classes, preds.y.tolist()) == (("no", "yes"), [1, 0])  # type: ignore[union-attr]
+    with refused("TO117", "object"):
+        Predictions.from_estimator(object(), [[0]], [1])
+
+
+def test_numbers_match_classes_that_are_written_as_text() -> None:
+    # a command line can only write names as text: labels 1 and 2, or -1 and +1, must still be usable
+    assert Predictions([1, 2, 2], [0.1, 0.7, 0.9], classes=["1", "2"]).y.tolist() == [0, 1, 1]  # type: ignore[union-attr]
+    assert Predictions([-1, 1], [0.1, 0.7], classes=["-1", "1"]).y.tolist() == [0, 1]  # type: ignore[union-attr]
+    assert Predictions([1.0, 2.0], [0.1, 0.7], classes=["1", "2"]).y.tolist() == [0, 1]  # type: ignore[union-attr]
+
+
+def test_logits_that_look_like_probabilities_are_read_as_logits_and_noted() -> None:
+    preds = Predictions.from_logits([0, 1], [[0.3, 0.7], [0.6, 0.4]])
+    assert [note.code for note in preds.notes] == ["TN108"]
+    assert Predictions.from_logits([0, 1], [[0.3, 0.9], [0.6, 0.4]]).notes == ()

@@ -1,0 +1,137 @@
+"""Are blocks of work shared out so that nothing depends on who did what?"""
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from trueodds import kernels
+from trueodds.kernels import in_blocks, plain, summed, threads
+from trueodds.kernels.largest import largest_sums
+
+
+@pytest.fixture(params=["1", "2", "3"])
+def some_threads(request, monkeypatch):
+    monkeypatch.setenv("TRUEODDS_THREADS", request.param)
+    return int(request.param)
+
+
+def test_the_number_of_threads_is_that_of_the_environment(some_threads):
+    assert threads() == some_threads
+
+
+@pytest.mark.parametrize("total", [0, 1, 9, 10, 11, 95])
+def test_blocks_come_in_order_and_cover_everything_once(total, some_threads):
+    blocks = in_blocks(lambda a, b: list(range(a, b)), total, 10)
+    assert [i for block in blocks for i in block] == list(range(total))
+    assert all(len(block) == 10 for block in blocks[:-1])
+
+
+def test_blocks_within_blocks_end(some_threads):
+    lengths = in_blocks(lambda a, b: sum(in_blocks(lambda c, d: d - c, b - a, 2)), 12, 3)
+    assert lengths == [3, 3, 3, 3]
+
+
+def test_an_error_in_a_block_is_raised_and_the_next_call_works(some_threads):
+    def work(a, b):
+        if a == 20:
+            raise ValueError("block 2")
+        return a
+
+    with pytest.raises(ValueError, match="block 2"):
+        in_blocks(work, 100, 10)
+    assert in_blocks(lambda a, b: a, 30, 10) == [0, 10, 20]
+
+
+def test_several_callers_share_the_threads(some_threads):
+    results: dict[int, list[int]] = {}
+    callers = [
+        threading.Thread(target=lambda i=i: results.update({i: in_blocks(lambda a, b: a + i, 50, 5)})) for i in range(8)
+    ]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert results == {i: [a + i for a in range(0, 50, 5)] for i in range(8)}
+
+
+def test_sums_do_not_depend_on_the_number_of_threads(monkeypatch):
+    rng = np.random.default_rng(0)
+    P, y = rng.dirichlet(np.ones(3), 100_000), rng.integers(0, 3, 100_000)
+    sums = []
+    for n_threads in ("1", "2", "5"):
+        monkeypatch.setenv("TRUEODDS_THREADS", n_threads)
+        sums.append(largest_sums(P, y, np.arange(16) / 15, "right")[0])
+    assert np.array_equal(sums[0], sums[1])
+    assert np.array_equal(sums[0], sums[2])
+
+
+@pytest.mark.parametrize("total", [0, 1, 7, 1000])
+def test_summed_adds_every_row_once(total):
+    def add(start, stop, out):
+        out[0] += stop - start
+        out[1] += sum(range(start, stop))
+
+    assert summed(add, total, (2,), block=3).tolist() == [total, sum(range(total))]
+
+
+def test_plain_arrays_are_read_only_and_of_one_layout():
+    for x in (np.zeros((3, 4), order="F"), np.zeros((6, 4))[::2], np.zeros((3, 4), dtype=np.float16)):
+        array = plain(x)
+        assert array.flags.c_contiguous
+        assert not array.flags.writeable
+        assert array.dtype == (np.float32 if x.dtype == np.float16 else np.float64)
+    ready = np.zeros((3, 4))
+    assert plain(ready).base is ready
+
+
+@pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="this is that run")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_computes_too():
+    code = (
+        "import os, numpy as np\n"
+        "from trueodds.kernels import in_blocks\n"
+        "first = in_blocks(lambda a, b: a, 40, 10)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    os._exit(0 if in_blocks(lambda a, b: a, 40, 10) == first else 1)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert run.stdout.strip() == "0"
+
+
+@pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="this is that run")
+def test_every_kernel_is_also_plain_python():
+    folder = Path(__file__).parent
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", str(folder)],
+        capture_output=True, text=True, check=False, env=os.environ | {"NUMBA_DISABLE_JIT": "1", "TRUEODDS_NO_SKIPS": ""},
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout[-3000:]
+
+
+@pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is kept there")
+def test_code_kept_on_disk_is_stale_once_any_kernel_changes(tmp_path):
+    # What one kernel calls of another file is built into it, and numba compares the first file alone.
+    package = tmp_path / "trueodds" / "core" / "kernels"
+    package.mkdir(parents=True)
+    for folder in (tmp_path / "trueodds", package.parent):
+        (folder / "__init__.py").touch()
+    (package / "__init__.py").write_text(Path(kernels.__file__).read_text())
+    kernel = "from trueodds.kernels import compiled\n\n\n@compiled\ndef {}():\n    return {}\n"
+    (package / "outer.py").write_text("from trueodds.kernels.inner import inner\n" + kernel.format("outer", "inner()"))
+    outputs = []
+    for value in ("1", "2", "2"):
+        (package / "inner.py").write_text(kernel.format("inner", value))
+        code = "from trueodds.kernels.outer import outer; print(outer(), sum(outer.stats.cache_hits.values()))"
+        run = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "kept")},
+        )  # fmt: skip
+        outputs.append(run.stdout.split())
+    assert outputs == [["1", "0"], ["2", "0"], ["2", "1"]]

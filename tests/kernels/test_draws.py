@@ -1,0 +1,188 @@
+"""Are labels drawn as whole-number arithmetic draws them, one by one, and counted where they belong?"""
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.kernels.layouts import LAYOUTS
+from trueodds.kernels import draws
+
+KEY = 2**62 + 12_345
+WORD = 2**64
+
+
+@pytest.fixture(autouse=True)
+def integers_wrap_around(monkeypatch):
+    """Compiled, they always do; NumPy's own would warn, in the thread that has it so."""
+    monkeypatch.setenv("TRUEODDS_THREADS", "1")
+    with np.errstate(over="ignore"):
+        yield
+
+
+def mix(z):
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 % WORD
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB % WORD
+    return z ^ (z >> 31)
+
+
+def row_key(key, row):
+    return mix((key + (row + 1) * 0xD1B54A32D192ED03) % WORD)
+
+
+def uniform(stream, draw):
+    return (mix((stream + (draw // 2 + 1) * 0x9E3779B97F4A7C15) % WORD) >> (32 * (draw % 2))) % 2**32
+
+
+def threshold(share, stream):
+    return math.floor(share * 2**32 + (mix(WORD - 1 - stream) >> 11) / 2**53)
+
+
+def number(i, r, cluster, share):
+    """The random number of row i in draw r."""
+    if share > 0:
+        cluster_key = row_key(KEY ^ (WORD - 1), int(cluster[i]))
+        if uniform(mix(cluster_key), r) < share * 2**32:
+            return uniform(cluster_key, r)
+    return uniform(row_key(KEY, i), r)
+
+
+def label(p, u, stream):
+    p = [float(x) for x in p]
+    last = max(c for c, x in enumerate(p) if x > 0)
+    below, total = 0.0, sum(p)
+    for c, x in enumerate(p):
+        below += x
+        if u < (2**32 if c >= last else threshold(below / total, stream)):
+            return c
+    raise AssertionError
+
+
+def by_loops(P, start, stop, cluster=None, share=0.0):
+    return np.array(
+        [
+            [label(P[i], number(i, r, cluster, share), row_key(KEY, i)) for i in range(len(P))]
+            for r in range(start, stop)
+        ]
+    )
+
+
+def table(n, k, dtype=np.float64):
+    rng = np.random.default_rng([n, k])
+    P = rng.dirichlet(np.full(k, 0.3), n)
+    if n > 1:
+        P[0], P[1] = 0, 0
+        P[0, k // 2] = P[1, 0] = 1  # sure ones
+    return P.astype(dtype)
+
+
+def test_the_random_bits_are_those_of_whole_numbers():
+    for z in (0, 1, 2**63, WORD - 1, KEY):
+        assert int(draws.mix(np.uint64(z))) == mix(z)
+        assert int(draws.row_key(z % 2**63, 7)) == row_key(z % 2**63, 7)  # keys have 63 bits
+        assert int(draws.uniform(np.uint64(z), 999)) == uniform(z, 999)
+        assert int(draws.threshold(0.3, draws.dither_of(np.uint64(z)))) == threshold(0.3, z)
+
+
+@pytest.mark.parametrize("k", [1, 2, 15, 16, 17, 40])
+def test_the_class_picked_is_the_first_beyond_the_number(k):
+    cumulative = np.arange(1, k + 1) / k
+    for u in np.unique([*cumulative, *np.nextafter(cumulative, 0), 0.0]):
+        if u < 1:
+            assert draws.pick(cumulative, k, u) == next(c for c in range(k) if u < cumulative[c])
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("k", [2, 5, 20])
+def test_labels_equal_a_plain_loop(k, dtype, layout):
+    P = table(9, k, dtype)
+    assert draws.labels(layout(P), KEY, 3, 8).tolist() == by_loops(P, 3, 8).tolist()
+
+
+@pytest.mark.parametrize("count", [1, 31, 32, 33])
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_labels_at_the_boundaries_of_blocks(count, n):
+    P = table(n, 3)
+    assert draws.labels(P, KEY, 0, count).tolist() == by_loops(P, 0, count).tolist()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_rows_of_a_cluster_share_their_number_in_a_share_of_the_draws(share):
+    P, cluster = table(8, 3), np.arange(8) // 3
+    labels = draws.labels(P, KEY, 0, 20, cluster=cluster, share=share)
+    assert labels.tolist() == by_loops(P, 0, 20, cluster, share).tolist()
+
+
+def slots(n, k, size, seed=0):
+    """Two tables of where each label counts, with labels that count nowhere and labels that count together."""
+    rng = np.random.default_rng(seed)
+    tables = rng.integers(-1, size, (2, n, k)).astype(np.int32)
+    tables[1, :, 1:] = tables[1, :, :1]
+    return tables
+
+
+def counted(labels, w, tables, size):
+    out = np.zeros((len(labels), size))
+    for r, row in enumerate(labels):
+        for i, c in enumerate(row):
+            for bin_index in tables[:, i, c]:
+                if bin_index >= 0:
+                    out[r, bin_index] += w[i]
+    return out
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("k", [2, 3, 16, draws.MAX_LINEAR_SEARCH, draws.MAX_LINEAR_SEARCH + 1])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_sums_equal_a_plain_loop(k, weighted, layout):
+    P, tables = table(7, k), slots(7, k, 5)
+    w = np.random.default_rng(1).random(7) if weighted else np.ones(7)
+    sums = draws.sums(layout(P), w, layout(tables.transpose(1, 2, 0)).transpose(2, 0, 1), 5, KEY, 2, 6)
+    np.testing.assert_allclose(sums, counted(by_loops(P, 2, 6), w, tables, 5), rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_of_clusters_equal_a_plain_loop(dtype):
+    P, tables, cluster, w = table(7, 3, dtype), slots(7, 3, 4), np.arange(7) // 2, np.arange(7) / 4
+    sums = draws.sums(P, w, tables, 4, KEY, 0, 9, cluster=cluster, share=0.5)
+    np.testing.assert_allclose(sums, counted(by_loops(P, 0, 9, cluster, 0.5), w, tables, 4), rtol=1e-13)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("count", [1, 8, 19])
+def test_rows_in_another_order_keep_the_labels_of_their_numbers(count, weighted):
+    P, tables, cluster = table(30, 4), slots(30, 4, 6), np.arange(30) // 4
+    w = np.random.default_rng(2).random(30) if weighted else np.ones(30)
+    rows = np.random.default_rng(3).permutation(30)
+    for settings in ({}, {"cluster": cluster, "share": 0.5}):
+        expected = draws.sums(P, w, tables, 6, KEY, 3, 3 + count, **settings)
+        moved = settings | ({"cluster": cluster[rows]} if settings else {})
+        sums = draws.sums(P[rows], w[rows], tables[:, rows], 6, KEY, 3, 3 + count, rows=rows, **moved)
+        np.testing.assert_allclose(sums, expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+@pytest.mark.parametrize("beyond", [-1, 0, 1])
+def test_sums_at_the_boundaries_of_blocks(n, beyond):
+    size = 3
+    count = draws.AT_ONCE + beyond
+    P, tables = table(n, 3), slots(n, 3, size)
+    sums = draws.sums(P, np.ones(n), tables, size, KEY, 0, count)
+    assert sums.tolist() == counted(by_loops(P, 0, count).reshape(count, n), np.ones(n), tables, size).tolist()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_independent_labels_are_drawn_each_for_itself(dtype):
+    P, tables, w = np.random.default_rng(0).random((6, 3)).astype(dtype), slots(6, 3, 4), np.arange(6) / 2
+    expected = np.zeros((5, 4))
+    for r in range(5):
+        for i in range(6):
+            for c in range(3):
+                stream = row_key(KEY, i * 3 + c)
+                if uniform(stream, 4 + r) < threshold(float(P[i, c]), stream):
+                    for bin_index in tables[:, i, c]:
+                        if bin_index >= 0:
+                            expected[r, bin_index] += w[i]
+    sums = draws.sums(P, w, tables, 4, KEY, 4, 9, separate=True)
+    np.testing.assert_allclose(sums, expected, rtol=1e-13)

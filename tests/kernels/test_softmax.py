@@ -1,0 +1,163 @@
+"""Are the sums of a softmax likelihood those of a plain loop, and its derivatives derivatives?"""
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.kernels.layouts import LAYOUTS
+from trueodds.kernels import softmax as kernel
+from trueodds.kernels.softmax import linear, powered, tempered
+
+MIN_PROB = 1e-6
+
+
+def data(n, k, seed=0):
+    """Probabilities with zeros, ones and ties among them, shares, class numbers, weights with zeros among them."""
+    rng = np.random.default_rng([seed, n, k])
+    P = rng.dirichlet(np.full(k, 0.4), n)
+    P[: n // 4] = np.eye(k)[rng.integers(0, k, n // 4)]
+    P[n // 4 : n // 3] = 1 / k
+    return P, rng.dirichlet(np.ones(k), n), rng.integers(0, k, n), rng.integers(0, 3, n) / 2
+
+
+def looped(x, shares, w, theta, offset=None):
+    """−log-likelihood and derivatives of one softmax after the other, from central moments."""
+    sums = [0.0] * 7
+    for i in range(len(x)):
+        eta = [theta * score + (0.0 if offset is None else offset[i][c]) for c, score in enumerate(x[i])]
+        top = max(eta)
+        q = [math.exp(value - top) for value in eta]
+        total = math.fsum(q)
+        q = [value / total for value in q]
+        mean = math.fsum(a * b for a, b in zip(q, x[i], strict=True))
+        m = [math.fsum(a * (b - mean) ** j for a, b in zip(q, x[i], strict=True)) for j in range(7)]
+        observed = math.fsum(a * b for a, b in zip(shares[i], x[i], strict=True))
+        exponent = math.fsum(a * b for a, b in zip(shares[i], eta, strict=True))
+        terms = (
+            math.log(total) + top - exponent,
+            mean - observed,
+            m[2],
+            m[3],
+            m[4] - 3 * m[2] ** 2,
+            m[5] - 10 * m[3] * m[2],
+            m[6] - 15 * m[4] * m[2] - 10 * m[3] ** 2 + 30 * m[2] ** 3,
+        )
+        sums = [a + w[i] * b for a, b in zip(sums, terms, strict=True)]
+    return sums
+
+
+def relative_logs(P):
+    logs = np.log(np.maximum(P.astype(np.float64), MIN_PROB))
+    return (logs - logs.max(axis=1, keepdims=True)).tolist()
+
+
+def close(actual, expected, x):
+    # The j-th sum consists of terms as large as the j-th power of a log; rounding leaves 1e-13 of them.
+    size = max((abs(value) for row in x for value in row), default=0.0) + 1
+    for j, (one, other) in enumerate(zip(actual, expected, strict=True)):
+        assert one == pytest.approx(other, rel=1e-11, abs=1e-13 * len(x) * size**j)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(("n", "k"), [(0, 3), (1, 2), (1, 5), (40, 2), (30, 3), (12, 9), (3, 130)])
+def test_tempered_sums_are_those_of_a_loop(n, k, dtype, layout):
+    P, Y, y, w = data(n, k)
+    P = P.astype(dtype)
+    x = relative_logs(P)
+    for beta in (0.3, 1.0, 4.0):
+        for outcomes, shares in ((Y, Y), (y, np.eye(k)[y])):
+            sums = tempered(layout(P), layout(outcomes), layout(w), beta, MIN_PROB)
+            close(sums, looped(x, shares.tolist(), w.tolist(), beta), x)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(("n", "k"), [(0, 3), (1, 2), (40, 2), (12, 9), (3, 130)])
+def test_linear_sums_are_those_of_a_loop(n, k, dtype, layout):
+    _, Y, y, w = data(n, k)
+    rng = np.random.default_rng(1)
+    X, offset = rng.normal(size=(n, k)).astype(dtype), rng.normal(size=(n, k)).astype(dtype)
+    x = X.astype(float).tolist()
+    for theta in (-1.5, 0.0, 2.0):
+        for outcomes, shares in ((Y, Y), (y, np.eye(k)[y])):
+            close(linear(layout(X), layout(outcomes), w, theta), looped(x, shares.tolist(), w.tolist(), theta), x)
+        expected = looped(x, Y.tolist(), w.tolist(), theta, offset.astype(float).tolist())
+        close(linear(layout(X), Y, w, theta, layout(offset)), expected, x)
+
+
+def test_outcomes_that_are_nothing_leave_the_model_alone():
+    # Shares of zeros: the sums of log Σexp.
+    P, Y, _, w = data(20, 3)
+    x = relative_logs(P)
+    close(tempered(P, 0 * Y, w, 1.0, MIN_PROB), looped(x, (0 * Y).tolist(), w.tolist(), 1.0), x)
+
+
+@pytest.mark.parametrize("n", [2047, 2048, 2049, 4097])
+def test_tiles_are_put_together(n):
+    P, _, y, w = data(n, 2)
+    direct = tempered(P, y, w, 0.7, MIN_PROB)
+    parts = [tempered(P[a:b], y[a:b], w[a:b], 0.7, MIN_PROB) for a, b in ((0, 1000), (1000, 2048), (2048, n))]
+    assert direct == pytest.approx(sum(parts), rel=1e-12)
+
+
+def test_blocks_are_put_together_whoever_works_on_them(monkeypatch):
+    P, _, y, w = data(501, 3)
+    direct, rows = tempered(P, y, w, 0.7, MIN_PROB), powered(P, 0.7)
+    monkeypatch.setattr(kernel, "BLOCK", 30)
+    results = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("TRUEODDS_THREADS", threads)
+        results.append(tempered(P, y, w, 0.7, MIN_PROB))
+        assert (powered(P, 0.7) == rows).all()
+    assert results[0] == pytest.approx(direct, rel=1e-12)
+    assert (results[0] == results[1]).all()
+
+
+@pytest.mark.parametrize("every", [2, 7, 64])
+def test_a_sample_is_every_so_manieth_row(every):
+    P, Y, y, w = data(100, 3)
+    for outcomes in (Y, y):
+        expected = tempered(P[::every], outcomes[::every], w[::every], 0.7, MIN_PROB)
+        assert tempered(P, outcomes, w, 0.7, MIN_PROB, every) == pytest.approx(expected, rel=1e-13)
+
+
+def test_each_derivative_is_that_of_the_one_before():
+    P, Y, _, w = data(30, 4)
+    h = 1e-5  # central differences: about h² = 1e-10 of the third derivative on, and eps/h = 1e-11 of rounding
+    up, at, down = (tempered(P, Y, w, 0.8 + step, 1e-3) for step in (h, 0.0, -h))
+    for j in range(1, 7):
+        assert at[j] == pytest.approx((up[j - 1] - down[j - 1]) / (2 * h), rel=1e-6, abs=1e-6 * abs(at).max())
+
+
+def test_the_row_of_the_largest_is_left_without_slope_to_the_bit():
+    # All right: what came has the log 0, and no rounding makes the slope positive.
+    P = np.array([[0.7, 0.3], [0.4, 0.6]])
+    slope = [tempered(P, np.array([0, 1]), np.ones(2), beta, MIN_PROB)[1] for beta in (1.0, 100.0, 1000.0)]
+    assert all(value < 0 for value in slope)
+    assert tempered(np.full((3, 7), 1 / 7), np.array([0, 3, 6]), np.ones(3), 5.0, MIN_PROB)[1:].tolist() == [0.0] * 6
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(("n", "k"), [(0, 3), (1, 2), (40, 2), (12, 9), (3, 130)])
+def test_powered_rows_are_those_of_a_loop(n, k, dtype, layout):
+    P = data(n, k)[0].astype(dtype)
+    for beta in (1e-3, 0.5, 1.0, 30.0):
+        probs = powered(layout(P), beta)
+        assert probs.shape == (n, k)
+        assert probs.dtype == np.float64
+        for row, original in zip(probs.tolist(), P.astype(float).tolist(), strict=True):
+            top = max(original)
+            raw = [(prob / top) ** beta if prob > 0 else 0.0 for prob in original]
+            assert row == pytest.approx([value / math.fsum(raw) for value in raw], rel=1e-12, abs=1e-300)
+
+
+def test_equal_rows_are_equal_wherever_they_stand():
+    P = np.tile(np.random.default_rng(0).dirichlet(np.ones(7)), (1001, 1))
+    assert (powered(P, 0.37) == powered(P[:1], 0.37)).all()
+
+
+def test_numbers_that_are_hardly_there_keep_their_order():
+    assert powered(np.array([[1.0, 1e-310, 0.0]]), 0.5)[0, 1:].tolist() == pytest.approx([1e-155, 0.0], rel=2)

@@ -1,0 +1,239 @@
+"""The subgroups of an audit: judged as `by_group` judges them, shown as they stand, and never fine for want of rows."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import trueodds as to
+from tests import reference
+from tests.test_schemas import valid
+from trueodds.api.by_group import by_group
+from trueodds.reports import findings, page, report
+from trueodds.reports.facts import FIX, GROUPS, of_rows
+from trueodds.reports.for_whom import Whom, adjust_by_holm, worst_group
+from trueodds.reports.plan import audit
+from trueodds.reports.short import short
+
+
+def simulated(n=600, wrong=0.0, seed=0, **extra):
+    """Two columns; where both are 1 the outcomes are rarer than said."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.1, 0.9, n)
+    a, b = rng.integers(0, 2, n), rng.integers(0, 3, n)
+    y = (rng.random(n) < np.where((a == 1) & (b == 1), p * (1 - wrong), p)).astype(int)
+    return to.Predictions(y, p, group={"a": a, "b": b}, **extra)
+
+
+def codes(result):
+    return {note["code"] for note in result["notes"]}
+
+
+@pytest.fixture(scope="module")
+def crossed():
+    return audit(simulated(wrong=0.7), crossings=True, resamples=199)
+
+
+# Values
+
+
+def test_the_audit_says_of_groups_what_by_group_says():
+    preds = simulated(wrong=0.7)
+    document, alone = audit(preds, crossings=2).to_dict(), by_group(preds, crossings=2).to_dict()
+    assert [{name: group[name] for name in group if name != "accuracy"} for group in document["groups"]] == alone[
+        "groups"
+    ]
+    assert document["among_groups"]["widest"] == alone["widest"]
+    multicalibration = document["among_groups"]["multicalibration"]
+    assert multicalibration == {name: alone["multicalibration"][name] for name in multicalibration}
+    assert document["among_groups"]["min_pvalue"] == alone["settings"]["min_pvalue"] == 1 / 1000
+
+
+def test_the_groups_by_hand():
+    # a: .5 said twice, both came: .5 off. b: .2 said of five, one came: right. Right answers: .5 is no answer of 1
+    # (the first class wins a tie), so none of a; four of five of b.
+    preds = to.Predictions([1, 1, 1, 0, 0, 0, 0], [0.5, 0.5, 0.2, 0.2, 0.2, 0.2, 0.2], group=list("aabbbbb"))
+    groups = audit(preds, resamples=99).to_dict()["groups"]
+    assert [(group["label"], group["n"]) for group in groups] == [("group=a", 2), ("group=b", 5)]
+    assert [group["error"] for group in groups] == pytest.approx([0.5, 0.0])
+    assert [group["accuracy"] for group in groups] == pytest.approx([0.0, 0.8])
+    assert [(group["mean_prob"], group["event_rate"]) for group in groups] == [
+        pytest.approx((0.5, 1.0)),
+        pytest.approx((0.2, 0.2)),
+    ]
+
+
+def test_holm_where_draws_do_not_hang_together():
+    # 3 · .01, then 2 · .02, then .5
+    adjusted = adjust_by_holm([0.02, 0.5, 0.01], 0.001)
+    assert adjusted.joint == pytest.approx([0.04, 0.5, 0.03])
+    assert (adjusted.min_detectable, adjusted.min_pvalue, adjusted.has_joint_draws) == (
+        [None] * 3,
+        pytest.approx(0.003),
+        False,
+    )
+
+
+def test_adult_is_off_for_men_and_nobody_is_fine_for_want_of_rows():
+    table, people = reference.data("adult_rf_predictions.parquet"), reference.data("adult_features.parquet")
+    test = np.array(people["split"].to_pylist()) == "test"
+    group = {name: np.array(people[name].to_pylist())[test] for name in ("sex", "race")}
+    preds = to.Predictions(table["y"].to_numpy(), table["p"].to_numpy(), group=group)[:6000]
+    document = audit(preds, crossings=True, resamples=199).to_dict()
+    groups = {group["label"]: group for group in document["groups"]}
+    assert len(groups) == 2 + 5 + 10
+    assert groups["sex=Male"]["status"] == groups["race=White"]["status"] == "miscalibrated"
+    assert all(group["status"] != "within" for group in groups.values() if group["n"] < 100)
+    (widest,) = [gap for gap in document["among_groups"]["widest"] if gap["column"] == "sex"]
+    assert (widest["first"], widest["second"], widest["settled"]) == ("sex=Male", "sex=Female", True)
+
+
+# Properties
+
+
+def test_family_and_groups_each_keep_their_level():
+    # Rejections of calibrated rows are at most Binomial(60, .05) each; of single p-values they are far more.
+    families = groups = single = 0
+    for seed in range(60):
+        preds = simulated(100, seed=seed)
+        whom = Whom.of(preds, preds, False, 0.05, seed)
+        result = of_rows(preds, 39, 0.95, 0.05, np.random.default_rng(seed), lambda *_: None, whom)
+        families += result.tests[0].pvalue <= 0.05
+        groups += min(group.joint for group in result.groups.groups) <= 0.05
+        single += min(group.pvalue for group in result.groups.groups) <= 0.05
+    assert max(families, groups) <= binom.ppf(0.999, 60, 0.05)
+    assert single > binom.ppf(0.999, 60, 0.05)
+
+
+def test_subgroups_count_in_the_family_and_not_in_the_correction_of_lenses():
+    preds = simulated(wrong=0.7)
+    document = audit(preds, crossings=True, resamples=199).to_dict()
+    family, lens = document["tests"]
+    assert family["lens"] == "family"
+    joint = min(group["joint"] for group in document["groups"])
+    either = min(joint / GROUPS, lens["pvalue"] / (1 - GROUPS)) / (1 - FIX)
+    assert document["verdict"]["pvalue"] == family["pvalue"] == pytest.approx(either, rel=1e-12)
+    assert (family["pvalue"] <= 0.05) == (document["verdict"]["rejected"] is True)
+    assert family["parts"] == {}
+    assert lens["pvalue"] == to.audit(to.Predictions(preds.y, preds.p), resamples=199).to_dict()["tests"][1]["pvalue"]
+
+
+# What cannot be seen
+
+
+def test_a_group_of_one_row_is_there_without_interval_and_undecided():
+    rng = np.random.default_rng(3)
+    p = rng.uniform(0.2, 0.8, 301)
+    site = np.array(["many"] * 300 + ["one"])
+    made = audit(to.Predictions((rng.random(301) < p).astype(int), p, group={"site": site}), resamples=99)
+    document = made.to_dict()
+    one = document["groups"][1]
+    assert (one["n"], one["interval"], one["status"]) == (1, None, "undecided")
+    assert "TN150" in codes(document)
+    assert "2 undecided" in {fact.label: fact.remark for fact in short(document)}["Miscalibrated groups"]
+    line = next(line for line in str(made).splitlines() if line.strip().startswith("site=one"))
+    assert line.split()[1] == "1"
+    assert line.endswith("undecided")
+
+
+def test_small_groups_are_undecided_and_large_ones_within():
+    rng = np.random.default_rng(4)
+    p = rng.uniform(0.05, 0.95, 6000)
+    site = np.where(np.arange(6000) < 40, "few", "many")
+    preds = to.Predictions((rng.random(6000) < p).astype(int), p, group={"site": site})
+    status = {group["value"]: group["status"] for group in audit(preds, resamples=99).to_dict()["groups"]}
+    assert status == {"few": "undecided", "many": "within"}
+    strict = audit(preds, resamples=99, min_effect=0.001).to_dict()
+    assert {group["status"] for group in strict["groups"]} == {"undecided"}
+
+
+def test_a_tally_keeps_its_groups_without_gaps_and_says_so():
+    preds = simulated(wrong=0.7)
+    exact, tallied = audit(preds, resamples=199).to_dict(), audit(to.tally(preds), resamples=199).to_dict()
+    assert [group.keys() for group in tallied["groups"]] == [group.keys() for group in exact["groups"]]
+    assert tallied["among_groups"].keys() == exact["among_groups"].keys()
+    assert [group["label"] for group in tallied["groups"]] == [group["label"] for group in exact["groups"]]
+    assert {group["min_detectable"] for group in tallied["groups"]} == {None}
+    for name in ("mean_prob", "event_rate"):
+        assert [group[name] for group in tallied["groups"]] == pytest.approx([group[name] for group in exact["groups"]])
+    assert (tallied["among_groups"]["widest"], tallied["among_groups"]["multicalibration"]) == ([], None)
+    assert tallied["among_groups"]["correction"] == "Holm"
+    assert "TN166" in codes(tallied)
+    valid(tallied, "audit")
+
+
+def test_crossings_of_a_tally_or_of_one_column_are_refused():
+    preds = simulated()
+    with pytest.raises(to.InputError, match="TO323"):
+        audit(to.tally(preds), crossings=True)
+    with pytest.raises(to.InputError, match="TO203"):
+        audit(preds, crossings=3)
+    with pytest.raises(to.InputError, match="TO203"):
+        audit(to.Predictions(preds.y, preds.p), crossings=True)
+    with pytest.raises(to.InputError, match="TO203"):
+        audit(preds, min_effect=-1)
+
+
+def test_labels_that_do_not_exclude_each_other_are_corrected_by_holm():
+    rng = np.random.default_rng(5)
+    P = rng.uniform(0.1, 0.9, (200, 3))
+    preds = to.Predictions.from_multilabel((rng.random((200, 3)) < P).astype(int), P, group={"site": ["a", "b"] * 100})
+    document = audit(preds, resamples=99).to_dict()
+    assert document["among_groups"]["correction"] == "Holm"
+    assert "TN165" in codes(document)
+    valid(document, "audit")
+
+
+@pytest.mark.parametrize(
+    "extra", [{"cluster": np.arange(600) // 3}, {"weight": np.arange(600) % 3}], ids=["cluster", "weight"]
+)
+def test_clusters_and_weights_keep_the_schema(extra):
+    document = valid(audit(simulated(**extra), crossings=True, resamples=99).to_dict(), "audit")
+    assert all(group["pvalue"] <= group["joint"] for group in document["groups"])
+
+
+# Showing
+
+
+def test_text_page_and_json_show_the_same_groups(crossed):
+    document, text = crossed.to_dict(), str(crossed)
+    html = page.render(document).replace("\u00a0", " ")
+    for group in document["groups"]:
+        assert group["label"] in text
+        assert group["label"] in html
+    for phrase in ("widest gap of a × b", "multicalibration error"):
+        assert phrase in text
+        assert phrase in html
+    json.dumps(document, allow_nan=False)
+    valid(document, "audit")
+
+
+def test_the_worst_group_is_the_one_with_the_strongest_evidence(crossed):
+    groups = crossed.to_dict()["groups"]
+    assert worst_group(groups)["label"] == "a=1, b=1"
+    assert "worst: a=1, b=1" in {fact.label: fact.remark for fact in short(crossed.to_dict())}["Miscalibrated groups"]
+    assert worst_group([group for group in groups if group["status"] != "miscalibrated"]) is None
+
+
+def test_long_names_of_crossings_stay_whole_in_the_table(crossed):
+    document = crossed.to_dict()
+    document["groups"][0]["label"] = "sex=Female, race=Amer-Indian-Eskimo"
+    assert "sex=Female, race=Amer-Indian-Eskimo" in report.text(document)
+
+
+def test_without_groups_there_is_no_table_of_them():
+    preds = simulated()
+    document = audit(to.Predictions(preds.y, preds.p), resamples=99).to_dict()
+    assert (document["groups"], document["among_groups"]) == ([], None)
+    assert findings.groups(document).rows == findings.between(document).rows == ()
+
+
+def test_the_first_words_name_the_group_that_is_off_and_what_it_says() -> None:
+    rng = np.random.default_rng(1)
+    x, ward = rng.normal(0, 1.2, 1500), np.array(["A", "B", "C"])[rng.integers(0, 3, 1500)]
+    p = 1 / (1 + np.exp(-x))
+    y = rng.random(1500) < np.where(ward == "C", 1 / (1 + np.exp(0.9 - x)), p)
+    report = audit(to.Predictions(y.astype(int), p, group={"ward": ward}), resamples=199)
+    assert re.search(r"Worst where ward is C: says 4\d %, 3\d % came\.", report.verdict["sentence"])

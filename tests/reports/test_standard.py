@@ -1,0 +1,186 @@
+"""Are level, slope and discrimination what other ways of computing them say, and do their intervals cover?"""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import expit, log_softmax, softmax
+from scipy.stats import binom, mannwhitneyu
+
+import trueodds as to
+from trueodds.hypotests.cox import Cox
+from trueodds.lenses.view import View
+from trueodds.reports.standard import auc, by_name, exponent, measures_of, notes_of
+
+
+def two_classes(seed, n=400, slope=1.0, shift=0.0, **more):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(0, 1.5, n)
+    return to.Predictions((rng.random(n) < expit(slope * x + shift)).astype(int), expit(x), **more)
+
+
+def of(preds):
+    return by_name(measures_of(preds, 0.95, np.random.default_rng(0)))
+
+
+def test_two_classes_have_all_five_and_the_others_a_gap_and_a_slope():
+    rng = np.random.default_rng(0)
+    P = softmax(rng.normal(0, 1, (200, 3)), axis=1)
+    assert list(of(two_classes(0))) == [
+        "calibration_in_the_large", "calibration_slope", "observed_to_expected", "ici", "auc",
+    ]  # fmt: skip
+    assert list(of(to.Predictions(rng.integers(0, 3, 200), P))) == ["mean_gap", "calibration_slope"]
+    assert measures_of(to.Predictions.from_multilabel(P > 0.4, P), 0.95, rng) == ()
+
+
+def test_the_slope_and_the_shift_are_those_of_a_likelihood_maximized_otherwise():
+    preds = two_classes(1, slope=0.6, shift=0.4)
+    x, y = np.log(preds.p / (1 - preds.p)), preds.y
+
+    def loss(beta):
+        eta = beta[0] + beta[1] * x
+        return float((np.logaddexp(0, eta) - y * eta).sum())
+
+    optimum = minimize(loss, [0.0, 1.0], method="BFGS", tol=1e-10).x
+    large = minimize(lambda b: loss([b[0], 1.0]), [0.0], method="BFGS", tol=1e-10).x
+    measures = of(preds)
+    assert measures["calibration_slope"].value == pytest.approx(optimum[1], abs=1e-5)
+    assert measures["calibration_in_the_large"].value == pytest.approx(large[0], abs=1e-5)
+
+
+def test_the_power_of_several_classes_is_the_one_that_fits_best():
+    rng = np.random.default_rng(2)
+    z = rng.normal(0, 1.5, (500, 4))
+    y = (softmax(0.7 * z, axis=1).cumsum(axis=1)[:, :-1] <= rng.random((500, 1))).sum(axis=1)
+    beta, error = exponent(to.Predictions(y, softmax(z, axis=1)))
+    optimum = minimize(lambda b: -log_softmax(b[0] * z, axis=1)[np.arange(500), y].sum(), [1.0], tol=1e-10).x[0]
+    assert beta == pytest.approx(optimum, abs=1e-5)
+    assert abs(beta - 0.7) < 4 * error < 0.4
+    assert exponent(to.Predictions.from_logits(y, z))[0] == pytest.approx(beta, rel=1e-9)
+
+
+def test_the_area_is_that_of_mann_and_whitney_and_its_error_delongs():
+    rng = np.random.default_rng(3)
+    p, y = np.round(rng.random(60), 1), rng.integers(0, 2, 60)
+    area, error = auc(View(p, y))
+    a, b = p[y == 1], p[y == 0]
+    assert area == pytest.approx(mannwhitneyu(a, b).statistic / (len(a) * len(b)), rel=1e-12)
+    beats = (a[:, None] > b) + 0.5 * (a[:, None] == b)
+    variance = beats.mean(axis=1).var(ddof=1) / len(a) + beats.mean(axis=0).var(ddof=1) / len(b)
+    assert error == pytest.approx(np.sqrt(variance), rel=1e-12)
+    assert np.isnan(auc(View(p, np.ones(60)))[0])
+
+
+def test_a_weight_of_two_is_two_rows_in_the_area():
+    rng = np.random.default_rng(4)
+    p, y, w = rng.random(40), rng.integers(0, 2, 40), rng.integers(1, 4, 40)
+    assert auc(View(p, y, w))[0] == pytest.approx(auc(View(np.repeat(p, w), np.repeat(y, w)))[0], rel=1e-12)
+
+
+@pytest.mark.parametrize("clusters", [False, True])
+def test_intervals_cover_the_truth_as_often_as_they_say(clusters):
+    sets, slopes, areas = 150, 0, 0
+    rng = np.random.default_rng(9)
+    x = rng.normal(0, 1.5, 400_000)
+    truth = auc(View(expit(x), (rng.random(len(x)) < expit(0.7 * x)).astype(float)))[0]
+    for seed in range(sets):
+        preds = two_classes(seed, slope=0.7)
+        if clusters:  # every row three times: three times the rows and no more to be known
+            three = np.repeat(np.arange(400), 3)
+            preds = to.Predictions(preds.y[three], preds.p[three], cluster=three)
+        view = View(preds.p, preds.y)
+        value, error = Cox().coefficients(view, preds.cluster)["slope"]
+        slopes += abs(value - 0.7) <= 1.96 * error
+        value, error = auc(view, preds.cluster)
+        areas += abs(value - truth) <= 1.96 * error
+    min_covered = binom.ppf(0.0005, sets, 0.93)
+    assert slopes >= min_covered
+    assert areas >= min_covered
+
+
+def test_probabilities_of_0_and_1_have_no_slope_and_all_the_rest():
+    preds = to.Predictions([0, 1, 1, 0] * 10, [0.0, 1.0, 0.6, 0.3] * 10)
+    measures = of(preds)
+    assert measures["calibration_slope"].value is None
+    assert measures["auc"].value == 1.0
+    assert measures["observed_to_expected"].value == pytest.approx(20 / 19)
+
+
+def test_an_exact_zero_leaves_no_slope_and_a_note_says_so() -> None:
+    p = np.array([0.0, 0.2, 0.5, 0.9] * 25)
+    preds = to.Predictions((np.random.default_rng(0).random(100) < p).astype(int), p)
+    assert of(preds)["calibration_slope"].value is None
+    (note,) = notes_of(preds)
+    assert note.code == "TN268"
+    assert "25 are exactly 0 or 1" in note.text
+    assert note in to.audit(preds, rng=0).notes
+    assert notes_of(to.Predictions([0, 1], [0.2, 0.9])) == []
+
+
+def test_no_slope_where_every_answer_is_right() -> None:
+    # Newton's steps rise forever: wherever they were stopped, that was the slope, with an interval of no width.
+    P = np.random.default_rng(0).dirichlet([0.3] * 3, 200)
+    slope = of(to.Predictions(P.argmax(axis=1), P))["calibration_slope"]
+    assert (slope.value, slope.interval) == (None, None)
+    slope = of(to.Predictions(P.argmin(axis=1), P))["calibration_slope"]
+    assert (slope.value, slope.interval) == (None, None)
+
+
+def test_one_impossible_outcome_leaves_no_slope_of_several_classes() -> None:
+    rng = np.random.default_rng(1)
+    P = rng.dirichlet([1.0] * 3, 500)
+    y = (P.cumsum(axis=1) < rng.random((500, 1))).sum(axis=1)
+    assert of(to.Predictions(y, P))["calibration_slope"].value == pytest.approx(1.0, abs=0.3)
+    P[0], y[0] = [0, 0.5, 0.5], 0
+    preds = to.Predictions(y, P)
+    assert of(preds)["calibration_slope"].value is None
+    assert [note.code for note in notes_of(preds)] == ["TN268"]
+    assert notes_of(to.Predictions(y[1:], P[1:])) == []
+
+
+def test_an_area_of_1_and_a_single_event_have_no_interval_and_none_leaves_the_unit() -> None:
+    separated = of(to.Predictions([0] * 5 + [1] * 5, np.linspace(0.05, 0.95, 10)))["auc"]
+    assert (separated.value, separated.interval) == (1.0, None)
+    assert of(to.Predictions([0] * 30 + [1], np.linspace(0.05, 0.9, 31)))["auc"].interval is None
+    near = of(to.Predictions([0, 0, 1, 0, 0, 0, 1, 1, 1, 1, 1, 1], np.linspace(0.05, 0.95, 12)))["auc"]
+    assert 0 < near.interval.low < near.value < near.interval.high < 1
+
+
+def test_answers_that_are_all_right_leave_the_gap_its_chance() -> None:
+    preds = to.Predictions.from_confidence([0.9] * 20, [True] * 20)
+    gap = of(preds)["mean_gap"]
+    assert gap.value == pytest.approx(-0.1)
+    assert gap.interval.high - gap.value == pytest.approx(1.96 * np.sqrt(0.09 / 20), rel=1e-3)
+
+
+def test_one_cluster_has_no_interval_and_few_have_long_ones() -> None:
+    one = of(two_classes(0, cluster=np.zeros(400, dtype=int)))
+    assert all(measure.interval is None for name, measure in one.items() if name != "ici")
+    sets, missed = 200, {"calibration_slope": 0, "calibration_in_the_large": 0}
+    for seed in range(sets):
+        measures = of(two_classes(seed, n=200, cluster=np.arange(200) % 4))
+        for name in missed:
+            ends = measures[name].interval
+            missed[name] += not ends.low <= measures[name].ideal <= ends.high
+    assert max(missed.values()) <= binom.ppf(0.9995, sets, 0.05)
+
+
+def test_standard_errors_of_votes_follow_their_residuals() -> None:
+    # The slope of 20 votes a row varies far less than that of one label a row.
+    slopes, errors = [], []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(0, 1.5, 200)
+        votes = rng.binomial(20, expit(x))
+        value, error = Cox().coefficients(View(expit(x), votes / 20))["slope"]
+        slopes.append(value)
+        errors.append(error)
+    assert np.mean(errors) == pytest.approx(np.std(slopes), rel=0.35)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_observed_to_expected_and_calibration_in_the_large_agree(seed: int) -> None:
+    measures = of(two_classes(seed, n=150, shift=0.15))
+    large, ratio = measures["calibration_in_the_large"], measures["observed_to_expected"]
+    assert ratio.interval.low < ratio.value < ratio.interval.high
+    assert (large.interval.low > 0) == (ratio.interval.low > 1)
+    assert (large.interval.high < 0) == (ratio.interval.high < 1)

@@ -1,0 +1,144 @@
+"""The laws of adding: order, batching and machines do not matter, and what differs refuses."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.tallies.batches import decimal, numbers, same, softmaxed
+from trueodds.core.errors import InputError
+from trueodds.data.predictions import Predictions
+from trueodds.tallies import counted as counting
+from trueodds.tallies import tally as module
+from trueodds.tallies.tally import Tally
+
+NAMED = ("groups:[[0,1],[2]]",)
+
+
+def counted(preds: Predictions) -> Tally:
+    return Tally.of(preds, lenses=NAMED, grid=5)
+
+
+@settings(max_examples=30)
+@given(decimal(), decimal(), decimal())
+def test_adding_is_associative_commutative_and_pure(a, b, c):
+    x, y, z = counted(a), counted(b), counted(c)
+    before = numbers(x), numbers(y)
+    same((x + y) + z, x + (y + z))
+    same(x + y, y + x)
+    for original, now in zip(before, (numbers(x), numbers(y)), strict=True):
+        for key, array in original.items():
+            np.testing.assert_array_equal(array, now[key])
+
+
+@settings(max_examples=30)
+@given(decimal(), st.randoms(use_true_random=False))
+def test_any_batching_and_any_order_of_rows_is_one_pass(preds, random):
+    rows = list(range(preds.n))
+    random.shuffle(rows)
+    cuts = sorted(random.sample(range(1, preds.n), random.randint(0, preds.n - 1))) if preds.n > 1 else []
+    batches = np.split(np.array(rows), cuts)
+    same(reduce(Tally.__add__, [counted(preds[batch]) for batch in batches]), counted(preds))
+
+
+def test_blocks_and_threads_change_no_bit(monkeypatch):
+    preds = softmaxed(5000, 3, 1, group={"site": np.arange(5000) % 3})
+    full = counted(preds)
+    monkeypatch.setattr(module, "BLOCK", 300)
+    results = []
+    for threads in ("1", "2"):
+        monkeypatch.setenv("TRUEODDS_THREADS", threads)
+        results.append(counted(preds))
+    for key, array in numbers(results[0]).items():
+        np.testing.assert_array_equal(array, numbers(results[1])[key])
+    same(results[0], full, rtol=1e-10)  # 5000 sums of 1e-16 each
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_threads_that_share_many_classes_change_no_bit(monkeypatch, dtype):
+    preds = softmaxed(200, 70, 1, dtype)
+    full = Tally.of(preds)
+    monkeypatch.setattr(counting, "LONG", 70 * 30)
+    for threads in ("1", "2"):
+        monkeypatch.setenv("TRUEODDS_THREADS", threads)
+        for key, array in numbers(Tally.of(preds)).items():
+            np.testing.assert_array_equal(array, numbers(full)[key], err_msg=key)
+
+
+@settings(max_examples=30)
+@given(decimal(weighted=False))
+def test_a_weight_of_two_is_two_rows(preds):
+    outcome = preds.y if preds.votes is None else preds.votes
+    heavy = counted(Predictions(outcome, preds.p, weight=np.full(preds.n, 2.0)))
+    twice = counted(preds) + counted(preds)
+    heavy_cells, twice_cells = heavy.cells.full(), twice.cells.full()
+    linear = [0, 1, 2, 4, 5, 6]  # w, wp, wy, wpp, wpy, wyy
+    np.testing.assert_array_equal(heavy_cells.index, twice_cells.index)
+    np.testing.assert_allclose(heavy_cells.sums[:, linear], twice_cells.sums[:, linear], rtol=1e-12, atol=1e-12)
+    assert heavy.score("brier")["mean"] == pytest.approx(twice.score("brier")["mean"], abs=1e-12)
+    assert heavy.weight == twice.weight
+
+
+@settings(max_examples=30)
+@given(decimal(k=2))
+def test_binary_is_two_class(preds):
+    outcome = preds.y if preds.votes is None else preds.votes
+    # (20 − i)/20 and 1 − i/20 may be neighbors, so the first column is what the single one leaves.
+    two = np.stack([1 - preds.p[:, 1], preds.p[:, 1]], axis=1)
+    column = Tally.of(Predictions(outcome, preds.p[:, 1], weight=preds.weight, group=preds.group))
+    same(column, Tally.of(Predictions(outcome, two, weight=preds.weight, group=preds.group)))
+
+
+def test_permuting_classes_permutes_the_tally():
+    preds = softmaxed(500, 4, 2)  # without ties, which class order breaks
+    order = np.array([2, 0, 3, 1])
+    permuted = Tally.of(Predictions(np.argsort(order)[preds.y], preds.p[:, order]))
+    straight = Tally.of(preds)
+    for c, old in enumerate(order):
+        (new,), (was,) = permuted.views(f"class:{c}"), straight.views(f"class:{old}")
+        np.testing.assert_array_equal(new.p, was.p)
+        np.testing.assert_array_equal(new.y, was.y)
+    for lens in ("confidence", "rank:2", "rank:3"):
+        (new,), (was,) = permuted.views(lens), straight.views(lens)
+        np.testing.assert_array_equal(new.p, was.p)
+    cells = np.add.outer(order * 15, np.arange(15)).ravel()
+    np.testing.assert_allclose(permuted.null_covariance, straight.null_covariance[np.ix_(cells, cells)], atol=1e-12)
+    assert permuted.score("log_loss") == pytest.approx(straight.score("log_loss"))
+
+
+def test_counts_do_not_depend_on_weights_being_given():
+    preds = softmaxed(300, 3, 3)
+    same(Tally.of(preds), Tally.of(Predictions(preds.y, preds.p, weight=np.ones(300))), rtol=1e-10)
+
+
+def test_different_things_refuse_to_add():
+    P = [[0.2, 0.3, 0.5]]
+    base = Tally.of(Predictions([0], P))
+    others = {
+        "classes": Tally.of(Predictions(["a"], P, classes=["a", "b", "c"])),
+        "kind": Tally.of(Predictions.from_multilabel([[0, 0, 1]], P)),
+        "lenses": Tally.of(Predictions([0], P), lenses=["groups:[[0,1],[2]]"]),
+        "bins": Tally.of(Predictions([0], P), bins=10),
+        "group columns": Tally.of(Predictions([0], P, group=["a"])),
+    }
+    for what, other in others.items():
+        for a, b in ((base, other), (other, base)):
+            with pytest.raises(InputError, match=rf"TO401.*different {what}"):
+                a + b
+    with pytest.raises(InputError, match=r"TO401.*different (lenses|grid)"):
+        Tally.of(Predictions([0], P), grid=5) + Tally.of(Predictions([0], P), grid=10)
+
+
+def test_a_group_seen_in_one_batch_only_is_kept():
+    a = Tally.of(Predictions([0, 1], [0.2, 0.7], group=["x", "y"]))
+    b = Tally.of(Predictions([1], [0.9], group=["z"]))
+    assert {value: part.n for value, part in (b + a).groups["group"].items()} == {"x": 1, "y": 1, "z": 1}
+
+
+def test_dtypes_are_joined():
+    single, double = Tally.of(softmaxed(5, 3, 1, np.float32)), Tally.of(softmaxed(5, 3, 1))
+    assert (double + single + double).dtype == "float32+float64"

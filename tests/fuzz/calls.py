@@ -30,7 +30,7 @@ from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
 from trueodds.lenses import lens
-from trueodds.resampling.estimate import IntervalSpec
+from trueodds.resampling.interval_spec import IntervalSpec
 
 Rng = np.random.Generator
 Verb = Callable[[Rng, Rows], Any]

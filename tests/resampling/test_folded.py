@@ -9,7 +9,8 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens import as_lens
 from trueodds.resampling import folded
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import IntervalSpec, estimates
+from trueodds.resampling.estimate import estimates
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.resampling.redraw import null_draws
 
 

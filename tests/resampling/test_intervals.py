@@ -15,7 +15,8 @@ from trueodds.lenses.view import View
 from trueodds.resampling import intervals
 from trueodds.resampling.bootstrap import bootstrap
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import IntervalSpec, estimates
+from trueodds.resampling.estimate import estimates
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.resampling.jackknife import jackknife
 from trueodds.resampling.redraw import null_draws
 

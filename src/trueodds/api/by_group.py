@@ -20,7 +20,7 @@ from trueodds.hypotests.group_status import answered, group_partitions
 from trueodds.io.models import pairs_arrays
 from trueodds.io.resolve import resolved
 from trueodds.resampling.comparing import gaps
-from trueodds.resampling.estimate import IntervalSpec
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.resampling.measured import measured
 from trueodds.tallies.tally import Tally
 

@@ -23,7 +23,7 @@ from trueodds.io.models import has_label, is_array, is_pair, models_of, pairs_mo
 from trueodds.io.resolve import resolved
 from trueodds.lenses.lens import Canonical, Classwise, Lens
 from trueodds.resampling.comparing.answers import SWAPS, Contest, completed
-from trueodds.resampling.estimate import IntervalSpec
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.tallies.tally import Tally
 
 DEFAULT = "debiased_l2"  # tells models apart where the bias of ece hides it

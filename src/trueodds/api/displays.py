@@ -20,7 +20,7 @@ class Display:
 
     One class for each diagram, named for it: `reliability` has `ReliabilityDisplay`.
 
-    >>> from trueodds.api.displays import ReliabilityDisplay
+    >>> from trueodds import ReliabilityDisplay
     >>> shown = ReliabilityDisplay.from_predictions([0, 1, 1], [0.2, 0.7, 0.9], bins=5)
     >>> shown.diagram.name, len(shown.figure_.axes)
     ('reliability', 1)

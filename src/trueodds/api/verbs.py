@@ -32,7 +32,7 @@ from trueodds.io.resolve import IN_MEMORY, in_passes, resolved
 from trueodds.io.source import Source
 from trueodds.lenses.hypothesis import under
 from trueodds.lenses.lens import Lens, as_lens
-from trueodds.resampling.estimate import IntervalSpec
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.resampling.measured import measured
 from trueodds.tallies.tally import Tally
 

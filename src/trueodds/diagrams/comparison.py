@@ -23,7 +23,7 @@ from trueodds.diagrams.reliability import Reliability
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.lens import Lens
 from trueodds.lenses.view import View
-from trueodds.resampling.estimate import IntervalSpec
+from trueodds.resampling.interval_spec import IntervalSpec
 
 Sets = Mapping[str, tuple[View, ...]]
 

@@ -24,7 +24,7 @@ from trueodds.estimators.corp import Corp as CorpError
 from trueodds.estimators.proper import Brier, LogLoss
 from trueodds.lenses.lens import Lens
 from trueodds.lenses.view import View
-from trueodds.resampling.estimate import IntervalSpec
+from trueodds.resampling.interval_spec import IntervalSpec
 
 SCORE: Mapping[str, type[ProperScore]] = {"brier": Brier, "log_loss": LogLoss}
 

@@ -15,7 +15,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.lenses.lens import Lens
-from trueodds.resampling.estimate import IntervalSpec
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.resampling.measured import measured
 from trueodds.tallies.tally import Tally
 

@@ -78,20 +78,8 @@ class View:
     """
 
     __slots__ = (
-        "_at",
-        "_cache",
-        "_n",
-        "_p",
-        "_sums",
-        "_w",
-        "_y",
-        "bin_index",
-        "classes",
-        "exact",
-        "name",
-        "rows",
-        "votes",
-    )
+        "_at", "_cache", "_n", "_p", "_sums", "_w", "_y", "bin_index", "classes", "exact", "name", "rows", "votes",
+    )  # fmt: skip
 
     exact: Exact | None  # of rows: where complements and logarithms come from; None where p is all there is
     rows: Rows | None  # where the columns come from, if nobody has read them yet

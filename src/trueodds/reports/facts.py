@@ -27,8 +27,9 @@ from trueodds.reports import repeats
 from trueodds.reports.for_whom import Groups, Whom, adjust_by_holm, among_rows
 from trueodds.reports.standard import Measure, measures_of, notes_of
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import IntervalSpec, estimates
+from trueodds.resampling.estimate import estimates
 from trueodds.resampling.floors import floors
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.resampling.redraw import null_draws
 
 Array = NDArray[Any]

@@ -20,7 +20,7 @@ from trueodds.kernels.holm import holm
 from trueodds.lenses.lens import accuracy, default_lens
 from trueodds.lenses.subgroups import Partition, Subgroup
 from trueodds.resampling.comparing import gaps
-from trueodds.resampling.estimate import IntervalSpec
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.tallies.tally import Tally
 
 JOINT, HOLM = "step-down min-p", "Holm"

@@ -15,8 +15,9 @@ from trueodds.lenses.lens import Canonical, accuracy, default_lens
 from trueodds.reports.facts import Facts, Progress
 from trueodds.reports.people_rows import furthest
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import IntervalSpec, estimates
+from trueodds.resampling.estimate import estimates
 from trueodds.resampling.floors import floors
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.tallies.tally import Tally
 
 Array = NDArray[Any]

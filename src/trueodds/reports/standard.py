@@ -20,8 +20,9 @@ from trueodds.hypotests.nested.binary import are_shares
 from trueodds.lenses.lens import default_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import IntervalSpec, estimates
+from trueodds.resampling.estimate import estimates
 from trueodds.resampling.floors import floors
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.resampling.intervals import normal, student
 
 Array = NDArray[Any]

@@ -18,7 +18,7 @@ from trueodds.lenses.lens import Canonical, Classwise, Lens, default_lens
 from trueodds.reports.facts import Facts, Progress, alpha_of_groups, consistent, enough, in_errors, with_groups
 from trueodds.reports.for_whom import HOLM, Groups, adjust_by_holm
 from trueodds.resampling import tallied
-from trueodds.resampling.estimate import IntervalSpec
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.tallies.tally import Tally
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Estimate, Interval
-from trueodds.core.settings import OneOf, Probability, Range, Settings
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Mean, ProperScore
 from trueodds.estimators.binned import BinnedError, BinSums
@@ -21,6 +19,7 @@ from trueodds.resampling.cells import Resampled, from_cells, pooled_of
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.floors import subtract_noise_floor
 from trueodds.resampling.folded import bias_of, folded_normal, gaps_of, has_gaps, influence_bound
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.resampling.jackknife import jackknife, squared_error_draws
 
 Array = NDArray[Any]
@@ -38,18 +37,6 @@ DRAWN = (
     "debiased",
 )  # methods that look at resamples
 RAW = ("percentile", "basic", "bca")  # of nothing but resamples: asked for by name, they may lie beside a biased value
-UNITS = ("auto", "rows", "cells")  # what is resampled
-METHODS = ("auto", "percentile", "basic", "bca", "sun", "debiased")
-
-
-@dataclass(frozen=True)
-class IntervalSpec(Settings):
-    """How the interval is made."""
-
-    interval: Annotated[str, OneOf(METHODS)] | None = "auto"
-    level: Probability = 0.95
-    resamples: Annotated[int, Range(2, 100_000_000)] = 2000
-    resample: Annotated[str, OneOf(UNITS)] = "auto"
 
 
 def method_for(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool, cells: bool) -> str | None:

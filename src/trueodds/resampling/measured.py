@@ -10,8 +10,9 @@ from trueodds.estimators.base import Estimator
 from trueodds.lenses.lens import Lens
 from trueodds.resampling import tallied
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import IntervalSpec, estimates
+from trueodds.resampling.estimate import estimates
 from trueodds.resampling.floors import REDRAWS, floors
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.tallies.tally import Tally
 
 

@@ -16,7 +16,8 @@ from trueodds.kernels.cells import EDGES
 from trueodds.lenses.lens import Classwise, Lens
 from trueodds.resampling import intervals
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import IntervalSpec, estimate_from_cells, parts_of
+from trueodds.resampling.estimate import estimate_from_cells, parts_of
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.resampling.redraw_cells import cell_draws
 from trueodds.tallies.tally import Tally
 

@@ -18,8 +18,9 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import IntervalSpec, estimates
+from trueodds.resampling.estimate import estimates
 from trueodds.resampling.floors import floors
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds_studies import figures
 from trueodds_studies.base import Finding, folder
 from trueodds_studies.cases import Case, cases_of, truth

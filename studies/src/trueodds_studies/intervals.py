@@ -20,8 +20,9 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, combine, shares
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import IntervalSpec, estimates
+from trueodds.resampling.estimate import estimates
 from trueodds.resampling.floors import floors
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds_studies.base import Finding, folder
 from trueodds_studies.cases import Case
 from trueodds_studies.distortions import Distorted, at_floors, floors_of

@@ -18,7 +18,7 @@ from trueodds.resampling.comparing.rankings import Joint
 from trueodds.resampling.comparing.sameness import same_rows
 from trueodds.resampling.comparing.sides import Side
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import IntervalSpec
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.resampling.measured import measured
 
 UNKNOWN = float("nan")

@@ -16,7 +16,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.planning.power import FEWEST, LIMITS_LEVEL, MAX_ROWS
 from trueodds.lenses.lens import Lens
-from trueodds.resampling.estimate import IntervalSpec
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.resampling.measured import measured
 
 SETS = 16  # data sets of resampled rows by which a width is told

@@ -23,7 +23,8 @@ from trueodds.resampling.comparing.sameness import same_rows
 from trueodds.resampling.comparing.sides import Side
 from trueodds.resampling.comparing.tallied_sides import side_of_tally
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import MIN_RESAMPLES, IntervalSpec
+from trueodds.resampling.estimate import MIN_RESAMPLES
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.tallies.tally import Tally
 
 Model = Predictions | Tally

@@ -17,7 +17,7 @@ from trueodds.resampling.comparing.pairs import Pair
 from trueodds.resampling.comparing.rankings import Joint
 from trueodds.resampling.comparing.sides import Side
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.estimate import IntervalSpec
+from trueodds.resampling.interval_spec import IntervalSpec
 
 
 @dataclass(frozen=True)

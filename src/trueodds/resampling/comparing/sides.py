@@ -22,7 +22,6 @@ from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import (
     DRAWN,
     RAW,
-    IntervalSpec,
     answer,
     interval_of,
     is_root_mean_square,
@@ -32,6 +31,7 @@ from trueodds.resampling.estimate import (
     units_of,
 )
 from trueodds.resampling.floors import floors
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.resampling.jackknife import jackknife, squared_error_draws
 
 Array = NDArray[Any]

@@ -17,8 +17,9 @@ from trueodds.lenses.lens import Lens
 from trueodds.resampling import intervals, tallied
 from trueodds.resampling.cells import Resampled, from_cells
 from trueodds.resampling.comparing.sides import Side
-from trueodds.resampling.estimate import DRAWN, IntervalSpec, answer, cells_lack, interval_of, method_for
+from trueodds.resampling.estimate import DRAWN, answer, cells_lack, interval_of, method_for
 from trueodds.resampling.floors import REDRAWS
+from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.tallies.tally import Tally
 
 Array = NDArray[Any]

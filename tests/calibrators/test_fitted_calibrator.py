@@ -168,7 +168,7 @@ def test_names_that_json_cannot_hold_are_refused(tmp_path):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "[]", "null", '{"schema": 7}', '{"schema": "trueodds.tallies/1"}', '{"x": NaN}', "[" * 100_000, "\x80"],
+    ["", "{", "[]", "null", '{"schema": 7}', '{"schema": "trueodds.tally/1"}', '{"x": NaN}', "[" * 100_000, "\x80"],
 )
 def test_a_file_that_is_no_calibrator_is_refused(text, tmp_path):
     path = tmp_path / "cal.json"

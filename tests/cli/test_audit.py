@@ -20,7 +20,7 @@ def test_an_audit_prints_its_sentence_and_exits_with_0(run: Run, overconfident: 
 def test_json_on_stdout_is_one_object_and_nothing_else(run: Run, overconfident: str) -> None:
     done = run("audit", overconfident, *RESAMPLES, "--json", "-", "--fail-on", "ece>0.9")
     document = json.loads(done.stdout)
-    assert document["schema"] == "trueodds.reports/1"
+    assert document["schema"] == "trueodds.audit/1"
     assert "gate 'ece>0.9' held" in done.stderr
     assert done.exit_code == 0
 
@@ -53,7 +53,7 @@ def test_one_failed_gate_of_several_is_a_failure_and_the_answer_is_still_written
     assert done.exit_code == 1
     assert "gate 'ece>0.9' held" in done.stderr
     assert "gate 'ece.high>0.01' failed" in done.stderr
-    assert json.loads(out.read_text())["schema"] == "trueodds.reports/1"
+    assert json.loads(out.read_text())["schema"] == "trueodds.audit/1"
 
 
 def test_a_gate_that_cannot_be_evaluated_is_no_pass(run: Run, honest: str) -> None:

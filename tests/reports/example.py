@@ -1,4 +1,4 @@
-"""A hand-made audit of schema trueodds.reports/1, with every kind of entry, for tests of what shows it."""
+"""A hand-made audit of schema trueodds.audit/1, with every kind of entry, for tests of what shows it."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ _CLASSWISE = {
 _MURPHY = {"theta": [0.1, 0.5, 0.9], "score": [0.0123, None, 0.0345]}
 
 _AUDIT: dict[str, Any] = {
-    "schema": "trueodds.reports/1",
+    "schema": "trueodds.audit/1",
     "version": "0.1.0",
     "data": {
         "source": "digits.parquet",

@@ -56,7 +56,7 @@ def test_underconfidence_has_its_own_word():
 
 def test_the_json_is_strict_and_has_every_part(overconfident):
     document = json.loads(json.dumps(overconfident.to_dict(), allow_nan=False))
-    assert document["schema"] == "trueodds.reports/1"
+    assert document["schema"] == "trueodds.audit/1"
     parts = {"data", "verdict", "measures", "tests", "recalibration", "groups", "diagrams", "settings", "notes"}
     assert parts <= set(document)
     assert [(m["estimator"], m["lens"]) for m in document["measures"]] == [

@@ -69,7 +69,7 @@ def test_a_file_is_written_whole_and_read_back(tmp_path):
     identical(wire.load(path), tally)
     assert [path.name for path in tmp_path.iterdir()] == ["a.tally.json"]
     content = json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(name))
-    assert content["schema"] == "trueodds.tallies/1"
+    assert content["schema"] == "trueodds.tally/1"
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
@@ -103,7 +103,7 @@ def test_missing_files_and_folders_are_reported(tmp_path):
         "{}",
         "not json",
         '{"schema": "trueodds.calibrator/1"}',
-        '{"schema": "trueodds.tallies/2"}',
+        '{"schema": "trueodds.tally/2"}',
         "[" * 9999,
     ],
 )

@@ -54,7 +54,7 @@ class Audit:
         return verdict
 
     def to_dict(self) -> dict[str, Any]:
-        """The audit as JSON holds it (schema trueodds.reports/1); an infinity is null."""
+        """The audit as JSON holds it (schema trueodds.audit/1); an infinity is null."""
         return dict(self.facts)
 
     def to_html(self, path: str | Path | None = None) -> str:
@@ -187,7 +187,7 @@ def audit(
     read = data.notes if isinstance(data, Source) else ()
     notes = _unique([*read, *rows_notes(rows), *facts.notes, *fix_notes, *people_notes])
     report = {
-        "schema": "trueodds.reports/1",
+        "schema": "trueodds.audit/1",
         "version": trueodds.__version__,
         "data": data_facts,
         "verdict": {

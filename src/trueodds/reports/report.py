@@ -20,7 +20,7 @@ _MAX_WIDTHS = (_LONGEST_FIRST, *[_LONGEST_NAME] * 63)
 
 
 def text(audit: Mapping[str, Any], width: int | None = None, style: Style | None = None) -> str:
-    """The report of an audit dict (schema trueodds.reports/1), without trailing blanks.
+    """The report of an audit dict (schema trueodds.audit/1), without trailing blanks.
 
     `width` wraps sentences and notes (88 columns by default); tables keep their columns together and are as
     wide as their numbers need. `style` colors pieces of text by their role; without it the text is plain.

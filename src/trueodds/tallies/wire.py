@@ -21,7 +21,7 @@ from trueodds.tallies.tally import Tally
 
 Array = NDArray[Any]
 
-SCHEMA = "trueodds.tallies/1"
+SCHEMA = "trueodds.tally/1"
 
 
 def to_dict(tally: Tally) -> dict[str, Any]:

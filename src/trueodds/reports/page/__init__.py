@@ -26,7 +26,7 @@ _ROLES = {
 def render(
     audit: Mapping[str, Any], pictures: Sequence[str | None] = (), live: Sequence[tuple[str, str] | None] = ()
 ) -> str:
-    """The page of an audit dict (schema trueodds.reports/1).
+    """The page of an audit dict (schema trueodds.audit/1).
 
     Parameters
     ----------

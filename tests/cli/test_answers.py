@@ -126,7 +126,7 @@ def test_bas_of_a_certain_error_is_finite_with_a_floor_only(run: Run, folder: Pa
     file.write_text('{"c": 100, "ok": "no"}\n{"c": 50, "ok": "yes"}\n' * 20)
     words = ["answers", file, "--confidence", "c", "--correct", "ok", "--percent"]
     assert "bas -inf" in run(*words).stdout
-    assert f"bas {0.75 + np.log(0.01) / 2:.4f}" in run(*words, "--floor", 0.01).stdout
+    assert f"bas {0.75 + np.log(0.01) / 2:.4f}" in run(*words, "--min-prob", 0.01).stdout
 
 
 @pytest.mark.parametrize(
@@ -217,5 +217,5 @@ def test_infinite_bas_leads_to_the_floor(run: Run, folder: Path) -> None:
     file = folder / "a.jsonl"
     file.write_text('{"c": 1, "ok": 0}\n{"c": 0.5, "ok": 1}\n')
     words = ["answers", file, "--confidence", "c", "--correct", "ok"]
-    assert "--floor 0.01 assumes a doubt of 1 in 100" in run(*words).stdout
-    assert "--floor 0.01 assumes" not in run(*words, "--floor", "0.01").stdout
+    assert "--min-prob 0.01 assumes a doubt of 1 in 100" in run(*words).stdout
+    assert "--min-prob 0.01 assumes" not in run(*words, "--min-prob", "0.01").stdout

@@ -41,7 +41,7 @@ def test_it_prints_what_by_group_prints(run: Run, people: str) -> None:
 
 
 def test_json_on_stdout_is_one_object_of_the_schema(run: Run, people: str) -> None:
-    done = run("groups", people, *TWO, "--resamples", 99, "--against", "rest", "--least", 0.2, "--json", "-")
+    done = run("groups", people, *TWO, "--resamples", 99, "--against", "rest", "--min-effect", 0.2, "--json", "-")
     document = valid(json.loads(done.stdout), "groups")
     assert document["settings"]["min_effect"] == 0.2
     assert {gap["second"] for gap in document["gaps"]} == {"rest"}
@@ -49,7 +49,7 @@ def test_json_on_stdout_is_one_object_of_the_schema(run: Run, people: str) -> No
 
 
 def test_an_audit_has_crossings_too(run: Run, people: str, folder: Path) -> None:
-    words = ("--crossings", "--least", 0.3, "--resamples", 99, "--json", folder / "a.json")
+    words = ("--crossings", "--min-effect", 0.3, "--resamples", 99, "--json", folder / "a.json")
     done = run("audit", people, *TWO, *words)
     assert done.exit_code == 0
     document = json.loads((folder / "a.json").read_text())
@@ -73,7 +73,7 @@ def test_another_estimator_lens_and_level_are_taken(run: Run, people: str) -> No
         (("groups", "{}", "--group", "sex", "--crossings"), "TO324"),
         (("audit", "{}", "--group", "sex", "--crossings"), "TO324"),
         (("audit", "{}", "--crossings"), "TO324"),
-        (("groups", "{}", "--group", "sex", "--least", "-1"), "TO601"),
+        (("groups", "{}", "--group", "sex", "--min-effect", "-1"), "TO601"),
         (("groups", "{}", "--group", "sex", "--against", "all"), "TO601"),
         (("groups", "{}", "--group", "sex", "--margin", "1"), "TO601"),
     ],

@@ -362,7 +362,7 @@ def test_a_diagram_of_answers_knows_how_many_were_not_given(run: Run, folder: Pa
     rows = [{"c": 0.5 + i / 100, "ok": i % 2, "skip": 0} for i in range(30)] + [{"skip": 1}] * 10
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     words = ["draw", file, "--confidence", "c", "--correct", "ok", "--abstained", "skip", "--out", out]
-    for more, n_queries in (([], 40), (["--set", "asked=60"], 60)):
+    for more, n_queries in (([], 40), (["--set", "n_queries=60"], 60)):
         done = run(*words, "--diagram", "selective_risk", *more)
         assert done.exit_code == 0, done.output
         document = json.loads(out.read_text())

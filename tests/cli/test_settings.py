@@ -100,7 +100,7 @@ def test_each_command_lists_its_own_options_only() -> None:
         ("test x.csv --set level=0.9", "TO202", ""),
         ("test x.csv --set redrw=both", "TO202", "redraw"),
         ("draw x.csv --out y.svg --set styl=deviation", "TO202", "style"),
-        ("fit x.csv --out y --method temperature --bins 5", "TO202", "min_prob"),
+        ("fit x.csv --out y --method temperature --bins 5", "TO202", "--min-prob"),
         ("fit x.csv --out y --method identity --bins 5", "TO202", "no settings"),
         ("fit x.csv --out y --set lens=confidence", "TO603", "Use --lens"),
     ],

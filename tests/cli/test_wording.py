@@ -26,7 +26,7 @@ from trueodds.core.errors import InputError
         ("Use lens='class:NAME' or order=1.", "Use --lens class:NAME or --order 1."),
         ("For instance classes=['no', 'yes'].", "For instance --classes no,yes."),
         ("For instance bins=[0, 0.1, …, 1].", "For instance --bins '[0, 0.1, …, 1]'."),
-        ("Try min_prob=1e-12.", "Try --floor 1e-12."),
+        ("Try min_prob=1e-12.", "Try --min-prob 1e-12."),
         ("Try min_count=10 or resamples=999.", "Try --set min_count=10 or --resamples 999."),
         ("simultaneous=True gives", "--set simultaneous=true gives"),
         ("Leave weight_kind at 'importance'.", "Leave --weight-kind at 'importance'."),

@@ -194,7 +194,7 @@ def test_a_calibrated_model_is_not_accused():
 
 def test_zeros_and_ones_are_refused_as_the_test_refuses_them_and_taken_with_a_floor():
     view = View([0.0, 0.3, 0.6, 0.9, 1.0] * 30, [0, 0, 1, 1, 1] * 30, name="positive")
-    with pytest.raises(InputError, match=r"TO205.*calibration_belt.*60 of 150 rows.*floor="):
+    with pytest.raises(InputError, match=r"TO205.*calibration_belt.*60 of 150 rows.*min_prob="):
         CalibrationBelt()([view])
     diagram = CalibrationBelt(min_prob=1e-3)([view])
     assert codes(diagram).count("TN106") == 1

@@ -44,8 +44,8 @@ def test_groups_of_neighboring_scores_change_the_null_of_ks_by_little() -> None:
     labels = draws.labels(preds.P, stream_key(key), 0, 49)
     exact = [estimand.estimator.value(View(p, label.astype(float))) for label in labels]
     (_, one) = estimand.values, estimand.linear[0]
-    assert np.abs(grouped[0] - one.X_apart - exact).max() <= 3 / len(p) + 1e-12
-    assert abs(one.X_apart) <= 3 / len(p)
+    assert np.abs(grouped[0] - one._grouping_offset - exact).max() <= 3 / len(p) + 1e-12
+    assert abs(one._grouping_offset) <= 3 / len(p)
 
 
 def test_a_ratio_below_its_best_surprises_as_much_as_one_above() -> None:

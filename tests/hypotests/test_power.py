@@ -62,7 +62,7 @@ def test_an_undistorted_truth_is_rejected_as_often_as_the_level_says():
     # 1000 data sets at 5 %: Binomial(1000, .05) within 28..74 with 99.9 %
     for n, max_draws in ((150, simulated.MAX_LABELS), (3000, simulated.MAX_LABELS)):
         simulation = sets(consistency(), binary(), n=n, count=1000)
-        assert simulation.binned == (n * 1000 * 199 > max_draws)
+        assert simulation.pools_draws == (n * 1000 * 199 > max_draws)
         assert 28 <= 1000 * simulation.share(0.0) <= 74
 
 
@@ -73,7 +73,7 @@ def test_null_draws_that_are_kept_reject_the_very_data_sets_that_the_test_reject
     truth = simulation.population.truth(0.5)
     samples = [simulation.population.sample(truth, 150, (7, s)) for s in range(60)]
     anew = [
-        test(sample, [simulation.population.events], np.random.default_rng([7, s, 2])).pvalue <= 0.05
+        test(sample, [simulation.population.sample_lens], np.random.default_rng([7, s, 2])).pvalue <= 0.05
         for s, sample in enumerate(samples)
     ]
     assert simulation.share(0.0) <= 1  # makes the null draws, which serve the next truth
@@ -86,7 +86,7 @@ def test_a_lens_of_one_score_is_simulated_without_the_other_classes():
     preds = classes(k=5)
     alone = sets(consistency(), preds, "confidence", n=200)
     all_classes = sets(consistency(), preds, "confidence", n=200)
-    all_classes.population.alone, all_classes.population.events, all_classes.population._rows = (
+    all_classes.population.alone, all_classes.population.sample_lens, all_classes.population._rows = (
         False,
         all_classes.population.lens,
         preds,
@@ -101,7 +101,7 @@ def test_pooled_null_draws_give_the_power_of_draws_of_each_data_set(monkeypatch)
     simulation = sets(consistency(), binary(), n=1200)
     # the same data sets, each judged by other draws: Monte-Carlo p-values near the level differ by .02 at most,
     # which moves a few of the 400 data sets
-    assert simulation.binned
+    assert simulation.pools_draws
     assert abs(simulation.share(0.35) - separate_share) < 0.03
 
 

@@ -33,7 +33,7 @@ def test_every_scale_of_the_answer_is_stated_once_in_the_short_part() -> None:
     assert facts["Is that chance?"].remark.startswith("p ≤ 0.001")  # at its floor it may be smaller
     assert facts["What fixes it"].value == "temperature, T = 0.38"
     assert "on the held-out rows 0 answers change and accuracy stays 96.3 %" in facts["What fixes it"].remark
-    assert facts["Groups that are off"].value == "2 of 2 groups"
+    assert facts["Miscalibrated groups"].value == "2 of 2 groups"
 
 
 def test_no_gain_says_what_would_have_been_confirmed() -> None:

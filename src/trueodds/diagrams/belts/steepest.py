@@ -26,7 +26,7 @@ def steepest(x: Array, y: Array, chance: float) -> Segment | None:
     Cost: O(m) a pass, some 5 passes. Source: Dinkelbach (1967), Management Science 13.
 
     >>> steepest(np.array([0, 0.4, 0.7, 1]), np.array([0, 0, -0.3, -0.31]), 0.1)
-    Stretch(start=1, stop=2)
+    Segment(start=1, stop=2)
     >>> steepest(np.array([0, 0.5, 1]), np.array([0, 0.1, 0]), 0.1)
     """
     segment, slope = None, 0.0

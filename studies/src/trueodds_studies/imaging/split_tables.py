@@ -99,7 +99,7 @@ def _with_error(row: Row, name: str, unit: float, digits: int) -> str:
 
 LEGEND = """Means over {splits} of the same images, {learn:,} to learn from and {n:,} held out; n: held out. ±: standard error of
 the mean over splits, for changes of the paired differences; it tells of the split's luck, not of other images. p: MCLLO's likelihood-
-ratio test on the rows held out, floor {floor:g}; rejected: share of splits with p ≤ 0.05. A map of the right kind with estimated
+ratio test on the rows held out, floor {min_prob:g}; rejected: share of splits with p ≤ 0.05. A map of the right kind with estimated
 parameters would be rejected in {anyway:.1%}. ECE: confidence, {bins} bins (√n). gain: log loss before less after, nats per row, −inf
 where a method gave an outcome probability 0. changed: share of images whose label changes."""
 
@@ -110,7 +110,7 @@ def legend(cells: Sequence[Row]) -> str:
     splits = len({cell["split"] for cell in cells})
     anyway = rejected_anyway(learn, n, len(CLASSES))
     return LEGEND.format(
-        splits=counted(splits, "random split"), learn=learn, n=n, floor=MIN_PROB, anyway=anyway, bins=bins(n)
+        splits=counted(splits, "random split"), learn=learn, n=n, min_prob=MIN_PROB, anyway=anyway, bins=bins(n)
     )
 
 

@@ -21,7 +21,7 @@ KINDS = ("se", "se rows", "se plots")  # by the model's variance, by that of row
 
 LEGEND = """All {n:,} rows of {plots} plots, as they are. δ and γ of LLO, which is MCLLO for two classes; se: of independent rows whose variance is as the
 fitted map says; se rows: as the rows show (jackknife); se plots: as the plots show (jackknife). p rows: of MCLLO's likelihood-ratio test, as if
-rows were independent; p plots: Wald's test, of whole plots; p flips: the score test, the signs of whole plots' residuals flipped (floor {least:g}). floored: rows nearer to 0 or 1 than {floor:g};
+rows were independent; p plots: Wald's test, of whole plots; p flips: the score test, the signs of whole plots' residuals flipped (floor {min_pvalue:g}). floored: rows nearer to 0 or 1 than {min_prob:g};
 missed: outcomes that had probability 0, which alone rejects and makes the log loss infinite. ECE: presence, {bins} bins (√n). alike: mean squared
 correlation of two species' residuals over plots; shuffled: the same, mean of {shuffles} shuffles of plots within species; p alike: share of
 shuffles with as much, itself counted."""
@@ -45,7 +45,7 @@ def ecology(plots: Plots, results: Sequence[Row], plan: Any) -> Finding:
     legend = LEGEND.format(
         n=len(plots.y),
         plots=places,
-        least=1 / (plan.resamples + 1),
+        min_pvalue=1 / (plan.resamples + 1),
         min_prob=MIN_PROB,
         bins=bins(len(plots.y)),
         shuffles=plan.shuffles,

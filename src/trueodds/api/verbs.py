@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,10 @@ from trueodds.lenses.lens import Lens, as_lens
 from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.resampling.measured import measured
 from trueodds.tallies.tally import Tally
+
+if TYPE_CHECKING:
+    from trueodds.calibrators.fitted_calibrator import FittedCalibrator
+    from trueodds.diagrams.base import Diagram
 
 
 @pairs_arrays
@@ -265,7 +269,7 @@ def fit(
     weight_kind: str = "importance",
     rng: int | np.random.Generator = 0,
     **settings: Any,
-) -> Any:
+) -> FittedCalibrator:
     """What fixes the probabilities: a fitted calibrator with `predict_proba`, `summary` and `save`.
 
     `auto` chooses by cross-fitted log loss with the one-standard-error rule, confirms by the gain on rows that neither
@@ -312,7 +316,7 @@ def draw(
     dpi: float | None = None,
     legend: bool | None = None,
     **settings: Any,
-) -> Any:
+) -> Diagram:
     """Where the probabilities are off: a diagram with `frame()`, `draw(ax)` and `save(path)`.
 
     With `ax` it is drawn there at once. Several models, `{"before": a, "after": b}`, are drawn by the diagrams that
@@ -349,7 +353,7 @@ def _models(data: Any) -> dict[str, Any]:
     return models_of(data) or {"": data}
 
 
-def load(path: Any) -> Any:
+def load(path: Any) -> FittedCalibrator | Tally:
     """A calibrator or a tally saved by `save`, checked on the way in; no pickle is ever read."""
     from trueodds.calibrators import wire as calibrators
     from trueodds.tallies import wire as tallies

@@ -57,7 +57,9 @@ class FittedCalibrator(Result):
         """The member whose map it is; `auto` gives that of its choice."""
         return self.calibration_map.name
 
-    def predict_proba(self, y_prob: ArrayLike, *, logits: bool = False, sum_tolerance: float | None = None) -> Array:
+    def predict_proba(
+        self, y_prob: ArrayLike | Predictions, *, logits: bool = False, sum_tolerance: float | None = None
+    ) -> Array:
         """Recalibrated probabilities (n, K), float64, of y_prob (n, K), or (n,) for the second of two classes.
 
         With `logits=True` y_prob holds logits, or log-probabilities. A map of the logits themselves takes nothing
@@ -67,13 +69,15 @@ class FittedCalibrator(Result):
         """
         return self.calibration_map.apply(self._check_input(y_prob, logits, sum_tolerance))
 
-    def predict(self, y_prob: ArrayLike, *, logits: bool = False, sum_tolerance: float | None = None) -> Array:
+    def predict(
+        self, y_prob: ArrayLike | Predictions, *, logits: bool = False, sum_tolerance: float | None = None
+    ) -> Array:
         """The name of the most probable class of each row, (n,); the first of several."""
         q = self.predict_proba(y_prob, logits=logits, sum_tolerance=sum_tolerance)
         return names(self.classes)[q.argmax(axis=1)]
 
     def predict_interval(
-        self, y_prob: ArrayLike, *, logits: bool = False, sum_tolerance: float | None = None
+        self, y_prob: ArrayLike | Predictions, *, logits: bool = False, sum_tolerance: float | None = None
     ) -> tuple[Array, Array]:
         """Low and high ends, each (n, K), of every recalibrated probability, from methods that know them.
 
@@ -92,7 +96,7 @@ class FittedCalibrator(Result):
             )
         return interval
 
-    def _check_input(self, y_prob: ArrayLike, logits: bool, sum_tolerance: float | None) -> Probabilities:
+    def _check_input(self, y_prob: ArrayLike | Predictions, logits: bool, sum_tolerance: float | None) -> Probabilities:
         if self.calibration_map.logits and not logits:
             raise InputError(
                 "TO509",

@@ -13,7 +13,7 @@ import trueodds as to
 from tests.cli.conftest import Run
 from tests.cli.test_faults import labelled
 from tests.reports.example import example
-from trueodds import Predictions, reports
+from trueodds import Predictions, audit
 from trueodds.cli import gate_numbers
 from trueodds.cli.audits import MEASURED
 from trueodds.cli.gate import AUDIT, Gate, Scope, evaluate_gate
@@ -335,7 +335,7 @@ def test_only_names_that_are_accepted_are_listed_as_lenses() -> None:
 
 
 def test_the_gate_knows_what_every_audit_measures() -> None:
-    audited = reports(Predictions([0, 1] * 20, [0.5] * 40), resamples=39).to_dict()
+    audited = audit(Predictions([0, 1] * 20, [0.5] * 40), resamples=39).to_dict()
     assert {measure["estimator"] for measure in audited["measures"]} == set(MEASURED)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from tests.io.engines import answers, in_memory, same, table, voted
-from trueodds import InputError, Predictions, fit, measure, read, reports, tallies
+from trueodds import InputError, Predictions, audit, fit, measure, read, tally
 from trueodds.tallies.reservoir import Counted
 from trueodds.tallies.tally import Tally
 
@@ -44,7 +44,7 @@ def test_a_dataframe_on_worker_processes_gives_the_sums_of_its_rows(client: Any,
 
 def test_every_estimator_and_test_of_a_tally_gives_the_same_number(client: Any) -> None:
     frame = table(1_000)
-    values = answers(tallies(read(dd.from_pandas(frame, npartitions=5), group="site")))
+    values = answers(tally(read(dd.from_pandas(frame, npartitions=5), group="site")))
     expected = answers(in_memory(frame))
     assert len(expected) > 40
     assert values.keys() == expected.keys()
@@ -207,7 +207,7 @@ def test_the_audit_and_the_measures_take_a_dataframe_as_it_is() -> None:
     frame = table(400)
     lying = dd.from_pandas(frame, npartitions=3)
     assert measure(lying, "ece").value == pytest.approx(measure(in_memory(frame), "ece").value, rel=1e-12)
-    assert reports(lying, resamples=99).to_dict()["data"]["n"] == 400
+    assert audit(lying, resamples=99).to_dict()["data"]["n"] == 400
 
 
 @pytest.mark.parametrize(

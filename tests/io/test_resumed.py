@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.io.engines import table
-from trueodds import InputError, Predictions, read, tallies
+from trueodds import InputError, Predictions, read, tally
 from trueodds.io.resumed import resumed
 from trueodds.tallies import wire
 from trueodds.tallies.tally import Tally
@@ -70,18 +70,18 @@ def test_files_that_are_counted_already_are_not_opened_for_their_rows_again(tmp_
 
 def test_a_finished_count_is_returned_again_without_reading(tmp_path: Path) -> None:
     pattern, state = files(tmp_path), tmp_path / "state.tally.json"
-    first = tallies(opened(pattern), resume=state)
-    assert wire.dumps(tallies(opened(pattern), resume=state)) == wire.dumps(first)
+    first = tally(opened(pattern), resume=state)
+    assert wire.dumps(tally(opened(pattern), resume=state)) == wire.dumps(first)
 
 
 def test_the_state_of_other_files_or_settings_is_refused(tmp_path: Path) -> None:
     pattern, state = files(tmp_path), tmp_path / "state.tally.json"
-    tallies(opened(pattern), resume=state)
+    tally(opened(pattern), resume=state)
     with pytest.raises(InputError, match=r"TO331.*other settings"):
-        tallies(opened(pattern), bins=10, resume=state)
+        tally(opened(pattern), bins=10, resume=state)
     table(250, weight=True, seed=5).to_parquet(tmp_path / "3.parquet")
     with pytest.raises(InputError, match=r"TO331.*other files"):
-        tallies(opened(pattern), resume=state)
+        tally(opened(pattern), resume=state)
 
 
 @pytest.mark.parametrize(
@@ -197,6 +197,6 @@ def test_what_is_no_state_is_refused(tmp_path: Path) -> None:
     pattern, state = files(tmp_path), tmp_path / "state.tally.json"
     Tally.of(Predictions([0, 1], [0.2, 0.7])).save(state)
     with pytest.raises(InputError, match="TO402"):
-        tallies(opened(pattern), resume=state)
+        tally(opened(pattern), resume=state)
     with pytest.raises(InputError, match="TO205"):
-        tallies(read(([0, 1], [0.2, 0.7])), resume=tmp_path / "b.json")
+        tally(read(([0, 1], [0.2, 0.7])), resume=tmp_path / "b.json")

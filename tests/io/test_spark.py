@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.io.engines import answers, in_memory, same, table, voted
-from trueodds import InputError, Predictions, fit, measure, read, reports, tallies
+from trueodds import InputError, Predictions, audit, fit, measure, read, tally
 from trueodds.tallies.tally import Tally
 
 pyspark = pytest.importorskip("pyspark")
@@ -54,7 +54,7 @@ def test_a_dataframe_gives_the_sums_of_its_rows(spark: Any, weight: bool) -> Non
 
 def test_every_estimator_and_test_of_a_tally_gives_the_same_number(spark: Any) -> None:
     frame = table(1_000)
-    values = answers(tallies(read(distribute(spark, frame, 5), group="site")))
+    values = answers(tally(read(distribute(spark, frame, 5), group="site")))
     expected = answers(in_memory(frame))
     assert len(expected) > 40
     assert values.keys() == expected.keys()
@@ -166,7 +166,7 @@ def test_the_audit_and_the_measures_take_a_dataframe_as_it_is(spark: Any) -> Non
     frame = table(400)
     lying = distribute(spark, frame, 3)
     assert measure(lying, "ece").value == pytest.approx(measure(in_memory(frame), "ece").value, rel=1e-12)
-    assert reports(lying, resamples=99).to_dict()["data"]["n"] == 400
+    assert audit(lying, resamples=99).to_dict()["data"]["n"] == 400
 
 
 def test_a_fit_where_the_rows_lie_has_the_parameters_of_a_fit_in_memory(spark: Any) -> None:

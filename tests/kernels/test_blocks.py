@@ -118,9 +118,9 @@ def test_every_kernel_is_also_plain_python():
 @pytest.mark.skipif("NUMBA_DISABLE_JIT" in os.environ, reason="nothing is kept there")
 def test_code_kept_on_disk_is_stale_once_any_kernel_changes(tmp_path):
     # What one kernel calls of another file is built into it, and numba compares the first file alone.
-    package = tmp_path / "trueodds" / "core" / "kernels"
+    package = tmp_path / "trueodds" / "kernels"
     package.mkdir(parents=True)
-    for folder in (tmp_path / "trueodds", package.parent):
+    for folder in (package.parent,):
         (folder / "__init__.py").touch()
     (package / "__init__.py").write_text(Path(kernels.__file__).read_text())
     kernel = "from trueodds.kernels import compiled\n\n\n@compiled\ndef {}():\n    return {}\n"

@@ -89,7 +89,7 @@ def test_a_verdict_is_a_probability_at_or_above_its_minimum_and_strict_json(name
     y, P, w = three_classes()
     verdict = run_test(to.Predictions(y, P, weight=w), name, lens)
     assert 0 < verdict.pvalue <= 1
-    assert verdict.min_pvalue is None or verdict.pvalue >= verdict.floor
+    assert verdict.min_pvalue is None or verdict.pvalue >= verdict.min_pvalue
     assert verdict.effect is not None
     assert np.isfinite(verdict.effect)
     assert abs(verdict.effect) <= 1
@@ -151,7 +151,7 @@ def test_a_family_of_lenses_has_a_part_for_each(name):
     assert list(verdict.parts) == ["confidence", "classwise"]
     assert verdict.lens == "family"
     assert verdict.family_pvalue == verdict.pvalue
-    assert verdict.min_pvalue is None or verdict.pvalue >= verdict.floor
+    assert verdict.min_pvalue is None or verdict.pvalue >= verdict.min_pvalue
 
 
 @pytest.mark.parametrize("name", TESTS.names())

@@ -41,7 +41,7 @@ def test_public_names_load_on_first_use_and_unknown_ones_are_attribute_errors() 
 
     assert trueodds.Predictions.__name__ == "Predictions"
     assert set(trueodds.__all__) <= set(dir(trueodds))
-    with pytest.raises(AttributeError, match="no attribute 'mesure'"):
+    with pytest.raises(AttributeError, match="No trueodds attribute mesure"):
         trueodds.mesure  # noqa: B018
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from trueodds import InputError, Predictions, measure, tallies
+from trueodds import InputError, Predictions, measure, tally
 from trueodds.lenses.region import within
 
 
@@ -72,7 +72,7 @@ def test_what_cannot_be_read_is_refused(region, code):
 
 def test_a_tally_has_no_regions():
     with pytest.raises(InputError) as refusal:
-        measure(tallies(three()), "ece", region="confidence > 0.5")
+        measure(tally(three()), "ece", region="confidence > 0.5")
     assert refusal.value.code == "TO403"
 
 

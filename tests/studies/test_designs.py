@@ -6,11 +6,12 @@ from scipy.special import betaln
 
 import trueodds as to
 from tests import reference
+from trueodds.lenses.lens import as_lens
 from trueodds_studies.designs import BINARY, CROWDS, VECTORS, Crowd, DirichletModel, Mixture
 
 
 def total_variation(world, lens="positive"):
-    (view,) = to.problem.lens.as_lens(lens).views(world.population())
+    (view,) = as_lens(lens).views(world.population())
     gap = np.abs(view.y - view.p)
     return float(view.w @ (gap if gap.ndim == 1 else gap.sum(axis=1) / 2) / view.total)
 
@@ -36,7 +37,7 @@ def test_the_dirichlet_model_has_its_closed_form(k, alpha):
     world = DirichletModel("uniform", k, alpha, noise=1.0)
     power = alpha * ((k - 1) * np.log(k - 1) - k * np.log(k)) - betaln(alpha, (k - 1) * alpha)
     exact = float(np.exp(power) / alpha)
-    (view,) = to.problem.lens.as_lens("canonical").views(world.population())
+    (view,) = as_lens("canonical").views(world.population())
     gap = np.abs(view.y - view.p).sum(axis=1) / 2
     # 200,000 vectors: the mean stays within four standard errors.
     assert abs(gap.mean() - exact) < 4 * gap.std() / np.sqrt(len(gap))
@@ -45,7 +46,7 @@ def test_the_dirichlet_model_has_its_closed_form(k, alpha):
 @pytest.mark.parametrize("world", BINARY, ids=lambda w: w.name)
 def test_rows_follow_the_whole_world(world):
     rows, population = world.rows(np.random.default_rng(0), 200_000), world.population()
-    (view,) = to.problem.lens.as_lens("positive").views(population)
+    (view,) = as_lens("positive").views(population)
     mean_p, mean_y = view.w @ view.p / view.total, view.w @ view.y / view.total
     # Means of 200,000 values in [0, 1] have a standard error of at most 0.5/sqrt(n).
     assert abs(rows.p.mean() - mean_p) < 4 * 0.5 / np.sqrt(rows.n)

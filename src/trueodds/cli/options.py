@@ -150,4 +150,4 @@ def is_tally(path: str) -> bool:
     """Whether a file is called a tally or says of itself that it is one."""
     from trueodds.core.saved import schema_of
 
-    return path.endswith(".tally.json") or (path.endswith(".json") and schema_of(path) == "trueodds.tallies")
+    return path.endswith(".tally.json") or (path.endswith(".json") and schema_of(path) == "trueodds.tally")

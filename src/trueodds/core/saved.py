@@ -69,13 +69,13 @@ def parsed(text: str, code: str, what: str = "the text") -> Any:
 
 
 def schema_of(path: str | os.PathLike[str]) -> str | None:
-    """The family that a file says it belongs to, such as `trueodds.tallies`; None where it says nothing."""
+    """The family that a file says it belongs to, such as `trueodds.tally`; None where it says nothing."""
     try:
         with Path(path).expanduser().open(encoding="utf-8") as file:
             start = file.read(4096)
     except (OSError, ValueError):
         return None
-    for family in ("trueodds.tallies", "trueodds.calibrator"):
+    for family in ("trueodds.tally", "trueodds.calibrator"):
         if f'"{family}/' in start:
             return family
     return None

@@ -112,7 +112,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         warm += _gain(fit(CALIBRATORS.make("temperature", {}), preds).calibration_map, fresh, truth) / cell.sets
         alone += cell.method is not None and paired(cell.method, preds.P, preds.Y) <= ALPHA
     confirmed = np.array([report["confirmed"] for report in reports])
-    required_rows = [report["needed_rows"] for report in reports if report["outcome"] == "too few rows"]
+    required_rows = [report["required_rows"] for report in reports if report["outcome"] == "too few rows"]
     hits, fresh_gains = int(confirmed.sum()), np.array(gains)
     low, high = clopper_pearson(hits, cell.sets)
     some = [report for report in reports if report["confirmed"]]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from scipy.special import betaln
 
-import trueodds as to
 from tests import reference
 from trueodds.lenses.lens import as_lens
 from trueodds_studies.designs import BINARY, CROWDS, VECTORS, Crowd, DirichletModel, Mixture

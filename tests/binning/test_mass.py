@@ -109,8 +109,8 @@ def test_resamples_side_by_side_are_cut_as_one_by_one() -> None:
     for i, one in enumerate(some.views()):
         bins = Mass(100).freeze(one)
         index = bins.index(one.p)
-        for ours, theirs in ((n, None), (wp, one.p), (wy, one.y)):
-            alone = np.bincount(index, theirs, bins.size)
+        for ours, published in ((n, None), (wp, one.p), (wy, one.y)):
+            alone = np.bincount(index, published, bins.size)
             np.testing.assert_allclose(ours[i][ours[i] != 0], alone[alone != 0], rtol=1e-12)
 
 

@@ -252,7 +252,7 @@ def test_weighted_source_rows_tell_the_error_on_the_target():
         value = to.measure(Predictions(y, P, weight=w), estimator, **settings).value
         plain = to.measure(Predictions(y, P), estimator, **settings).value
         # Each is a mean of terms within [−1, 1] (an L2 of .1 and more has a slope of at most 1/.1 · .5): its standard
-        # error is at most √Σw²/Σw, and that of the target 1/√n; the weights add theirs.
+        # error is at most √Σw²/Σw, and that of the target 1/√n; the weights add published.
         tolerance = 4 * (np.sqrt(w @ w) / w.sum() + 1 / np.sqrt(n) + 8 / np.sqrt(n) / 4)
         assert abs(value - truth) < tolerance
         assert abs(plain - truth) > 2 * tolerance

@@ -56,10 +56,10 @@ def test_a_new_file_has_the_mode_that_open_would_give(folder: Path) -> None:
     before = os.umask(0o027)
     try:
         write(folder / "ours")
-        (folder / "theirs").write_bytes(b"new")
+        (folder / "published").write_bytes(b"new")
     finally:
         os.umask(before)
-    assert mode(folder / "ours") == mode(folder / "theirs") == "0o640"
+    assert mode(folder / "ours") == mode(folder / "published") == "0o640"
 
 
 @pytest.mark.usefixtures("way")
@@ -171,11 +171,11 @@ def test_a_file_of_somebody_else_by_that_name_is_not_touched(folder: Path, monke
     monkeypatch.setattr(atomic, "_UNNAMED", 0)
     with replacing(folder / "f", "TO407"):
         (part,) = folder.iterdir()
-    part.write_bytes(b"theirs")
+    part.write_bytes(b"published")
     with part.open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # it is in use
         write(folder / "f")
-    assert part.read_bytes() == b"theirs"
+    assert part.read_bytes() == b"published"
     part.unlink()
 
 

@@ -104,8 +104,8 @@ def test_few_cells_have_the_likelihood_of_many_rows(power):
             assert w @ z**power_of_x == pytest.approx((x**power_of_x).sum(), rel=1e-9)
     assert GiViTI().on(reduced).statistic == pytest.approx(GiViTI().on(rows).statistic, rel=1e-6)
     at = [0.01, 0.2, 0.5, 0.8, 0.99]
-    ours, theirs = (belt(view, (0.95,), at).table for view in (reduced, rows))
-    for name, column in theirs.items():
+    ours, published = (belt(view, (0.95,), at).table for view in (reduced, rows))
+    for name, column in published.items():
         assert ours[name] == pytest.approx(column, abs=1e-8)
 
 
@@ -116,8 +116,8 @@ def test_few_cells_with_unequal_weights_come_near():
     assert len(reduced) <= MAX_CELLS
     assert reduced.w.sum() == pytest.approx(w.sum())
     assert reduced.sums("ww").sum() == pytest.approx((w**2).sum())
-    ours, theirs = (belt(view, (0.95,), [0.1, 0.5, 0.9]).table for view in (reduced, rows))
-    for name, column in theirs.items():
+    ours, published = (belt(view, (0.95,), [0.1, 0.5, 0.9]).table for view in (reduced, rows))
+    for name, column in published.items():
         assert ours[name] == pytest.approx(column, abs=1e-5)
 
 

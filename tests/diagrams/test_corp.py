@@ -74,13 +74,13 @@ def test_the_blocks_and_numbers_are_those_of_the_reference(name):
     x, y = anchor(name)
     for score, key in (("brier", "brier"), ("log_loss", "log")):
         diagram = Corp(band=None, score=score)([View(x, y, name="positive")])
-        for ours, theirs in (("mcb", "MCB"), ("dsc", "DSC"), ("unc", "UNC"), ("score", "mean_score")):
-            value = expected[key][theirs]
+        for ours, published in (("mcb", "MCB"), ("dsc", "DSC"), ("unc", "UNC"), ("score", "mean_score")):
+            value = expected[key][published]
             assert diagram.panels[ours][0] == (np.inf if value is None else pytest.approx(value, rel=1e-12))
     block = part(diagram, "block")
     if "bins" in expected:
-        for ours, theirs in (("n", "n"), ("x_low", "x_min"), ("x_high", "x_max"), ("rate", "CEP")):
-            np.testing.assert_allclose(block[ours], expected["bins"][theirs], rtol=1e-12)
+        for ours, published in (("n", "n"), ("x_low", "x_min"), ("x_high", "x_max"), ("rate", "CEP")):
+            np.testing.assert_allclose(block[ours], expected["bins"][published], rtol=1e-12)
     else:
         assert len(block["n"]) == expected["nbins"]
 

@@ -314,9 +314,9 @@ def full():
 def test_a_legend_of_the_callers_is_left_alone():
     ax = Figure(figsize=(5, 5)).subplots()
     ax.plot([0.1, 0.2], [0.9, 0.9], label="mine")
-    theirs = ax.legend(loc="upper left")
+    published = ax.legend(loc="upper left")
     Reliability()([view()]).draw(ax)
-    assert ax.get_legend() is theirs
+    assert ax.get_legend() is published
 
 
 def test_a_legend_covers_none_of_what_the_axes_held_before():

@@ -126,10 +126,10 @@ def of_the_authors_code(view: View, ranges: int, threshold: float) -> float:
 )  # fmt: skip
 def test_the_authors_code_differs_as_the_docstring_says(key: str, threshold: float) -> None:
     views = as_lens("classwise").views(preds("b"))
-    theirs = golden()[key]["value"]
-    assert np.mean([of_the_authors_code(view, 15, threshold) for view in views]) == pytest.approx(theirs, rel=1e-10)
+    published = golden()[key]["value"]
+    assert np.mean([of_the_authors_code(view, 15, threshold) for view in views]) == pytest.approx(published, rel=1e-10)
     ours = evaluate(ThresholdedError(threshold=threshold) if threshold > 0 else AdaptiveError(), "b", "classwise")
-    assert 1e-5 < abs(ours - theirs) < 1e-3
+    assert 1e-5 < abs(ours - published) < 1e-3
 
 
 # Faults of peers

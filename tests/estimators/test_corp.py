@@ -102,10 +102,10 @@ def test_the_parts_are_the_reference_numbers(key: str, score: str) -> None:
 def test_reliabilitydiag_gives_the_same_decomposition(name: str) -> None:
     # R 4.2.2, reliabilitydiag 0.2.1.9000, summary() with the Brier and the log score.
     expected = reference.golden("anchors/golden.json")["r_packages"]["corp"][name]
-    for ours, theirs in (("brier", "brier"), ("log_loss", "log")):
+    for ours, key in (("brier", "brier"), ("log_loss", "log")):
         parts = Corp(ours).parts(r_view(name))
         for part, number in (("score", "mean_score"), ("mcb", "MCB"), ("dsc", "DSC"), ("unc", "UNC")):
-            stored = expected[theirs][number]
+            stored = expected[key][number]
             assert parts[part] == pytest.approx(np.inf if stored is None else stored, rel=1e-10), (ours, part)
 
 

@@ -136,9 +136,9 @@ def test_the_closed_form_is_what_normal_draws_tend_to() -> None:
     share, gap = binned.w / binned.w.sum(), binned.p - binned.y
     s = np.sqrt(binned.y * (1 - binned.y) / binned.w)
     drawn = np.abs(gap + s * np.random.default_rng(0).standard_normal((200_000, len(gap))))
-    theirs = 2 * share @ np.abs(gap) - (share * drawn.mean(axis=0)).sum()
+    formula = 2 * share @ np.abs(gap) - (share * drawn.mean(axis=0)).sum()
     error = ((share * s) ** 2).sum() ** 0.5 / 200_000**0.5
-    assert DebiasedL1(Uniform(15)).value(view) == pytest.approx(theirs, abs=4.5 * error)
+    assert DebiasedL1(Uniform(15)).value(view) == pytest.approx(formula, abs=4.5 * error)
 
 
 # What is unbiased

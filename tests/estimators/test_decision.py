@@ -188,7 +188,7 @@ def test_given_costs_by_hand() -> None:
     y[np.flatnonzero(half == 1)[0]] = 0
     estimate = CostRegret(cost=COST, calibrator=HistogramSpec(bins=1), folds=2)(View([0.1] * 4, y))
     assert estimate.value == pytest.approx(1.5, rel=1e-12)
-    # All rows were left alone, so the regret is theirs: action 0. Acting pays from 4p = 1 − p on, p = 1/5, where the
+    # All rows were left alone, so the regret is published: action 0. Acting pays from 4p = 1 − p on, p = 1/5, where the
     # fit on all rows has three of four.
     parts = {
         "stated": 2.0,

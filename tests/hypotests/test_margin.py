@@ -11,7 +11,7 @@ from trueodds.hypotests.margin import decided
 
 
 def binary(n=3000, slope=1.0, seed=0):
-    """Probabilities whose truth has a logit that is `slope` times theirs."""
+    """Probabilities whose truth has a logit that is `slope` times published."""
     rng = np.random.default_rng(seed)
     p = rng.beta(1, 2, n)
     r = p**slope / (p**slope + (1 - p) ** slope)

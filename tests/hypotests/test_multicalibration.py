@@ -35,11 +35,11 @@ def test_the_error_is_that_of_the_authors_program():
     multicalibration = by_group(preds, crossings=2, interval=None, resamples=49).multicalibration
     assert multicalibration.value == pytest.approx(0.0698756, rel=1e-6)
     assert multicalibration.sigma == pytest.approx(3.5336034, rel=1e-6)
-    theirs = [
+    published = [
         0.95264745, 0.9765626, 1.0131807, 1.3694601, 1.7611754, 2.1163657, 2.3815575, 2.4027412, 2.7636, 2.9666336,
         3.0722144, 3.5336034,
     ]  # fmt: skip
-    assert sorted(multicalibration.groups.values()) == pytest.approx(theirs, rel=1e-6)
+    assert sorted(multicalibration.groups.values()) == pytest.approx(published, rel=1e-6)
 
 
 def test_each_group_is_measured_as_the_test_of_its_own_rows_does():

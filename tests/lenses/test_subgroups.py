@@ -1,4 +1,4 @@
-"""Which subgroups there are, and which rows are theirs."""
+"""Which subgroups there are, and which rows are published."""
 
 import numpy as np
 import pytest

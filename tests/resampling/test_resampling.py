@@ -79,8 +79,8 @@ def test_a_predicted_class_is_resampled_with_its_own_rows():
 
 def test_few_draws_are_those_of_the_generator():
     drawn = np.random.default_rng(9).integers(0, 700, (30, 700))
-    for ours, theirs in zip(rows_of(simulated(700), 30, 9), drawn, strict=True):
-        np.testing.assert_array_equal(ours, np.sort(theirs))
+    for ours, published in zip(rows_of(simulated(700), 30, 9), drawn, strict=True):
+        np.testing.assert_array_equal(ours, np.sort(published))
 
 
 def test_one_set_of_resamples_serves_every_question():

@@ -177,11 +177,11 @@ def test_sizes_are_those_of_an_independent_simulation(name):
     # type1_simulation.json: another program's 1,500 data sets per design. Two rates differ by 4 standard errors with
     # probability 6e-5, one of these six with 4e-4.
     known = reference.golden("estimators/type1_simulation.json")
-    theirs = {"spiegelhalter": "spiegelhalter", "hosmer_lemeshow": "HL df=g"}[name]
+    published = {"spiegelhalter": "spiegelhalter", "hosmer_lemeshow": "HL df=g"}[name]
     designs = {"logit-normal": "logit-normal(0,1.3)", "sure": "overconf Beta(.3,.3)", "rare": "rare Beta(1,19)"}
     (form,) = (form for form in forms_of(name) if form.null == "asymptotic" and not form.variant)
     for world in (world for world in WORLDS if world.k == 2):
-        rate, sets = known[f"{designs[world.name]} n=30"][theirs]
+        rate, sets = known[f"{designs[world.name]} n=30"][published]
         hits = simulate_pvalues(form, world, 30, 400, Plan()).hits(0.05)
         combined = (hits + rate * sets) / (400 + sets)
         error = (combined * (1 - combined) * (1 / 400 + 1 / sets)) ** 0.5

@@ -48,15 +48,15 @@ def test_the_test_gives_the_reference_numbers_at_every_stand_in_and_baseline(nam
     votes, y = reference.columns(table, "v"), table["y"].astype(int)
     assert ((votes == 0).any(axis=1).sum(), unexpected(votes.astype(int), y).sum()) == (117, 5)
     odds = Odds.of(View(p=OF[name].of(votes), y=np.eye(3)[y]), baseline, 0.0, "mcllo")
-    theirs = known["by_base"][baseline]
+    published = known["by_base"][baseline]
     assert odds.null.value == pytest.approx(known["nll_null"], rel=1e-9)
     assert odds.mle.converged
-    assert odds.mle.at.value == pytest.approx(theirs["nll"], rel=1e-9)
-    assert statistics(odds)["likelihood-ratio"] == pytest.approx(theirs["lrt"], rel=1e-6)
-    assert odds.mle.theta[::2] == pytest.approx(theirs["gamma"], rel=1e-6)
-    assert np.exp(odds.mle.theta[1::2]) == pytest.approx(theirs["delta"], rel=1e-6)
+    assert odds.mle.at.value == pytest.approx(published["nll"], rel=1e-9)
+    assert statistics(odds)["likelihood-ratio"] == pytest.approx(published["lrt"], rel=1e-6)
+    assert odds.mle.theta[::2] == pytest.approx(published["gamma"], rel=1e-6)
+    assert np.exp(odds.mle.theta[1::2]) == pytest.approx(published["delta"], rel=1e-6)
     assert odds.covariance is not None
-    assert np.sqrt(odds.covariance.diagonal()[1::2]) == pytest.approx(theirs["se_tau"], rel=1e-6)
+    assert np.sqrt(odds.covariance.diagonal()[1::2]) == pytest.approx(published["se_tau"], rel=1e-6)
 
 
 @pytest.mark.reference

@@ -77,11 +77,11 @@ def test_rejections_are_those_of_the_reference_simulation():
     # 1,000 data sets of another program. Two rates differ by 4 standard errors with probability 6e-5, one of six with 4e-4.
     known = reference.golden("recalibration/mc_power.json")
     for n, delta in ((50, 1.0), (50, 2.0), (250, 1.5)):
-        row, theirs = power.measure_cell(power.Cell(n, delta), sets(200)), known[f"n{n}_d{delta}"]
+        row, published = power.measure_cell(power.Cell(n, delta), sets(200)), known[f"n{n}_d{delta}"]
         for name in ("5", "1"):
-            combined = (200 * row[f"lrt{name}"] + 1000 * theirs[f"rej0{name}"]) / 1200
+            combined = (200 * row[f"lrt{name}"] + 1000 * published[f"rej0{name}"]) / 1200
             error = (combined * (1 - combined) * (1 / 200 + 1 / 1000)) ** 0.5
-            assert abs(row[f"lrt{name}"] - theirs[f"rej0{name}"]) < 4 * error
+            assert abs(row[f"lrt{name}"] - published[f"rej0{name}"]) < 4 * error
             # The prediction errs by 0.03 at most; beyond that is chance, 4 standard errors.
             wide = 4 * (row[f"predicted{name}"] * (1 - row[f"predicted{name}"]) / 200) ** 0.5
             assert abs(row[f"lrt{name}"] - row[f"predicted{name}"]) < 0.03 + wide

@@ -129,7 +129,7 @@ def opened(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
             name = next(iter(columns)).replace("_", "-")
             raise InputError("TO603", "A tally has its columns already.", f"--{name}", f"Leave --{name} out.")
         return added(files)
-    if records.meant(files, columns):
+    if records.are_requested(files, columns):
         return records.source(files, columns)
     from trueodds.io import read
 

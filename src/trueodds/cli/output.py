@@ -50,7 +50,7 @@ def ready(inputs: Iterable[str], **outputs: str | None) -> None:
 
 
 def _check_distinct(files: Mapping[str, str], inputs: Iterable[str]) -> None:
-    read = {file_mark for path in inputs for meant in _meant(path) for file_mark in _marks(meant)}
+    read = {file_mark for path in inputs for match in _matching_paths(path) for file_mark in _marks(match)}
     written: dict[Any, str] = {}
     for option, path in files.items():
         for mark in _marks(path):
@@ -62,7 +62,7 @@ def _check_distinct(files: Mapping[str, str], inputs: Iterable[str]) -> None:
                 )
 
 
-def _meant(path: str) -> list[str]:
+def _matching_paths(path: str) -> list[str]:
     """The files that a path or a pattern means, as the sources read it."""
     path = os.path.expanduser(path)
     if os.path.exists(path) or not glob.has_magic(path):

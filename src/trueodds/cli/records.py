@@ -76,7 +76,7 @@ def sensible(columns: Mapping[str, Any]) -> None:
             raise InputError("TO603", f"Records of answers are read without {option}.", f"{option} and --{own}", fix)
 
 
-def meant(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
+def are_requested(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
     """Whether the options ask for records: one of theirs is said, or --confidence lies where only records have fields."""
     return any(name in columns for name in OWN) or ("confidence" in columns and _inside(files, columns))
 

@@ -82,8 +82,8 @@ def spoken(text: str, quoted: Iterable[str] = ()) -> str:
     >>> spoken("None for order=1; say order=2.", ["order=1"])
     'None for order=1; say --order 2.'
     """
-    if theirs := sorted({word for word in quoted if word}, key=len, reverse=True):
-        pieces = re.split(rf"(?<!\w)({'|'.join(map(re.escape, theirs))})(?!\w)", text)
+    if literals := sorted({word for word in quoted if word}, key=len, reverse=True):
+        pieces = re.split(rf"(?<!\w)({'|'.join(map(re.escape, literals))})(?!\w)", text)
         return "".join(piece if i % 2 else spoken(piece) for i, piece in enumerate(pieces))
     for pattern, replacement in _PHRASES:
         text = pattern.sub(replacement, text)

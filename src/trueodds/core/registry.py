@@ -27,13 +27,13 @@ def near(word: str, known: Iterable[str]) -> str:
     ('Did you mean equal-mass?', 'Did you mean uniform?')
     """
     known = sorted(known)
-    return meant(word, known) or listed(known)
+    return did_you_mean(word, known) or listed(known)
 
 
-def meant(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The question whether one of the known words was meant; empty where none is close.
 
-    >>> meant("n_bootstrap", ["level", "resamples"]), meant("eggs", ["level", "resamples"])
+    >>> did_you_mean("n_bootstrap", ["level", "resamples"]), did_you_mean("eggs", ["level", "resamples"])
     ('Did you mean resamples?', '')
     """
     known = sorted(known)

@@ -36,7 +36,7 @@ _CONVERT = {  # what is not read although it nearly could be: a suffix alike wou
 
 def opened(path: str | os.PathLike[str]) -> list[Table]:
     """A table for each file that the path or pattern means, in the order of their names."""
-    return [_reader(form)(file) for file, form in [(file, format_of(file)) for file in meant(path)]]
+    return [_reader(form)(file) for file, form in [(file, format_of(file)) for file in matching_files(path)]]
 
 
 def format_of(path: str, code: str = "TO302") -> str:
@@ -54,7 +54,7 @@ def needs_pyarrow(name: str) -> None:
         raise InputError("TO306", f"{name} needs pyarrow, which is not installed.", "", install("files"))
 
 
-def meant(path: str | os.PathLike[str]) -> list[str]:
+def matching_files(path: str | os.PathLike[str]) -> list[str]:
     """The files that a path or pattern means, in the order of their names."""
     path = os.path.expanduser(os.fspath(path))
     if os.path.isdir(path):

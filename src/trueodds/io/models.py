@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Any, TypeVar, cast
 
 from trueodds.core.errors import InputError
-from trueodds.core.registry import meant
+from trueodds.core.registry import did_you_mean
 from trueodds.data import swapped
 from trueodds.data.class_columns import column_names
 from trueodds.data.predictions import Predictions
@@ -167,6 +167,10 @@ def _is_method(x: Any) -> bool:
 def _hinted(problem: InputError, settings: Mapping[str, Any], keywords: Sequence[str]) -> InputError:
     """The same refusal of an unknown setting, with the hint that it may be one of the verb's own keywords."""
     unknown = next((name for name in settings if problem.code == "TO202" and problem.got == repr(name)), None)
-    if unknown is None or not problem.fix.startswith(("Known", "It has no")) or not (hint := meant(unknown, keywords)):
+    if (
+        unknown is None
+        or not problem.fix.startswith(("Known", "It has no"))
+        or not (hint := did_you_mean(unknown, keywords))
+    ):
         return problem
     return InputError(problem.code, problem.problem, problem.got, hint)

@@ -120,7 +120,7 @@ def _parted(data: Any, reading: Reading, engine: str | None) -> Source | None:
         fix = "Leave engine out: what is no file is read by whoever holds it."
         raise InputError("TO205", "An engine is for files.", f"engine={engine!r} and a {type(data).__name__}", fix)
     if paths is not None and engine in ("dask", "spark"):
-        data, home = [file for path in paths for file in files.meant(path)], engine
+        data, home = [file for path in paths for file in files.matching_files(path)], engine
     if home is None:
         return None
     try:

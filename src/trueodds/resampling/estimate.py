@@ -129,23 +129,13 @@ def estimates(
     null: Sequence[Array | None] = [None] * (len(estimands) + len(stand_ins))
     if not bare:
         null = floors([*estimands, *(reported[i] for i in stand_ins)])
-    theirs = dict(enumerate(null[: len(estimands)])) | dict(zip(stand_ins, null[len(estimands) :], strict=True))
+    reported_nulls = dict(enumerate(null[: len(estimands)])) | dict(zip(stand_ins, null[len(estimands) :], strict=True))
     out = []
     for i, estimand in enumerate(estimands):
-        interval, why = interval_of(preds, reported[i], methods[i], interval_spec, resampled.get(i), theirs[i], rng)
-        how = resampled[i].how if i in resampled else None
-        out.append(
-            answer(
-                estimand,
-                interval,
-                why,
-                null[i],
-                interval_spec,
-                how,
-                notes=notes_of(preds, estimand),
-                clustered=clustered,
-            )
-        )
+        null_i = reported_nulls[i]
+        interval, why = interval_of(preds, reported[i], methods[i], interval_spec, resampled.get(i), null_i, rng)
+        how, notes = resampled[i].how if i in resampled else None, notes_of(preds, estimand)
+        out.append(answer(estimand, interval, why, null[i], interval_spec, how, notes=notes, clustered=clustered))
     return out
 
 
@@ -366,11 +356,11 @@ def estimate_from_cells(
     rng: np.random.Generator,
     null: Array | None,
     notes: list[Note],
-    theirs: Array | None = None,
+    reported_null: Array | None = None,
 ) -> Estimate:
     """One question answered from the cells of a tally; aggregates over classes get no interval there.
 
-    `theirs` are the null draws of the estimator whose interval is shown, where that is another one.
+    `reported_null` are the null draws of the estimator whose interval is shown, where that is another one.
     """
     if interval_spec.resample == "rows":
         raise InputError(
@@ -395,6 +385,6 @@ def estimate_from_cells(
     else:
         resampled = from_cells(reported, interval_spec.resamples, rng) if method in DRAWN else None
         interval, why = interval_of(
-            None, reported, method, interval_spec, resampled, null if reported is estimand else theirs, rng
+            None, reported, method, interval_spec, resampled, null if reported is estimand else reported_null, rng
         )
     return answer(estimand, interval, why, null, interval_spec, resampled.how if resampled else None, notes=notes)

@@ -42,10 +42,10 @@ def estimate(
         if interval_spec.interval is None or isinstance(estimator, ProperScore)
         else null_draws(tally, estimand, redraws, rng)[0]
     )
-    theirs = None
+    reported_null = None
     if null is not None and estimand.reported is not estimand:
-        theirs = null_draws(tally, estimand.reported, redraws, rng)[0]
-    return estimate_from_cells(estimand, interval_spec, rng, null, notes_of(tally, estimand), theirs)
+        reported_null = null_draws(tally, estimand.reported, redraws, rng)[0]
+    return estimate_from_cells(estimand, interval_spec, rng, null, notes_of(tally, estimand), reported_null)
 
 
 def estimand_of(tally: Tally, estimator: Estimator, lens: Lens, aggregate: str = "mean") -> Estimand:

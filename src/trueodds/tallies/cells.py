@@ -120,8 +120,8 @@ class Cells:
             return self.full() + other.full()
         if np.array_equal(self.index, other.index):
             return Cells(self.index, self.n + other.n, self.sums + other.sums, self.bins)
-        own, theirs = (self.index, self.n, self.sums), (other.index, other.n, other.sums)
-        index, n, sums = merged(*own, *theirs)
+        one, two = (self.index, self.n, self.sums), (other.index, other.n, other.sums)
+        index, n, sums = merged(*one, *two)
         return Cells(index, n, sums, self.bins)
 
     def coarsen(self, bins: int) -> Cells:

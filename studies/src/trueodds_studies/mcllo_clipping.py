@@ -134,10 +134,10 @@ def forest_row(votes: Array, y: Array, cell: Cell, plan: Plan) -> Row:
         row |= {f"{name}_{j + 1}": last.parts[f"class:{j}"][name] for name in ("gamma", "delta")}
     if stand.kind == "floor" and stand.amount >= MIN_TEST_PROB:
         vote_shares = Predictions(y, votes / votes.sum(axis=1, keepdims=True))
-        meant = test(
+        zeros_verdict = test(
             vote_shares, "mcllo", null="redraw", min_prob=stand.amount, resamples=plan.resamples, rng=plan.seed
         )
-        row["p_zeros_meant"] = meant.pvalue
+        row["p_zeros_meant"] = zeros_verdict.pvalue
     return row
 
 

@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from trueodds.binning import by_score as module
 from trueodds.binning.by_score import ByScore, by_place, by_score, grouped
 from trueodds.binning.partition import EqualMass
+from trueodds.core.typing import Array
 from trueodds.kernels.bin_index import Bins
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 def drawn(n: int, dtype: Any = float, seed: int = 0, *, ties: bool = True) -> tuple[Array, Array]:

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 import trueodds as to
 from tests.data.refused import refused
 from trueodds.binning.distance import NAMED, Distance, as_distance
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 
-Array = NDArray[Any]
 PREDICTED, OBSERVED = np.array([0.2, 0.3, 0.5]), np.array([0.1, 0.6, 0.3])
 
 

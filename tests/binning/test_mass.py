@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import trueodds as to
 from tests.data.refused import refused
 from trueodds.binning.mass import Mass
 from trueodds.binning.partition import Uniform, as_partition
 from trueodds.binning.selections import Selections
+from trueodds.core.typing import Array
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 def blocks(c: Array, z: Array, size: int = 100) -> list[float]:

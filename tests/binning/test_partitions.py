@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from tests import reference
 from tests.data.refused import refused
@@ -29,11 +28,11 @@ from trueodds.binning.partition import (
     default_for,
 )
 from trueodds.binning.tree import grow
+from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 QUICK = settings(max_examples=60, deadline=None, derandomize=True)
 SCORES = st.one_of(st.integers(0, 20).map(lambda i: i / 20), st.floats(0, 1))
 

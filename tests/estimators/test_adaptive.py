@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.binning.partition import EqualMass, FixedEdges, Sweep, Uniform
+from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.adaptive import AdaptiveError, AverageError, StaticError, ThresholdedError
 from trueodds.estimators.base import Estimator, measured
@@ -21,7 +21,6 @@ from trueodds.estimators.binned import BinnedError, MaxError
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 ALL = (StaticError(), AdaptiveError(), ThresholdedError(), AverageError())
 
 

@@ -8,20 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds import InputError, Predictions
 from trueodds.binning.partition import EqualMass, FixedEdges, MedianVariance, SimplexGrid, Sweep, Uniform
+from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import measured
 from trueodds.estimators.binned import BinnedError, MaxError, RootMeanSquareError
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 @cache

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
+from trueodds.core.typing import Array
 from trueodds.estimators.clinical import (
     IntegratedIndex,
     MedianDistance,
@@ -29,7 +29,6 @@ from trueodds.estimators.smoothing import local_fit
 from trueodds.estimators.smoothing.local_fit import SMOOTHERS, LocalFit
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 FAMILY = (IntegratedIndex, MedianDistance, NinthDecile, WorstDistance)
 SMOOTH = ("loess", "lowess", "isotonic")
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 import trueodds as to
@@ -19,7 +18,6 @@ from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 BOTH = ("brier", "log_loss")
 
 

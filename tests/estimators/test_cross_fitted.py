@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import trueodds as to
 from tests.data.refused import refused
@@ -17,11 +16,10 @@ from trueodds import Predictions
 from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.calibrators.temperature import TemperatureSpec
+from trueodds.core.typing import Array
 from trueodds.estimators.cross_fitted import CrossFitted
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 FIT_ON = ("earlier", "others")
 

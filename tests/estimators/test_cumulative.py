@@ -7,18 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions, measure
+from trueodds.core.typing import Array
 from trueodds.estimators.base import measured
 from trueodds.estimators.cumulative import CumulativeError, CumulativeRange, KolmogorovSmirnov
 from trueodds.estimators.scored import ScoredError
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 ALL = (KolmogorovSmirnov(), CumulativeError(), CumulativeRange())
 
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.binning.partition import EqualMass, FixedEdges, Sweep, Uniform
+from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS, debiased
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import BinnedError, RootMeanSquareError
@@ -23,7 +23,6 @@ from trueodds.estimators.debiased import DebiasedL1, DebiasedL2
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 ONE = Uniform(1)
 FORMS = ("t_mn", "kumar", "dpe")
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import trueodds as to
@@ -14,14 +13,13 @@ from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.binning.partition import Distinct, EqualMass, Sweep, Uniform
 from trueodds.calibrators.histogram import HistogramSpec
+from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.acting.actions import Costs
 from trueodds.estimators.binned import BinnedError
 from trueodds.estimators.cost_regret import CostRegret
 from trueodds.estimators.decision import DecisionRegret
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 def worst_score(w: Array, p: Array, q: Array) -> float:

@@ -10,19 +10,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds.binning.partition import Distinct, EqualMass, FixedEdges, MedianVariance, Partition, SimplexGrid, Uniform
+from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.decomposition import Decomposed
 from trueodds.estimators.proper import Brier, LogLoss
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 FORTY_EXAMPLES = settings(max_examples=40, deadline=None, derandomize=True)
 PARTITIONS: tuple[Partition | None, ...] = (
     None,

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy.stats import beta
 
 import trueodds as to
@@ -20,7 +19,6 @@ from trueodds.estimators.smoothing.dirichlet import BANDWIDTHS, DirichletKernel,
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 SETS = {"A_bin40": 2, "B_3c120": 3, "C_5c500": 5, "E_4c30_missing": 4}
 
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests import reference
 from tests.data.refused import refused
@@ -22,7 +21,6 @@ from trueodds.estimators.smoothing.density import KERNELS, Beta, Mirrored
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 SETS = ("A_bin40", "B_3c120", "C_5c500", "D_rf200", "E_4c30_missing", "F_bin2000_cal", "G_bin30_edges")
 WIDTHS = ("silverman", 0.1, 0.033)
 

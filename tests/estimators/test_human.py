@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.core.results import Estimate
+from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import measured
 from trueodds.estimators.human import DistributionError, EntropyError, RankAgreement, VoteMean
@@ -24,7 +24,6 @@ from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.redraw import null_draws
 
-Array = NDArray[Any]
 ALL: tuple[VoteMean, ...] = (
     EntropyError(),
     EntropyError(signed=True),

@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
+from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.human_distance import HumanDistance, falling, out_of_order
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.redraw import null_draws
-
-Array = NDArray[Any]
 
 
 def canonical(preds: Predictions) -> View:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import trueodds as to
 from tests import reference
@@ -21,7 +20,6 @@ from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.jackknife import jackknife
 from trueodds.resampling.redraw import null_draws
 
-Array = NDArray[Any]
 BOTH = pytest.mark.parametrize("error", [InstanceError(), MacroError(), MacroError("zero")], ids=str)
 
 

@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions, measure
+from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.interval_error import IntervalError
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 @cache

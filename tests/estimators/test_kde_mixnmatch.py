@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions, measure
 from trueodds import test as run_test
+from trueodds.core.typing import Array
 from trueodds.estimators.kde_mixnmatch import MixNMatchError
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 @cache

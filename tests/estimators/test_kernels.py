@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests import reference
 from tests.data.refused import refused
+from trueodds.core.typing import Array
 from trueodds.estimators.skce import SquaredKernelError
 from trueodds.estimators.smoothing.hashed import evenly, evenly_by_weight, hashed_order
 from trueodds.estimators.smoothing.kernels import KERNELS, Kernel, median_distance
 from trueodds.kernels.pairs import along, pairwise_distances
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 RNG = np.random.default_rng(0)
 P = RNG.dirichlet([1, 1, 1], 40)
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions, measure
+from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.laplace import LaplaceError, MeanEmbeddingError
 from trueodds.estimators.scored import ScoredError
@@ -20,7 +20,6 @@ from trueodds.estimators.skce import SquaredKernelError
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 UNBIASED, WEIGHTED = MeanEmbeddingError(form="unbiased"), MeanEmbeddingError(form="weighted")
 
 

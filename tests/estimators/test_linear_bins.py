@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import trueodds as to
 from tests import reference
@@ -20,8 +19,6 @@ from trueodds.estimators.binned import BinnedError
 from trueodds.estimators.linear_bins import LinearBinError, Sharing
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 @cache

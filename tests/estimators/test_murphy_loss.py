@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import trueodds as to
 from tests.data.refused import refused
@@ -18,8 +17,6 @@ from trueodds.estimators.murphy_loss import MurphyLoss
 from trueodds.estimators.proper import Brier, LogLoss
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 def test_by_hand() -> None:

@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests import reference
 from trueodds import Predictions
+from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.lens import accuracy, as_lens
 
-Array = NDArray[Any]
 pytestmark = pytest.mark.reference
 
 

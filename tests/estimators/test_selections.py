@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests.data.refused import refused
 from trueodds import InputError, Predictions
 from trueodds.binning.partition import EqualMass, FixedEdges, Partition, Uniform
 from trueodds.binning.selections import Selections
+from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.adaptive import AdaptiveError, AverageError
 from trueodds.estimators.base import Estimator
@@ -23,8 +23,6 @@ from trueodds.estimators.smoothing.bandwidth import NARROWEST, silverman, silver
 from trueodds.kernels.bessel import third, third_of_multiples
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 # Sums in another order differ by rounding: of a residual, 1e-16 of terms of at most 1, whatever is left of them.
 ROUNDING: Any = {"rtol": 1e-12, "atol": 1e-14}

@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
+from trueodds.core.typing import Array
 from trueodds.estimators.skce import SquaredKernelError
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 FORMS = ("unbiased", "biased", "block")
 
 

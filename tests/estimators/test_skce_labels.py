@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import trueodds as to
+from trueodds.core.typing import Array
 from trueodds.estimators.skce import SquaredKernelError
 from trueodds.kernels.labels import by_row
 from trueodds.lenses.lens import as_lens
@@ -16,7 +16,6 @@ from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.redraw import null_draws
 
-Array = NDArray[Any]
 # Every pair is rounded by at most 2⁻⁴³ of the largest weights, and the mean over pairs by no more; the largest of
 # these weights squared is 3.6 times the mean square of two different ones.
 ROUNDED = 2 * 3.6 * 2.0**-43

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests import reference
 from tests.data.refused import refused
@@ -18,8 +17,6 @@ from trueodds.estimators.scored import Scores
 from trueodds.estimators.smooth import MANY, SmoothError
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 @cache

@@ -7,21 +7,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.binning.partition import EqualMass, Uniform
+from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.binned import BinnedError, RootMeanSquareError
 from trueodds.estimators.scored import Scores
 from trueodds.estimators.sweep import SweepError
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 @cache

@@ -7,19 +7,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import trueodds as to
 from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.binning.partition import EqualMass, Uniform
+from trueodds.core.typing import Array
 from trueodds.estimators.base import measured
 from trueodds.estimators.binned import BinnedError, RootMeanSquareError
 from trueodds.estimators.truthful import Truthful
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 def integral(p: Array, y: Array, w: Array) -> float:

@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import trueodds as to
 from tests.data.refused import refused
 from trueodds import Predictions
+from trueodds.core.typing import Array
 from trueodds.estimators.cumulative import CumulativeRange
 from trueodds.estimators.utility import Cells, UtilityError
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 def tenths(n: int, k: int, seed: int) -> tuple[Array, Array]:

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tests.fuzz.rows import Rows
+from trueodds.core.typing import Array
 
-Array = NDArray[Any]
 Binary = tuple[Array, Array, Array]  # p, y and w of one view
 
 

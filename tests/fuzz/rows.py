@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds import Predictions
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 SCALES = (1.0, 1.0, 1.0, 1e-20, 3e18, 1e25)
 

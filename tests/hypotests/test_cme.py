@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
 import trueodds as to
 from tests import reference
 from tests.data.refused import refused
+from trueodds.core.typing import Array
 from trueodds.hypotests.cme import MeanEmbedding
 from trueodds.hypotests.pairing.places import choose_places
 from trueodds.kernels.labels import by_row
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 CORNERS = ([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]], [0, 0, 1])
 
 

@@ -8,18 +8,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 from scipy import stats
 
 import trueodds as to
 from tests import reference
 from tests.data.refused import refused
+from trueodds.core.typing import Array
 from trueodds.hypotests.pairing import null_distributions
 from trueodds.hypotests.skce import KernelTest
 from trueodds.kernels.labels import by_row
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 @cache

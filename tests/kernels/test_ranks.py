@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests.kernels.layouts import LAYOUTS
+from trueodds.core.typing import Array
 from trueodds.kernels import ranks, sort
 from trueodds.kernels.columns import key_sums
 from trueodds.kernels.ranks import near
-
-Array = NDArray[Any]
 
 SIZES = [1, 2, 3, 50, 3000]
 

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import sort
 from trueodds.kernels.columns import key_sums
 from trueodds.kernels.segments import _ROWS, in_bins
-
-Array = NDArray[Any]
 
 BLOCK = sort._BLOCK
 SIZES = [1, 2, 5, 300]

@@ -17,16 +17,15 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from trueodds import InputError, Predictions
 from trueodds.binning.partition import BIN_RULES, EqualMass, MedianVariance, Sweep, Uniform
+from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, measured
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 Problem = tuple[Array, Array, Array]  # labels, probabilities, weights
 LAWFUL = settings(max_examples=12, deadline=None, derandomize=True)
 

@@ -7,16 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from tests import reference
 from tests.data.refused import refused
 from trueodds import InputError, Predictions
 from trueodds.binning.partition import MedianVariance, SimplexGrid, Uniform
+from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.lens import Class, Groups, accuracy, as_lens, class_number, default_lens, predicted
-
-Array = NDArray[Any]
 
 # Vaicenavicius et al. (2019), Table 1: each row of g occurs equally often, r is how often each class then comes.
 G = [[0.1, 0.3, 0.6], [0.1, 0.6, 0.3], [0.3, 0.1, 0.6], [0.3, 0.6, 0.1], [0.6, 0.1, 0.3], [0.6, 0.3, 0.1]]

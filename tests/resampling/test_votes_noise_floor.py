@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import trueodds as to
 from tests.data.refused import refused
 from trueodds import Predictions
+from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import BinnedError
 from trueodds.estimators.human import DistributionError, EntropyError, RankAgreement
@@ -21,7 +21,6 @@ from trueodds.lenses.within import Within
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.redraw import null_draws
 
-Array = NDArray[Any]
 DISTCE = DistributionError()
 
 

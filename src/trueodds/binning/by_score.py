@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import sort
 from trueodds.kernels.bin_index import Bins
 from trueodds.kernels.columns import key_sums
@@ -16,8 +15,6 @@ from trueodds.kernels.ranks import Near, near
 from trueodds.kernels.segments import in_bins
 from trueodds.lenses.rows import by_outcome
 from trueodds.lenses.view import SORTED, View
-
-Array = NDArray[Any]
 
 MANY = 2**18  # rows from which on counting them costs less than to sort them
 TOLERANCE = 1e-12  # of all weight: a cut that a cumulative weight meets up to its rounding ends there

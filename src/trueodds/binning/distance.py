@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, describe
 from trueodds.core.registry import near
 from trueodds.core.settings import Order, call, check
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.by_score import by_place
 from trueodds.binning.partition import Partition, _binary_only, _mass_edges, _midway
 from trueodds.binning.selections import Selections
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import Count, digits
+from trueodds.core.typing import Array
 from trueodds.kernels.bin_index import Bins, Closed, Frozen
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.by_score import ByScore, by_place
 from trueodds.binning.cells import Occupied, of_the_prediction, on_the_grid
@@ -16,14 +15,12 @@ from trueodds.binning.selections import Selections
 from trueodds.binning.tree import Tree, grow
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import BinCount, Count, OneOf, Settings, check
+from trueodds.core.typing import Array
 from trueodds.kernels.bin_index import Bins as Bins
 from trueodds.kernels.bin_index import Closed as Closed
 from trueodds.kernels.bin_index import Frozen as Frozen
 from trueodds.kernels.sweep import sweep
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
-
 
 BIN_RULES = ("auto", "sqrt")  # of the number of bins, from the number of rows
 BinRule = Annotated[str, OneOf(BIN_RULES)]

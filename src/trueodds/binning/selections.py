@@ -7,13 +7,12 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.by_score import around
+from trueodds.core.typing import Array
 from trueodds.kernels import sorted_sets
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 T = TypeVar("T")
 
 

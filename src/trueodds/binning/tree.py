@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 
 class Tree:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, for_logs, input_for
@@ -24,9 +23,8 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import figure, percent
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import OWN, Folds, Level, Seed
+from trueodds.core.typing import Array
 from trueodds.tallies.scores import log_score
-
-Array = NDArray[Any]
 
 MAX_PROBABILITIES = (
     200_000  # probabilities on which candidates are compared; the standard errors of more are below any use

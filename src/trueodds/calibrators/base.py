@@ -7,16 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from numpy.typing import NDArray
-
 from trueodds.calibrators.likelihood.fit_data import FitData
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MIN_PROB_OF_LOGITS, Probabilities, probabilities
 from trueodds.calibrators.likelihood.row_sums import InMemory, RowSums
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Settings
+from trueodds.core.typing import Array
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 class Term(NamedTuple):

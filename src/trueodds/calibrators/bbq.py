@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaln
 
 from trueodds.binning.by_score import ByScore
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, fit_curves
 from trueodds.calibrators.histogram import Steps, midway
+from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
-
-Array = NDArray[Any]
 
 _SPAN = 10.0  # from n^(1/3) / 10 bins to ten times n^(1/3)
 _MAX_BINS = 3000  # which 2.7·10⁷ rows reach: counts as weights must not ask for more memory than rows could

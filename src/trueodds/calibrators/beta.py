@@ -8,7 +8,6 @@ from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
@@ -22,8 +21,7 @@ from trueodds.calibrators.platt import Iterated
 from trueodds.core.errors import Note
 from trueodds.core.results import figure
 from trueodds.core.settings import OneOf
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 _PARAMETERS = ("abm", "am", "ab", "a")
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
@@ -25,8 +24,7 @@ from trueodds.calibrators.llo import UNCHANGED, LloMap, falling
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure
 from trueodds.core.settings import Probability
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 _ROUNDING = 1e-12  # of log-likelihood
 _ANGLES = 64  # looked at around the contour, three times, each time more closely

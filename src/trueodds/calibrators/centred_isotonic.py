@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.by_score import fit_curves_from_counts
 from trueodds.calibrators.curves.one_vs_rest import exact_zeros
 from trueodds.calibrators.isotonic import IsotonicMap, Monotone
 from trueodds.core.errors import Note
+from trueodds.core.typing import Array
 from trueodds.kernels.isotonic import means
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.base import CalibratorSpec, input_for
 from trueodds.calibrators.choosing.crossed import Inner, Rows, simplest
@@ -19,8 +18,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.results import strict
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Folds, check
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from trueodds.binning.by_score import ByScore
@@ -15,9 +14,8 @@ from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, exact_zeros, fit_curves
 from trueodds.core.errors import Note
+from trueodds.core.typing import Array
 from trueodds.kernels.merging import Path, averaged, near_isotonic
-
-Array = NDArray[Any]
 
 _NOTHING = 88.0  # a model whose BIC is that much worse weighs e^−44: 10⁵ of them cannot move a digit
 

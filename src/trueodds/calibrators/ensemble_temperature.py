@@ -8,7 +8,6 @@ from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
@@ -27,8 +26,7 @@ from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, valley
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, ends, in_words
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 _LOSSES = ("log", "brier")
 _MIN_UNCHANGED = (

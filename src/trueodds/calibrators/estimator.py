@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import _check_feature_names, check_is_fitted
@@ -17,11 +17,10 @@ from trueodds.calibrators import CALIBRATORS, class_name
 from trueodds.calibrators.base import CalibratorSpec
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator, fit, has_integer_weights, names
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.data import validation
 from trueodds.data.predictions import Predictions
 from trueodds.data.swapped import called
-
-Array = NDArray[Any]
 
 
 class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types

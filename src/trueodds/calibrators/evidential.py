@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
@@ -30,9 +29,8 @@ from trueodds.calibrators.llo import falling
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure
 from trueodds.core.settings import OneOf
+from trueodds.core.typing import Array
 from trueodds.tallies.likelihood import Likelihood, softmax_linear
-
-Array = NDArray[Any]
 
 _ON = ("log p", "probabilities")
 _OUTPUT = ("pignistic", "plausibility", "point")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 import trueodds
 from trueodds.calibrators import wire
@@ -17,14 +17,13 @@ from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities
 from trueodds.core.errors import InputError, Note
 from trueodds.core.printable import printable
 from trueodds.core.results import Result, strict
+from trueodds.core.typing import Array
 from trueodds.data import validation
 from trueodds.data.complements import two_columns
 from trueodds.data.log_probabilities import log_softmax
 from trueodds.data.plausibility import doubts
 from trueodds.data.predictions import Predictions
 from trueodds.data.weights import are_counts
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.nonnegative import NonnegativeMinimum, minimize_nonnegative
 from trueodds.core.results import figure
 from trueodds.core.settings import OneOf
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 _MAX_EVALUATIONS = 200
 _ROWS = 4096  # whose ratios are held at a time

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.partition import BinRule, Bins, EqualMass, Partition, Uniform
 from trueodds.calibrators import wire
@@ -16,9 +15,8 @@ from trueodds.calibrators.base import CalibrationMap, TalliedSpec
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, exact_zeros, fit_curves, zeros_in_cells
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, OneOf
+from trueodds.core.typing import Array
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 _PARTITIONS: dict[str, Callable[[int | str], Partition]] = {
     "uniform": Uniform,

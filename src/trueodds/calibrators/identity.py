@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 
 @dataclass(frozen=True)

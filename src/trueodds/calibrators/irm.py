@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
@@ -16,8 +15,7 @@ from trueodds.calibrators.isotonic import Monotone, monotone
 from trueodds.calibrators.likelihood.parts import in_parts
 from trueodds.core.errors import Note
 from trueodds.core.settings import Range
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 _LITTLE = 1e-6  # a class with less is all but ruled out
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
@@ -23,8 +22,7 @@ from trueodds.calibrators.likelihood.logs import (
 )
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, ends
 from trueodds.core.errors import Note
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, TalliedSpec
@@ -16,11 +15,10 @@ from trueodds.calibrators.curves.by_score import map_classes
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, exact_zeros, zeros_in_cells
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf
+from trueodds.core.typing import Array
 from trueodds.kernels import isotonic, sort
 from trueodds.kernels.knots import Knots, none_at
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 _BETWEEN = ("linear", "step")
 

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from trueodds.binning.by_score import ByScore
@@ -42,8 +41,7 @@ from trueodds.calibrators.likelihood.logs import (
 )
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Range, check
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 _STEPS = 32  # of the grid in a bandwidth: what lies between is then right to 1e-8
 _MIN_STEPS, _MAX_STEPS = 64, 2048  # steps of the grid

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.calibrators import wire
@@ -25,8 +24,7 @@ from trueodds.calibrators.likelihood.parameter_table import ParameterTable
 from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.core.errors import Note
 from trueodds.core.results import figure
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 WIDE = 1e100  # beyond any coefficient that a fit can give
 _KEYS = ("tau", "gamma", "n_passes", "converged")

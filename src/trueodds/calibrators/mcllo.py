@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
@@ -23,8 +22,7 @@ from trueodds.calibrators.likelihood.parameter_table import ParameterTable
 from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.core.errors import Note
 from trueodds.core.settings import Integer, NonNegative
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 _KEYS = ("tau", "gamma", "baseline", "min_prob", "n_passes", "converged")
 

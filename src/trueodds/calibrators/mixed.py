@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, Term
 from trueodds.calibrators.choosing.gain import mixed
 from trueodds.core.errors import InputError
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 KEY = "mixing"  # among the saved parameters of the map that is mixed
 

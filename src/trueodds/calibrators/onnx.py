@@ -6,14 +6,11 @@ import os
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.base import CalibrationMap, Term
 from trueodds.core.atomic import replacing
 from trueodds.core.errors import InputError
 from trueodds.core.extras import install
-
-Array = NDArray[Any]
 
 OPSET = 17
 NOTHING = -1e30  # the log of an exact zero: finite, so that 0 · log 0 is 0, and beyond every other

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.calibrators import wire
@@ -22,8 +21,7 @@ from trueodds.calibrators.llo import WIDE, doubtful
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import figure
 from trueodds.core.settings import OneOf
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 _ON = ("logit", "raw")
 FLAT = np.zeros(2)  # intercept and slope of what says nothing

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
@@ -16,10 +16,9 @@ from trueodds.calibrators.frequencies import ESTIMATES, Frequencies, How
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import figure
 from trueodds.core.settings import OWN
+from trueodds.core.typing import Array
 from trueodds.data.arrays import as_array
 from trueodds.data.predictions import Predictions
-
-Array = NDArray[Any]
 
 Priors = Sequence[float] | Mapping[int, float] | str
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import check_cv
@@ -26,10 +26,9 @@ from trueodds.calibrators.estimator import Calibrator
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator, fit, has_integer_weights
 from trueodds.core.errors import InputError
 from trueodds.core.settings import Folds, OneOf, Probability, check
+from trueodds.core.typing import Array
 from trueodds.data import validation
 from trueodds.data.predictions import Predictions
-
-Array = NDArray[Any]
 
 _MODES = ("cross-fit", "split", "frozen")
 

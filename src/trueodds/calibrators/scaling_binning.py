@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.partition import BinRule, Bins, EqualMass
 from trueodds.calibrators import wire
@@ -20,9 +19,8 @@ from trueodds.calibrators.llo import doubtful
 from trueodds.calibrators.platt import Iterated, PlattSpec, Sigmoid
 from trueodds.core.errors import Note
 from trueodds.core.settings import BinCount
+from trueodds.core.typing import Array
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.tree import grow
 from trueodds.calibrators import wire
@@ -17,9 +16,8 @@ from trueodds.calibrators.curves.simplex_cells import FINEST, Cells, Grid, Leave
 from trueodds.core.errors import Note
 from trueodds.core.results import percent
 from trueodds.core.settings import Count, OneOf, Range
+from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
-
-Array = NDArray[Any]
 
 _PARTITIONS = ("median-variance", "simplex-grid")
 

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, fit_curves_of_logs
@@ -18,8 +17,7 @@ from trueodds.calibrators.splines import confidence
 from trueodds.calibrators.splines.log_odds import LogOdds, fitted_curve
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Positive, Range
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 _KNOTS = {"natural": 12, "gupta": 6}
 _FALL = 1e-3  # of probability, from which a falling stretch is worth a word

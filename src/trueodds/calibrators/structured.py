@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
@@ -22,8 +21,7 @@ from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
 from trueodds.core.errors import Note
 from trueodds.core.settings import NonNegative
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 _MATRIX = 30  # classes up to which a matrix is fitted unasked
 

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
@@ -24,9 +23,8 @@ from trueodds.calibrators.likelihood.logs import (
 from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, steepness
 from trueodds.core.errors import Note
+from trueodds.core.typing import Array
 from trueodds.tallies.likelihood import Likelihood, softmax_linear, tempered
-
-Array = NDArray[Any]
 
 _MANY = 2**16  # probabilities of a sample from which it pays to begin where that sample ends
 

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators import CALIBRATORS, wire
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term, for_logs, input_for
@@ -20,9 +19,8 @@ from trueodds.calibrators.likelihood.steepness import valley
 from trueodds.calibrators.likelihood.top_slopes import slopes
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, ends
 from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.typing import Array
 from trueodds.data.complements import log_sum
-
-Array = NDArray[Any]
 
 _ABOVE = 1 + 1e-12  # by how much the top stays above the next, so that no rounding makes them equal
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.base import CalibrationMap, SummedSpec
 from trueodds.calibrators.likelihood.likeliest import (
@@ -22,8 +21,6 @@ from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb
 from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.core.errors import Note
 from trueodds.core.settings import NonNegative
-
-Array = NDArray[Any]
 
 _MAX_CLASSES = 30  # classes up to which `auto` tries it unasked
 

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
@@ -18,8 +17,7 @@ from trueodds.calibrators.curves.one_vs_rest import as_rows
 from trueodds.calibrators.curves.pairs import coupled, fit_pair_curves
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 _REST, _PAIRS = "one-vs-rest", "one-vs-one"
 

@@ -8,15 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core import saved
 from trueodds.core.errors import InputError, Note
+from trueodds.core.typing import Array
 
 if TYPE_CHECKING:
     from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 
-Array = NDArray[Any]
 
 SCHEMA = "trueodds.calibrator/1"
 _FAMILY = "trueodds.calibrator/"

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, describe
 from trueodds.core.printable import has_surrogates
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 LOGITS = "use Predictions.from_logits, or read(…, logits=True)"  # where probabilities were expected
 

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 
 def column_names(x: Any) -> list[str] | None:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.data import validation
-
-Array = NDArray[Any]
 
 NEAR = 1e-3  # a difference from 1 below this has lost more than three digits
 _BLOCK = 2**16  # probabilities per block, so that temporaries stay in cache

@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import ONE, Integer, check
+from trueodds.core.typing import Array
 from trueodds.data import validation
 from trueodds.data.predictions import Predictions
-
-Array = NDArray[Any]
 
 
 def from_dense(

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.data.complements import complement, log_complement, log_sum, masked_log_sum
 
 if TYPE_CHECKING:
     from trueodds.data.predictions import Predictions
-
-Array = NDArray[Any]
 
 
 def log_softmax(z: Array) -> Array:

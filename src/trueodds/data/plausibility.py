@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-
-Array = NDArray[Any]
 
 GAIN = 0.25  # of accuracy, beside 2/√n: of 3,000 models that guess 0.03 % at most won that, for 2 to 10 classes
 MIN_ROWS = 30  # rows, below which any order may fit

@@ -7,17 +7,17 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.printable import printable
+from trueodds.core.typing import Array
 from trueodds.data import swapped, validation
 from trueodds.data.class_columns import classes_from_columns, refuse_other_columns
 from trueodds.data.complements import two_columns
 from trueodds.data.subset import row_numbers
 from trueodds.data.weights import repeats
 
-Array = NDArray[Any]
 Groups = Mapping[str, Array]
 T = TypeVar("T")
 

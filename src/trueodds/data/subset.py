@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, describe
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 
 def row_numbers(rows: Any, n: int) -> Array:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 ORDER = " take (y_true, y_prob): swap the two arguments."
 

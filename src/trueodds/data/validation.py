@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.printable import has_surrogates
 from trueodds.core.settings import EXACT, NonNegative, check
+from trueodds.core.typing import Array
 from trueodds.data.arrays import LOGITS
 from trueodds.data.arrays import as_array as as_array
 from trueodds.data.arrays import numbers as numbers
@@ -24,8 +25,6 @@ from trueodds.data.arrays import two_dimensional as two_dimensional
 from trueodds.data.arrays import with_argument as with_argument
 from trueodds.data.weights import WEIGHTLESS as WEIGHTLESS
 from trueodds.data.weights import weights as weights
-
-Array = NDArray[Any]
 
 LARGE = 2**18  # values from which on a compiled loop is worth loading
 SUM_NOTED = 1e-9  # distance of a row sum from 1 below which nobody needs to know of it

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trueodds.core.errors import InputError
 from trueodds.core.settings import EXACT
+from trueodds.core.typing import Array
 from trueodds.data.arrays import as_array, numbers, refuse
-
-Array = NDArray[Any]
 
 WEIGHTLESS = "Every weight is zero."
 SMALLEST, LARGEST = 1e-30, 1e30  # between them the sixth power of a weight can be summed

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.atomic import replacing
 from trueodds.core.errors import InputError, Note, describe
@@ -21,11 +20,10 @@ from trueodds.core.extras import install
 from trueodds.core.printable import printable, printable_lines, printable_tree
 from trueodds.core.results import strict, with_notes
 from trueodds.core.settings import check
+from trueodds.core.typing import Array
 from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.drawing.presentation import Presentation
 from trueodds.diagrams.drawing.svg import embedded
-
-Array = NDArray[Any]
 
 _LONG_LABELS = "long legend labels"  # a layer that narrow pictures go without
 _SAVED_DPI = 200.0  # of a saved picture, where none is given

@@ -12,7 +12,8 @@ from scipy.special import expit, logit
 from trueodds.binning.partition import Uniform
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import ONE, Integer, Level
-from trueodds.diagrams.base import Array, Diagram
+from trueodds.core.typing import Array
+from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.belts.belt_plot import BeltPlot
 from trueodds.diagrams.belts.condensed import condensed
 from trueodds.diagrams.belts.words import format_pvalue, gathered, joined, places, sides

@@ -11,7 +11,8 @@ from trueodds.calibrators.likelihood.baseline import baseline_of
 from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, min_prob_for, touched
 from trueodds.core.errors import Note
 from trueodds.core.settings import Level
-from trueodds.diagrams.base import Array, Diagram
+from trueodds.core.typing import Array
+from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.drawing import layout
 from trueodds.diagrams.odds.class_names import Named

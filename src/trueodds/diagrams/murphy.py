@@ -11,7 +11,8 @@ import numpy as np
 from trueodds.core.errors import InputError
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, OneOf, Range
-from trueodds.diagrams.base import Array, Diagram
+from trueodds.core.typing import Array
+from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.curves.draws import BandDraws
 from trueodds.diagrams.models.decision_rows import Model
 from trueodds.diagrams.models.decisions import Drawing

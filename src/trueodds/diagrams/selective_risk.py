@@ -12,8 +12,9 @@ from trueodds.core.errors import InputError
 from trueodds.core.results import figure
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Count, Level
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.diagrams.base import Array, Diagram
+from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.curves.draws import BandDraws
 from trueodds.diagrams.drawing import styling

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from trueodds.core.errors import Note
 from trueodds.core.results import figure
 from trueodds.core.rng import as_generator, stream_key
 from trueodds.core.settings import Level, Resamples
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.chance import beyond, wilson
@@ -26,8 +26,6 @@ from trueodds.hypotests.consistency import Consistency
 from trueodds.lenses.lens import Lens
 from trueodds.lenses.view import View
 from trueodds.tallies.tally import Tally
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
 from trueodds.core.settings import Range
+from trueodds.core.typing import Array
 from trueodds.estimators.base import ProperScore, one_score, single_rows
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -7,18 +7,17 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.partition import BinsOrEdges, EqualMass, Partition, as_partition
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
 from trueodds.core.settings import Range, check
+from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator, Linear, one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, BinSums
 from trueodds.kernels.bin_index import Bins
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 RANGES = EqualMass(15)
 SETTLED = 25  # rows in each range from which on its edges stand still enough
 

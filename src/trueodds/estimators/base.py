@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.selections import Selections
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.results import Estimate
 from trueodds.core.settings import OneOf, Settings
+from trueodds.core.typing import Array
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 class Linear(Protocol):

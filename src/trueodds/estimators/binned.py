@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.distance import Distance, as_distance, power_mean
 from trueodds.binning.partition import BIN_RULES, Bins, Frozen, Partition, as_partition, default_for
@@ -17,11 +16,11 @@ from trueodds.binning.selections import Selections
 from trueodds.core.errors import Note
 from trueodds.core.registry import settings_of
 from trueodds.core.settings import Count, Order
+from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator, Linear
 from trueodds.lenses.rows import shared_classes
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 PARTITION_SETTINGS = ("bins", "partition", "min_size", "closed", "range")
 
 

@@ -6,16 +6,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Range
+from trueodds.core.typing import Array
 from trueodds.estimators.scored import Reader, ScoredError
 from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
 from trueodds.estimators.smoothing.local_fit import SMOOTHERS, LocalFit, Smoother
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 KINDS = (*SMOOTHERS, "isotonic")
 STEADY = 200  # outcomes of each kind from which flexible curves are steady

@@ -8,17 +8,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import entr
 
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
+from trueodds.core.typing import Array
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
 from trueodds.lenses.view import View
 from trueodds.tallies.scores import log_score
-
-Array = NDArray[Any]
 
 
 def _brier(s: Array, w: Array, wy: Array, _logs: Array) -> Array:

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import OWN, Integer
+from trueodds.core.typing import Array
 from trueodds.estimators.acting.actions import Cost, Costs, checked, vectors
 from trueodds.estimators.acting.out_of_sample import OutOfFold, OutOfSample
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

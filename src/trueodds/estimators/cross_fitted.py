@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, describe
 from trueodds.core.registry import settings_of
+from trueodds.core.typing import Array
 from trueodds.estimators.acting.out_of_sample import OutOfFold, OutOfSample
 from trueodds.estimators.score_regret import ScoreRegret
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 SAME = 1e-9  # a recalibrated probability this near to the stated one is the same but for rounding
 

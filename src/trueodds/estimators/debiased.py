@@ -7,20 +7,19 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtr
 
 from trueodds.binning.partition import BIN_RULES, EqualMass, Partition
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
 from trueodds.core.settings import OneOf
+from trueodds.core.typing import Array
 from trueodds.estimators.adaptive import with_partition
 from trueodds.estimators.base import Estimator, Linear, one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMeanSquareError, one_bin
 from trueodds.estimators.pairing.pairs import ByBin, OfBins, Pairs, averaged, divide_or_zero, mean_square, several
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 FORMS = ("t_mn", "kumar", "dpe")
 FINER = 4  # times as many bins show whether these average errors away
 MIN_ROWS_PER_BIN = 5  # rows in each of them

@@ -6,18 +6,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.partition import Partition, as_partition, default_for
 from trueodds.core.errors import InputError
 from trueodds.core.registry import settings_of
+from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator, Linear, one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.estimators.cost_regret import CostRegret
 from trueodds.kernels.envelope import at_half
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,16 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.partition import Partition, as_partition, default_for
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
 from trueodds.core.settings import OneOf, check
+from trueodds.core.typing import Array
 from trueodds.estimators.base import ProperScore
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 Terms = dict[str, float]
 Score = Callable[[Array, Array], Array]  # (said, seen), cell by cell, binary or joint
 

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
 from trueodds.core.settings import FiniteOrder, Range
+from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.smoothing.dirichlet import below
 from trueodds.estimators.smoothing.neighbors import Neighbors
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

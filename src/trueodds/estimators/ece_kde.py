@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from trueodds.binning.by_score import by_score
 from trueodds.binning.partition import lowest
 from trueodds.binning.selections import Selections
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Order, Probability, Range
+from trueodds.core.typing import Array
 from trueodds.estimators.base import one_score
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.estimators.smoothing.bandwidth import NARROWEST, silverman, silverman_of_selections
@@ -21,8 +22,6 @@ from trueodds.estimators.smoothing.side_by_side import side_by_side
 from trueodds.estimators.smoothing.waves import Waves
 from trueodds.kernels.sort import placed
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 AT_ONCE = 2**20  # numbers held together while draws are smoothed: 8 MB
 BELOW = 2e-3  # how far under 1/K a largest probability may lie: row sums may be off by as much

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import entr
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.typing import Array
 from trueodds.estimators.base import Mean, single_rows
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 MIN_VOTES = 30  # votes per row; below, what the votes alone add or hide is of the size of what is measured
 

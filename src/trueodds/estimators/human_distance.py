@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
+from trueodds.core.typing import Array
 from trueodds.estimators.base import single_rows
 from trueodds.estimators.human import VoteMean, vectors
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

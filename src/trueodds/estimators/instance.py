@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.by_score import by_score, grouped
 from trueodds.core.errors import Note
+from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator, Linear, one_score
 from trueodds.kernels.sort import placed
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 Sums = tuple[Any, Any, Any, Any]  # Σwy, Σwy(1−p), Σw(1−y), Σw(1−y)p: numbers, or one per draw
 
 

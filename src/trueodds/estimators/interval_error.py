@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.settings import Range
+from trueodds.core.typing import Array
 from trueodds.estimators.scored import DISTINCT, Reader, ScoredError, Scores
 from trueodds.kernels.windows import Windows, mean_absolute
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 HALVINGS = 30  # beyond, an interval is narrower than 1e-9, which is all that it could still gain
 

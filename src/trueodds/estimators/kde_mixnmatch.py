@@ -8,17 +8,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.polynomial import Polynomial
-from numpy.typing import NDArray
 
 from trueodds.binning.quantiles import weighted_std
 from trueodds.core.errors import Note
 from trueodds.core.settings import FiniteOrder
+from trueodds.core.typing import Array
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.estimators.smoothing.density import KERNELS
 from trueodds.kernels.moments import moments
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 FIRST, LAST, NODES = -0.6, 1.6, 2**14  # the grid of the value, as published
 CELLS = 1024  # of [0, 1], for draws

@@ -8,18 +8,16 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf, Positive
+from trueodds.core.typing import Array
 from trueodds.estimators.base import Linear
 from trueodds.estimators.pairing.row_pairs import RowPairs
 from trueodds.estimators.scored import Reader, ScoredError
 from trueodds.estimators.skce import SquaredKernelError
 from trueodds.kernels.pairs import along
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 FORMS = ("biased", "unbiased", "weighted")
 

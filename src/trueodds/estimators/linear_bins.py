@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.by_score import by_place
 from trueodds.binning.partition import BinRule, lowest
 from trueodds.binning.selections import Selections
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, check
+from trueodds.core.typing import Array
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.kernels.bin_index import Bins, Closed
 from trueodds.kernels.sorted_sets import part_up, shared
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 Base = Literal["uniform", "equal-mass"]
 

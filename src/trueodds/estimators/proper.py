@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Range
+from trueodds.core.typing import Array
 from trueodds.estimators.base import single_rows
 from trueodds.estimators.decomposition import (
     Decomposed,
@@ -22,8 +22,6 @@ from trueodds.estimators.decomposition import (
 )
 from trueodds.lenses.view import View
 from trueodds.tallies import scores
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

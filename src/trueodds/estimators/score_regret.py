@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.choosing.gain import mixed, mixing
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
+from trueodds.core.typing import Array
 from trueodds.estimators.acting.out_of_sample import OutOfFold, OutOfSample
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 SCORES = ("log_loss", "brier")
 

@@ -6,17 +6,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.by_score import by_score, grouped
+from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator, Linear, one_score
 from trueodds.kernels.sort import placed
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 Reader = Callable[[Array, Array, Array], Array]
 
 DISTINCT = 4096  # scores that draws tell apart; beyond, neighbors share a cell there (never in the value itself)

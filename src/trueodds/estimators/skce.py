@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf, Range
+from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.pairing.row_pairs import RowPairs
 from trueodds.estimators.smoothing.kernels import Bandwidth, KernelName, Similarity
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 FORMS = ("auto", "unbiased", "biased", "block")
 

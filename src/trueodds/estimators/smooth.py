@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from numpy.typing import NDArray
-
 from trueodds.core.settings import Range
+from trueodds.core.typing import Array
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.estimators.smoothing.reflected import NARROWEST, WIDEST, fixed_point, from_moments, smoothed_norms
 from trueodds.kernels.moments import moments, residuals
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 MANY, CELLS = 2**15, 4096  # rows beyond which they are not sorted, and the cells of the grid on which they are spread
 

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.settings import Order, check
+from trueodds.core.typing import Array
 from trueodds.estimators.scored import Reader, ScoredError, Scores
 from trueodds.kernels.sweep import sweep
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 Base = Literal["equal-mass", "uniform"]
 
 

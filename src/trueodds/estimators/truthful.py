@@ -8,16 +8,14 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.partition import BinRule, EqualMass, count_of_bins
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, OneOf
+from trueodds.core.typing import Array
 from trueodds.estimators.base import Linear, one_score
 from trueodds.estimators.scored import Reader, ScoredError
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 FORMS = ("atb", "quantile")
 

@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OWN
+from trueodds.core.typing import Array
 from trueodds.estimators.acting.actions import Cost
 from trueodds.estimators.acting.actions import checked as checked_cost
 from trueodds.estimators.acting.payoffs import Utility, checked, payoffs
 from trueodds.estimators.base import Estimator, Linear, single_rows
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 SAME = 1e-12  # expected utilities that differ by less, relative to the largest payoff, are equal but for rounding
 DISTINCT = 4096  # expected utilities that draws tell apart; beyond, neighbours share a cell there, never in the value

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.judging import notes_on
@@ -22,8 +21,6 @@ from trueodds.lenses.lens import Lens
 from trueodds.lenses.subgroups import Subgroup
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.redraw import null_draws, null_of, within_clusters
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

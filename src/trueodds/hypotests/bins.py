@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.partition import Bins, Frozen, Partition, as_partition, default_for
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
+from trueodds.core.typing import Array
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.statistics import Cells, ViewResult
@@ -19,8 +19,6 @@ from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 from trueodds.resampling.among import pvalue
 from trueodds.resampling.tails import CountTails, VectorTails
-
-Array = NDArray[Any]
 
 LISTED = 100  # bins whose numbers are told
 NUMBERS = 2e7  # of all covariance matrices that are held, 160 MB

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Verdict
 from trueodds.core.settings import OneOf, Resamples, check
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Linear, one_score, single_rows
 from trueodds.hypotests.base import HypothesisTest, Progress
@@ -28,7 +28,6 @@ from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.redraw import FLIPS, LABELS, null_draws, null_of, within_clusters
 from trueodds.tallies.tally import Tally
 
-Array = NDArray[Any]
 Reader = Callable[[Array, Array, Array], Array]
 
 NULLS = ("asymptotic", "redraw")

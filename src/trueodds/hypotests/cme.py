@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from trueodds.core.errors import InputError, Note
@@ -18,8 +17,6 @@ from trueodds.hypotests.pairing.embedding import Embedding
 from trueodds.hypotests.pairing.places import as_places, choose_places
 from trueodds.hypotests.statistics import ViewResult
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 MIN_ROWS_PER_LOCATION = (
     60  # rows that chance at one location must be worth, for the χ² law to reject about as often as it says

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
 from trueodds.core.results import Verdict
 from trueodds.core.settings import OneOf, Resamples
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
@@ -26,8 +26,6 @@ from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.redraw import FLIPS, LABELS, null_draws, null_of
 from trueodds.resampling.redraw_cells import by_bins
 from trueodds.tallies.tally import Tally
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -6,20 +6,18 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc, expit, ndtri
 
 from trueodds.core.errors import Note
 from trueodds.core.results import figure
 from trueodds.core.settings import OneOf
+from trueodds.core.typing import Array
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.likelihood.logistic import Fit, Form, highest, statistics, unit_of
 from trueodds.hypotests.likelihood.logits import Logits, MinProb, Powers
 from trueodds.hypotests.nested.binary import are_shares
 from trueodds.hypotests.statistics import Cells, ViewResult
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 PARTS = ("joint", "in-the-large", "slope")
 

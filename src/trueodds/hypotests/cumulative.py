@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from trueodds.core.errors import Note
+from trueodds.core.typing import Array
 from trueodds.estimators.cumulative import CumulativeRange, KolmogorovSmirnov
 from trueodds.estimators.scored import ScoredError, Scores
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.scaled import Scaled
 from trueodds.hypotests.statistics import ViewResult
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 MIN_EFFECTIVE_N = 5.0  # rows' worth of variance: below, the walk takes a step or two and is no Brownian motion yet
 COARSE = 0.05  # share of the variance at one score: such steps lower the maximum by more than a tenth of its deviation

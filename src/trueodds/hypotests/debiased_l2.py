@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtr, ndtri
 
 from trueodds.binning.partition import Partition
 from trueodds.core.errors import Note
 from trueodds.core.registry import settings_of
+from trueodds.core.typing import Array
 from trueodds.estimators.adaptive import with_partition
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.estimators.debiased import AUTO, DebiasedL2
@@ -20,8 +20,6 @@ from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.scaled import Scaled
 from trueodds.hypotests.statistics import ViewResult
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 MAX_TYPE_I_ERROR = 0.06  # what a test at 5 % may reject before its reader is told
 

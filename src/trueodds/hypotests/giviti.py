@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
 from trueodds.core.settings import Integer, Range, check
+from trueodds.core.typing import Array
 from trueodds.hypotests.by_view import ViewTest
 from trueodds.hypotests.likelihood.curve import Curve
 from trueodds.hypotests.likelihood.logistic import Form, highest
@@ -17,8 +17,6 @@ from trueodds.hypotests.likelihood.logits import Logits, MinProb, Powers
 from trueodds.hypotests.likelihood.stepwise import NullDistribution, climbed, stepwise_null
 from trueodds.hypotests.statistics import Cells, ViewResult
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 HIGHEST = 10  # the powers of a curve
 

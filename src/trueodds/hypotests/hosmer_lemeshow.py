@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from trueodds.core.errors import InputError, Note
@@ -16,8 +15,6 @@ from trueodds.hypotests.grouping.group_residuals import GroupResiduals
 from trueodds.hypotests.statistics import Cells, ViewResult
 from trueodds.hypotests.surplus import missed
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 FORMS = ("auto", "pearson", "exact")
 MIN_EXPECTED = 5.0  # expected outcomes below which the chi-square law is rough

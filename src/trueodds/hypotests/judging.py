@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
 from trueodds.core.results import Verdict
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.several import exact, family
@@ -19,8 +19,6 @@ from trueodds.resampling.among import pvalue
 from trueodds.resampling.enumerate import enumerated
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.redraw import null_draws, within_clusters
-
-Array = NDArray[Any]
 
 REDRAWS = ("labels", "both", "all")
 ALL = "every labelling comes with the probability that the predictions give it, independently from row to row"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
-
-Array = NDArray[Any]
 
 CONSTANT = 10  # classes that are tried as the outcome of every row
 

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from trueodds.calibrators.likelihood.baseline import check_baseline, numbered
@@ -16,6 +15,7 @@ from trueodds.calibrators.likelihood.units import Units
 from trueodds.core.errors import InputError
 from trueodds.core.results import Verdict
 from trueodds.core.settings import Integer, OneOf, Probability
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.hypotests.base import Progress
 from trueodds.hypotests.by_view import ViewTest
@@ -33,8 +33,6 @@ from trueodds.tallies.tally import Tally
 
 __all__ = ["FORMS", "Mcllo", "statistics"]
 
-
-Array = NDArray[Any]
 
 VARIANCES = ("model", "empirical")
 EVEN = 0.5  # the probability of calibration beforehand, where none is given

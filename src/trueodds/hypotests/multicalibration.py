@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.printable import printable
 from trueodds.core.results import figure, strict
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.cumulative import CumulativeRange
 from trueodds.lenses.lens import Lens
@@ -19,8 +19,6 @@ from trueodds.lenses.subgroups import Subgroup
 from trueodds.lenses.view import View
 from trueodds.resampling.among import pvalue
 from trueodds.resampling.estimand import Estimand
-
-Array = NDArray[Any]
 
 ALL_ROWS = "all rows"
 

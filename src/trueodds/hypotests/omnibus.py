@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.settings import Resamples
+from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests.by_view import ViewTest
@@ -22,8 +22,6 @@ from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 from trueodds.resampling.among import TIE, pvalue
 from trueodds.resampling.estimand import Estimand
-
-Array = NDArray[Any]
 
 LENSES = {"classwise": 0.15, "canonical": 0.45}  # weights in a family
 OTHER = 0.4  # that of any other lens

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.hypotests.several import family
 from trueodds.kernels.holm import holm
 from trueodds.resampling.among import pvalue
 from trueodds.resampling.estimand import Estimand
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

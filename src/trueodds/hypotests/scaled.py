@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from numpy.typing import NDArray
-
+from trueodds.core.typing import Array
 from trueodds.estimators.base import Linear
-
-Array = NDArray[Any]
 
 
 class Scaled:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Range
@@ -17,8 +16,6 @@ from trueodds.hypotests.by_view import RESAMPLES, ViewTest
 from trueodds.hypotests.pairing import null_distributions
 from trueodds.hypotests.statistics import ViewResult
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 NULL_DESCRIPTIONS = {
     "bootstrap": "the pairs say nothing on average, and n U / (n − 1) − V has the law that it has on drawn rows",

@@ -7,13 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
+from trueodds.core.typing import Array
 from trueodds.hypotests.votes import twice_the_mean
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 Reader = Callable[[Array, Array, Array], Array]
 
 

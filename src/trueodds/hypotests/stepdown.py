@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.resampling.among import TIE
 
-Array = NDArray[Any]
 MAX_DISCRETE = 8  # with so few different values, all that three rows can show, there is nothing between them either
 
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from trueodds.core.errors import Note
+from trueodds.core.typing import Array
 from trueodds.hypotests.statistics import Cells, ViewResult
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 SCORES = ("brier", "log_loss")
 SKEWED = 1.0  # skewness of the promised sum from which on a normal p of 1 % comes in 2 % (simulated)

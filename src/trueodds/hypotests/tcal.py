@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.partition import Partition, SimplexGrid, Uniform
 from trueodds.core.errors import InputError
 from trueodds.core.settings import BinCount, Positive
+from trueodds.core.typing import Array
 from trueodds.estimators.base import single_rows
 from trueodds.estimators.debiased import DebiasedL2
 from trueodds.estimators.pairing.pairs import Pairs, divide_or_zero
@@ -23,8 +23,6 @@ from trueodds.kernels.bin_index import Bins
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 from trueodds.resampling.among import pvalue
-
-Array = NDArray[Any]
 
 MAX_SCALES = 32  # scales that a view has room for; those beyond its own hold NaN
 TALLIED = 8  # 3840 = 2⁸ · 15: so often can the fine grid of a tally be halved

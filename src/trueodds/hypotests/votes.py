@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.data.predictions import Predictions
-
-Array = NDArray[Any]
 
 DRAWN = 50  # votes per row over which the p-value of an asymptotic law is averaged
 TWICE_THE_MEAN = f"; p is twice its mean over {DRAWN} draws of one vote per row (conservative)"

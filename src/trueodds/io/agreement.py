@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.io.questions import key_of
 from trueodds.io.records import Record
-
-Array = NDArray[Any]
 
 
 @dataclass(slots=True)

@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Result
 from trueodds.core.results import percent as in_percent
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.io.agreement import agreed
 from trueodds.io.options import chosen, counted, several_options, shared
 from trueodds.io.questions import clusters_of, ids_of, key_of, questions_of
 from trueodds.io.records import Record, records
 from trueodds.lenses.selective import SelectiveRisk, selective_risk
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True, repr=False)

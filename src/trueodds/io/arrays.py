@@ -12,13 +12,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.io.table import Batch, Table, once, sliced
 from trueodds.io.values import Place, plain
-
-Array = NDArray[Any]
 
 DEFLATED = 1032  # how many bytes deflate packs into one at most
 # A RuntimeError is what zipfile says of members that are encrypted or in a compression that it does not know.

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.io.table import Batch, Table, once
 from trueodds.io.values import WIDEST_TEXT, Place, texts
 
-Array = NDArray[Any]
 types = pa.types
 FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
 

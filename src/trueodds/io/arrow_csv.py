@@ -12,18 +12,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyarrow import csv
 
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.io.arrow import numbers, plain
 from trueodds.io.csv_chunks import BOM, Chunk
 from trueodds.io.delimited import CsvTable, Part, Rows
 from trueodds.io.spelling import parsed, settled
 from trueodds.io.table import Batch
 from trueodds.io.values import WIDEST_TEXT, Place
-
-Array = NDArray[Any]
 
 
 class ArrowRows(Rows):

@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.io.plan import Plan
 from trueodds.io.table import Batch
 from trueodds.io.values import Place
-
-Array = NDArray[Any]
-
 
 _NEAR = 4096  # rows whose columns are put side by side at a time
 

@@ -8,14 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 CHUNK = 1 << 22  # bytes that are read at a time
 LONGEST = 1 << 26  # bytes of one record; a quote that is open for longer is taken for a stray one

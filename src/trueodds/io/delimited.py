@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any
 
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.io.csv_chunks import Chunk, chunks
 from trueodds.io.spelling import parsed, settled, spelled, valued
-from trueodds.io.table import Array, Batch, Table, once
+from trueodds.io.table import Batch, Table, once
 from trueodds.io.values import Place
 
 _HEAD = 1 << 16  # bytes that are read for the header

@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from trueodds.core.typing import Array
 from trueodds.io.arrow import converted, plain, sound, understood
-from trueodds.io.table import Array, Batch, Table, once
+from trueodds.io.table import Batch, Table, once
 from trueodds.io.values import Place
 
 MAGIC = b"ARROW1"  # opens the file format; a stream has none

@@ -8,13 +8,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, describe
+from trueodds.core.typing import Array
 from trueodds.io.table import Batch, Table, once
 from trueodds.io.values import Place, plain
-
-Array = NDArray[Any]
 
 
 def opened(data: Any) -> Table:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.io.blocks import Block
-
-Array = NDArray[Any]
 
 _TABLE = 40  # bits for the row; the number of its table stands above them
 

@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.io.source import Progress, Source
-
-Array = NDArray[Any]
 
 
 class InMemorySource(Source):

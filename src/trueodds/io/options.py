@@ -7,13 +7,12 @@ import re
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.typing import Array
 from trueodds.io.records import Record
 from trueodds.io.spelling import readable
 
-Array = NDArray[Any]
 ROUNDING = 1e-3  # sums of low-precision log-probabilities of a nearly sure text may end so far above 0
 
 

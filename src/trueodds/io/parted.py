@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any
 
-from numpy.typing import NDArray
-
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.data.validation import WEIGHTLESS
 from trueodds.io.columns import Choice
@@ -19,7 +18,6 @@ from trueodds.io.source import Progress, Source
 from trueodds.io.table import Table
 from trueodds.io.tabled import TableSource, agree
 
-Array = NDArray[Any]
 FAN = 16  # sums that are added up in one place
 UNSTEADY = "Write the rows down and read that; of rows that grew, make a new source."
 Opened = Callable[[], Sequence[Table]]  # the tables of one partition, where it lies

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.io.records import Record, nan
-
-Array = NDArray[Any]
 
 
 def key_of(record: Record, field: str) -> str:

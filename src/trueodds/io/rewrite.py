@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.atomic import replacing
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.data import validation
 from trueodds.io.blocks import Block, Segment, matrix
 from trueodds.io.delimited import CsvTable
@@ -22,8 +22,6 @@ from trueodds.io.table import Table
 from trueodds.io.tabled import TableSource
 from trueodds.io.values import Place
 from trueodds.io.writers import writer_of
-
-Array = NDArray[Any]
 
 
 def rewrite(

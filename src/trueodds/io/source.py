@@ -6,13 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from numpy.typing import NDArray
-
 from trueodds.core.errors import Note
 from trueodds.core.printable import printable
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 
-Array = NDArray[Any]
 Progress = Callable[[int, int | None], None]
 
 

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.io.values import Place, texts
 
-Array = NDArray[Any]
 UNSAID = ("na", "n/a", "#n/a", "<na>", "null", "none")  # how a column of numbers in a text file says it
 
 

@@ -6,13 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from numpy.typing import NDArray
-
 from trueodds.core.errors import InputError
 from trueodds.core.printable import has_surrogates
+from trueodds.core.typing import Array
 from trueodds.io.values import Place, plain
 
-Array = NDArray[Any]
 Batch = Mapping[str, Array]  # column name -> (n,) or, for a column of lists, (n, K)
 
 

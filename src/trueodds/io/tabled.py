@@ -6,9 +6,8 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from numpy.typing import NDArray
-
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.io.blocks import Block, Sameness, block_of, joined
 from trueodds.io.columns import Choice
@@ -17,7 +16,6 @@ from trueodds.io.plan import are_nonstandard_numbers, numbered
 from trueodds.io.source import Progress, Source
 from trueodds.io.table import Batch, Table
 
-Array = NDArray[Any]
 WIDEST = 1 << 22  # probabilities in one batch, so that a thousand classes do not make it a thousand times larger
 
 _UNANSWERED = (

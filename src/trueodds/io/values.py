@@ -8,11 +8,10 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 
-Array = NDArray[Any]
 UNICODE = "Write the column as text in UTF-8."
 WIDEST_TEXT = 1 << 30  # bytes that the texts of one batch may take
 MISSING = ("NAType", "NaTType")  # pandas' words for it, known by name so that pandas is not imported

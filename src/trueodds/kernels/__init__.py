@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
+
+from trueodds.core.typing import Array
 
 T = TypeVar("T")
-Array = NDArray[Any]
 
 SERIAL_ROWS = 4096  # rows that are added up sooner than another thread is awake
 _inside = threading.local()  # blocks within blocks run where they are: waiting for one's own pool would never end

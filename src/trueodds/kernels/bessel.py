@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled
-
-Array = NDArray[Any]
 
 _TERMS = 12  # of the series, whose last is below 1e-16 up to _NEAR
 _NEAR = 2.0  # below it the closed form loses digits

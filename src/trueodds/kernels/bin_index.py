@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
-from numpy.typing import NDArray
-
+from trueodds.core.typing import Array
 from trueodds.kernels.edges import index
 
-Array = NDArray[Any]
 Closed = Literal["left", "right"]
 
 

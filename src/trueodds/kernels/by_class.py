@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, plain, reordered, summed
 from trueodds.kernels.products import combined, cross, dot, pairs, plus
-
-Array = NDArray[Any]
 
 _ROOM = 2**16  # numbers of a tile of rows, whose arrays thus stay in a core's own cache
 _ROWS = 512  # that a tile has at least: the products of its columns are long sums

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled
 from trueodds.kernels.rows import ROWS, turned
-
-Array = NDArray[Any]
 
 WIDTH = 3840  # 2⁸·3·5: 10, 12, 15, 16, 20, 30 and 64 bins nest in it
 HALVINGS = 20  # of the first and of the last cell

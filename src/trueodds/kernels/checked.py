@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import in_blocks, plain, reordered
-
-Array = NDArray[Any]
 
 _ROWS = 256  # turned into columns at a time
 _WIDE = 16  # classes beyond which a row is long enough to be read as it lies

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, plain, summed
 from trueodds.kernels.ahead import LINE, fetch
 from trueodds.kernels.edges import folded, placed, scale, thresholds
-
-Array = NDArray[Any]
 
 _BUFFER = 512  # values placed at a time: they stay in the nearest cache
 _MANY = 256  # classes beyond which most values lie in the first bin, where nothing has to be looked up

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, plain, summed
 from trueodds.kernels.edges import folded, placed, scale, thresholds
 from trueodds.kernels.sort import decode_scores
-
-Array = NDArray[Any]
 
 ROWS = 1024  # placed at a time
 _BLOCK = 2**16  # rows worth a thread's while

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from trueodds.kernels import Array, compiled, reordered
+from trueodds.core.typing import Array
+from trueodds.kernels import compiled, reordered
 from trueodds.kernels.cells import EDGES, tiled
 from trueodds.kernels.rows import ROWS
 

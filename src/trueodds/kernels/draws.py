@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, draws_at_once, in_blocks
-
-Array = NDArray[Any]
 
 DRAW_RANGE = 4294967296.0  # numbers are drawn below 2^32
 AT_ONCE = 512  # draws of few classes made together: they fill the vectors, and their sums a core's own cache

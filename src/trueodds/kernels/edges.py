@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, in_blocks, plain
-
-Array = NDArray[Any]
 
 MAX_LINEAR_SEARCH = 64  # inner edges up to which comparing with every one is faster than a search
 _STEP = 8  # edges compared in one go over a buffer

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, draws_at_once, in_blocks
 from trueodds.kernels.draws import mix, row_key
-
-Array = NDArray[Any]
 
 
 @compiled

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, plain, sort
-
-Array = NDArray[Any]
 
 
 class Blocks(NamedTuple):

@@ -6,12 +6,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, in_blocks, plain, threads
 
 T = TypeVar("T")
-Array = NDArray[Any]
 
 _VALUES = 1024  # turned into keys at a time, so that they stay in the nearest cache
 _BLOCK = 2**18  # values worth a thread's while

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, in_blocks, plain
-
-Array = NDArray[Any]
 
 _BLOCK = 2**15  # values worth a thread's while
 _MAX_BUCKETS = 4096  # buckets

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, draws, in_blocks, plain
 from trueodds.kernels.draws import DRAW_RANGE, MAX_LINEAR_SEARCH, _accumulate, dither_of, fill, row_key
-
-Array = NDArray[Any]
 
 ROWS = 256
 

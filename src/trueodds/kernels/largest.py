@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, in_blocks, plain, summed
 from trueodds.kernels.ahead import LINE, fetch
 from trueodds.kernels.edges import folded, placed, scale, thresholds
 from trueodds.kernels.moments import added
 from trueodds.kernels.rows import ROWS, turned
-
-Array = NDArray[Any]
 
 _WIDE = 16  # classes beyond which a row is long enough to be read as it lies
 _PART = 128  # values of a long row whose largest is kept, so that its equals are looked for in few of them

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, in_blocks, plain
-
-Array = NDArray[Any]
 
 HALF = 2**21  # a similarity is a whole number of 2⁻⁴², held as two halves
 RUN = 512  # pairs whose halves add up below 2³¹

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, plain
-
-Array = NDArray[Any]
 
 EQUAL = 1e-12  # levels nearer than that are one: they differ by rounding
 AT_ONCE = 1e-10  # meetings whose λ differ by this share happen together

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, plain, summed
-
-Array = NDArray[Any]
 
 _ROWS = 2**15  # whose masses are made at a time, so that they stay in a core's own cache
 _STEP = 1024  # of them that are placed at a time

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled
 from trueodds.kernels.draws import mix
-
-Array = NDArray[Any]
 
 LEVELS = 6  # multiplicities 0..5 are told by 16 bits; what these leave open, 1 in 1,500, by 32 more
 TAIL = 16  # a Poisson(1) number is 16 or more once in 5e13

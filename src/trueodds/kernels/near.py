@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, in_blocks, plain
-
-Array = NDArray[Any]
 
 _LOST = 74.0  # e^(−74/2) is below the rounding of 1
 _BLOCK = 64  # places worth a thread's while

@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, in_blocks, plain, summed
 from trueodds.kernels.columns import ROWS, add_sums, key_sums, no_sums, scattered
 from trueodds.kernels.segments import reached
 from trueodds.kernels.sort import decode_scores
-
-Array = NDArray[Any]
 
 _BITS = 13
 _CELLS = 2**_BITS  # of equal width between the least key and the largest; their counts stay in a core's own cache

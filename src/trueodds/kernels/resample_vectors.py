@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled
 from trueodds.kernels.resample import order_by_bin
-
-Array = NDArray[Any]
 
 _TILE = 64  # rows whose multiplicities are turned at a time
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import plain, reordered, summed
 from trueodds.kernels.edges import thresholds
 from trueodds.kernels.sort import bits_of, decode_scores
-
-Array = NDArray[Any]
 
 _BLOCK = 2**17
 _ROWS = 2**14  # whose scores are read off their keys at a time, so that they stay in a core's own cache

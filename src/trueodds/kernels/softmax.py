@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import in_blocks, plain
 from trueodds.kernels.powers import logs, loop, powers
 from trueodds.kernels.tilted import add, fetch, level
-
-Array = NDArray[Any]
 
 SUMS = 7  # the value and six derivatives
 BLOCK = 2**18  # numbers that one call works through

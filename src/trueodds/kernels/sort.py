@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, in_blocks, plain
-
-Array = NDArray[Any]
 
 _BLOCK = 2**17
 _BUCKETS = 4096  # a power of two, so that a score's bucket is exact

@@ -6,11 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, in_blocks
-
-Array = NDArray[Any]
 
 _BLOCK = 2**16  # scores worth a thread's while
 

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, plain, summed
-
-Array = NDArray[Any]
 
 SUMS = 15  # by interval: the value, its slope in four numbers, and its curvature in the ten pairs of them
 _BLOCK = 2**14

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, plain
 from trueodds.kernels.cells import CELLS, EDGES, cells_of
-
-Array = NDArray[Any]
 
 
 def subcells(p: Array, index: Array, size: int) -> tuple[Array, Array, Array]:

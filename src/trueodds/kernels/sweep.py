@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, in_blocks
-
-Array = NDArray[Any]
 
 TOLERANCE = 1e-12  # of all weight: a cut that a cumulative weight meets up to its rounding ends there
 FALL = 1e-12  # equal rates may differ by the rounding of the sums, which is a share of all weight

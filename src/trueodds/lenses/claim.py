@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Settings
+from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import Induced
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.view import Exact, Rows, View
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

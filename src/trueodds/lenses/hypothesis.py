@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import call
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.claim import Lens, Outcomes
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 def under(preds: Any, rho: Any, lenses: Sequence[Lens], redraw: str = "labels") -> tuple[Predictions, list[Lens]]:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, describe
 from trueodds.core.registry import near
 from trueodds.core.settings import Integer, check, digits
+from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import Induced
 from trueodds.data.predictions import Predictions
 from trueodds.data.validation import looks_like_a_number
@@ -32,7 +32,6 @@ from trueodds.lenses.ranked import predicted as predicted
 from trueodds.lenses.rows import Classes, Column, OneOfClasses
 from trueodds.lenses.view import Exact, Rows
 
-Array = NDArray[Any]
 ClassName = str | bool | Integer | float
 
 

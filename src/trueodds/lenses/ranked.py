@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Integer
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels.largest import largest
 from trueodds.lenses.claim import Lens, Outcomes, hit
 from trueodds.lenses.rows import Column, Largest
 from trueodds.lenses.view import Rows, View
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,15 +8,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, describe
 from trueodds.core.registry import near
 from trueodds.core.settings import call
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.lens import Confidence, class_number
 
-Array = NDArray[Any]
 Region = str | Mapping[str, tuple[float, float]] | Callable[[Array], Array]
 
 _COMPARISONS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt}

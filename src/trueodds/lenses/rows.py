@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import sort
 from trueodds.kernels.classes import class_sums
 from trueodds.kernels.columns import label_sums
 from trueodds.kernels.largest import largest_hits, largest_keys, largest_moments, largest_sums
 from trueodds.kernels.moments import moments, residuals
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 class Largest:

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.results import Interval, figure, percent
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, Range, check
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,11 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.lens import Lens
 from trueodds.lenses.within import Within
-
-Array = NDArray[Any]
 
 VALUES_UP_TO = 50  # of one column or crossing: the largest are judged, the others counted
 

@@ -7,13 +7,13 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts, unit_of
 from trueodds.kernels.bin_index import Bins, Frozen
 from trueodds.kernels.columns import row_sums
 
-Array = NDArray[Any]
 T = TypeVar("T")
 
 SORTED = "sorted"  # under which a view keeps its rows by score (see by_score.py)

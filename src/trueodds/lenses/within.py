@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.lens import Lens, Outcomes
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,13 +6,12 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
 from trueodds.core.results import Estimate, Verdict
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
@@ -32,7 +31,6 @@ from trueodds.resampling.floors import floors
 from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.resampling.redraw import null_draws
 
-Array = NDArray[Any]
 Progress = Callable[[float, str], None]
 
 REDRAWS = 199  # behind noise floors

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
 from trueodds.core.results import Estimate
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens import Canonical, accuracy, default_lens
@@ -19,8 +19,6 @@ from trueodds.resampling.estimate import estimates
 from trueodds.resampling.floors import floors
 from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.tallies.tally import Tally
-
-Array = NDArray[Any]
 
 MEASURES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("distce", {}),

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.human_distance import HumanDistance
 from trueodds.lenses.lens import default_lens
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 LISTED = 10  # rows, the farthest
 OWN = 0.05  # the share of draws that pass what is said to be the reach of a row's own votes

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Interval, strict
+from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import exact_zeros, log_probabilities
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
@@ -24,8 +24,6 @@ from trueodds.resampling.estimate import estimates
 from trueodds.resampling.floors import floors
 from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.resampling.intervals import normal, student
-
-Array = NDArray[Any]
 
 RESAMPLES = 199  # behind the interval of the ICI, whose smoother is fitted in each
 MAX_ROWS = 50_000  # beyond which its smoother takes longer than the rest of the audit

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.selections import Selections
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Linear, Mean
 from trueodds.kernels.resample import Resampler
@@ -19,7 +18,6 @@ from trueodds.resampling.cells import Resampled, from_cells
 from trueodds.resampling.estimand import Estimand, Layout
 from trueodds.resampling.resamples import Resamples
 
-Array = NDArray[Any]
 ValuesAndNorms = tuple[Array, Array | None]  # values (views, draws) and spreads
 Sums = tuple[Array, Array, Array]  # Σw, Σwp and Σwy of a view's cells, by draw
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.estimators.base import Linear
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
-
-Array = NDArray[Any]
 
 NUMBERS = 2**24  # of one kind that resamples hold at a time, 128 MB
 Draws = tuple[Array, Array, Array]  # Σw (draws, bins), Σwp and Σwy (draws, bins[, m])

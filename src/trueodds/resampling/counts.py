@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv
 
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 MAX_EXACT_VARIANCE = 25.0  # variance up to which the exact law is made; beyond, the count is as good as normal
 EXACT_ROWS = 2000  # rows up to which the law is convolved, which costs O(rows²) and keeps the digits of its tails

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.resampling.estimand import Estimand
-
-Array = NDArray[Any]
 
 MAX_LABELINGS = 2**20  # labellings
 BLOCK = 2**12  # of them at once

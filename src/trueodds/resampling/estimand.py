@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Linear, combine, shares
 from trueodds.lenses.lens import Lens
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 _HEAVY = 16  # draws of many cells that are held together
 

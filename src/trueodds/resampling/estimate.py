@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Estimate, Interval
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Mean, ProperScore
 from trueodds.estimators.binned import BinnedError, BinSums
@@ -21,8 +20,6 @@ from trueodds.resampling.floors import subtract_noise_floor
 from trueodds.resampling.folded import bias_of, folded_normal, gaps_of, has_gaps, influence_bound
 from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.resampling.jackknife import jackknife, squared_error_draws
-
-Array = NDArray[Any]
 
 UNDEFINED = "the value is infinite or undefined"
 MIN_RESAMPLES = 100  # resamples below which the ends of an interval are not to be trusted

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import ProperScore
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.redraw import null_draws
 
-Array = NDArray[Any]
 REDRAWS = 999
 VOTES_DRAWN = 4_000_000
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from trueodds.core.results import Interval
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Linear, shares
 from trueodds.estimators.pairing.pairs import divide_or_zero
@@ -24,8 +23,6 @@ from trueodds.lenses.view import View
 from trueodds.resampling.cells import pooled_of
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.intervals import near_null
-
-Array = NDArray[Any]
 
 SHRINK = 1.1  # few cells: standard errors taken off each gap for the upper bound of the bias
 MIN_BIAS_SHARE = 0.5  # few cells: share of the plug-in bias that counts as its lower bound

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, stdtrit
 
 from trueodds.core.results import Interval
+from trueodds.core.typing import Array
 from trueodds.estimators.pairing.pairs import mean_square
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 NEAR = (1.15, 1.3)  # upper quantiles of the null between which a value stops being that of many a calibrated model
 NOISE_FLOOR_SHARES = (0.35, 1.05)  # of its noise floor that an excess loss is biased by, least and most

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.selections import Selections
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Linear, Mean
 from trueodds.estimators.pairing.pairs import mean_square
@@ -16,8 +14,6 @@ from trueodds.kernels.resample import Resampler
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.resamples import Resamples
-
-Array = NDArray[Any]
 
 MAX_EVALUATIONS = 5_000  # a statistic without bins is evaluated afresh for each row left out
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.core.rng import stream_key
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import draws, flips, in_blocks
 from trueodds.kernels.labels import by_row
@@ -17,8 +16,6 @@ from trueodds.kernels.resample import order_by_bin
 from trueodds.lenses.lens import Outcomes
 from trueodds.resampling.estimand import Estimand, Layout, by_estimand
 from trueodds.resampling.redraw_cells import bin_draws, by_bins
-
-Array = NDArray[Any]
 
 MAX_BLOCK_LABELS = 2**26  # labels of a byte that are drawn before they are read
 LIGHT = 2**14  # cells of one question, up to which questions share their draws' memory

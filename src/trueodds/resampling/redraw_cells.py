@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Linear
 from trueodds.kernels import plain, summed
@@ -22,8 +21,6 @@ from trueodds.resampling import counts
 from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS
 from trueodds.resampling.cells import pooled_of, widened
 from trueodds.resampling.estimand import Estimand
-
-Array = NDArray[Any]
 
 MAX_BINS = 8192  # more bins than that hold a few rows each: a label per row costs no more
 MAX_CORRELATED_BINS = 2000  # bins of all classes together whose covariance is made

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.rng import stream_key
+from trueodds.core.typing import Array
 from trueodds.kernels import in_blocks
 from trueodds.kernels.multiplicities import Multiplicities
 
 T = TypeVar("T")
-Array = NDArray[Any]
 
 ONE_BY_ONE = 2**20  # up to so many draws in all, rows are drawn as `rng.integers(0, n, (resamples, n))`
 AT_ONCE = 128  # resamples that are made side by side

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc, gammainc, gammaincc, gammaln, log_ndtr, ndtr
 
+from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 from trueodds.resampling.counts import EXACT_ROWS, MAX_EXACT_VARIANCE, count_pmfs, poisson_binomial
-
-Array = NDArray[Any]
 
 MIN_TAIL_PROB = 1e-14  # what a Fourier transform leaves of a smaller probability is rounding
 _STRAIGHT = 1e-3  # skewness below which a law is as good as normal

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.partition import Bins, Uniform
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Estimate
+from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.estimators.binned import BinnedError
 from trueodds.kernels.cells import EDGES
@@ -20,8 +18,6 @@ from trueodds.resampling.estimate import estimate_from_cells, parts_of
 from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.resampling.redraw_cells import cell_draws
 from trueodds.tallies.tally import Tally
-
-Array = NDArray[Any]
 
 
 def estimate(

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels.by_class import sums
 from trueodds.tallies.likelihood import Likelihood
-
-Array = NDArray[Any]
 
 
 def by_class(

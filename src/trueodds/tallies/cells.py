@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.kernels.cells import CELLS, EDGES, WIDTH
 from trueodds.kernels.merged import merged, occupied
 from trueodds.lenses.view import SUMS, View
-
-Array = NDArray[Any]
 
 PLAIN = ("wp", "wpp", "wy", "wpy")  # rows of weight 1 with one label each: every other sum follows from these and n
 FULL = ("w", "wp", "wy", *SUMS)

@@ -8,9 +8,9 @@ from dataclasses import fields
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.kernels.cells import CELLS, EDGES
 from trueodds.lenses.lens import as_lens
 from trueodds.tallies.cells import FULL, PLAIN, Cells
@@ -19,8 +19,6 @@ from trueodds.tallies.scores import ScoreSums
 from trueodds.tallies.simplex import SimplexCells
 from trueodds.tallies.slots import default_views, named
 from trueodds.tallies.tally import NULL_SIZE, Tally
-
-Array = NDArray[Any]
 
 KINDS = ("classes", "confidence", "multilabel")
 TOLERANCE = 1e-6  # relative; what rounding in long sums may do to an inequality between them

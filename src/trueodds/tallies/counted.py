@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import covariance_sums, in_blocks, plain
 from trueodds.kernels import rows as single
 from trueodds.kernels.cells import EDGES, MIDDLES
@@ -17,8 +16,6 @@ from trueodds.tallies.cells import PLAIN, Cells
 from trueodds.tallies.counts import Counts
 from trueodds.tallies.rows import Rows, by_class, ranked
 from trueodds.tallies.scores import SCORES, ScoreSums
-
-Array = NDArray[Any]
 
 AT_ONCE = 32  # classes whose cells are held together: 5 MB
 LONG = 2**22  # values that a thread looks at

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import astuple
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import plain, tables
 from trueodds.kernels import rows as single
@@ -25,7 +25,6 @@ from trueodds.tallies.scores import ScoreSums, score_terms
 if TYPE_CHECKING:
     from trueodds.tallies.tally import Tally
 
-Array = NDArray[Any]
 
 SMALL = 512  # rows below which a group is counted together with others
 AT_ONCE = 65_536  # values of small groups that are counted at a time

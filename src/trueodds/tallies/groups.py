@@ -8,8 +8,8 @@ from dataclasses import astuple, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels.cells import CELLS
 from trueodds.tallies.cells import Cells
 from trueodds.tallies.counts import COUNTS, EXTREMES, Counts
@@ -18,7 +18,6 @@ from trueodds.tallies.scores import SCORES, ScoreSums
 if TYPE_CHECKING:
     from trueodds.tallies.tally import Tally
 
-Array = NDArray[Any]
 
 _SCORE_SUMS = tuple(field.name for field in fields(ScoreSums))
 _EXTREMES = np.array([COUNTS.index(name) for name in EXTREMES])

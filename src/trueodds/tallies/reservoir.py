@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.results import percent
+from trueodds.core.typing import Array
 from trueodds.data.joined import joined
 from trueodds.data.predictions import Predictions
 from trueodds.tallies.tally import Tally
-
-Array = NDArray[Any]
 
 MAX_PROBS = 2_000_000  # probabilities
 _PARTS = 64

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.data.complements import two_columns
 from trueodds.data.log_probabilities import log_observed
 from trueodds.data.predictions import Predictions
@@ -17,8 +16,6 @@ from trueodds.kernels import in_blocks, plain, tables
 from trueodds.kernels.cells import EDGES
 from trueodds.lenses.view import View
 from trueodds.tallies.cells import FULL, PLAIN, Cells
-
-Array = NDArray[Any]
 
 # Classes whose dense cells are held at a time: 2.5 MB, or 1.6 of the wider ones; more falls out of the cache.
 CHUNK, WIDE_CHUNK = 16, 5

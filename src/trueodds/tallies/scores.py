@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import astuple, dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 SCORES = ("brier", "log_loss")
 

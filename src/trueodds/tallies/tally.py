@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import BinCount, check
+from trueodds.core.typing import Array
 from trueodds.data.plausibility import MIN_LABELS, hard_labels_note
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import in_blocks
@@ -29,8 +29,6 @@ from trueodds.tallies.groups import union
 from trueodds.tallies.rows import Rows, binary
 from trueodds.tallies.scores import ScoreSums
 from trueodds.tallies.simplex import SimplexCells
-
-Array = NDArray[Any]
 
 BLOCK = 65_536  # rows counted at a time
 BLOCKS = 16  # at most, so that what waits to be added stays small

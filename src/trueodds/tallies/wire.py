@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import trueodds
 from trueodds.core import saved
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.tallies.cells import FULL, PLAIN
 from trueodds.tallies.content import Field, refuse
 from trueodds.tallies.counts import Counts
 from trueodds.tallies.scores import ScoreSums
 from trueodds.tallies.tally import Tally
-
-Array = NDArray[Any]
 
 SCHEMA = "trueodds.tally/1"
 

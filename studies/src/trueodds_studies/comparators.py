@@ -8,14 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.api.verbs import fit, measure, test
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.core.results import Verdict
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-
-Array = NDArray[Any]
 
 MIN_PROB = 1e-6  # of the tests: what stands in for smaller probabilities
 

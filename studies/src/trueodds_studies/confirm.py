@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from trueodds.calibrators import CALIBRATORS
@@ -18,13 +17,13 @@ from trueodds.calibrators.choosing.crossed import Rows
 from trueodds.calibrators.choosing.folds import fold_of
 from trueodds.calibrators.choosing.gain import log_capped, mean_and_error
 from trueodds.calibrators.fitted_calibrator import fit
+from trueodds.core.typing import Array
 from trueodds_studies.base import Finding, folder
 from trueodds_studies.distorted import CALIBRATED, DISTORTED
 from trueodds_studies.rates import clopper_pearson
 from trueodds_studies.resumable_runs import Progress, rows_of
 from trueodds_studies.stated import Stated
 
-Array = NDArray[Any]
 ALPHA = 0.05
 FRESH = 10_000  # rows on which a delivered map is judged, by their true probabilities
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.api.arguments import lens_for
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, ProperScore
@@ -27,7 +27,6 @@ from trueodds_studies.cases import Case, cases_of, truth
 from trueodds_studies.designs import BINARY, CROWDS, VECTORS, Design
 from trueodds_studies.resumable_runs import Progress, rows_of
 
-Array = NDArray[Any]
 RIVAL = ("mild", "strong")  # the two models that an estimator has to put in order
 CLEAR = 3.0  # floors: where the truth is further than that from calibrated, an interval may cover 98 % at most
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-
-Array = NDArray[Any]
 
 NODES = 4001  # of the quadrature over one latent score
 DRAWS = 200_000  # of the quadrature over vectors

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.calibrators.likelihood.logs import softmax
+from trueodds.core.typing import Array
 from trueodds.data.complements import two_columns
 from trueodds_studies.stated import WORLDS, LogitNormal, Stated
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,15 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
 from trueodds.binning.partition import Uniform
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 from trueodds_studies.designs import Design
-
-Array = NDArray[np.float64]
 
 SCORES = {"normal": (0.0, 1.3), "sharp": (0.0, 3.0), "rare": (-3.0, 1.0)}  # mean and sd of the logits of two classes
 LOGIT_STD = 1.5  # sd of the logits of several classes

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.api.arguments import lens_for
 from trueodds.binning.partition import EqualMass
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, combine, shares
@@ -27,8 +27,6 @@ from trueodds_studies.base import Finding, folder
 from trueodds_studies.cases import Case
 from trueodds_studies.distortions import Distorted, at_floors, floors_of
 from trueodds_studies.resumable_runs import Progress, rows_of
-
-Array = NDArray[Any]
 
 CASES = (
     Case("ece"),

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.api.verbs import test
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.hypotests import TESTS
 from trueodds_studies.base import Finding, folder
 from trueodds_studies.figures import levels
@@ -21,8 +21,6 @@ from trueodds_studies.rates import clopper_pearson
 from trueodds_studies.resumable_runs import Progress, rows_of
 from trueodds_studies.sizes import BY_TEST, LEVELS, by_test, sentence, with_verdicts
 from trueodds_studies.stated import BENT, WORLDS, Stated
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.api.verbs import test
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds_studies.base import Finding, folder, moved
 from trueodds_studies.mcllo.forest import FLOORS, Forest, Stand, stands, unexpected
 from trueodds_studies.rates import above, clopper_pearson
 from trueodds_studies.resumable_runs import Progress, rows_of
 
-Array = NDArray[Any]
 Row = Mapping[str, Any]
 
 LEVEL = 0.05

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.api.verbs import fit, measure, test
 from trueodds.calibrators.mcllo import MclloMap
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.lenses.lens import as_lens
@@ -31,8 +31,6 @@ from trueodds_studies.recalibrated import figures, obesity_tables
 from trueodds_studies.recalibrated.forest import FILE, WITHOUT, People, Voted, voted, zeros
 from trueodds_studies.recalibrated.losses import mixed
 from trueodds_studies.resumable_runs import Progress, rows_of
-
-Array = NDArray[Any]
 
 BASELINES = {"Normal Weight": 1, "the last": -1}  # the paper names both: the second would be Overweight Level II
 EVERY = (

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import smirnov
 
+from trueodds.core.typing import Array
 from trueodds.resampling.counts import exact_limits
-
-Array = NDArray[Any]
 
 
 def clopper_pearson(hits: int, sets: int, level: float = 0.99) -> tuple[float, float]:

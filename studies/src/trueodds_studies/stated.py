@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from trueodds.core.typing import Array
 from trueodds.data.complements import two_columns
 from trueodds.data.predictions import Predictions
 from trueodds_studies.designs import DRAWS, Design
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.binning.by_score import grouped
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 CELLS = 1 << 11  # groups of neighbouring scores that stand for more rows than that
 _CLOSE = 1e-10  # how exactly a fall is met, relative to it; sums over 1e6 rows have no more digits

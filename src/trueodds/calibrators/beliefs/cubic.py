@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 
 def on_line(x: Array, nodes: Array, values: Array, slopes: Array) -> tuple[Array, Array]:

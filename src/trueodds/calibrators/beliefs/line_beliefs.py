@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.beliefs.contours import Surface, directions
 from trueodds.calibrators.beliefs.cubic import on_circle, on_line
 from trueodds.calibrators.beliefs.mass import MASS, WIDE, Beliefs, T
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 _ANGLES = 64
 _MAX_LOG_ODDS = 1e12  # log odds that stand for infinite ones, so that a slope of 0 times them is 0

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.beliefs.cubic import on_line
 from trueodds.calibrators.likelihood.logs import softmax
+from trueodds.core.typing import Array
 from trueodds.tallies.likelihood import Likelihood
-
-Array = NDArray[Any]
 
 # The level γ of a cut is uniform. With γ = exp(−t²/2) ends of cuts are smooth in t, so few nodes are enough.
 MAX_T = 6.0

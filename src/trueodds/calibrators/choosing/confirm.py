@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
 from trueodds.calibrators.choosing.folds import units
 from trueodds.calibrators.choosing.gain import accuracy, flips, log_capped, mean_and_error
 from trueodds.calibrators.likelihood.logs import Probabilities, logs_of, probabilities
+from trueodds.core.typing import Array
 from trueodds.tallies.scores import log_score
-
-Array = NDArray[Any]
 
 _POWER = 0.8
 _MAX_ROWS_FACTOR = 100  # times the rows at hand: what needs more is no gain to be had

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.base import CalibratorSpec, applied
 from trueodds.calibrators.choosing.gain import log_capped, mean_and_error, mixed, mixing
 from trueodds.calibrators.likelihood.logs import Probabilities, probabilities
+from trueodds.core.typing import Array
 from trueodds.tallies.scores import log_score
-
-Array = NDArray[Any]
 
 EQUAL = 1e-9  # nats per row by which maps that are the same may differ, as `ensemble_temperature` and `temperature`
 HOPELESS = 2.0  # standard errors behind the best, from which a candidate is not fitted any more

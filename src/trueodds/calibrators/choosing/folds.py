@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 
 def fold_of(Y: Array, folds: int, cluster: Array | None, rng: np.random.Generator) -> Array:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.tallies import scores
-
-Array = NDArray[Any]
 
 
 def mixing(n_fit: int) -> float:

@@ -8,14 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.kernels.knots import Knots
 from trueodds.kernels.tangents import one_more
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,13 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.logs import Probabilities, log_pair, probabilities
+from trueodds.core.typing import Array
 from trueodds.kernels import in_blocks, keyed, sort
 
 T = TypeVar("T")
-Array = NDArray[Any]
 
 _VALUES = 2**18  # of a block of rows: what is made of it stays near, and few blocks wait for the interpreter
 

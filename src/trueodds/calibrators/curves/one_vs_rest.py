@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol
 
-from numpy.typing import NDArray
-
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.curves.by_score import in_row_blocks, one_against_the_rest
@@ -17,10 +15,9 @@ from trueodds.calibrators.likelihood.fit_data import FitData
 from trueodds.calibrators.likelihood.logs import Probabilities, log_pair, probabilities
 from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.core.errors import InputError, Note
+from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 class Curve(Protocol):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.by_score import ByScore
+from trueodds.core.typing import Array
 from trueodds.kernels import in_blocks
 
 T = TypeVar("T")
-Array = NDArray[Any]
 
 _RESOLUTION = 2.0**40  # shares of the likelier class that differ by less than 1 in so many are one
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.quantiles import quantiles, weighted_std
+from trueodds.core.typing import Array
 from trueodds.kernels.near import gaussian_sums
-
-Array = NDArray[Any]
 
 BANDWIDTH_RULES = ("silverman", "normal")
 NARROWEST = {"probability": 0.002, "logit": 0.02}  # what the finest grid of a map resolves

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.cells import on_the_grid
 from trueodds.binning.tree import Tree
 from trueodds.calibrators import wire
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.kernels.bin_index import Bins
-
-Array = NDArray[Any]
 
 FINEST = 100_000  # bins per axis; a file must not ask for more memory than that
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.moments import Lines, Moments
 from trueodds.calibrators.likelihood.newton import STEEP, Minimum, minimum
 from trueodds.calibrators.likelihood.row_sums import InMemory, RowSums
 from trueodds.core.errors import Note
+from trueodds.core.typing import Array
 from trueodds.tallies.likelihood import Likelihood
-
-Array = NDArray[Any]
 
 _BLOCK = 1 << 13  # rows per block: temporaries stay in cache, and linear algebra stays in one thread
 

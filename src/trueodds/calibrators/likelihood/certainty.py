@@ -8,15 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.likelihood.log_linear import flag
 from trueodds.calibrators.likelihood.null_distributions import beyond, within
 from trueodds.core.errors import InputError
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 STD_ERROR_METHODS = (
     "curvature",

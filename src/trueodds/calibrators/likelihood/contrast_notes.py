@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.fit_data import FitData
 from trueodds.calibrators.likelihood.logs import floored, logs_of
 from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.core.errors import Note
+from trueodds.core.typing import Array
 from trueodds.data.complements import log_sum
-
-Array = NDArray[Any]
 
 _TURNED = 1000.0  # times that differing slopes and a tiny baseline may move the odds of two other classes, unsaid
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.certainty import Certainty
 from trueodds.calibrators.likelihood.descent import descent
@@ -18,10 +16,9 @@ from trueodds.calibrators.likelihood.logs import softmax
 from trueodds.calibrators.likelihood.newton import Minimum, Ridge, minimum
 from trueodds.calibrators.likelihood.parameter_covariance import Scores
 from trueodds.calibrators.likelihood.row_sums import RowSums
+from trueodds.core.typing import Array
 from trueodds.tallies.by_class import by_class
 from trueodds.tallies.likelihood import Likelihood
-
-Array = NDArray[Any]
 
 _EQUAL = 1e-12  # of log odds: those that lie so close together are equal
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.newton import STEEP, Minimum, Ridge
+from trueodds.core.typing import Array
 from trueodds.tallies.likelihood import Likelihood
-
-Array = NDArray[Any]
 
 _LOOKS = 1000  # at the values
 _ROUNDS, _TURNS = 6, 50  # of Newton's method at the end, and of conjugate gradients in each

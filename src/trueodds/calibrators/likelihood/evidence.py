@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.certainty import PAIR, STD_ERROR_METHODS, Certainty, proper
 from trueodds.calibrators.likelihood.fit_data import Facts, FitData
 from trueodds.calibrators.likelihood.parameter_covariance import ParameterCovariance, Scores, by_model, by_units
 from trueodds.calibrators.likelihood.units import Units
 from trueodds.calibrators.likelihood.whitening import RANK_TOLERANCE
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 
 @dataclass(frozen=True, slots=True, eq=False)

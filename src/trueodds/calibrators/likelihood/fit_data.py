@@ -7,11 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.logs import MIN_PROB, Floored, Probabilities
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 _EQUAL = 1e-9  # relative: weights that differ by less are the same, and so small a share of votes is none
 

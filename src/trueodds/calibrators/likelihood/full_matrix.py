@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.base import CalibrationMap, SummedSpec
 from trueodds.calibrators.likelihood.likeliest import (
@@ -24,8 +23,7 @@ from trueodds.calibrators.likelihood.penalties import odir, ridge, scaled
 from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import NonNegative
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 GRID = (10.0, 3.0, 1.0, 0.3, 0.1)  # times the scaled penalty; less of it follows the noise of few rows
 

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.descent import descent
 from trueodds.calibrators.likelihood.fit_data import FitData
@@ -19,11 +18,10 @@ from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import Note
+from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_softmax
 from trueodds.tallies.by_class import by_class
 from trueodds.tallies.likelihood import Likelihood
-
-Array = NDArray[Any]
 
 MANY = 1000  # parameters from which on their curvature takes longer than going without
 SLIGHT = 1e-3  # nats over all rows per squared parameter: what decides where the rows alone do not

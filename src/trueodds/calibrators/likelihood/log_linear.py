@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap, Term
 from trueodds.calibrators.likelihood.logs import Probabilities, floored, normalized, softmax
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 
-Array = NDArray[Any]
 M = TypeVar("M", bound="LogLinearMap")
 
 LARGEST = 1e15  # of a saved weight or bias: beyond what any fit reaches, and no product overflows

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.core.errors import Note
 from trueodds.core.settings import Range
+from trueodds.core.typing import Array
 from trueodds.data.complements import complement, log_complement, log_sum
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 MIN_PROB = 1e-12  # what fits take for a smaller probability, if nothing else is said
 MIN_PROB_OF_LOGITS = 1e-300  # the same where log-probabilities are known: it stands for exact zeros alone

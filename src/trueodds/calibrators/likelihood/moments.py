@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 _ALIKE = 1e-9  # a column that varies by less, relative to its size, is constant
 _SAME = 1e-8  # the share of the variance below which columns are linear in each other

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dpotrs
 
+from trueodds.core.typing import Array
 from trueodds.tallies.likelihood import Likelihood
-
-Array = NDArray[Any]
 
 STEEP = 1e-10  # the largest slope per row that is left, in any direction
 MAX_EVALUATIONS = 100

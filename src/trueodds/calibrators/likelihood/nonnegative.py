@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 TOLERANCE = 1e-12  # of the gradient, which the caller scales to about 1
 MAX_EVALUATIONS = 200

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.units import Units
 from trueodds.calibrators.likelihood.whitening import whitened
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 _NEAR = 1e-12  # of the squared length of a unit's score, what conjugate gradients may leave
 _STEPS = 60

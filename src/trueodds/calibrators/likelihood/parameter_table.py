@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.certainty import Certainty
 from trueodds.calibrators.likelihood.parameter_words import chance, describe_slope, digits, ends_of, footing, spoken
 from trueodds.core.printable import printable
+from trueodds.core.typing import Array
 from trueodds.kernels.holm import holm
-
-Array = NDArray[Any]
 
 SHOWN = 20  # classes; of more, those that are least likely to be right as they were said
 _LONGEST = 24  # of a name

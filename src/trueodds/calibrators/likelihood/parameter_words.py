@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.certainty import STD_ERROR_METHODS, Certainty
 from trueodds.calibrators.likelihood.likeliest import MANY
 from trueodds.core.results import figure
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 MIN_UNITS = 10  # equal units for each number of a class, below which their number is said
 

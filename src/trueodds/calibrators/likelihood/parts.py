@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 _VALUES = 2**18  # probabilities of a part: what is made of them stays in a core's cache
 

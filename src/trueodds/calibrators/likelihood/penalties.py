@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 SHARE = 0.5  # nats: parameters with a standard deviation of 1 about those of the identity
 

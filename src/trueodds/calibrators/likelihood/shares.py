@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from trueodds.core.typing import Array
 
 _CLOSE = 1e-10  # of the whole weight, what another forecast must promise to be let in
 _STEPS = 100

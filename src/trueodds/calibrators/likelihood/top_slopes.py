@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.logs import Probabilities, floored, largest
 from trueodds.calibrators.likelihood.parts import in_parts
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 
 def slopes(P: Probabilities, Y: Array, w: Array, min_prob: float, beta: float) -> tuple[float, float]:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 MIN_STD = 1e-100  # standard deviation, below which there is none: its inverse squared would overflow
 RANK_TOLERANCE = 1e-10  # of the variance in the best told direction, below which a direction is not told at all

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.by_score import ByScore, grouped
 from trueodds.calibrators import wire
 from trueodds.calibrators.base import CalibrationMap
 from trueodds.calibrators.splines.natural import Natural
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 MAX_SCORES = 4096  # places that the map keeps, where there are more scores
 RANK = 1e-12  # of the largest curvature, below which the rows do not tell a direction

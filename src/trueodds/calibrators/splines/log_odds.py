@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.calibrators import wire
@@ -18,8 +17,7 @@ from trueodds.calibrators.likelihood.logs import of_score, raised, sides
 from trueodds.calibrators.splines.natural import Natural
 from trueodds.calibrators.splines.penalized import OutcomeCounts, fit_spline, shifted, spaced
 from trueodds.core.errors import InputError
-
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
 from trueodds.binning.by_score import grouped
 from trueodds.binning.quantiles import quantiles
 from trueodds.calibrators.likelihood.newton import Minimum, Ridge, minimum
 from trueodds.calibrators.splines.natural import Natural, bands
+from trueodds.core.typing import Array
 from trueodds.kernels.spline import between
 from trueodds.tallies.likelihood import Likelihood
-
-Array = NDArray[Any]
 
 # Penalties per row that `auto` tries, in square log odds: from all but a line to a wave between each pair of knots.
 TRIED = 10.0 ** np.arange(3.0, -6.5, -0.5)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.diagrams.base import Array
+from trueodds.core.typing import Array
 from trueodds.diagrams.curves.unit_square import UnitSquare, part_of
 from trueodds.diagrams.drawing import styling
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from trueodds.core.typing import Array
 from trueodds.hypotests.likelihood.logits import Logits
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 MAX_CELLS = 1024  # distinct scores up to which every one is a cell
 _SPANS = MAX_CELLS // 4  # of log odds beyond, each with two nodes for what came and two for what did not

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
+from trueodds.core.typing import Array
 from trueodds.diagrams.belts.steepest import Segment, steepest
 from trueodds.estimators.cumulative import CumulativeError, CumulativeRange
 from trueodds.estimators.scored import Scores
 from trueodds.hypotests.cumulative import ECCE, beyond_maximum, beyond_range
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 VERTICES = 2000  # at most so many are drawn: as many as a picture can tell apart
 _COLUMNS = (VERTICES - 2) // 4

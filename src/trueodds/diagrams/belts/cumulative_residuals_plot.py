@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trueodds.diagrams.base import Array, Diagram
+from trueodds.core.typing import Array
+from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.belts.words import format_pvalue
 from trueodds.diagrams.curves.unit_square import part_of
 from trueodds.diagrams.drawing import styling

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.partition import Bins, Partition, Uniform, default_for
 from trueodds.core.errors import Note
+from trueodds.core.typing import Array
 from trueodds.diagrams.binned.chance import EXACT_ROWS, Bars
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 Columns = dict[str, Array]
 BarFunction = Callable[[View, Array, int, Sequence[float]], tuple[Bars, ...]]
 STRIP_CELLS = 30  # in which predictions are shown where the bins are not equally wide; whole cells of a tally

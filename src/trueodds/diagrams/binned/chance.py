@@ -7,18 +7,15 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 from trueodds.resampling.counts import EXACT_ROWS as EXACT_ROWS
 from trueodds.resampling.counts import exact_limits
 from trueodds.resampling.counts import poisson_binomial as poisson_binomial
-
-Array = NDArray[Any]
 
 _TOLERANCE = 1e-12  # a distribution function that equals the quantile up to rounding has reached it
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.diagrams.base import Array
+from trueodds.core.typing import Array
 from trueodds.diagrams.binned.styles import BinnedPlot
 from trueodds.diagrams.drawing import layout, styling
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.rng import stream_key
+from trueodds.core.typing import Array
 from trueodds.diagrams.binned.chance import Bars
 from trueodds.kernels import draws, flips
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 _BLOCK_SIZE = 2**22  # draws of cells that are held at a time
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import bdtrc
 
+from trueodds.core.typing import Array
 from trueodds.diagrams.binned.bins import Binned
 from trueodds.diagrams.drawing.styling import percent
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 _MIN_SHARE = 0.1  # of all that lies beyond chance: what a stretch must hold to be told
 _ALPHA = 0.05  # as many bins outside, or more, are that probable if the model is calibrated: no more is read into them

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.diagrams.belts.words import alike
-
-Array = NDArray[Any]
 
 MAX_SEGMENTS = 2  # stretches that are told: those where most is lost,
 NEAR = 0.001  # apart: too close for two ends

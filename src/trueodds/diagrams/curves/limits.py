@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import bdtrik, betainc, betaincinv, ndtr, ndtri
 
+from trueodds.core.typing import Array
 from trueodds.diagrams.curves.smoother import Smoother
 from trueodds.diagrams.monotone.bands import Labels
 from trueodds.diagrams.monotone.scores import Scores
 from trueodds.estimators.smoothing.density import KERNELS
-
-Array = NDArray[Any]
 
 MANY = 1e6  # a variance of a count beyond which its law is normal: its quantiles are then right to 1e-6
 

@@ -7,16 +7,14 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.diagrams.curves.finding import Segment, find_segments, finding
 from trueodds.diagrams.curves.limits import Limits
 from trueodds.diagrams.curves.smoother import Smoother, Span, freed, smooth_view
 from trueodds.diagrams.monotone.scores import Scores
 from trueodds.diagrams.monotone.strip import bins_for
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 NUMBERS = [
     "score",

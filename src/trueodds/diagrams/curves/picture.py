@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trueodds.core.errors import InputError, describe
-from trueodds.diagrams.base import Array
+from trueodds.core.typing import Array
 from trueodds.diagrams.curves.unit_square import UnitSquare, part_of
 from trueodds.diagrams.drawing import styling
 

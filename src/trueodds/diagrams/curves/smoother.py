@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.calibrators.curves.reliability_curve import NARROWEST, bin_scores, smoothed, width
 from trueodds.calibrators.likelihood.logs import MIN_PROB, log_odds
+from trueodds.core.typing import Array
 from trueodds.diagrams.monotone.scores import Scores, scores_of
 from trueodds.estimators.ece_kde import BELOW, KernelDensityError
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 Span = Literal["auto", "1/K"]  # where a curve begins: at 0, at 1/K, or where the scores do
 
 FINE = 3  # places in a bandwidth, at least

@@ -8,9 +8,8 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 # Okabe & Ito's blue and vermillion differ for every kind of color vision, and in gray.
 INSIDE, OUTSIDE = "#0072B2", "#C8450A"

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.diagrams.base import Array, Diagram
+from trueodds.core.typing import Array
+from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.drawing import styling
 
 # Okabe & Ito, from dark to light so that runs differ in gray too; more runs than these share one.

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.diagrams.base import Array, Diagram
+from trueodds.core.typing import Array
+from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.drawing import layout, styling
 from trueodds.diagrams.drawing.head import heads_of
 from trueodds.diagrams.models.lineup import COLORS

@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from trueodds.diagrams.base import Array
+from trueodds.core.typing import Array
 
 LEVEL = 1e-12  # a difference that is rounding
 

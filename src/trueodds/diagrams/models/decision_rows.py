@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.diagrams.base import Array
 from trueodds.diagrams.models.elementary import AFTER, BEFORE, OPEN, Decisions
 from trueodds.diagrams.models.model_results import UNKNOWN, ModelResult
 from trueodds.diagrams.models.sampled import by_cells, by_rows

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from trueodds.diagrams.base import Array
+from trueodds.core.typing import Array
 from trueodds.diagrams.drawing import styling
 from trueodds.diagrams.models.crossings import LEVEL, crossings, lowest, lowest_at, pieces, share, signs
 from trueodds.diagrams.models.decision_rows import Columns, Model

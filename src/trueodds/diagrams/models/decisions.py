@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
-from trueodds.diagrams.base import Array, Diagram
+from trueodds.core.typing import Array
+from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.binned.bins import stacked
 from trueodds.diagrams.drawing import layout, styling
 from trueodds.diagrams.models import decision_words as words

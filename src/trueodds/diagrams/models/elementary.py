@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trueodds.binning.by_score import by_score, grouped
-from trueodds.diagrams.base import Array
+from trueodds.core.typing import Array
 from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
 from trueodds.lenses.view import View
 

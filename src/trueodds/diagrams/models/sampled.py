@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from trueodds.binning.by_score import by_score
-from trueodds.diagrams.base import Array
+from trueodds.core.typing import Array
 from trueodds.diagrams.models.elementary import costs, places
 from trueodds.kernels.resample import Resampler
 from trueodds.lenses.view import View

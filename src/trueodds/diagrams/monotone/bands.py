@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from trueodds.core.typing import Array
 from trueodds.diagrams.monotone import chernoff
 from trueodds.diagrams.monotone.scores import Scores
 from trueodds.estimators.smoothing.density import Beta
 from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
-
-Array = NDArray[Any]
 
 DRAWN = 1024  # scores that draws tell apart; beyond, neighbors share a group
 POINTS = 256  # scores at which a band is read off

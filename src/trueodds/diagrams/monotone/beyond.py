@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.diagrams.monotone.bands import Band
-
-Array = NDArray[Any]
 
 TOLERANCE = 1e-12  # equal counts must compare as equal
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import airy
 
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 FARTHEST = 3.0  # beyond which less than 1e-8 of the probability lies
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
+from trueodds.core.typing import Array
 from trueodds.diagrams.monotone.scores import scores_of
 from trueodds.estimators.corp import Corp
 from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 class Curve:

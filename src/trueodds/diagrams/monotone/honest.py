@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincinv
 
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.diagrams.monotone.bands import Band
 from trueodds.diagrams.monotone.scores import Scores
-
-Array = NDArray[Any]
 
 GROUPS = 192  # of neighboring scores that are told apart
 

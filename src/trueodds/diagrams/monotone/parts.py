@@ -8,14 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.diagrams.monotone.bands import Band
 from trueodds.diagrams.monotone.beyond import Segment
 from trueodds.diagrams.monotone.curve import Curve
 from trueodds.diagrams.monotone.strip import strip
-
-Array = NDArray[Any]
 
 NUMBERS = ("x_low", "x_high", "rate", "low", "high", "n", "weight", "share")
 

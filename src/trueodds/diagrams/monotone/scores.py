@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from trueodds.binning.by_score import by_score, grouped
+from trueodds.core.typing import Array
 from trueodds.kernels.cells import EDGES
 from trueodds.kernels.sort import placed
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.partition import Uniform
+from trueodds.core.typing import Array
 from trueodds.diagrams.binned.bins import Binned
 from trueodds.diagrams.monotone.scores import Scores
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 NESTED = (5, 6, 8, 10, 12, 15, 16, 20, 24, 30, 32, 40)  # counts of bins whose edges are edges of a tally's cells too
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc, ndtri
 
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 _CORNERS = 72  # of an ellipse
 _MIN_SPAN = 0.02  # of log δ and of γ: what the picture spans at least

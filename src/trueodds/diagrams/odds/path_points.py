@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, log_softmax, logit
 
 from trueodds.binning.by_score import grouped
@@ -15,11 +13,10 @@ from trueodds.calibrators.likelihood.logs import floored, log_ratio, min_prob_fo
 from trueodds.calibrators.llo import LloSpec
 from trueodds.calibrators.mcllo import MclloMap, MclloSpec
 from trueodds.core.errors import InputError, Note
+from trueodds.core.typing import Array
 from trueodds.diagrams.odds.shift_and_slope import Plane, counted
 from trueodds.hypotests.likelihood.odds import NEAR
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 LINES, FEWER = 24, 12  # of each outcome, in a single panel and in a grid: more make a solid block
 _FAINT, _STRONG = 0.5, 0.95  # how opaque the line of no and of the largest share is

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from trueodds.binning.by_score import grouped
@@ -16,10 +14,9 @@ from trueodds.calibrators.boldness import BoldnessMap, BoldnessSpec
 from trueodds.calibrators.likelihood.binary_logistic import fit_logistic, line, logistic
 from trueodds.calibrators.likelihood.logs import LogProbabilities, log_ratio, min_prob_for, sides
 from trueodds.calibrators.llo import UNCHANGED
+from trueodds.core.typing import Array
 from trueodds.diagrams.drawing import styling
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 _CLOSE = 1e-5  # nats: how exactly the boldest map has the posterior that it is named by
 _BLOCK = 1 << 20  # log odds held at once

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.diagrams.base import Array, Diagram
+from trueodds.core.typing import Array
+from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.drawing import styling
 from trueodds.diagrams.drawing.axis_strip import LINE
 from trueodds.diagrams.drawing.axis_strip import axis_strip as drawn

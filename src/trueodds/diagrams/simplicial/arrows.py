@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtri
 
 from trueodds.binning.partition import Partition, SimplexGrid, Uniform, count_of_bins
 from trueodds.core.errors import InputError, Note
+from trueodds.core.typing import Array
 from trueodds.diagrams.binned.bins import Columns
 from trueodds.diagrams.binned.chance import beyond
 from trueodds.diagrams.simplicial import geometry
 from trueodds.diagrams.simplicial.cell_tests import BY_OUTCOME, VOTES, cell_tests
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 class Arrows:

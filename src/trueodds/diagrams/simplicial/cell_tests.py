@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaincc
 
+from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 from trueodds.resampling.tails import CountTails, VectorTails
-
-Array = NDArray[Any]
 
 MIN_EXPECTED = 5.0  # expected rows of an outcome, below which a χ² is coarse
 CHI2, BY_OUTCOME, VOTES = "chi-square", "exact by outcome", "votes"

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.lens import Canonical, Groups, Lens, TopK, class_number
 from trueodds.lenses.view import View
 from trueodds.tallies.tally import Tally
-
-Array = NDArray[Any]
 
 REST = "rest"
 _LITTLE = 1e-3  # of a row

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.partition import Partition, SimplexGrid, Uniform, count_of_bins
 from trueodds.binning.tree import Tree
+from trueodds.core.typing import Array
 from trueodds.kernels.bin_index import Bins, Frozen
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])  # sides of 1; the first outcome is left
 # Sides of 1 around the origin: the first three outcomes are the floor, the fourth is above.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.diagrams.base import Array
+from trueodds.core.typing import Array
 from trueodds.diagrams.drawing import layout, styling
 from trueodds.diagrams.simplicial import shade
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 # One hue from nearly white to middle blue: each step is darker in gray too, and an arrow still stands out on the last.
 STEPS = np.array([[0xF4, 0xF8, 0xFB], [0xCF, 0xE1, 0xEF], [0x9C, 0xC3, 0xE0], [0x5F, 0x9B, 0xC8], [0x2F, 0x72, 0xA8]])

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.diagrams.base import Array, Diagram
+from trueodds.core.typing import Array
+from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.drawing import styling
 from trueodds.diagrams.simplicial import geometry, marks
 from trueodds.diagrams.simplicial.wording import columns

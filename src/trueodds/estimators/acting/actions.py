@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import call
+from trueodds.core.typing import Array
 from trueodds.data.complements import two_columns
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 Cost = Sequence[Sequence[float]] | Array | Callable[[Array], Array]
 
 TIED = 1e-12  # expected costs that differ by less, relative to the largest cost, are equal but for rounding

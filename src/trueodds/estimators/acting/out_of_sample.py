@@ -6,17 +6,15 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.base import CalibratorSpec, applied, for_logs
 from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities
 from trueodds.core.errors import Note
 from trueodds.core.settings import Folds, OneOf, Seed
+from trueodds.core.typing import Array
 from trueodds.estimators.base import Mean, single_rows
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 FIT_ON = ("earlier", "others")
 

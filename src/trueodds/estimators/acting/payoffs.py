@@ -7,15 +7,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, describe
 from trueodds.core.settings import call
+from trueodds.core.typing import Array
 from trueodds.estimators.acting.actions import Cost, Costs
 from trueodds.lenses.ranked import descending
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 Utility = str | Sequence[float] | Sequence[Sequence[float]] | Array | Callable[[Array], Array]
 
 _NAMED = re.compile("top(-[1-9][0-9]{0,14})?|class:[0-9]{1,15}")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.estimators.smoothing.kernels import Kernel
 from trueodds.kernels import in_blocks
 from trueodds.kernels.pairs import along, product
 
-Array = NDArray[Any]
 Strip = tuple[slice, slice, Array]  # rows, the rows before them and they, their similarities below the diagonal
 Span = tuple[int, int, int]  # the first and last row of a strip, and the first that they meet
 

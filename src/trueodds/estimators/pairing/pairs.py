@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.partition import Partition
+from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 OfBins = Callable[[Array, Array, Array, Array], Array]
 
 

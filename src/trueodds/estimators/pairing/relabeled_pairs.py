@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.estimators.pairing.forms import Gram
 from trueodds.kernels import in_blocks
 from trueodds.kernels.matches import add_matches, differences, read
 from trueodds.kernels.pairs import pulls
-
-Array = NDArray[Any]
 
 VECTOR_WIDTH = 8  # draws are filled up to a multiple, so that few stand alone behind the last vector
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.estimators.base import single_rows
 from trueodds.estimators.pairing.forms import Gram, Line
 from trueodds.estimators.pairing.relabeled_pairs import beyond
@@ -19,7 +19,6 @@ from trueodds.lenses.view import View
 if TYPE_CHECKING:
     from trueodds.estimators.skce import SquaredKernelError
 
-Array = NDArray[Any]
 
 PAIRS_OF = 5_000  # rows all of whose pairs are compared where that takes a matrix
 LINE_OF = 200_000  # and where it does not: a score with an exponential kernel

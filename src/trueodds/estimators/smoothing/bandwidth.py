@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from trueodds.binning.by_score import by_score
 from trueodds.binning.quantiles import quantiles, weighted_std
 from trueodds.binning.selections import Selections
+from trueodds.core.typing import Array
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 NARROWEST = 0.002
 """The smallest standard deviation of a kernel: what the finest grid resolves."""

@@ -6,17 +6,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaln, spherical_jn
 
+from trueodds.core.typing import Array
 from trueodds.estimators.smoothing.waves import Waves
 from trueodds.kernels.bessel import third, third_of_multiples
 from trueodds.kernels.moments import moments
-
-Array = NDArray[Any]
 
 FINE, COARSE = (1024, 8), (256, 4)  # at least so many cells of a grid, and so many by one bandwidth
 GROUPS = 4096  # scores that the beta kernel tells apart

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from trueodds.core.typing import Array
 from trueodds.estimators.smoothing.hashed import evenly, hashed_order
-
-Array = NDArray[Any]
 
 BANDWIDTHS: Array = np.concatenate([np.logspace(-5, -1, 15), np.linspace(0.2, 1.0, 5)])
 MAX_BANDWIDTH_ROWS = 1_000  # rows by which the bandwidth is chosen

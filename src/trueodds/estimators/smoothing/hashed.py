@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 # An irrational start keeps the places off the ends of rows of whole weight, where rounding would decide.
 START = (3 - 5**0.5) / 2

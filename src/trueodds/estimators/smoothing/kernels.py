@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.core.settings import OneOf, Positive, call
+from trueodds.core.typing import Array
 from trueodds.estimators.smoothing.hashed import evenly_by_weight, hashed_order
 from trueodds.kernels.pairs import pairwise_distances
 from trueodds.lenses.view import View
 
-Array = NDArray[Any]
 Similarity = Callable[[Array, Array], Array]  # (a, m) and (b, m) to (a, b), symmetric and positive definite
 
 KERNELS = ("exponential", "gaussian", "tv-exponential")

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.kernels import compiled, in_blocks
-
-Array = NDArray[Any]
 
 EVALUATED = 200  # scores at which a long curve is computed; straight lines join them
 MAX_CACHED_WEIGHTS = 2**22  # entries of a matrix of weights that is kept: 32 MB

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.estimators.base import single_rows
 from trueodds.estimators.smoothing.dirichlet import DirichletKernel, likeliest
 from trueodds.estimators.smoothing.hashed import evenly, hashed_order
@@ -17,7 +17,6 @@ from trueodds.lenses.view import View
 if TYPE_CHECKING:
     from trueodds.estimators.dirichlet_kde import DirichletError
 
-Array = NDArray[Any]
 
 ROWS = 5_000  # rows that are compared with each other
 MAX_CACHE_BYTES = 2 * 10**8  # bytes of similarities that are kept between calls

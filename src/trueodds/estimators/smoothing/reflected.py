@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 NARROWEST = 1e-5  # smoothing over less than this tells scores apart that agree in the fifth digit
 WIDEST = 1e6  # far beyond the unit interval, where every score is smoothed into one

@@ -6,15 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.selections import Selections
+from trueodds.core.typing import Array
 from trueodds.estimators.smoothing.density import Kernel, cells
 from trueodds.estimators.smoothing.waves import Waves
 from trueodds.kernels import in_blocks
 from trueodds.kernels.sorted_sets import bin_linearly
 
-Array = NDArray[Any]
 Read = Callable[[Array, Array, Waves], Array]
 
 MAX_CACHED_CELLS = 2**22  # cells of all selections up to which their waves are kept for the next bandwidth: 64 MB

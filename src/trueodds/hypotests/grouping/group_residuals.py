@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.hypotests.grouping.quantile_groups import quantile_groups
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 CONNECTED = 1e-10  # of 2 at most: eigenvalues of a normalized Laplacian below this are directions without chance
 ROUNDING = 1e-12  # of a group's weight: the sum of residuals that rounding alone may leave

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.by_score import ByScore
+from trueodds.core.typing import Array
 from trueodds.kernels.bin_index import Bins
-
-Array = NDArray[Any]
 
 ALIKE = 1e-12  # relative difference up to which weights count as equal
 

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.typing import Array
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.hypotests.likelihood.curve import Curve
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 ENDLESS = 40.0  # log odds beyond which a probability is 0 or 1 in floats
 FLATTEST = 1e-12  # of the largest curvature: the least that a step trusts, where the bound lies at infinity

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from trueodds.core.typing import Array
 from trueodds.hypotests.likelihood.logistic import Fit
 from trueodds.hypotests.likelihood.logits import Logits, Powers
 from trueodds.hypotests.likelihood.stepwise import NullDistribution
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
 from trueodds.core.errors import Note
+from trueodds.core.typing import Array
 from trueodds.hypotests.likelihood.logits import Logits, Powers
-
-Array = NDArray[Any]
 
 Form = Literal["likelihood-ratio", "score"]
 EXACT = 1e-11  # what Newton's next step would add to the log-likelihood, at most, when it stops

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.baseline import baseline_of
 from trueodds.calibrators.likelihood.logs import MIN_PROB_OF_LOGITS, LogProbabilities, floored, softmax
@@ -16,12 +14,11 @@ from trueodds.calibrators.likelihood.parameter_covariance import ParameterCovari
 from trueodds.calibrators.likelihood.units import Units
 from trueodds.calibrators.likelihood.whitening import whitened
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.hypotests.likelihood.effective_sample_size import effective_n
 from trueodds.lenses.view import View
 from trueodds.tallies.by_class import by_class
 from trueodds.tallies.likelihood import Likelihood
-
-Array = NDArray[Any]
 
 NEAR = 1e-9  # nats that may be missing from a supremum that no finite parameters reach
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.null_distributions import beyond, within
 from trueodds.calibrators.likelihood.whitening import quadratic
+from trueodds.core.typing import Array
 from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.kernels.holm import holm
-
-Array = NDArray[Any]
 
 FORMS = ("likelihood-ratio", "wald", "score")
 NAN = float("nan")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.calibrators.likelihood.null_distributions import below
 from trueodds.core.errors import InputError, Note
+from trueodds.core.typing import Array
 from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 EXACT = 1e-7  # of the summed sizes of what rows add to a score: so near to 0 a converged fit, or its float32, brings it
 SIMPLE = 1000  # the largest denominator of a simple fraction

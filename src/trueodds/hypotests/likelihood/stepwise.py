@@ -9,13 +9,11 @@ from typing import Any
 
 import numpy as np
 from numpy.polynomial import Chebyshev
-from numpy.typing import NDArray
 from scipy.special import chdtri, erfcx
 
+from trueodds.core.typing import Array
 from trueodds.hypotests.likelihood.logistic import statistics
 from trueodds.hypotests.likelihood.logits import Logits, Powers
-
-Array = NDArray[Any]
 
 LEVEL = 0.95
 STEP = float(chdtri(1, 1 - LEVEL))  # what one more degree must add to be taken, 3.84

@@ -7,13 +7,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.partition import EqualMass
+from trueodds.core.typing import Array
 from trueodds.hypotests.nested.component_pvalues import Component
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 CELLS = 256  # of equal mass; the finest scale of the squares
 ELEMENTS = 2**12  # cells of all classes together, if that leaves each as many as the finest scale has nodes

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc, log_ndtr, ndtri
 
+from trueodds.core.typing import Array
 from trueodds.estimators.pairing.pairs import mean_square
 from trueodds.lenses.view import View
 from trueodds.resampling.among import TIE
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

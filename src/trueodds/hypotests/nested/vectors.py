@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.tree import nested_cells
+from trueodds.core.typing import Array
 from trueodds.hypotests.nested.binary import MIN_PROB, TINY, Nodes, are_shares
 from trueodds.hypotests.nested.component_pvalues import Component
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 ELEMENTS = 2**14  # leaves times classes that a draw fills at most
 SCALES = {

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.hypotests.pairing.places import Places
 from trueodds.kernels import in_blocks
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 ALIKE = 1e-9  # of the largest eigenvalue of a correlation matrix: below, a direction is said by the others
 STILL = 1e-12  # of its mean square: below, a residual does not vary

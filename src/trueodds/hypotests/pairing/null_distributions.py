@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from trueodds.core.typing import Array
 from trueodds.estimators.pairing.row_pairs import RowPairs
 from trueodds.lenses.view import View
 from trueodds.resampling.among import pvalue
-
-Array = NDArray[Any]
 
 LARGEST = 2.0  # of |k (e_y − p)·(e_z − q)| where k is at most 1
 MIN_EFFECTIVE_N = 10.0  # Σ p(1 − p) below which the laws of large n reject too often

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError, describe
+from trueodds.core.typing import Array
 from trueodds.data.arrays import as_array, numbers
 from trueodds.estimators.smoothing.hashed import evenly_by_weight, hashed_order
 from trueodds.estimators.smoothing.kernels import matrix
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 ROWS_PER_LOCATION = 10  # rows per place that is chosen here: a covariance of J places needs some rows more than J
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from trueodds.core.settings import Settings
+from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_probabilities
 from trueodds.data.predictions import Predictions
-
-Array = NDArray[Any]
 
 Kind = Literal["temperature", "shift"]
 Direction = Literal["over", "under"]

@@ -7,16 +7,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import combine, shares
 from trueodds.hypotests.planning.distortion import MAX_SIZE, Distortion
 from trueodds.lenses.lens import Lens, Positive
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 class Population:

@@ -7,15 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.hypotests.base import HypothesisTest
 from trueodds.hypotests.planning.population import Population
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.redraw import null_draws
-
-Array = NDArray[Any]
 
 MAX_LABELS = 2**28  # labels redrawn in all, up to which every data set has null draws of its own
 MAX_DRAWS = 2**25  # null draws that are kept for all data sets

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtr
 
 from trueodds.core.errors import InputError
 from trueodds.core.results import Interval
+from trueodds.core.typing import Array
 from trueodds.resampling import folded, intervals
 from trueodds.resampling.comparing import margins
 from trueodds.resampling.comparing.sides import Side, jackknife_variance
 from trueodds.resampling.estimate import RAW
 
-Array = NDArray[Any]
 STEPS = 40  # halvings of the range of levels when an interval is turned into a p-value
 LEVELS = (1e-9, 1e-4, 0.01, 0.1, 0.5, 0.8)  # at which the search for p may begin
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
+from trueodds.core.typing import Array
 from trueodds.resampling.comparing.pairs import Pair
-
-Array = NDArray[Any]
 
 
 class Joint:

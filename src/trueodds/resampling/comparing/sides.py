@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
 from trueodds.core.results import Estimate, Interval
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Mean
 from trueodds.resampling import folded, intervals
@@ -33,8 +32,6 @@ from trueodds.resampling.estimate import (
 from trueodds.resampling.floors import floors
 from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.resampling.jackknife import jackknife, squared_error_draws
-
-Array = NDArray[Any]
 
 FOR_CORRELATION = 200  # resamples of rows that tell how two models vary together where cells tell the rest
 

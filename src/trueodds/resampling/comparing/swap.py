@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 from trueodds.resampling.comparing.sides import Side
 from trueodds.resampling.estimand import Estimand
 
-Array = NDArray[Any]
 NULL = (
     "in every {unit} it is arbitrary which model made which prediction "
     "(exchangeable predictions, which says more than equal calibration)"

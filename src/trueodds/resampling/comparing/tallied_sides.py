@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import Note
 from trueodds.core.results import Estimate, Interval
+from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.lenses.lens import Lens
 from trueodds.resampling import intervals, tallied
@@ -21,8 +20,6 @@ from trueodds.resampling.estimate import DRAWN, answer, cells_lack, interval_of,
 from trueodds.resampling.floors import REDRAWS
 from trueodds.resampling.interval_spec import IntervalSpec
 from trueodds.tallies.tally import Tally
-
-Array = NDArray[Any]
 
 
 class ScoredSide(Side):

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds_studies.data import arrays, stamp
-
-Array = NDArray[Any]
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 NETS = {

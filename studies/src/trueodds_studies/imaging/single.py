@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.api.verbs import fit
+from trueodds.core.typing import Array
 from trueodds_studies.imaging.nets import CLASSES, load_softmax, parts, split
 from trueodds_studies.imaging.published_values import AFTER, FIGURE
 
-Array = NDArray[Any]
 Row = Mapping[str, Any]
 
 TOP = 5

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds_studies.toys.six import OTHERS, PRINTED, TABLE
-
-Array = NDArray[np.float64]
 
 LENSES = ("confidence", "top-label", "classwise", *PRINTED[1:], *OTHERS, "canonical")
 """Every lens that three classes have; `positive` is for two."""

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from numpy.typing import NDArray
-
 from trueodds.api.verbs import measure
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
@@ -16,7 +14,6 @@ from trueodds_studies.data import stamp
 from trueodds_studies.nets import net_errors
 from trueodds_studies.nets.catalog import CIFAR10, groups, some
 
-Array = NDArray[Any]
 Models = Mapping[str, Predictions]
 
 

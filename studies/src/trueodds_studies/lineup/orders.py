@@ -6,12 +6,10 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.api.comparing import compare
+from trueodds.core.typing import Array
 from trueodds_studies.lineup.measures import MEASURES, Measure, Models
-
-Array = NDArray[Any]
 
 
 def rank_models(measure_name: str, nets: Models, draws: int, resamples: int, seed: int) -> dict[str, Any]:

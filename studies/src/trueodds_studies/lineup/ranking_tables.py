@@ -7,14 +7,13 @@ from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds_studies.base import counted
 from trueodds_studies.lineup.measures import FIRST, MEASURES
 from trueodds_studies.lineup.orders import flips, tau
 from trueodds_studies.lineup.subsample_pvalues import AT, reversed_pairs
 
-Array = NDArray[Any]
 Row = Mapping[str, Any]
 
 TAU_COLUMNS = (

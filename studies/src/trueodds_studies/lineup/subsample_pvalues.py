@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.api.verbs import test
+from trueodds.core.typing import Array
 from trueodds_studies.lineup.measures import FIRST, MEASURES, Models
-
-Array = NDArray[Any]
 
 AT = 0.05  # the level of the tests
 SIZES = (100, 250, 500, 1000, 2500)

@@ -7,19 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc, chdtri, chndtr
 
 from trueodds.binning.partition import Uniform
 from trueodds.calibrators.likelihood.null_distributions import WITHIN
 from trueodds.calibrators.mcllo import MclloMap
+from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
 from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.hypotests.mcllo import statistics
 from trueodds.lenses.view import View
 from trueodds_studies.rates import clopper_pearson
-
-Array = NDArray[Any]
 
 LEVELS = {"5": 0.05, "1": 0.01}  # per cent, as the columns are named
 FORMS = {"lrt": "likelihood-ratio", "score": "score"}

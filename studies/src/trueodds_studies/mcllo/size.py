@@ -9,18 +9,17 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from trueodds.api.verbs import test
 from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
 from trueodds_studies.data import arrays, find_file, stamp
 from trueodds_studies.mcllo.power import LEVELS
 from trueodds_studies.rates import above, clopper_pearson
 from trueodds_studies.sizes import hits, with_verdicts
 from trueodds_studies.stated import Dirichlet, Stated
 
-Array = NDArray[Any]
 Row = Mapping[str, Any]
 
 FILE = "plambda_cifar10_vgg16.npz"

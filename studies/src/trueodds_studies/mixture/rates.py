@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds_studies.mixture.simulation import Plan, ruled
 from trueodds_studies.mixture.truth import KINDS, Model, error, known, limit
 
-Array = NDArray[Any]
 Row = Mapping[str, Any]
 
 MIN_ROWS_PER_BIN = 20  # rows per bin below which the laws of many rows do not hold yet

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.selections import Selections
+from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.lens import as_lens
 from trueodds_studies.mixture.truth import KINDS, Model, error, known, partition
-
-Array = NDArray[Any]
 
 AT_ONCE = 2_000_000  # rows that are drawn together
 

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtr
 
 from trueodds.binning.partition import Distinct, EqualMass, FixedEdges, MedianVariance, Partition, Uniform
 from trueodds.binning.tree import Tree
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
+from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.view import View
 from trueodds_studies.designs import Mixture
-
-Array = NDArray[Any]
 
 MAX_X = 10.0  # of x; what lies beyond weighs 1e-19
 STEP = 0.25  # between the stretches of the quadrature

@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
 from trueodds.data.predictions import Predictions
 from trueodds_studies.data import arrays, stamp
 from trueodds_studies.imaging.nets import NETS as OF_IMAGES
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds_studies.data import arrays, stamp
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

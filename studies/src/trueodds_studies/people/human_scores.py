@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.api.verbs import measure
 from trueodds.core.results import Estimate
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.human import DistributionError, EntropyError, RankAgreement
@@ -18,7 +18,6 @@ from trueodds.resampling.estimand import Estimand as Questions
 from trueodds.resampling.floors import floors
 from trueodds_studies.people.crowds import TARGETS, CrowdPredictions
 
-Array = NDArray[Any]
 Row = Mapping[str, Any]
 
 SCORES = (("ECE", "ece"), ("log loss", "log_loss"), ("Brier", "brier"))

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit, softmax
 
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 
-Array = NDArray[Any]
 Made = Callable[[np.random.Generator, int], tuple[Array, Array]]  # (n, K) stated and (n, K) true probabilities
 
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import train_test_split
 
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import threads
 from trueodds_studies.data import columns
-
-Array = NDArray[Any]
 
 FILE = "obesity_features.parquet"
 LABEL = "NObeyesdad"

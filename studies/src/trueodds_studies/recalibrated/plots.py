@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds_studies.data import columns
-
-Array = NDArray[Any]
 
 FILE = "ecology_tree_species.parquet"
 MODELS = ("GAM", "See5", "SGB")

@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.ranked import accuracy
 from trueodds_studies.toys.base import Panel, Toy, distinct_ece, mean_confidence, resolution, row, table, value
-
-Array = NDArray[Any]
 
 CLASSES = ("cat", "dog", "toad")
 WORLD = {  # how many of ten pictures of each kind show a cat, a dog, a toad

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds_studies.trajectories.collected import Trajectories
 from trueodds_studies.trajectories.estimator_variants import LENSES, VARIANTS
-
-Array = NDArray[Any]
 
 BANDS = ((30, 100), (100, 500), (500, 1500), (1500, 5000))
 PURPOSES = ("single number", "ranking", "test of 0")

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.api.verbs import measure
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds_studies.trajectories.estimator_variants import SQUARE
 from trueodds_studies.trajectories.mixtures import Mixture
 from trueodds_studies.trajectories.models import predict_proba, trained
 from trueodds_studies.trajectories.pool import draw_labels
 
-Array = NDArray[Any]
 Row = Mapping[str, Any]
 
 WIDE = 2  # dimensions, fewer than classes: a row's logits, linear in it, give the row back, and r is the true posterior

@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from trueodds.core.typing import Array
+
 Row = Mapping[str, Any]
 STATS = ("bias", "sd", "p95", "mean0", "sd0", "power")
 

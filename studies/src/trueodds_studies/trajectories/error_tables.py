@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from trueodds.core.typing import Array
 from trueodds_studies.trajectories.collected import Trajectories
 from trueodds_studies.trajectories.estimator_variants import COUNTS, LENSES, VARIANTS
 from trueodds_studies.trajectories.simulation import PARTITIONS
 
-Array = NDArray[Any]
 AT = (30, 88, 259, 759, 2229)  # sizes that the pages show, or those next to them
 CUT = 500  # where the paper's figure ends
 ROUGH = 0.005  # by which a lower bound on finer bins exceeds the bracket of a curve that is not smooth

@@ -7,18 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.selections import Selections
 from trueodds.core.errors import InputError
 from trueodds.core.registry import near
+from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.debiased import DebiasedL1
 from trueodds.lenses.view import View
 from trueodds_studies.trajectories.pool import InOrder
-
-Array = NDArray[Any]
 
 LENSES = ("confidence", "classwise")
 SQUARE = 580  # rows up to which members take part whose cost is quadratic

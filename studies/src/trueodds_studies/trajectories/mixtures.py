@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from trueodds.core.typing import Array
 
 MODES = 4  # of each class
 MAX_ENTRY = 0.3  # entries of the matrix that a mode's normal numbers are multiplied by lie in ± this

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -15,9 +14,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC
 
 from trueodds.api.verbs import fit
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 
-Array = NDArray[Any]
 STATE = 1  # random_state of all, as in the authors' code
 
 

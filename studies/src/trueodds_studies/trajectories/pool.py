@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.selections import Selections
+from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
-
-Array = NDArray[Any]
 
 
 class InOrder(Selections):

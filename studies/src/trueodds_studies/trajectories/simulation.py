@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from trueodds.binning.partition import EqualMass, Uniform
+from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.view import View
 from trueodds.resampling.floors import subtract_noise_floor
@@ -19,7 +19,6 @@ from trueodds_studies.trajectories.models import MODELS, RECALIBRATED, predict_p
 from trueodds_studies.trajectories.pool import Pool, draw_labels, selections
 from trueodds_studies.trajectories.truths import Truth
 
-Array = NDArray[Any]
 Values = dict[str, dict[int, Array]]  # by member and number of rows: one of each resample
 
 WORLDS = ("as trained", *RECALIBRATED, "uneven classes")

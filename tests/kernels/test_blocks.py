@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from trueodds import kernels
+from trueodds.core import typing
 from trueodds.kernels import in_blocks, plain, summed, threads
 from trueodds.kernels.largest import largest_sums
 
@@ -120,9 +121,12 @@ def test_code_kept_on_disk_is_stale_once_any_kernel_changes(tmp_path):
     # What one kernel calls of another file is built into it, and numba compares the first file alone.
     package = tmp_path / "trueodds" / "kernels"
     package.mkdir(parents=True)
-    for folder in (package.parent,):
+    core = package.parent / "core"
+    core.mkdir()
+    for folder in (package.parent, core):
         (folder / "__init__.py").touch()
     (package / "__init__.py").write_text(Path(kernels.__file__).read_text())
+    (core / "typing.py").write_text(Path(typing.__file__).read_text())
     kernel = "from trueodds.kernels import compiled\n\n\n@compiled\ndef {}():\n    return {}\n"
     (package / "outer.py").write_text("from trueodds.kernels.inner import inner\n" + kernel.format("outer", "inner()"))
     outputs = []

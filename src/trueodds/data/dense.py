@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,10 +13,42 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import ONE, Integer, check
 from trueodds.core.typing import Array
 from trueodds.data import validation
-from trueodds.data.predictions import Predictions
+
+
+class Rows(Protocol):
+    """What `Predictions` can do that dense rows need."""
+
+    def __init__(
+        self,
+        y_true: ArrayLike,
+        y_prob: ArrayLike,
+        *,
+        cluster: ArrayLike | None = None,
+        classes: Sequence[Any] | None = None,
+        sum_tolerance: float | None = None,
+    ) -> None:
+        """From probabilities."""
+
+    @classmethod
+    def from_logits(
+        cls,
+        y_true: ArrayLike,
+        logits: ArrayLike,
+        *,
+        cluster: ArrayLike | None = None,
+        classes: Sequence[Any] | None = None,
+    ) -> Self:
+        """From logits."""
+
+    def noted(self, *notes: Note) -> Self:
+        """The same rows with more notes."""
+
+
+T = TypeVar("T", bound=Rows)
 
 
 def from_dense(
+    kind: type[T],
     labels: ArrayLike,
     probs: ArrayLike,
     *,
@@ -25,11 +57,13 @@ def from_dense(
     ignore: int | Sequence[int] | None = None,
     classes: Sequence[Any] | None = None,
     sum_tolerance: float | None = None,
-) -> Predictions:
+) -> T:
     """Predictions of every place of every image: pixels, voxels, tokens.
 
     Parameters
     ----------
+    kind : Predictions
+        The class to make, which itself imports this module.
     labels : (images, …)
         The class of each place as a whole number.
     probs : (images, …) with the classes along `axis`, or of the shape of `labels`
@@ -51,10 +85,11 @@ def from_dense(
     and tests flip the signs of whole images. Raises TO107 for shapes that do not fit, and what `Predictions` raises,
     with the image and the place of the first bad value.
 
-    >>> rows = from_dense([[[0, 1], [1, 255]]], np.full((1, 2, 2, 2), 0.5), ignore=255)
+    >>> from trueodds.data.predictions import Predictions
+    >>> rows = from_dense(Predictions, [[[0, 1], [1, 255]]], np.full((1, 2, 2, 2), 0.5), ignore=255)
     >>> rows.n, rows.cluster.tolist()
     (3, [0, 0, 0])
-    >>> from_dense([[[0, 1], [1, 1]]], [[[0.1, 0.8], [0.9, 0.6]]]).p.tolist()
+    >>> from_dense(Predictions, [[[0, 1], [1, 1]]], [[[0.1, 0.8], [0.9, 0.6]]]).p.tolist()
     [0.1, 0.8, 0.9, 0.6]
     """
     axis = check("axis", axis, Integer | None, 1)
@@ -82,9 +117,9 @@ def from_dense(
     one, predicted = y.reshape(-1)[mask], (p.reshape(-1) if p.shape == y.shape else p.reshape(-1, p.shape[-1]))[mask]
     try:
         if logits:
-            rows = Predictions.from_logits(one, predicted, cluster=image[mask], classes=classes)
+            rows = kind.from_logits(one, predicted, cluster=image[mask], classes=classes)
         else:
-            rows = Predictions(one, predicted, cluster=image[mask], classes=classes, sum_tolerance=sum_tolerance)
+            rows = kind(one, predicted, cluster=image[mask], classes=classes, sum_tolerance=sum_tolerance)
     except InputError as problem:
         raise _in_place(problem, y, np.flatnonzero(mask), foreground=p.shape == y.shape) from None
     if not mask.all():

@@ -15,6 +15,7 @@ from trueodds.core.typing import Array
 from trueodds.data import swapped, validation
 from trueodds.data.class_columns import classes_from_columns, refuse_other_columns
 from trueodds.data.complements import two_columns
+from trueodds.data.dense import from_dense
 from trueodds.data.subset import row_numbers
 from trueodds.data.weights import repeats
 
@@ -247,10 +248,8 @@ class Predictions:
     def from_dense(
         labels: ArrayLike, probs: ArrayLike, *, axis: int | None = 1, logits: bool = False, **settings: Any
     ) -> Predictions:
-        """From labels (images, …) and probabilities with classes along `axis`, or of one shape; see `problem.dense`."""
-        from trueodds.data.dense import from_dense
-
-        return from_dense(labels, probs, axis=axis, logits=logits, **settings)
+        """From labels (images, …) and probabilities with classes along `axis`, or of one shape; see `data.dense`."""
+        return from_dense(Predictions, labels, probs, axis=axis, logits=logits, **settings)
 
     @classmethod
     def from_estimator(

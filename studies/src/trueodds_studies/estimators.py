@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from trueodds_studies.base import Finding, folder
-from trueodds_studies.resumable_runs import Progress, rows_of
+from trueodds_studies.resumable_runs import Progress, Row, rows_of
 from trueodds_studies.trajectories import advice, classes, error_tables, figures
 from trueodds_studies.trajectories.collected import Trajectories
 from trueodds_studies.trajectories.estimator_variants import COUNTS, LENSES, VARIANTS, chosen
 from trueodds_studies.trajectories.simulation import WORLDS, Cell, measure_cell
 
-Row = Mapping[str, Any]
 SIZES = (30, 39, 51, 67, 88, 115, 151, 198, 259, 339, 443, 580, 759, 994, 1301, 1703, 2229, 2918, 3820, 5000)
 
 

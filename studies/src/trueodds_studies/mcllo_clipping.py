@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,7 @@ from trueodds.data.predictions import Predictions
 from trueodds_studies.base import Finding, folder, moved
 from trueodds_studies.mcllo.forest import FLOORS, Forest, Stand, stands, unexpected
 from trueodds_studies.rates import above, clopper_pearson
-from trueodds_studies.resumable_runs import Progress, rows_of
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Progress, Row, rows_of
 
 LEVEL = 0.05
 MIN_TEST_PROB = 1e-15  # the smallest floor that the test itself takes

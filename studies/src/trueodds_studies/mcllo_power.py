@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from trueodds_studies.base import Finding, folder, moved, span
 from trueodds_studies.mcllo import power, size
 from trueodds_studies.mcllo.power import PARAMETERS
-from trueodds_studies.resumable_runs import Progress, rows_of
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Progress, Row, rows_of
 
 POWER = """{sets} data sets per row. p ~ Dirichlet(1, 1, 1); class 1 comes with delta times the odds against class 3 that were said, the
 baseline; nothing else is wrong. lrt5, lrt1: how often the likelihood ratio rejects at 5 and 1 % by χ² with 4 degrees of freedom,

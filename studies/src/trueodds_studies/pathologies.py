@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 
 from trueodds_studies.base import Finding, folder
-from trueodds_studies.resumable_runs import Progress
+from trueodds_studies.resumable_runs import Progress, Row
 from trueodds_studies.toys import figures
 from trueodds_studies.toys.adaptive import adaptive
-from trueodds_studies.toys.base import Row, Toy
+from trueodds_studies.toys.base import Toy
 from trueodds_studies.toys.coarser import coarser
 from trueodds_studies.toys.majority import majority
 from trueodds_studies.toys.more_bins import more_bins

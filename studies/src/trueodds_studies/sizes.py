@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Any
 
 from trueodds_studies.rates import above, clopper_pearson
+from trueodds_studies.resumable_runs import Row
 
-Row = Mapping[str, Any]
 LEVELS = {"5": 0.05, "1": 0.01}  # per cent, as the columns are named
 SHOWN = 500  # rows, for the power by test: beyond, nearly everything is seen
 

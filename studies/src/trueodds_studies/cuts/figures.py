@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from trueodds.core.atomic import replacing
 from trueodds_studies.cuts.settings import COUNTS, SCHEMES
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 COLORS = ("#2f6da8", "#6fa8dc", "#b5402a", "#c79a2b", "#5b8c5a", "#7a5195", "#777777")
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 
 def flips(values: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
 from trueodds_studies.base import counted
 from trueodds_studies.cuts.orders import by_setting, flips, of_estimator, setting
 from trueodds_studies.cuts.settings import NORMS, OWN
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 IN_USE = (0.001, 0.1)  # thresholds
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,7 @@ from trueodds.core.atomic import replacing
 from trueodds.data.predictions import Predictions
 from trueodds_studies.figures import BLUE, RED
 from trueodds_studies.imaging.split_results import EVERY
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 PALE = "#a9c4e2"
 COLORS = dict(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from trueodds_studies.imaging.nets import CLASSES
 from trueodds_studies.imaging.split_results import ON_P
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 # Vennos, Xing & Franck (2026), section 4.2.3. The p-values of the first, second and fourth row are lost in the text
 # at hand; the rows lost their names too, and are told by the sentences that speak of their ECE and p.

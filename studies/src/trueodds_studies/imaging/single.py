@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from trueodds.api.verbs import fit
 from trueodds.core.typing import Array
 from trueodds_studies.imaging.nets import CLASSES, load_softmax, parts, split
 from trueodds_studies.imaging.published_values import AFTER, FIGURE
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 TOP = 5
 

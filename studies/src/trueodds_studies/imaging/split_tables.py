@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,8 @@ from trueodds_studies.base import counted, span
 from trueodds_studies.comparators import MIN_PROB, bins
 from trueodds_studies.imaging.nets import CLASSES
 from trueodds_studies.imaging.split_results import EVERY, LEFT
+from trueodds_studies.resumable_runs import Row
 
-Row = Mapping[str, Any]
 AT = 0.05  # the level at which a p-value counts as a rejection
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from trueodds.core.atomic import replacing
 from trueodds_studies.figures import BLUE, RED
 from trueodds_studies.lenses.lens_tables import canonical_rows, more
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 GRAY = "#9a9a9a"
 

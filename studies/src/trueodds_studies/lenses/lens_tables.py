@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from trueodds_studies.base import counted, span
 from trueodds_studies.lenses.lens_results import ALPHA
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 
 def compare_lenses(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,7 @@ from trueodds.core.atomic import replacing
 from trueodds.diagrams.models.lineup import COLORS, MARKS
 from trueodds_studies.lineup.measures import MEASURES, Models
 from trueodds_studies.lineup.ranking_tables import agreement, names, numbers, places, settled_pairs
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 
 def ranks(by_measure: Sequence[Row], path: Path) -> None:

@@ -13,8 +13,7 @@ from trueodds_studies.base import counted
 from trueodds_studies.lineup.measures import FIRST, MEASURES
 from trueodds_studies.lineup.orders import flips, tau
 from trueodds_studies.lineup.subsample_pvalues import AT, reversed_pairs
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 TAU_COLUMNS = (
     FIRST,

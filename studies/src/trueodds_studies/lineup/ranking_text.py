@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
@@ -13,8 +12,7 @@ from trueodds_studies.lineup import ranking_tables
 from trueodds_studies.lineup.measures import FIRST, MEASURES
 from trueodds_studies.lineup.orders import tau
 from trueodds_studies.lineup.subsample_pvalues import AT
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 FROM = "Quoted or shortened from sections 2.1 and 4.3 of Vaicenavicius et al. (2019)."
 KINDS = {"raw": "raw errors", "corrected": "corrected errors", "score": "proper scores"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +10,7 @@ import numpy as np
 
 from trueodds_studies.mcllo.axes import panels, save_figure
 from trueodds_studies.mcllo.power import PARAMETERS, predicted
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 SHADES = ("#7f7f7f", "#9ec3e6", "#4f8cc9", "#1f5a96", "#0b2545")  # by shift, from none to the largest
 FORMS = {"likelihood ratio": "#b5402a", "score": "#d99a2b", "score, redrawn": "#2f6da8"}

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from scipy.special import chdtri
 
 from trueodds_studies.mcllo.axes import panels, save_figure
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 CRITICAL = float(chdtri(4, 0.05))
 

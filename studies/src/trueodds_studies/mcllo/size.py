@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -17,10 +17,9 @@ from trueodds.core.typing import Array
 from trueodds_studies.data import arrays, find_file, stamp
 from trueodds_studies.mcllo.power import LEVELS
 from trueodds_studies.rates import above, clopper_pearson
+from trueodds_studies.resumable_runs import Row
 from trueodds_studies.sizes import hits, with_verdicts
 from trueodds_studies.stated import Dirichlet, Stated
-
-Row = Mapping[str, Any]
 
 FILE = "plambda_cifar10_vgg16.npz"
 MIN_NETWORK_PROB = 1e-6  # of the network's probabilities, before labels are drawn from them

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from scipy.special import expit
@@ -11,8 +11,7 @@ from trueodds_studies.base import span
 from trueodds_studies.mixture.rates import balance
 from trueodds_studies.mixture.simulation import Plan
 from trueodds_studies.mixture.truth import KINDS, MODELS, between, error, known, limit, population_edges
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 SHOWN = (1, 2, 3, 5, 10, 15, 20, 40, 100)  # numbers of bins in the table of the bound
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,7 @@ from trueodds_studies.mcllo.axes import panels, save_figure
 from trueodds_studies.mixture.rates import MIN_ROWS_PER_BIN, gaps, narrow, noise
 from trueodds_studies.mixture.simulation import Plan
 from trueodds_studies.mixture.truth import KINDS, error, known, limit
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 COLORS = {"uniform": BLUE, "equal-mass": "#c79a2b", "tree": "#5a9e5a"}
 MARKS = {"uniform": "o", "equal-mass": "s", "tree": "^"}

@@ -12,8 +12,7 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds_studies.mixture.simulation import Plan, ruled
 from trueodds_studies.mixture.truth import KINDS, Model, error, known, limit
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 MIN_ROWS_PER_BIN = 20  # rows per bin below which the laws of many rows do not hold yet
 MAX_BINS = 127  # bins of the quadrature

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from trueodds_studies.base import counted, span
 from trueodds_studies.nets.catalog import NETS
 from trueodds_studies.nets.net_errors import PARTITIONS
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 LENSES = ("confidence", "groups", "canonical")
 AT = 0.05

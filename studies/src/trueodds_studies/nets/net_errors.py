@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,8 +10,6 @@ from trueodds.api.verbs import draw, measure, test
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.lens import as_lens
 from trueodds_studies.nets.catalog import Net, groups
-
-Row = Mapping[str, Any]
 
 PARTITIONS: dict[str, dict[str, Any]] = {
     "uniform 10": {"partition": "uniform", "bins": 10},

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from trueodds_studies.base import counted, span
 from trueodds_studies.nets.catalog import NETS
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 # The authors' own program on these very predictions: Widmann, Lindsten & Zachariah (2019), all classes, total variation,
 # github.com/devmotion/CalibrationPaper, experiments/src/PyTorch-CIFAR10 (ten bins of each probability; trees of 100 rows).

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from trueodds.core.atomic import replacing
 from trueodds_studies.figures import BLUE, RED
 from trueodds_studies.people.human_scores import SCORES
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 COLORS = {"gold": "#c79a2b", "majority": RED, "votes": BLUE}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,6 @@ from trueodds.lenses.lens import as_lens
 from trueodds.resampling.estimand import Estimand as Questions
 from trueodds.resampling.floors import floors
 from trueodds_studies.people.crowds import TARGETS, CrowdPredictions
-
-Row = Mapping[str, Any]
 
 SCORES = (("ECE", "ece"), ("log loss", "log_loss"), ("Brier", "brier"))
 HUMAN: tuple[tuple[str, str, dict[str, Any]], ...] = (

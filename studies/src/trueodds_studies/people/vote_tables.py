@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,7 @@ import numpy as np
 from trueodds_studies.base import span
 from trueodds_studies.people.crowds import CROWDS, MODELS, crowd
 from trueodds_studies.people.human_scores import ALIKE, HUMAN, MIN_DISTANCE, SCORES, itself
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 
 def target_rows(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:

@@ -10,8 +10,7 @@ import numpy as np
 
 from trueodds.core.atomic import replacing
 from trueodds_studies.figures import BLUE, RED
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 MIN_PVALUE = 1e-6  # p below this lie at the edge
 MARKS = (

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from trueodds.core.typing import Array
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 
 def mixed(P: Array, y: Array, n: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,7 @@ import numpy as np
 from trueodds_studies.base import Finding, counted, moved
 from trueodds_studies.recalibrated import paper_comparison
 from trueodds_studies.recalibrated.losses import changes, column, summarize_splits
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 LEGEND = """Rows that no fit saw (132 of 2,111), mean over the splits if nothing else is said. baseline: the class that MCLLO's fit and test are
 against. loss, worst: nats per row, mean and largest over splits, after 1/397 of the uniform is mixed in, as `auto` does; infinite: share of

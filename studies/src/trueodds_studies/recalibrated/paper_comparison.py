@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from trueodds_studies.recalibrated.losses import column
 from trueodds_studies.recalibrated.published_values import PARAMETERS, TABLE
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 READINGS = {"evidential (Xu)": ("evidential (Xu)", "evidential, floor 1e-3", "evidential on p")}
 """The text of the evidential method was not at hand, and the paper does not say what it did with votes of 0."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,7 @@ from trueodds_studies.base import Finding, counted, span
 from trueodds_studies.comparators import MIN_PROB, bins
 from trueodds_studies.recalibrated.losses import changes, summarize_splits
 from trueodds_studies.recalibrated.plots import MODELS, Plots
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 KINDS = ("se", "se rows", "se plots")  # by the model's variance, by that of rows, by that of plots
 

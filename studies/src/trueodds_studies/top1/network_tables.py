@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from trueodds_studies.resumable_runs import Row
 from trueodds_studies.top1.network_results import SCORES
-
-Row = Mapping[str, Any]
 
 
 def estimators(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:

@@ -12,8 +12,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators.proper import Brier
 from trueodds.lenses.lens import as_lens
 from trueodds_studies.base import Finding
-
-Row = Mapping[str, Any]
+from trueodds_studies.resumable_runs import Row
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,11 @@ import numpy as np
 from trueodds.api.verbs import measure
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
+from trueodds_studies.resumable_runs import Row
 from trueodds_studies.trajectories.estimator_variants import SQUARE
 from trueodds_studies.trajectories.mixtures import Mixture
 from trueodds_studies.trajectories.models import predict_proba, trained
 from trueodds_studies.trajectories.pool import draw_labels
-
-Row = Mapping[str, Any]
 
 WIDE = 2  # dimensions, fewer than classes: a row's logits, linear in it, give the row back, and r is the true posterior
 TRAIN = 10  # rows a class, at least 300 altogether

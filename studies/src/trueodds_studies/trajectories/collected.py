@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.typing import Array
+from trueodds_studies.resumable_runs import Row
 
-Row = Mapping[str, Any]
 STATS = ("bias", "sd", "p95", "mean0", "sd0", "power")
 
 

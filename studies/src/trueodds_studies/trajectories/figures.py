@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from trueodds.core.atomic import replacing
 from trueodds_studies.figures import BLUE, RED
+from trueodds_studies.resumable_runs import Row
 from trueodds_studies.trajectories.estimator_variants import LENSES
-
-Row = Mapping[str, Any]
 
 FAMILIES = {"ece": "#7a7a7a", "ece_a": "#c79a2b", "ece_c": "#5b9a68", "ece_ac": "#7d5ba6", "kde": BLUE}
 DASHES = {"10": "-", "30": ":", "sqrt": "--", "silverman": "-", "0.1": "--", "0.033": ":"}

@@ -359,7 +359,7 @@ def load(path: Any) -> FittedCalibrator | Tally:
     from trueodds.tallies import wire as tallies
 
     check("path", path, str | os.PathLike)
-    return (tallies if schema_of(path) == "trueodds.tally" else calibrators).load(path)
+    return tallies.load(path) if schema_of(path) == "trueodds.tally" else calibrators.load(path)
 
 
 @pairs_arrays

@@ -15,7 +15,8 @@ from benchmarks.real_data import Split
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.auto import AutoSpec
 from trueodds.calibrators.base import CalibratorSpec
-from trueodds.calibrators.choosing.gain import accuracy, flips, losses, mean_and_error, mixed, mixing
+from trueodds.calibrators.cross_validation import accuracy, count_label_flips, mean_and_standard_error, row_losses
+from trueodds.calibrators.uniform_mixture import mix_with_uniform, uniform_share
 from trueodds.core.errors import InputError
 
 
@@ -86,19 +87,19 @@ def evaluate(name: str, Q: np.ndarray, split: Split, seconds: float, parameters:
     """The scores of recalibrated rows."""
     test = split.test
     P, Y, w = test.P, test.Y, test.w
-    blend = mixed(Q, mixing(split.fit.n))
-    log_loss = losses(blend, Y)[0]
+    blend = mix_with_uniform(Q, uniform_share(split.fit.n))
+    log_loss = row_losses(blend, Y)[0]
     preds = to.Predictions(test.y, Q, classes=test.classes, sum_tolerance=1e-6)
     lens = "confidence"
     return Line(
         name,
         float(log_loss.mean()),
         bool((Q[np.arange(test.n), test.y] == 0).any()),
-        float(losses(Q, Y)[1].mean()),
+        float(row_losses(Q, Y)[1].mean()),
         to.measure(preds, "debiased_l2", lens=lens, interval=None).value,
         to.test(preds, "consistency", lens=lens).pvalue,
         accuracy(Q, Y, w),
-        flips(P, Q),
+        count_label_flips(P, Q),
         seconds,
         parameters,
         log_loss,
@@ -108,7 +109,7 @@ def evaluate(name: str, Q: np.ndarray, split: Split, seconds: float, parameters:
 def against(one: Line, other: Line) -> tuple[float, float]:
     """By how much one's log loss is above the other's, and its paired standard error."""
     d = one.per_row - other.per_row
-    return mean_and_error(d, np.ones(len(d)))
+    return mean_and_standard_error(d, np.ones(len(d)))
 
 
 def lowest_loss(lines: list[Line]) -> Line:

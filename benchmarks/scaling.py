@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 
-from trueodds.api.arguments import lens_for
+from trueodds.api.arguments import resolve_lens
 from trueodds.core.errors import InputError
 from trueodds.core.registry import Registry
 from trueodds.data.predictions import Predictions
@@ -92,9 +92,9 @@ def seconds(registry: Registry, name: str, n: int, patience: float) -> float:
 def answer(method: Estimator | HypothesisTest, preds: Predictions) -> None:
     """What is timed: lens and value of an estimator, or a test's verdict with all its draws."""
     if isinstance(method, HypothesisTest):
-        method(preds, [lens_for(preds, None, getattr(method, "statistic", None))], np.random.default_rng(0))
+        method(preds, [resolve_lens(preds, None, getattr(method, "statistic", None))], np.random.default_rng(0))
         return
-    for view in lens_for(preds, None, method).views(preds):
+    for view in resolve_lens(preds, None, method).views(preds):
         method.value(view)
 
 

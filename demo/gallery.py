@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
+from trueodds_studies.data import arrays, columns
 
 import trueodds as to
 from trueodds.diagrams.base import Diagram
-from trueodds_studies.data import arrays, columns
 
 CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 GROUPS = "groups:[[0,1,2],[3,4,5],[6,7,8,9]]"

@@ -27,7 +27,7 @@ REGISTRIES = {
 
 # Where an optional library may be imported at the top of a file; everywhere else it is imported where it is used.
 OPTIONAL = {
-    "pyarrow": ("io/arrow", "io/feather.py", "io/parquet.py", "io/spark.py"),
+    "pyarrow": ("io/arrow", "io/arrow_files.py", "io/arrow_files.py", "io/spark.py"),
     "pandas": ("io/frames.py",),
     "polars": ("io/frames.py",),
     "dask": ("io/dask.py",),
@@ -158,9 +158,9 @@ PRINTS = re.compile(r"\bclick\.s?echo\(|(?<![\w.])print\(")
     [
         (
             WRITES,
-            {"core/atomic.py", "studies/resumable_runs.py"},
+            {"core/atomic_write.py", "studies/common/resumable_runs.py"},
         ),  # a study appends lines, and reads those that are whole
-        (PRINTS, {"cli/output.py", "cli/progress.py"}),
+        (PRINTS, {"cli/output.py"}),
     ],
     ids=["writes", "prints"],
 )

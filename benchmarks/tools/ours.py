@@ -14,9 +14,11 @@ from trueodds.binning.selections import Selections
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
-from trueodds.resampling.bootstrap import bootstrap, from_cells
+from trueodds.resampling.bootstrap import bootstrap
+from trueodds.resampling.cell_bootstrap import bootstrap_cells
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.tallied import cell_draws, estimand_of
+from trueodds.resampling.measure import tally_estimand
+from trueodds.resampling.null_cells import cell_draws
 
 DISTRIBUTION = "trueodds"
 
@@ -139,17 +141,17 @@ def draws(arrays: Arrays) -> dict[str, Timed]:
     tally = to.tally(to.Predictions(arrays["y"], arrays["P"]))
 
     def small_estimand() -> Estimand:
-        return estimand_of(tally, error, lens)
+        return tally_estimand(tally, error, lens)
 
     def large_estimand() -> Estimand:
         return Estimand(error, lens, tuple(times(view, 100) for view in tally.views(lens)))
 
     rng = np.random.default_rng(0)
     return {
-        "bootstrap": Timed(lambda estimand: from_cells(estimand, 1000, rng), small_estimand, mean_replicate),
+        "bootstrap": Timed(lambda estimand: bootstrap_cells(estimand, 1000, rng), small_estimand, mean_replicate),
         "redraw": Timed(lambda estimand: cell_draws(estimand, 1000, rng), small_estimand, np.mean),
         "bootstrap, 100 × rows": Timed(
-            lambda estimand: from_cells(estimand, 1000, rng), large_estimand, mean_replicate
+            lambda estimand: bootstrap_cells(estimand, 1000, rng), large_estimand, mean_replicate
         ),
         "redraw, 100 × rows": Timed(lambda estimand: cell_draws(estimand, 1000, rng), large_estimand, np.mean),
     }

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import trueodds as to
+from trueodds.api.arguments import in_pairs
 from trueodds.api.by_group import by_group
 from trueodds.core.errors import InputError, describe
-from trueodds.io.models import in_pairs
 
 rng = np.random.default_rng(0)
 P = rng.random(300)

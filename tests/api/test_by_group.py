@@ -13,10 +13,10 @@ from trueodds.api.by_group import by_group
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
-from trueodds.hypotests.among_groups import joint_group_pvalues
+from trueodds.hypotests.group_tests import joint_group_pvalues
 from trueodds.lenses.lens import as_lens
-from trueodds.lenses.subgroups import partitions
-from trueodds.resampling.comparing import gaps
+from trueodds.lenses.subgroups import subgroup_partitions
+from trueodds.resampling.comparison import group_gaps
 
 
 def calibrated(seed, n=240):
@@ -98,7 +98,7 @@ def test_the_family_keeps_its_level_for_overlapping_groups():
     for seed in range(200):
         p, y, group = calibrated(seed, 120)
         preds = Predictions(y, p, group=group)
-        groups = [group for partition in partitions(preds, 2) for group in partition.groups]
+        groups = [group for partition in subgroup_partitions(preds, 2) for group in partition.groups]
         adjusted = joint_group_pvalues(preds, groups, ece, lens, "mean", 99, 0.05, np.random.default_rng(seed))
         rejected += min(adjusted.joint) <= 0.05
         alone += min(adjusted.pvalues) <= 0.05
@@ -309,12 +309,12 @@ def test_clusters_that_reach_into_several_groups_are_resampled_whole():
     (between,) = groups.gaps
     assert (between.difference, between.interval.low, between.interval.high) == (0.0, 0.0, 0.0)
     assert "TN204" in codes(groups)
-    (partition,) = partitions(preds)
-    assert gaps.straddled(preds, partition.groups)
+    (partition,) = subgroup_partitions(preds)
+    assert group_gaps.splits_clusters(preds, partition.groups)
     disjoint = Predictions(
         np.tile(y, 2), np.tile(p, 2), group=np.repeat(["a", "b"], 60), cluster=np.repeat([0, 1, 2, 3], 30)
     )
-    assert not gaps.straddled(disjoint, partitions(disjoint)[0].groups)
+    assert not group_gaps.splits_clusters(disjoint, subgroup_partitions(disjoint)[0].groups)
 
 
 # Weights, votes, labels

@@ -9,7 +9,7 @@ import pytest
 import trueodds as to
 from tests import reference
 from trueodds import InputError, Predictions
-from trueodds.binning.partition import EqualMass
+from trueodds.binning.equal_mass import EqualMass
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.binned import BinnedError
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trueodds.binning import by_score as module
-from trueodds.binning.by_score import ByScore, by_place, by_score, grouped
-from trueodds.binning.partition import EqualMass
+from trueodds.binning import sorted_scores as module
+from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.sorted_scores import ByScore, by_place, by_score, group_starts
 from trueodds.core.typing import Array
-from trueodds.kernels.bin_index import Bins
+from trueodds.kernels.bins import Bins
 from trueodds.lenses.view import View
 
 
@@ -126,7 +126,7 @@ def test_bins_hold_the_sums_of_their_rows(closed: Any) -> None:
 
 
 def test_groups_have_equal_weight_and_few_scores_stay_separate() -> None:
-    assert grouped(np.ones(4), 4).tolist() == [0, 1, 2, 3]
-    assert grouped(np.ones(12), 4).tolist() == [0, 3, 6, 9]
+    assert group_starts(np.ones(4), 4).tolist() == [0, 1, 2, 3]
+    assert group_starts(np.ones(12), 4).tolist() == [0, 3, 6, 9]
     # middles .25 | .55 .65 | .75 .85 .95: a score belongs to the quarter of all weight in which the middle of its own weight lies
-    assert grouped(np.array([5.0, 1, 1, 1, 1, 1]), 4).tolist() == [0, 1, 3]
+    assert group_starts(np.array([5.0, 1, 1, 1, 1, 1]), 4).tolist() == [0, 1, 3]

@@ -7,9 +7,10 @@ import pytest
 
 import trueodds as to
 from tests.data.refused import refused
-from trueodds.binning.mass import Mass
-from trueodds.binning.partition import Uniform, as_partition
+from trueodds.binning.equal_mass import FixedMass
+from trueodds.binning.partition_by_name import as_partition
 from trueodds.binning.selections import Selections
+from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 
@@ -91,9 +92,9 @@ def test_a_weight_of_two_is_two_rows_and_weights_are_cut_by_their_effective_n() 
     c, z = world(300)
     two = View(c, z, np.full(300, 2.0))
     twice = View(np.repeat(c, 2), np.repeat(z, 2))
-    assert Mass(100).freeze(two).edges.tolist() == Mass(100).freeze(twice).edges.tolist()
+    assert FixedMass(100).freeze(two).edges.tolist() == FixedMass(100).freeze(twice).edges.tolist()
     survey = View(c, z, np.full(300, 250.5))  # as many rows as without weights
-    assert Mass(100).freeze(survey).edges.tolist() == Mass(100).freeze(View(c, z)).edges.tolist()
+    assert FixedMass(100).freeze(survey).edges.tolist() == FixedMass(100).freeze(View(c, z)).edges.tolist()
 
 
 def test_resamples_side_by_side_are_cut_as_one_by_one() -> None:
@@ -101,9 +102,9 @@ def test_resamples_side_by_side_are_cut_as_one_by_one() -> None:
     rng = np.random.default_rng(0)
     view = View(np.round(c, 2), z)
     some = Selections(view, rng.integers(0, 250, (6, 250)))
-    n, wp, wy = Mass(100).sums(some)
+    n, wp, wy = FixedMass(100).sums(some)
     for i, one in enumerate(some.views()):
-        bins = Mass(100).freeze(one)
+        bins = FixedMass(100).freeze(one)
         index = bins.index(one.p)
         for ours, published in ((n, None), (wp, one.p), (wy, one.y)):
             alone = np.bincount(index, published, bins.size)
@@ -111,7 +112,7 @@ def test_resamples_side_by_side_are_cut_as_one_by_one() -> None:
 
 
 def test_its_name_is_read_and_misspelt_ones_are_refused() -> None:
-    assert as_partition("mass:50", closed="left") == Mass(50, "left")
+    assert as_partition("mass:50", closed="left") == FixedMass(50, "left")
     assert str(as_partition("mass:50")) == "mass 50"
     for name in ("mass:", "mass:ten", "mass:1.5", "mass:0", "mass:-1"):
         with refused("TO203"):
@@ -119,5 +120,5 @@ def test_its_name_is_read_and_misspelt_ones_are_refused() -> None:
     with refused("TO202"):
         as_partition("mass:50", bins=4)
     with refused("TO205"):
-        Mass().freeze(View(np.full((3, 3), 1 / 3), np.eye(3)))
-    assert Uniform() != Mass()
+        FixedMass().freeze(View(np.full((3, 3), 1 / 3), np.eye(3)))
+    assert Uniform() != FixedMass()

@@ -14,22 +14,15 @@ from hypothesis import strategies as st
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.binning.partition import (
-    Bins,
-    Distinct,
-    EqualMass,
-    FixedEdges,
-    MedianVariance,
-    Partition,
-    SimplexGrid,
-    Sweep,
-    Uniform,
-    as_partition,
-    default_for,
-)
-from trueodds.binning.tree import grow
+from trueodds.binning.equal_mass import EqualMass, Sweep
+from trueodds.binning.median_variance import MedianVariance, grow_tree
+from trueodds.binning.partition import Partition
+from trueodds.binning.partition_by_name import as_partition, default_for
+from trueodds.binning.simplex_grid import Distinct, SimplexGrid
+from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
+from trueodds.kernels.bins import Bins
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
@@ -378,7 +371,7 @@ def test_rates_that_differ_only_by_rounding_do_not_stop_a_sweep() -> None:
 @pytest.mark.parametrize("m", [1, 2, 5])
 def test_every_leaf_holds_min_size_and_most_rows_are_not_left_in_one(min_size: int, m: int) -> None:
     x = np.random.default_rng(m).dirichlet([0.5] * (m + 1), 300)[:, :m]
-    tree = grow(x, np.ones(300), min_size)
+    tree = grow_tree(x, np.ones(300), min_size)
     sizes = np.bincount(tree.index(x), minlength=tree.size)
     assert sizes.min() >= min_size
     assert sizes.max() < 4 * max(min_size, 2)  # halving stops between min_size and two of it, ties aside
@@ -387,10 +380,10 @@ def test_every_leaf_holds_min_size_and_most_rows_are_not_left_in_one(min_size: i
 
 def test_a_tree_is_the_same_for_the_same_numbers_in_any_float_and_order() -> None:
     x = np.random.default_rng(7).random((200, 3)).astype(np.float32)
-    same = blocks(grow(x, np.ones(200), 7).index(x))
-    assert blocks(grow(x.astype(np.float64), np.ones(200), 7).index(x.astype(np.float64))) == same
+    same = blocks(grow_tree(x, np.ones(200), 7).index(x))
+    assert blocks(grow_tree(x.astype(np.float64), np.ones(200), 7).index(x.astype(np.float64))) == same
     back = np.arange(200)[::-1]
-    mirrored = grow(x[back], np.ones(200), 7).index(x[back])[back]
+    mirrored = grow_tree(x[back], np.ones(200), 7).index(x[back])[back]
     assert blocks(mirrored) == same
 
 
@@ -403,14 +396,14 @@ def test_axes_of_equal_variance_are_ordered_by_their_number_and_not_by_rounding(
         P, w = np.concatenate([P, P[:, [1, 0, 2]]]), np.tile(rng.random(n), 2)
         order = rng.permutation(2 * n)
         moved = np.empty(2 * n, int)
-        moved[order] = grow(P[order], w[order], 1).index(P[order])
-        assert blocks(moved) == blocks(grow(P, w, 1).index(P))
+        moved[order] = grow_tree(P[order], w[order], 1).index(P[order])
+        assert blocks(moved) == blocks(grow_tree(P, w, 1).index(P))
 
 
 def test_a_cut_between_neighboring_float32_values_separates_them() -> None:
     low = np.float32(0.3)
     x = np.array([low] * 3 + [np.nextafter(low, np.float32(1))] * 3, np.float32)[:, None]
-    assert grow(x, np.ones(6), 3).index(x).tolist() == [0, 0, 0, 1, 1, 1]
+    assert grow_tree(x, np.ones(6), 3).index(x).tolist() == [0, 0, 0, 1, 1, 1]
 
 
 def test_constant_predictions_are_one_leaf() -> None:
@@ -420,7 +413,7 @@ def test_constant_predictions_are_one_leaf() -> None:
 
 def test_max_bins_keeps_the_widest_cells() -> None:
     x = np.concatenate([np.linspace(0, 1, 50), np.full(50, 2) + np.linspace(0, 1e-3, 50)])[:, None]
-    tree = grow(x, np.ones(100), 5, max_bins=3)
+    tree = grow_tree(x, np.ones(100), 5, max_bins=3)
     assert tree.size == 3
     assert len(np.unique(tree.index(x[50:]))) == 1  # the second split went to the wide half
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from tests.calibrators.rows import labels, one_hot
 from tests.reference import columns, frame
-from trueodds.calibrators.likelihood.log_linear import levels
-from trueodds.calibrators.likelihood.logs import floored
-from trueodds.tallies.by_class import by_class
+from trueodds.calibrators._glm.log_linear import floor_logits
+from trueodds.calibrators._glm.log_probabilities import floored_logs
+from trueodds.tallies.softmax_likelihood import softmax_by_class
 
 
 class Reference(NamedTuple):
@@ -34,9 +34,9 @@ def reference() -> Reference:
 
 def slope_left(m, P, Y, w, strength, target) -> float:
     """The largest slope per row of loss and penalty Σ strength (θ − target)² at a map's parameters."""
-    x = levels(P, m.min_prob) if m.logits else floored(P, m.min_prob)
+    x = floor_logits(P, m.min_prob) if m.logits else floored_logs(P, m.min_prob)
     theta = np.column_stack([m.weights, m.bias])
-    at = by_class(x if m.weights.ndim == 2 else x[:, :, None], Y, w, theta.reshape(-1))
+    at = softmax_by_class(x if m.weights.ndim == 2 else x[:, :, None], Y, w, theta.reshape(-1))
     return float(np.abs(at.gradient / w.sum() + 2 * (strength * (theta - target)).reshape(-1)).max())
 
 
@@ -58,7 +58,7 @@ def surplus(spec, n: int, k: int, games: int, seed: int, sharpness: float = 1.5)
 def effective(strength: np.ndarray, n: int, k: int, seed: int, sharpness: float = 1.5) -> float:
     """The trace of H(H + 2A)⁻¹ at the identity for rows as `surplus` draws them, A = n · strength (K, K + 1)."""
     z = np.random.default_rng(seed).normal(size=(n, k)) * sharpness
-    H = by_class(
+    H = softmax_by_class(
         z - np.log(np.exp(z).sum(axis=1, keepdims=True)),
         np.full((n, k), 1 / k),
         np.ones(n),

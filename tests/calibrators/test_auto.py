@@ -7,11 +7,12 @@ import pytest
 from scipy import stats
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
-from trueodds.calibrators import CALIBRATORS, auto, wire
+from trueodds.calibrators import CALIBRATORS, auto, fitted_calibrator
 from trueodds.calibrators.auto import AutoSpec
-from trueodds.calibrators.choosing.gain import losses, mixed
-from trueodds.calibrators.fitted_calibrator import fit
+from trueodds.calibrators.cross_validation import row_losses
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.isotonic import IsotonicSpec
+from trueodds.calibrators.uniform_mixture import mix_with_uniform
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
@@ -61,7 +62,7 @@ def test_a_model_overconfident_by_two_gets_a_temperature_near_two():
         "confirmed",
         {"fit": 3000, "confirm": 3000},
     )
-    assert document["log_loss_before"] == pytest.approx(losses(P, one_hot(y, 4))[0].mean())
+    assert document["log_loss_before"] == pytest.approx(row_losses(P, one_hot(y, 4))[0].mean())
     assert document["gain"] == pytest.approx(document["log_loss_before"] - document["log_loss_after"])
     assert document["gain_percent"] == pytest.approx(100 * document["gain"] / document["log_loss_before"])
     assert 0 < document["gain_low"] < document["gain"] < document["gain_high"]
@@ -77,7 +78,7 @@ def test_the_confirmed_recipe_is_fitted_again_on_all_rows_and_mixed():
     result = fit(AutoSpec(candidates=("temperature", "isotonic")), Predictions(y, P))
     refitted = CALIBRATORS.load("temperature")().fit(P, one_hot(y, 3), np.ones(2000))
     assert result.calibration_map.to_dict() == refitted.to_dict() | {"mixing": 1 / 2001}
-    assert result.predict_proba(P) == pytest.approx(mixed(refitted.apply(P), 1 / 2001))
+    assert result.predict_proba(P) == pytest.approx(mix_with_uniform(refitted.apply(P), 1 / 2001))
 
 
 def test_a_calibrated_model_is_left_alone_and_the_smallest_visible_gain_is_reported():
@@ -135,7 +136,7 @@ def test_every_map_that_is_delivered_is_finite_on_every_row(tmp_path):
     assert Q[0].tolist() == pytest.approx([1 - 0.5 / 3001, 0.5 / 3001])
     assert not {"TN505"} & set(codes(result))
     result.save(tmp_path / "cal.json")
-    restored = wire.load(tmp_path / "cal.json")
+    restored = fitted_calibrator.load(tmp_path / "cal.json")
     assert (restored.predict_proba(p) == result.predict_proba(p)).all()
     assert restored.method == "isotonic"
 
@@ -273,7 +274,7 @@ def test_of_many_rows_some_choose_and_all_fit(monkeypatch):
     document = result.report.to_dict()
     assert document["rows"] == {"fit": 4000, "confirm": 1000}
     assert document["log_loss_before"] == pytest.approx(
-        losses(P, one_hot(y, 3))[0].mean()
+        row_losses(P, one_hot(y, 3))[0].mean()
     )  # of all, as the table of scores
     assert document["log_loss_before"] - document["log_loss_after"] == pytest.approx(document["gain"])
     refitted = CALIBRATORS.load("temperature")().fit(P, one_hot(y, 3), np.ones(4000))

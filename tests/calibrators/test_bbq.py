@@ -8,8 +8,8 @@ import pytest
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
 from trueodds.calibrators.bbq import BbqSpec, binnings
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.wire import from_dict
+from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
+from trueodds.calibrators.fitting import fit
 from trueodds.data.predictions import Predictions
 
 
@@ -75,7 +75,7 @@ def test_many_exact_zeros_and_ones_are_bins_of_their_own_and_can_be_saved():
     result = fit(BbqSpec(), Predictions(y.astype(int), p))
     assert result.predict_proba([0.0])[0, 1] < 0.1
     assert result.predict_proba([1.0])[0, 1] > 0.9
-    restored = from_dict(result.to_dict())
+    restored = calibrator_from_dict(result.to_dict())
     assert (restored.predict_proba(p) == result.predict_proba(p)).all()
 
 

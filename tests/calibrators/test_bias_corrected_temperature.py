@@ -7,14 +7,14 @@ from scipy.stats import chi2
 from tests.calibrators.linear import derived_chance, reference, surplus
 from tests.calibrators.rows import draw_predictions, labels, one_hot, powers
 from tests.reference import golden
+from trueodds.calibrators._glm import log_linear
+from trueodds.calibrators._glm.log_linear import SLIGHT
 from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.likelihood import likeliest
-from trueodds.calibrators.likelihood.likeliest import SLIGHT
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
-from trueodds.tallies.likelihood import softmax_linear
+from trueodds.tallies.softmax_likelihood import softmax_linear
 
 
 def fit_map(P, y):
@@ -126,7 +126,7 @@ def test_predictions_that_point_the_wrong_way_are_noted():
 def test_many_classes_go_without_the_curvature(monkeypatch):
     P, y = draw_predictions(2000, 5, 1.7, 6)
     one = fit_map(P, y)
-    monkeypatch.setattr(likeliest, "MANY", 8)
+    monkeypatch.setattr(log_linear, "MANY", 8)
     other = fit_map(P, y)
     assert other.converged
     assert other.apply(P) == pytest.approx(one.apply(P), abs=1e-7)

@@ -5,11 +5,16 @@ import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
-from trueodds.calibrators.beliefs.contours import Cells, Surface, cells, directions
+from trueodds.calibrators._credal.likelihood_contour import (
+    LikelihoodSurface,
+    ScoreCells,
+    group_by_score,
+    unit_vectors,
+)
+from trueodds.calibrators._glm.log_probabilities import log_ratio
+from trueodds.calibrators._glm.logistic_regression import intercept_and_score, logistic_likelihood
 from trueodds.calibrators.boldness import BoldnessMap, BoldnessSpec
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.likelihood.binary_logistic import line, logistic
-from trueodds.calibrators.likelihood.logs import log_ratio
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.llo import LloSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
@@ -66,9 +71,11 @@ def test_no_other_map_within_the_bound_is_bolder(seed):
     tolerance, mle = BoldnessSpec().tolerance(200), LloSpec().fit(P, one_hot(y), np.ones(200))
     assert gain(P, y, m) == pytest.approx(tolerance, abs=1e-8)
     tried = np.array([mle.tau, mle.gamma]) + rng.normal(size=(4000, 2)) * [0.5, 0.5 * mle.gamma]
-    eta = tried @ line(log_ratio(P, 1e-12)).T
+    eta = tried @ intercept_and_score(log_ratio(P, 1e-12)).T
     lost = (np.logaddexp(0, eta) - y * eta).sum(axis=1)
-    top = logistic(line(log_ratio(P, 1e-12)), y.astype(float), np.ones(200), np.array([mle.tau, mle.gamma])).value
+    top = logistic_likelihood(
+        intercept_and_score(log_ratio(P, 1e-12)), y.astype(float), np.ones(200), np.array([mle.tau, mle.gamma])
+    ).value
     allowed = lost - top <= tolerance
     assert allowed.sum() > 50
     assert (1 / (1 + np.exp(-eta[allowed]))).std(axis=1, ddof=1).max() <= prediction_std(P, m) + 1e-9
@@ -82,7 +89,7 @@ def test_the_slope_of_the_spread_is_along_that_of_the_likelihood():
         (prediction_std(P, BoldnessMap(*(theta + h * e))) - prediction_std(P, BoldnessMap(*(theta - h * e)))) / (2 * h)
         for e in np.eye(2)
     ]
-    slope = logistic(line(log_ratio(P, 1e-12)), y.astype(float), np.ones(300), theta).gradient
+    slope = logistic_likelihood(intercept_and_score(log_ratio(P, 1e-12)), y.astype(float), np.ones(300), theta).gradient
     # Central differences of sd: rounding 1e-16/h = 1e-10, of slopes of about .1.
     assert ascent[0] * slope[1] == pytest.approx(ascent[1] * slope[0], rel=1e-6)
 
@@ -146,29 +153,29 @@ def test_the_contour_of_a_parabola_is_a_circle_in_the_units_of_its_curvature():
     # Many rows and a small fall: F rises as |β|²/2, up to terms of order √(fall/n) = 3e-4.
     rng = np.random.default_rng(0)
     x = rng.normal(size=100_000)
-    rows = cells(x, 1 / (1 + np.exp(-(0.5 + x))), np.ones(100_000))
-    surface, grouped = (Surface.of(data, np.array([0.5, 1.0])) for data in (rows, rows.grouped()))
+    rows = group_by_score(x, 1 / (1 + np.exp(-(0.5 + x))), np.ones(100_000))
+    surface, grouped = (LikelihoodSurface.of(data, np.array([0.5, 1.0])) for data in (rows, rows.grouped()))
     angles = np.linspace(0, 2 * np.pi, 9)
     radii = grouped.radii(angles, 0.01)
     assert radii == pytest.approx(np.ones(9), abs=1e-3)
     assert radii == pytest.approx(surface.radii(angles, 0.01), abs=1e-5)
-    points = surface.at(np.sqrt(0.02) * surface.radii(angles, 0.01)[:, None] * directions(angles))
-    base = logistic(line(rows.x), rows.wy / rows.w, rows.w, surface.theta).value
+    points = surface.at(np.sqrt(0.02) * surface.radii(angles, 0.01)[:, None] * unit_vectors(angles))
+    base = logistic_likelihood(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, surface.theta).value
     for point in points:
-        risen = logistic(line(rows.x), rows.wy / rows.w, rows.w, point).value - base
+        risen = logistic_likelihood(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, point).value - base
         assert risen == pytest.approx(0.01, rel=1e-5)
 
 
 def test_groups_of_scores_keep_the_sums():
     rng = np.random.default_rng(1)
-    rows = cells(rng.normal(size=9000), rng.random(9000), rng.random(9000))
+    rows = group_by_score(rng.normal(size=9000), rng.random(9000), rng.random(9000))
     grouped = rows.grouped()
     assert len(grouped.x) <= 2048
     assert (np.diff(grouped.x) > 0).all()
     assert (grouped.w.sum(), grouped.wy.sum(), grouped.w @ grouped.x) == pytest.approx(
         (rows.w.sum(), rows.wy.sum(), rows.w @ rows.x)
     )
-    assert Cells(rows.x[:10], rows.w[:10], rows.wy[:10]).grouped().x.tolist() == rows.x[:10].tolist()
+    assert ScoreCells(rows.x[:10], rows.w[:10], rows.wy[:10]).grouped().x.tolist() == rows.x[:10].tolist()
 
 
 @pytest.mark.parametrize(

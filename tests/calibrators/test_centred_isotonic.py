@@ -6,7 +6,7 @@ import pytest
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
 from trueodds.calibrators.centred_isotonic import CentredIsotonicSpec
-from trueodds.calibrators.fitted_calibrator import fit
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.data.predictions import Predictions
 

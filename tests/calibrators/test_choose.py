@@ -10,15 +10,25 @@ from scipy import stats
 from tests.calibrators.rows import both, draw_predictions, labels, one_hot, powers
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
-from trueodds.calibrators.choose import choose, folded
-from trueodds.calibrators.choosing.confirm import confirm
-from trueodds.calibrators.choosing.crossed import Rows, chosen_without, simplest
-from trueodds.calibrators.choosing.folds import fold_of, held_out
-from trueodds.calibrators.choosing.gain import log_capped, losses, mean_and_error, mixed, mixing
+from trueodds.calibrators.choose import (
+    CrossFittingRows,
+    assign_folds,
+    choose,
+    choose_without_each_fold,
+    one_standard_error_rule,
+)
+from trueodds.calibrators.confirm import confirm
+from trueodds.calibrators.cross_validation import (
+    mean_and_standard_error,
+    row_losses,
+    stratified_folds,
+    stratified_holdout,
+)
 from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.calibrators.identity import IdentitySpec
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.calibrators.temperature import TemperatureSpec
+from trueodds.calibrators.uniform_mixture import log_with_mixture_floor, mix_with_uniform, uniform_share
 from trueodds.core.errors import InputError
 
 ALL = (HistogramSpec(), IsotonicSpec(), TemperatureSpec(), IdentitySpec())
@@ -30,7 +40,7 @@ def rng(seed=0):
 
 def test_folds_have_equal_sizes_and_shares_of_classes():
     y = rng().integers(0, 3, 103)
-    fold = fold_of(one_hot(y, 3), 5, None, rng())
+    fold = stratified_folds(one_hot(y, 3), 5, None, rng())
     assert sorted(np.bincount(fold)) == [20, 20, 21, 21, 21]
     for c in range(3):
         counts = np.bincount(fold[y == c], minlength=5)
@@ -40,51 +50,51 @@ def test_folds_have_equal_sizes_and_shares_of_classes():
 def test_a_cluster_is_never_split():
     cluster = rng().integers(0, 40, 400)
     Y = one_hot(rng(1).integers(0, 2, 400))
-    for part in (fold_of(Y, 5, cluster, rng()), held_out(Y, 0.3, cluster, rng())):
+    for part in (stratified_folds(Y, 5, cluster, rng()), stratified_holdout(Y, 0.3, cluster, rng())):
         assert all(len(np.unique(part[cluster == c])) == 1 for c in range(40))
         assert len(np.unique(part)) > 1
 
 
 def test_copies_of_a_row_share_its_fold_when_row_ids_are_the_cluster():
     copies = rng().integers(0, 50, 200)  # a bootstrap
-    fold = fold_of(one_hot(copies % 2), 5, copies, rng())
+    fold = stratified_folds(one_hot(copies % 2), 5, copies, rng())
     assert all(len(set(fold[copies == i])) <= 1 for i in range(50))
 
 
 def test_the_held_out_share_is_stratified():
     y = np.repeat([0, 1], [900, 100])
-    out = held_out(one_hot(y), 0.3, None, rng())
+    out = stratified_holdout(one_hot(y), 0.3, None, rng())
     assert (out[y == 0].sum(), out[y == 1].sum()) == (270, 30)
 
 
 @pytest.mark.parametrize("share", [0.01, 0.99])
 def test_both_parts_of_a_split_hold_rows(share):
-    assert held_out(one_hot([0, 1]), share, None, rng()).sum() == 1
+    assert stratified_holdout(one_hot([0, 1]), share, None, rng()).sum() == 1
 
 
 def test_the_mean_and_its_error_by_hand():
     # d = 0, 3 with weights 2, 1: mean 1. Residuals w(d - 1) = -2, 2: sqrt(2/1 · 8)/3 = 4/3.
-    mean, se = mean_and_error(np.array([0.0, 3.0]), np.array([2.0, 1.0]))
+    mean, se = mean_and_standard_error(np.array([0.0, 3.0]), np.array([2.0, 1.0]))
     assert (mean, se) == (pytest.approx(1.0), pytest.approx(4 / 3))
 
 
 def test_clusters_of_equal_rows_count_once():
     d = rng().normal(size=30)
     single, many = (
-        mean_and_error(d, np.ones(30)),
-        mean_and_error(np.repeat(d, 4), np.ones(120), np.repeat(np.arange(30), 4)),
+        mean_and_standard_error(d, np.ones(30)),
+        mean_and_standard_error(np.repeat(d, 4), np.ones(120), np.repeat(np.arange(30), 4)),
     )
     assert many == pytest.approx(single)
 
 
 def test_mixing_keeps_every_loss_finite_and_rows_at_one():
-    Q = mixed(np.array([[0.0, 1.0], [0.5, 0.5]]), mixing(9))  # a tenth of the uniform
+    Q = mix_with_uniform(np.array([[0.0, 1.0], [0.5, 0.5]]), uniform_share(9))  # a tenth of the uniform
     assert pytest.approx(np.array([[0.05, 0.95], [0.5, 0.5]])) == Q
-    assert losses(Q, one_hot([0, 0]))[0] == pytest.approx(-np.log([0.05, 0.5]))
+    assert row_losses(Q, one_hot([0, 0]))[0] == pytest.approx(-np.log([0.05, 0.5]))
 
 
 def test_two_classes_have_the_binary_brier_score():
-    assert losses(both([0.8]), one_hot([0]))[1] == pytest.approx([0.64])
+    assert row_losses(both([0.8]), one_hot([0]))[1] == pytest.approx([0.64])
 
 
 @dataclass(frozen=True)
@@ -145,8 +155,8 @@ def test_no_row_is_scored_by_a_fit_that_saw_it():
 def test_each_fold_is_left_out_of_the_choice_that_it_scores():
     P, y = draw_predictions(100, 2, 1.0, 0)
     Memory.fitted_rows.clear()
-    rows = folded(P, one_hot(y), np.ones(100), 5, None, rng())
-    chosen_without(rows, [IdentitySpec(), Memory()])
+    rows = assign_folds(P, one_hot(y), np.ones(100), 5, None, rng())
+    choose_without_each_fold(rows, [IdentitySpec(), Memory()])
     parts = [set(P[rows.fold == f, 0]) for f in range(5)]
     left_out = [tuple(f for f in range(5) if not parts[f] & row_set) for row_set in Memory.fitted_rows]
     # First five pairs of folds, each fold in two of them; then those of folds for which it still comes into question.
@@ -157,8 +167,8 @@ def test_each_fold_is_left_out_of_the_choice_that_it_scores():
 def test_a_candidate_far_behind_is_left_there_after_the_first_fits():
     P, y = draw_predictions(400, 2, 1.0, 0)
     Hopeless.fits = 0
-    rows = folded(P, one_hot(y), np.ones(400), 5, None, rng())
-    inner = chosen_without(rows, [IdentitySpec(), TemperatureSpec(), Hopeless()])
+    rows = assign_folds(P, one_hot(y), np.ones(400), 5, None, rng())
+    inner = choose_without_each_fold(rows, [IdentitySpec(), TemperatureSpec(), Hopeless()])
     assert 2 in inner.dropped
     assert Hopeless.fits == 5
 
@@ -177,11 +187,17 @@ def test_overconfident_by_two_is_a_matter_of_temperature():
 def test_within_one_standard_error_and_half_the_gain_the_simplest_is_chosen():
     specs = [IdentitySpec(), TemperatureSpec(), IsotonicSpec(), HistogramSpec()]
     # Distances to the best with their errors; the identity's is the gain of the best.
-    assert simplest(specs, [(0.1, 0.02), (0.01, 0.02), (0.0, 0.0), (0.01, 0.02)]) == 1
-    assert simplest(specs, [(0.1, 0.02), (0.03, 0.02), (0.0, 0.0), (0.01, 0.02)]) == 2  # beyond the error
-    assert simplest(specs, [(0.1, 0.02), (0.06, 0.2), (0.0, 0.0), (0.01, 0.02)]) == 2  # most of the gain is lost
-    assert simplest(specs, [(0.1, 0.2), (0.3, 0.2), (0.2, 0.1), (0.0, 0.0)]) == 3  # the identity is no fix
-    assert simplest(specs, [(0.0, 0.0), (0.01, 0.2), (0.2, 0.1), (0.3, 0.1)]) == 0  # but may be the best
+    assert one_standard_error_rule(specs, [(0.1, 0.02), (0.01, 0.02), (0.0, 0.0), (0.01, 0.02)]) == 1
+    assert (
+        one_standard_error_rule(specs, [(0.1, 0.02), (0.03, 0.02), (0.0, 0.0), (0.01, 0.02)]) == 2
+    )  # beyond the error
+    assert (
+        one_standard_error_rule(specs, [(0.1, 0.02), (0.06, 0.2), (0.0, 0.0), (0.01, 0.02)]) == 2
+    )  # most of the gain is lost
+    assert (
+        one_standard_error_rule(specs, [(0.1, 0.2), (0.3, 0.2), (0.2, 0.1), (0.0, 0.0)]) == 3
+    )  # the identity is no fix
+    assert one_standard_error_rule(specs, [(0.0, 0.0), (0.01, 0.2), (0.2, 0.1), (0.3, 0.1)]) == 0  # but may be the best
 
 
 def test_nothing_is_chosen_where_nothing_is_better():
@@ -211,8 +227,8 @@ class Sharper(Spy):
 def test_rounding_does_not_decide_between_two_candidates_that_are_the_same_map():
     # Far too timid: each row gains by the nudge, so its mean gain is many of its standard errors, and yet nothing.
     P, y = draw_predictions(1000, 3, 0.3, 5)
-    nudged, plain = (losses(Q, one_hot(y, 3))[0] for Q in (Sharper(set()).apply(P), P))
-    gain, se = mean_and_error(plain - nudged, np.ones(1000))
+    nudged, plain = (row_losses(Q, one_hot(y, 3))[0] for Q in (Sharper(set()).apply(P), P))
+    gain, se = mean_and_standard_error(plain - nudged, np.ones(1000))
     assert gain > 5 * se > 0
     choice = choose(P, one_hot(y, 3), np.ones(1000), [Nudged()])
     assert choice.spec.name == "identity"
@@ -230,14 +246,14 @@ def test_a_curve_that_no_temperature_follows_is_found():
 def test_the_score_of_the_choice_is_the_loss_after_mixing():
     P, y = draw_predictions(50, 2, 1.0, 2)
     choice = choose(P, one_hot(y), np.ones(50), [TemperatureSpec()], folds=2)
-    fold = fold_of(P, 2, None, rng())
+    fold = stratified_folds(P, 2, None, rng())
     # Two folds of 25: 1/26 of the uniform.
     assert choice.mixing == pytest.approx(1 / 26)
     T = [TemperatureSpec().fit(P[fold != f], one_hot(y)[fold != f], np.ones(25)) for f in range(2)]
     Q = np.where(fold[:, None] == 0, T[0].apply(P), T[1].apply(P))
-    assert choice.candidates[1].log_loss == pytest.approx(losses(mixed(Q, 1 / 26), one_hot(y))[0].mean())
+    assert choice.candidates[1].log_loss == pytest.approx(row_losses(mix_with_uniform(Q, 1 / 26), one_hot(y))[0].mean())
     # Nothing is mixed into the probabilities as they are, but none of their losses exceeds that of 1/52.
-    assert choice.candidates[0].log_loss == pytest.approx(losses(np.maximum(P, 1 / 52), one_hot(y))[0].mean())
+    assert choice.candidates[0].log_loss == pytest.approx(row_losses(np.maximum(P, 1 / 52), one_hot(y))[0].mean())
 
 
 def test_the_identity_is_always_a_candidate_and_one_row_cannot_choose():
@@ -254,8 +270,8 @@ def test_folds_must_be_two_or_more():
 
 def proof(P, Q, Y, n_fit=10**12, **how):
     """The confirmation of Q, of which so little is uniform that nothing shows it."""
-    share = np.full((len(P), 1), mixing(n_fit))
-    return confirm(P, np.log(mixed(Q, share)), Y, np.ones(len(P)), share, **how)
+    share = np.full((len(P), 1), uniform_share(n_fit))
+    return confirm(P, np.log(mix_with_uniform(Q, share)), Y, np.ones(len(P)), share, **how)
 
 
 def test_the_proof_by_hand():
@@ -292,7 +308,7 @@ def test_ten_right_answers_confirm_nothing():
 def test_an_unchanged_map_gains_nothing():
     P, y = draw_predictions(60, 3, 1.0, 0)
     share = np.full((60, 1), 0.01)
-    evidence = confirm(P, log_capped(P, share), one_hot(y, 3), np.ones(60), share)
+    evidence = confirm(P, log_with_mixture_floor(P, share), one_hot(y, 3), np.ones(60), share)
     assert evidence.gain == pytest.approx(0.0, abs=1e-15)
     assert (evidence.pvalue, evidence.outcome, evidence.label_flips) == (1.0, "no gain", 0)
 
@@ -350,7 +366,7 @@ def test_folds_of_equal_label_shares_would_confirm_luck():
         P = draw.dirichlet(np.ones(10), 300)
         Y = one_hot(labels(P, draw), 10)
         for by_label in hits:
-            rows = Rows(P, Y, np.ones(300), fold_of(Y if by_label else P, 5, None, draw))
+            rows = CrossFittingRows(P, Y, np.ones(300), stratified_folds(Y if by_label else P, 5, None, draw))
             hits[by_label] += confirm(P, rows.crossed(spec), Y, rows.w, rows.shares()).pvalue <= 0.05
     assert hits[False] <= stats.binom.ppf(0.999, 60, 0.05)
     assert hits[True] > 30

@@ -7,16 +7,16 @@ from scipy.stats import chi2
 from tests.calibrators.linear import derived_chance, effective, reference, slope_left, surplus
 from tests.calibrators.rows import draw_predictions, one_hot
 from tests.reference import golden
+from trueodds.calibrators._glm import log_linear
+from trueodds.calibrators._glm.fit_data import FitData
+from trueodds.calibrators._glm.log_linear import scaled_penalty
 from trueodds.calibrators.base import in_memory
 from trueodds.calibrators.dirichlet import DirichletMap, DirichletSpec
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.likelihood import likeliest
-from trueodds.calibrators.likelihood.fit_data import FitData
-from trueodds.calibrators.likelihood.full_matrix import GRID
-from trueodds.calibrators.likelihood.penalties import scaled
+from trueodds.calibrators.fitting import fit
+from trueodds.calibrators.matrix import PENALTY_GRID
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
-from trueodds.tallies.by_class import by_class
+from trueodds.tallies.softmax_likelihood import softmax_by_class
 
 # The reference program adds λ Σ W_ij² + μ Σ b_j²; the published penalty, and ours, divides by K(K − 1) and K.
 SUMS = {"penalty": 12, "bias_penalty": 4}
@@ -89,7 +89,7 @@ def test_no_slope_is_left(settings, k):
 def test_the_scaled_penalty_written_out():
     # K = 3 classes, 10 rows: 3·2/10 beside the diagonal, 1/20 on it, 3/10 for a bias.
     want = [[0.05, 0.6, 0.6, 0.3], [0.6, 0.05, 0.6, 0.3], [0.6, 0.6, 0.05, 0.3]]
-    assert scaled(3, 10.0) == pytest.approx(np.array(want))
+    assert scaled_penalty(3, 10.0) == pytest.approx(np.array(want))
 
 
 def test_rows_from_dirichlet_laws_are_read_back():
@@ -98,7 +98,7 @@ def test_rows_from_dirichlet_laws_are_read_back():
     y = rng.integers(0, 3, 20_000)
     P = np.stack([rng.dirichlet(alpha[c]) for c in y])
     m = fit_map(P, y, penalty=0)
-    at = by_class(np.log(P), one_hot(y, 3), np.ones(20_000), np.column_stack([m.weights, m.bias]).reshape(-1))
+    at = softmax_by_class(np.log(P), one_hot(y, 3), np.ones(20_000), np.column_stack([m.weights, m.bias]).reshape(-1))
     deviation = np.column_stack([m.weights - alpha, m.bias])
     deviation[:, 3] += [float(np.sum(_lgamma(a)) - _lgamma(a.sum())) for a in alpha]
     deviation = (deviation - deviation.mean(axis=0)).reshape(-1)
@@ -114,7 +114,7 @@ def _lgamma(x):
 @pytest.mark.parametrize("penalty", ["scaled", "auto"])
 def test_seven_classes_and_400_calibrated_rows_cost_no_more_than_chance(penalty):
     excess = surplus(DirichletSpec(penalty=penalty), 400, 7, games=10, seed=1)
-    parameters = effective(scaled(7, 400.0), 400, 7, seed=1) if penalty == "scaled" else 48
+    parameters = effective(scaled_penalty(7, 400.0), 400, 7, seed=1) if penalty == "scaled" else 48
     assert excess.mean() < derived_chance(parameters, 400, 10)
 
 
@@ -124,10 +124,10 @@ def test_auto_takes_the_least_criterion_of_its_grid():
     Q /= Q.sum(axis=1, keepdims=True)
     Y, w = one_hot(y, 3), np.ones(1500)
     criteria, thetas = [], []
-    for factor in GRID:
-        strength = scaled(3, 1500.0, factor)
-        rows = in_memory(FitData(Q, Y, w)).prepared(likeliest.laid_out)
-        solution = likeliest.fit_log_linear(rows, strength, np.eye(3, 4), np.eye(3, 4), shared=True)
+    for factor in PENALTY_GRID:
+        strength = scaled_penalty(3, 1500.0, factor)
+        rows = in_memory(FitData(Q, Y, w)).prepared(log_linear.prepare_rows)
+        solution = log_linear.fit_log_linear(rows, strength, np.eye(3, 4), np.eye(3, 4), shared=True)
         H = solution.at.hessian
         free = np.trace(H @ np.linalg.inv(H + 3000 * np.diag(strength.reshape(-1))))
         assert 3 < free < 8
@@ -136,7 +136,7 @@ def test_auto_takes_the_least_criterion_of_its_grid():
     chosen = int(np.argmin(criteria))
     result = fit(DirichletSpec(penalty="auto"), Predictions(y, Q))
     assert result.calibration_map.weights == pytest.approx(thetas[chosen][:, :3], abs=1e-8)
-    assert f"{GRID[chosen]:g} times" in next(note.text for note in result.notes if note.code == "TN534")
+    assert f"{PENALTY_GRID[chosen]:g} times" in next(note.text for note in result.notes if note.code == "TN534")
 
 
 def test_the_scaled_penalty_vanishes_with_more_rows():
@@ -154,10 +154,10 @@ def test_the_scaled_penalty_vanishes_with_more_rows():
 def test_many_classes_go_without_the_curvature(monkeypatch):
     P, y = draw_predictions(1000, 5, 1.7, 4)
     one = fit_map(P, y)
-    monkeypatch.setattr(likeliest, "MANY", 8)
+    monkeypatch.setattr(log_linear, "MANY", 8)
     other = fit_map(P, y)
     assert other.converged
-    assert slope_left(other, P, one_hot(y, 5), np.ones(1000), scaled(5, 1000.0), np.eye(5, 6)) <= 1e-8
+    assert slope_left(other, P, one_hot(y, 5), np.ones(1000), scaled_penalty(5, 1000.0), np.eye(5, 6)) <= 1e-8
     assert other.apply(P) == pytest.approx(one.apply(P), abs=1e-7)
 
 
@@ -165,7 +165,7 @@ def test_forty_classes_leave_no_slope():
     P, y = draw_predictions(3000, 40, 1.5, 5)
     m = fit_map(P, y)  # 1,640 parameters
     assert m.converged
-    assert slope_left(m, P, one_hot(y, 40), np.ones(3000), scaled(40, 3000.0), np.eye(40, 41)) <= 1e-8
+    assert slope_left(m, P, one_hot(y, 40), np.ones(3000), scaled_penalty(40, 3000.0), np.eye(40, 41)) <= 1e-8
 
 
 @pytest.mark.parametrize("penalty", [0, 0.01, "scaled", "auto"])

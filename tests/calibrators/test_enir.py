@@ -5,12 +5,12 @@ import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
-from trueodds.calibrators.enir import EnirSpec, Knots, likelihood, weighted
-from trueodds.calibrators.fitted_calibrator import fit
+from trueodds.calibrators.enir import EnirSpec, Knots, average_path, model_log_likelihood
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
-from trueodds.kernels.merging import averaged, near_isotonic
+from trueodds.kernels.near_isotonic import average_levels, near_isotonic
 
 
 def fit_map(P, y, w=None):
@@ -42,14 +42,14 @@ def test_the_reference_numbers(key, file):
     want, (scores, path) = reference[key], path_of(rows)
     assert path.lambdas == pytest.approx(np.array(want["lambdas"]), abs=1e-10)
     assert path.sizes.tolist() == want["dfs"]
-    weights = weighted(path, np.log(len(rows["p"])))
+    weights = average_path(path, np.log(len(rows["p"])))
     assert weights[0] == 0
     assert weights[1:] == pytest.approx(np.array(want["weights"]), abs=1e-12)
     got = fit_map(both(rows["p"]), rows["y"]).apply(both(reference["grid"]))[:, 1]
     assert got == pytest.approx(np.array(want["pred_grid"]), abs=1e-10)
     if key == "ties":
         assert scores == pytest.approx(want["knots"])
-        bic = [np.log(200) * size - 2 * likelihood(path, model) for model, size in enumerate(want["dfs"])]
+        bic = [np.log(200) * size - 2 * model_log_likelihood(path, model) for model, size in enumerate(want["dfs"])]
         assert bic == pytest.approx(want["bic"], abs=1e-9)
 
 
@@ -58,7 +58,7 @@ def test_with_the_price_of_the_authors_package_its_numbers_come_out(key, file):
     # Its BIC adds log 2π to log n, and it rounds levels to 1e-6 (recalibration/enir_official_bic.json).
     want, rows = golden("recalibration/enir_official_bic.json"), frame(f"recalibration/{file}.csv")
     scores, path = path_of(rows)
-    level = averaged(path, weighted(path, np.log(2 * np.pi * len(rows["p"]))))
+    level = average_levels(path, average_path(path, np.log(2 * np.pi * len(rows["p"]))))
     got = np.interp(want["grid"], scores, level)
     assert got == pytest.approx(np.array(want[key]), abs=1e-10)
     assert got == pytest.approx(np.array(want[f"official_R_unsmoothed_{key}"]), abs=5e-7)
@@ -69,16 +69,16 @@ def test_no_model_that_matters_is_passed_over():
     p, w = np.sort(rng.random(400)), rng.random(400) + 0.5
     path = near_isotonic(w, w * rng.binomial(3, 0.5 + 0.4 * np.sin(9 * p)) / 3)
     models = range(1, len(path.lambdas))
-    bic = np.array([path.sizes[m] * np.log(400) - 2 * likelihood(path, m) for m in models])
+    bic = np.array([path.sizes[m] * np.log(400) - 2 * model_log_likelihood(path, m) for m in models])
     every = np.exp(-(bic - bic.min()) / 2)
-    assert weighted(path, np.log(400))[1:] == pytest.approx(every / every.sum(), abs=1e-15)
+    assert average_path(path, np.log(400))[1:] == pytest.approx(every / every.sum(), abs=1e-15)
 
 
 def test_the_likelihood_never_rises_along_the_path():
     # The bound by which models are passed over: dℓ/dλ = −λ Σ c²/(W f (1 − f)) between meetings.
     _, outcomes = draw_predictions(300, 2, 1.5, 1)
     path = near_isotonic(np.ones(300), outcomes.astype(float))
-    likelihoods = [likelihood(path, model) for model in range(len(path.lambdas))]
+    likelihoods = [model_log_likelihood(path, model) for model in range(len(path.lambdas))]
     assert (np.diff(likelihoods) <= 1e-9).all()
 
 

@@ -12,7 +12,7 @@ from trueodds.calibrators.ensemble_temperature import (
     _by_squares,
     _slopes,
 )
-from trueodds.calibrators.fitted_calibrator import fit
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions

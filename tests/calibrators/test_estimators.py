@@ -59,7 +59,7 @@ def test_pickle_and_clone_keep_everything(made):
     assert restored.predict(P).tolist() == calibrator.predict(P).tolist()
     assert not hasattr(clone(calibrator), "fitted_")
     assert repr(made()) == f"{made.__name__}()"
-    assert made.__module__ == "trueodds.calibrators.estimator"
+    assert made.__module__ == "trueodds.calibrators.sklearn"
 
 
 def test_the_signature_is_that_of_the_settings():

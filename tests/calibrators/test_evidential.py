@@ -9,11 +9,11 @@ from scipy.optimize import brentq
 
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import columns, frame, golden
-from trueodds.calibrators.beliefs import contours
-from trueodds.calibrators.beliefs.mass import MASS, OneSlope, T, _shared
+from trueodds.calibrators._credal import likelihood_contour
+from trueodds.calibrators._credal.belief_functions import CUT_LEVELS, CUT_WEIGHTS, SlopeBeliefs, _split_overlaps
+from trueodds.calibrators._glm.logistic_regression import intercept_and_score, logistic_likelihood
 from trueodds.calibrators.evidential import EvidentialMap, EvidentialSpec
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.likelihood.binary_logistic import line, logistic
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.platt import PlattSpec
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError
@@ -41,7 +41,7 @@ def test_the_reference_numbers_of_one_parameter(key, on):
     m = fit_map(columns(rows), rows["y"], on=on)
     assert m.contour.theta == pytest.approx(want["theta"], abs=1e-8)
     # Near its top the contour is a parabola: its first cut is the standard error, up to third differences.
-    assert (m.contour.high[0] - m.contour.low[0]) / (2 * T[0]) == pytest.approx(want["se"], rel=1e-4)
+    assert (m.contour.high[0] - m.contour.low[0]) / (2 * CUT_LEVELS[0]) == pytest.approx(want["se"], rel=1e-4)
     beliefs = m.beliefs(test)
     assert m.contour.point(m._scores(test)) == pytest.approx(np.array(want["point"]), abs=1e-8)
     assert beliefs.plausibility == pytest.approx(np.array(want["pl"]), abs=0.004)
@@ -86,15 +86,17 @@ def test_belief_is_the_integral_of_the_contour_at_a_score(x):
     m = fit_map(P, y)
     z, n1 = np.log(P[:, 1] / P[:, 0]), y.sum()
     t = np.where(y == 1, (n1 + 1) / (n1 + 2), 1 / (80 - n1 + 2))
-    top = logistic(line(z), t, np.ones(80), m.contour.theta).value
+    top = logistic_likelihood(intercept_and_score(z), t, np.ones(80), m.contour.theta).value
 
     def pl(q):
         def slope(g):
-            at = logistic(line(z), t, np.ones(80), np.array([np.log(q / (1 - q)) - g * x, g]))
+            at = logistic_likelihood(intercept_and_score(z), t, np.ones(80), np.array([np.log(q / (1 - q)) - g * x, g]))
             return at.gradient[1] - x * at.gradient[0]
 
         g = brentq(slope, -60, 60)
-        value = logistic(line(z), t, np.ones(80), np.array([np.log(q / (1 - q)) - g * x, g])).value
+        value = logistic_likelihood(
+            intercept_and_score(z), t, np.ones(80), np.array([np.log(q / (1 - q)) - g * x, g])
+        ).value
         return np.exp(top - value)
 
     q = m.contour.point(np.array([x]))[0, 1]
@@ -122,8 +124,8 @@ def test_beliefs_are_ordered_and_split_what_is_open(settings, k):
 def test_shares_of_overlapping_intervals_by_hand():
     # [0, .5], [.25, .75], [.5, 1]: alone to .25, in twos to .75, alone to 1.
     start, end = np.array([[0.0, 0.25, 0.5]]), np.array([[0.5, 0.75, 1.0]])
-    assert _shared(start, end)[0] == pytest.approx([0.375, 0.25, 0.375])
-    assert MASS.sum() == pytest.approx(1.0)
+    assert _split_overlaps(start, end)[0] == pytest.approx([0.375, 0.25, 0.375])
+    assert CUT_WEIGHTS.sum() == pytest.approx(1.0)
 
 
 def test_ignorance_shrinks_as_the_theory_of_large_samples_says():
@@ -132,7 +134,9 @@ def test_ignorance_shrinks_as_the_theory_of_large_samples_says():
     x = rng.normal(size=40_000)
     P, y = both(1 / (1 + np.exp(-x))), rng.random(40_000) < 1 / (1 + np.exp(-x))
     m = fit_map(P, y)
-    cov = np.linalg.inv(logistic(line(x), y.astype(float), np.ones(40_000), m.contour.theta).hessian)
+    cov = np.linalg.inv(
+        logistic_likelihood(intercept_and_score(x), y.astype(float), np.ones(40_000), m.contour.theta).hessian
+    )
     for z in (-2.0, 0.0, 1.5):
         way = np.array([1.0, z])
         q = m.contour.point(np.array([z]))[0, 1]
@@ -144,7 +148,7 @@ def test_ignorance_shrinks_as_the_theory_of_large_samples_says():
 def test_many_scores_in_groups_are_as_good_as_one_by_one(monkeypatch):
     P, y = draw_predictions(2500, 2, 1.5, 4)
     grouped = fit_map(P, y)
-    monkeypatch.setattr(contours, "CELLS", 10**6)
+    monkeypatch.setattr(likelihood_contour, "CELLS", 10**6)
     for one, other in zip(grouped.interval(P), fit_map(P, y).interval(P), strict=True):
         assert one == pytest.approx(other, abs=1e-6)
 
@@ -243,4 +247,4 @@ def test_a_broken_file_is_refused(k):
         crossed = json.loads(text)
         crossed["contour"]["low"][0] = crossed["contour"]["theta"] + 1
         with pytest.raises(InputError, match="TO505"):
-            OneSlope.from_dict(crossed["contour"])
+            SlopeBeliefs.from_dict(crossed["contour"])

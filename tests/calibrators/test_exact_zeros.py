@@ -5,7 +5,8 @@ import pytest
 
 import trueodds as to
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.choosing.gain import losses, mixed, mixing
+from trueodds.calibrators.cross_validation import row_losses
+from trueodds.calibrators.uniform_mixture import mix_with_uniform, uniform_share
 
 # Fits of lines in log p take an exact zero for the floor (TN502): outcomes called impossible pull such a line far, and
 # an exact zero stays one on it. They lose up to this much to probabilities left as they are; the others nothing.
@@ -29,7 +30,7 @@ def forest(k, n=3000, trees=20, seed=0):
 
 def loss(Q, y):
     """The mean log loss after mixing in the uniform."""
-    return losses(mixed(Q, mixing(len(Q))), np.eye(Q.shape[1])[y])[0].mean()
+    return row_losses(mix_with_uniform(Q, uniform_share(len(Q))), np.eye(Q.shape[1])[y])[0].mean()
 
 
 @pytest.mark.parametrize(("method", "k"), CASES)

@@ -6,13 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import trueodds as to
 from tests.calibrators.rows import both, draw_predictions, made
-from trueodds.api import verbs
 from trueodds.calibrators import CALIBRATORS, Isotonic
-from trueodds.calibrators.fitted_calibrator import FittedCalibrator, fit
+from trueodds.calibrators.fitted_calibrator import FittedCalibrator, calibrator_from_dict, load
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
-from trueodds.calibrators.wire import from_dict, load
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
@@ -91,10 +91,10 @@ def test_an_estimator_of_scikit_learns_kind_is_a_method_too():
     P, y = draw_predictions(120, 3, 2.0, 0)
     preds = Predictions(y, P)
     assert (
-        verbs.fit(preds, Isotonic(between="step")).calibration_map.to_dict()
+        to.fit(preds, Isotonic(between="step")).calibration_map.to_dict()
         == fit(IsotonicSpec("step"), preds).calibration_map.to_dict()
     )
-    chosen = verbs.fit(preds, "auto", candidates=[Isotonic(), "temperature"])
+    chosen = to.fit(preds, "auto", candidates=[Isotonic(), "temperature"])
     assert chosen.describe().endswith(("confirmed on held-out rows", "no fix is justified"))
     assert repr(chosen) == f"Fitted({chosen.describe()})"
 
@@ -189,7 +189,7 @@ def test_a_missing_file_and_a_pickle_are_refused(tmp_path):
 
 def test_a_later_schema_asks_for_a_later_version():
     with pytest.raises(InputError, match="TO504"):
-        from_dict({"schema": "trueodds.calibrator/2"})
+        calibrator_from_dict({"schema": "trueodds.calibrator/2"})
 
 
 @pytest.mark.parametrize(
@@ -222,14 +222,14 @@ def test_a_later_schema_asks_for_a_later_version():
 )
 def test_a_value_out_of_place_is_refused(key, value):
     with pytest.raises(InputError, match="TO505"):
-        from_dict({**fit_calibrator().to_dict(), key: value})
+        calibrator_from_dict({**fit_calibrator().to_dict(), key: value})
 
 
 def test_a_key_too_few_or_too_many_is_refused():
     document = fit_calibrator().to_dict()
     for wrong in ({**document, "extra": 1}, {k: v for k, v in document.items() if k != "notes"}):
         with pytest.raises(InputError, match="TO505"):
-            from_dict(wrong)
+            calibrator_from_dict(wrong)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_a_curve_that_is_no_curve_is_refused(name, change):
     document = fit_calibrator(name, 2).to_dict()
     document["parameters"] = {"curves": [{**document["parameters"]["curves"][0], **change}]}
     with pytest.raises(InputError, match="TO505"):
-        from_dict(document)
+        calibrator_from_dict(document)
 
 
 @pytest.mark.parametrize("curves", [[], [1, 2, 3], None, [{}]])
@@ -261,13 +261,13 @@ def test_as_many_curves_as_classes(curves):
     document = fit_calibrator("isotonic", 3).to_dict()
     document["parameters"] = {"curves": curves}
     with pytest.raises(InputError, match="TO505"):
-        from_dict(document)
+        calibrator_from_dict(document)
 
 
 def test_identity_takes_no_parameters():
     document = fit_calibrator("identity").to_dict()
     with pytest.raises(InputError, match="TO505"):
-        from_dict({**document, "parameters": {"beta": 1.0}})
+        calibrator_from_dict({**document, "parameters": {"beta": 1.0}})
 
 
 def test_the_shape_of_the_data_is_checked_once_for_fits_too():

@@ -5,9 +5,9 @@ import pytest
 
 from tests.calibrators.rows import both, one_hot
 from tests.reference import columns, frame, golden
-from trueodds.calibrators.fitted_calibrator import fit
+from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.histogram import HistogramSpec
-from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
@@ -82,7 +82,7 @@ def test_tied_scores_are_never_split_and_no_equal_mass_bin_is_empty():
 def test_many_exact_zeros_can_be_saved_and_read_again():
     result = fit(HistogramSpec(4, "equal-mass"), Predictions([0, 0, 1, 0, 1, 1], [0.0, 0.0, 0.0, 0.0, 0.5, 1.0]))
     assert result.predict_proba([0.0, 1e-9, 0.5, 1.0])[:, 1].tolist() == [0.25, 0.25, 1.0, 1.0]
-    restored = from_dict(result.to_dict())
+    restored = calibrator_from_dict(result.to_dict())
     assert (restored.predict_proba([0.0, 0.5, 1.0]) == result.predict_proba([0.0, 0.5, 1.0])).all()
 
 

@@ -5,8 +5,8 @@ import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import columns, frame, golden
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.irova_ts import IrovaTsMap, IrovaTsSpec, scores
+from trueodds.calibrators.fitting import fit
+from trueodds.calibrators.irova_ts import IrovaTsMap, IrovaTsSpec, tempered_scores
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
 from trueodds.core.errors import InputError
@@ -23,7 +23,7 @@ def test_the_reference_numbers():
     want = golden("recalibration/irm_irova.json")
     rows, test = frame("recalibration/multi4.csv"), columns(frame("recalibration/multi4_test.csv"))
     m = fit_map(columns(rows), rows["y"])
-    tempered = scores(m.tempered, test)
+    tempered = tempered_scores(m.tempered, test)
     raw = np.stack([curve(tempered[:, c]) for c, curve in enumerate(m.curves.curves)], axis=1)
     assert raw == pytest.approx(np.array(want["irova_ts_raw"]), abs=1e-10)
     assert m.apply(test) == pytest.approx(np.array(want["irova_ts_pred"]), abs=1e-10)
@@ -32,7 +32,7 @@ def test_the_reference_numbers():
 def test_it_is_the_isotonic_fit_of_tempered_rows():
     P, y = draw_predictions(300, 3, 2.0, 0)
     tempered = TemperatureSpec().fit(P, y, np.ones(300))
-    Q = scores(tempered, P)
+    Q = tempered_scores(tempered, P)
     assert pytest.approx(tempered.apply(P), abs=1e-15) == Q
     assert fit_map(P, y).apply(P) == pytest.approx(IsotonicSpec().fit(Q, one_hot(y, 3), np.ones(300)).apply(Q))
 
@@ -41,9 +41,9 @@ def test_rows_of_the_same_numbers_have_the_same_scores_to_the_bit():
     # Sums in another order are rounded otherwise, and a score that differs in its last bit is another score.
     P = np.random.default_rng(0).dirichlet(np.ones(9), 200)
     order = np.random.default_rng(1).permutation(9)
-    Q = scores(TemperatureMap(0.37), P)
-    assert (scores(TemperatureMap(0.37), P[:, order]) == Q[:, order]).all()
-    assert (scores(TemperatureMap(0.37), P[::-1]) == Q[::-1]).all()
+    Q = tempered_scores(TemperatureMap(0.37), P)
+    assert (tempered_scores(TemperatureMap(0.37), P[:, order]) == Q[:, order]).all()
+    assert (tempered_scores(TemperatureMap(0.37), P[::-1]) == Q[::-1]).all()
 
 
 def test_by_hand():

@@ -6,8 +6,8 @@ import pytest
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import columns, frame, golden
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.isotonic import IsotonicMap, IsotonicSpec, monotone
+from trueodds.calibrators.fitting import fit
+from trueodds.calibrators.isotonic import IsotonicMap, IsotonicSpec, fit_monotone
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
@@ -107,7 +107,7 @@ def test_a_fit_of_arrays_is_the_curve_of_each_class():
     w = np.random.default_rng(1).random(300)
     m = IsotonicSpec().fit(P, one_hot(y, 3), w)
     for c, curve in enumerate(m.curves):
-        alone = monotone(P[:, c], (y == c).astype(float), w)
+        alone = fit_monotone(P[:, c], (y == c).astype(float), w)
         assert (alone.x == curve.x).all()
         assert (alone.y == curve.y).all()
 

@@ -8,11 +8,11 @@ from scipy.special import expit, logit
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import frame, golden
-from trueodds.binning.by_score import ByScore
-from trueodds.calibrators.curves.reliability_curve import bin_scores, smoothed, width
-from trueodds.calibrators.fitted_calibrator import fit
+from trueodds.binning.sorted_scores import ByScore
+from trueodds.calibrators._curves.kernel_regression import bin_scores, kernel_regression, select_bandwidth
+from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.kernel import KernelSpec
-from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
@@ -38,7 +38,7 @@ def test_the_reference_numbers(bandwidth, key):
     assert m.curves[0].bandwidth == pytest.approx(want[key]["h"], rel=1e-12)
     assert m.apply(both(want["grid"]))[:, 1] == pytest.approx(np.array(want[key]["pred_grid"]), abs=1e-8)
     s, w, wy = ByScore(rows["p"], rows["y"]).sums()
-    exact = smoothed(np.array(want["grid"]), s, w, wy, m.curves[0].bandwidth)[0]
+    exact = kernel_regression(np.array(want["grid"]), s, w, wy, m.curves[0].bandwidth)[0]
     assert exact == pytest.approx(np.array(want[key]["pred_grid"]), abs=1e-12)
 
 
@@ -56,7 +56,7 @@ def test_the_map_between_its_places_is_the_curve(h):
     y = (rng.random(200) < p) * 1.0
     x = rng.random(300)
     s, w, wy = ByScore(p, y).sums()
-    exact = smoothed(x, s, w, wy, h)[0]
+    exact = kernel_regression(x, s, w, wy, h)[0]
     assert kernel(both(p), y, bandwidth=h).apply(both(x))[:, 1] == pytest.approx(exact, abs=1e-8)
     if h < 0.1:  # wider ones see images of images, which the text leaves out
         assert exact == pytest.approx([by_hand(score, p, y, h) for score in x], abs=1e-12)
@@ -89,13 +89,13 @@ def test_many_scores_are_seen_in_fine_cells_that_hardly_move_the_curve():
     rng = np.random.default_rng(2)
     p = rng.random(30_000)
     s, w, wy = ByScore(p, (rng.random(30_000) < p**2) * 1.0).sums()
-    h = width(s, w, "silverman", "probability")
+    h = select_bandwidth(s, w, "silverman", "probability")
     cells = bin_scores(s, w, wy, h)
     assert len(cells[0]) <= 32 / h + 1
     assert [cells[1].sum(), cells[2].sum(), cells[0] @ cells[1]] == pytest.approx([w.sum(), wy.sum(), s @ w])
     x = np.linspace(0, 1, 101)
     # An even cell widens h² by (h/32)²/12, a share of 8e-5, and moves the curve by that share of h² r''/2 and noise.
-    assert smoothed(x, *cells, h)[0] == pytest.approx(smoothed(x, s, w, wy, h)[0], abs=1e-4)
+    assert kernel_regression(x, *cells, h)[0] == pytest.approx(kernel_regression(x, s, w, wy, h)[0], abs=1e-4)
     assert bin_scores(s[:4000], w[:4000], wy[:4000], h)[0].tolist() == s[:4000].tolist()
 
 
@@ -186,13 +186,13 @@ def test_a_saved_map_is_checked_value_by_value():
     P, y = draw_predictions(100, 2, 1.5, 0)
     result = fit(KernelSpec(scale="logit", monotone=True), Predictions(y, P))
     document = json.loads(json.dumps(result.to_dict()))
-    assert (from_dict(document).predict_proba(P) == result.predict_proba(P)).all()
+    assert (calibrator_from_dict(document).predict_proba(P) == result.predict_proba(P)).all()
     curve = document["parameters"]["curves"][0]
     wrong = {"scale": "log", "low": curve["high"], "values": [0.5], "slopes": [0.0], "bandwidth": 0}
     for key, value in wrong.items():
         original, curve[key] = curve[key], value
         with pytest.raises(InputError, match="TO505"):
-            from_dict(document)
+            calibrator_from_dict(document)
         curve[key] = original
 
 

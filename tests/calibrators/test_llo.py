@@ -6,9 +6,9 @@ from scipy.stats import binom
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import frame, golden
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.likelihood.binary_logistic import line, logistic
-from trueodds.calibrators.likelihood.logs import log_ratio
+from trueodds.calibrators._glm.log_probabilities import log_ratio
+from trueodds.calibrators._glm.logistic_regression import intercept_and_score, logistic_likelihood
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.llo import LloMap, LloSpec
 from trueodds.calibrators.mcllo import MclloSpec
 from trueodds.core.errors import InputError
@@ -83,7 +83,9 @@ def test_it_reaches_the_maximum_where_nelder_mead_stops_short():
 def test_the_slope_vanishes_at_the_solution():
     P, y = draw_predictions(2000, 2, 1.7, 5)
     m = fit_map(P, y)
-    at = logistic(line(log_ratio(P, 1e-12)), y.astype(float), np.ones(2000), np.array([m.tau, m.gamma]))
+    at = logistic_likelihood(
+        intercept_and_score(log_ratio(P, 1e-12)), y.astype(float), np.ones(2000), np.array([m.tau, m.gamma])
+    )
     assert np.abs(at.gradient).max() <= 1e-8 * 2000
 
 

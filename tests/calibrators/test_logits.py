@@ -5,8 +5,8 @@ import pytest
 
 from tests.calibrators.rows import draw_predictions, one_hot
 from trueodds.calibrators import Temperature
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.likelihood.logs import floored, log_odds, softmax
+from trueodds.calibrators._glm.log_probabilities import floored_logs, log_odds, softmax
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
@@ -55,7 +55,7 @@ def test_only_some_methods_know_an_interval():
 
 
 def test_logs_are_floored_and_softmax_knows_both_infinities():
-    logs = floored(np.array([[0.5, 0.0], [2.0, 2.0]]), 1e-3)
+    logs = floored_logs(np.array([[0.5, 0.0], [2.0, 2.0]]), 1e-3)
     assert logs.tolist() == [[0.0, np.log(1e-3) - np.log(0.5)], [np.log(0.5), np.log(0.5)]]
     assert log_odds(np.array([0.0, 0.25]), 1e-6) == pytest.approx([np.log(1e-6), np.log(1 / 3)])
     # (−∞, 0): all on the second; (+∞, 0, +∞): halves of the infinite ones
@@ -64,19 +64,19 @@ def test_logs_are_floored_and_softmax_knows_both_infinities():
 
 
 def test_newton_reaches_a_minimum_and_flags_one_at_infinity():
-    from trueodds.calibrators.likelihood.newton import Ridge, minimum
-    from trueodds.tallies.likelihood import softmax_linear
+    from trueodds.calibrators._glm.newton import Ridge, minimize_newton
+    from trueodds.tallies.softmax_likelihood import softmax_linear
 
     # Two classes, η = (0, θ): three of four came, so θ = log 3; with all four θ grows for ever.
     X, w = np.array([[[0.0], [1.0]]] * 4), np.ones(4)
-    inside = minimum(lambda t: softmax_linear(X, one_hot([1, 1, 1, 0]), w, t), np.zeros(1))
+    inside = minimize_newton(lambda t: softmax_linear(X, one_hot([1, 1, 1, 0]), w, t), np.zeros(1))
     assert inside.converged
     assert inside.theta[0] == pytest.approx(np.log(3), abs=1e-9)
-    outside = minimum(lambda t: softmax_linear(X, one_hot([1, 1, 1, 1]), w, t), np.zeros(1))
+    outside = minimize_newton(lambda t: softmax_linear(X, one_hot([1, 1, 1, 1]), w, t), np.zeros(1))
     assert not outside.converged
     assert np.isfinite(outside.theta).all()
     # With the ridge a(θ − 1)², a = 1: σ(θ) − 3/4 + 2(θ − 1) = 0.
-    penalized = minimum(
+    penalized = minimize_newton(
         lambda t: softmax_linear(X, one_hot([1, 1, 1, 0]), w, t), np.zeros(1), Ridge(np.ones(1), np.ones(1))
     )
     assert 1 / (1 + np.exp(-penalized.theta[0])) - 0.75 + 2 * (penalized.theta[0] - 1) == pytest.approx(0, abs=1e-9)

@@ -8,7 +8,7 @@ from tests.calibrators.rows import draw_predictions, one_hot
 from tests.reference import golden
 from trueodds.calibrators.auto import AutoSpec
 from trueodds.calibrators.dirichlet import DirichletSpec
-from trueodds.calibrators.fitted_calibrator import fit
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.matrix import MatrixSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions

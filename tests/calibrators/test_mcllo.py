@@ -7,15 +7,15 @@ from scipy.stats import chi2
 from tests.calibrators.linear import derived_chance, reference, surplus
 from tests.calibrators.rows import both, draw_predictions, labels, one_hot
 from tests.reference import columns, frame, golden
+from trueodds.calibrators._glm.log_probabilities import floored_logs, softmax
+from trueodds.calibrators._glm.newton import minimize_newton
 from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.likelihood.logs import floored, softmax
-from trueodds.calibrators.likelihood.newton import minimum
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.llo import LloSpec
 from trueodds.calibrators.mcllo import MclloMap, MclloSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
-from trueodds.tallies.by_class import by_class
+from trueodds.tallies.softmax_likelihood import softmax_by_class
 
 
 def fit_map(P, y, w=None, **settings):
@@ -28,10 +28,10 @@ def codes(result):
 
 def slope_left(m, P, Y, w, penalty):
     """The largest slope per row of loss and penalty at a map's parameters."""
-    x = floored(P, m.min_prob)
+    x = floored_logs(P, m.min_prob)
     x = x - x[:, [m.baseline]]
     theta = np.column_stack([m._with_baseline(m.gamma, 0.0), m._with_baseline(m.tau, 0.0)])
-    left = by_class(x[:, :, None], Y, w, theta.reshape(-1)).gradient.reshape(-1, 2)
+    left = softmax_by_class(x[:, :, None], Y, w, theta.reshape(-1)).gradient.reshape(-1, 2)
     left = np.delete(left, m.baseline, axis=0) + 2 * penalty * np.column_stack([m.gamma - 1, m.tau])
     return np.abs(left).max() / w.sum()
 
@@ -72,7 +72,7 @@ def test_sums_of_parts_of_the_rows_find_the_same_fit():
     # Seven random parts of the rows; their sums differ from those of all by rounding, and Newton's last step is exact.
     rows = reference()
     part = np.random.default_rng(0).integers(0, 7, 400)
-    x = floored(rows.P, 1e-12)
+    x = floored_logs(rows.P, 1e-12)
     x = x[:, [1, 2, 3]] - x[:, [0]]
     means = sum(x[part == i].sum(axis=0) for i in range(7)) / 400
     x = np.insert(x - means, 0, 0.0, axis=1)
@@ -80,11 +80,12 @@ def test_sums_of_parts_of_the_rows_find_the_same_fit():
 
     def sums(theta):
         partial_sums = [
-            by_class(x[part == i, :, None], rows.Y[part == i], rows.w[part == i], theta, ties=ties) for i in range(7)
+            softmax_by_class(x[part == i, :, None], rows.Y[part == i], rows.w[part == i], theta, ties=ties)
+            for i in range(7)
         ]
         return sum(partial_sums[1:], start=partial_sums[0])
 
-    solution = minimum(sums, np.column_stack([np.ones(3), means]).reshape(-1))
+    solution = minimize_newton(sums, np.column_stack([np.ones(3), means]).reshape(-1))
     m = MclloSpec(baseline=0).fit(rows.P, rows.Y, rows.w)
     assert solution.theta[::2] == pytest.approx(m.gamma, abs=1e-12)
     assert solution.theta[1::2] - solution.theta[::2] * means == pytest.approx(m.tau, abs=1e-12)
@@ -151,7 +152,7 @@ def test_the_parameters_are_within_their_errors_of_the_truth():
     m = fit_map(P, labels(true.apply(P), np.random.default_rng(5)))
     x = np.log(P) - np.log(P[:, [2]])
     theta = np.array([0.5, 0.4, 1.3, -0.3, 0.0, 0.0])
-    H = by_class(x[:, :, None], np.full((20_000, 3), 1 / 3), np.ones(20_000), theta).hessian[:4, :4]
+    H = softmax_by_class(x[:, :, None], np.full((20_000, 3), 1 / 3), np.ones(20_000), theta).hessian[:4, :4]
     deviation = np.column_stack([m.gamma - true.gamma, m.tau - true.tau]).reshape(-1)
     assert deviation @ H @ deviation < chi2.isf(1e-4, 4)  # Wald's statistic has 2(K − 1) degrees of freedom
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.calibrators.rows import draw_predictions
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.wire import from_dict
+from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
+from trueodds.calibrators.fitting import fit
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
@@ -49,7 +49,7 @@ def shortened(document, path):
 def harmless(document, P):
     """Refused with a code, or a map whose rows are probabilities."""
     try:
-        q = from_dict(document).predict_proba(P)
+        q = calibrator_from_dict(document).predict_proba(P)
     except InputError as refused:
         return refused.code.startswith("TO5")
     return np.isfinite(q).all() and (q >= 0).all() and bool(np.abs(q.sum(axis=1) - 1).max() < 1e-9)

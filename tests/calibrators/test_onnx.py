@@ -9,7 +9,7 @@ from onnx.reference import ReferenceEvaluator
 
 from tests.calibrators.rows import draw_predictions
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.fitted_calibrator import fit
+from trueodds.calibrators.fitting import fit
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 

@@ -7,19 +7,22 @@ import numpy as np
 import pytest
 from scipy.stats import binom, t
 
+import trueodds as to
 from tests.calibrators.linear import reference
 from tests.calibrators.rows import both, draw_predictions, labels, one_hot
-from trueodds.api import verbs
+from trueodds.api import test
 from trueodds.calibrators import MCLLO
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.likelihood.certainty import NO_STD_ERROR_REASONS, STD_ERROR_METHODS, Certainty
-from trueodds.calibrators.likelihood.parameter_covariance import Scores, by_model, by_units
-from trueodds.calibrators.likelihood.parameter_table import ParameterTable
-from trueodds.calibrators.likelihood.parameter_words import belief
-from trueodds.calibrators.likelihood.units import Units
+from trueodds.calibrators._glm.parameter_covariance import Scores, Units, jackknife_covariance, sandwich_covariance
+from trueodds.calibrators._glm.parameter_table import ParameterTable, format_probability
+from trueodds.calibrators._glm.parameter_uncertainty import (
+    NO_STD_ERROR_REASONS,
+    STD_ERROR_METHODS,
+    ParameterUncertainty,
+)
+from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.llo import LloMap, LloSpec
 from trueodds.calibrators.mcllo import MclloMap, MclloSpec
-from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 from trueodds.kernels.holm import holm
@@ -37,7 +40,7 @@ def table(tau, gamma, se_tau, se_gamma, classes=("cat", "truck", "dog"), baselin
     V = np.tile(np.diag([1e-4, 1e-4]), (m, 1, 1))
     V[0] = np.diag([se_tau**2, se_gamma**2])
     taus, gammas = np.r_[tau, np.zeros(m - 1)], np.r_[gamma, np.ones(m - 1)]
-    return ParameterTable(classes, baseline, taus, gammas, Certainty("curvature", V, 10.0, 2 * m, 100.0))
+    return ParameterTable(classes, baseline, taus, gammas, ParameterUncertainty("curvature", V, 10.0, 2 * m, 100.0))
 
 
 def sentence(*numbers, **more):
@@ -54,7 +57,7 @@ def test_two_scores_have_errors_by_hand():
     a, preds = np.log(9), Predictions([1, 1, 1, 0, 1, 1, 0, 0], [0.9] * 4 + [0.1] * 4)
     gain = 2 * (np.log(0.75**3 * 0.25 * 0.5**4) - np.log(0.9**3 * 0.1 * 0.1**2 * 0.9**2))
     for name, settings in (("llo", {}), ("mcllo", {"baseline": 0})):
-        certainty = verbs.fit(preds, name, **settings).calibration_map.certainty
+        certainty = to.fit(preds, name, **settings).calibration_map.certainty
         want = np.array([[7 / 12, 1 / (12 * a)], [1 / (12 * a), 7 / (12 * a * a)]])
         assert certainty.covariance[0] == pytest.approx(want, abs=1e-9)
         assert (certainty.errors, certainty.rank, certainty.n) == ("curvature", 2, 8)
@@ -72,7 +75,7 @@ def test_the_ends_of_delta_are_those_of_its_logarithm():
 def test_the_table_says_what_the_test_says():
     rows = reference()
     preds = Predictions(rows.Y.argmax(axis=1), rows.P)
-    result, parts = fit(MclloSpec(), preds).calibration_map, verbs.test(preds, "mcllo").parts
+    result, parts = fit(MclloSpec(), preds).calibration_map, test.test(preds, "mcllo").parts
     shown = ParameterTable(tuple(range(4)), 3, result.tau, result.gamma, result.certainty)
     for i in range(3):
         want = parts[f"class:{i}"]
@@ -127,7 +130,9 @@ def test_an_end_beside_one_does_not_read_as_one():
 
 def test_what_chance_explains_alone_but_not_jointly_is_noted():
     V = np.array([[[0.04, 0.0195], [0.0195, 0.01]]])  # a correlation of .975: 1.5 standard errors each, either way
-    shown = ParameterTable(("no", "yes"), 0, np.array([0.3]), np.array([0.85]), Certainty("curvature", V, 9.0, 2, 50.0))
+    shown = ParameterTable(
+        ("no", "yes"), 0, np.array([0.3]), np.array([0.85]), ParameterUncertainty("curvature", V, 9.0, 2, 50.0)
+    )
     # χ² = (1.5² + 1.5² + 2·.975·1.5²)/(1 − .975²) = 180, p = exp(−90).
     assert shown.pvalues[0] == pytest.approx(np.exp(-90), rel=1e-9)
     assert "which may be chance" in shown.lines()[2]
@@ -150,10 +155,12 @@ def test_of_many_classes_the_most_doubtful_are_shown():
     m = 30
     V = np.tile(np.diag([0.01, 0.01]), (m, 1, 1))
     shift = np.where(np.arange(m) % 3 == 0, 0.0, 0.5)  # twenty have five standard errors, ten none
-    lines = ParameterTable(tuple(range(m + 1)), m, shift, np.ones(m), Certainty("curvature", V, 9.0, 60, 99.0)).lines()
+    lines = ParameterTable(
+        tuple(range(m + 1)), m, shift, np.ones(m), ParameterUncertainty("curvature", V, 9.0, 60, 99.0)
+    ).lines()
     assert [line.split("  ")[0] for line in lines[1:21]] == [f"class {j}" for j in range(m) if j % 3]
     assert lines[21] == "… and 10 more classes, of larger p."
-    none = ParameterTable(tuple(range(m + 1)), m, shift, np.ones(m), Certainty("infinite")).lines()
+    none = ParameterTable(tuple(range(m + 1)), m, shift, np.ones(m), ParameterUncertainty("infinite")).lines()
     assert none[21] == "… and 10 more classes."
 
 
@@ -204,12 +211,12 @@ def test_weights_and_clusters_by_hand():
     # A shift alone: of p = ½ with weights ½, 1½, ½, 1½ half came by weight, so q = ½ and H = ¼ · 4 = 1. The model's
     # variance of Σ w(y − q) is ¼ Σw² = 5/4, and so is that of the shift. The slope is told by its penalty alone.
     w, y = np.array([0.5, 1.5, 0.5, 1.5]), np.array([1, 0, 0, 1])
-    by_weights = by_model(np.eye(2), np.diag([0.0, 0.25 * (w @ w)]))
+    by_weights = sandwich_covariance(np.eye(2), np.diag([0.0, 0.25 * (w @ w)]))
     assert by_weights.covariance[1, 1] == pytest.approx(1.25)
     # Two clusters of two: scores −¼ + ¾ = ½ and −½, each with the curvature ½ of 1. Left out, the shift moves by
     # ½/(1 − ½) = 1; Σz² (G − 1)/G = 1. Each tells half, so that is worth both.
     scores = Scores(np.zeros((4, 1)), np.full((4, 1), 0.5), y[:, None], w)
-    sandwich = by_units(np.eye(2), np.eye(2), scores, Units.of_clusters(w, np.array(["a", "a", "b", "b"])))
+    sandwich = jackknife_covariance(np.eye(2), np.eye(2), scores, Units.of_clusters(w, np.array(["a", "a", "b", "b"])))
     assert sandwich.covariance == pytest.approx(np.diag([0.0, 1.0]))
     assert sandwich.units == pytest.approx(2)
 
@@ -226,7 +233,7 @@ def test_weights_are_no_numbers_of_rows_unless_declared():
     P, y = draw_predictions(150, 3, 1.5, 2)
     w = np.arange(150) % 3 + 1
     many = np.repeat(np.arange(150), w)
-    one = verbs.fit(Predictions(y, P, weight=w), "mcllo", weight_kind="frequency").calibration_map.certainty
+    one = to.fit(Predictions(y, P, weight=w), "mcllo", weight_kind="frequency").calibration_map.certainty
     other = MCLLO().fit(P[many], y[many]).calibrator_.calibration_map.certainty
     assert (one.errors, one.n) == ("curvature", w.sum())
     assert one.covariance == pytest.approx(other.covariance, rel=1e-8)
@@ -247,7 +254,7 @@ def test_equal_weights_say_nothing(penalty):
 def test_the_test_and_the_table_have_one_sandwich_for_weights():
     P, y = draw_predictions(300, 3, 1.5, 4)
     preds = Predictions(y, P, weight=np.random.default_rng(4).lognormal(0, 1.2, 300))
-    parts, V = verbs.test(preds, "mcllo").parts, verbs.fit(preds, "mcllo").calibration_map.certainty.covariance
+    parts, V = test.test(preds, "mcllo").parts, to.fit(preds, "mcllo").calibration_map.certainty.covariance
     # A fit scales the weights to a mean of 1, on which the sandwich does not depend.
     for i in range(2):
         assert np.sqrt(V[i].diagonal()) == pytest.approx([parts[f"class:{i}"][f"{a}_se"] for a in ("tau", "gamma")])
@@ -337,7 +344,7 @@ def test_few_units_are_noted_and_no_probability_is_quite_certain():
     assert 2 < certainty.units <= 6
     assert f"as much as {certainty.units:.3g} equal clusters would tell" in result.summary()
     assert certainty.within == pytest.approx(t.ppf(0.975, certainty.units - 1))
-    assert (belief(1.0), belief(0.0), belief(0.5)) == (">0.9999", "<0.0001", "0.5")
+    assert (format_probability(1.0), format_probability(0.0), format_probability(0.5)) == (">0.9999", "<0.0001", "0.5")
 
 
 def test_maps_without_a_table_say_so_in_the_same_words():
@@ -361,7 +368,7 @@ def results():
 
 def test_a_saved_calibrator_prints_the_same_summary():
     for result in results():
-        restored = from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
+        restored = calibrator_from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
         assert restored.summary() == result.summary()
         assert restored.to_dict() == result.to_dict()
 
@@ -370,14 +377,14 @@ def test_files_from_before_there_was_a_table_are_read():
     for result in (fit(MclloSpec(), animals()), fit(LloSpec(), Predictions([0, 1, 1, 0], [0.3, 0.4, 0.8, 0.6]))):
         document = result.to_dict()
         del document["parameters"]["certainty"]
-        restored = from_dict(document)
+        restored = calibrator_from_dict(document)
         assert restored.to_dict() == document
         assert "likelihood ratio" not in restored.summary()
 
 
 def test_a_file_that_was_saved_once_keeps_its_table():
     saved = json.loads((Path(__file__).parent / "saved" / "mcllo.json").read_text())
-    lines = from_dict(saved["calibrator"]).summary().split("\n")
+    lines = calibrator_from_dict(saved["calibrator"]).summary().split("\n")
     row = "class 0 0.885 [0.382, 2.054] 0.429 0.788 [0.441, 1.134] 0.177 0.4517 0.6935"
     assert " ".join(lines[3].split()) == row
     assert "likelihood ratio 1.9589, χ² with 4 degrees of freedom, p = 0.7433" in lines[-1]
@@ -418,15 +425,18 @@ V = [[[0.01, 0.001], [0.001, 0.04]], [[0.01, 0.0], [0.0, 0.04]]]
     ],
 )
 def test_a_table_that_none_could_be_is_refused(wrong):
-    good = Certainty("curvature", np.array(V), 12.0, 4, 100.0).to_dict()
-    assert Certainty.from_dict(good, 3).to_dict() == good
+    good = ParameterUncertainty("curvature", np.array(V), 12.0, 4, 100.0).to_dict()
+    assert ParameterUncertainty.from_dict(good, 3).to_dict() == good
     with pytest.raises(InputError, match="TO505"):
-        Certainty.from_dict(good | wrong, 3)
+        ParameterUncertainty.from_dict(good | wrong, 3)
 
 
 def test_every_way_to_be_unsure_has_words():
     for errors in NO_STD_ERROR_REASONS:
-        assert "No standard errors" in ParameterTable((0, 1), 0, np.zeros(1), np.ones(1), Certainty(errors)).lines()[2]
+        assert (
+            "No standard errors"
+            in ParameterTable((0, 1), 0, np.zeros(1), np.ones(1), ParameterUncertainty(errors)).lines()[2]
+        )
     for errors in STD_ERROR_METHODS:
-        certainty = Certainty(errors, np.array(V[:1]), None, 2, 10.0)
+        certainty = ParameterUncertainty(errors, np.array(V[:1]), None, 2, 10.0)
         assert len(ParameterTable((0, 1), 0, np.zeros(1), np.ones(1), certainty).lines()) == 4 + (errors != "curvature")

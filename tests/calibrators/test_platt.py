@@ -5,9 +5,9 @@ import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from tests.reference import frame, golden
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.likelihood.binary_logistic import line, logistic, smoothed_targets
-from trueodds.calibrators.likelihood.logs import log_odds
+from trueodds.calibrators._glm.log_probabilities import log_odds
+from trueodds.calibrators._glm.logistic_regression import intercept_and_score, logistic_likelihood, smoothed_targets
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.llo import LloSpec
 from trueodds.calibrators.platt import PlattMap, PlattSpec
 from trueodds.core.errors import InputError
@@ -44,7 +44,9 @@ def test_the_reference_numbers(key, settings):
     assert m.apply(both(want["grid"]))[:, 1] == pytest.approx(np.array(want[key]["pred_grid"]), abs=1e-8)
     x = rows["p"] if "on" in settings else log_odds(rows["p"], 1e-12)
     y = rows["y"] if "smooth" in settings else smoothed_targets(rows["y"], np.ones(300))
-    at = logistic(line(x), y, np.ones(300), np.array([m.curves[0].intercept, m.curves[0].slope]))
+    at = logistic_likelihood(
+        intercept_and_score(x), y, np.ones(300), np.array([m.curves[0].intercept, m.curves[0].slope])
+    )
     assert at.value == pytest.approx(want[key]["sum_loss"], rel=1e-10)
     assert np.abs(at.gradient).max() <= 1e-8 * 300
 
@@ -71,7 +73,13 @@ def test_the_estimate_is_within_its_standard_errors_of_the_truth():
     x = 2 * rng.normal(size=20_000)
     P, y = both(1 / (1 + np.exp(-x))), (rng.random(20_000) < 1 / (1 + np.exp(-(0.4 * x - 0.3)))).astype(float)
     curve = fit_map(P, y).curves[0]
-    errors = np.sqrt(np.diag(np.linalg.inv(logistic(line(x), y, np.ones(20_000), np.array([-0.3, 0.4])).hessian)))
+    errors = np.sqrt(
+        np.diag(
+            np.linalg.inv(
+                logistic_likelihood(intercept_and_score(x), y, np.ones(20_000), np.array([-0.3, 0.4])).hessian
+            )
+        )
+    )
     # Four standard errors, once in 16,000 seeds; the held shares move the estimate by 1e-4 of one.
     assert abs(curve.intercept + 0.3) < 4 * errors[0]
     assert abs(curve.slope - 0.4) < 4 * errors[1]

@@ -7,9 +7,9 @@ import pytest
 
 import trueodds as to
 from tests.calibrators.rows import both, draw_predictions, labels, one_hot
-from trueodds.calibrators import frequencies
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.frequencies import likeliest, unmixed, unmixed_softly
+from trueodds.calibrators import label_shift
+from trueodds.calibrators.fitting import fit
+from trueodds.calibrators.label_shift import bbse, maximum_likelihood_frequencies, soft_bbse
 from trueodds.calibrators.prior_shift import PriorShiftMap, PriorShiftSpec, class_weights
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
@@ -94,7 +94,7 @@ def test_the_likelihood_is_highest_at_the_estimate():
     X, y = drawn(500, SOURCE, rng)
     unlabelled, _ = drawn(300, TARGET, rng)
     P, Y, T = posterior(X, SOURCE), one_hot(y, 3), posterior(unlabelled, SOURCE)
-    solution = likeliest(P, Y, np.ones(500), T)
+    solution = maximum_likelihood_frequencies(P, Y, np.ones(500), T)
     R = T / (Y.mean(axis=0))
 
     def loglik(share):
@@ -120,13 +120,13 @@ def alike(n):
 def even(T):
     """The most likely frequencies where the source's are equal."""
     k = T.shape[1]
-    return likeliest(T, np.full((len(T), k), 1 / k), np.ones(len(T)), T)
+    return maximum_likelihood_frequencies(T, np.full((len(T), k), 1 / k), np.ones(len(T)), T)
 
 
 def test_the_likelihood_never_falls_from_pass_to_pass(monkeypatch):
     T, reached = alike(400), []
     for pass_limit in range(1, 50):
-        monkeypatch.setattr(frequencies, "_MAX_EVALUATIONS", pass_limit)
+        monkeypatch.setattr(label_shift, "_MAX_EVALUATIONS", pass_limit)
         solution = even(T)
         reached.append(np.log(3 * T @ solution.shares).mean())
         if solution.converged:
@@ -160,7 +160,7 @@ def test_predicted_classes_are_unmixed_exactly():
     times = table[predicted, observed]
     P, Y = np.eye(4)[np.repeat(predicted, times)], np.eye(4)[np.repeat(observed, times)]
     T = np.eye(4)[np.repeat(np.arange(4), [2, 4, 2, 1])]
-    solution = unmixed(P, Y, np.ones(8), T)
+    solution = bbse(P, Y, np.ones(8), T)
     # Nothing but class 3 predicts 1 and 3: least (4/9 − ω/8)² + (1/9 − 2ω/8)², ω = (4/72 + 2/72) · 64/5. Classes 0 to 2
     # fit the rest, 2/9 and 2/9, exactly: ω₁ + ω₂ = 16/9 and 2ω₀ + ω₁ = 16/9, which does not tell which.
     omega = solution.shares / (Y.mean(axis=0))
@@ -174,7 +174,7 @@ def test_a_class_that_left_gets_no_share_and_no_probability():
     rng = np.random.default_rng(5)
     X, y = drawn(1000, SOURCE, rng)
     P, T = posterior(X, SOURCE), np.eye(3)[rng.integers(0, 2, 200)]
-    for estimate in (likeliest, unmixed, unmixed_softly):
+    for estimate in (maximum_likelihood_frequencies, bbse, soft_bbse):
         assert estimate(P, one_hot(y, 3), np.ones(1000), T).shares[2] == pytest.approx(0, abs=1e-6)
     m = PriorShiftSpec(priors=[0.5, 0.5, 0.0]).fit(P, one_hot(y, 3), np.ones(1000))
     assert (m.apply(P)[:, 2] == 0).all()

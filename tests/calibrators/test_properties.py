@@ -14,8 +14,8 @@ from sklearn.base import clone
 import trueodds.calibrators
 from tests.calibrators.rows import draw_predictions, made, one_hot
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.wire import from_dict
+from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
+from trueodds.calibrators.fitting import fit
 from trueodds.core.errors import InputError
 from trueodds.core.registry import settings_of
 from trueodds.data.predictions import Predictions
@@ -126,7 +126,7 @@ def test_told_and_read_again_it_is_the_same_map(name, rows):
     if spared(name, "any", P.shape[1]):
         return
     calibrator = fit(made(name), Predictions(y, P, weight=w))
-    restored = from_dict(json.loads(json.dumps(calibrator.to_dict(), allow_nan=False)))
+    restored = calibrator_from_dict(json.loads(json.dumps(calibrator.to_dict(), allow_nan=False)))
     Q = np.concatenate([P, probe(P.shape[1])])
     assert (restored.calibration_map.apply(Q) == calibrator.calibration_map.apply(Q)).all()
 

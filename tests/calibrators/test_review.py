@@ -6,7 +6,7 @@ import pytest
 import trueodds as to
 from tests.calibrators.rows import draw_predictions, labels, made
 from trueodds.calibrators import CALIBRATORS, RecalibratedClassifier, Temperature
-from trueodds.calibrators.fitted_calibrator import fit
+from trueodds.calibrators.fitting import fit
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 

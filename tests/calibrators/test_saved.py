@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.wire import from_dict
+from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
 
 FOLDER = Path(__file__).parent / "saved"
 
@@ -19,5 +19,5 @@ def test_every_calibrator_has_a_file():
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
 def test_an_old_file_predicts_what_it_used_to(path):
     saved = json.loads(path.read_text())
-    calibrator = from_dict(saved["calibrator"])
+    calibrator = calibrator_from_dict(saved["calibrator"])
     assert calibrator.predict_proba(saved["rows"]) == pytest.approx(np.array(saved["recalibrated"]), abs=1e-12)

@@ -5,12 +5,12 @@ import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import frame, golden
-from trueodds.calibrators.fitted_calibrator import fit
+from trueodds.calibrators._glm.log_probabilities import log_odds
+from trueodds.calibrators._glm.logistic_regression import intercept_and_score, logistic_likelihood
+from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.histogram import HistogramSpec
-from trueodds.calibrators.likelihood.binary_logistic import line, logistic
-from trueodds.calibrators.likelihood.logs import log_odds
 from trueodds.calibrators.scaling_binning import BinnedSigmoid, ScalingBinningSpec
-from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
@@ -44,7 +44,9 @@ def test_the_slope_of_the_likelihood_vanishes():
     P, y = draw_predictions(2000, 4, 2.0, 0)
     for c, curve in enumerate(fit_map(P, y).curves):
         theta = np.array([curve.sigmoid.intercept, curve.sigmoid.slope])
-        at = logistic(line(log_odds(P[:, c], 1e-12)), (y == c).astype(float), np.ones(2000), theta)
+        at = logistic_likelihood(
+            intercept_and_score(log_odds(P[:, c], 1e-12)), (y == c).astype(float), np.ones(2000), theta
+        )
         assert abs(at.gradient).max() / 2000 <= 1e-8
 
 
@@ -111,7 +113,7 @@ def test_separated_outcomes_get_a_finite_answer_and_a_note():
     assert not result.calibration_map.converged
     assert "TN515" in [note.code for note in result.notes]
     assert np.isfinite(result.predict_proba([0.0, 0.5, 1.0])).all()
-    assert from_dict(result.to_dict()).calibration_map.converged is False
+    assert calibrator_from_dict(result.to_dict()).calibration_map.converged is False
 
 
 def test_scores_that_point_the_wrong_way_are_turned_round_and_noted():

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
-from trueodds.binning.partition import Distinct, MedianVariance
-from trueodds.calibrators.fitted_calibrator import fit
+from trueodds.binning.median_variance import MedianVariance
+from trueodds.binning.simplex_grid import Distinct
+from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.simplex_histogram import SimplexHistogramMap, SimplexHistogramSpec
-from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.view import View
@@ -128,7 +129,7 @@ def test_one_row_is_answered(partition):
 def test_a_saved_map_places_every_row_as_before(partition, k):
     P, y = draw_predictions(600, k, 1.5, 7)
     result = fit(SimplexHistogramSpec(partition), Predictions(y, P))
-    restored = from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
+    restored = calibrator_from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False)))
     fresh = draw_predictions(600, k, 1.5, 8)[0]
     assert (restored.calibration_map.apply(fresh) == result.calibration_map.apply(fresh)).all()
 

@@ -10,12 +10,21 @@ from scipy.special import expit, logit
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import columns, frame, golden
-from trueodds.calibrators.fitted_calibrator import fit
+from trueodds.calibrators._splines.confidence_spline import ConfidenceMap, fit_cumulative_spline
+from trueodds.calibrators._splines.natural_spline import (
+    GROUPS,
+    MIN_KNOT_GAP,
+    NaturalSpline,
+    OutcomeCounts,
+    Waves,
+    fit_spline,
+    place_knots,
+    roughness_matrix,
+    second_derivative_matrix,
+)
+from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.spline import SplineSpec
-from trueodds.calibrators.splines.confidence import ConfidenceMap, running_curve
-from trueodds.calibrators.splines.natural import Natural, roughness, second_derivative_matrix
-from trueodds.calibrators.splines.penalized import GROUPS, MIN_KNOT_GAP, OutcomeCounts, Waves, fit_spline, spaced
-from trueodds.calibrators.wire import from_dict
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
@@ -44,7 +53,7 @@ def excess(r, q):
 
 def test_the_curve_is_the_natural_cubic_spline():
     f = np.array([0.3, -1.0, 2.0, 0.0, 0.7])
-    want, got = CubicSpline(KNOTS, f, bc_type="natural"), Natural(KNOTS, f)
+    want, got = CubicSpline(KNOTS, f, bc_type="natural"), NaturalSpline(KNOTS, f)
     x = np.linspace(-3, 2.2, 101)
     assert got(x) == pytest.approx(want(x), abs=1e-12)
     assert got.slope(x) == pytest.approx(want(x, 1), abs=1e-11)
@@ -59,20 +68,20 @@ def test_the_roughness_is_the_integral_of_the_squared_second_derivative():
     f = np.array([0.3, -1.0, 2.0, 0.0, 0.7])
     g = second_derivative_matrix(KNOTS) @ f
     pieces = np.diff(KNOTS) * (g[:-1] ** 2 + g[:-1] * g[1:] + g[1:] ** 2) / 3
-    assert f @ roughness(KNOTS) @ f == pytest.approx(pieces.sum(), rel=1e-12)
+    assert f @ roughness_matrix(KNOTS) @ f == pytest.approx(pieces.sum(), rel=1e-12)
 
 
 def test_an_infinite_place_is_where_the_line_leads_and_a_level_line_stays():
-    line = Natural(np.array([0.0, 1.0]), np.array([0.0, 2.0]))
+    line = NaturalSpline(np.array([0.0, 1.0]), np.array([0.0, 2.0]))
     assert line(np.array([-np.inf, np.inf])).tolist() == [-np.inf, np.inf]
-    level = Natural(np.array([0.0, 1.0]), np.array([0.5, 0.5]))
+    level = NaturalSpline(np.array([0.0, 1.0]), np.array([0.5, 0.5]))
     assert level(np.array([-np.inf, np.inf])).tolist() == [0.5, 0.5]
 
 
 def test_knots_keep_a_distance_and_mirrored_scores_have_mirrored_knots():
     x = np.sort(np.concatenate([np.random.default_rng(0).normal(size=50), np.full(300, 1.0)]))
-    knots = spaced(OutcomeCounts(x, np.ones(350), np.ones(350)), 12)
-    mirrored = spaced(OutcomeCounts(-x[::-1], np.ones(350), np.ones(350)), 12)
+    knots = place_knots(OutcomeCounts(x, np.ones(350), np.ones(350)), 12)
+    mirrored = place_knots(OutcomeCounts(-x[::-1], np.ones(350), np.ones(350)), 12)
     assert knots == pytest.approx(-mirrored[::-1], abs=1e-12)
     assert knots[[0, -1]].tolist() == x[[0, -1]].tolist()
     assert np.diff(knots).min() >= MIN_KNOT_GAP * (x[-1] - x[0]) / 11 * (1 - 1e-9)
@@ -99,7 +108,7 @@ def test_the_reference_numbers_with_the_roughness_as_penalty():
         np.array(expected["pred_grid"]), abs=1e-8
     )
     eta = solution.curve(logit(rows["p"]))
-    rough = solution.curve.values @ roughness(knots) @ solution.curve.values
+    rough = solution.curve.values @ roughness_matrix(knots) @ solution.curve.values
     loss = (np.logaddexp(0, eta) - rows["y"] * eta).sum()
     assert (loss + expected["lam"] * rough) / len(eta) == pytest.approx(expected["value"], abs=1e-12)
     assert solution.converged
@@ -117,7 +126,7 @@ def test_the_curves_of_splinecalib_are_curves_of_ours():
     want, rows = golden("recalibration/spline_lucena.json"), frame("recalibration/binary.csv")
     knots, expected = np.array(want["knots_logit"]), want["package_objective"]
     coef = np.array(expected["coef"])
-    curve = Natural(knots, truncated_powers(knots, knots) @ coef)
+    curve = NaturalSpline(knots, truncated_powers(knots, knots) @ coef)
     eta = curve(logit(rows["p"]))
     objective = (np.logaddexp(0, eta) - rows["y"] * eta).mean() + expected["lam"] * (coef @ coef) / len(coef)
     assert objective == pytest.approx(expected["objective"], abs=1e-10)
@@ -129,8 +138,8 @@ def test_no_slope_is_left_and_an_independent_minimizer_finds_the_same_with_votes
     x, y, w = np.sort(rng.normal(size=80) * 2), rng.random(80), rng.random(80)
     knots, penalty = np.array([x[0], -1.0, 0.0, 1.0, x[-1]]), 0.7
     solution = fit_spline(OutcomeCounts(x, w * y, w * (1 - y)), knots, penalty)
-    B = np.stack([Natural(knots, values)(x) for values in np.eye(5)], axis=1)
-    K = roughness(knots)
+    B = np.stack([NaturalSpline(knots, values)(x) for values in np.eye(5)], axis=1)
+    K = roughness_matrix(knots)
 
     def slope(f):
         return B.T @ (w * (expit(B @ f) - y)) + 2 * penalty * K @ f
@@ -163,7 +172,7 @@ def test_the_penalty_is_chosen_by_groups_almost_as_by_all_scores():
     x = rng.normal(size=8 * GROUPS) * 2
     y = (rng.random(len(x)) < expit(x + 0.8 * np.sin(1.5 * x))) * 1.0
     rows = sorted_rows(x, y)
-    knots = spaced(rows, 12)
+    knots = place_knots(rows, 12)
     grouped, all_of_them = rows.in_groups(GROUPS), rows.in_groups(len(x))
     assert len(grouped.x) <= GROUPS
     assert grouped.events.sum() == pytest.approx(y.sum())
@@ -177,9 +186,9 @@ def test_penalties_that_are_not_tried_would_not_have_been_chosen(monkeypatch):
     x = [np.sort(rng.normal(size=n) * 2) for n in (50, 200, 200, 1000, 1000)]
     shapes = [lambda x: x, lambda x: x - 3, lambda x: -x, lambda x: np.abs(x) - 1, lambda x: x + np.sin(2 * x)]
     rows = [sorted_rows(a, rng.random(len(a)) < expit(f(a))) for a, f in zip(x, shapes, strict=True)]
-    quick = [fit_spline(data, spaced(data, 12)) for data in rows]
+    quick = [fit_spline(data, place_knots(data, 12)) for data in rows]
     monkeypatch.setattr(Waves, "gain", lambda self, penalty: np.inf)
-    slow = [fit_spline(data, spaced(data, 12)) for data in rows]
+    slow = [fit_spline(data, place_knots(data, 12)) for data in rows]
     assert [one.freedom for one in quick] == [one.freedom for one in slow]
     assert sum(one.n_passes for one in quick) < 0.8 * sum(one.n_passes for one in slow)
 
@@ -292,7 +301,7 @@ def test_the_reference_numbers_of_the_confidence():
     order = np.argsort(P.max(axis=1))
     s, right = P.max(axis=1)[order], (P.argmax(axis=1) == rows["y"])[order]
     h = np.cumsum(right - s) / 400
-    curve = running_curve(np.arange(400) / 399, h, np.ones(400), want["knots"])
+    curve = fit_cumulative_spline(np.arange(400) / 399, h, np.ones(400), want["knots"])
     assert curve.values == pytest.approx(np.array(want["coef"]), abs=1e-10)
 
 
@@ -405,7 +414,7 @@ def test_a_saved_map_is_checked_value_by_value(kind):
     P, y = draw_predictions(200, 2, 1.5, 0)
     result = fit(SplineSpec(kind), Predictions(y, P))
     document = json.loads(json.dumps(result.to_dict()))
-    assert (from_dict(document).predict_proba(P) == result.predict_proba(P)).all()
+    assert (calibrator_from_dict(document).predict_proba(P) == result.predict_proba(P)).all()
     curve = document["parameters"] if kind == "gupta" else document["parameters"]["curves"][0]
     wrong = (
         {"scores": [0.5, 0.5], "confidences": [2.0] * len(curve["scores"]), "clipped": -1}
@@ -415,5 +424,5 @@ def test_a_saved_map_is_checked_value_by_value(kind):
     for key, value in wrong.items():
         original, curve[key] = curve[key], value
         with pytest.raises(InputError, match="TO505"):
-            from_dict(document)
+            calibrator_from_dict(document)
         curve[key] = original

@@ -7,33 +7,33 @@ import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from trueodds.calibrators import temperature
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.likelihood.logs import touched
-from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, steepness, valley
+from trueodds.calibrators._glm.log_probabilities import floor_notes
+from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, local_minimum_beta, minimize_beta
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.data.predictions import Predictions
-from trueodds.tallies.likelihood import Likelihood, softmax_linear, tempered
+from trueodds.tallies.softmax_likelihood import Likelihood, softmax_linear, softmax_tempered
 
 
 def sums_of(P, y):
-    return lambda beta: tempered(P, y, np.ones(len(P)), beta, 1e-12)
+    return lambda beta: softmax_tempered(P, y, np.ones(len(P)), beta, 1e-12)
 
 
-@pytest.mark.parametrize("start", [LOWEST, 0.01, 0.9, 1.0, 30.0, HIGHEST])
+@pytest.mark.parametrize("start", [MIN_BETA, 0.01, 0.9, 1.0, 30.0, MAX_BETA])
 @pytest.mark.parametrize("sharpness", [0.2, 1.0, 3.0])
 def test_every_start_leads_to_the_same_place(sharpness, start):
     P, y = draw_predictions(300, 4, sharpness, 0)
-    beta, n_passes = steepness(sums_of(P, y), start)
-    assert beta == pytest.approx(steepness(sums_of(P, y))[0], rel=1e-11)
+    beta, n_passes = minimize_beta(sums_of(P, y), start)
+    assert beta == pytest.approx(minimize_beta(sums_of(P, y))[0], rel=1e-11)
     assert n_passes < 25
     assert abs(sums_of(P, y)(beta).gradient[0]) / 300 < 1e-10
 
 
-@pytest.mark.parametrize("start", [LOWEST, 0.5, 1.0, 30.0, HIGHEST])
+@pytest.mark.parametrize("start", [MIN_BETA, 0.5, 1.0, 30.0, MAX_BETA])
 def test_every_start_leads_to_the_end_of_the_range_where_that_is_best(start):
     P = both([0.2, 0.7, 0.9])
-    assert steepness(sums_of(P, np.array([0, 1, 1])), start)[0] == HIGHEST
-    assert steepness(sums_of(P, np.array([1, 0, 0])), start)[0] == LOWEST
+    assert minimize_beta(sums_of(P, np.array([0, 1, 1])), start)[0] == MAX_BETA
+    assert minimize_beta(sums_of(P, np.array([1, 0, 0])), start)[0] == MIN_BETA
 
 
 def test_higher_derivatives_save_passes_and_change_nothing():
@@ -43,7 +43,7 @@ def test_higher_derivatives_save_passes_and_change_nothing():
         at = sums_of(P, y)(beta)
         return Likelihood(at.value, at.gradient, at.hessian, at.weight, at.n)
 
-    (one, short), (other, long) = steepness(sums_of(P, y)), steepness(plain)
+    (one, short), (other, long) = minimize_beta(sums_of(P, y)), minimize_beta(plain)
     assert one == pytest.approx(other, rel=1e-11)
     assert short < long
 
@@ -52,7 +52,7 @@ def test_higher_derivatives_save_passes_and_change_nothing():
 def test_a_wide_step_does_not_lose_the_minimum_where_everything_underflows(truth):
     # Exact shares as outcomes: the minimum is at the truth, far from the start and from where the curvature is 0.
     P = both([0.49, 0.495, 0.505, 0.51])
-    assert steepness(sums_of(P, powers(P, truth)))[0] == pytest.approx(truth, rel=1e-8)
+    assert minimize_beta(sums_of(P, powers(P, truth)))[0] == pytest.approx(truth, rel=1e-8)
 
 
 def big(monkeypatch, P):
@@ -69,7 +69,7 @@ def test_a_sample_to_start_from_changes_nothing(monkeypatch):
     for one in (TemperatureSpec().fit(P, y, w), TemperatureSpec().fit(P[order], y[order], w[order])):
         assert one.beta == pytest.approx(direct.beta, rel=1e-11)
         assert one.n_passes < direct.n_passes
-        assert abs(tempered(P, y, w, one.beta, 1e-12).gradient[0]) / w.sum() < 1e-10
+        assert abs(softmax_tempered(P, y, w, one.beta, 1e-12).gradient[0]) / w.sum() < 1e-10
 
 
 @pytest.mark.parametrize("misleading", ["right", "wrong", "uniform", "weightless"])
@@ -98,7 +98,7 @@ def test_labels_and_one_hot_shares_are_the_same():
 def test_the_sums_of_probabilities_are_those_of_their_logs():
     P, y = draw_predictions(200, 4, 2.0, 5)
     w = np.random.default_rng(0).random(200)
-    one = tempered(P, y, w, 0.7, 1e-12)
+    one = softmax_tempered(P, y, w, 0.7, 1e-12)
     other = softmax_linear(np.log(P)[:, :, None], one_hot(y, 4), w, np.array([0.7]))
     assert (one.n, one.weight) == (other.n, other.weight)
     assert one.value == pytest.approx(other.value, rel=1e-12)
@@ -125,14 +125,14 @@ def test_the_floor_is_counted_alike_for_labels_shares_and_every_type():
     y = np.array([0, 0, 1])
     expected = "touched 3 of 9 probabilities, 1 of which came"
     for Y in (y, one_hot(y, 3)):
-        assert expected in touched(P, Y, 1e-12)[0].text
+        assert expected in floor_notes(P, Y, 1e-12)[0].text
     # As float32, 1e-12 is less than 1e-12.
     narrow = P.astype(np.float32)
     assert narrow[0, 0].astype(float) < 1e-12
-    assert "touched 4 of 9 probabilities, 2 of which came" in touched(narrow, y, 1e-12)[0].text
-    assert touched(narrow.astype(np.float64), y, 1e-12) == touched(narrow, y, 1e-12)
-    assert touched(P.astype(np.float16), y, 1e-12)[0].text.startswith("The fit's floor 1e-12 touched 4 of 9")
-    assert touched(np.full((2, 2), 0.5), y[:2], 1e-12) == []
+    assert "touched 4 of 9 probabilities, 2 of which came" in floor_notes(narrow, y, 1e-12)[0].text
+    assert floor_notes(narrow.astype(np.float64), y, 1e-12) == floor_notes(narrow, y, 1e-12)
+    assert floor_notes(P.astype(np.float16), y, 1e-12)[0].text.startswith("The fit's floor 1e-12 touched 4 of 9")
+    assert floor_notes(np.full((2, 2), 0.5), y[:2], 1e-12) == []
 
 
 def test_the_valley_downhill_is_taken_not_the_deepest():
@@ -141,12 +141,12 @@ def test_the_valley_downhill_is_taken_not_the_deepest():
         first = (b - 0.5) * (b - 2) * (b - 8)
         return first, (b - 2) * (b - 8) + (b - 0.5) * (b - 8) + (b - 0.5) * (b - 2)
 
-    assert valley(slopes, 1.0)[0] == pytest.approx(0.5, rel=1e-12)
-    assert valley(slopes, 3.0)[0] == pytest.approx(8, rel=1e-12)
-    assert valley(slopes, 100.0)[0] == pytest.approx(8, rel=1e-12)
-    assert valley(slopes, 0.5) == (0.5, 1)
+    assert local_minimum_beta(slopes, 1.0)[0] == pytest.approx(0.5, rel=1e-12)
+    assert local_minimum_beta(slopes, 3.0)[0] == pytest.approx(8, rel=1e-12)
+    assert local_minimum_beta(slopes, 100.0)[0] == pytest.approx(8, rel=1e-12)
+    assert local_minimum_beta(slopes, 0.5) == (0.5, 1)
 
 
 def test_a_valley_without_end_ends_at_the_range():
-    assert valley(lambda b: (-1.0, 0.0))[0] == HIGHEST
-    assert valley(lambda b: (1.0, 0.0))[0] == LOWEST
+    assert local_minimum_beta(lambda b: (-1.0, 0.0))[0] == MAX_BETA
+    assert local_minimum_beta(lambda b: (1.0, 0.0))[0] == MIN_BETA

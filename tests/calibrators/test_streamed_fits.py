@@ -14,16 +14,15 @@ from tests.calibrators.rows import labels, powers
 from tests.io.test_parted import Restless
 from trueodds import InputError, Predictions
 from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators._glm.logistic_regression import LogisticRows, Moments, fit_logistic, fit_logistic_from_sums
+from trueodds.calibrators._glm.newton import minimize_newton
+from trueodds.calibrators._glm.row_sums import PassCounter, Streamed
 from trueodds.calibrators.base import SummedSpec, TalliedSpec
-from trueodds.calibrators.from_sums import by_sums, from_source
-from trueodds.calibrators.likelihood.binary_logistic import fit_logistic, fit_logistic_from_sums
-from trueodds.calibrators.likelihood.moments import Lines, Moments
-from trueodds.calibrators.likelihood.newton import minimum
-from trueodds.calibrators.likelihood.row_sums import Counted, Streamed
+from trueodds.calibrators.fitting import fit_from_source, methods_fitted_from_sums
 from trueodds.io import read
-from trueodds.kernels.cells import EDGES, MIDDLES
+from trueodds.kernels.fine_grid import EDGES, MIDDLES
 from trueodds.tallies import reservoir
-from trueodds.tallies.likelihood import Likelihood
+from trueodds.tallies.softmax_likelihood import Likelihood
 
 # Every method that sums fit, how, and the passes that 120 rows of three classes take (one is the census).
 FITS: list[tuple[str, dict[str, Any], int]] = [
@@ -100,7 +99,7 @@ def test_the_passes_are_few_and_the_note_counts_them(name, settings, pass_limit)
         steps.append(step)
         return source.reduce(step)
 
-    calibrator = from_source(CALIBRATORS.load(name)(**settings), reduce)
+    calibrator = fit_from_source(CALIBRATORS.load(name)(**settings), reduce)
     (note,) = [note for note in calibrator.notes if note.code == "TN560"]
     assert f"in {len(steps)} passes over the data" in note.text
     assert len(steps) <= pass_limit
@@ -257,7 +256,7 @@ def test_steps_travel_to_workers_and_sums_back(name):
     def reduce(step):
         return source.reduce(lambda batch: pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(step))(batch))))
 
-    the_same(in_passes(rows_for(name), name), from_source(CALIBRATORS.load(name)(), reduce))
+    the_same(in_passes(rows_for(name), name), fit_from_source(CALIBRATORS.load(name)(), reduce))
 
 
 def test_partitions_on_workers_are_fitted_where_they_lie():
@@ -271,10 +270,10 @@ def test_partitions_on_workers_are_fitted_where_they_lie():
 
 def test_rows_beyond_memory_are_fitted_in_passes(monkeypatch):
     preds = rows_for("vector")
-    monkeypatch.setattr("trueodds.api.verbs.IN_MEMORY", 3 * N - 1)
+    monkeypatch.setattr("trueodds.api.fit.IN_MEMORY", 3 * N - 1)
     assert "TN560" in [note.code for note in to.fit(read(preds), "vector").notes]
     assert "TN560" not in [note.code for note in to.fit(read(preds), "vector", mode="exact").notes]
-    monkeypatch.setattr("trueodds.api.verbs.IN_MEMORY", 3 * N)
+    monkeypatch.setattr("trueodds.api.fit.IN_MEMORY", 3 * N)
     assert "TN560" not in [note.code for note in to.fit(read(preds), "vector").notes]
 
 
@@ -282,7 +281,7 @@ def test_rows_beyond_memory_are_fitted_in_passes(monkeypatch):
 def test_rows_that_are_in_memory_already_are_all_fitted(name, monkeypatch):
     preds = rows_for("vector")
     expected = to.fit(preds, name)
-    monkeypatch.setattr("trueodds.api.verbs.IN_MEMORY", 1)
+    monkeypatch.setattr("trueodds.api.fit.IN_MEMORY", 1)
     calibrator = to.fit(preds, name)
     assert (calibrator.n, calibrator.notes, calibrator.to_dict()) == (expected.n, expected.notes, expected.to_dict())
 
@@ -301,7 +300,7 @@ def test_what_sums_do_not_fit_is_fitted_to_a_random_sample(monkeypatch):
         (text,) = [note.text for note in calibrator.notes if note.code == "TN171"]
         assert f"100 of {N:,} rows" in text
         assert calibrator.n == 100
-    assert {name for name, _, _ in FITS} | {"histogram", "isotonic"} == set(by_sums())
+    assert {name for name, _, _ in FITS} | {"histogram", "isotonic"} == set(methods_fitted_from_sums())
 
 
 def test_rows_in_clusters_are_not_sampled():
@@ -328,7 +327,7 @@ def test_batches_with_other_classes_do_not_add():
     P, y = three_classes()
     one, two = Predictions(y, P, classes=["a", "b", "c"]), Predictions(y, P, classes=["b", "a", "c"])
     with pytest.raises(InputError, match="TO531"):
-        from_source(CALIBRATORS.load("temperature")(), lambda step: step(one) + step(two))
+        fit_from_source(CALIBRATORS.load("temperature")(), lambda step: step(one) + step(two))
 
 
 def test_rows_that_do_not_quite_sum_to_1_are_counted_over_all_batches():
@@ -395,8 +394,8 @@ def test_moments_add_without_losing_digits():
     rng = np.random.default_rng(0)
     x = 1e8 + rng.normal(size=300)
     X, y, w = np.stack([np.ones(300), x], axis=1), rng.integers(0, 2, 300).astype(float), rng.uniform(0.5, 2, 300)
-    direct = Moments.of(Lines(X, y, w))
-    parts = [Moments.of(Lines(X[i : i + 7], y[i : i + 7], w[i : i + 7])) for i in range(0, 300, 7)]
+    direct = Moments.of(LogisticRows(X, y, w))
+    parts = [Moments.of(LogisticRows(X[i : i + 7], y[i : i + 7], w[i : i + 7])) for i in range(0, 300, 7)]
     total = parts[0]
     for part in parts[1:]:
         total = total + part
@@ -410,8 +409,8 @@ def test_a_fit_over_batches_is_the_fit_of_all_lines():
     rng = np.random.default_rng(1)
     X = np.stack([np.ones(90), rng.normal(size=90), rng.normal(size=90)]).T
     y, w, rest = (rng.random(90) < 0.4).astype(float), np.ones(90), np.zeros(3)
-    batches = [Lines(X[i : i + 8], y[i : i + 8], w[i : i + 8]) for i in range(0, 90, 8)]
-    streamed = Streamed(Counted(partial(_added, batches)))
+    batches = [LogisticRows(X[i : i + 8], y[i : i + 8], w[i : i + 8]) for i in range(0, 90, 8)]
+    streamed = Streamed(PassCounter(partial(_added, batches)))
     np.testing.assert_allclose(
         fit_logistic_from_sums(streamed, rest).theta, fit_logistic(X, y, w, rest).theta, rtol=1e-11
     )
@@ -440,7 +439,7 @@ def test_shorter_steps_are_judged_together():
         looks.append(len(places))
         return [sums(place) for place in places]
 
-    batched, alone = minimum(one, np.array([3.0]), several=several), minimum(sums, np.array([3.0]))
+    batched, alone = minimize_newton(one, np.array([3.0]), several=several), minimize_newton(sums, np.array([3.0]))
     assert batched.theta.tolist() == alone.theta.tolist()
     assert abs(batched.theta[0]) < 1e-9
     assert looks[:3] == [1, 1, 4]
@@ -448,7 +447,7 @@ def test_shorter_steps_are_judged_together():
 
 
 def test_fits_side_by_side_ask_together():
-    streamed = Streamed(Counted(partial(_added, [[1, 2], [3]])))
+    streamed = Streamed(PassCounter(partial(_added, [[1, 2], [3]])))
 
     def asks(times, data):
         return sum(data.sum(partial(_times, by=i)) for i in range(times))
@@ -463,6 +462,6 @@ def _times(rows, by):
 
 
 def test_no_rule_is_of_both_kinds():
-    for name in by_sums():
+    for name in methods_fitted_from_sums():
         spec_type = CALIBRATORS.load(name)
         assert issubclass(spec_type, SummedSpec) != issubclass(spec_type, TalliedSpec)

@@ -6,10 +6,10 @@ import pytest
 from tests.calibrators.linear import derived_chance, effective, reference, slope_left, surplus
 from tests.calibrators.rows import draw_predictions, labels, one_hot, powers
 from tests.reference import golden
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.likelihood import likeliest
-from trueodds.calibrators.likelihood.penalties import scaled
-from trueodds.calibrators.structured import StructuredMap, StructuredSpec, tempered
+from trueodds.calibrators._glm import log_linear
+from trueodds.calibrators._glm.log_linear import scaled_penalty
+from trueodds.calibrators.fitting import fit
+from trueodds.calibrators.structured import StructuredMap, StructuredSpec, temper
 from trueodds.calibrators.temperature import TemperatureSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
@@ -48,11 +48,11 @@ def test_no_slope_is_left(form, k):
     P, _ = draw_predictions(500, k, 1.7, k)
     Y, w = rng.dirichlet(np.ones(k), 500), rng.random(500)
     m = StructuredSpec(form=form).fit(P, Y, w)
-    strength, target = scaled(k, w.sum(), diagonal=k), np.eye(k, k + 1)
+    strength, target = scaled_penalty(k, w.sum(), diagonal=k), np.eye(k, k + 1)
     if form == "vector":
         strength, target = k / w.sum(), np.array([1, 0])
     assert m.converged
-    assert slope_left(m._then(), tempered(P, m.beta, m.share), Y, w, strength, target) <= 1e-8
+    assert slope_left(m._then(), temper(P, m.beta, m.share), Y, w, strength, target) <= 1e-8
 
 
 def test_a_strong_penalty_leaves_the_temperature_and_a_little_of_the_uniform():
@@ -66,7 +66,7 @@ def test_a_strong_penalty_leaves_the_temperature_and_a_little_of_the_uniform():
 def test_no_penalty_is_vector_scaling_of_the_mixture():
     P, y = draw_predictions(300, 3, 1.7, 1)
     m = fit_map(P, y, form="vector", penalty=0)
-    at = slope_left(m._then(), tempered(P, m.beta, m.share), one_hot(y, 3), np.ones(300), 0.0, 0.0)
+    at = slope_left(m._then(), temper(P, m.beta, m.share), one_hot(y, 3), np.ones(300), 0.0, 0.0)
     assert at <= 1e-8
     assert m.bias.sum() == pytest.approx(0, abs=1e-9)
 
@@ -80,7 +80,7 @@ def test_few_classes_get_a_matrix_and_many_a_vector():
 @pytest.mark.parametrize("form", ["vector", "matrix"])
 def test_seven_classes_and_400_calibrated_rows_cost_no_more_than_chance(form):
     excess = surplus(StructuredSpec(form=form), 400, 7, games=10, seed=3)
-    parameters = effective(scaled(7, 400.0, diagonal=7), 400, 7, seed=3) if form == "matrix" else 13
+    parameters = effective(scaled_penalty(7, 400.0, diagonal=7), 400, 7, seed=3) if form == "matrix" else 13
     assert excess.mean() < derived_chance(1 + parameters, 400, 10)  # and the temperature
 
 
@@ -127,7 +127,7 @@ def test_a_class_that_never_occurred_keeps_its_column():
 def test_many_classes_go_without_the_curvature(monkeypatch):
     P, y = draw_predictions(1000, 5, 1.7, 7)
     one = fit_map(P, y)
-    monkeypatch.setattr(likeliest, "MANY", 8)
+    monkeypatch.setattr(log_linear, "MANY", 8)
     assert fit_map(P, y).apply(P) == pytest.approx(one.apply(P), abs=1e-7)
 
 

@@ -6,11 +6,12 @@ from scipy.optimize import minimize_scalar
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import columns, frame, golden
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.temperature import HIGHEST, LOWEST, TemperatureMap, TemperatureSpec, steepness
+from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, minimize_beta
+from trueodds.calibrators.fitting import fit
+from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
-from trueodds.tallies.likelihood import softmax_linear
+from trueodds.tallies.softmax_likelihood import softmax_linear
 
 
 def fit_map(P, y, w=None, **settings):
@@ -74,7 +75,7 @@ def test_the_estimate_is_within_its_standard_error_of_the_truth():
 def test_all_right_has_no_finite_temperature_and_says_so():
     preds = Predictions([0, 1, 1], both([0.2, 0.7, 0.9]))
     result = fit(TemperatureSpec(), preds)
-    assert result.calibration_map.beta == HIGHEST
+    assert result.calibration_map.beta == MAX_BETA
     assert not result.calibration_map.converged
     assert [note.code for note in result.notes] == ["TN503"]
 
@@ -82,7 +83,7 @@ def test_all_right_has_no_finite_temperature_and_says_so():
 def test_predictions_that_point_the_wrong_way_become_uniform_and_say_so():
     preds = Predictions([1, 0, 0, 1], both([0.2, 0.7, 0.9, 0.6]))
     result = fit(TemperatureSpec(), preds)
-    assert result.calibration_map.beta == LOWEST
+    assert result.calibration_map.beta == MIN_BETA
     assert "TN504" in [note.code for note in result.notes]
     assert result.predict_proba([0.9]) == pytest.approx(np.array([[0.5, 0.5]]), abs=1e-3)
 
@@ -128,7 +129,7 @@ def test_a_fit_over_batches_is_the_fit_of_all():
         sums = [softmax_linear(np.log(P[r])[:, :, None], Y[r], np.ones(len(Y[r])), np.array([beta])) for r in parts]
         return sums[0] + sums[1] + sums[2]
 
-    assert steepness(batch_sums)[0] == pytest.approx(spec.fit(P, Y, np.ones(500)).beta, rel=1e-12)
+    assert minimize_beta(batch_sums)[0] == pytest.approx(spec.fit(P, Y, np.ones(500)).beta, rel=1e-12)
 
 
 def test_the_map_with_beta_one_changes_nothing():

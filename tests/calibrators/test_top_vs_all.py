@@ -7,12 +7,12 @@ from scipy.optimize import minimize_scalar
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from tests.reference import columns, frame, golden
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.fitted_calibrator import fit
+from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA
+from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.histogram import HistogramSpec
-from trueodds.calibrators.likelihood.top_slopes import slopes
-from trueodds.calibrators.temperature import HIGHEST, LOWEST, TemperatureSpec
-from trueodds.calibrators.top_vs_all import TopVsAllMap, TopVsAllSpec
-from trueodds.calibrators.wire import from_dict
+from trueodds.calibrators.temperature import TemperatureSpec
+from trueodds.calibrators.top_vs_all import TopVsAllMap, TopVsAllSpec, top_class_derivatives
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
@@ -61,17 +61,17 @@ def test_the_slopes_are_those_of_the_loss():
     correct = Y[np.arange(50), P.argmax(axis=1)]
     for beta in (0.3, 1.0, 2.5):
         h = 1e-5  # central differences: h² of the third derivative and eps/h of rounding
-        first, second = slopes(P, Y, w, 1e-12, beta)
+        first, second = top_class_derivatives(P, Y, w, 1e-12, beta)
         up, down = (top_loss(P, correct, w, beta + step) for step in (h, -h))
         assert first == pytest.approx((up - down) / (2 * h), rel=1e-6, abs=1e-6)
-        up, down = (slopes(P, Y, w, 1e-12, beta + step)[0] for step in (h, -h))
+        up, down = (top_class_derivatives(P, Y, w, 1e-12, beta + step)[0] for step in (h, -h))
         assert second == pytest.approx((up - down) / (2 * h), rel=1e-6, abs=1e-6)
 
 
 def test_the_slope_vanishes_at_the_temperature():
     P, y = draw_predictions(3000, 5, 2.0, 3)
     m = fit_map(P, y)
-    assert abs(slopes(P, y, np.ones(3000), 1e-12, m.inner.beta)[0]) / 3000 < 1e-8
+    assert abs(top_class_derivatives(P, y, np.ones(3000), 1e-12, m.inner.beta)[0]) / 3000 < 1e-8
 
 
 def test_two_classes_have_the_temperature_of_the_log_loss():
@@ -128,7 +128,7 @@ def test_every_label_stays_and_rows_sum_to_one(calibrator):
 def test_saved_and_read_back_it_is_the_same_map(calibrator):
     P, y = draw_predictions(200, 4, 2.0, 6)
     result = fit(TopVsAllSpec(calibrator), Predictions(y, P))
-    restored = from_dict(result.to_dict())
+    restored = calibrator_from_dict(result.to_dict())
     assert (restored.predict_proba(P) == result.predict_proba(P)).all()
     assert result.settings == {"calibrator": "top_vs_all", "inner": calibrator}
     assert result.calibration_map.describe().startswith(f"{calibrator} of the largest")
@@ -154,7 +154,7 @@ def test_always_right_and_never_right_end_at_the_range_and_say_so():
     P = draw_predictions(50, 3, 2.0, 9)[0]
     right = fit(TopVsAllSpec(), Predictions(P.argmax(axis=1), P))
     wrong = fit(TopVsAllSpec(), Predictions(P.argmin(axis=1), P))
-    assert (right.calibration_map.inner.beta, wrong.calibration_map.inner.beta) == (HIGHEST, LOWEST)
+    assert (right.calibration_map.inner.beta, wrong.calibration_map.inner.beta) == (MAX_BETA, MIN_BETA)
     assert not right.calibration_map.converged
     assert [[note.code for note in calibrator.notes] for calibrator in (right, wrong)] == [
         ["TN503"],

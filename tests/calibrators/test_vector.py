@@ -7,12 +7,12 @@ from scipy.stats import chi2
 from tests.calibrators.linear import derived_chance, reference, slope_left, surplus
 from tests.calibrators.rows import draw_predictions, labels, one_hot
 from tests.reference import golden
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.likelihood.likeliest import SLIGHT
+from trueodds.calibrators._glm.log_linear import SLIGHT
+from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.vector import VectorMap, VectorSpec
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
-from trueodds.tallies.by_class import by_class
+from trueodds.tallies.softmax_likelihood import softmax_by_class
 
 
 def fit_map(P, y, w=None, **settings):
@@ -70,7 +70,7 @@ def test_the_parameters_are_within_their_errors_of_the_truth():
     m = fit_map(P, y, penalty=0)
     deviation = np.column_stack([m.weights - a, m.bias - b]).reshape(-1)
     theta = np.column_stack([m.weights, m.bias]).reshape(-1)
-    H = by_class(np.log(P)[:, :, None], one_hot(y, 3), np.ones(20_000), theta).hessian
+    H = softmax_by_class(np.log(P)[:, :, None], one_hot(y, 3), np.ones(20_000), theta).hessian
     assert deviation @ H @ deviation < chi2.isf(1e-4, 5)  # Wald's statistic has 2K − 1 degrees of freedom
 
 

@@ -6,11 +6,9 @@ from scipy.optimize import isotonic_regression
 
 from tests.calibrators.rows import both, draw_predictions, labels, one_hot
 from tests.reference import columns, frame, golden
-from trueodds.calibrators.curves.bracket import Bracket
-from trueodds.calibrators.curves.pairs import coupled, preference
-from trueodds.calibrators.fitted_calibrator import fit
-from trueodds.calibrators.venn_abers import VennAbersMap, VennAbersSpec
-from trueodds.calibrators.wire import from_dict
+from trueodds.calibrators.fitted_calibrator import calibrator_from_dict
+from trueodds.calibrators.fitting import fit
+from trueodds.calibrators.venn_abers import VennAbersCurve, VennAbersMap, VennAbersSpec, couple_pairs, pair_score
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 
@@ -176,24 +174,24 @@ def test_a_pair_without_rows_says_one_half_and_is_noted():
     # Of classes 2 and 3 nothing is known but that neither came beside 0 and 1.
     assert (Q[:, 2:].sum(axis=1) < 0.5).all()
     assert result.calibration_map.curves[-1].size == 0
-    restored = from_dict(result.to_dict())
+    restored = calibrator_from_dict(result.to_dict())
     assert (restored.predict_proba(P) == Q).all()
 
 
 def test_equal_ratios_are_ties_though_they_round_differently():
     # .1 : .3 and .15 : .45 are 1/3, but their quotients as floats are not all the same.
     a, b = np.array([0.1, 0.15, 0.05, 0.2]), np.array([0.3, 0.45, 0.15, 0.6])
-    assert len(np.unique(preference(a, b))) == 1
-    assert (preference(b, a) == 1 - preference(a, b)).all()
-    assert preference(np.float32(a), np.float32(b)).dtype == np.float64
+    assert len(np.unique(pair_score(a, b))) == 1
+    assert (pair_score(b, a) == 1 - pair_score(a, b)).all()
+    assert pair_score(np.float32(a), np.float32(b)).dtype == np.float64
 
 
 def test_preferences_rise_with_the_ratio():
     rng = np.random.default_rng(0)
     a, b = rng.random((2, 500)) ** 4
     order = np.argsort(b / (a + b))
-    assert (np.diff(preference(a, b)[order]) >= 0).all()
-    assert preference(np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0])).tolist() == [0.5, 1.0, 0.0]
+    assert (np.diff(pair_score(a, b)[order]) >= 0).all()
+    assert pair_score(np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0])).tolist() == [0.5, 1.0, 0.0]
 
 
 def test_pairs_that_agree_are_joined_to_what_they_agree_on():
@@ -201,7 +199,7 @@ def test_pairs_that_agree_are_joined_to_what_they_agree_on():
     q = np.array([0.5, 0.3, 0.15, 0.05])
     ratios = [q[j] / (q[i] + q[j]) for i in range(4) for j in range(i + 1, 4)]
     curves = [lambda x, r=r: np.full(len(x), r) for r in ratios]
-    assert coupled(curves, np.full((2, 4), 0.25)) == pytest.approx(np.stack([q, q]))
+    assert couple_pairs(curves, np.full((2, 4), 0.25)) == pytest.approx(np.stack([q, q]))
 
 
 def test_it_recovers_a_distortion_that_one_temperature_makes():
@@ -243,7 +241,7 @@ def test_a_saved_map_whose_ends_cross_is_refused():
         {"high_x": None},
     ):
         with pytest.raises(InputError, match="TO505"):
-            Bracket.from_dict({**curve, **bad})
+            VennAbersCurve.from_dict({**curve, **bad})
 
 
 @pytest.mark.parametrize("bad", [{"multiclass": "pairs"}, {"multiclass": []}, {"curves": []}, {"curves": [1]}])

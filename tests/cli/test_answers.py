@@ -13,7 +13,7 @@ import trueodds as to
 from tests.cli.conftest import Run
 from tests.cli.test_faults import labelled
 from tests.test_schemas import valid
-from trueodds.lenses.selective import selective_risk
+from trueodds.lenses.selective_risk import selective_risk
 
 HOW = ["--confidence", "c", "--correct", "ok", "--percent", "--abstained", "skip"]
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from trueodds.cli import main, questions
+from trueodds.cli import main
+from trueodds.cli.draw import _TURNING
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams.base import Diagram
@@ -121,8 +122,8 @@ def test_pages_are_written_of_those_diagrams_that_have_one():
     for name in DIAGRAMS.names():
         DIAGRAMS.load(name)
     paged = {diagram_class.__module__ for diagram_class in subclasses(Diagram) if hasattr(diagram_class, "to_html")}
-    assert paged == {"trueodds.diagrams.simplicial.solid"}
-    assert questions._TURNING == ("tetrahedron",)
+    assert paged == {"trueodds.diagrams.tetrahedron.plot"}
+    assert _TURNING == ("tetrahedron",)
 
 
 def subclasses(kind):

@@ -14,13 +14,13 @@ from tests.cli.conftest import Run
 from tests.cli.test_faults import labelled
 from tests.reports.example import example
 from trueodds import Predictions, audit
-from trueodds.cli import gate_numbers
-from trueodds.cli.audits import MEASURED
+from trueodds.cli import gate_values
+from trueodds.cli.audit import MEASURED
 from trueodds.cli.gate import AUDIT, Gate, Scope, evaluate_gate
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate, Interval
 from trueodds.estimators import ESTIMATORS
-from trueodds.lenses.selective import selective_risk
+from trueodds.lenses.selective_risk import selective_risk
 
 
 def bare(gate: Gate) -> Estimate:
@@ -31,7 +31,7 @@ def bare(gate: Gate) -> Estimate:
 def gate_holds(text: str, report: dict[str, Any] | None = None, measure: Any = bare) -> bool:
     rows = Predictions.from_confidence([0.9, 0.8, 0.7, 0.6], [1, 1, 0, 1])
     audited = example() if report is None else report
-    answer = gate_numbers.OfAudit(audited, measure, lambda: selective_risk(rows, at=[0.5], resamples=0))
+    answer = gate_values.OfAudit(audited, measure, lambda: selective_risk(rows, at=[0.5], resamples=0))
     return not evaluate_gate(Gate.of(text), answer)[0]
 
 
@@ -172,7 +172,7 @@ def test_a_debiased_number_is_there_near_the_noise_floor_and_clear_of_it(
     value: float, noise_floor: float, known: float | None, debiased: float
 ) -> None:
     estimate = Estimate("ece", "confidence", value, 100, None, noise_floor, known)
-    assert gate_numbers.part_of(estimate, "debiased")[0] == pytest.approx(debiased, abs=1e-12)
+    assert gate_values.part_of(estimate, "debiased")[0] == pytest.approx(debiased, abs=1e-12)
 
 
 def test_every_estimator_with_a_default_has_a_debiased_number_or_its_gate_is_refused() -> None:
@@ -185,18 +185,18 @@ def test_every_estimator_with_a_default_has_a_debiased_number_or_its_gate_is_ref
                 Gate.of(f"{name}.debiased>0.01")
             continue
         Gate.of(f"{name}.debiased>0.01")
-        number, _ = gate_numbers.part_of(to.measure(preds, name, resamples=100), "debiased")
+        number, _ = gate_values.part_of(to.measure(preds, name, resamples=100), "debiased")
         assert number is not None, name
         assert math.isfinite(number), name
 
 
-def of_groups(**groups: Estimate) -> gate_numbers.OfAudit:
+def of_groups(**groups: Estimate) -> gate_values.OfAudit:
     lines = [
         {"label": label, "error": estimate.value, "interval": estimate.interval and estimate.interval.to_dict(),
          "noise_floor": estimate.noise_floor, "n": estimate.n}
         for label, estimate in groups.items()
     ]  # fmt: skip
-    return gate_numbers.OfAudit(example() | {"groups": lines}, bare, lambda: None)
+    return gate_values.OfAudit(example() | {"groups": lines}, bare, lambda: None)
 
 
 def test_the_worst_group_is_the_one_that_comes_nearest_to_failing() -> None:
@@ -226,12 +226,12 @@ def test_a_group_without_a_number_is_no_pass() -> None:
 
 def test_a_command_refuses_bounds_on_what_it_does_not_have() -> None:
     for text, scope in (
-        ("ece>0.1", gate_numbers.measure_scope("smece", {})),
-        ("smece.high>0.1", gate_numbers.measure_scope("smece", {"interval": None})),
-        ("beyond", gate_numbers.test_scope(None)),
-        ("ece>0.1", gate_numbers.test_scope(0.1)),
-        ("reject", gate_numbers.ANSWERS),
-        ("difference.floor>0", gate_numbers.compare_scope("ece", {})),
+        ("ece>0.1", gate_values.measure_scope("smece", {})),
+        ("smece.high>0.1", gate_values.measure_scope("smece", {"interval": None})),
+        ("beyond", gate_values.test_scope(None)),
+        ("ece>0.1", gate_values.test_scope(0.1)),
+        ("reject", gate_values.ANSWERS),
+        ("difference.floor>0", gate_values.compare_scope("ece", {})),
         ("ece@classwise>0", Scope("groups", estimators=("ece",))),
     ):
         with pytest.raises(InputError) as problem:
@@ -265,8 +265,8 @@ def test_a_bound_in_percent_is_suggested_as_a_share() -> None:
         ("brier<0", AUDIT, "at least 0"),
         ("pvalue<0", AUDIT, "at least 0"),
         ("pvalue>1", AUDIT, "at most 1"),
-        ("difference<-1.5", gate_numbers.compare_scope("ece", {}), "at least -1"),
-        ("difference>1.5", gate_numbers.compare_scope("ece", {}), r"at most 1.*'difference>0\.015' for 1\.5 %"),
+        ("difference<-1.5", gate_values.compare_scope("ece", {}), "at least -1"),
+        ("difference>1.5", gate_values.compare_scope("ece", {}), r"at most 1.*'difference>0\.015' for 1\.5 %"),
     ],
 )
 def test_a_bound_that_no_value_lies_beyond_is_refused_on_both_sides(text: str, scope: Scope, reason: str) -> None:
@@ -282,11 +282,11 @@ def test_a_bound_that_no_value_lies_beyond_is_refused_on_both_sides(text: str, s
         ("debiased_l1<-0.01", AUDIT),  # below 0 by chance
         ("bas<-2", AUDIT),
         ("rmsce.debiased<0", AUDIT),  # less its noise, below 0 by chance
-        ("difference>1.5", gate_numbers.compare_scope("log_loss", {"min_prob": 1e-9})),
-        ("difference<-1.5", gate_numbers.compare_scope("brier", {})),
-        ("difference.high<-0.5", gate_numbers.compare_scope("ece", {})),
-        ("ece>1.5", gate_numbers.measure_scope("ece", {"distance": "kl", "level": 0.9})),
-        ("statistic<-3", gate_numbers.test_scope(None)),
+        ("difference>1.5", gate_values.compare_scope("log_loss", {"min_prob": 1e-9})),
+        ("difference<-1.5", gate_values.compare_scope("brier", {})),
+        ("difference.high<-0.5", gate_values.compare_scope("ece", {})),
+        ("ece>1.5", gate_values.measure_scope("ece", {"distance": "kl", "level": 0.9})),
+        ("statistic<-3", gate_values.test_scope(None)),
     ],
 )
 def test_a_bound_within_the_range_of_the_estimator_is_read(text: str, scope: Scope) -> None:
@@ -316,8 +316,8 @@ def test_no_estimator_is_below_its_lower_bound() -> None:
         ("ECE>0.5", AUDIT, "Did you mean ece?"),
         ("log-loss>0.5", AUDIT, "Did you mean log_loss?"),
         ("Brier Score>0.5", AUDIT, "Did you mean brier?"),
-        ("ECE>0.5", gate_numbers.measure_scope("ece", {}), "Did you mean ece?"),
-        ("P-Value<0.05", gate_numbers.test_scope(None), "Did you mean pvalue?"),
+        ("ECE>0.5", gate_values.measure_scope("ece", {}), "Did you mean ece?"),
+        ("P-Value<0.05", gate_values.test_scope(None), "Did you mean pvalue?"),
         ("ece.LOW>0.05", AUDIT, "Did you mean low?"),
     ],
 )
@@ -330,7 +330,7 @@ def test_a_name_in_another_spelling_gets_the_right_one(text: str, scope: Scope, 
 def test_only_names_that_are_accepted_are_listed_as_lenses() -> None:
     estimate = Estimate("ece", "positive", 0.1, 99, parts={"over": 0.1, "under": 0.0, "class:cat": 0.1})
     with pytest.raises(InputError) as problem:
-        evaluate_gate(Gate.of("ece@classwise>0.1"), gate_numbers.OfEstimate(estimate))
+        evaluate_gate(Gate.of("ece@classwise>0.1"), gate_values.OfEstimate(estimate))
     assert (problem.value.code, problem.value.fix) == ("TO611", "Known: class:cat, positive.")
 
 

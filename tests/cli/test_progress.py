@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from trueodds.cli import output, progress
+from trueodds.cli import output
+from trueodds.cli import output as progress
 
 
 class Terminal(io.StringIO):

@@ -9,8 +9,8 @@ import pytest
 
 import trueodds as to
 from tests.cli.conftest import Run
-from trueodds.binning import distance, partition
-from trueodds.cli.listing import names
+from trueodds.binning import distance, partition_by_name
+from trueodds.cli.list_names import names
 from trueodds.lenses import lens
 
 
@@ -155,7 +155,7 @@ def test_list_names_the_members_of_the_tables(run: Run) -> None:
 
 def test_listed_words_are_the_ones_that_the_problem_knows() -> None:
     assert names("lenses") == lens.NAMES
-    assert names("partitions") == partition.NAMES
+    assert names("partitions") == partition_by_name.NAMES
     assert set(names("distances")) == {*distance.NAMED, "lp:3"}
     for name in names("distances"):
         distance.as_distance(name)

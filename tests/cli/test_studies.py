@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from trueodds.cli import main
-from trueodds.cli.studies import GROUP, installed
+from trueodds.cli.study import GROUP, installed
 from trueodds.core.errors import InputError
 
 

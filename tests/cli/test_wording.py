@@ -8,8 +8,8 @@ import pytest
 
 from tests.cli.conftest import Run
 from tests.cli.test_faults import labelled
+from trueodds.cli.messages import restate, restate_error
 from trueodds.cli.output import spoken_notes
-from trueodds.cli.wording import mended, spoken
 from trueodds.core.errors import InputError
 
 
@@ -41,11 +41,11 @@ from trueodds.core.errors import InputError
     ],
 )
 def test_keywords_become_options(text: str, expected: str) -> None:
-    assert spoken(text) == expected
+    assert restate(text) == expected
 
 
 def test_the_name_of_a_file_in_a_problem_is_left_alone() -> None:
-    error = mended(InputError("TO304", "label=1.csv has no such column.", "label='y'", "Known: z."))
+    error = restate_error(InputError("TO304", "label=1.csv has no such column.", "label='y'", "Known: z."))
     assert (error.problem, error.got, error.fix) == (
         "label=1.csv has no such column.",
         "--label y",
@@ -54,11 +54,11 @@ def test_the_name_of_a_file_in_a_problem_is_left_alone() -> None:
 
 
 def test_columns_that_are_there_keep_their_names() -> None:
-    error = mended(
+    error = restate_error(
         InputError("TO304", "x.csv has no such column.", "label='y'", "Known: label=1, order=2. Pass rng=0.")
     )
     assert error.fix == "Known: label=1, order=2. Pass --seed 0. Name it by --label."
-    error = mended(InputError("TO304", "x.csv has no such column.", "label='y'", "Did you mean label=1?"))
+    error = restate_error(InputError("TO304", "x.csv has no such column.", "label='y'", "Did you mean label=1?"))
     assert error.fix == "Did you mean label=1? Name it by --label."
 
 

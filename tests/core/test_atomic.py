@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from trueodds.core import atomic
-from trueodds.core.atomic import replacing
+from trueodds.core import atomic_write
+from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import InputError
 
 
@@ -24,7 +24,7 @@ from trueodds.core.errors import InputError
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Both ways to hold a file that is not complete: with a name, and, where the system can, without one."""
     if request.param == "named":
-        monkeypatch.setattr(atomic, "_UNNAMED", 0)
+        monkeypatch.setattr(atomic_write, "_UNNAMED", 0)
     return str(request.param)
 
 
@@ -36,12 +36,12 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def write(path: Path | str, content: bytes = b"new") -> None:
-    with replacing(path, "TO407") as file:
+    with open_atomic(path, "TO407") as file:
         file.write(content)
 
 
 def fail(path: Path, problem: BaseException) -> None:
-    with replacing(path, "TO407") as file:
+    with open_atomic(path, "TO407") as file:
         file.write(b"a part")
         file.flush()
         raise problem
@@ -117,7 +117,7 @@ def test_a_write_that_fails_leaves_what_was_there(folder: Path, problem: BaseExc
 @pytest.mark.usefixtures("way")
 def test_until_the_end_readers_see_what_was_there(folder: Path) -> None:
     (folder / "f").write_bytes(b"old")
-    with replacing(folder / "f", "TO407") as file:
+    with open_atomic(folder / "f", "TO407") as file:
         file.write(b"new")
         file.flush()
         assert (folder / "f").read_bytes() == b"old"
@@ -142,11 +142,11 @@ def test_several_writers_of_one_file_each_write_a_whole_one(folder: Path) -> Non
 
 
 def test_what_a_killed_writer_left_is_removed_by_the_next_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(atomic, "_UNNAMED", 0)
+    monkeypatch.setattr(atomic_write, "_UNNAMED", 0)
     code = (
         "import os, signal, sys; from trueodds.core import atomic\n"
         "atomic._UNNAMED = 0\n"
-        "with atomic.replacing(sys.argv[1], 'TO407') as file:\n"
+        "with atomic.open_atomic(sys.argv[1], 'TO407') as file:\n"
         "    file.write(b'a part'); file.flush(); os.kill(os.getpid(), signal.SIGKILL)"
     )
     for _ in range(2):
@@ -159,8 +159,8 @@ def test_what_a_killed_writer_left_is_removed_by_the_next_one(folder: Path, monk
 
 
 def test_what_another_writer_is_still_writing_is_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(atomic, "_UNNAMED", 0)
-    with replacing(folder / "f", "TO407") as first:
+    monkeypatch.setattr(atomic_write, "_UNNAMED", 0)
+    with open_atomic(folder / "f", "TO407") as first:
         first.write(b"first")
         write(folder / "f", b"second")
         assert (folder / "f").read_bytes() == b"second"
@@ -168,8 +168,8 @@ def test_what_another_writer_is_still_writing_is_left_alone(folder: Path, monkey
 
 
 def test_a_file_of_somebody_else_by_that_name_is_not_touched(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(atomic, "_UNNAMED", 0)
-    with replacing(folder / "f", "TO407"):
+    monkeypatch.setattr(atomic_write, "_UNNAMED", 0)
+    with open_atomic(folder / "f", "TO407"):
         (part,) = folder.iterdir()
     part.write_bytes(b"published")
     with part.open("rb") as file:
@@ -221,7 +221,7 @@ def test_a_descriptor_goes_on_where_it_stands(folder: Path, name: str) -> None:
     if not Path(name).exists():
         pytest.skip(f"no {name} in here")
     code = (
-        "import sys; from trueodds.core.atomic import replacing\n"
+        "import sys; from trueodds.core.atomic_write import replacing\n"
         "print('before')\n"
         "with replacing(sys.argv[1], 'TO407') as file: file.write(b'new\\n')\n"
         "print('after')"
@@ -267,7 +267,7 @@ if os.geteuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 for name in sys.argv[1:]:
     try:
-        with atomic.replacing(name, "TO407") as file:
+        with atomic.open_atomic(name, "TO407") as file:
             file.write(b"new")
         print("written")
     except InputError as error:

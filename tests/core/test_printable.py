@@ -11,7 +11,7 @@ import pytest
 
 import trueodds as to
 from trueodds.api.by_group import by_group
-from trueodds.calibrators.choosing.report import Recalibration
+from trueodds.calibrators.confirm import Recalibration
 from trueodds.calibrators.fitted_calibrator import FittedCalibrator
 from trueodds.core.errors import Note
 from trueodds.core.printable import (
@@ -22,7 +22,7 @@ from trueodds.core.printable import (
     printable_tree,
     without_surrogates,
 )
-from trueodds.lenses.selective import selective_risk
+from trueodds.lenses.selective_risk import selective_risk
 
 CONTROLS = [
     *map(chr, range(0x20)),

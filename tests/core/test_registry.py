@@ -13,8 +13,8 @@ import pytest
 import trueodds as to
 from tests.data.refused import refused
 from trueodds.calibrators import CALIBRATORS
-from trueodds.core.registry import Registry, listed, near, settings_of
-from trueodds.core.synonyms import NO_CALIBRATION, SYNONYMS, resolve, target
+from trueodds.core.registry import Registry, settings_of
+from trueodds.core.suggestions import NO_CALIBRATION, SYNONYMS, first_word, list_names, resolve_synonym, suggest_names
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
@@ -56,14 +56,14 @@ def test_an_unknown_method_or_setting_is_refused_with_the_near_ones() -> None:
 
 
 def test_near_names_come_first_else_all_are_listed() -> None:
-    assert near("confidnce", ["confidence", "positive"]) == "Did you mean confidence?"
-    assert near("zzz", ["b", "a"]) == "Known: a, b."
+    assert suggest_names("confidnce", ["confidence", "positive"]) == "Did you mean confidence?"
+    assert suggest_names("zzz", ["b", "a"]) == "Known: a, b."
 
 
 def test_the_words_of_other_libraries_are_known_where_ours_is_among_the_names():
-    assert near("quantile", ["equal-mass", "uniform"]) == "Did you mean equal-mass?"
-    assert near("Sigmoid", ["platt", "beta"]) == "Did you mean platt?"
-    assert near("sigmoid", ["uniform"]) == "Known: uniform."
+    assert suggest_names("quantile", ["equal-mass", "uniform"]) == "Did you mean equal-mass?"
+    assert suggest_names("Sigmoid", ["platt", "beta"]) == "Did you mean platt?"
+    assert suggest_names("sigmoid", ["uniform"]) == "Known: uniform."
 
 
 # Synonyms
@@ -74,7 +74,7 @@ FAMILIES = {"measure": ESTIMATORS, "test": TESTS, "fit": CALIBRATORS, "draw": DI
 
 def test_every_synonym_leads_to_a_name_or_setting_that_exists() -> None:
     known = SETTINGS.union(*(family.names() for family in FAMILIES.values()))
-    assert {target(phrase) for phrases in SYNONYMS.values() for phrase in phrases} <= known
+    assert {first_word(phrase) for phrases in SYNONYMS.values() for phrase in phrases} <= known
     for text in NO_CALIBRATION.values():
         assert set(re.findall(r"'(\w+)'", text)) <= set(ESTIMATORS.names())
 
@@ -83,12 +83,12 @@ def test_what_a_synonym_says_to_set_can_be_set() -> None:
     preds = to.Predictions([0, 1] * 30, [0.2, 0.7] * 30)
     for phrase in {phrase for phrases in SYNONYMS.values() for phrase in phrases if " with " in phrase}:
         setting, _, value = phrase.partition(" with ")[2].partition("=")
-        to.measure(preds, target(phrase), interval=None, **{setting: value.strip("'")})
+        to.measure(preds, first_word(phrase), interval=None, **{setting: value.strip("'")})
 
 
 def test_no_name_is_taken_for_another_one() -> None:
     for family in FAMILIES.values():
-        assert all(resolve(name, family.names()) == [name] for name in family.names())
+        assert all(resolve_synonym(name, family.names()) == [name] for name in family.names())
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,9 @@ def test_what_measures_no_calibration_is_refused_as_such(word: str) -> None:
 
 def test_of_many_names_the_first_are_listed_and_the_others_counted() -> None:
     names = [f"name_{i}" for i in range(1000)]
-    text = listed(names)
+    text = list_names(names)
     assert text.startswith("Known: name_0, name_1, ")
     assert len(text) < 240
     shown = text.count("name_")
     assert text.endswith(f" and {1000 - shown} more.")
-    assert listed(["x" * 500]) == f"Known: {'x' * 500}."
+    assert list_names(["x" * 500]) == f"Known: {'x' * 500}."

@@ -14,10 +14,12 @@ import pytest
 
 import trueodds as to
 from trueodds.api.by_group import by_group
-from trueodds.core.comparison import Comparison
+from trueodds.core.comparison_results import Comparison
 from trueodds.core.errors import Note
-from trueodds.core.groups import ByGroup, Gap, Group
-from trueodds.core.results import Estimate, Interval, Verdict, figure, percent, strict
+from trueodds.core.formatting import format_number, format_percent
+from trueodds.core.group_results import ByGroup, Gap, Group
+from trueodds.core.json_files import strict_json
+from trueodds.core.results import Estimate, Interval, Verdict
 from trueodds.diagrams.base import Diagram
 from trueodds.io.answers import read_answers
 
@@ -186,19 +188,19 @@ def test_an_audit_s_notes_are_those_that_it_prints() -> None:
     ],
 )
 def test_a_figure_reads_well(x: float | None, text: str) -> None:
-    assert figure(x) == text
+    assert format_number(x) == text
 
 
 def test_a_figure_keeps_what_it_shows_within_half_of_its_last_digit() -> None:
     for x in np.random.default_rng(0).random(500) * 10.0 ** np.random.default_rng(1).integers(-6, 3, 500):
-        assert float(figure(x)) == pytest.approx(x, rel=0.005, abs=5e-5 if x >= 0.001 else 0)
+        assert float(format_number(x)) == pytest.approx(x, rel=0.005, abs=5e-5 if x >= 0.001 else 0)
 
 
 def test_a_level_is_a_percentage() -> None:
     # reliabilitydiag: the band level is always reported 0.9; uncertainty-calibration reads α as percent
-    assert [percent(level) for level in (0.95, 0.999, 0.9, 0.995)] == ["95%", "99.9%", "90%", "99.5%"]
+    assert [format_percent(level) for level in (0.95, 0.999, 0.9, 0.995)] == ["95%", "99.9%", "90%", "99.5%"]
 
 
 def test_what_json_does_not_know_is_written_as_text() -> None:
-    assert strict(Note) == str(Note)
-    assert strict({1: np.float32(0.5)}) == {"1": 0.5}
+    assert strict_json(Note) == str(Note)
+    assert strict_json({1: np.float32(0.5)}) == {"1": 0.5}

@@ -16,7 +16,8 @@ import pytest
 import trueodds as to
 from tests.data.refused import refused
 from trueodds import InputError, Predictions
-from trueodds.binning.partition import EqualMass, FixedEdges, Uniform
+from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.calibrators import CALIBRATORS
 from trueodds.calibrators.kernel import KernelSpec
 from trueodds.core.errors import describe
@@ -26,7 +27,8 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.binned import BinnedError
 from trueodds.hypotests import TESTS
 from trueodds.hypotests.consistency import Consistency
-from trueodds.lenses.lens import Class, Groups, TopK
+from trueodds.lenses.classes import Class, Groups
+from trueodds.lenses.ranked import TopK
 
 REGISTRIES = (ESTIMATORS, TESTS, CALIBRATORS, DIAGRAMS)
 

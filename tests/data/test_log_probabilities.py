@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from trueodds.data.log_probabilities import log_observed, log_probabilities, log_softmax, log_sum
+from trueodds.data.log_probabilities import log_observed, log_probabilities, log_softmax, log_sum_exp
 from trueodds.data.predictions import Predictions
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
@@ -26,7 +26,7 @@ def by_fractions(weights, code, outcomes):
 
 def test_the_sum_of_exponentials_neither_overflows_nor_underflows():
     z = np.array([[3000.0, 3000.0], [-5000.0, -np.inf], [-np.inf, -np.inf]])
-    assert log_sum(z).tolist() == [3000 + math.log(2), -5000.0, -np.inf]
+    assert log_sum_exp(z).tolist() == [3000 + math.log(2), -5000.0, -np.inf]
 
 
 def test_logits_that_underflow_keep_their_logarithms():

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from trueodds.data.plausibility import class_order as doubt
-from trueodds.data.plausibility import doubts, hard_labels
+from trueodds.data.plausibility import class_order, hard_labels, plausibility_notes
 
 
 def rows(n=200, k=3, signal=6.0, seed=0):
@@ -17,7 +16,7 @@ def rows(n=200, k=3, signal=6.0, seed=0):
 
 def test_swapped_classes_are_noticed():
     y, P = rows()
-    (note,) = doubt(to.Predictions(np.array([1, 0, 2])[y], P))
+    (note,) = class_order(to.Predictions(np.array([1, 0, 2])[y], P))
     assert note.code == "TN142"
     right = (P.argmax(axis=1) == y).mean()
     assert f"{100 * right:.0f}" in note.text
@@ -26,28 +25,28 @@ def test_swapped_classes_are_noticed():
 
 def test_a_good_model_and_a_hopeless_one_are_left_alone():
     y, P = rows()
-    assert doubt(to.Predictions(y, P)) == []
+    assert class_order(to.Predictions(y, P)) == []
     rng = np.random.default_rng(1)
-    assert doubt(to.Predictions(rng.permutation(y), P)) == []
+    assert class_order(to.Predictions(rng.permutation(y), P)) == []
 
 
 def test_a_model_that_guesses_is_hardly_ever_doubted():
     # The rate is 3e-4 or less (30 rows, two classes): of 300 data sets more than one would come in 0.5 % of runs.
     rng = np.random.default_rng(2)
     doubted = sum(
-        bool(doubt(to.Predictions(rng.integers(0, 2, 30), np.eye(2)[rng.integers(0, 2, 30)]))) for _ in range(300)
+        bool(class_order(to.Predictions(rng.integers(0, 2, 30), np.eye(2)[rng.integers(0, 2, 30)]))) for _ in range(300)
     )
     assert doubted <= 1
 
 
 def test_two_classes_the_wrong_way_round():
     y, P = rows(k=2)
-    assert [note.code for note in doubt(to.Predictions(1 - y, P))] == ["TN142"]
+    assert [note.code for note in class_order(to.Predictions(1 - y, P))] == ["TN142"]
 
 
 def test_few_rows_tell_nothing():
     y, P = rows(n=20)
-    assert doubt(to.Predictions((y + 1) % 3, P)) == []
+    assert class_order(to.Predictions((y + 1) % 3, P)) == []
 
 
 def codes(result):
@@ -56,8 +55,8 @@ def codes(result):
 
 def test_a_sample_of_many_rows_tells_that_nothing_is_wrong_and_all_of_them_that_it_is():
     y, P = rows(n=400_000, k=2)  # more than a sample
-    assert doubt(to.Predictions(y, P)) == []
-    (note,) = doubt(to.Predictions(1 - y, P))
+    assert class_order(to.Predictions(y, P)) == []
+    (note,) = class_order(to.Predictions(1 - y, P))
     assert f"{100 * (P.argmax(axis=1) == y).mean():.1f} %" in note.text
 
 
@@ -65,7 +64,7 @@ def test_weights_count_in_the_order_of_classes():
     y, P = rows(k=2)
     right = to.Predictions(np.concatenate([y, 1 - y]), np.concatenate([P, P]), weight=np.repeat([1, 0.1], len(y)))
     wrong = to.Predictions(np.concatenate([y, 1 - y]), np.concatenate([P, P]), weight=np.repeat([0.1, 1], len(y)))
-    assert (len(doubt(right)), len(doubt(wrong))) == (0, 1)
+    assert (len(class_order(right)), len(class_order(wrong))) == (0, 1)
 
 
 def hard(k=3):
@@ -144,4 +143,4 @@ def test_labels_in_the_place_of_probabilities_are_recognized_as_labels(labels):
 
 def test_doubts_are_none_for_probabilities():
     y, P = rows()
-    assert doubts(to.Predictions(y, P)) == []
+    assert plausibility_notes(to.Predictions(y, P)) == []

@@ -10,7 +10,7 @@ import pytest
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.binning.partition import Uniform
+from trueodds.binning.uniform import Uniform
 from trueodds.lenses.lens import as_lens
 
 

@@ -10,8 +10,7 @@ import pytest
 import trueodds as to
 from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.binning.mass import Mass
-from trueodds.binning.partition import EqualMass, Sweep
+from trueodds.binning.equal_mass import EqualMass, FixedMass, Sweep
 from trueodds.data.weights import are_counts
 from trueodds.lenses.view import View
 
@@ -53,7 +52,7 @@ def test_integers_count_rows_where_a_float_holds_their_sum(weights: list[float],
 
 
 @pytest.mark.parametrize("weight", [1e17, 3e18, 2.0**62, 1e25])
-@pytest.mark.parametrize("partition", [EqualMass(3), EqualMass(3, cut="floor"), Sweep(), Mass(100)], ids=str)
+@pytest.mark.parametrize("partition", [EqualMass(3), EqualMass(3, cut="floor"), Sweep(), FixedMass(100)], ids=str)
 def test_weights_beyond_counts_are_cut_like_fractions(partition: Any, weight: float) -> None:
     """Cuts in 64-bit integers would wrap around."""
     rng = np.random.default_rng(0)
@@ -74,7 +73,7 @@ def test_large_counts_are_cut_as_integers_beyond_64_bits_would_be() -> None:
 def test_groups_of_few_rows_under_large_counts_are_the_rows_themselves() -> None:
     """So many groups as the counts hold would not fit into memory."""
     p, w = np.arange(1, 9) / 10, np.full(8, 1e15)
-    edges = Mass(100).freeze(View(p, p > 0.5, w)).edges
+    edges = FixedMass(100).freeze(View(p, p > 0.5, w)).edges
     np.testing.assert_allclose(edges[1:-1], (p[:-1] + p[1:]) / 2, rtol=1e-12)
 
 

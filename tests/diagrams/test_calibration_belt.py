@@ -14,11 +14,10 @@ from tests import reference
 from tests.diagrams.artists import legend_of, name_of
 from tests.diagrams.test_drawing import _words, classwise, corners, marks, strip_of, view
 from trueodds.core.errors import InputError
-from trueodds.diagrams.belts.condensed import MAX_CELLS, condensed
-from trueodds.diagrams.calibration_belt import CalibrationBelt
+from trueodds.diagrams.calibration_belt.compute import MAX_CELLS, CalibrationBelt, condense_view
+from trueodds.hypotests._glm.calibration_belt import compute_belt
+from trueodds.hypotests._glm.logits import Logits
 from trueodds.hypotests.giviti import GiViTI
-from trueodds.hypotests.likelihood.belt import belt
-from trueodds.hypotests.likelihood.logits import Logits
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
@@ -59,15 +58,15 @@ def test_the_belt_is_that_of_givitir(name, level):
     # golden anchors r_packages.giviti.belt_*; R's own optimizer is loose by 2.5e-7, as a second program found.
     r = reference.golden("anchors/golden.json")["r_packages"]["giviti"][f"belt_{name}_{level:g}"]
     view = anchors(name)
-    reduced = condensed(view, Logits.of(view, 0.0, "x"))
-    table = belt(reduced, (level,), r["p"]).table
+    reduced = condense_view(view, Logits.of(view, 0.0, "x"))
+    table = compute_belt(reduced, (level,), r["p"]).table
     assert table[f"low_{level:g}"] == pytest.approx(r["L"], abs=5e-7)
     assert table[f"high_{level:g}"] == pytest.approx(r["U"], abs=5e-7)
     diagram = CalibrationBelt(levels=[level])([view])
     assert diagram.panels["degree"][0] == r["m"]
     rows = part(diagram, "belt")
     assert (rows["x_low"][0], rows["x_low"][-1]) == (view.p.min(), view.p.max())
-    exact = belt(view, (level,), rows["x_low"][::25]).table
+    exact = compute_belt(view, (level,), rows["x_low"][::25]).table
     assert rows["low"][::25] == pytest.approx(exact[f"low_{level:g}"], abs=1e-9)
     assert rows["high"][::25] == pytest.approx(exact[f"high_{level:g}"], abs=1e-9)
 
@@ -91,7 +90,7 @@ def test_of_a_model_fitted_on_these_rows_it_is_the_internal_test_of_givitir():
 @pytest.mark.parametrize("power", [1.0, 1.15])
 def test_few_cells_have_the_likelihood_of_many_rows(power):
     rows = many(6000, power=power)
-    reduced = condensed(rows, Logits.of(rows, 0.0, "x"))
+    reduced = condense_view(rows, Logits.of(rows, 0.0, "x"))
     assert len(reduced) <= MAX_CELLS < len(np.unique(rows.p))
     # weight, and the first three moments of the log odds, of what came and of what did not
     for outcome in (0.0, 1.0):
@@ -104,7 +103,7 @@ def test_few_cells_have_the_likelihood_of_many_rows(power):
             assert w @ z**power_of_x == pytest.approx((x**power_of_x).sum(), rel=1e-9)
     assert GiViTI().on(reduced).statistic == pytest.approx(GiViTI().on(rows).statistic, rel=1e-6)
     at = [0.01, 0.2, 0.5, 0.8, 0.99]
-    ours, published = (belt(view, (0.95,), at).table for view in (reduced, rows))
+    ours, published = (compute_belt(view, (0.95,), at).table for view in (reduced, rows))
     for name, column in published.items():
         assert ours[name] == pytest.approx(column, abs=1e-8)
 
@@ -112,11 +111,11 @@ def test_few_cells_have_the_likelihood_of_many_rows(power):
 def test_few_cells_with_unequal_weights_come_near():
     w = np.random.default_rng(1).choice([1.0, 4.0], 3000)
     rows = many(3000, w=w)
-    reduced = condensed(rows, Logits.of(rows, 0.0, "x"))
+    reduced = condense_view(rows, Logits.of(rows, 0.0, "x"))
     assert len(reduced) <= MAX_CELLS
     assert reduced.w.sum() == pytest.approx(w.sum())
     assert reduced.sums("ww").sum() == pytest.approx((w**2).sum())
-    ours, published = (belt(view, (0.95,), [0.1, 0.5, 0.9]).table for view in (reduced, rows))
+    ours, published = (compute_belt(view, (0.95,), [0.1, 0.5, 0.9]).table for view in (reduced, rows))
     for name, column in published.items():
         assert ours[name] == pytest.approx(column, abs=1e-5)
 
@@ -125,7 +124,7 @@ def test_equal_scores_are_one_cell_and_nothing_else_changes():
     rng = np.random.default_rng(2)
     p = rng.integers(1, 20, 4000) / 20
     rows = View(p, (rng.random(4000) < p**1.1).astype(float))
-    reduced = condensed(rows, Logits.of(rows, 0.0, "x"))
+    reduced = condense_view(rows, Logits.of(rows, 0.0, "x"))
     assert reduced.p.tolist() == np.unique(p).tolist()
     assert GiViTI().on(reduced).statistic == pytest.approx(GiViTI().on(rows).statistic, rel=1e-10)
 
@@ -133,7 +132,7 @@ def test_equal_scores_are_one_cell_and_nothing_else_changes():
 def test_scores_at_the_ends_of_the_floats_stay_inside():
     p = np.concatenate([np.geomspace(5e-324, 0.4, 900), 1 - np.geomspace(2.0**-53, 0.4, 900)])
     rows = View(p, np.tile([0.0, 1.0], 900))
-    reduced = condensed(rows, Logits.of(rows, 0.0, "x"))
+    reduced = condense_view(rows, Logits.of(rows, 0.0, "x"))
     assert ((reduced.p > 0) & (reduced.p < 1)).all()
     assert reduced.w.sum() == pytest.approx(1800)
 

@@ -10,12 +10,13 @@ import pytest
 from scipy.special import betainc
 
 from tests.reference import frame, golden
-from trueodds.binning.partition import Uniform
-from trueodds.diagrams.binned import chance, resampled_labels
+from trueodds.binning.uniform import Uniform
+from trueodds.diagrams import bin_intervals
 from trueodds.lenses.view import View
+from trueodds.resampling import poisson_binomial
 
 
-def one_bin(view, level=0.9, make_bars=chance.consistency):
+def one_bin(view, level=0.9, make_bars=bin_intervals.consistency):
     bars = make_bars(view, np.zeros(len(view.w), dtype=int), 1, level)
     return float(bars.low[0]), float(bars.high[0]), bars.method[0]
 
@@ -29,7 +30,7 @@ def test_a_single_prediction_of_zero_one_half_and_one():
 
 def test_two_predictions_by_hand():
     # p = .1, .2: P[0] = .72, P[1] = .1*.8 + .9*.2 = .26, P[2] = .02; cumulated .72, .98, 1.
-    np.testing.assert_allclose(chance.poisson_binomial(np.array([0.1, 0.2])), [0.72, 0.26, 0.02], rtol=1e-14)
+    np.testing.assert_allclose(poisson_binomial.poisson_binomial(np.array([0.1, 0.2])), [0.72, 0.26, 0.02], rtol=1e-14)
     assert one_bin(View([0.1, 0.2], [0, 0]), 0.9)[:2] == (0.0, 0.5)
     assert one_bin(View([0.1, 0.2], [0, 0]), 0.97)[:2] == (0.0, 1.0)
 
@@ -39,7 +40,7 @@ def test_the_law_is_the_sum_over_all_outcomes():
     pmf = np.zeros(8)
     for y in product((0, 1), repeat=7):
         pmf[sum(y)] += np.prod(np.where(y, p, 1 - p))
-    np.testing.assert_allclose(chance.poisson_binomial(p), pmf, atol=1e-15)
+    np.testing.assert_allclose(poisson_binomial.poisson_binomial(p), pmf, atol=1e-15)
 
 
 def test_a_quantile_that_is_reached_exactly_counts_as_reached():
@@ -54,13 +55,13 @@ def test_the_reference_bars_of_500_rows_in_10_bins():
     c = frame("estimators/c_binary500.csv")
     view = View(c["p"], c["y"])
     index = Uniform(10).freeze(view).index(view.at)
-    bars = chance.consistency(view, index, 10, 0.9)
+    bars = bin_intervals.consistency(view, index, 10, 0.9)
     for b in range(10):
         assert [bars.low[b], bars.high[b]] == expected[str(b)]["poisson_binomial_5_95"]
     # Pooled rows of one stated probability are binomial: the other column of the reference.
     binned = view.pool(index, 10)
     same = View(binned.p[index], view.y)
-    bars = chance.consistency(same, index, 10, 0.9)
+    bars = bin_intervals.consistency(same, index, 10, 0.9)
     for b in range(10):
         assert [bars.low[b], bars.high[b]] == expected[str(b)]["binomial_5_95"]
 
@@ -68,7 +69,7 @@ def test_the_reference_bars_of_500_rows_in_10_bins():
 @pytest.mark.parametrize(("a", "b"), [(2, 5), (0.05, 5), (5, 0.02), (0.01, 0.01)])
 def test_beyond_2000_rows_the_refined_normal_is_within_one_row_of_the_exact_law(a, b):
     p = np.random.default_rng(0).beta(a, b, 3000)
-    reached = np.cumsum(chance.poisson_binomial(p))
+    reached = np.cumsum(poisson_binomial.poisson_binomial(p))
     for level in (0.5, 0.9, 0.99):
         low, high, method = one_bin(View(p, np.zeros(3000)), level)
         assert method == "refined normal"
@@ -117,8 +118,8 @@ def test_cells_of_a_tally_give_the_bars_of_their_rows():
     fine = Uniform(3840).freeze(view)
     cells = view.pool(fine.index(view.at), 3840)
     for bins in (1, 10):
-        rows = chance.consistency(view, Uniform(bins).freeze(view).index(view.at), bins, 0.9)
-        tallied = chance.consistency(cells, Uniform(bins).freeze(cells).index(cells.at), bins, 0.9)
+        rows = bin_intervals.consistency(view, Uniform(bins).freeze(view).index(view.at), bins, 0.9)
+        tallied = bin_intervals.consistency(cells, Uniform(bins).freeze(cells).index(cells.at), bins, 0.9)
         n = view.pool(Uniform(bins).freeze(view).index(view.at), bins).n
         # Within a cell predictions differ by less than 1/3840: quantiles move by one row at most.
         assert (np.abs(rows.low - tallied.low) * n <= 1 + 1e-9).all()
@@ -136,16 +137,16 @@ def test_many_tallied_rows_have_the_refined_normal_of_their_rows():
 def test_wilson_by_hand():
     # 3 of 10 at 95 %: (.3 + 1.92073/10)/(1 + .384146) ± … = [.107789, .603222] (Wilson 1927, as in R's prop.test
     # without correction).
-    low, high, _ = one_bin(View(np.full(10, 0.5), [1] * 3 + [0] * 7), 0.95, chance.wilson)
+    low, high, _ = one_bin(View(np.full(10, 0.5), [1] * 3 + [0] * 7), 0.95, bin_intervals.wilson)
     np.testing.assert_allclose([low, high], [0.1077913, 0.6032219], atol=1e-6)
 
 
 def test_wilson_counts_effective_rows():
     # Weights 1, 1, 2: n = 16/6. Doubling all weights changes nothing.
     p, y, w = [0.5] * 3, [1, 0, 1], np.array([1.0, 1.0, 2.0])
-    once, twice = (one_bin(View(p, y, c * w), 0.9, chance.wilson) for c in (1, 2))
+    once, twice = (one_bin(View(p, y, c * w), 0.9, bin_intervals.wilson) for c in (1, 2))
     np.testing.assert_allclose(once[:2], twice[:2], rtol=1e-14)
-    unweighted = one_bin(View(p, y), 0.9, chance.wilson)
+    unweighted = one_bin(View(p, y), 0.9, bin_intervals.wilson)
     assert once[1] - once[0] > unweighted[1] - unweighted[0] - 0.05
     # n = 8/3, rate .75, z² = 2.705543: middle .625909…, by the formula in the docstring of any textbook.
     n, z2 = 8 / 3, 2.705543
@@ -163,7 +164,7 @@ def test_a_calibrated_model_stays_within_its_bars_as_often_as_promised(n):
     view = View(p, np.zeros(n))
     index = Uniform(10).freeze(view).index(view.at)
     level, R = 0.9, 1000
-    bars = chance.consistency(view, index, 10, level)
+    bars = bin_intervals.consistency(view, index, 10, level)
     rows = np.bincount(index, minlength=10)
     occupied = rows > 0
     inside = np.zeros(int(occupied.sum()))
@@ -176,7 +177,7 @@ def test_a_calibrated_model_stays_within_its_bars_as_often_as_promised(n):
 
 def resampled_bin(view, level=0.9, resamples=999, seed=0):
     index = np.zeros(len(view.w), dtype=int)
-    (bars,) = resampled_labels.ranges(view, index, 1, (level,), resamples, np.random.default_rng(seed))
+    (bars,) = bin_intervals.resampled_ranges(view, index, 1, (level,), resamples, np.random.default_rng(seed))
     return float(bars.low[0]), float(bars.high[0]), bars.method[0]
 
 
@@ -185,8 +186,8 @@ def test_several_levels_have_the_bars_of_each():
     p = rng.random(200)
     for view in (View(p, p > 0.5), View(p, p > 0.5, rng.random(200)), View(p, p)):
         index = Uniform(5).freeze(view).index(view.at)
-        for level, bars in zip((0.5, 0.9), chance.ranges(view, index, 5, (0.5, 0.9)), strict=True):
-            alone = chance.consistency(view, index, 5, level)
+        for level, bars in zip((0.5, 0.9), bin_intervals.consistency_ranges(view, index, 5, (0.5, 0.9)), strict=True):
+            alone = bin_intervals.consistency(view, index, 5, level)
             assert (bars.low == alone.low).all()
             assert (bars.high == alone.high).all()
             assert bars.method == alone.method
@@ -194,9 +195,13 @@ def test_several_levels_have_the_bars_of_each():
 
 def test_clopper_pearson_by_hand():
     # None of n: 1 - (α/2)^(1/n); all of n: (α/2)^(1/n). 3 of 10 as in R's binom.test: [.0667395, .6524529].
-    assert one_bin(View([0.5] * 10, [0] * 10), 0.95, chance.clopper_pearson)[:2] == pytest.approx((0, 1 - 0.025**0.1))
-    assert one_bin(View([0.5] * 10, [1] * 10), 0.95, chance.clopper_pearson)[:2] == pytest.approx((0.025**0.1, 1))
-    interval = one_bin(View([0.5] * 10, [1] * 3 + [0] * 7), 0.95, chance.clopper_pearson)[:2]
+    assert one_bin(View([0.5] * 10, [0] * 10), 0.95, bin_intervals.clopper_pearson)[:2] == pytest.approx(
+        (0, 1 - 0.025**0.1)
+    )
+    assert one_bin(View([0.5] * 10, [1] * 10), 0.95, bin_intervals.clopper_pearson)[:2] == pytest.approx(
+        (0.025**0.1, 1)
+    )
+    interval = one_bin(View([0.5] * 10, [1] * 3 + [0] * 7), 0.95, bin_intervals.clopper_pearson)[:2]
     np.testing.assert_allclose(interval, [0.0667395, 0.6524529], atol=5e-8)
 
 
@@ -213,7 +218,7 @@ def test_clopper_pearson_makes_the_reference_band():
     for j in range(N):
         for k in range(j, N):
             rows = (p >= scores[j]) & (p <= scores[k])
-            low[j, k], high[j, k], _ = one_bin(View(p[rows], y[rows]), level, chance.clopper_pearson)
+            low[j, k], high[j, k], _ = one_bin(View(p[rows], y[rows]), level, bin_intervals.clopper_pearson)
     lower = [max(low[j, m] for j in range(k + 1) for m in range(j, k + 1)) for k in range(N)]
     upper = [min(high[j, m] for j in range(k, N) for m in range(j, N)) for k in range(N)]
     np.testing.assert_allclose(scores, want["x"], atol=1e-12)
@@ -227,14 +232,14 @@ def test_clopper_pearson_covers_every_rate_at_least_so_often(level):
     n, rate = 12, np.arange(1, 200) / 200
     covered = np.zeros(len(rate))
     for k in range(n + 1):
-        low, high, _ = one_bin(View([0.5] * n, [1] * k + [0] * (n - k)), level, chance.clopper_pearson)
+        low, high, _ = one_bin(View([0.5] * n, [1] * k + [0] * (n - k)), level, bin_intervals.clopper_pearson)
         covered += np.where((low <= rate) & (rate <= high), math.comb(n, k) * rate**k * (1 - rate) ** (n - k), 0)
     assert (covered >= level).all()
 
 
 def test_clopper_pearson_counts_effective_rows():
     p, y, w = [0.5] * 3, [1, 0, 1], np.array([1.0, 1.0, 2.0])
-    once, twice = (one_bin(View(p, y, c * w), 0.9, chance.clopper_pearson) for c in (1, 2))
+    once, twice = (one_bin(View(p, y, c * w), 0.9, bin_intervals.clopper_pearson) for c in (1, 2))
     np.testing.assert_allclose(once[:2], twice[:2], rtol=1e-12)
     # n = 16/6, k = 2: I_low(2, n - 1) = .05.
     assert betainc(2, 16 / 6 - 1, once[0]) == pytest.approx(0.05)
@@ -246,7 +251,7 @@ def test_resampled_bars_end_at_the_quantiles_of_the_exact_distribution(n):
     # The share of B draws at or below a count is Binomial(B, F)/B: an end at count k says F(k) >= q - 5 sd and
     # F(k - 1) <= q + 5 sd, which fails by chance less than 4 * 3e-7.
     p = np.random.default_rng(n).beta(2, 3, n)
-    reached = np.concatenate(([0.0], np.cumsum(chance.poisson_binomial(p))))
+    reached = np.concatenate(([0.0], np.cumsum(poisson_binomial.poisson_binomial(p))))
     B = 4999
     low, high, method = resampled_bin(View(p, np.zeros(n)), 0.9, B)
     assert method == "redrawn"
@@ -279,7 +284,7 @@ def test_cells_are_resampled_as_their_rows():
     view = View(p, p > 0.4)
     cells = view.pool(Uniform(10).freeze(view).index(view.at), 10)
     assert not cells.is_rows
-    reached = np.concatenate(([0.0], np.cumsum(chance.poisson_binomial(p))))
+    reached = np.concatenate(([0.0], np.cumsum(poisson_binomial.poisson_binomial(p))))
     for data in (view, cells):
         low, high, _ = resampled_bin(data, 0.9, 4999)
         for end, q in ((low, 0.05), (high, 0.95)):
@@ -316,7 +321,7 @@ def test_a_calibrated_model_stays_within_resampled_bars(weighted):
     p, w = rng.random(n), rng.exponential(size=n) + 0.1 if weighted else np.ones(n)
     view = View(p, np.zeros(n), w)
     index = Uniform(10).freeze(view).index(view.at)
-    (bars,) = resampled_labels.ranges(view, index, 10, (level,), 1999, rng)
+    (bars,) = bin_intervals.resampled_ranges(view, index, 10, (level,), 1999, rng)
     mass = np.bincount(index, w, 10)
     occupied = mass > 0
     inside = np.zeros(int(occupied.sum()))
@@ -328,11 +333,14 @@ def test_a_calibrated_model_stays_within_resampled_bars(weighted):
 
 
 def test_an_end_that_is_met_up_to_rounding_is_met():
-    bars = chance.Bars(np.array([0.3, 0.3]), np.array([0.6, 0.6]), ("exact",) * 2)
+    bars = bin_intervals.Bars(np.array([0.3, 0.3]), np.array([0.6, 0.6]), ("exact",) * 2)
     assert bars.missed(np.array([0.1 + 0.2, 0.1 * 6])).tolist() == [False, False]
     assert bars.missed(np.array([0.2999, 0.6001])).tolist() == [True, True]
 
 
 @pytest.mark.parametrize("level", [0.8, 0.9, 0.95, 0.99])
 def test_a_p_value_of_the_level_itself_is_beyond_it(level):
-    assert chance.beyond(np.array([round(1 - level, 6), 1.001 * (1 - level)]), level).tolist() == [True, False]
+    assert bin_intervals.is_significant(np.array([round(1 - level, 6), 1.001 * (1 - level)]), level).tolist() == [
+        True,
+        False,
+    ]

@@ -16,8 +16,8 @@ from tests.diagrams.artists import legend_of, name_of
 from tests.diagrams.test_drawing import _words, classwise, marks, strip_of, view
 from tests.reference import data, frame, golden, path
 from trueodds.core.errors import InputError
-from trueodds.diagrams.corp import Corp
-from trueodds.diagrams.monotone.parts import number
+from trueodds.diagrams._style.formatting import format_score
+from trueodds.diagrams.corp.compute import Corp
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
@@ -336,7 +336,7 @@ def test_what_is_drawn_is_the_table(style, band):
         assert not any(lines.values())
     (text,) = [text for text in ax.texts if text.get_gid() == "numbers"]
     for name in ("score", "mcb", "dsc", "unc"):
-        assert number(diagram.panels[name][0]) in text.get_text()
+        assert format_score(diagram.panels[name][0]) in text.get_text()
 
 
 def test_a_segment_is_drawn_over_the_curve_and_nowhere_else():

@@ -9,10 +9,11 @@ from scipy.stats import binom
 from tests.diagrams.test_corp import anchor
 from tests.reference import data, golden
 from trueodds.data.predictions import Predictions
-from trueodds.diagrams.monotone import bands, chernoff, honest
-from trueodds.diagrams.monotone.beyond import find_segments
-from trueodds.diagrams.monotone.scores import scores_of
-from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
+from trueodds.diagrams import resampled_labels
+from trueodds.diagrams.corp import bands, honest_band
+from trueodds.diagrams.corp.bands import chernoff_quantile, find_segments
+from trueodds.diagrams.score_sums import sum_by_score
+from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 from trueodds.tallies.tally import Tally
@@ -21,15 +22,15 @@ from trueodds.tallies.tally import Tally
 def test_the_quantiles_of_chernoffs_law_are_those_of_the_published_table():
     # Groeneboom & Wellner (2001), as far as the R package has them; between .97 and .98 it draws a line, 1.0015.
     for q, value in ((0.95, 0.845081), (0.97, 0.960057), (0.98, 1.043030), (0.99, 1.171530), (0.995, 1.286659)):
-        assert chernoff.quantile(q) == pytest.approx(value, abs=3e-5 if q == 0.98 else 1e-5)
-    assert chernoff.quantile(0.975) == pytest.approx(0.998181, abs=2e-6)
-    assert chernoff.quantile(0.5) == 0
+        assert chernoff_quantile(q) == pytest.approx(value, abs=3e-5 if q == 0.98 else 1e-5)
+    assert chernoff_quantile(0.975) == pytest.approx(0.998181, abs=2e-6)
+    assert chernoff_quantile(0.5) == 0
 
 
 @pytest.mark.parametrize(("band", "key"), [("consistency", "diag"), ("confidence", "est")])
 def test_discrete_limits_are_those_of_the_reference(band, key):
     expected = golden("anchors/golden.json")["r_packages"]["corp_bands"][f"g2_ties_discrete_{key}_90"]
-    limits = bands.discrete(scores_of(View(*anchor("g2_300_ties"))), band, 0.9)
+    limits = bands.discrete_band(sum_by_score(View(*anchor("g2_300_ties"))), band, 0.9)
     np.testing.assert_allclose(limits.x_low, expected["x"], atol=1e-15)
     np.testing.assert_allclose(limits.low, expected["lower"], atol=1e-14)
     np.testing.assert_allclose(limits.high, expected["upper"], atol=1e-14)
@@ -37,7 +38,7 @@ def test_discrete_limits_are_those_of_the_reference(band, key):
 
 def test_continuous_limits_are_those_of_the_reference():
     expected = golden("anchors/golden.json")["r_packages"]["corp_bands"]["hockey_continuous_diag_90"]
-    limits = bands.continuous(scores_of(View(*anchor("hockey_x"))), 0.9)
+    limits = bands.continuous_band(sum_by_score(View(*anchor("hockey_x"))), 0.9)
     # Their quantile has six decimals, ours is exact to about 1e-6.
     np.testing.assert_allclose(limits.low, expected["lower"], atol=1e-6)
     np.testing.assert_allclose(limits.high, expected["upper"], atol=1e-6)
@@ -49,7 +50,7 @@ def test_continuous_limits_are_those_of_the_reference():
 )
 def test_honest_limits_are_those_of_the_reference(case, level, key):
     expected = golden("anchors/golden.json")["calibrationband"][key]
-    limits = honest.limits(scores_of(View(*anchor(case))), level)
+    limits = honest_band.simultaneous_limits(sum_by_score(View(*anchor(case))), level)
     place = np.searchsorted(expected["x"], limits.low)
     np.testing.assert_allclose(limits.lower, np.array(expected["lower"])[place], atol=1e-12)
     np.testing.assert_allclose(limits.upper, np.array(expected["upper"])[place], atol=1e-12)
@@ -60,11 +61,11 @@ def test_honest_limits_are_those_of_the_reference(case, level, key):
 
 def test_honest_limits_by_hand():
     # One row that came: m = 1, a = .1/2; the lower limit of 1 in 1 at .05 is .05 itself.
-    limits = honest.limits(scores_of(View([0.4], [1])), 0.9)
+    limits = honest_band.simultaneous_limits(sum_by_score(View([0.4], [1])), 0.9)
     assert limits.lower[0] == pytest.approx(0.05)
     assert limits.upper[0] == 1
     # Of two votes that fall and rise nothing is exact: a/e, and 1/2 rounded outward to 0 and 1.
-    votes = honest.limits(scores_of(View([0.4], [0.5])), 0.9)
+    votes = honest_band.simultaneous_limits(sum_by_score(View([0.4], [0.5])), 0.9)
     assert (votes.lower[0], votes.upper[0], votes.method) == (0, 1, "Bentkus")
 
 
@@ -87,7 +88,7 @@ def test_an_honest_band_holds_all_rates_at_once_as_often_as_it_says(level, kind)
         if kind == "votes":
             y = rng.binomial(3, np.repeat(rates, n)) / 3
         w = rng.choice([1.0, 2.0], len(p)) if kind == "weights" else None
-        n_misses += misses(honest.limits(scores_of(View(p, y, w)), level), at, rates)
+        n_misses += misses(honest_band.simultaneous_limits(sum_by_score(View(p, y, w)), level), at, rates)
     assert n_misses <= binom.ppf(0.999, sets, 1 - level)
     if kind == "one score" and level == 0.5:  # and it is no wider than it must be
         assert n_misses > 0.1 * sets
@@ -97,12 +98,12 @@ def test_groups_of_scores_are_rounded_outward():
     # The truth jumps within each group from 0 to 1. A group that spoke for its own low scores would miss it always.
     at = np.linspace(0.001, 0.999, 1000)
     rates = (at > 0.4995).astype(float)
-    scores = scores_of(View(np.repeat(at, 30), np.repeat(rates, 30)))
+    scores = sum_by_score(View(np.repeat(at, 30), np.repeat(rates, 30)))
     for max_groups in (2, 7, 191):
-        limits = honest.limits(scores, 0.9, max_groups)
+        limits = honest_band.simultaneous_limits(scores, 0.9, max_groups)
         assert len(limits.low) <= max_groups
         assert not misses(limits, at, rates)
-    odd = honest.limits(scores, 0.9, 3)  # the middle one of three holds the jump
+    odd = honest_band.simultaneous_limits(scores, 0.9, 3)  # the middle one of three holds the jump
     assert odd.low[1] < 0.4995 < odd.high[1]
     low, high = odd.band().at(at[(at >= odd.low[1]) & (at < odd.high[1])])
     assert (low < 0.1).all()  # only from its last score on
@@ -113,7 +114,8 @@ def test_fewer_groups_than_scores_hold_the_rates_of_scores_between():
     rng = np.random.default_rng(3)
     p = np.sort(rng.random(2000))
     missed = sum(
-        misses(honest.limits(scores_of(View(p, rng.random(2000) < p**2)), 0.5, 40), p, p**2) for _ in range(60)
+        misses(honest_band.simultaneous_limits(sum_by_score(View(p, rng.random(2000) < p**2)), 0.5, 40), p, p**2)
+        for _ in range(60)
     )
     assert missed <= binom.ppf(0.999, 60, 0.5)
 
@@ -122,10 +124,10 @@ def test_fewer_groups_than_scores_hold_the_rates_of_scores_between():
 def test_a_consistency_band_holds_the_curve_of_a_calibrated_model_score_by_score(redraw):
     rng = np.random.default_rng(0)
     p = np.sort(rng.random(150))
-    scores = scores_of(View(p, np.zeros(150)))
-    low, high = bands.resampled(scores, "consistency", 0.9, 4999, redraw, rng).at(p)
+    scores = sum_by_score(View(p, np.zeros(150)))
+    low, high = bands.resampled_band(scores, "consistency", 0.9, 4999, redraw, rng).at(p)
     sets = 1000
-    fits = isotonic_fit(np.ones(150), (rng.random((sets, 150)) < p).astype(float))
+    fits = isotonic_means(np.ones(150), (rng.random((sets, 150)) < p).astype(float))
     inside = ((fits >= low - 1e-12) & (fits <= high + 1e-12)).mean(axis=0)[20:-20]
     # At one score: binomial, sd √(.09/1000) = .0095; either end's quantile, from 4,999 draws, sd √(.0475/4999) = .0031,
     # together √(.0095² + 2 · .0031²) = .0105. The least of 110 highly dependent scores: 4.5 of them.
@@ -139,15 +141,15 @@ def test_grouped_draws_hold_the_curve_of_sharp_predictions_where_chernoffs_law_d
     dataset = data("plambda_cifar10_vgg16.npz")
     predicted = as_lens("confidence").views(Predictions(dataset["labels"], dataset["probs"]))[0].p.astype(float)
     p = np.minimum(predicted, 1)
-    scores = scores_of(View(p, np.zeros(len(p))))
-    assert bands.paper_rule(scores, "consistency") == "continuous"
+    scores = sum_by_score(View(p, np.zeros(len(p))))
+    assert bands.choose_band_method(scores, "consistency") == "continuous"
     rng = np.random.default_rng(0)
-    drawn = bands.resampled(scores, "consistency", 0.9, 999, "labels", rng)
+    drawn = bands.resampled_band(scores, "consistency", 0.9, 999, "labels", rng)
     shares = []
-    for band in (drawn, bands.continuous(scores, 0.9)):
+    for band in (drawn, bands.continuous_band(scores, 0.9)):
         out = []
         for _ in range(40):
-            fit = isotonic_fit(scores.w, rng.binomial(scores.n.astype(int), np.minimum(scores.at, 1)).astype(float))
+            fit = isotonic_means(scores.w, rng.binomial(scores.n.astype(int), np.minimum(scores.at, 1)).astype(float))
             out.append(sum(segment.share for segment in find_segments(band, scores.at, scores.w, fit)))
         shares.append(np.mean(out))
     # In the mean over sets whose curves are each largely in or out: the share is below .1, sd over 40 sets at most .05.
@@ -157,7 +159,7 @@ def test_grouped_draws_hold_the_curve_of_sharp_predictions_where_chernoffs_law_d
 
 def test_the_papers_rule():
     def select_method(n, unique, band="consistency"):
-        return bands.paper_rule(scores_of(View(np.arange(n) % unique / unique, np.zeros(n))), band)
+        return bands.choose_band_method(sum_by_score(View(np.arange(n) % unique / unique, np.zeros(n))), band)
 
     assert select_method(1000, 1000) == "resampling"
     assert select_method(5000, 5000) == "resampling"
@@ -165,13 +167,13 @@ def test_the_papers_rule():
     assert select_method(1001, 10) == "discrete"  # more than 50 · 10, and than 8 · 10²
     assert select_method(1001, 20) == "continuous"  # 50 · 20 = 1000 < 1001 < 8 · 20²
     assert select_method(5001, 5001, "confidence") == "resampling"
-    votes = scores_of(View(np.linspace(0, 1, 6000), np.full(6000, 0.5)))
-    assert bands.paper_rule(votes, "consistency") == "resampling"
+    votes = sum_by_score(View(np.linspace(0, 1, 6000), np.full(6000, 0.5)))
+    assert bands.choose_band_method(votes, "consistency") == "resampling"
 
 
 def drawn(view, rates, size=20000, rows=False):
-    scores = scores_of(view)
-    labels = bands.Labels(scores, np.broadcast_to(rates, len(scores.at)).astype(float))
+    scores = sum_by_score(view)
+    labels = resampled_labels.ResampledLabels(scores, np.broadcast_to(rates, len(scores.at)).astype(float))
     rng = np.random.default_rng(1)
     return labels.with_rows(size, rng) if rows else labels.drawn(size, rng)
 
@@ -210,7 +212,7 @@ def test_a_tallys_cells_know_between_which_edges_their_rows_lie():
     rng = np.random.default_rng(0)
     p = rng.random(4000)
     rows = Predictions((rng.random(4000) < p).astype(int), p)
-    cells = scores_of(Tally.of(rows).views("positive")[0])
+    cells = sum_by_score(Tally.of(rows).views("positive")[0])
     assert (cells.low <= cells.at).all()
     assert (cells.at <= cells.high).all()
     place = np.clip(np.searchsorted(cells.high, p, "left"), 0, len(cells.at) - 1)
@@ -221,7 +223,7 @@ def test_a_tallys_cells_know_between_which_edges_their_rows_lie():
 def test_groups_for_draws_keep_all_rows_and_both_ends():
     rng = np.random.default_rng(0)
     p = np.sort(rng.beta(0.1, 2, 30000))
-    scores = scores_of(View(p, rng.random(30000) < p))
+    scores = sum_by_score(View(p, rng.random(30000) < p))
     groups = scores.by_place(1024)
     assert len(groups.at) <= 1100
     assert groups.n.sum() == 30000

@@ -13,10 +13,14 @@ from tests import reference
 from tests.diagrams.artists import legend_of, name_of
 from tests.diagrams.test_drawing import _words, classwise, marks, view
 from trueodds.core.errors import InputError
-from trueodds.diagrams.belts.cumulative_residuals import VERTICES, CumulativeResiduals
-from trueodds.diagrams.belts.steepest import Segment, steepest
-from trueodds.diagrams.belts.words import places
-from trueodds.diagrams.cumulative import Cumulative
+from trueodds.diagrams._style.formatting import format_range
+from trueodds.diagrams.cumulative.compute import Cumulative
+from trueodds.diagrams.cumulative.cumulative_residuals import (
+    MAX_VERTICES,
+    CumulativeResiduals,
+    Segment,
+    steepest_segment,
+)
 from trueodds.hypotests.cumulative import ECCE, KS
 from trueodds.lenses.view import View
 
@@ -101,11 +105,11 @@ def test_calibrated_residuals_stay_in_the_band_as_often_as_the_level_says():
 def test_the_steepest_segment_by_hand():
     # Slopes 0, −1, −1/30: with .1 for chance the fall of .3 over .3 is sure of (.3 − .1)/.3, with the tail (.31 − .1)/.6.
     x, y = np.array([0, 0.4, 0.7, 1]), np.array([0, 0, -0.3, -0.31])
-    assert steepest(x, y, 0.1) == Segment(1, 2)
-    assert steepest(x, -y, 0.1) == Segment(1, 2)
-    assert steepest(x, y, 0.31) is None
-    assert steepest(x, y, 0.305) == Segment(1, 3)  # nothing shorter is beyond chance
-    assert steepest(x, np.zeros(4), 0.0) is None
+    assert steepest_segment(x, y, 0.1) == Segment(1, 2)
+    assert steepest_segment(x, -y, 0.1) == Segment(1, 2)
+    assert steepest_segment(x, y, 0.31) is None
+    assert steepest_segment(x, y, 0.305) == Segment(1, 3)  # nothing shorter is beyond chance
+    assert steepest_segment(x, np.zeros(4), 0.0) is None
 
 
 def test_the_steepest_segment_is_what_trying_all_of_them_finds():
@@ -115,7 +119,7 @@ def test_the_steepest_segment_is_what_trying_all_of_them_finds():
         y = np.concatenate([[0], np.cumsum(rng.normal(0, 1, 40))])
         rise, run = np.abs(y[None] - y[:, None]), x[None] - x[:, None]
         excess_slope = np.where(run > 0, (rise - 2.5) / np.where(run > 0, run, 1), -np.inf)
-        segment = steepest(x, y, 2.5)
+        segment = steepest_segment(x, y, 2.5)
         assert (segment is None) == (excess_slope.max() <= 0)
         if segment:
             assert excess_slope[segment.start, segment.stop] == pytest.approx(excess_slope.max(), rel=1e-9)
@@ -129,7 +133,9 @@ def test_where_it_falls_is_put_in_words():
     assert row["slope"][0] == pytest.approx(row["difference"][0] / (row["share_high"] - row["share_low"])[0])
     finding = diagram.finding.replace("\u00a0", " ")
     assert finding.startswith(
-        f"Steepest {places(row['score_low'][0], row['score_high'][0], 'between {} % and {}')}".replace("\u00a0", " ")
+        f"Steepest {format_range(row['score_low'][0], row['score_high'][0], 'between {} % and {}')}".replace(
+            "\u00a0", " "
+        )
     )
     assert f": it is too sure there, by {-100 * row['slope'][0]:.0f} points (slope −0.1" in finding
     assert "(ECCE-MAD; p < 0.001)" in finding
@@ -149,16 +155,16 @@ def test_a_calibrated_model_is_not_accused():
     assert np.isnan(diagram.panels["slope"][0])
 
 
-@pytest.mark.parametrize("n", [VERTICES - 1, VERTICES, 50_000])
+@pytest.mark.parametrize("n", [MAX_VERTICES - 1, MAX_VERTICES, 50_000])
 def test_of_many_scores_the_line_keeps_its_extremes(n):
     rng = np.random.default_rng(3)
     p = rng.random(n)
     view = View(p, (rng.random(n) < p).astype(float), name="positive")
     diagram = Cumulative()([view])
     curve, cumulative_residuals = part(diagram, "curve"), CumulativeResiduals(view, 0.95)
-    assert len(curve["difference"]) <= VERTICES
-    assert (len(curve["difference"]) == n + 1) == (n < VERTICES)
-    assert ("TN261" in codes(diagram)) == (n >= VERTICES)
+    assert len(curve["difference"]) <= MAX_VERTICES
+    assert (len(curve["difference"]) == n + 1) == (n < MAX_VERTICES)
+    assert ("TN261" in codes(diagram)) == (n >= MAX_VERTICES)
     assert (curve["difference"].min(), curve["difference"].max()) == (
         cumulative_residuals.path.min(),
         cumulative_residuals.path.max(),

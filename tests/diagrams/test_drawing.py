@@ -21,12 +21,14 @@ from matplotlib.text import Text
 
 import trueodds as to
 from tests.diagrams.artists import legend_of, name_of
-from trueodds.binning.partition import EqualMass, MedianVariance, Sweep, Uniform
+from trueodds.binning.equal_mass import EqualMass, Sweep
+from trueodds.binning.median_variance import MedianVariance
+from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
 from trueodds.diagrams import DIAGRAMS
-from trueodds.diagrams.confidence_histogram import ConfidenceHistogram
-from trueodds.diagrams.drawing import styling
-from trueodds.diagrams.reliability import Reliability
+from trueodds.diagrams._style import styling
+from trueodds.diagrams.confidence_histogram.compute import ConfidenceHistogram
+from trueodds.diagrams.reliability.compute import Reliability
 from trueodds.lenses.view import View
 
 SETTINGS = [
@@ -322,7 +324,7 @@ def test_drawing_does_not_load_pyplot():
     import subprocess
 
     code = (
-        "import sys\nfrom trueodds.lenses.view import View\nfrom trueodds.diagrams.reliability import Reliability\n"
+        "import sys\nfrom trueodds.lenses.view import View\nfrom trueodds.diagrams.reliability.compute import Reliability\n"
         "d = Reliability()([View([.2, .9], [0, 1])])\nassert 'matplotlib' not in sys.modules\nd.svg()\n"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )

@@ -14,15 +14,21 @@ from tests.diagrams.artists import name_of
 from tests.diagrams.test_drawing import _words, classwise, marks, view
 from tests.reference import data
 from trueodds.core.errors import InputError
-from trueodds.diagrams.drawing import styling
-from trueodds.diagrams.models.crossings import crossings, lowest, lowest_at, pieces, share
-from trueodds.diagrams.models.elementary import Decisions, grid
-from trueodds.diagrams.models.lineup import MARKS
-from trueodds.diagrams.models.wording import number
-from trueodds.diagrams.murphy import Murphy
+from trueodds.diagrams._style import styling
+from trueodds.diagrams.model_lineup import MARKS
+from trueodds.diagrams.model_results import format_error
+from trueodds.diagrams.murphy.compute import Murphy
+from trueodds.diagrams.murphy.crossings import (
+    find_crossings,
+    length_with_sign,
+    lowest_curves,
+    lowest_curves_at_points,
+    sign_segments,
+)
+from trueodds.diagrams.murphy.curves import MurphyCurve, threshold_grid
 from trueodds.estimators.corp import Corp
-from trueodds.estimators.murphy_loss import MurphyLoss
-from trueodds.estimators.proper import Brier
+from trueodds.estimators.proper_scores import Brier
+from trueodds.estimators.threshold_scores import MurphyLoss
 from trueodds.lenses.view import View
 
 QUICK = {"resamples": 99}
@@ -192,10 +198,10 @@ def test_which_model_is_better_for_whom_is_found():
     band = part(diagram, "band", "sure")
     assert (band["beyond"] == 1).any()
     curves = [part(diagram, "curve", name) for name in ("good", "sure")]
-    segments = pieces(curves[0]["threshold"], curves[1]["score"] - curves[0]["score"])
-    assert f"{100 * share(segments, 1):.0f}\u00a0% of the thresholds" in diagram.finding
-    assert len(crossings(segments)) > 3
-    assert f"the curves cross {len(crossings(segments))} times" in diagram.finding
+    segments = sign_segments(curves[0]["threshold"], curves[1]["score"] - curves[0]["score"])
+    assert f"{100 * length_with_sign(segments, 1):.0f}\u00a0% of the thresholds" in diagram.finding
+    assert len(find_crossings(segments)) > 3
+    assert f"the curves cross {len(find_crossings(segments))} times" in diagram.finding
     # Where many stretches are told by number, the few of a small sample are told by name.
     models = constant(a=0.3, b=0.6)
     assert f"the curves cross at {styling.percent(0.5)}." in to.draw(models, "murphy", band=None).finding
@@ -212,11 +218,11 @@ def test_a_curve_that_is_nowhere_above_is_reported_as_such():
 
 def test_crossings_are_where_the_sign_turns():
     x, d = np.array([0.0, 0.2, 0.4, 0.6, 1.0]), np.array([0.0, -1.0, 1.0, 0.0, 0.0])
-    assert pieces(x, d) == [(0.0, pytest.approx(0.3), -1), (pytest.approx(0.3), 0.6, 1), (0.6, 1.0, 0)]
-    assert crossings(pieces(x, d)) == [pytest.approx(0.3)]
+    assert sign_segments(x, d) == [(0.0, pytest.approx(0.3), -1), (pytest.approx(0.3), 0.6, 1), (0.6, 1.0, 0)]
+    assert find_crossings(sign_segments(x, d)) == [pytest.approx(0.3)]
     # Equality between is passed over; a jump is a crossing without a root.
-    assert crossings(pieces(np.array([0, 1, 2, 3.0]), np.array([-1, 0, 0, 1.0]))) == [2.0]
-    assert crossings([(0, 1, -1), (1, 2, 0), (2, 3, -1)]) == []
+    assert find_crossings(sign_segments(np.array([0, 1, 2, 3.0]), np.array([-1, 0, 0, 1.0]))) == [2.0]
+    assert find_crossings([(0, 1, -1), (1, 2, 0), (2, 3, -1)]) == []
 
 
 def test_many_models_are_described_by_the_thresholds_at_which_each_costs_least():
@@ -226,7 +232,7 @@ def test_many_models_are_described_by_the_thresholds_at_which_each_costs_least()
     curves = {name: part(diagram, "curve", name) for name in ("Logistic", "EMOS", "ENS", "EPC")}
     x = curves["ENS"]["threshold"]
     gap = np.min([curves[name]["score"] for name in ("Logistic", "EMOS", "EPC")], axis=0) - curves["ENS"]["score"]
-    assert share(pieces(x, gap), 1) == pytest.approx(0.25, abs=0.005)
+    assert length_with_sign(sign_segments(x, gap), 1) == pytest.approx(0.25, abs=0.005)
     assert finding.startswith("Cost least: Logistic (45 % of the thresholds); ENS (25 %); all alike (12 %); ")
     assert "Logistic has the smallest Brier score: 0.2057" in finding
 
@@ -270,9 +276,9 @@ def test_curves_that_cross_between_two_thresholds_share_what_lies_between():
     x = np.array([0.0, 1.0, 1.0, 2.0])
     one, other, third = np.array([0.0, 1, 0, 0]), np.array([0.75, 0.75, 1, 1]), np.array([2.0, 0, 2, 2])
     # one is lowest up to its crossing with third at 2/3, third beyond; at the jump one again.
-    shares = lowest(x, [one, other, third])
+    shares = lowest_curves(x, [one, other, third])
     assert shares == {(0,): pytest.approx(2 / 3 - 0.0 + 1 - 0.0, abs=1e-12), (2,): pytest.approx(1 / 3, abs=1e-12)}
-    assert lowest_at([one, other]) == {(0,): 3.0, (1,): 1.0}
+    assert lowest_curves_at_points([one, other]) == {(0,): 3.0, (1,): 1.0}
 
 
 def test_given_thresholds_are_evaluated_at_themselves():
@@ -345,7 +351,7 @@ def test_few_thresholds_are_marked_and_have_bars_since_one_point_is_no_line():
 
 
 def test_small_numbers_have_three_digits_and_rounding_is_zero():
-    texts = [number(x) for x in (0.29, 0.0012, 0.00042137, -0.0000421, 3.2e-8, 1e-17, -1e-17, 0.0, np.inf)]
+    texts = [format_error(x) for x in (0.29, 0.0012, 0.00042137, -0.0000421, 3.2e-8, 1e-17, -1e-17, 0.0, np.inf)]
     assert texts == ["0.2900", "0.0012", "0.000421", "−0.0000421", "3.20e−08", "0", "0", "0", "∞"]
     y, p = [0] * 50 + [1] * 50, [0.499] * 100
     assert "= 0.00000100 miscalibration − 0 discrimination + 0.2500" in plain(to.draw(to.Predictions(y, p), "murphy"))
@@ -558,7 +564,7 @@ def test_the_smallest_data_can_be_drawn(style, p, y):
 
 
 def test_the_grid_lies_within_0_and_1_and_holds_both():
-    thresholds = grid([Decisions(view())])
+    thresholds = threshold_grid([MurphyCurve(view())])
     assert thresholds[0] == 0
     assert thresholds[-1] == 1
     assert (np.diff(thresholds) > 0).all()

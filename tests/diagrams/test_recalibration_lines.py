@@ -17,8 +17,7 @@ from tests.diagrams import test_drawing as drawing
 from tests.diagrams.artists import name_of
 from tests.reference import columns, frame, golden
 from trueodds.core.errors import InputError
-from trueodds.diagrams.odds.path_points import FEWER, LINES
-from trueodds.diagrams.recalibration_lines import RecalibrationLines
+from trueodds.diagrams.recalibration_lines.compute import MAX_LINES, MAX_LINES_IN_GRID, RecalibrationLines
 from trueodds.lenses.view import View
 
 
@@ -77,7 +76,7 @@ def test_many_rows_are_groups_that_hold_all_of_them():
     diagram = RecalibrationLines()([view])
     assert "TN249" in codes(diagram)
     predicted, mle = at(diagram, "said"), at(diagram, "best")
-    assert len(predicted["line"]) == 2 * LINES
+    assert len(predicted["line"]) == 2 * MAX_LINES
     assert predicted["n"].sum() == 3000
     assert predicted["share"].sum() == pytest.approx(1)
     q = to.fit(to.Predictions(view.y.astype(int), view.p), "llo").predict_proba(view.p)[:, 1]
@@ -90,7 +89,7 @@ def test_many_rows_are_groups_that_hold_all_of_them():
 
 
 def test_as_many_predictions_as_lines_are_shown_one_by_one():
-    view = biased(1, LINES)
+    view = biased(1, MAX_LINES)
     diagram = RecalibrationLines(posteriors=[])([view])
     assert "TN249" not in codes(diagram)
     assert sorted(at(diagram, "said")["probability"]) == pytest.approx(sorted(view.p), rel=1e-12)
@@ -307,7 +306,7 @@ def test_panels_with_fewer_path_points_share_the_places_of_the_others():
 def test_a_grid_has_fewer_lines_and_lines_are_as_wide_as_their_share_is_large():
     diagram = RecalibrationLines(posteriors=[])([biased(c, 400, name=f"class:{c}") for c in range(2)])
     predicted = at(diagram, "said")
-    assert len(predicted["line"]) == 2 * 2 * FEWER
+    assert len(predicted["line"]) == 2 * 2 * MAX_LINES_IN_GRID
     mask = predicted["view"] == "class:0"  # widths are relative to the largest share of a panel
     order = np.argsort(predicted["share"][mask])
     assert (np.diff(predicted["width"][mask][order]) >= 0).all()

@@ -8,13 +8,21 @@ import numpy as np
 import pytest
 
 from tests.reference import data, frame, golden
-from trueodds.binning.partition import EqualMass, MedianVariance, Sweep, Uniform
+from trueodds.binning.equal_mass import EqualMass, Sweep
+from trueodds.binning.median_variance import MedianVariance
+from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams import DIAGRAMS
-from trueodds.diagrams.binned.segments import describe_outside_bins, edge, explained_by_chance, find_segments, where
-from trueodds.diagrams.confidence_histogram import ConfidenceHistogram
-from trueodds.diagrams.reliability import Reliability
+from trueodds.diagrams.confidence_histogram.compute import ConfidenceHistogram
+from trueodds.diagrams.reliability.compute import Reliability
+from trueodds.diagrams.reliability.text import (
+    describe_outside_bins,
+    describe_segments,
+    explained_by_chance,
+    find_segments,
+    format_edge,
+)
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
@@ -317,13 +325,13 @@ def test_the_finding_says_where_it_is_off():
 
 def test_a_segment_is_neighboring_bins_miscalibrated_to_one_side():
     # Two stretches on the same side have one word, one in the middle has two ends, all bins are "throughout".
-    assert plain(where(columns([-0.1, 0, 0, -0.1], [1, 0, 0, 1]), confident=True)) == (
+    assert plain(describe_segments(columns([-0.1, 0, 0, -0.1], [1, 0, 0, 1]), confident=True)) == (
         "overconfident below 25 % and above 75 %"
     )
-    assert plain(where(columns([0, 0.1, 0.1, 0], [0, 1, 1, 0]), confident=False)) == (
+    assert plain(describe_segments(columns([0, 0.1, 0.1, 0], [0, 1, 1, 0]), confident=False)) == (
         "said too little between 25 % and 75 %"
     )
-    assert where(columns([0.1, 0.1], [1, 1]), confident=True) == "underconfident throughout"
+    assert describe_segments(columns([0.1, 0.1], [1, 1]), confident=True) == "underconfident throughout"
     # An inside bin between two outside ones ends the stretch, and so does a change of side.
     assert len(find_segments(**pick([-0.1, -0.1, -0.1, 0.1], [1, 0, 1, 1]))) == 3
 
@@ -331,7 +339,7 @@ def test_a_segment_is_neighboring_bins_miscalibrated_to_one_side():
 def test_a_segment_that_holds_little_of_the_error_is_not_reported():
     # Shares .9 and .05: .9 * .1 = .09 against .05 * .1 = .005, less than a tenth of .095.
     table = columns([-0.1, 0, 0.1], [1, 0, 1], [0.9, 0.05, 0.05])
-    assert plain(where(table, confident=True)) == "overconfident below 33.3 %"
+    assert plain(describe_segments(table, confident=True)) == "overconfident below 33.3 %"
 
 
 def pick(deviation, outside):
@@ -374,7 +382,7 @@ def test_a_calibrated_model_is_rarely_reported_as_miscalibrated():
 
 
 def test_edges_in_words_are_never_rounded_to_the_ends():
-    assert [plain(edge(x)) for x in (0.0, 0.5, 2 / 3, 0.9998, 1 - 1e-9, 1.0)] == [
+    assert [plain(format_edge(x)) for x in (0.0, 0.5, 2 / 3, 0.9998, 1 - 1e-9, 1.0)] == [
         "0 %", "50 %", "66.7 %", "99.98 %", "99.9999999 %", "100 %",
     ]  # fmt: skip
 

@@ -15,13 +15,12 @@ import trueodds as to
 from tests.diagrams.artists import legend_of, name_of
 from tests.diagrams.test_drawing import _words, classwise, marks, view
 from tests.reference import data, frame, golden
-from trueodds.calibrators.curves.reliability_curve import smoothed
+from trueodds.calibrators._curves.kernel_regression import kernel_regression
 from trueodds.calibrators.kernel import KernelSpec
 from trueodds.core.errors import InputError
-from trueodds.diagrams.belts.words import alike
-from trueodds.diagrams.curves.limits import Limits, kernel
-from trueodds.diagrams.curves.smoother import Smoother, smooth_view
-from trueodds.diagrams.reliability_curve import ReliabilityCurve
+from trueodds.diagrams._style.formatting import format_probabilities
+from trueodds.diagrams.reliability_curve.compute import ReliabilityCurve
+from trueodds.diagrams.reliability_curve.smoother import Smoother, SmootherBand, kernel_weights, smooth_view
 from trueodds.lenses.view import View
 
 BANDS = ["confidence", "consistency", None]
@@ -40,7 +39,7 @@ def codes(diagram):
 def limits(of, scale="logit", bandwidth="silverman"):
     """The limits of a view's curve, and its columns."""
     scores, smoother, columns = smooth_view(of, bandwidth, scale, None)
-    return Limits.of(scores, smoother, columns), columns, smoother, scores
+    return SmootherBand.of(scores, smoother, columns), columns, smoother, scores
 
 
 # Values
@@ -105,8 +104,8 @@ def test_the_limits_see_rows_through_the_same_gaussian_as_the_curve(mirrored, h)
     rng = np.random.default_rng(0)
     s, x = np.sort(rng.random(40)), np.linspace(0, 1, 21)
     w, wy = rng.random(40) + 0.1, rng.random(40) * 0.1
-    near = kernel(s, x, h, mirrored=mirrored)
-    assert (wy @ near) / (w @ near) == pytest.approx(smoothed(x, s, w, wy, h, mirrored)[0], abs=1e-12)
+    near = kernel_weights(s, x, h, mirrored=mirrored)
+    assert (wy @ near) / (w @ near) == pytest.approx(kernel_regression(x, s, w, wy, h, mirrored)[0], abs=1e-12)
 
 
 def test_confidences_are_mirrored_where_they_begin():
@@ -327,7 +326,10 @@ def test_a_stated_0_or_1_leaves_the_limits_a_width():
 
 
 def test_limits_in_words_have_as_many_decimals_as_each_other():
-    texts = [alike(*of) for of in ((0.029, 0.0288, 0.07), (0.9, 0.85, 0.999), (0.0, 0.0, 0.012), (1e-6, 0.0, 0.5))]
+    texts = [
+        format_probabilities(*of)
+        for of in ((0.029, 0.0288, 0.07), (0.9, 0.85, 0.999), (0.0, 0.0, 0.012), (1e-6, 0.0, 0.5))
+    ]
     assert [[text.replace("\u00a0", " ") for text in of] for of in texts] == [
         ["2.9 %", "2.9 %", "7.0 %"],
         ["90.00 %", "85.00 %", "99.90 %"],
@@ -369,7 +371,7 @@ def test_bands_hold_as_often_as_they_say(scale, sharp):
         p = drawn(rng, n, sharp)
         band_limits, columns, smoother, scores = limits(View(p, rng.random(n) < p**1.5), scale)
         x = smoother.on_scale(columns["score"])
-        truth = smoothed(
+        truth = kernel_regression(
             x, smoother.on_scale(scores.at), scores.w, scores.w * scores.at**1.5, smoother.h, smoother.mirrored
         )[0]
         low, high = band_limits.confidence(0.9, 200, None)

@@ -13,13 +13,15 @@ from scipy.stats import binom
 import trueodds as to
 from tests import reference
 from tests.diagrams.artists import name_of
-from trueodds.binning.partition import Distinct, MedianVariance, SimplexGrid, Uniform
+from trueodds.binning.median_variance import MedianVariance
+from trueodds.binning.simplex_grid import Distinct, SimplexGrid
+from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
-from trueodds.diagrams.simplex import Simplex
-from trueodds.diagrams.simplicial import geometry
-from trueodds.diagrams.simplicial.arrows import with_verdicts
-from trueodds.diagrams.simplicial.cell_tests import cell_tests
-from trueodds.diagrams.simplicial.corners import against, rivals
+from trueodds.diagrams import simplex_geometry
+from trueodds.diagrams.simplex.compute import Simplex
+from trueodds.diagrams.simplex_arrows import add_holm_pvalues
+from trueodds.diagrams.simplex_cell_tests import cell_tests
+from trueodds.diagrams.simplex_recipe import closest_rivals, rival_view
 from trueodds.lenses.view import View
 
 FIGURE_1 = "groups:[[0,1,2],[3,4,5],[6,7,8,9]]"
@@ -52,7 +54,7 @@ def marks(ax, label):
 
 
 def area(corners):
-    x, y = geometry.on_triangle(corners).T
+    x, y = simplex_geometry.to_triangle(corners).T
     return abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2
 
 
@@ -95,7 +97,7 @@ def test_the_grid_cuts_the_triangle_into_equal_triangles(k, cells):
     P = np.random.default_rng(0).dirichlet(np.ones(3), 20_000)
     diagram = Simplex(Uniform(k))([View(P, np.eye(3)[np.argmax(P, axis=1)], name="canonical")])
     low, high = numbered(diagram, "low"), numbered(diagram, "high")
-    shapes = [geometry.outline(a, b) for a, b in zip(low, high, strict=True)]
+    shapes = [simplex_geometry.cell_outline(a, b) for a, b in zip(low, high, strict=True)]
     assert [len(shape) for shape in shapes] == [3] * cells
     np.testing.assert_allclose([area(shape) for shape in shapes], area(np.eye(3)) / cells, rtol=1e-9)
 
@@ -104,7 +106,7 @@ def test_the_leaves_of_a_tree_fill_the_triangle_and_hold_their_rows():
     rows = preds()
     diagram = to.draw(rows, "simplex", lens="canonical", min_size=40)
     low, high = numbered(diagram, "low"), numbered(diagram, "high")
-    areas = [area(geometry.outline(a, b)) for a, b in zip(low, high, strict=True)]
+    areas = [area(simplex_geometry.cell_outline(a, b)) for a, b in zip(low, high, strict=True)]
     assert sum(areas) == pytest.approx(area(np.eye(3)))
     view = View(rows.P, np.eye(3)[rows.y], name="canonical")
     frozen = MedianVariance(40).freeze(view)
@@ -234,7 +236,9 @@ def test_votes_of_a_single_row_prove_nothing():
 def test_a_head_lies_outside_its_ellipse_where_the_cell_strays():
     diagram = to.draw(preds(3000, power=0.6), "simplex", bins=4, ellipses=True, simultaneous=False)
     t = diagram.table
-    tail, head = (geometry.on_triangle(numbered(diagram, name)) for name in ("mean_prediction", "outcome_frequency"))
+    tail, head = (
+        simplex_geometry.to_triangle(numbered(diagram, name)) for name in ("mean_prediction", "outcome_frequency")
+    )
     turn = np.radians(t["ellipse_angle"])
     d = head - tail
     along, across = d[:, 0] * np.cos(turn) + d[:, 1] * np.sin(turn), d[:, 1] * np.cos(turn) - d[:, 0] * np.sin(turn)
@@ -260,7 +264,7 @@ def test_the_rival_is_the_one_that_the_model_puts_most_probability_beside():
     P = np.array([[0.5, 0.4, 0.1, 0.0], [0.0, 0.1, 0.3, 0.6]])
     one = View(P, np.eye(4)[[2, 2]], name="canonical")
     # Σ p_j p_c: 0–1 .20, 0–2 .05, 1–2 .04 + .03, 1–3 .06, 2–3 .18.
-    assert rivals(one).tolist() == [1, 0, 3, 2]
+    assert closest_rivals(one).tolist() == [1, 0, 3, 2]
 
 
 def test_every_class_has_a_triangle_and_the_strongest_evidence_comes_first():
@@ -308,7 +312,9 @@ def test_what_is_drawn_is_the_table():
     diagram = to.draw(preds(3000, power=0.5), "simplex", bins=5, ellipses=True)
     ax = diagram.draw().axes[0]
     t = diagram.table
-    tail, head = (geometry.on_triangle(numbered(diagram, name)) for name in ("mean_prediction", "outcome_frequency"))
+    tail, head = (
+        simplex_geometry.to_triangle(numbered(diagram, name)) for name in ("mean_prediction", "outcome_frequency")
+    )
     for kind, which in (("beyond", t["beyond"]), ("faded", ~t["beyond"])):
         (arrows,) = marks(ax, kind)
         assert isinstance(arrows, Quiver)
@@ -346,7 +352,7 @@ def test_units_are_equal_and_the_legend_meets_nothing_in_axes_that_are_given(siz
     ax = figure.subplots()
     assert to.draw(preds(), "simplex").draw(ax) is ax
     figure.draw_without_rendering()
-    corners = ax.transData.transform(geometry.TRIANGLE)
+    corners = ax.transData.transform(simplex_geometry.TRIANGLE)
     sides = np.linalg.norm(corners - np.roll(corners, 1, axis=0), axis=1)
     np.testing.assert_allclose(sides, sides[0], rtol=1e-6)
     assert sides[0] > 0.35 * 72 * min(size) * figure.dpi / 72
@@ -368,7 +374,7 @@ def test_a_cell_without_area_is_a_dot():
     diagram = Simplex(Uniform(2, "left"))([View(P, np.eye(3)[[0, 1, 2] * 2], name="canonical")])
     ax = diagram.draw().axes[0]
     (dots,) = marks(ax, "dots")
-    np.testing.assert_allclose(dots.get_offsets(), geometry.on_triangle([[0.5, 0.5, 0.0]]))
+    np.testing.assert_allclose(dots.get_offsets(), simplex_geometry.to_triangle([[0.5, 0.5, 0.0]]))
     (cells,) = marks(ax, "cells")
     assert len(cells.get_paths()) == 1
 
@@ -402,7 +408,7 @@ def test_a_setting_without_meaning_is_refused(wrong):
 
 def test_a_p_value_of_the_level_itself_is_beyond_it():
     cells = SimpleNamespace(columns={"cell": np.arange(2), "pvalue": np.array([0.1, 0.5])})
-    (table,) = with_verdicts([cells], 0.9, simultaneous=False)
+    (table,) = add_holm_pvalues([cells], 0.9, simultaneous=False)
     assert table["beyond"].tolist() == [True, False]
 
 
@@ -428,7 +434,7 @@ def test_a_class_named_rest_is_distinguished_from_the_rest():
 def test_the_rest_is_the_sum_of_all_others_to_the_last_digit():
     # What is left of nearly nothing must not be the rounding of a subtraction: an outcome of 0 has no chance at all.
     P = np.array([[0.7, 0.3, 0.0, 0.0], [0.1, 0.2, 0.3, 0.4], [0.6, 0.4 - 1e-9, 4e-10, 6e-10]])
-    three = against(View(P, np.eye(4)[[0, 3, 2]], name="canonical"), 0, 1, "x")
+    three = rival_view(View(P, np.eye(4)[[0, 3, 2]], name="canonical"), 0, 1, "x")
     assert three.p[0, 2] == 0.0
     np.testing.assert_allclose(three.p[:, 2], [0.0, 0.7, 1e-9], rtol=1e-14)
     assert three.y.tolist() == [[1, 0, 0], [0, 0, 1], [0, 0, 1]]

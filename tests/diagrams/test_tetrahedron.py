@@ -14,10 +14,11 @@ import trueodds as to
 from tests import reference
 from tests.diagrams.artists import name_of
 from tests.diagrams.test_simplex import drawn_labels, marks, numbered, preds, view
-from trueodds.binning.partition import Uniform
+from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
-from trueodds.diagrams.simplicial import geometry, turning
-from trueodds.diagrams.tetrahedron import Tetrahedron
+from trueodds.diagrams import simplex_geometry
+from trueodds.diagrams.tetrahedron import plot
+from trueodds.diagrams.tetrahedron.compute import Tetrahedron
 from trueodds.lenses.view import View
 
 
@@ -89,36 +90,52 @@ def test_a_setting_without_meaning_is_refused(wrong):
 
 @pytest.mark.parametrize(("azimuth", "elevation"), [(0, 0), (40, 18), (-120, -60), (77, 90)])
 def test_turning_changes_no_distance(azimuth, elevation):
-    vertices = geometry.turned(azimuth, elevation)
-    lengths = [np.linalg.norm(vertices[a] - vertices[b]) for a, b in geometry.EDGES]
+    vertices = simplex_geometry.projection_matrix(azimuth, elevation)
+    lengths = [np.linalg.norm(vertices[a] - vertices[b]) for a, b in simplex_geometry.EDGES]
     np.testing.assert_allclose(lengths, 1.0, rtol=1e-12)
     assert np.linalg.det(vertices[:3] - vertices[3]) == pytest.approx(
-        np.linalg.det(geometry.TETRAHEDRON[:3] - geometry.TETRAHEDRON[3])
+        np.linalg.det(simplex_geometry.TETRAHEDRON[:3] - simplex_geometry.TETRAHEDRON[3])
     )
 
 
 def test_directions_are_those_of_the_docstring():
-    front = geometry.turned(0, 0)
+    front = simplex_geometry.projection_matrix(0, 0)
     assert front[3, 1] == front[:, 1].max()  # the fourth outcome is at the top
     assert front[0, 0] < front[1, 0]  # the first is left of the second
     assert front[2, 2] == front[:, 2].min()  # the third is behind
-    above = geometry.turned(0, 90)
+    above = simplex_geometry.projection_matrix(0, 90)
     assert above[3, 2] == above[:, 2].max()
     np.testing.assert_allclose(above[3, :2], 0, atol=1e-12)
 
 
 def test_edges_behind_the_body_are_hidden():
     # From the front no edge of the third corner but those on the outline: the side 0-1-3 covers them all.
-    assert geometry.hidden(geometry.turned(0, 5)) == [False, True, False, True, False, True]
-    assert geometry.hidden(geometry.turned(0, 89)) == [False] * 6  # from above the floor has only edges that are seen
+    assert simplex_geometry.hidden_edges(simplex_geometry.projection_matrix(0, 5)) == [
+        False,
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
+    assert (
+        simplex_geometry.hidden_edges(simplex_geometry.projection_matrix(0, 89)) == [False] * 6
+    )  # from above the floor has only edges that are seen
     # From below the fourth corner is behind the floor.
-    assert geometry.hidden(geometry.turned(0, -89)) == [False, False, True, False, True, True]
+    assert simplex_geometry.hidden_edges(simplex_geometry.projection_matrix(0, -89)) == [
+        False,
+        False,
+        True,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_what_is_drawn_is_the_table_turned():
     diagram = four(azimuth=-30, elevation=25)
     ax = diagram.draw().axes[0]
-    vertices, t = geometry.turned(-30, 25), diagram.table
+    vertices, t = simplex_geometry.projection_matrix(-30, 25), diagram.table
     tail, head = (numbered(diagram, name, 4) @ vertices for name in ("mean_prediction", "outcome_frequency"))
     for kind, which in (("beyond", t["beyond"]), ("faded", ~t["beyond"])):
         (arrows,) = marks(ax, kind)
@@ -127,8 +144,8 @@ def test_what_is_drawn_is_the_table_turned():
         np.testing.assert_allclose(np.stack([arrows.U, arrows.V], axis=1), (head - tail)[which][order, :2])
     (dots,) = marks(ax, "cells")
     np.testing.assert_allclose(dots.get_offsets(), tail[np.argsort(tail[:, 2], kind="stable"), :2])
-    assert len(marks(ax, "hidden edge")) == sum(geometry.hidden(vertices))
-    assert len(marks(ax, "edge")) == 6 - sum(geometry.hidden(vertices))
+    assert len(marks(ax, "hidden edge")) == sum(simplex_geometry.hidden_edges(vertices))
+    assert len(marks(ax, "edge")) == 6 - sum(simplex_geometry.hidden_edges(vertices))
     assert all(line.get_linestyle() == "--" for line in marks(ax, "hidden edge"))
 
 
@@ -171,7 +188,7 @@ def test_the_page_lets_in_its_own_style_and_script_and_nothing_else(tmp_path):
         digest = base64.b64encode(sha256(body.encode()).digest()).decode()
         assert f"{tag}-src 'sha256-{digest}'" in policy
     assert set(re.findall(r"https?://[^\"' <]+", text)) <= {"http://www.w3.org/2000/svg"}  # a name, not a place
-    assert not re.search(r"\son\w+=|\sstyle=|\ssrc=|javascript:", text.replace(turning.script(), ""))
+    assert not re.search(r"\son\w+=|\sstyle=|\ssrc=|javascript:", text.replace(plot.rotation_script(), ""))
 
 
 def test_the_data_of_the_page_are_the_table():
@@ -181,7 +198,7 @@ def test_the_data_of_the_page_are_the_table():
     np.testing.assert_allclose([cell["said"] for cell in data["cells"]], numbered(diagram, "mean_prediction", 4))
     np.testing.assert_allclose([cell["seen"] for cell in data["cells"]], numbered(diagram, "outcome_frequency", 4))
     assert [cell["beyond"] for cell in data["cells"]] == diagram.table["beyond"].tolist()
-    np.testing.assert_allclose(data["corners"], geometry.TETRAHEDRON)
+    np.testing.assert_allclose(data["corners"], simplex_geometry.TETRAHEDRON)
     body = re.search(r"<tbody>(.*)</tbody>", diagram.turning(), re.DOTALL)[1]
     assert body.count("<tr>") == len(diagram.table["cell"])
 
@@ -189,24 +206,24 @@ def test_the_data_of_the_page_are_the_table():
 def test_without_its_script_the_tetrahedron_stands_as_it_is_drawn():
     diagram = four(azimuth=10, elevation=30)
     fragment = diagram.turning(script=False)
-    assert turning.script() not in fragment
-    assert turning.script() in diagram.turning()
-    vertices = turning.SCALE * geometry.turned(10, 30)
+    assert plot.rotation_script() not in fragment
+    assert plot.rotation_script() in diagram.turning()
+    vertices = plot.SVG_SCALE * simplex_geometry.projection_matrix(10, 30)
     lines = re.findall(r'class="edge" x1="([^"]*)" y1="([^"]*)" x2="([^"]*)" y2="([^"]*)"', fragment)
-    want = [[vertices[a, 0], -vertices[a, 1], vertices[b, 0], -vertices[b, 1]] for a, b in geometry.EDGES]
+    want = [[vertices[a, 0], -vertices[a, 1], vertices[b, 0], -vertices[b, 1]] for a, b in simplex_geometry.EDGES]
     np.testing.assert_allclose(np.array(lines, dtype=float), want, atol=0.006)
-    assert fragment.count('stroke-dasharray="5 4"') == sum(geometry.hidden(vertices))
+    assert fragment.count('stroke-dasharray="5 4"') == sum(simplex_geometry.hidden_edges(vertices))
 
 
 def test_it_can_be_reached_by_keyboard_and_is_described_to_those_who_cannot_see_it():
     fragment = four().turning(script=False)
     assert re.search(r'<svg [^>]*role="img" tabindex="0" aria-label="Do the four outcomes come as often', fragment)
     for token in ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "prefers-reduced-motion", "pointermove"):
-        assert token in turning.script()
+        assert token in plot.rotation_script()
 
 
 def test_a_layer_that_is_left_out_is_left_out_of_the_page():
-    cells = turning.island(four().less("arrows", "cells"))["cells"]
+    cells = plot.scene_data(four().less("arrows", "cells"))["cells"]
     assert all(cell["seen"] == cell["said"] for cell in cells if cell["beyond"])
     assert any(cell["seen"] != cell["said"] for cell in cells if not cell["beyond"])
     assert {cell["radius"] for cell in cells} == {0}

@@ -15,10 +15,9 @@ from sklearn.neural_network import MLPClassifier
 
 import trueodds as to
 from tests.diagrams.artists import legend_of, name_of
-from trueodds.binning.partition import Uniform
+from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
-from trueodds.diagrams.learning.epochs import epoch_of
-from trueodds.diagrams.training import Training
+from trueodds.diagrams.training.compute import Training, parse_epoch
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
@@ -97,7 +96,7 @@ def test_epochs_are_numbers_in_order_and_runs_stay_apart():
     t = to.draw({"x/y/10": a, "x/y/9": b, "z/2": a, "z/1.5": b}, "training", resamples=9).table
     assert t["run"].tolist() == ["x/y", "x/y", "z", "z"]
     assert t["epoch"].tolist() == [9.0, 10.0, 1.5, 2.0]
-    assert epoch_of("-1") == ("", -1.0)
+    assert parse_epoch("-1") == ("", -1.0)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,8 @@ import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.binning.partition import EqualMass, FixedEdges, Sweep, Uniform
+from trueodds.binning.equal_mass import EqualMass, Sweep
+from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.adaptive import AdaptiveError, AverageError, StaticError, ThresholdedError

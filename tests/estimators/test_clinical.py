@@ -17,16 +17,16 @@ from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.core.typing import Array
-from trueodds.estimators.clinical import (
+from trueodds.estimators._smoothing import local_regression
+from trueodds.estimators._smoothing.local_regression import SMOOTHERS, LocalFit
+from trueodds.estimators.integrated_calibration_index import (
     IntegratedIndex,
     MedianDistance,
     NinthDecile,
     WorstDistance,
     weighted_quantile,
 )
-from trueodds.estimators.ratio import ObservedExpected
-from trueodds.estimators.smoothing import local_fit
-from trueodds.estimators.smoothing.local_fit import SMOOTHERS, LocalFit
+from trueodds.estimators.observed_expected import ObservedExpected
 from trueodds.lenses.view import View
 
 FAMILY = (IntegratedIndex, MedianDistance, NinthDecile, WorstDistance)
@@ -62,7 +62,7 @@ def curve(name: str, p: Array, unit: float | None = None, span: float | None = N
     s, counts = np.unique(p, return_counts=True)
     smoother = SMOOTHERS[name]
     if span is not None:
-        smoother = local_fit.Smoother(smoother.degree, span, smoother.flat, smoother.step)
+        smoother = local_regression.Smoother(smoother.degree, span, smoother.flat, smoother.step)
     return LocalFit(smoother, s, counts / len(p), 1 / len(p) if unit is None else unit), counts
 
 
@@ -129,7 +129,7 @@ DIRECT = {
 @pytest.mark.reference
 @pytest.mark.parametrize("name", DIRECT)
 def test_loess_computed_at_every_score_is_clevelands(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_fit, "EVALUATED", 10**6)
+    monkeypatch.setattr(local_regression, "EVALUATED", 10**6)
     view = View(*reference_rows(name))
     for estimator_type, expected in zip(FAMILY, DIRECT[name], strict=True):
         assert estimator_type().value(view) == pytest.approx(expected, rel=1e-7)

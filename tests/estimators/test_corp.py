@@ -14,7 +14,7 @@ import trueodds as to
 from tests import reference
 from trueodds import InputError, Predictions
 from trueodds.estimators.corp import Corp
-from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
+from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
@@ -88,7 +88,7 @@ def test_the_parts_are_the_reference_numbers(key: str, score: str) -> None:
         assert number == pytest.approx(expected[part], rel=1e-10), part
     assert corp.value(view) == corp.parts(view)["mcb"]
     s = np.unique(view.p, return_inverse=True)[1]
-    fit = isotonic_fit(np.bincount(s, view.w), np.bincount(s, view.w * view.y))
+    fit = isotonic_means(np.bincount(s, view.w), np.bincount(s, view.w * view.y))
     assert len(np.unique(fit)) == expected["n_blocks"]
 
 
@@ -122,7 +122,7 @@ def test_the_parts_add_up_to_the_score_and_none_is_negative(score: str) -> None:
 def test_a_recalibrated_model_has_no_miscalibration_and_the_same_discrimination(score: str) -> None:
     view = some(200, ties=False)
     s = np.unique(view.p, return_inverse=True)[1]
-    fit = isotonic_fit(np.bincount(s, view.w), np.bincount(s, view.w * view.y))
+    fit = isotonic_means(np.bincount(s, view.w), np.bincount(s, view.w * view.y))
     before, after = Corp(score).parts(view), Corp(score).parts(View(fit[s], view.y, view.w))
     assert after["mcb"] == pytest.approx(0, abs=1e-14)
     assert after["dsc"] == pytest.approx(before["dsc"], rel=1e-12)
@@ -239,14 +239,14 @@ def test_a_full_answer_carries_interval_floor_and_parts() -> None:
 def test_the_fit_is_isotonic_regression_for_all_draws_at_once() -> None:
     rng = np.random.default_rng(7)
     w, y = rng.random((3, 1, 30)) + 0.1, rng.integers(0, 3, (3, 4, 30)) / 2
-    fit = isotonic_fit(w, w * y)
+    fit = isotonic_means(w, w * y)
     for a in range(3):
         for b in range(4):
             expected = isotonic_regression(y[a, b], weights=w[a, 0]).x
             assert fit[a, b] == pytest.approx(expected, rel=1e-12, abs=1e-14)
-    one = isotonic_fit(w[0], w[0] * y[0])
+    one = isotonic_means(w[0], w[0] * y[0])
     assert (one == fit[0]).all()
-    assert isotonic_fit(w[0, 0], w[0, 0] * y[0, 0]).shape == (30,)
+    assert isotonic_means(w[0, 0], w[0, 0] * y[0, 0]).shape == (30,)
 
 
 def test_cells_without_weight_take_no_part_and_show_a_neighbor() -> None:
@@ -255,9 +255,9 @@ def test_cells_without_weight_take_no_part_and_show_a_neighbor() -> None:
         w = rng.integers(0, 2, 12) * rng.random(12)
         w[rng.integers(12)] = 1.0
         y = rng.random(12)
-        fit = isotonic_fit(w, w * y)
+        fit = isotonic_means(w, w * y)
         assert fit[w > 0] == pytest.approx(isotonic_regression(y[w > 0], weights=w[w > 0]).x, rel=1e-12)
         occupied = np.flatnonzero(w > 0)
         lower = occupied[np.maximum(np.searchsorted(occupied, np.arange(12), "right") - 1, 0)]
         assert (fit == fit[lower]).all()
-    assert np.isnan(isotonic_fit(np.zeros(3), np.zeros(3))).all()
+    assert np.isnan(isotonic_means(np.zeros(3), np.zeros(3))).all()

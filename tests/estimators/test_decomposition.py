@@ -14,11 +14,15 @@ from hypothesis import strategies as st
 import trueodds as to
 from tests import reference
 from tests.data.refused import refused
-from trueodds.binning.partition import Distinct, EqualMass, FixedEdges, MedianVariance, Partition, SimplexGrid, Uniform
+from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.median_variance import MedianVariance
+from trueodds.binning.partition import Partition
+from trueodds.binning.simplex_grid import Distinct, SimplexGrid
+from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.decomposition import Decomposed
-from trueodds.estimators.proper import Brier, LogLoss
+from trueodds.estimators.proper_scores import Brier, LogLoss
+from trueodds.estimators.score_decomposition import Decomposed
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 

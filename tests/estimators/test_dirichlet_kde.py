@@ -14,8 +14,7 @@ import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.estimators.dirichlet_kde import DirichletError
-from trueodds.estimators.smoothing.dirichlet import BANDWIDTHS, DirichletKernel, likeliest
+from trueodds.estimators.dirichlet_kde import BANDWIDTHS, DirichletError, DirichletKernel, likeliest_bandwidth
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
@@ -139,7 +138,7 @@ def test_the_bandwidth_is_the_likeliest_of_the_grid() -> None:
         np.fill_diagonal(k, 0.0)
         with np.errstate(divide="ignore"):  # densities too small for a float
             scores.append(w @ np.log(k @ w / (w.sum() - w)))
-    assert likeliest(p[:, None], w, 1e-12) == BANDWIDTHS[int(np.argmax(scores))]
+    assert likeliest_bandwidth(p[:, None], w, 1e-12) == BANDWIDTHS[int(np.argmax(scores))]
 
 
 @pytest.mark.reference

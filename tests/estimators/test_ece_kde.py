@@ -10,14 +10,11 @@ import pytest
 
 from tests import reference
 from tests.data.refused import refused
-from trueodds import Predictions, measure
-from trueodds import test as run_test
-from trueodds.binning.by_score import by_score
-from trueodds.binning.quantiles import quantiles
+from trueodds import Predictions, measure, test
+from trueodds.binning.sorted_scores import by_score, weighted_quantiles
+from trueodds.estimators._smoothing.kernel_density import KERNELS, Beta, Mirrored
 from trueodds.estimators.base import measured
-from trueodds.estimators.ece_kde import KernelDensityError, calibration_curve, local_calibration_error
-from trueodds.estimators.smoothing.bandwidth import silverman
-from trueodds.estimators.smoothing.density import KERNELS, Beta, Mirrored
+from trueodds.estimators.ece_kde import KernelDensityError, calibration_curve, local_calibration_error, silverman
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
@@ -241,7 +238,7 @@ def test_a_draw_that_repeats_the_data_has_their_value_so_that_ties_count() -> No
     # Ten rows said .5 and eight came: a calibrated model does as badly with P(|S − 5| ≥ 3) = .109375 (without its ties
     # .021). The count of 999 draws that do is binomial: within .06 of it at 6 standard deviations.
     ten = Predictions([1] * 8 + [0] * 2, [0.5] * 10)
-    assert run_test(ten, "consistency", statistic="ece_kde").pvalue == pytest.approx(0.109375, abs=0.06)
+    assert test(ten, "consistency", statistic="ece_kde").pvalue == pytest.approx(0.109375, abs=0.06)
     rng = np.random.default_rng(3)
     p = rng.random(6000)
     one = KernelDensityError().linear(View(p, rng.random(6000) < p))
@@ -264,7 +261,7 @@ def test_silverman_uses_the_effective_sample_size_of_weights() -> None:
     p[10:30] = 0.25
     rows = np.repeat(p, w)
     s, mass, _ = by_score(View(p, p, w)).sums()
-    assert quantiles(s, mass, (0.0, 0.25, 0.75, 1.0)) == pytest.approx(np.quantile(rows, [0, 0.25, 0.75, 1]))
+    assert weighted_quantiles(s, mass, (0.0, 0.25, 0.75, 1.0)) == pytest.approx(np.quantile(rows, [0, 0.25, 0.75, 1]))
     # Equal weights are no weights, at any scale; survey weights of 300 are not 300 rows.
     for weight in (0.3, 2, 300):
         assert silverman(View(p, p, np.full(50, weight))) == pytest.approx(silverman(View(p, p)), rel=1e-12)

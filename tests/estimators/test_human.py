@@ -18,11 +18,11 @@ from trueodds.core.results import Estimate
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import measured
-from trueodds.estimators.human import DistributionError, EntropyError, RankAgreement, VoteMean
+from trueodds.estimators.human_calibration import DistributionError, EntropyError, RankAgreement, VoteMean
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.redraw import null_draws
+from trueodds.resampling.null_distribution import null_draws
 
 ALL: tuple[VoteMean, ...] = (
     EntropyError(),

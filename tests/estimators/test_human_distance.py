@@ -19,7 +19,7 @@ from trueodds.estimators.human_distance import HumanDistance, falling, out_of_or
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.redraw import null_draws
+from trueodds.resampling.null_distribution import null_draws
 
 
 def canonical(preds: Predictions) -> View:

@@ -11,14 +11,14 @@ import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.binning.partition import Uniform
+from trueodds.binning.uniform import Uniform
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.instance import InstanceError, MacroError
+from trueodds.estimators.instance_level import InstanceError, MacroError
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.jackknife import jackknife
-from trueodds.resampling.redraw import null_draws
+from trueodds.resampling.intervals.percentile import jackknife
+from trueodds.resampling.null_distribution import null_draws
 
 BOTH = pytest.mark.parametrize("error", [InstanceError(), MacroError(), MacroError("zero")], ids=str)
 

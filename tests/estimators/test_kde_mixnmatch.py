@@ -10,8 +10,7 @@ import pytest
 
 from tests import reference
 from tests.data.refused import refused
-from trueodds import Predictions, measure
-from trueodds import test as run_test
+from trueodds import Predictions, measure, test
 from trueodds.core.typing import Array
 from trueodds.estimators.kde_mixnmatch import MixNMatchError
 from trueodds.lenses.lens import as_lens
@@ -140,7 +139,7 @@ def test_every_draw_makes_its_own_bandwidth(order: float) -> None:
 def test_a_draw_that_repeats_the_data_has_their_value_so_that_ties_count() -> None:
     # As for `ece_kde`: 8 of 10 at .5, P(|S − 5| ≥ 3) = .109375, and .021 if ties were missed.
     ten = Predictions([1] * 8 + [0] * 2, [0.5] * 10)
-    assert run_test(ten, "consistency", statistic="kde_mixnmatch").pvalue == pytest.approx(0.109375, abs=0.06)
+    assert test(ten, "consistency", statistic="kde_mixnmatch").pvalue == pytest.approx(0.109375, abs=0.06)
     rng = np.random.default_rng(2)
     shown = View(p := rng.random(200), (rng.random(200) < p).astype(float))
     assert drawn(shown, shown.y[None], MixNMatchError())[0] == pytest.approx(MixNMatchError().value(shown), rel=1e-12)
@@ -153,7 +152,7 @@ def test_a_calibrated_model_is_rarely_rejected() -> None:
     for seed in range(50):
         p = rng.random(60)
         data = Predictions((rng.random(60) < p).astype(int), p)
-        hits += run_test(data, "consistency", statistic="kde_mixnmatch", resamples=99, rng=seed).pvalue <= 0.05
+        hits += test(data, "consistency", statistic="kde_mixnmatch", resamples=99, rng=seed).pvalue <= 0.05
     assert hits <= 9
 
 
@@ -210,7 +209,7 @@ def test_flipped_residuals_of_clusters_give_numbers() -> None:
     rng = np.random.default_rng(5)
     p = rng.random(60)
     data = Predictions((rng.random(60) < p).astype(int), p, cluster=np.arange(60) // 3)
-    assert 0 < run_test(data, "consistency", statistic="kde_mixnmatch", resamples=99).pvalue <= 1
+    assert 0 < test(data, "consistency", statistic="kde_mixnmatch", resamples=99).pvalue <= 1
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])

@@ -10,10 +10,10 @@ import pytest
 from tests import reference
 from tests.data.refused import refused
 from trueodds.core.typing import Array
+from trueodds.estimators._pairwise.hashed_order import evenly_by_weight, evenly_spaced, hashed_order
+from trueodds.estimators._pairwise.similarity_kernels import KERNELS, Kernel, median_distance
 from trueodds.estimators.skce import SquaredKernelError
-from trueodds.estimators.smoothing.hashed import evenly, evenly_by_weight, hashed_order
-from trueodds.estimators.smoothing.kernels import KERNELS, Kernel, median_distance
-from trueodds.kernels.pairs import along, pairwise_distances
+from trueodds.kernels.pairs import pairwise_distances, sum_along_line
 from trueodds.lenses.view import View
 
 RNG = np.random.default_rng(0)
@@ -72,7 +72,7 @@ def test_a_pass_along_the_line_is_the_sum_over_all_pairs(shape: str) -> None:
     np.fill_diagonal(k, 0.0)
     decay = kernel.decay(p)
     assert decay is not None
-    assert np.allclose(along(e, decay), np.einsum("bi,ij,bj->b", e, k, e), rtol=1e-12, atol=1e-12)
+    assert np.allclose(sum_along_line(e, decay), np.einsum("bi,ij,bj->b", e, k, e), rtol=1e-12, atol=1e-12)
     assert Kernel("gaussian", 0.2).decay(p) is None
 
 
@@ -150,7 +150,7 @@ def test_rows_that_single_precision_cannot_tell_apart_still_have_an_order_of_the
 
 
 def test_even_places_lie_evenly() -> None:
-    assert evenly(10, 5).tolist() == [0, 2, 4, 6, 8]
+    assert evenly_spaced(10, 5).tolist() == [0, 2, 4, 6, 8]
     # Half of the weight in one row: it takes half of the places.
     w = np.array([1.0] * 10 + [10.0])
     assert (evenly_by_weight(w, 100) == 10).sum() == 50

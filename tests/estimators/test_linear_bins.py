@@ -12,11 +12,11 @@ import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.binning.partition import Uniform
+from trueodds.binning.uniform import Uniform
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import measured
 from trueodds.estimators.binned import BinnedError
-from trueodds.estimators.linear_bins import LinearBinError, Sharing
+from trueodds.estimators.linear_binning import LinearBinError, Sharing
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 

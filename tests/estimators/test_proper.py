@@ -13,9 +13,7 @@ from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.proper import Brier, LogLoss
-from trueodds.estimators.ranked import RankedProbability
-from trueodds.estimators.spherical import Spherical
+from trueodds.estimators.proper_scores import Brier, LogLoss, RankedProbability, Spherical
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 

@@ -12,7 +12,8 @@ from tests import reference
 from trueodds import Predictions
 from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
-from trueodds.lenses.lens import accuracy, as_lens
+from trueodds.lenses.lens import as_lens
+from trueodds.lenses.ranked import accuracy
 
 pytestmark = pytest.mark.reference
 
@@ -116,7 +117,7 @@ def test_the_four_nets_lie_in_the_printed_range() -> None:
 def test_the_top_label_error_of_two_nets_to_nine_digits(net: str, bins: int) -> None:
     # Reference: golden anchors, cifar_lenses (from decimal text: half a float32 ulp below 1 is 3e-8)
     truth = reference.golden("anchors/golden.json")["analytic_and_literal"]["cifar_lenses"][net]
-    from trueodds.binning.partition import Uniform
+    from trueodds.binning.uniform import Uniform
 
     (view,) = as_lens("confidence").views(plain("widmann_cifar10_4nets", f"probs_{net}"))
     assert float(BinnedError(Uniform(bins))(view)) == pytest.approx(
@@ -126,7 +127,7 @@ def test_the_top_label_error_of_two_nets_to_nine_digits(net: str, bins: int) -> 
 
 def test_heavy_ties_and_exact_zeros_are_pooled_whole_in_real_data() -> None:
     # adult_rf_predictions: 101 distinct scores, a third exact 0 or 1; row order must not matter to any digit pattern
-    from trueodds.binning.partition import EqualMass
+    from trueodds.binning.equal_mass import EqualMass
 
     dataset = arrays("adult_rf_predictions.parquet")
     order = np.random.default_rng(0).permutation(len(dataset["y"]))

@@ -3,17 +3,16 @@
 import numpy as np
 import pytest
 
-from trueodds import Predictions
-from trueodds import test as verdict_of
+from trueodds import Predictions, test
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.scored import DISTINCT, ScoredError
+from trueodds.estimators.unbinned import DISTINCT, UnbinnedError
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.redraw import null_draws
+from trueodds.resampling.null_distribution import null_draws
 
-verdict_of.__test__ = False
-SCORED = [name for name in ESTIMATORS.names() if issubclass(ESTIMATORS.load(name), ScoredError)]
+test.__test__ = False
+SCORED = [name for name in ESTIMATORS.names() if issubclass(ESTIMATORS.load(name), UnbinnedError)]
 
 
 def many(n: int = 3 * DISTINCT, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -39,9 +38,9 @@ def test_groups_of_neighboring_scores_change_the_null_of_ks_by_little() -> None:
     (grouped,) = null_draws(preds, [estimand], 49, np.random.default_rng(1))
     key = np.random.default_rng(1)
     from trueodds.core.rng import stream_key
-    from trueodds.kernels import draws
+    from trueodds.kernels import random_labels
 
-    labels = draws.labels(preds.P, stream_key(key), 0, 49)
+    labels = random_labels.draw_labels(preds.P, stream_key(key), 0, 49)
     exact = [estimand.estimator.value(View(p, label.astype(float))) for label in labels]
     (_, one) = estimand.values, estimand.linear[0]
     assert np.abs(grouped[0] - one._grouping_offset - exact).max() <= 3 / len(p) + 1e-12
@@ -53,5 +52,5 @@ def test_a_ratio_below_its_best_surprises_as_much_as_one_above() -> None:
     p = rng.uniform(0.3, 0.7, 800)
     for share in (0.8, 1.2):
         preds = Predictions((rng.random(800) < share * p).astype(int), p)
-        verdict = verdict_of(preds, "consistency", statistic="o_e", resamples=199)
+        verdict = test(preds, "consistency", statistic="o_e", resamples=199)
         assert verdict.pvalue == pytest.approx(1 / 200)

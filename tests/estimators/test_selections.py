@@ -10,17 +10,18 @@ import pytest
 
 from tests.data.refused import refused
 from trueodds import InputError, Predictions
-from trueodds.binning.partition import EqualMass, FixedEdges, Partition, Uniform
+from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.partition import Partition
 from trueodds.binning.selections import Selections
+from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.adaptive import AdaptiveError, AverageError
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import BinnedError, MaxError, RootMeanSquareError
-from trueodds.estimators.ece_kde import KernelDensityError
-from trueodds.estimators.linear_bins import LinearBinError
-from trueodds.estimators.smoothing.bandwidth import NARROWEST, silverman, silverman_of_selections
-from trueodds.kernels.bessel import third, third_of_multiples
+from trueodds.estimators.ece_kde import NARROWEST, KernelDensityError, silverman, silverman_of_selections
+from trueodds.estimators.linear_binning import LinearBinError
+from trueodds.kernels.smoothing import triweight_transform, triweight_transform_of_multiples
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
@@ -225,7 +226,7 @@ def test_the_transform_of_a_triweight_is_a_mean_of_cosines() -> None:
     u = (np.arange(200_000) + 0.5) / 100_000 - 1
     for z in (0.0, 1e-3, 1.999, 2.001, 9.0, 70.0):
         mean = float((35 / 32 * (1 - u**2) ** 3 * np.cos(z * u)).sum() / 100_000)
-        assert third(np.array(z)) == pytest.approx(mean, abs=1e-13)
+        assert triweight_transform(np.array(z)) == pytest.approx(mean, abs=1e-13)
     steps = np.array([0.0, 1e-4, 0.3, 2.5])
-    many = third_of_multiples(steps, 1024)
-    assert many == pytest.approx(third(np.multiply.outer(steps, np.arange(1025))), abs=2e-14)
+    many = triweight_transform_of_multiples(steps, 1024)
+    assert many == pytest.approx(triweight_transform(np.multiply.outer(steps, np.arange(1025))), abs=2e-14)

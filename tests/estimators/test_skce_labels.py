@@ -10,11 +10,11 @@ import pytest
 import trueodds as to
 from trueodds.core.typing import Array
 from trueodds.estimators.skce import SquaredKernelError
-from trueodds.kernels.labels import by_row
+from trueodds.kernels.random_labels import draw_labels_by_row
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.redraw import null_draws
+from trueodds.resampling.null_distribution import null_draws
 
 # Every pair is rounded by at most 2⁻⁴³ of the largest weights, and the mean over pairs by no more; the largest of
 # these weights squared is 3.6 times the mean square of two different ones.
@@ -42,7 +42,7 @@ def test_they_are_the_errors_of_their_residuals(form: str, weighted: bool, sharp
     w = np.random.default_rng(1).integers(0, 4, 310) * 0.7 if weighted else None
     view = View(P, np.eye(4)[y], w)
     linear = SquaredKernelError(form=form, block_size=40).linear(view)
-    labels = by_row(P, 5, 0, 12)
+    labels = draw_labels_by_row(P, 5, 0, 12)
     assert linear.of_labels is not None
     values, truth = linear.of_labels(labels), by_residuals(linear, view, labels)
     np.testing.assert_allclose(values, truth, rtol=1e-12, atol=ROUNDED)
@@ -95,7 +95,7 @@ def test_more_labels_than_are_held_come_in_parts(monkeypatch: pytest.MonkeyPatch
     estimand = Estimand(SquaredKernelError(), lens, lens.views(preds))
     fractions: list[float] = []
     (full,) = null_draws(preds, [estimand], 10, np.random.default_rng(0))
-    monkeypatch.setattr("trueodds.resampling.redraw.MAX_BLOCK_LABELS", 50 * 4)
+    monkeypatch.setattr("trueodds.resampling.null_labels.MAX_BLOCK_LABELS", 50 * 4)
     (parts,) = null_draws(preds, [estimand], 10, np.random.default_rng(0), progress=fractions.append)
     np.testing.assert_allclose(parts, full, rtol=1e-12, atol=1e-15)
     assert fractions == [0.4, 0.8, 1.0]

@@ -13,8 +13,8 @@ from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions, measure
 from trueodds.estimators import ESTIMATORS
-from trueodds.estimators.scored import Scores
-from trueodds.estimators.smooth import MANY, SmoothError
+from trueodds.estimators.smooth_ece import MANY, SmoothError
+from trueodds.estimators.unbinned import Scores
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 

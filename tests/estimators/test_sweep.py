@@ -12,12 +12,13 @@ import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.binning.partition import EqualMass, Uniform
+from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.binned import BinnedError, RootMeanSquareError
-from trueodds.estimators.scored import Scores
 from trueodds.estimators.sweep import SweepError
+from trueodds.estimators.unbinned import Scores
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 

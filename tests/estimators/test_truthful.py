@@ -11,7 +11,8 @@ import pytest
 import trueodds as to
 from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.binning.partition import EqualMass, Uniform
+from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators.base import measured
 from trueodds.estimators.binned import BinnedError, RootMeanSquareError

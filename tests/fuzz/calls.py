@@ -23,14 +23,14 @@ from tests.fuzz.rows import Rows, rows
 from tests.fuzz.values import PLAUSIBLE, odd, setting
 from trueodds import InputError, Predictions
 from trueodds.api.by_group import by_group
-from trueodds.binning import mass, partition
+from trueodds.binning import equal_mass, median_variance, simplex_grid, uniform
 from trueodds.calibrators import CALIBRATORS
 from trueodds.core.registry import settings_of
 from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds.lenses import lens
-from trueodds.resampling.interval_spec import IntervalSpec
+from trueodds.lenses import classes, ranked
+from trueodds.resampling.intervals.method import IntervalSpec
 
 Rng = np.random.Generator
 Verb = Callable[[Rng, Rows], Any]
@@ -208,14 +208,14 @@ def predictions(rng: Rng, data: Rows) -> Any:
 def instance(rng: Rng, data: Rows) -> Any:
     """A member, a partition, a lens or the settings of an interval, made by its class."""
     kinds: list[Any] = [
-        partition.Uniform,
-        partition.EqualMass,
-        partition.FixedEdges,
-        partition.MedianVariance,
-        mass.Mass,
+        uniform.Uniform,
+        equal_mass.EqualMass,
+        uniform.FixedEdges,
+        median_variance.MedianVariance,
+        equal_mass.FixedMass,
         IntervalSpec,
     ]
-    kinds += [partition.Sweep, partition.SimplexGrid, lens.Class, lens.Groups, lens.TopK, lens.Rank]
+    kinds += [equal_mass.Sweep, simplex_grid.SimplexGrid, classes.Class, classes.Groups, ranked.TopK, ranked.Rank]
     kind = kinds[rng.integers(len(kinds))]
     if rng.random() < 0.8:
         registry = (ESTIMATORS, TESTS, CALIBRATORS, DIAGRAMS)[rng.integers(4)]

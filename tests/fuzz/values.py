@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from trueodds.binning.partition import EqualMass, Uniform
+from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.uniform import Uniform
 
 Draw = Callable[[np.random.Generator], Any]
 

@@ -8,8 +8,10 @@ from scipy import stats
 
 import trueodds as to
 from tests import reference
-from trueodds.binning.partition import Distinct, Sweep, Uniform
-from trueodds.diagrams.binned.chance import consistency
+from trueodds.binning.equal_mass import Sweep
+from trueodds.binning.simplex_grid import Distinct
+from trueodds.binning.uniform import Uniform
+from trueodds.diagrams.bin_intervals import consistency
 from trueodds.hypotests.bins import BinByBin
 from trueodds.lenses.view import View
 

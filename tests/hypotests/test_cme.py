@@ -14,9 +14,8 @@ import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds.core.typing import Array
-from trueodds.hypotests.cme import MeanEmbedding
-from trueodds.hypotests.pairing.places import choose_places
-from trueodds.kernels.labels import by_row
+from trueodds.hypotests.cme import MeanEmbedding, choose_locations
+from trueodds.kernels.random_labels import draw_labels_by_row
 from trueodds.lenses.view import View
 
 CORNERS = ([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]], [0, 0, 1])
@@ -118,7 +117,7 @@ def test_a_redraw_is_the_statistic_with_other_labels(weighted: bool) -> None:
     preds = calibrated(50, 1)
     w = np.random.default_rng(0).integers(0, 3, 50).astype(float) if weighted else None
     view, test = View(preds.P, np.eye(3)[preds.y], w), MeanEmbedding(locations=3)
-    labels = by_row(preds.P, 9, 0, 6)
+    labels = draw_labels_by_row(preds.P, 9, 0, 6)
     cells = test.cells(view)
     assert cells.of_labels is not None
     y = np.eye(3)[labels.T]
@@ -136,12 +135,16 @@ def test_locations_do_not_know_the_labels_or_the_order_of_rows() -> None:
     preds = calibrated(80, 2)
     view = one_hot(preds.P, preds.y)
     order = np.random.default_rng(0).permutation(80)
-    a, b, c = choose_places(view, 5), choose_places(view.take(order), 5), choose_places(view.with_y(view.y[order]), 5)
+    a, b, c = (
+        choose_locations(view, 5),
+        choose_locations(view.take(order), 5),
+        choose_locations(view.with_y(view.y[order]), 5),
+    )
     for other in (b, c):
         assert a.at.tolist() == other.at.tolist()
         assert a.outcome.tolist() == other.outcome.tolist()
-    assert len(choose_places(View(np.full(60, 0.3), np.zeros(60)), 5).at) == 1  # equal ones are one
-    assert len(choose_places(view.take(order[:25]), 5).at) == 2  # ten rows each
+    assert len(choose_locations(View(np.full(60, 0.3), np.zeros(60)), 5).at) == 1  # equal ones are one
+    assert len(choose_locations(view.take(order[:25]), 5).at) == 2  # ten rows each
 
 
 def test_size_under_the_null() -> None:

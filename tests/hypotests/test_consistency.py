@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests import reference
-from trueodds.binning.partition import MedianVariance
+from trueodds.binning.median_variance import MedianVariance
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS

@@ -5,9 +5,9 @@ import pytest
 
 import trueodds as to
 from tests import reference
+from trueodds.hypotests._glm.logistic import fit_logistic
+from trueodds.hypotests._glm.logits import Logits, Powers
 from trueodds.hypotests.cox import Cox
-from trueodds.hypotests.likelihood.logistic import highest
-from trueodds.hypotests.likelihood.logits import Logits, Powers
 from trueodds.lenses.view import View
 
 
@@ -99,7 +99,7 @@ def test_a_maximum_is_finite_just_when_outcomes_overlap():
         logits = Logits.of(View(p=p, y=p), 0.0, "cox")
         powers = Powers.of(logits, 1)
         y = (rng.random((200, n)) < 0.5).astype(float)
-        finite = highest(powers.columns, logits.x, logits.w, y).finite
+        finite = fit_logistic(powers.columns, logits.x, logits.w, y).finite
         for one, is_finite in zip(y, finite, strict=True):
             events, nonevents = p[one == 1], p[one == 0]
             separated = (

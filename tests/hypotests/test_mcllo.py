@@ -9,8 +9,8 @@ from tests.calibrators.linear import reference
 from tests.calibrators.rows import draw_predictions, labels, one_hot
 from tests.reference import columns, frame, golden
 from trueodds.calibrators.mcllo import MclloSpec
+from trueodds.hypotests._glm.mcllo_likelihood import Odds
 from trueodds.hypotests.cox import Cox
-from trueodds.hypotests.likelihood.odds import Odds
 from trueodds.hypotests.mcllo import Mcllo
 from trueodds.lenses.view import View
 

@@ -10,12 +10,12 @@ from tests.calibrators.linear import reference
 from tests.calibrators.rows import draw_predictions, labels, one_hot
 from tests.data.refused import refused
 from tests.reference import golden
+from trueodds.calibrators._glm.parameter_covariance import Units
+from trueodds.calibrators._glm.parameter_table import ParameterTable
 from trueodds.calibrators.bias_corrected_temperature import BiasCorrectedTemperatureSpec
-from trueodds.calibrators.likelihood.parameter_table import ParameterTable
-from trueodds.calibrators.likelihood.units import Units
 from trueodds.calibrators.llo import LloSpec
 from trueodds.calibrators.mcllo import MclloSpec
-from trueodds.hypotests.likelihood.odds import Odds
+from trueodds.hypotests._glm.mcllo_likelihood import Odds
 from trueodds.hypotests.mcllo import Mcllo
 from trueodds.lenses.view import View
 

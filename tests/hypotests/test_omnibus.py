@@ -6,12 +6,10 @@ from scipy.special import expit, softmax
 from scipy.stats import binom
 
 import trueodds as to
-from trueodds.binning.tree import nested_cells
+from trueodds.binning.median_variance import nested_cells
 from trueodds.hypotests.cox import Cox
-from trueodds.hypotests.nested.binary import SCALES, BinaryCells
-from trueodds.hypotests.nested.component_pvalues import Component, combined, log_pvalues, root_mean_square, surprise
-from trueodds.hypotests.nested.vectors import VectorLeaves
-from trueodds.hypotests.omnibus import Omnibus
+from trueodds.hypotests.nested_cells import SCALES, BinaryCells, Component, VectorLeaves
+from trueodds.hypotests.omnibus import Omnibus, debiased_rms_error, log_harmonic_mean, log_pvalues, surprisal
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 
@@ -133,7 +131,7 @@ def test_the_effect_is_the_debiased_root_mean_square_between_nodes():
     node = (view.p > 0.5).astype(int)
     a = np.array([0.8] * 30 + [-0.2] * 70)
     expected = (a.sum() ** 2 - (a**2).sum()) / (100 * 99)  # the same at both
-    assert root_mean_square(view, node) == pytest.approx(np.sqrt(expected), rel=1e-12)
+    assert debiased_rms_error(view, node) == pytest.approx(np.sqrt(expected), rel=1e-12)
     assert Omnibus().on(view).effect == pytest.approx(np.sqrt(expected), rel=1e-12)
 
 
@@ -149,12 +147,12 @@ def test_p_values_of_a_fitted_law_follow_their_order_and_are_right_for_that_law(
 
 def test_the_combination_is_the_weighted_harmonic_mean_without_what_is_not_defined():
     log_p = np.log([[0.01], [0.5], [np.nan]])
-    assert np.exp(combined(log_p, np.array([1.0, 3.0, 5.0]))) == pytest.approx([(1 / 0.01 + 3 / 0.5) / 4])
+    assert np.exp(log_harmonic_mean(log_p, np.array([1.0, 3.0, 5.0]))) == pytest.approx([(1 / 0.01 + 3 / 0.5) / 4])
 
 
 def test_surprise_is_the_rank_below_the_upper_tenth_and_keeps_the_order_above():
     values = np.random.default_rng(1).standard_exponential(1000)
-    surprises = surprise(values)
+    surprises = surprisal(values)
     assert (np.argsort(surprises, kind="stable") == np.argsort(values, kind="stable")).all()
     assert np.exp(-np.sort(surprises)[500]) == pytest.approx(0.5)
     assert surprises.max() == pytest.approx(values.max(), rel=0.35)  # of an exponential law it is the value itself

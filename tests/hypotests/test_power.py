@@ -6,15 +6,13 @@ from scipy import stats
 
 import trueodds as to
 from trueodds.core.errors import InputError
-from trueodds.core.planned import Power
+from trueodds.core.power_results import Power
 from trueodds.hypotests import TESTS
+from trueodds.hypotests._power import simulation as simulated
+from trueodds.hypotests._power.power import power_limits
+from trueodds.hypotests._power.root_search import find_root
+from trueodds.hypotests._power.simulation import Distortion, Population, SimulatedPower
 from trueodds.hypotests.cox import Cox
-from trueodds.hypotests.planning import simulated
-from trueodds.hypotests.planning.crossing import crossing
-from trueodds.hypotests.planning.distortion import Distortion
-from trueodds.hypotests.planning.population import Population
-from trueodds.hypotests.planning.power import limits_of
-from trueodds.hypotests.planning.simulated import Simulated
 from trueodds.lenses.lens import as_lens
 
 
@@ -32,7 +30,7 @@ def classes(n=400, k=3, seed=0):
 
 def sets(test, preds, lens="positive", n=200, count=400, alpha=0.05, **distortion):
     population = Population(preds, as_lens(lens), Distortion(**distortion))
-    return Simulated(test, population, n, alpha, count, 7)
+    return SimulatedPower(test, population, n, alpha, count, 7)
 
 
 def consistency(**settings):
@@ -182,7 +180,7 @@ def test_what_no_distortion_reaches_is_reported_and_not_invented():
 
 
 def test_more_rows_than_are_simulated_are_extrapolated_with_a_note(monkeypatch):
-    monkeypatch.setattr("trueodds.hypotests.planning.power.MAX_ROWS", 700)
+    monkeypatch.setattr("trueodds.hypotests._power.power.MAX_ROWS", 700)
     plan = to.power(binary(), effect=0.03, simulations=100)
     assert "TN232" in [note.code for note in plan.notes]
     assert plan.required > 700
@@ -258,13 +256,13 @@ def test_the_effect_of_a_vector_is_the_mean_total_variation():
 def test_limits_of_a_simulated_share_are_those_of_scipy():
     for hits in (0, 7, 40):
         known = stats.binomtest(hits, 40).proportion_ci(method="exact")
-        interval = limits_of(hits / 40, 40)
+        interval = power_limits(hits / 40, 40)
         assert (interval.low, interval.high) == pytest.approx((known.low, known.high))
 
 
 def test_a_curve_that_never_reaches_the_level_is_followed_to_its_end():
     arguments = {"zero": 0.0, "straight": lambda v: v, "near": 1e-9, "close": 1e-9}
-    assert crossing(lambda x: x / 100, 1.0, 5.0, 20.0, **arguments) == (20.0, 0.2)
+    assert find_root(lambda x: x / 100, 1.0, 5.0, 20.0, **arguments) == (20.0, 0.2)
 
 
 def test_the_same_seed_gives_the_same_plan_and_progress_ends_at_1():
@@ -283,7 +281,7 @@ def test_a_small_level_has_as_many_draws_as_it_needs():
 
 def test_a_plan_prints_in_one_line():
     settings = {"distortion": "temperature", "direction": "over"}
-    limits = limits_of(0.8, 1000)
+    limits = power_limits(0.8, 1000)
     plan = Power("consistency", "effect", "confidence", 2000, 0.05, 0.8, 0.8, 0.0397, None, limits, settings)
     assert str(plan) == (
         "With 2,000 rows the consistency test finds probabilities that are on average 0.0397 too sure, or more so,"

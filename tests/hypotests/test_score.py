@@ -6,8 +6,7 @@ import pytest
 import trueodds as to
 from tests import reference
 from trueodds.core.errors import InputError
-from trueodds.hypotests.score import Score
-from trueodds.hypotests.spiegelhalter import Spiegelhalter
+from trueodds.hypotests.spiegelhalter import Score, Spiegelhalter
 from trueodds.lenses.view import View
 
 SCORES = ("brier", "log_loss")

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from trueodds.hypotests.several import family
+from trueodds.hypotests.multiple_testing import family
 from trueodds.kernels.holm import holm
-from trueodds.resampling.among import pvalue
+from trueodds.resampling.pvalues import pvalue
 
 
 def test_a_p_value_is_never_zero():

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from trueodds.hypotests.several import family
-from trueodds.hypotests.stepdown import JointDraws
+from trueodds.hypotests.multiple_testing import JointDraws, family
 from trueodds.kernels.holm import holm
-from trueodds.resampling.among import pvalue
+from trueodds.resampling.pvalues import pvalue
 
 
 def test_step_down_by_hand():

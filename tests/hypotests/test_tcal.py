@@ -7,14 +7,15 @@ import pytest
 
 import trueodds as to
 from tests import reference
-from trueodds.binning.partition import SimplexGrid, Uniform
+from trueodds.binning.simplex_grid import SimplexGrid
+from trueodds.binning.uniform import Uniform
 from trueodds.estimators.debiased import DebiasedL2
-from trueodds.hypotests.several import family
+from trueodds.hypotests.multiple_testing import family
 from trueodds.hypotests.tcal import TCal, scales
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.redraw import null_draws
+from trueodds.resampling.null_distribution import null_draws
 
 
 def binary500():

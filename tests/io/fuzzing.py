@@ -24,8 +24,8 @@ import numpy as np
 from tests.io.engines import table
 from tests.io.mutated import CSV, SETTINGS, flipped, mutated
 from trueodds import InputError, read
-from trueodds.io.resumed import resumed
-from trueodds.tallies import wire
+from trueodds.api.tally import resume_tally
+from trueodds.tallies import serialization
 from trueodds.tallies.tally import Tally
 
 Generator = np.random.Generator
@@ -179,11 +179,11 @@ def _arrow_table() -> Any:
 @cache
 def _tallies() -> list[tuple[bytes, dict[str, Any]]]:
     predictions = [read(table(ROWS, weight=weight), weight="w" if weight else None, group="site") for weight in (0, 1)]
-    return [(wire.dumps(preds.reduce(Tally.of)).encode(), {}) for preds in predictions]
+    return [(serialization.dumps(preds.reduce(Tally.of)).encode(), {}) for preds in predictions]
 
 
 def _tally_rows(path: Path, settings: dict[str, Any]) -> int:
-    return wire.load(path).n
+    return serialization.load(path).n
 
 
 def _count_tally_rows(content: bytes) -> int:
@@ -196,7 +196,7 @@ def _counted_file() -> tuple[Path, bytes]:
     folder = Path(tempfile.mkdtemp())
     data, state = folder / "rows.csv", folder / "state.json"
     table(ROWS, weight=True).to_csv(data, index=False)
-    resumed(_counted_source(data), Tally.of, state, {})
+    resume_tally(_counted_source(data), Tally.of, state, {})
     return data, state.read_bytes()
 
 
@@ -206,7 +206,7 @@ def _counted_source(data: Path) -> Any:
 
 def _state_rows(path: Path, settings: dict[str, Any]) -> int:
     data, state = _counted_file()
-    tally = resumed(_counted_source(data), Tally.of, path, {})
+    tally = resume_tally(_counted_source(data), Tally.of, path, {})
     assert path.read_bytes() == state, "another state was believed"
     return tally.n
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.io.rows import FILES, columns, write
 from trueodds import InputError, Predictions, read
-from trueodds.data.joined import joined
+from trueodds.data.concatenate import concatenate
 
 PETS = {"label": ["dog", "cat", "eel"], "p_cat": [0.2, 0.5, 0.1], "p_dog": [0.5, 0.3, 0.2], "p_eel": [0.3, 0.2, 0.7]}
 UNTYPED = ("csv", "jsonl")
@@ -109,7 +109,7 @@ def test_logits_with_votes_are_what_python_makes_of_them(tmp_path: Path, kind: s
     table |= {f"z_{name}": z[:, j] for j, name in enumerate("abc")}
     source = read(write(tmp_path / f"a.{kind}", table), votes="v_*", **settings)
     expected = Predictions.from_logits(votes, z, classes=list("abc"))
-    for preds in (source.collect(), joined(list(source.batches()))):
+    for preds in (source.collect(), concatenate(list(source.batches()))):
         assert preds.classes == expected.classes
         for name in ("p", "logits", "votes", "counts"):
             np.testing.assert_array_equal(getattr(preds, name), getattr(expected, name))

@@ -16,7 +16,7 @@ import pytest
 
 from tests.io.engines import answers, in_memory, same, table, voted
 from trueodds import InputError, Predictions, audit, fit, measure, read, tally
-from trueodds.tallies.reservoir import Counted
+from trueodds.tallies.reservoir import SampledTally
 from trueodds.tallies.tally import Tally
 
 dask = pytest.importorskip("dask")
@@ -227,7 +227,7 @@ def test_the_sample_behind_the_fix_does_not_depend_on_the_partitions_where_rows_
 
     def sampled(partitions: int) -> list[float]:
         source = read(dd.from_pandas(frame, npartitions=partitions, sort=False), row_id="id")
-        counted = source.reduce(partial(Counted.of, max_probs=90), keyed=True)
+        counted = source.reduce(partial(SampledTally.of, max_probs=90), keyed=True)
         return counted.sample.rows.p[:, 0].tolist()
 
     assert len(sampled(1)) == 30

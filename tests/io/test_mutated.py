@@ -12,8 +12,8 @@ import pytest
 from tests.io.fuzzing import FORMATS, check
 from tests.io.mutated import CSV, SETTINGS, answer, mutated
 from trueodds import Predictions, read
-from trueodds.data.joined import joined
-from trueodds.io import csv_chunks
+from trueodds.data.concatenate import concatenate
+from trueodds.io import csv_reader
 
 
 def both_csv_readers(path: Path, draw: np.random.Generator, settings: dict[str, Any]) -> list[tuple[Any, ...]]:
@@ -22,10 +22,10 @@ def both_csv_readers(path: Path, draw: np.random.Generator, settings: dict[str, 
 
     def rows() -> Predictions:
         source = read(path, batch_rows=size, **settings)
-        return source.collect() if at_once else joined(list(source.batches()))
+        return source.collect() if at_once else concatenate(list(source.batches()))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_chunks, "CHUNK", int(draw.choice([8, 40, 100, 1 << 22])))
+        patch.setattr(csv_reader, "CHUNK", int(draw.choice([8, 40, 100, 1 << 22])))
         answers = [answer(rows)]
         patch.setitem(sys.modules, "pyarrow", None)
         return [*answers, answer(rows)]

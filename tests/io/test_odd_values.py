@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from trueodds import InputError, Predictions, read
-from trueodds.io import values
+from trueodds.io import conversion
 from trueodds.io.answers import read_answers
 
 HUGE = [10**400, -(10**400), 10**5000, decimal.Decimal("sNaN")]
@@ -163,7 +163,7 @@ def test_a_masked_value_is_missing_in_a_column_among_several() -> None:
 def test_one_long_text_does_not_take_the_memory_of_as_many_as_there_are_rows(
     tmp_path: Path, kind: str, engine: str, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(values, "WIDEST_TEXT", 1 << 16)
+    monkeypatch.setattr(conversion, "WIDEST_TEXT", 1 << 16)
     if engine == "with pyarrow":
         for module in ("arrow", "arrow_csv"):
             monkeypatch.setattr(f"trueodds.io.{module}.WIDEST_TEXT", 1 << 16)

@@ -15,13 +15,13 @@ from tests.io.rows import columns
 from trueodds import InputError, Predictions
 from trueodds.io.arrays import MappingTable
 from trueodds.io.columns import Choice
-from trueodds.io.parted import FAN, Opened, Part, PartedSource, Reading, sum_parts
+from trueodds.io.partitions import FAN, Opened, Part, PartitionedSource, Reading, sum_parts
 from trueodds.io.source import Progress
 from trueodds.io.table import Table
 from trueodds.tallies.tally import Tally
 
 
-class Restless(PartedSource):
+class Restless(PartitionedSource):
     """An engine that answers in any order, some partitions twice, through pickles as real ones do."""
 
     def __init__(

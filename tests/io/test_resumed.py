@@ -14,8 +14,8 @@ import pytest
 
 from tests.io.engines import table
 from trueodds import InputError, Predictions, read, tally
-from trueodds.io.resumed import resumed
-from trueodds.tallies import wire
+from trueodds.api.tally import resume_tally
+from trueodds.tallies import serialization
 from trueodds.tallies.tally import Tally
 
 
@@ -47,10 +47,10 @@ def stopping(left: list[int], batch: Predictions) -> Tally:
 def test_a_count_that_was_stopped_ends_with_the_same_bits(tmp_path: Path, batches: int, weight: str | None) -> None:
     pattern, state = files(tmp_path), tmp_path / "state.tally.json"
     with pytest.raises(Stopped):
-        resumed(opened(pattern, weight), partial(stopping, [0] * batches), state, {})
+        resume_tally(opened(pattern, weight), partial(stopping, [0] * batches), state, {})
     steps: list[int] = []
-    tally = resumed(opened(pattern, weight), Tally.of, state, {}, progress=lambda done, total: steps.append(done))
-    assert wire.dumps(tally) == wire.dumps(opened(pattern, weight).reduce(Tally.of))
+    tally = resume_tally(opened(pattern, weight), Tally.of, state, {}, progress=lambda done, total: steps.append(done))
+    assert serialization.dumps(tally) == serialization.dumps(opened(pattern, weight).reduce(Tally.of))
     assert steps[0] > batches * 50  # it did not begin anew
     assert steps[-1] == 1_000
 
@@ -58,20 +58,20 @@ def test_a_count_that_was_stopped_ends_with_the_same_bits(tmp_path: Path, batche
 def test_files_that_are_counted_already_are_not_opened_for_their_rows_again(tmp_path: Path) -> None:
     pattern, state = files(tmp_path), tmp_path / "state.tally.json"
     with pytest.raises(Stopped):
-        resumed(opened(pattern), partial(stopping, [0] * 9), state, {})
+        resume_tally(opened(pattern), partial(stopping, [0] * 9), state, {})
     source = opened(pattern)
 
     def refused(*_: Any) -> Any:
         raise AssertionError("read again")
 
     source.tables[0].batches = source.tables[1].batches = refused
-    assert resumed(source, Tally.of, state, {}).n == 1_000
+    assert resume_tally(source, Tally.of, state, {}).n == 1_000
 
 
 def test_a_finished_count_is_returned_again_without_reading(tmp_path: Path) -> None:
     pattern, state = files(tmp_path), tmp_path / "state.tally.json"
     first = tally(opened(pattern), resume=state)
-    assert wire.dumps(tally(opened(pattern), resume=state)) == wire.dumps(first)
+    assert serialization.dumps(tally(opened(pattern), resume=state)) == serialization.dumps(first)
 
 
 def test_the_state_of_other_files_or_settings_is_refused(tmp_path: Path) -> None:
@@ -91,18 +91,18 @@ def test_rows_that_are_read_otherwise_are_not_added_to_the_state(tmp_path: Path,
     # The batches of 100 rows never met the end of the third of 70: all rows after it were passed over in silence.
     pattern, state = files(tmp_path), tmp_path / "state.tally.json"
     with pytest.raises(Stopped):
-        resumed(opened(pattern), partial(stopping, [0] * 3), state, {})
+        resume_tally(opened(pattern), partial(stopping, [0] * 3), state, {})
     reread = read(pattern, **{"group": "site", "weight": "w", "batch_rows": 70, **other})
     with pytest.raises(InputError, match=r"TO331.*other settings"):
-        resumed(reread, Tally.of, state, {})
-    assert resumed(opened(pattern), Tally.of, state, {}).n == 1_000
+        resume_tally(reread, Tally.of, state, {})
+    assert resume_tally(opened(pattern), Tally.of, state, {}).n == 1_000
 
 
 def stopped(folder: Path) -> tuple[str, Path]:
     """Files, and the state of a count of them that was stopped after 420 of 1,000 rows."""
     pattern, state = files(folder), folder / "state.tally.json"
     with pytest.raises(Stopped):
-        resumed(opened(pattern), partial(stopping, [0] * 6), state, {})
+        resume_tally(opened(pattern), partial(stopping, [0] * 6), state, {})
     return pattern, state
 
 
@@ -111,9 +111,9 @@ def test_rows_that_were_edited_in_a_state_are_not_believed(tmp_path: Path, rows:
     # With rows=0 a count of 60 rows ended at 90, with 20 of 30 at 70.
     pattern, state = stopped(tmp_path)
     head, body = state.read_text().split("\n", 1)
-    state.write_text(head + "\n" + wire.json_of(json.loads(body) | {"rows": rows}) + "\n")
+    state.write_text(head + "\n" + serialization.json_of(json.loads(body) | {"rows": rows}) + "\n")
     with pytest.raises(InputError, match=r"TO402.*changed"):
-        resumed(opened(pattern), Tally.of, state, {})
+        resume_tally(opened(pattern), Tally.of, state, {})
 
 
 def test_no_byte_of_a_state_can_be_changed_unseen(tmp_path: Path) -> None:
@@ -126,9 +126,11 @@ def test_no_byte_of_a_state_can_be_changed_unseen(tmp_path: Path) -> None:
     for other in [*changed, *cut, b"", b"{}", content + b"\n", content.replace(b"\n", b"\r\n"), b"[" * 100_000]:
         state.write_bytes(other)
         with pytest.raises(InputError, match="TO402"):
-            resumed(source, Tally.of, state, {})
+            resume_tally(source, Tally.of, state, {})
     state.write_bytes(content)
-    assert wire.dumps(resumed(source, Tally.of, state, {})) == wire.dumps(source.reduce(Tally.of))
+    assert serialization.dumps(resume_tally(source, Tally.of, state, {})) == serialization.dumps(
+        source.reduce(Tally.of)
+    )
 
 
 def test_rows_of_weight_0_are_read_but_not_counted_in_a_state(tmp_path: Path) -> None:
@@ -136,17 +138,17 @@ def test_rows_of_weight_0_are_read_but_not_counted_in_a_state(tmp_path: Path) ->
     (tmp_path / "a.csv").write_text(table)
     source, state = read(tmp_path / "a.csv", weight="w", batch_rows=10), tmp_path / "state.json"
     with pytest.raises(Stopped):
-        resumed(source, partial(stopping, [0] * 3), state, {})
-    tally = resumed(source, Tally.of, state, {})
+        resume_tally(source, partial(stopping, [0] * 3), state, {})
+    tally = resume_tally(source, Tally.of, state, {})
     assert tally.n == 40
-    assert wire.dumps(tally) == wire.dumps(source.reduce(Tally.of))
+    assert serialization.dumps(tally) == serialization.dumps(source.reduce(Tally.of))
 
 
 def test_the_state_of_another_version_is_refused(tmp_path: Path, monkeypatch: Any) -> None:
     pattern, state = stopped(tmp_path)
     monkeypatch.setattr("trueodds.__version__", "0.0.1")
     with pytest.raises(InputError, match=r"TO331.*other version"):
-        resumed(opened(pattern), Tally.of, state, {})
+        resume_tally(opened(pattern), Tally.of, state, {})
 
 
 KILLED = """

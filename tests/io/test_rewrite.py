@@ -14,7 +14,7 @@ from pyarrow import feather, parquet
 
 from tests.io.rows import FILES, columns, write
 from trueodds import InputError, read
-from trueodds.io.rewrite import rewrite
+from trueodds.io.write import rewrite
 
 OUT = ("parquet", "csv", "jsonl", "feather", "npz")
 

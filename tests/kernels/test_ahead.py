@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from trueodds.kernels import compiled, plain
-from trueodds.kernels.ahead import LINE, fetch
+from trueodds.kernels.prefetch import CACHE_LINE, prefetch
 
 
 @compiled
 def _prefetched_sum(x, places):  # type: ignore[no-untyped-def]
     total = 0.0
     for i in range(places.shape[0]):
-        fetch(x, places[i])
+        prefetch(x, places[i])
     for i in range(x.shape[0]):
         total += x[i]
     return total
@@ -32,4 +32,4 @@ def test_places_beyond_the_end_are_harmless(n: int, index: Any, dtype: Any) -> N
 
 
 def test_a_line_is_a_whole_number_of_every_number() -> None:
-    assert all(LINE % np.dtype(dtype).itemsize == 0 for dtype in (np.float32, np.float64))
+    assert all(CACHE_LINE % np.dtype(dtype).itemsize == 0 for dtype in (np.float32, np.float64))

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS, c_order
-from trueodds.kernels.classes import class_sums
-from trueodds.kernels.columns import label_sums, row_sums
-from trueodds.kernels.edges import MAX_LINEAR_SEARCH, index, scale, thresholds
+from trueodds.kernels.bin_sums import class_sums, label_sums, row_sums
+from trueodds.kernels.bins import MAX_LINEAR_SEARCH, find_bins, scale, thresholds
 from trueodds.kernels.largest import largest, largest_hits, largest_keys, largest_moments, largest_sums
-from trueodds.kernels.moments import moments
+from trueodds.kernels.smoothing import moments
 from trueodds.kernels.sort import decode_scores
 
 DTYPES = (np.float16, np.float32, np.float64)
@@ -56,7 +55,7 @@ def test_a_value_on_an_edge_and_its_neighbours_fall_where_comparing_puts_them(dt
     edges = np.arange(bins + 1) / bins
     at = edges.astype(dtype)
     x = np.concatenate((at, np.nextafter(at, dtype(-1)), np.nextafter(at, dtype(2)))).clip(0, 1)
-    assert index(x, edges, closed).tolist() == [bin_of(value, edges, closed) for value in x]
+    assert find_bins(x, edges, closed).tolist() == [bin_of(value, edges, closed) for value in x]
 
 
 def test_edges_that_no_float32_meets_are_compared_exactly():
@@ -65,7 +64,7 @@ def test_edges_that_no_float32_meets_are_compared_exactly():
     below = np.float32(0.1) if float(np.float32(0.1)) <= 0.1 else np.nextafter(np.float32(0.1), np.float32(0))
     x = np.array([below, np.nextafter(below, np.float32(1))])
     for closed in ("right", "left"):
-        assert index(x, edges, closed).tolist() == [0, 1]
+        assert find_bins(x, edges, closed).tolist() == [0, 1]
         assert len(thresholds(edges, closed, np.float32)) % 8 == 0
 
 
@@ -87,7 +86,7 @@ def test_values_above_1_by_rounding_are_in_the_last_bin():
     assert class_sums(P, y, FIFTEEN, "right")[0, 14, 0] == 2
     assert largest_sums(P, y, FIFTEEN, "right")[0][14, :, 0].tolist() == [1, 1]
     assert label_sums(P[:, 0], y, 0, FIFTEEN, "right")[14, :, 0].tolist() == [1, 1]
-    assert index(P[:, 0], FIFTEEN, "right").tolist() == [14, 14]
+    assert find_bins(P[:, 0], FIFTEEN, "right").tolist() == [14, 14]
 
 
 @pytest.mark.parametrize("k", [2, 20, 300])
@@ -101,7 +100,7 @@ def test_rows_of_negative_zeros_say_zero(k):
 
 
 def test_no_value_is_placed_of_none():
-    assert index(np.empty(0, dtype=np.float32), FIFTEEN, "right").tolist() == []
+    assert find_bins(np.empty(0, dtype=np.float32), FIFTEEN, "right").tolist() == []
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels import by_class as kernel
-from trueodds.kernels.by_class import sums
-from trueodds.kernels.products import combined, cross, dot, pairs, plus
+from trueodds.kernels import multinomial
+from trueodds.kernels.multinomial import add_scaled, cross_product, dot, likelihood_sums, pair_products, weighted_sum
 
 
 def model(n=40, k=4, d=2, *, shared=False, seed=0):
@@ -40,10 +39,10 @@ def plainly(F, Y, w, theta, offset):
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(("n", "k", "d"), [(1, 2, 1), (40, 4, 2), (70, 3, 5), (33, 6, 1)])
 def test_a_plain_loop_finds_the_same(shared, n, k, d, monkeypatch):
-    monkeypatch.setattr(kernel, "_ROWS", 16)
-    monkeypatch.setattr(kernel, "_ROOM", 16)  # several tiles, the last one shorter
+    monkeypatch.setattr(multinomial, "_ROWS", 16)
+    monkeypatch.setattr(multinomial, "_ROOM", 16)  # several tiles, the last one shorter
     F, Y, w, theta, offset = model(n, k, d, shared=shared)
-    value, gradient, own, across = sums(F, Y, w, theta, offset, True)
+    value, gradient, own, across = likelihood_sums(F, Y, w, theta, offset, True)
     want = plainly(F, Y, w, theta, offset)
     assert value[0] == pytest.approx(want[0], rel=1e-12)
     assert gradient == pytest.approx(want[1], abs=1e-12)
@@ -61,8 +60,8 @@ def test_a_plain_loop_finds_the_same(shared, n, k, d, monkeypatch):
 @pytest.mark.parametrize("shared", [False, True])
 def test_without_the_hessian_the_rest_is_the_same(shared):
     inputs = model(shared=shared)
-    value, gradient, own, across = sums(*inputs, False)
-    want = sums(*inputs, True)
+    value, gradient, own, across = likelihood_sums(*inputs, False)
+    want = likelihood_sums(*inputs, True)
     assert value[0] == pytest.approx(want[0][0], rel=1e-14)
     assert gradient == pytest.approx(want[1], rel=1e-13)
     assert own.size == across.size == 0
@@ -71,8 +70,8 @@ def test_without_the_hessian_the_rest_is_the_same(shared):
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_layout_of_the_input_is_irrelevant(layout):
     F, Y, w, theta, offset = model(shared=True)
-    want = sums(F, Y, w, theta, offset, True)
-    results = sums(layout(F), layout(Y), layout(w), layout(theta), layout(offset), True)
+    want = likelihood_sums(F, Y, w, theta, offset, True)
+    results = likelihood_sums(layout(F), layout(Y), layout(w), layout(theta), layout(offset), True)
     assert all((a == b).all() for a, b in zip(results, want, strict=True))
 
 
@@ -81,14 +80,14 @@ def test_no_sum_depends_on_the_number_of_threads(monkeypatch):
     results = []
     for threads in ("1", "4"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
-        results.append(sums(F, Y, w, theta, None, True))
+        results.append(likelihood_sums(F, Y, w, theta, None, True))
     assert all((a == b).all() for a, b in zip(*results, strict=True))
 
 
 def test_what_is_left_of_a_certain_row_keeps_its_digits():
     # η = (40, 0): q of the other class is e⁻⁴⁰/(1 + e⁻⁴⁰) = 4.2e-18, below what 1 − q can hold.
     F, theta = np.array([[[40.0], [0.0]]]), np.array([[1.0, 0.0], [1.0, 0.0]])
-    value, gradient, own, _ = sums(F, np.array([[1.0, 0.0]]), np.ones(1), theta, None, True)
+    value, gradient, own, _ = likelihood_sums(F, np.array([[1.0, 0.0]]), np.ones(1), theta, None, True)
     left = np.exp(-40.0)
     assert value[0] == pytest.approx(left, rel=1e-12)
     assert gradient[:, 1] == pytest.approx([-left, left], rel=1e-12)
@@ -100,15 +99,15 @@ def test_products_are_those_of_matrices(a, b):
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(a, 37)), rng.normal(size=(b, 37))
     out = np.ones((a, b))
-    cross(X, Y, False, out)
+    cross_product(X, Y, False, out)
     assert out == pytest.approx(1 + X @ Y.T, rel=1e-12)
     square = np.zeros((a, a))
-    cross(X, X, True, square)
+    cross_product(X, X, True, square)
     assert np.triu(square) == pytest.approx(np.triu(X @ X.T), rel=1e-12)
     weights, line = rng.normal(size=a), np.ones(30)
-    combined(weights, X, 7, line)
+    weighted_sum(weights, X, 7, line)
     assert line == pytest.approx(1 + weights @ X[:, 7:], rel=1e-12)
-    plus(line, 2.0, np.ones(30))
+    add_scaled(line, 2.0, np.ones(30))
     assert line == pytest.approx(3 + weights @ X[:, 7:], rel=1e-12)
     assert dot(X[0], Y[0]) == pytest.approx(X[0] @ Y[0], rel=1e-12)
 
@@ -118,5 +117,5 @@ def test_pairs_are_all_products_of_rows(above):
     X = np.random.default_rng(1).normal(size=(4, 6))
     first, second = np.triu_indices(4, above)
     out = np.empty((len(first), 6))
-    pairs(X, above, out)
+    pair_products(X, above, out)
     assert (out == X[first] * X[second]).all()

@@ -5,9 +5,9 @@ import pytest
 
 from tests.kernels.layouts import LAYOUTS
 from tests.kernels.samples import inside, rows
-from trueodds.kernels.cells import CELLS, EDGES, cells_of, place, placed
-from trueodds.kernels.covariance import covariance
-from trueodds.kernels.rows import ROWS
+from trueodds.kernels.covariance import add_covariance
+from trueodds.kernels.fine_grid import CELLS, EDGES, cells_of_classes, find_cells, find_column_cells
+from trueodds.kernels.row_statistics import ROWS
 from trueodds.tallies.cells import Cells
 
 DTYPES = (np.float32, np.float64)
@@ -25,11 +25,11 @@ def neighborhood(dtype):
 
 
 def put(x, exact):
-    """The cells by `placed`, as many values at a time as it has room for."""
+    """The cells by `find_column_cells`, as many values at a time as it has room for."""
     cell_index, room, q = np.empty(len(x), dtype=np.int32), np.empty(ROWS), np.empty(ROWS)
     for start in range(0, len(x), ROWS):
         part = x[start : start + ROWS]
-        placed(part, len(part), EDGES, exact, room, q, cell_index[start : start + ROWS])
+        find_column_cells(part, len(part), EDGES, exact, room, q, cell_index[start : start + ROWS])
     return cell_index.tolist()
 
 
@@ -45,7 +45,7 @@ def test_any_number_of_values_is_placed(dtype, n):
     rng = np.random.default_rng(n)
     x = np.concatenate([rng.random(n), 10 ** (-12 * rng.random(n)), 1 - 10 ** (-12 * rng.random(n))]).astype(dtype)
     wide, cells = x.astype(np.float64), np.empty(len(x), dtype=np.int32)
-    place(wide, 1 - wide, EDGES, dtype == np.float32, cells)
+    find_cells(wide, 1 - wide, EDGES, dtype == np.float32, cells)
     assert cells.tolist() == compared(x)
 
 
@@ -66,7 +66,7 @@ def test_minus_zero_is_zero(dtype):
 def test_the_cells_of_some_classes_of_a_table(dtype, n):
     P, _ = rows(n, 4, dtype)
     for out in (np.full((n, 2), 9, dtype=np.uint16), np.full((2, n), 9, dtype=np.uint16).T):
-        cells_of(inside(P), 1, 3, EDGES, dtype == np.float32, out)
+        cells_of_classes(inside(P), 1, 3, EDGES, dtype == np.float32, out)
         assert out.T.tolist() == [compared(P[:, 1]), compared(P[:, 2])]
 
 
@@ -94,6 +94,6 @@ def test_the_covariance_of_bins_equals_its_definition(dtype, weighted, n, k):
             p, q = float(P[i, c]), float(P[i, d])
             expected[pair, report[cells[i, c]] * 3 + report[cells[i, d]]] += w[i] ** 2 * (p * (c == d) - p * q)
     out = np.zeros((len(pairs), 3, 3))
-    covariance(inside(P), inside(w if weighted else np.empty(0)), inside(report[cells]), out)
+    add_covariance(inside(P), inside(w if weighted else np.empty(0)), inside(report[cells]), out)
     # sums of n terms of size 1 in another order
     np.testing.assert_allclose(out.reshape(-1, 9), expected, rtol=1e-12, atol=1e-14 * max(n, 1))

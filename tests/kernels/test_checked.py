@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels.checked import look
+from trueodds.kernels.check_probabilities import check_table
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
@@ -14,7 +14,7 @@ def test_a_look_sees_the_extremes_and_the_worst_row(n, k, dtype, layout):
     rng = np.random.default_rng(0)
     P = rng.dirichlet(np.ones(k), n).astype(dtype)
     P[n // 2, 0] += dtype(0.01)
-    survey = look(layout(P), 1e-3)
+    survey = check_table(layout(P), 1e-3)
     assert (survey.lowest, survey.highest) == (P.min(), P.max())
     assert (survey.worst, survey.n_inexact) == (n // 2, 1)
     assert survey.distance == pytest.approx(abs(P[n // 2].sum(dtype=np.float64) - 1), rel=1e-12)
@@ -26,11 +26,11 @@ def test_a_look_sees_the_extremes_and_the_worst_row(n, k, dtype, layout):
 def test_what_is_no_probability_is_the_lowest_or_no_finite_highest(bad, dtype, k):
     P = np.full((300, k), 1 / k, dtype=dtype)
     P[77, 2] = bad
-    survey = look(P, 1e-3)
+    survey = check_table(P, 1e-3)
     assert not (survey.lowest >= 0 and np.isfinite(survey.highest) and not np.signbit(survey.lowest))
 
 
 def test_of_equally_bad_rows_the_first_is_reported():
     P = np.full((600_000, 2), 0.5, dtype=np.float32)
     P[[70_000, 400_000], 0] = 0.75
-    assert look(P, 1e-3)[2:] == (70_000, 0.25, 2)
+    assert check_table(P, 1e-3)[2:] == (70_000, 0.25, 2)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels import draws
+from trueodds.kernels import random_labels
 
 KEY = 2**62 + 12_345
 WORD = 2**64
@@ -78,10 +78,10 @@ def table(n, k, dtype=np.float64):
 
 def test_the_random_bits_are_those_of_whole_numbers():
     for z in (0, 1, 2**63, WORD - 1, KEY):
-        assert int(draws.mix(np.uint64(z))) == mix(z)
-        assert int(draws.row_key(z % 2**63, 7)) == row_key(z % 2**63, 7)  # keys have 63 bits
-        assert int(draws.uniform(np.uint64(z), 999)) == uniform(z, 999)
-        assert int(draws.threshold(0.3, draws.dither_of(np.uint64(z)))) == threshold(0.3, z)
+        assert int(random_labels.mix(np.uint64(z))) == mix(z)
+        assert int(random_labels.row_key(z % 2**63, 7)) == row_key(z % 2**63, 7)  # keys have 63 bits
+        assert int(random_labels.uniform(np.uint64(z), 999)) == uniform(z, 999)
+        assert int(random_labels.threshold(0.3, random_labels.dither_of(np.uint64(z)))) == threshold(0.3, z)
 
 
 @pytest.mark.parametrize("k", [1, 2, 15, 16, 17, 40])
@@ -89,7 +89,7 @@ def test_the_class_picked_is_the_first_beyond_the_number(k):
     cumulative = np.arange(1, k + 1) / k
     for u in np.unique([*cumulative, *np.nextafter(cumulative, 0), 0.0]):
         if u < 1:
-            assert draws.pick(cumulative, k, u) == next(c for c in range(k) if u < cumulative[c])
+            assert random_labels.pick(cumulative, k, u) == next(c for c in range(k) if u < cumulative[c])
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
@@ -97,20 +97,20 @@ def test_the_class_picked_is_the_first_beyond_the_number(k):
 @pytest.mark.parametrize("k", [2, 5, 20])
 def test_labels_equal_a_plain_loop(k, dtype, layout):
     P = table(9, k, dtype)
-    assert draws.labels(layout(P), KEY, 3, 8).tolist() == by_loops(P, 3, 8).tolist()
+    assert random_labels.draw_labels(layout(P), KEY, 3, 8).tolist() == by_loops(P, 3, 8).tolist()
 
 
 @pytest.mark.parametrize("count", [1, 31, 32, 33])
 @pytest.mark.parametrize("n", [0, 1, 2])
 def test_labels_at_the_boundaries_of_blocks(count, n):
     P = table(n, 3)
-    assert draws.labels(P, KEY, 0, count).tolist() == by_loops(P, 0, count).tolist()
+    assert random_labels.draw_labels(P, KEY, 0, count).tolist() == by_loops(P, 0, count).tolist()
 
 
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 def test_rows_of_a_cluster_share_their_number_in_a_share_of_the_draws(share):
     P, cluster = table(8, 3), np.arange(8) // 3
-    labels = draws.labels(P, KEY, 0, 20, cluster=cluster, share=share)
+    labels = random_labels.draw_labels(P, KEY, 0, 20, cluster=cluster, share=share)
     assert labels.tolist() == by_loops(P, 0, 20, cluster, share).tolist()
 
 
@@ -133,19 +133,19 @@ def counted(labels, w, tables, size):
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
-@pytest.mark.parametrize("k", [2, 3, 16, draws.MAX_LINEAR_SEARCH, draws.MAX_LINEAR_SEARCH + 1])
+@pytest.mark.parametrize("k", [2, 3, 16, random_labels.MAX_LINEAR_SEARCH, random_labels.MAX_LINEAR_SEARCH + 1])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_sums_equal_a_plain_loop(k, weighted, layout):
     P, tables = table(7, k), slots(7, k, 5)
     w = np.random.default_rng(1).random(7) if weighted else np.ones(7)
-    sums = draws.sums(layout(P), w, layout(tables.transpose(1, 2, 0)).transpose(2, 0, 1), 5, KEY, 2, 6)
+    sums = random_labels.sum_draws(layout(P), w, layout(tables.transpose(1, 2, 0)).transpose(2, 0, 1), 5, KEY, 2, 6)
     np.testing.assert_allclose(sums, counted(by_loops(P, 2, 6), w, tables, 5), rtol=1e-13, atol=1e-14)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_sums_of_clusters_equal_a_plain_loop(dtype):
     P, tables, cluster, w = table(7, 3, dtype), slots(7, 3, 4), np.arange(7) // 2, np.arange(7) / 4
-    sums = draws.sums(P, w, tables, 4, KEY, 0, 9, cluster=cluster, share=0.5)
+    sums = random_labels.sum_draws(P, w, tables, 4, KEY, 0, 9, cluster=cluster, share=0.5)
     np.testing.assert_allclose(sums, counted(by_loops(P, 0, 9, cluster, 0.5), w, tables, 4), rtol=1e-13)
 
 
@@ -156,9 +156,9 @@ def test_rows_in_another_order_keep_the_labels_of_their_numbers(count, weighted)
     w = np.random.default_rng(2).random(30) if weighted else np.ones(30)
     rows = np.random.default_rng(3).permutation(30)
     for settings in ({}, {"cluster": cluster, "share": 0.5}):
-        expected = draws.sums(P, w, tables, 6, KEY, 3, 3 + count, **settings)
+        expected = random_labels.sum_draws(P, w, tables, 6, KEY, 3, 3 + count, **settings)
         moved = settings | ({"cluster": cluster[rows]} if settings else {})
-        sums = draws.sums(P[rows], w[rows], tables[:, rows], 6, KEY, 3, 3 + count, rows=rows, **moved)
+        sums = random_labels.sum_draws(P[rows], w[rows], tables[:, rows], 6, KEY, 3, 3 + count, rows=rows, **moved)
         np.testing.assert_allclose(sums, expected, rtol=1e-13)
 
 
@@ -166,9 +166,9 @@ def test_rows_in_another_order_keep_the_labels_of_their_numbers(count, weighted)
 @pytest.mark.parametrize("beyond", [-1, 0, 1])
 def test_sums_at_the_boundaries_of_blocks(n, beyond):
     size = 3
-    count = draws.AT_ONCE + beyond
+    count = random_labels.AT_ONCE + beyond
     P, tables = table(n, 3), slots(n, 3, size)
-    sums = draws.sums(P, np.ones(n), tables, size, KEY, 0, count)
+    sums = random_labels.sum_draws(P, np.ones(n), tables, size, KEY, 0, count)
     assert sums.tolist() == counted(by_loops(P, 0, count).reshape(count, n), np.ones(n), tables, size).tolist()
 
 
@@ -184,5 +184,5 @@ def test_independent_labels_are_drawn_each_for_itself(dtype):
                     for bin_index in tables[:, i, c]:
                         if bin_index >= 0:
                             expected[r, bin_index] += w[i]
-    sums = draws.sums(P, w, tables, 4, KEY, 4, 9, separate=True)
+    sums = random_labels.sum_draws(P, w, tables, 4, KEY, 4, 9, separate=True)
     np.testing.assert_allclose(sums, expected, rtol=1e-13)

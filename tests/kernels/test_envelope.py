@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.estimators.decision import DecisionRegret
-from trueodds.kernels.envelope import at_half
+from trueodds.estimators.decision_regret import DecisionRegret
+from trueodds.kernels.concave_envelope import envelope_at_half
 from trueodds.lenses.view import View
 
 
@@ -32,7 +32,7 @@ def enveloped(low, high, height, slope):
 
 def checked(low, high, height, slope):
     out = np.zeros((len(low), 5))
-    at_half(low, high, height, slope, out)
+    envelope_at_half(low, high, height, slope, out)
     for r, (value, ratio, where, a, b) in enumerate(out.tolist()):
         lines = low[r], high[r], height[r], slope[r]
         twice, largest = enveloped(*(x.tolist() for x in lines))
@@ -65,7 +65,7 @@ def test_intervals_that_meet_on_a_coarse_grid(k):
 
 
 def test_no_draw_at_all():
-    at_half(*np.zeros((4, 0, 3)), np.zeros((0, 5)))
+    envelope_at_half(*np.zeros((4, 0, 3)), np.zeros((0, 5)))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels import keyed, sort
+from trueodds.kernels import sort
+from trueodds.kernels import sort as keyed
 
 DTYPES = [np.float16, np.float32, np.float64]
 
@@ -22,7 +23,7 @@ def columns(P, Y):
     """Column by column; where float32 holds all of them, as float32."""
     narrow = P.astype(np.float32)
     P = narrow if (narrow == P).all() else P
-    return [sort.keys(P[:, c].copy(), Y[:, c].copy()) for c in range(P.shape[1])]
+    return [sort.sort_keys(P[:, c].copy(), Y[:, c].copy()) for c in range(P.shape[1])]
 
 
 def same(actual, expected):
@@ -49,7 +50,9 @@ def test_rows_lie_in_memory_as_they_like(dtype, layout):
         actual = keyed.map_sorted_keys(layout(P), y, np.copy, range(1, 3))
         if dtype == np.float64:
             assert same(actual, expected)
-        assert [sort.scores(keys).tolist() for keys in actual] == [sort.scores(keys).tolist() for keys in expected]
+        assert [sort.scores_of_keys(keys).tolist() for keys in actual] == [
+            sort.scores_of_keys(keys).tolist() for keys in expected
+        ]
         assert [(keys & 1).tolist() for keys in actual] == [(keys & 1).tolist() for keys in expected]
 
 
@@ -61,7 +64,7 @@ def test_float64_that_holds_float32_is_sorted_as_such():
     wide[400, 1] = 0.1
     actual = keyed.map_sorted_keys(wide, Y, np.copy)
     assert {keys.dtype for keys in actual} == {np.dtype(np.uint64)}
-    assert same(actual, [sort.keys(wide[:, c].copy(), Y[:, c].copy()) for c in range(3)])
+    assert same(actual, [sort.sort_keys(wide[:, c].copy(), Y[:, c].copy()) for c in range(3)])
 
 
 def test_outcomes_that_are_no_yes_or_no_have_no_keys():

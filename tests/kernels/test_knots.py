@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels.knots import _TILE, Knots, none_at
+from trueodds.kernels.splines import _TILE, Knots, none_below
 
 DTYPES = [np.float16, np.float32, np.float64]
 
@@ -73,5 +73,5 @@ def test_rows_with_no_value_at_the_least_or_with_all_of_them(n, dtype, layout):
     P = np.random.default_rng(3).integers(0, 5, (n, 3)).astype(dtype) / 4
     lower = np.array([-1.0, 0.25, np.inf])
     low = P <= lower
-    assert (none_at(layout(P), lower) == (~low.any(axis=1) | low.all(axis=1))).all()
-    assert none_at(P, np.full(3, -1.0)).all()
+    assert (none_below(layout(P), lower) == (~low.any(axis=1) | low.all(axis=1))).all()
+    assert none_below(P, np.full(3, -1.0)).all()

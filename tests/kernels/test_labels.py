@@ -5,8 +5,8 @@ import pytest
 
 from tests.kernels.layouts import LAYOUTS
 from tests.kernels.samples import rows
-from trueodds.kernels import draws
-from trueodds.kernels.labels import ROWS, by_row
+from trueodds.kernels import random_labels
+from trueodds.kernels.random_labels import ROWS, draw_labels_by_row
 
 KEY = 2**62 + 12_345
 
@@ -21,24 +21,24 @@ def integers_wrap_around(monkeypatch):
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("k", [2, 5, 16, 17, draws.MAX_LINEAR_SEARCH, draws.MAX_LINEAR_SEARCH + 1])
+@pytest.mark.parametrize("k", [2, 5, 16, 17, random_labels.MAX_LINEAR_SEARCH, random_labels.MAX_LINEAR_SEARCH + 1])
 @pytest.mark.parametrize("start", [0, 3])
 def test_they_are_the_labels_of_draws(k, dtype, layout, start):
     P, _ = rows(9, k, dtype)
-    labels = by_row(layout(P), KEY, start, start + 5)
+    labels = draw_labels_by_row(layout(P), KEY, start, start + 5)
     assert labels.dtype == np.uint8
-    assert labels.tolist() == draws.labels(P, KEY, start, start + 5).T.tolist()
+    assert labels.tolist() == random_labels.draw_labels(P, KEY, start, start + 5).T.tolist()
 
 
 @pytest.mark.parametrize("n", [1, ROWS - 1, ROWS, ROWS + 1])
 def test_at_the_boundaries_of_blocks_of_rows(n):
     P, _ = rows(n, 3)
-    assert by_row(P, KEY, 0, 2).tolist() == draws.labels(P, KEY, 0, 2).T.tolist()
+    assert draw_labels_by_row(P, KEY, 0, 2).tolist() == random_labels.draw_labels(P, KEY, 0, 2).T.tolist()
 
 
 def test_more_classes_than_a_byte_counts_and_rows_of_clusters():
     P = np.random.default_rng(0).dirichlet(np.ones(300), 6)
-    assert by_row(P, KEY, 0, 3).dtype == np.uint16
+    assert draw_labels_by_row(P, KEY, 0, 3).dtype == np.uint16
     cluster = np.arange(6) // 3
-    labels = by_row(P, KEY, 0, 9, cluster=cluster, share=0.5)
-    assert labels.tolist() == draws.labels(P, KEY, 0, 9, cluster=cluster, share=0.5).T.tolist()
+    labels = draw_labels_by_row(P, KEY, 0, 9, cluster=cluster, share=0.5)
+    assert labels.tolist() == random_labels.draw_labels(P, KEY, 0, 9, cluster=cluster, share=0.5).T.tolist()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels import matches
+from trueodds.kernels.pairs import DRAWS, HALF, RUN, add_matches, label_differences, match_differences
 
 
 def by_loops(k, labels, blocks=None):
@@ -27,7 +27,7 @@ def strips(k, labels, cuts, blocks=None):
     out = np.zeros((2, labels.shape[1]), dtype=np.int64)
     for top, bottom in itertools.pairwise([0, *cuts, n]):
         start = int(blocks[top]) if top < n else 0
-        matches.add_matches(k[top:bottom, start:bottom], top, start, blocks, labels, out)
+        add_matches(k[top:bottom, start:bottom], top, start, blocks, labels, out)
     return out
 
 
@@ -51,7 +51,7 @@ def test_sums_equal_a_plain_loop(n, draws, dtype, layout):
 def test_blocks_do_not_see_each_other():
     k, blocks = similar(9), np.array([0, 0, 0, 3, 3, 3, 3, 7, 7])
     labels = np.random.default_rng(0).integers(0, 2, (9, 5)).astype(np.uint8)
-    differences = matches.differences(strips(k, labels, [7], blocks))
+    differences = match_differences(strips(k, labels, [7], blocks))
     truth = by_loops(k, labels, blocks)
     np.testing.assert_allclose(differences, truth[1:] - truth[0], rtol=0, atol=40 * 2.0**-42)
 
@@ -68,19 +68,19 @@ def test_runs_and_blocks_of_draws_at_their_boundaries(beyond, monkeypatch):
 
 
 def test_no_run_overflows_when_all_rows_are_alike():
-    n = matches.RUN + 9
+    n = RUN + 9
     labels = np.zeros((n, 2), dtype=np.uint8)
     upper, lower = strips(np.ones((n, n)), labels, [n - 3])
     # n (n − 1) / 2 pairs of similarity 1, whose lower half is 0
-    assert upper.tolist() == [n * (n - 1) // 2 * matches.HALF] * 2
+    assert upper.tolist() == [n * (n - 1) // 2 * HALF] * 2
     assert lower.tolist() == [0, 0]
 
 
 def test_more_draws_than_stay_near():
-    draws = matches.DRAWS + 5
+    draws = DRAWS + 5
     labels = np.random.default_rng(2).integers(0, 2, (3, draws)).astype(np.uint8)
     k = similar(3)
-    differences = matches.differences(strips(k, labels, []))
+    differences = match_differences(strips(k, labels, []))
     truth = by_loops(k, labels)
     np.testing.assert_allclose(differences, truth[1:] - truth[0], rtol=0, atol=6 * 2.0**-42)
 
@@ -88,8 +88,8 @@ def test_more_draws_than_stay_near():
 def test_equal_labels_differ_by_exactly_nothing():
     k = similar(20)
     labels = np.repeat(np.random.default_rng(3).integers(0, 4, (20, 1)), 6, axis=1).astype(np.uint8)
-    assert matches.differences(strips(k, labels, [7])).tolist() == [0.0] * 5
-    assert matches.read(np.random.default_rng(4).random((20, 4)), labels).tolist() == [0.0] * 5
+    assert match_differences(strips(k, labels, [7])).tolist() == [0.0] * 5
+    assert label_differences(np.random.default_rng(4).random((20, 4)), labels).tolist() == [0.0] * 5
 
 
 @pytest.mark.parametrize("draws", [1, 2, 257, 258])
@@ -97,4 +97,6 @@ def test_a_table_is_read_as_a_plain_loop_reads_it(draws):
     rng = np.random.default_rng(draws)
     table, labels = rng.normal(size=(4, 3)), rng.integers(0, 3, (4, draws)).astype(np.uint8)
     totals = [sum(table[i, labels[i, r]] for i in range(4)) for r in range(draws)]
-    np.testing.assert_allclose(matches.read(table, labels), np.array(totals[1:]) - totals[0], rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(
+        label_differences(table, labels), np.array(totals[1:]) - totals[0], rtol=1e-12, atol=1e-13
+    )

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import isotonic_regression, lsq_linear
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels.merging import averaged, near_isotonic
+from trueodds.kernels.near_isotonic import average_levels, near_isotonic
 
 
 def levels(path, model):
@@ -98,7 +98,7 @@ def test_it_ends_at_isotonic_regression(m):
     mass, events = rows(m, 0, integer_weights=False)
     path = near_isotonic(mass, events)
     want = isotonic_regression(events / mass, weights=mass).x
-    assert averaged(path, np.eye(len(path.lambdas))[-1]) == pytest.approx(want, abs=1e-12)
+    assert average_levels(path, np.eye(len(path.lambdas))[-1]) == pytest.approx(want, abs=1e-12)
 
 
 def test_the_mean_of_models_is_that_of_their_levels():
@@ -106,7 +106,7 @@ def test_the_mean_of_models_is_that_of_their_levels():
     path = near_isotonic(mass, events)
     weights = np.random.default_rng(0).dirichlet(np.ones(len(path.lambdas)))
     want = sum(weight * levels(path, model) for model, weight in enumerate(weights))
-    assert averaged(path, weights) == pytest.approx(want, abs=1e-12)
+    assert average_levels(path, weights) == pytest.approx(want, abs=1e-12)
 
 
 def test_what_rises_already_is_one_model():

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trueodds.kernels import moments as kernel
-from trueodds.kernels.moments import moments
-from trueodds.kernels.windows import Windows, mean_absolute
+from trueodds.kernels import smoothing
+from trueodds.kernels.sliding_window import Windows, mean_absolute
+from trueodds.kernels.smoothing import moments
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -35,7 +35,7 @@ def test_what_lies_beyond_the_ends_belongs_to_the_outer_cells() -> None:
     assert actual.tolist() == [[1, -1], [0, 0], [0, 0], [2, 1 + 2]]  # u = −1 in the first, 1 and 2 in the last
 
 
-@pytest.mark.parametrize("n", [kernel._ROWS - 1, kernel._ROWS, kernel._ROWS + 1, 5 * kernel._ROWS])
+@pytest.mark.parametrize("n", [smoothing._ROWS - 1, smoothing._ROWS, smoothing._ROWS + 1, 5 * smoothing._ROWS])
 def test_blocks_of_rows_are_put_together(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(n)
     x, mass = rng.random(n).astype(np.float32), rng.normal(size=n)

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from tests.kernels.samples import inside, rows
-from trueodds.kernels.cells import CELLS, EDGES, MIDDLES
-from trueodds.kernels.covariance_sums import add_rows, empty, first_of, matrix
-from trueodds.kernels.onepass import one_pass
-from trueodds.kernels.rows import ROWS, scored, surveyed
-from trueodds.kernels.tables import by_hit, by_label
+from trueodds.kernels.covariance import add_rows, covariance_matrix, empty_sums, first_bin_edge
+from trueodds.kernels.fine_grid import CELLS, EDGES, MIDDLES
+from trueodds.kernels.grid_sums import add_by_hit, add_by_label, tally_rows
+from trueodds.kernels.row_statistics import ROWS, score_rows, survey_rows
 
 DTYPES = (np.float32, np.float64)
 SIZES = (0, 1, ROWS - 1, ROWS, ROWS + 1)
@@ -38,13 +37,13 @@ def covariance(P, w, bins):
 def test_the_covariance_of_classes_and_bins_equals_its_definition(dtype, weighted, n, k, bins):
     P, _ = rows(n, k, dtype)
     w = np.random.default_rng(n).random(n) if weighted else np.ones(n)
-    first = first_of(report(bins), k)
-    sums = empty(k, bins, first)
+    first = first_bin_edge(report(bins), k)
+    sums = empty_sums(k, bins, first)
     weights = inside(w if weighted else NONE)
     add_rows(inside(P), weights, report(bins), bins, first, dtype == np.float32, EDGES, sums)
     # sums of n terms of size 1 in another order; where no two values ever meet it is 0
     expected = covariance(P, w, bins)
-    cov = matrix(sums)
+    cov = covariance_matrix(sums)
     np.testing.assert_allclose(cov, expected, rtol=1e-12, atol=1e-15 * n)
     np.testing.assert_array_equal(cov == 0, expected == 0)
 
@@ -53,10 +52,10 @@ def test_the_covariance_of_classes_and_bins_equals_its_definition(dtype, weighte
 @pytest.mark.parametrize("n", SIZES)
 def test_the_covariance_at_the_boundaries_of_tiles(n, k):
     P, _ = rows(n, k)
-    first = first_of(report(2), k)
-    sums = empty(k, 2, first)
+    first = first_bin_edge(report(2), k)
+    sums = empty_sums(k, 2, first)
     add_rows(inside(P), inside(NONE), report(2), 2, first, False, EDGES, sums)
-    np.testing.assert_allclose(matrix(sums), covariance(P, np.ones(n), 2), rtol=1e-12, atol=1e-15 * ROWS)
+    np.testing.assert_allclose(covariance_matrix(sums), covariance(P, np.ones(n), 2), rtol=1e-12, atol=1e-15 * ROWS)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -66,35 +65,42 @@ def test_the_covariance_at_the_boundaries_of_tiles(n, k):
 def test_one_pass_equals_the_single_kernels(dtype, n, k, ranks, bins):
     P, y = rows(n, k, dtype)
     P, y, exact = inside(P), inside(y), dtype == np.float32
-    at, first = report(max(bins, 1)), first_of(report(max(bins, 1)), k)
+    at, first = report(max(bins, 1)), first_bin_edge(report(max(bins, 1)), k)
     size = (ranks + k) * CELLS
     cells, sums = np.zeros(size, dtype=np.int64), np.zeros((size, 4))
-    counts, extremes, scores, pairs = np.zeros(5, dtype=np.int64), np.zeros(2), np.zeros((2, 3)), empty(k, bins, first)
-    one_pass(P, y, ranks, 1e-3, exact, k <= 2, EDGES, cells, sums, counts, extremes, scores, at, bins, first, pairs)
+    counts, extremes, scores, pairs = (
+        np.zeros(5, dtype=np.int64),
+        np.zeros(2),
+        np.zeros((2, 3)),
+        empty_sums(k, bins, first),
+    )
+    tally_rows(P, y, ranks, 1e-3, exact, k <= 2, EDGES, cells, sums, counts, extremes, scores, at, bins, first, pairs)
 
     which, squares = np.empty((n, ranks), dtype=np.int32), np.empty(n)
     expected_counts, expected_extremes = np.zeros(5, dtype=np.int64), np.zeros(2)
-    surveyed(P, P.view(np.int32 if exact else np.int64), 1e-3, which, squares, expected_counts, expected_extremes)
+    survey_rows(P, P.view(np.int32 if exact else np.int64), 1e-3, which, squares, expected_counts, expected_extremes)
     np.testing.assert_array_equal(counts, expected_counts)
     np.testing.assert_array_equal(extremes, expected_extremes)
 
     expected = np.zeros(size, dtype=np.int64), np.zeros((size, 4))
     top = inside(np.take_along_axis(P, which, axis=1))
     hit = inside(which == y[:, None])
-    by_hit(top, hit, 0, ranks, EDGES, exact, *(table[: ranks * CELLS] for table in expected))
-    by_label(P, y, 0, k, EDGES, exact, *(table[ranks * CELLS :] for table in expected))
+    add_by_hit(top, hit, 0, ranks, EDGES, exact, *(table[: ranks * CELLS] for table in expected))
+    add_by_label(P, y, 0, k, EDGES, exact, *(table[ranks * CELLS :] for table in expected))
     np.testing.assert_array_equal(cells, expected[0])
     np.testing.assert_allclose(sums, expected[1], rtol=1e-13)
 
     brier, loss = np.empty(n), np.empty(n)
-    scored(P, y, squares, k <= 2, brier, loss)
+    score_rows(P, y, squares, k <= 2, brier, loss)
     loss = loss[np.isfinite(loss)]
     np.testing.assert_allclose(scores[0], (n, brier.sum(), (brier**2).sum()), rtol=1e-12)
     np.testing.assert_allclose(scores[1], (len(loss), loss.sum(), (loss**2).sum()), rtol=1e-12)
 
     if bins:
-        expected_pairs = empty(k, bins, first)
+        expected_pairs = empty_sums(k, bins, first)
         add_rows(P, inside(NONE), at, bins, first, exact, EDGES, expected_pairs)
         # Sums of n terms in two loops whose order the compiler chooses: each is off by n rounding errors at most.
         tolerance = n * np.finfo(np.float64).eps
-        np.testing.assert_allclose(matrix(pairs), matrix(expected_pairs), rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(
+            covariance_matrix(pairs), covariance_matrix(expected_pairs), rtol=tolerance, atol=tolerance
+        )

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from trueodds.kernels.powers import exp2, log2, logs, powers
+from trueodds.kernels.softmax import exp2, exp2_scaled, log2, log2_clipped
 
 
 def numbers():
@@ -21,14 +21,14 @@ def numbers():
 def test_logs_are_those_of_the_library():
     x = numbers()
     out = np.empty(len(x))
-    logs(x, 1e-308, out)
+    log2_clipped(x, 1e-308, out)
     assert out == pytest.approx(np.array([math.log2(value) for value in x.tolist()]), rel=1e-15)
     assert [log2(value) for value in (0.25, 0.5, 1.0, 2.0)] == [-2.0, -1.0, 0.0, 1.0]
 
 
 def test_a_number_below_the_floor_has_the_log_of_the_floor():
     out = np.empty(3)
-    logs(np.array([0.0, 0.125, 0.5]), 0.25, out)
+    log2_clipped(np.array([0.0, 0.125, 0.5]), 0.25, out)
     assert out.tolist() == [-2.0, -2.0, -1.0]
 
 
@@ -36,10 +36,10 @@ def test_powers_are_those_of_the_library():
     rng = np.random.default_rng(1)
     y = -np.concatenate([rng.uniform(0, 1000, 1000), rng.random(500), np.arange(0, 1021, 0.5)])
     out = np.empty(len(y))
-    powers(y, 1.0, out)
+    exp2_scaled(y, 1.0, out)
     # Half a rounding unit from the library, some from the polynomial and its product with the power of two.
     assert out == pytest.approx(np.exp2(y), rel=1e-15, abs=0)
-    powers(y[:100], 0.25, out[:100])
+    exp2_scaled(y[:100], 0.25, out[:100])
     assert out[:100] == pytest.approx(np.exp2(y[:100] / 4), rel=1e-15, abs=0)
     assert [exp2(exponent) for exponent in (0.0, -1.0, -2.0)] == [1.0, 0.5, 0.25]
 
@@ -54,7 +54,7 @@ def test_equal_numbers_have_equal_logs_and_powers_wherever_they_stand(n):
     # Equal scores are told by their bits, so the end of a loop may not round otherwise than its middle.
     for x in (0.3, 1e-7, 0.9999999, 5e-13):
         log, power = np.empty(n), np.empty(n)
-        logs(np.full(n, x), 1e-300, log)
-        powers(log, 0.7, power)
+        log2_clipped(np.full(n, x), 1e-300, log)
+        exp2_scaled(log, 0.7, power)
         assert set(log.tolist()) == {log2(x)}
         assert len(set(power.tolist())) == 1

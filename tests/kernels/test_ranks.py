@@ -9,9 +9,10 @@ import pytest
 
 from tests.kernels.layouts import LAYOUTS
 from trueodds.core.typing import Array
-from trueodds.kernels import ranks, sort
-from trueodds.kernels.columns import key_sums
-from trueodds.kernels.ranks import near
+from trueodds.kernels import order_statistics as ranks
+from trueodds.kernels import sort
+from trueodds.kernels.bin_sums import key_sums
+from trueodds.kernels.order_statistics import select_order_statistics
 
 SIZES = [1, 2, 3, 50, 3000]
 
@@ -24,7 +25,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def ranked(x: Array, ranks: Array) -> Array | None:
     """The numbers at these ranks, None where sorting is advised."""
-    selection = near(x, ranks)
+    selection = select_order_statistics(x, ranks)
     return None if selection is None else selection.at(ranks)
 
 
@@ -133,7 +134,7 @@ def test_bins_between_ranks_have_the_sums_of_all_rows(n: int, kind: str, dtype: 
     p, y, keys = scored(kind, n, dtype)
     cuts = np.arange(1, 6) * n // 6
     ranks = np.concatenate((np.maximum(cuts - 1, 0), np.minimum(cuts, n - 1)))
-    selection = near(keys, ranks)
+    selection = select_order_statistics(keys, ranks)
     assert selection is not None
     last, following = np.sort(p)[ranks].astype(np.float64).reshape(2, -1)
     inner = np.unique((last + following) / 2)
@@ -153,7 +154,7 @@ def test_bins_between_ranks_have_the_sums_of_all_rows(n: int, kind: str, dtype: 
 @pytest.mark.usefixtures("counted")
 def test_bins_are_as_counting_all_rows_has_them_or_none_where_an_edge_cuts_a_segment() -> None:
     p, _, keys = scored("even", 20_000, np.float32)
-    selection = near(keys, np.array([5000, 10_000]))
+    selection = select_order_statistics(keys, np.array([5000, 10_000]))
     assert selection is not None
     for inner, known in (([0.25], False), ([0.75], False), ([float(np.sort(p)[10_000])], True), ([], True)):
         edges = np.array([0.0, *inner, 1.0])
@@ -167,7 +168,7 @@ def test_bins_are_as_counting_all_rows_has_them_or_none_where_an_edge_cuts_a_seg
 def test_edges_beyond_all_keys_cut_nothing() -> None:
     p = np.linspace(0.4, 0.6, 3000, dtype=np.float32)
     keys = row_keys(p, np.zeros(3000, dtype=bool))
-    selection = near(keys, np.array([1500]))
+    selection = select_order_statistics(keys, np.array([1500]))
     assert selection is not None
     for above in (0.61, 0.99):
         table = selection.in_bins(np.array([0.0, 0.1, 0.39, above, 1.0]), "right")
@@ -178,6 +179,6 @@ def test_edges_beyond_all_keys_cut_nothing() -> None:
 @pytest.mark.usefixtures("counted")
 def test_an_edge_where_no_key_lies_cuts_a_segment_all_the_same() -> None:
     p = np.repeat(np.array([0.1, 0.3, 0.9], dtype=np.float32), 1000)
-    selection = near(row_keys(p, np.zeros(3000)), np.array([2500]))
+    selection = select_order_statistics(row_keys(p, np.zeros(3000)), np.array([2500]))
     assert selection is not None
     assert selection.in_bins(np.array([0.0, 0.2, 1.0]), "right") is None

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trueodds.kernels.resample import Resampler
+from trueodds.kernels.bootstrap import Resampler
 
 
 def by_loops(slots, w, wp, wy, size, unit, times):

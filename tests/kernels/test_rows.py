@@ -8,9 +8,9 @@ import pytest
 from tests.kernels.layouts import LAYOUTS, c_order
 from tests.kernels.samples import inside, rows
 from trueodds.data.predictions import Predictions
-from trueodds.kernels.rows import ROWS, scored, surveyed
-from trueodds.tallies.counted import counted
-from trueodds.tallies.rows import Rows
+from trueodds.kernels.row_statistics import ROWS, score_rows, survey_rows
+from trueodds.tallies.cells import Rows
+from trueodds.tallies.row_counts import count_rows
 
 DTYPES = (np.float32, np.float64)
 
@@ -37,7 +37,7 @@ def look(P, tolerance, ranks):
     which, squares = np.full((len(P), ranks), -1, dtype=np.int32), np.empty(len(P))
     counts, extremes = np.zeros(5, dtype=np.int64), np.zeros(2)
     P = inside(P)
-    surveyed(P, P.view(np.int32 if P.dtype == np.float32 else np.int64), tolerance, which, squares, counts, extremes)
+    survey_rows(P, P.view(np.int32 if P.dtype == np.float32 else np.int64), tolerance, which, squares, counts, extremes)
     return which, squares, counts, extremes
 
 
@@ -83,7 +83,7 @@ def test_scores_equal_their_definitions(dtype, k):
     wide = P.astype(np.float64)
     y = np.random.default_rng(0).integers(0, 2, 60) if k == 1 else y
     brier, loss = np.empty(60), np.empty(60)
-    scored(inside(P), inside(y), (wide**2).sum(axis=1), k <= 2, brier, loss)
+    score_rows(inside(P), inside(y), (wide**2).sum(axis=1), k <= 2, brier, loss)
     p = wide[:, -1]
     likelihoods = np.where(y == 1, p, 1 - p) if k <= 2 else wide[np.arange(60), y]
     expected = (p - y) ** 2 if k <= 2 else ((wide - np.eye(k)[y]) ** 2).sum(axis=1)
@@ -101,7 +101,7 @@ def test_any_layout_is_counted_by_way_of_predictions(dtype, layout, k):
     P = np.random.default_rng(k).dirichlet(np.ones(k), 20).astype(dtype)
     y, bins = np.arange(20) % k, 5 if k == 3 else None
     expected, actual = (
-        counted(Rows.of(Predictions(y, arrange(P), sum_tolerance=0.1), slice(None)), 3, range(k), bins)
+        count_rows(Rows.of(Predictions(y, arrange(P), sum_tolerance=0.1), slice(None)), 3, range(k), bins)
         for arrange in (c_order, layout)
     )
     for name in ("index", "n", "sums"):

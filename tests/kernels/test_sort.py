@@ -9,8 +9,7 @@ import pytest
 
 from trueodds.core.typing import Array
 from trueodds.kernels import sort
-from trueodds.kernels.columns import key_sums
-from trueodds.kernels.segments import _ROWS, in_bins
+from trueodds.kernels.bin_sums import _PART_ROWS, key_sums, sorted_sums
 
 BLOCK = sort._BLOCK
 SIZES = [1, 2, 5, 300]
@@ -141,7 +140,7 @@ def test_a_row_is_placed_at_the_last_score_that_it_reaches(m: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n", [1, 60, _ROWS + 1, 2 * BLOCK + 3])
+@pytest.mark.parametrize("n", [1, 60, _PART_ROWS + 1, 2 * BLOCK + 3])
 @pytest.mark.parametrize("closed", ["right", "left"])
 def test_bins_are_segments_of_sorted_rows(n: int, closed: str, dtype: Any) -> None:
     for ties in (True, False):
@@ -156,7 +155,7 @@ def test_bins_are_segments_of_sorted_rows(n: int, closed: str, dtype: Any) -> No
             np.arange(201) / 200,
         ):
             place = np.searchsorted(edges[1:-1], x, "left" if closed == "right" else "right")
-            actual = in_bins(keys, edges, closed)
+            actual = sorted_sums(keys, edges, closed)
             expected = [np.bincount(place, weights, len(edges) - 1) for weights in (np.ones(n), x, y, x * y, x * x)]
             assert actual == pytest.approx(
                 np.stack(expected, axis=1), rel=n * 2**-53 + 1e-15
@@ -187,7 +186,7 @@ def test_no_sum_depends_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch
         keys = sort.keys(p, y)
         assert keys is not None
         edges = np.arange(16) / 15
-        some = key_sums(keys, edges, "right"), in_bins(keys, edges, "right")
+        some = key_sums(keys, edges, "right"), sorted_sums(keys, edges, "right")
         results.append((keys, *some, sort.placed(p, np.arange(9) / 10)))
     for other in results[1:]:
         assert all(np.array_equal(x, z) for x, z in zip(results[0], other, strict=True))

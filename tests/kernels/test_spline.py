@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from trueodds.kernels.spline import SUMS, between
+from trueodds.kernels.splines import SUMS, spline_likelihood
 
 
 def pieces(x, knots):
@@ -35,12 +35,14 @@ def test_the_sums_are_those_of_a_loop(n):
     x = np.sort(rng.normal(size=n) * 2)  # some beyond the knots
     f, curvature = rng.normal(size=4), np.array([0.0, 0.4, -1.0, 0.0])
     rows = x, rng.random(n), rng.random(n)
-    assert between(*rows, knots, f, curvature) == pytest.approx(
+    assert spline_likelihood(*rows, knots, f, curvature) == pytest.approx(
         by_loop(*rows, knots, f, curvature), rel=1e-10, abs=1e-12
     )
 
 
 def test_where_outcomes_are_certain_the_slope_keeps_its_digits():
     # One score that came, η = 40: the slope is −1 / (1 + e⁴⁰), which 1 − q would round to 0.
-    sums = between(np.zeros(1), np.ones(1), np.zeros(1), np.array([0.0, 1.0]), np.array([40.0, 41.0]), np.zeros(2))
+    sums = spline_likelihood(
+        np.zeros(1), np.ones(1), np.zeros(1), np.array([0.0, 1.0]), np.array([40.0, 41.0]), np.zeros(2)
+    )
     assert sums[0, 1] == pytest.approx(-1 / (1 + np.exp(40)), rel=1e-12)

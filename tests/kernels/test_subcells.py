@@ -5,8 +5,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from trueodds.kernels.cells import CELLS, EDGES
-from trueodds.kernels.subcells import subcells
+from trueodds.kernels.fine_grid import CELLS, EDGES, count_subcells
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -20,7 +19,7 @@ def test_pairs_of_bin_and_cell_equal_plain_loops(dtype, n):
     for x, b in zip(p.astype(np.float64), index, strict=True):
         cell = int(np.clip(np.searchsorted(EDGES, x, "left") - 1, 0, CELLS - 1))
         groups[int(b), cell].append(x)
-    bins, count, mean = subcells(p, index, 6)
+    bins, count, mean = count_subcells(p, index, 6)
     assert bins.tolist() == [b for b, _ in sorted(groups)]
     assert count.tolist() == [len(groups[pair]) for pair in sorted(groups)]
     np.testing.assert_allclose(mean, [np.mean(groups[pair]) for pair in sorted(groups)], rtol=1e-15)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.layouts import LAYOUTS
-from trueodds.kernels.sweep import sweep
+from trueodds.kernels.monotonic_sweep import sweep
 
 
 def bins_of(mass, s, k, by_mass):

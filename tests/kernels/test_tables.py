@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from tests.kernels.samples import inside, rows
-from trueodds.kernels.cells import CELLS, EDGES
-from trueodds.kernels.merged import merged, occupied
-from trueodds.kernels.rows import ROWS
-from trueodds.kernels.tables import by_hit, by_label, by_share
+from trueodds.kernels.fine_grid import CELLS, EDGES, merge_cells, occupied_cells
+from trueodds.kernels.grid_sums import add_by_hit, add_by_label, add_by_share
+from trueodds.kernels.row_statistics import ROWS
 
 DTYPES = (np.float32, np.float64)
 SIZES = (0, 1, 7, ROWS - 1, ROWS, ROWS + 1)
@@ -42,7 +41,7 @@ def test_sums_by_label(dtype, n):
     P, y = rows(n, 4, dtype)
     expected = by_loops(P, y[:, None] == np.arange(4), 1, 3)  # labels of other classes add no outcome
     actual = empty(2, 4)
-    by_label(inside(P), inside(y), 1, 3, EDGES, dtype == np.float32, *actual)
+    add_by_label(inside(P), inside(y), 1, 3, EDGES, dtype == np.float32, *actual)
     same(actual, expected)
 
 
@@ -52,7 +51,7 @@ def test_sums_by_yes_and_no(dtype, n):
     P, _ = rows(n, 3, dtype)
     hit = np.random.default_rng(n).random((n, 3)) < 0.5
     actual = empty(2, 4)
-    by_hit(inside(P), inside(hit[:, 1:]), 1, 3, EDGES, dtype == np.float32, *actual)
+    add_by_hit(inside(P), inside(hit[:, 1:]), 1, 3, EDGES, dtype == np.float32, *actual)
     same(actual, by_loops(P, hit, 1, 3))
 
 
@@ -71,7 +70,7 @@ def test_sums_of_weighted_shares(dtype, n):
                 a, a * x, a * z, a * a, a * x * x, a * x * z, a * z * z, a * a * x * (1 - x), a * a * (z - x) ** 2,
             )  # fmt: skip
     actual = empty(2, 9)
-    by_share(inside(P), inside(Y), inside(w), 0, 2, EDGES, dtype == np.float32, *actual)
+    add_by_share(inside(P), inside(Y), inside(w), 0, 2, EDGES, dtype == np.float32, *actual)
     np.testing.assert_array_equal(actual[0], expected[0])
     # Σw²p(1−p) of a p above 1 by rounding is a difference of numbers near 1
     np.testing.assert_allclose(actual[1], expected[1], rtol=1e-12, atol=1e-15)
@@ -86,11 +85,11 @@ def test_the_occupied_cells_are_listed_and_the_table_is_left_empty():
     n, sums = np.zeros(12, dtype=np.int64), np.zeros((12, 4))
     index, count, values = some([0, 3, 4, 11])
     n[index], sums[index] = count, values
-    for actual, expected in zip(occupied(n, sums), (index, count, values), strict=True):
+    for actual, expected in zip(occupied_cells(n, sums), (index, count, values), strict=True):
         np.testing.assert_array_equal(actual, expected)
     assert not n.any()
     assert not sums.any()
-    assert [len(array) for array in occupied(n, sums)] == [0, 0, 0]
+    assert [len(array) for array in occupied_cells(n, sums)] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("width", [4, 9])
@@ -105,5 +104,5 @@ def test_two_tables_together_hold_the_cells_of_both(a, b, width):
         n[index] += count
         sums[index] += values
     index = sorted({*a, *b})
-    for actual, expected in zip(merged(*one, *other), (index, n[index], sums[index]), strict=True):
+    for actual, expected in zip(merge_cells(*one, *other), (index, n[index], sums[index]), strict=True):
         np.testing.assert_array_equal(actual, expected)

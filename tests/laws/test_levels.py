@@ -8,19 +8,18 @@ import pytest
 from scipy import stats
 
 from trueodds.hypotests import TESTS
-from trueodds_studies.forms import forms_of
-from trueodds_studies.level import Plan, simulate_pvalues
-from trueodds_studies.rates import distances, kolmogorov, randomize_pvalues
-from trueodds_studies.stated import WORLDS
+from trueodds_studies.common.simulated_worlds import CALIBRATED_WORLDS
+from trueodds_studies.level import Plan, hypothesis_forms, simulate_pvalues
+from trueodds_studies.uniform import kolmogorov_pvalue, randomize_pvalues, uniform_distances
 
-FORMS = [form for name in TESTS.names() for form in forms_of(name) if form.null != "both"]
+FORMS = [form for name in TESTS.names() for form in hypothesis_forms(name) if form.null != "both"]
 HARD = (("rare", 30), ("sure", 100), ("sharp 3", 30))  # where χ² and normal laws fail first
 PLAN = Plan(resamples=39)  # p ≤ 0.05 is then 2 of 40
 CHANCE = 1e-4  # of a false alarm, for one form in one world
 
 
 def world(name):
-    return next(candidate for candidate in WORLDS if candidate.name == name)
+    return next(candidate for candidate in CALIBRATED_WORLDS if candidate.name == name)
 
 
 def max_rejections(sets):
@@ -55,6 +54,10 @@ def test_p_values_of_resampled_labels_are_uniform(form):
     p = simulate_pvalues(form, where, 40, 400, Plan(resamples=99)).pvalues
     assert np.isfinite(p).mean() > 0.95
     values = randomize_pvalues(p[np.isfinite(p)], 99, np.random.default_rng(0))
-    above, below = distances(values)
-    assert kolmogorov(len(values), above, sides=1) > CHANCE, f"rejects too often: {above:.3f} above the uniform law"
-    assert kolmogorov(len(values), below, sides=1) > CHANCE, f"rejects too seldom: {below:.3f} below the uniform law"
+    above, below = uniform_distances(values)
+    assert kolmogorov_pvalue(len(values), above, sides=1) > CHANCE, (
+        f"rejects too often: {above:.3f} above the uniform law"
+    )
+    assert kolmogorov_pvalue(len(values), below, sides=1) > CHANCE, (
+        f"rejects too seldom: {below:.3f} below the uniform law"
+    )

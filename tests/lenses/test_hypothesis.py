@@ -5,7 +5,7 @@ import pytest
 
 import trueodds as to
 from tests.data.refused import refused
-from trueodds.lenses.hypothesis import under
+from trueodds.lenses.hypothesis import apply_hypothesis
 from trueodds.lenses.lens import as_lens
 
 
@@ -29,7 +29,7 @@ def three(rng, n):
 def test_the_prediction_is_what_rho_gives_the_event_of_the_lens(lens):
     P, y = three(np.random.default_rng(0), 50)
     preds = to.Predictions(y, P)
-    preds_under, (lens_under,) = under(preds, sharpened, [as_lens(lens)])
+    preds_under, (lens_under,) = apply_hypothesis(preds, sharpened, [as_lens(lens)])
     Q = sharpened(P)
     for view, own in zip(lens_under.views(preds_under), as_lens(lens).views(preds), strict=True):
         assert (view.at == own.p).all()

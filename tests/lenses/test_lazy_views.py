@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import trueodds as to
-from trueodds.binning.partition import EqualMass, FixedEdges, Uniform
+from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.uniform import FixedEdges, Uniform
 from trueodds.estimators.binned import BinnedError, MaxError
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import SUMS, View

@@ -11,10 +11,14 @@ import pytest
 from tests import reference
 from tests.data.refused import refused
 from trueodds import InputError, Predictions
-from trueodds.binning.partition import MedianVariance, SimplexGrid, Uniform
+from trueodds.binning.median_variance import MedianVariance
+from trueodds.binning.simplex_grid import SimplexGrid
+from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators.binned import BinnedError
-from trueodds.lenses.lens import Class, Groups, accuracy, as_lens, class_number, default_lens, predicted
+from trueodds.lenses.classes import Class, Groups, class_number
+from trueodds.lenses.lens import as_lens, default_lens
+from trueodds.lenses.ranked import accuracy, predicted
 
 # Vaicenavicius et al. (2019), Table 1: each row of g occurs equally often, r is how often each class then comes.
 G = [[0.1, 0.3, 0.6], [0.1, 0.6, 0.3], [0.3, 0.1, 0.6], [0.3, 0.6, 0.1], [0.6, 0.1, 0.3], [0.6, 0.3, 0.1]]

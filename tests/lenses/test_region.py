@@ -5,7 +5,7 @@ import pytest
 
 import trueodds as to
 from trueodds import InputError, Predictions, measure, tally
-from trueodds.lenses.region import within
+from trueodds.lenses.region import select_region
 
 
 def three():
@@ -27,7 +27,7 @@ def three():
 )
 def test_a_region_keeps_the_rows_that_it_names(region, rows):
     preds = three()
-    assert np.array_equal(within(preds, region).p, preds.p[rows])
+    assert np.array_equal(select_region(preds, region).p, preds.p[rows])
 
 
 def test_the_error_in_a_region_is_conditional_on_it():
@@ -66,7 +66,7 @@ def test_a_test_in_a_region_redraws_its_rows_only():
 )
 def test_what_cannot_be_read_is_refused(region, code):
     with pytest.raises(InputError) as refusal:
-        within(three(), region)
+        select_region(three(), region)
     assert refusal.value.code == code
 
 
@@ -80,10 +80,10 @@ def test_a_bound_means_the_same_in_every_type():
     P = np.repeat([[0.1, 0.9], [0.05, 0.95]], 10, axis=0)
     for dtype in (np.float16, np.float32, np.float64):
         preds = Predictions([1] * 20, P.astype(dtype), sum_tolerance=0.01)
-        assert within(preds, "confidence >= 0.9").n == 20
+        assert select_region(preds, "confidence >= 0.9").n == 20
 
 
 def test_a_class_may_have_and_in_its_name():
     preds = Predictions(["oil", "salt and pepper"], [[0.9, 0.1], [0.2, 0.8]], classes=["oil", "salt and pepper"])
-    assert within(preds, "class:salt and pepper > 0.5 and confidence > 0.1").n == 1
-    assert within(preds, "positive > 0.5").n == 1
+    assert select_region(preds, "class:salt and pepper > 0.5 and confidence > 0.1").n == 1
+    assert select_region(preds, "positive > 0.5").n == 1

@@ -13,7 +13,7 @@ from scipy.special import digamma
 
 from tests.data.refused import refused
 from trueodds import Predictions
-from trueodds.lenses.selective import selective_risk
+from trueodds.lenses.selective_risk import selective_risk
 
 
 def plain(errors: NDArray[np.float64]) -> float:

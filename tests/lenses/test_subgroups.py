@@ -6,7 +6,7 @@ import pytest
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens import as_lens
-from trueodds.lenses.subgroups import VALUES_UP_TO, Subgroup, partitions
+from trueodds.lenses.subgroups import VALUES_UP_TO, Subgroup, subgroup_partitions
 from trueodds.resampling.estimand import Estimand
 
 
@@ -21,7 +21,7 @@ def rows(n=120, seed=0):
 @pytest.mark.parametrize("crossings", [1, 2])
 def test_every_row_lies_in_one_subgroup_of_each_partition(crossings):
     preds = rows()
-    subgroupings = partitions(preds, crossings)
+    subgroupings = subgroup_partitions(preds, crossings)
     assert [partition.column for partition in subgroupings] == ["a", "b", "a × b"][: 1 + crossings]
     for partition in subgroupings:
         assert (np.sum([group.rows(preds) for group in partition.groups], axis=0) == 1).all()
@@ -36,7 +36,7 @@ def test_a_crossing_holds_the_rows_of_both():
 
 def test_combinations_without_a_row_are_counted():
     preds = Predictions([0, 1, 1], [0.2, 0.5, 0.9], group={"a": list("uvv"), "b": list("xxy")})
-    (crossed,) = partitions(preds, 2)[2:]
+    (crossed,) = subgroup_partitions(preds, 2)[2:]
     assert [group.label for group in crossed.groups] == ["a=u, b=x", "a=v, b=x", "a=v, b=y"]
     assert crossed.empty == 1
 
@@ -44,7 +44,7 @@ def test_combinations_without_a_row_are_counted():
 def test_what_is_left_out_is_reported():
     values = np.repeat(np.arange(60), np.where(np.arange(60) < 50, 3, 2))
     weight = np.where(values == 0, 0.0, 1.0)
-    (partition,) = partitions(Predictions(values % 2, np.full(len(values), 0.5), group=values, weight=weight))
+    (partition,) = subgroup_partitions(Predictions(values % 2, np.full(len(values), 0.5), group=values, weight=weight))
     assert len(partition.groups) == VALUES_UP_TO
     assert [group.label for group in partition.weightless] == ["group=0"]
     assert len(partition.groups) + len(partition.smaller) + len(partition.weightless) == 60
@@ -54,7 +54,7 @@ def test_what_is_left_out_is_reported():
 @pytest.mark.parametrize("name", ESTIMATORS.names())
 def test_an_estimator_sees_in_place_what_it_sees_of_the_rows_alone(name):
     preds, lens, estimator = rows(), as_lens("positive"), ESTIMATORS.make(name, {})
-    for group in partitions(preds)[0].groups:
+    for group in subgroup_partitions(preds)[0].groups:
         within = Estimand.of(estimator, group.of(lens), preds).values[0]
         alone = Estimand.of(estimator, lens, preds[group.rows(preds)]).values[0]
         assert within == pytest.approx(alone, abs=1e-9, nan_ok=True)

@@ -7,7 +7,7 @@ import trueodds as to
 from trueodds import InputError, Predictions
 from trueodds.lenses.lens import as_lens
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.redraw import null_draws
+from trueodds.resampling.null_distribution import null_draws
 
 
 def test_errors_of_predicted_classes_are_weighted_by_how_often_each_is_predicted():

@@ -9,10 +9,10 @@ from scipy.special import softmax
 
 import trueodds as to
 from trueodds.core.results import Verdict
-from trueodds.reports import report
-from trueodds.reports.facts import Facts, alpha_of_fix, with_fix
-from trueodds.reports.for_whom import worst_group
-from trueodds.reports.short import short
+from trueodds.reports.facts import Facts, add_fix, alpha_of_fix
+from trueodds.reports.subgroups import worst_group
+from trueodds.reports.text import terminal
+from trueodds.reports.text.summary import summary_facts
 
 TEST = Verdict("omnibus", "positive", 1.0, 0.5, 100, "")
 WORLDS = 60  # in CI 500 were gone through when the rules were made; each run takes others of them
@@ -50,7 +50,7 @@ def contradictions(audit):
     facts = audit.to_dict()
     verdict, alpha = facts["verdict"], facts["verdict"]["alpha"]
     sentence, p = verdict["sentence"], verdict["pvalue"]
-    by_label = {fact.label: fact for fact in short(facts)}
+    by_label = {fact.label: fact for fact in summary_facts(facts)}
     problems = []
 
     def claim(holds, what):
@@ -117,7 +117,7 @@ def contradictions(audit):
         claim(
             abs((fix["log_loss_before"] or 0) - (scores["log_loss"] or 0)) < 1e-9, "the log loss before, and the scores"
         )
-    text = report.text(facts)
+    text = terminal.render_text(facts)
     claim(re.sub(r"\s+", " ", sentence) in re.sub(r"\s+", " ", text), "the sentence is not in the text")
     return problems
 
@@ -148,7 +148,7 @@ def test_a_fix_counts_as_evidence_only_by_its_part_of_alpha() -> None:
     ):
         verdict = replace(TEST, pvalue=pvalue, min_pvalue=0.001)
         facts = Facts([], [], [verdict], None, None, 999, [])
-        family, own = with_fix(facts, gain, 0.05).tests
+        family, own = add_fix(facts, gain, 0.05).tests
         assert (family.pvalue, family.min_pvalue) == (pytest.approx(joint), min_pvalue and pytest.approx(min_pvalue))
         assert own is verdict
         assert (alpha_of_fix(verdict, 0.05) == 0.05) == (pvalue <= 0.0475)

@@ -11,11 +11,13 @@ import trueodds as to
 from tests import reference
 from tests.test_schemas import valid
 from trueodds.api.by_group import by_group
-from trueodds.reports import findings, page, report
-from trueodds.reports.facts import FIX, GROUPS, of_rows
-from trueodds.reports.for_whom import Whom, adjust_by_holm, worst_group
-from trueodds.reports.plan import audit
-from trueodds.reports.short import short
+from trueodds.reports.audit import audit
+from trueodds.reports.facts import FIX, GROUPS, facts_of_rows
+from trueodds.reports.html import render_html
+from trueodds.reports.subgroups import GroupSpec, adjust_by_holm, worst_group
+from trueodds.reports.text import results
+from trueodds.reports.text import terminal as report
+from trueodds.reports.text.summary import summary_facts
 
 
 def simulated(n=600, wrong=0.0, seed=0, **extra):
@@ -98,8 +100,8 @@ def test_family_and_groups_each_keep_their_level():
     families = groups = single = 0
     for seed in range(60):
         preds = simulated(100, seed=seed)
-        whom = Whom.of(preds, preds, False, 0.05, seed)
-        result = of_rows(preds, 39, 0.95, 0.05, np.random.default_rng(seed), lambda *_: None, whom)
+        whom = GroupSpec.of(preds, preds, False, 0.05, seed)
+        result = facts_of_rows(preds, 39, 0.95, 0.05, np.random.default_rng(seed), lambda *_: None, whom)
         families += result.tests[0].pvalue <= 0.05
         groups += min(group.joint for group in result.groups.groups) <= 0.05
         single += min(group.pvalue for group in result.groups.groups) <= 0.05
@@ -132,7 +134,7 @@ def test_a_group_of_one_row_is_there_without_interval_and_undecided():
     one = document["groups"][1]
     assert (one["n"], one["interval"], one["status"]) == (1, None, "undecided")
     assert "TN150" in codes(document)
-    assert "2 undecided" in {fact.label: fact.remark for fact in short(document)}["Miscalibrated groups"]
+    assert "2 undecided" in {fact.label: fact.remark for fact in summary_facts(document)}["Miscalibrated groups"]
     line = next(line for line in str(made).splitlines() if line.strip().startswith("site=one"))
     assert line.split()[1] == "1"
     assert line.endswith("undecided")
@@ -199,7 +201,7 @@ def test_clusters_and_weights_keep_the_schema(extra):
 
 def test_text_page_and_json_show_the_same_groups(crossed):
     document, text = crossed.to_dict(), str(crossed)
-    html = page.render(document).replace("\u00a0", " ")
+    html = render_html(document).replace("\u00a0", " ")
     for group in document["groups"]:
         assert group["label"] in text
         assert group["label"] in html
@@ -213,21 +215,24 @@ def test_text_page_and_json_show_the_same_groups(crossed):
 def test_the_worst_group_is_the_one_with_the_strongest_evidence(crossed):
     groups = crossed.to_dict()["groups"]
     assert worst_group(groups)["label"] == "a=1, b=1"
-    assert "worst: a=1, b=1" in {fact.label: fact.remark for fact in short(crossed.to_dict())}["Miscalibrated groups"]
+    assert (
+        "worst: a=1, b=1"
+        in {fact.label: fact.remark for fact in summary_facts(crossed.to_dict())}["Miscalibrated groups"]
+    )
     assert worst_group([group for group in groups if group["status"] != "miscalibrated"]) is None
 
 
 def test_long_names_of_crossings_stay_whole_in_the_table(crossed):
     document = crossed.to_dict()
     document["groups"][0]["label"] = "sex=Female, race=Amer-Indian-Eskimo"
-    assert "sex=Female, race=Amer-Indian-Eskimo" in report.text(document)
+    assert "sex=Female, race=Amer-Indian-Eskimo" in report.render_text(document)
 
 
 def test_without_groups_there_is_no_table_of_them():
     preds = simulated()
     document = audit(to.Predictions(preds.y, preds.p), resamples=99).to_dict()
     assert (document["groups"], document["among_groups"]) == ([], None)
-    assert findings.groups(document).rows == findings.between(document).rows == ()
+    assert results.group_table(document).rows == results.group_gap_table(document).rows == ()
 
 
 def test_the_first_words_name_the_group_that_is_off_and_what_it_says() -> None:

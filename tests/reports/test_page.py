@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from tests.reports.example import PICTURES, example, unremarkable
-from trueodds.core.results import figure
+from trueodds.core.formatting import format_number
 from trueodds.data.predictions import Predictions
-from trueodds.reports import accounts, page
-from trueodds.reports.plan import audit
-from trueodds.reports.words import digits, points, pvalue, share
+from trueodds.reports import html as page
+from trueodds.reports.audit import audit
+from trueodds.reports.text import data_and_settings
+from trueodds.reports.text.formatting import digits, points, pvalue, share
 
 VOID = {"meta", "img", "br", "input", "link", "circle", "rect", "line"}
 
@@ -69,13 +70,21 @@ def numbers(value: Any) -> Iterator[float]:
 
 def forms(x: float) -> set[str]:
     """The ways in which a number may be displayed."""
-    texts = {figure(x), digits(x), share(x), f"{x:.1f} %", f"+{digits(x)}", points(x).split()[0], pvalue(x).split()[-1]}
+    texts = {
+        format_number(x),
+        digits(x),
+        share(x),
+        f"{x:.1f} %",
+        f"+{digits(x)}",
+        points(x).split()[0],
+        pvalue(x).split()[-1],
+    }
     return texts | ({f"{x:,}"} if isinstance(x, int) else set())
 
 
 def test_every_number_of_the_audit_is_on_the_page() -> None:
     audit = example()
-    shown = set(re.findall(r"[+-]?[\d.,]*\d(?:e-?\d+)?(?: %)?", Read(page.render(audit, PICTURES)).words))
+    shown = set(re.findall(r"[+-]?[\d.,]*\d(?:e-?\d+)?(?: %)?", Read(page.render_html(audit, PICTURES)).words))
     bare = {text.removesuffix(" %").rstrip(".,") for text in shown} | shown
     missing = [x for x in numbers(audit) if not forms(x) & (bare | {text.rstrip(".,") for text in shown})]
     assert missing == []
@@ -83,7 +92,7 @@ def test_every_number_of_the_audit_is_on_the_page() -> None:
 
 def test_every_class_group_note_and_name_is_on_the_page() -> None:
     audit = example()
-    words = Read(page.render(audit, PICTURES)).words
+    words = Read(page.render_html(audit, PICTURES)).words
     for phrase in (
         audit["verdict"]["sentence"],
         "site=north",
@@ -100,13 +109,13 @@ def test_every_class_group_note_and_name_is_on_the_page() -> None:
 
 
 def test_the_sentence_is_the_heading() -> None:
-    html = page.render(example())
+    html = page.render_html(example())
     heading = unescape(re.search(r"<h1>(.*?)</h1>", html, re.DOTALL)[1])
     assert heading.replace("\u00a0", " ") == example()["verdict"]["sentence"]
 
 
 def test_a_line_of_the_heading_never_ends_within_a_number() -> None:
-    heading = unescape(re.search(r"<h1>(.*?)</h1>", page.render(example()), re.DOTALL)[1])
+    heading = unescape(re.search(r"<h1>(.*?)</h1>", page.render_html(example()), re.DOTALL)[1])
     assert "(p\u00a0≤\u00a00.001)" in heading
     assert not re.search(r"\d %", heading)
 
@@ -115,13 +124,13 @@ def test_the_tables_of_pictures_begin_with_what_is_read() -> None:
     audit = example()
     columns = "view bin low high n weight share mean_prediction outcome_rate deviation bar_low bar_high outside"
     audit["diagrams"][0]["table"] = {name: [0.5, 0.25] for name in columns.split()} | {"view": ["a", "a"], "n": [1, 2]}
-    names = [column.name for column in accounts.picture(audit["diagrams"][0]).columns]
+    names = [column.name for column in data_and_settings.diagram_table(audit["diagrams"][0]).columns]
     assert names[:6] == ["mean prediction", "outcome rate", "deviation", "bar low", "bar high", "n"]
     assert names[-4:] == ["low", "high", "share", "weight"]
 
 
 def test_on_a_phone_each_cell_of_the_errors_has_its_heading() -> None:
-    section = page.render(example()).split('id="error"')[1].split("</section>")[0]
+    section = page.render_html(example()).split('id="error"')[1].split("</section>")[0]
     labels = [attrs.get("data-label") for tag, attrs in Read(f"<p>{section}</p>").tags if tag == "td"]
     assert {"error", "95% interval", "noise floor", "p", "Holm p"} <= set(labels)
     assert 'class="box drawn stack"' in section
@@ -133,7 +142,7 @@ def policy(html: str) -> dict[str, str]:
 
 
 def test_the_policy_lets_in_the_style_and_the_script_by_their_hashes_and_nothing_else() -> None:
-    html = page.render(example(), PICTURES)
+    html = page.render_html(example(), PICTURES)
     allowed = policy(html)
     assert allowed["default-src"] == "'none'"
     assert allowed["img-src"] == "data:"
@@ -145,13 +154,13 @@ def test_the_policy_lets_in_the_style_and_the_script_by_their_hashes_and_nothing
 
 
 def test_no_attribute_needs_more_than_the_policy_lets_in() -> None:
-    for _, attrs in Read(page.render(example(), PICTURES)).tags:
+    for _, attrs in Read(page.render_html(example(), PICTURES)).tags:
         assert "style" not in attrs
         assert not [name for name in attrs if name.startswith("on")]
 
 
 def test_nothing_is_loaded_from_outside() -> None:
-    html = page.render(example(), PICTURES)
+    html = page.render_html(example(), PICTURES)
     assert not re.search(r"https?:|//[a-z]|@import|url\(", html.replace("// ", ""))
     for tag, attrs in Read(html).tags:
         assert tag not in {"link", "iframe", "object", "embed", "base", "form"}
@@ -175,7 +184,7 @@ def test_names_with_markup_or_template_code_are_harmless() -> None:
         entry |= {"lens": evil, "diagram": evil}
         entry["table"] = {evil: [evil, 0.5], "view": [evil, "b"]}
         entry["panels"] = {"view": [evil], "finding": [evil], "n": [3]}
-    html = page.render(audit, PICTURES)
+    html = page.render_html(audit, PICTURES)
     read = Read(html)
     assert [tag for tag, _ in read.tags].count("script") == 1
     assert not [tag for tag, attrs in read.tags if "onerror" in attrs]
@@ -183,7 +192,7 @@ def test_names_with_markup_or_template_code_are_harmless() -> None:
 
 
 def test_a_picture_is_an_image_with_a_text_for_those_who_cannot_see_it() -> None:
-    images = [attrs for tag, attrs in Read(page.render(example(), PICTURES)).tags if tag == "img"]
+    images = [attrs for tag, attrs in Read(page.render_html(example(), PICTURES)).tags if tag == "img"]
     assert len(images) == 2  # the third diagram has no picture, only its table
     for picture, attrs in zip(PICTURES, images, strict=False):
         assert base64.b64decode(attrs["src"].removeprefix("data:image/svg+xml;base64,")).decode() == picture
@@ -192,13 +201,13 @@ def test_a_picture_is_an_image_with_a_text_for_those_who_cannot_see_it() -> None
 
 
 def test_without_script_everything_is_visible() -> None:
-    hidden = [attrs.get("id") for tag, attrs in Read(page.render(example(), PICTURES)).tags if "hidden" in attrs]
+    hidden = [attrs.get("id") for tag, attrs in Read(page.render_html(example(), PICTURES)).tags if "hidden" in attrs]
     assert hidden == ["choose"]  # the choosers themselves, which need the script
-    assert "<details" not in page.render(example())
+    assert "<details" not in page.render_html(example())
 
 
 def test_the_script_finds_what_it_looks_for() -> None:
-    tags = Read(page.render(example(), PICTURES)).tags
+    tags = Read(page.render_html(example(), PICTURES)).tags
     lenses = {attrs["value"] for tag, attrs in tags if tag == "option"}
     assert {f"={attrs['data-lens']}" for tag, attrs in tags if tag == "figure"} <= lenses
     assert {f"={attrs['data-class']}" for tag, attrs in tags if "data-class" in attrs} <= lenses
@@ -206,33 +215,33 @@ def test_the_script_finds_what_it_looks_for() -> None:
 
 def test_the_marks_lie_where_the_numbers_say() -> None:
     # The largest number drawn is the upper end .2679 (canonical); .96 of the width is its place.
-    html = page.render(example()).split('id="error"')[1].split("</section>")[0]
+    html = page.render_html(example()).split('id="error"')[1].split("</section>")[0]
     assert 'cx="89.84%"' in html  # .2507 · .96 / .2679
     assert 'width="11.40%"' in html  # noise floor .0318 · .96 / .2679
     assert 'x1="85.68%" x2="94.06%"' in html  # .2391 and .2625
 
 
 def test_ten_classes_make_less_than_a_megabyte() -> None:
-    assert len(page.render(example(), PICTURES).encode()) < 200_000  # pictures are at most 300 kB each
+    assert len(page.render_html(example(), PICTURES).encode()) < 200_000  # pictures are at most 300 kB each
 
 
 def test_people_come_first_where_there_are_votes() -> None:
     rng = np.random.default_rng(1)
     P = rng.dirichlet(np.ones(3), 60)
     report = audit(Predictions(rng.multinomial(5, P), P), resamples=39)
-    html = page.render(report.to_dict())
+    html = page.render_html(report.to_dict())
     assert html.index('id="people"') < html.index('id="where"') < html.index('id="error"')
     assert "of the votes" in Read(html).words
 
 
 def test_between_a_note_and_its_code_no_space_is_left_that_would_indent_its_first_line() -> None:
-    html = page.render(example(), PICTURES)
+    html = page.render_html(example(), PICTURES)
     assert re.search(r"<li><code>TN\d+</code> <span>", html)
     assert ".notes li { display: grid" in html  # where a space between two cells takes no room
 
 
 def test_an_audit_that_found_nothing_is_green() -> None:
-    html = page.render(unremarkable())
+    html = page.render_html(unremarkable())
     assert '<header class="good">' in html
     assert "no gain to be had" in html
 
@@ -240,12 +249,12 @@ def test_an_audit_that_found_nothing_is_green() -> None:
 def test_long_tables_of_pictures_are_cut_and_counted() -> None:
     audit = example()
     audit["diagrams"][2]["table"] = {"theta": [0.5] * 2100}
-    html = page.render(audit)
+    html = page.render_html(audit)
     assert "and 100 more rows, which the JSON lists." in html
 
 
 def test_the_same_audit_gives_the_same_page() -> None:
-    assert page.render(example(), PICTURES) == page.render(example(), PICTURES)
+    assert page.render_html(example(), PICTURES) == page.render_html(example(), PICTURES)
 
 
 def _four(n: int = 400) -> Predictions:

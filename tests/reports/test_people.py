@@ -22,11 +22,11 @@ from tests.reports.test_page import Read, forms
 from tests.test_schemas import valid
 from trueodds.cli import main
 from trueodds.core.errors import InputError
-from trueodds.core.results import strict
+from trueodds.core.json_files import strict_json
 from trueodds.data.predictions import Predictions
-from trueodds.reports import page, people_tables, report
-from trueodds.reports.people import beside_people
-from trueodds.reports.people_rows import furthest
+from trueodds.reports import html as page
+from trueodds.reports.annotators import compare_with_votes, select_furthest_rows
+from trueodds.reports.text import annotators, terminal
 
 
 def crowd(n: int = 200, k: int = 3, votes: int = 20, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -40,7 +40,7 @@ def section(preds: Any, alpha: float = 0.05, **settings: Any) -> tuple[Any, set[
     """The section alone, without the audit around it, and the codes of its notes."""
     measured = {name: [to.measure(preds, name, interval=None)] for name in ("ece", "log_loss")}
     facts: Any = SimpleNamespace(errors=measured["ece"], scores=measured["log_loss"])
-    people, notes = beside_people(preds, facts, alpha, 0.95, np.random.default_rng(0), lambda *_: None, **settings)
+    people, notes = compare_with_votes(preds, facts, alpha, 0.95, np.random.default_rng(0), lambda *_: None, **settings)
     return people, {note.code for note in notes}
 
 
@@ -62,7 +62,7 @@ def audited() -> dict[str, Any]:
 def test_labels_have_no_people() -> None:
     Q, votes = crowd()
     assert section(Predictions(votes.argmax(axis=1), Q)) == (None, set())
-    assert people_tables.distance_from_people({"people": None}) is None
+    assert annotators.distance_from_people({"people": None}) is None
 
 
 def test_a_tally_of_votes_says_that_it_has_no_rows_and_a_tally_of_labels_says_nothing() -> None:
@@ -73,7 +73,7 @@ def test_a_tally_of_votes_says_that_it_has_no_rows_and_a_tally_of_labels_says_no
 
 def test_an_older_audit_without_the_section_is_shown_without_it() -> None:
     assert "people" not in example()
-    for shown in (report.text(example()), page.render(example())):
+    for shown in (terminal.render_text(example()), page.render_html(example())):
         assert "The model and the people" not in shown
         assert "vote noise floor" not in shown
 
@@ -141,7 +141,7 @@ def test_chaosnli_against_its_majority_as_others_computed_it() -> None:
 
 def test_the_distance_of_a_row_by_hand() -> None:
     # |P - V|² = .16 + .04 + .04; noise of ten votes (.25 + .25)/9.
-    furthest_rows, _ = furthest(Predictions([[5, 0, 5]], [[0.1, 0.2, 0.7]]), 0.05, np.random.default_rng(0))
+    furthest_rows, _ = select_furthest_rows(Predictions([[5, 0, 5]], [[0.1, 0.2, 0.7]]), 0.05, np.random.default_rng(0))
     (row,) = furthest_rows["listed"]
     assert row["distance"] == pytest.approx(0.24 - 0.5 / 9)
     assert [row[name] for name in ("row", "model", "predicted", "people", "voted", "votes")] == [
@@ -156,7 +156,7 @@ def test_the_distance_of_a_row_by_hand() -> None:
 
 def test_what_two_votes_reach_by_hand() -> None:
     # Two votes at 50 %: both for one class half of the time, then .5 + 0 noise; else 0 - .5/1.
-    furthest_rows, _ = furthest(Predictions([[2, 0]], [[0.5, 0.5]]), 0.05, np.random.default_rng(0))
+    furthest_rows, _ = select_furthest_rows(Predictions([[2, 0]], [[0.5, 0.5]]), 0.05, np.random.default_rng(0))
     (row,) = furthest_rows["listed"]
     assert row["distance"] == row["critical_value"] == furthest_rows["limit"] == pytest.approx(0.5)
     assert furthest_rows["beyond"] == 0
@@ -181,7 +181,9 @@ def test_a_row_whose_crowd_thinks_as_the_model_says_is_seldom_named() -> None:
     named = 0
     for _ in range(200):
         P = rng.dirichlet([0.5, 0.5, 0.5], 12)
-        furthest_rows, _ = furthest(Predictions(rng.multinomial(rng.integers(2, 15, 12), P), P), 0.1, rng, draws=19)
+        furthest_rows, _ = select_furthest_rows(
+            Predictions(rng.multinomial(rng.integers(2, 15, 12), P), P), 0.1, rng, draws=19
+        )
         named += furthest_rows["beyond"] > 0
         assert (furthest_rows["beyond"] > 0) == (furthest_rows["listed"][0]["pvalue"] <= 0.1)
     assert binom.ppf(0.0005, 200, 0.1) <= named <= binom.ppf(0.9995, 200, 0.1)
@@ -191,7 +193,7 @@ def test_a_row_where_the_crowd_thinks_otherwise_is_named_and_first() -> None:
     Q, votes = crowd(n=300)
     votes[123] = [0, 0, 20]
     Q[123] = [0.9, 0.08, 0.02]
-    furthest_rows, _ = furthest(Predictions(votes, Q), 0.05, np.random.default_rng(0), draws=99)
+    furthest_rows, _ = select_furthest_rows(Predictions(votes, Q), 0.05, np.random.default_rng(0), draws=99)
     assert furthest_rows["listed"][0]["row"] == 123
     assert furthest_rows["listed"][0]["pvalue"] == 1 / (1 + furthest_rows["draws"])
     assert furthest_rows["beyond"] == 1
@@ -205,8 +207,8 @@ def test_shares_without_counts_have_no_noise_and_no_p(audited: dict[str, Any]) -
     assert {row["pvalue"] for row in people["rows"]["listed"]} == {None}
     assert people["majority"]["ece_if_right"] is None
     assert {"TN132", "TN140"} <= notes
-    document = audited | {"people": strict(people)}
-    assert "How many people judged each row is unknown" in report.text(document)
+    document = audited | {"people": strict_json(people)}
+    assert "How many people judged each row is unknown" in terminal.render_text(document)
     valid(document, "audit")
 
 
@@ -244,7 +246,7 @@ def test_rows_of_equal_shares_but_other_numbers_of_votes_are_no_copies() -> None
 
 def test_a_smaller_alpha_gets_as_many_draws_as_it_needs() -> None:
     Q, votes = crowd(n=4000, k=10, votes=5)
-    furthest_rows, _ = furthest(Predictions(votes, Q), 0.004, np.random.default_rng(0))
+    furthest_rows, _ = select_furthest_rows(Predictions(votes, Q), 0.004, np.random.default_rng(0))
     assert furthest_rows["draws"] == 249
     assert 1 / (1 + furthest_rows["draws"]) == 0.004
 
@@ -256,11 +258,11 @@ def test_the_section_keeps_its_schema(audited: dict[str, Any]) -> None:
     valid(audited, "audit")
     P = np.linspace(0.1, 0.9, 40)
     for preds in (Predictions(np.tile([[1, 2], [3, 1]], (20, 1)), P), Predictions([[1, 2]], [[0.0, 1.0]])):
-        document = audited | {"people": strict(section(preds)[0])}  # the second with an infinite log loss
+        document = audited | {"people": strict_json(section(preds)[0])}  # the second with an infinite log loss
         valid(document, "audit")
-        assert "The model and the people" in report.text(document)
-        assert "The model and the people" in page.render(document)
-    assert "infinite" in report.text(document)
+        assert "The model and the people" in terminal.render_text(document)
+        assert "The model and the people" in page.render_html(document)
+    assert "infinite" in terminal.render_text(document)
 
 
 def test_the_same_seed_gives_the_same_section() -> None:
@@ -274,15 +276,15 @@ def test_it_says_whether_the_model_is_surer_than_people(power: float, phrase: st
     Q, votes = crowd()
     P = Q**power / (Q**power).sum(axis=1, keepdims=True)
     people, _ = section(Predictions(votes, P))
-    assert f"On average it is {phrase} are among themselves." in people_tables.sentence(people)
-    value, remark = people_tables.distance_from_people({"people": people}) or ("", "")
+    assert f"On average it is {phrase} are among themselves." in annotators.votes_sentence(people)
+    value, remark = annotators.distance_from_people({"people": people}) or ("", "")
     assert value.endswith(" points")
     assert phrase in remark
 
 
 def test_it_does_not_say_so_of_a_model_that_is_right() -> None:
     Q, votes = crowd()
-    assert "neither clearly surer nor clearly less sure" in people_tables.sentence(section(Predictions(votes, Q))[0])
+    assert "neither clearly surer nor clearly less sure" in annotators.votes_sentence(section(Predictions(votes, Q))[0])
 
 
 def numbers(people: dict[str, Any]) -> Iterator[float]:
@@ -307,24 +309,24 @@ def numbers(people: dict[str, Any]) -> Iterator[float]:
 
 def test_every_number_is_on_the_page_and_in_the_terminal(audited: dict[str, Any]) -> None:
     assert audited["people"]["majority"]["tied"] > 0
-    for words in (Read(page.render(audited)).words, report.text(audited)):
+    for words in (Read(page.render_html(audited)).words, terminal.render_text(audited)):
         shown = {number.rstrip(".,") for number in re.findall(r"[+-]?[\d.,]*\d(?:e-?\d+)?", words)}
         bare = {x: {form.removesuffix(" %") for form in forms(x)} for x in numbers(audited["people"])}
         assert [x for x, ways in bare.items() if not ways & shown] == []
 
 
 def test_names_of_classes_are_escaped_on_the_page(audited: dict[str, Any]) -> None:
-    html = page.render(audited)
+    html = page.render_html(audited)
     assert "<b>no" not in html
     assert "&lt;b&gt;no&lt;/b&gt;" in html
 
 
 def test_the_words_are_explained_where_the_section_is(audited: dict[str, Any]) -> None:
-    words = Read(page.render(audited)).words
+    words = Read(page.render_html(audited)).words
     explained = words[words.index("Words on this page") :]
     for term in ("votes", "vote noise floor", "probability to be moved", "squared distance", "doubt", "people's order"):
         assert f"{term} " in explained
-    assert "people's order" not in Read(page.render(example())).words
+    assert "people's order" not in Read(page.render_html(example())).words
 
 
 # Votes that are none

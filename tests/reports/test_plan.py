@@ -10,7 +10,7 @@ import pytest
 
 import trueodds as to
 from trueodds.reports.facts import FIX
-from trueodds.reports.sentence import state_of
+from trueodds.reports.text.verdict import verdict_state
 
 
 def simulated(n=1500, k=4, temperature=1.0, seed=0, **extra):
@@ -218,7 +218,7 @@ def test_a_gap_is_stated_from_a_third_of_the_error_on(gap, error, debiased, stat
     facts: Any = SimpleNamespace(
         gap=gap, gap_z=9.0, headline=verdict, errors=[SimpleNamespace(value=error, debiased=debiased)], standard=()
     )
-    assert state_of(facts, verdict, 0.05, {"true_class_zeros": 0, "event_rate": None}) == state
+    assert verdict_state(facts, verdict, 0.05, {"true_class_zeros": 0, "event_rate": None}) == state
 
 
 def test_too_few_clusters_are_reported_with_their_number():

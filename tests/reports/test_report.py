@@ -9,22 +9,24 @@ import pytest
 
 from tests.reports.example import example, unremarkable
 from trueodds.io.answers import read_answers
-from trueodds.reports import accounts, decisions, findings, report
-from trueodds.reports.short import short
+from trueodds.reports import decision_costs
+from trueodds.reports.text import data_and_settings, recalibration, results
+from trueodds.reports.text.summary import summary_facts
+from trueodds.reports.text.terminal import render_text
 
 
 def test_the_sentence_comes_first() -> None:
     audit = example()
-    assert " ".join(report.text(audit).split("\n\n")[0].split()) == audit["verdict"]["sentence"]
+    assert " ".join(render_text(audit).split("\n\n")[0].split()) == audit["verdict"]["sentence"]
 
 
 def test_words_for_people_stand_before_the_tables() -> None:
-    text = report.text(example())
+    text = render_text(example())
     assert text.index("It is right") < text.index("noise floor is") < text.index("Class by class")
 
 
 def test_every_scale_of_the_answer_is_stated_once_in_the_short_part() -> None:
-    facts = {fact.label: fact for fact in short(example())}
+    facts = {fact.label: fact for fact in summary_facts(example())}
     assert facts["It says"].value == "71.0 %"  # 0.7104
     assert facts["It is right"].value == "96.1 %"  # 0.9611
     assert facts["It is off by"].value == "25.1 points"  # 0.2507
@@ -37,7 +39,7 @@ def test_every_scale_of_the_answer_is_stated_once_in_the_short_part() -> None:
 
 
 def test_no_gain_says_what_would_have_been_confirmed() -> None:
-    text = " ".join(report.text(unremarkable()).split())
+    text = " ".join(render_text(unremarkable()).split())
     assert "no gain to be had" in text
     assert "one of 0.0402 nats per row would have been confirmed four times in five" in text
 
@@ -47,7 +49,7 @@ def test_a_choice_that_needs_more_rows_is_named_with_how_many() -> None:
     audit["recalibration"] |= {
         "confirmed": False, "outcome": "too few rows", "applied": "identity", "pvalue": 0.31, "required_rows": 21_000,
     }  # fmt: skip
-    text = " ".join(report.text(audit).split())
+    text = " ".join(render_text(audit).split())
     assert "not confirmed: too few rows" in text
     assert (
         "temperature: gain 0.2541 nats per row, p = 0.31; if that is real, about 21,000 rows would confirm it" in text
@@ -57,9 +59,9 @@ def test_a_choice_that_needs_more_rows_is_named_with_how_many() -> None:
 def test_an_infinite_log_loss_is_infinite_in_every_table() -> None:
     audit = example()
     audit["recalibration"] |= {"log_loss_before": None, "gain_percent": None, "gain_low_percent": None}
-    text = " ".join(report.text(audit).split())
+    text = " ".join(render_text(audit).split())
     assert "log loss infinite to 0.1578 (at least 0.2232 nats per row)" in text
-    assert ("log loss before", "infinite") in accounts.fix(audit).rows
+    assert ("log loss before", "infinite") in recalibration.fix_table(audit).rows
 
 
 def binary() -> dict[str, Any]:
@@ -72,52 +74,57 @@ def binary() -> dict[str, Any]:
 
 
 def test_of_two_classes_the_predicted_one_is_named() -> None:
-    facts = {fact.label: fact for fact in short(binary())}
+    facts = {fact.label: fact for fact in summary_facts(binary())}
     assert (facts["It predicts"].value, facts["It came"].value) == ("30.1 %", "25.4 %")
     assert facts["It is off by"].remark.startswith("average error of P(rain)")
     assert "accuracy" not in facts["What fixes it"].remark
     assert not {"It says", "It is right"} & set(facts)
-    assert "share of rain" in report.text(binary())
+    assert "share of rain" in render_text(binary())
 
 
 def test_a_confidence_alone_has_no_answers_that_could_change() -> None:
     audit = example()
     audit["data"]["kind"] = "confidence"
-    text = report.text(audit)
+    text = render_text(audit)
     assert "answers change" not in text
     assert "accuracy change" not in text
-    assert dict(accounts.fix(audit).rows)["accuracy, answers changed"].startswith("not applicable")
+    assert dict(recalibration.fix_table(audit).rows)["accuracy, answers changed"].startswith("not applicable")
 
 
 def test_a_p_at_its_floor_is_a_bound_in_every_table() -> None:
     audit = example()
-    rows = [line.split("  ") for line in report.text(audit).splitlines()]
+    rows = [line.split("  ") for line in render_text(audit).splitlines()]
     assert "≤ 0.001" in " ".join(" ".join(row) for row in rows)
-    for table in (findings.errors(audit), findings.classes(audit), findings.groups(audit), findings.verdicts(audit)):
+    for table in (
+        results.error_table(audit),
+        results.class_table(audit),
+        results.group_table(audit),
+        results.test_table(audit),
+    ):
         cells = [
             row[i] for row in table.rows for i, c in enumerate(table.columns) if c.name in ("p", "Holm p", "family p")
         ]
         assert not {"0.001", "0.002", "0.003", "0.01"} & set(cells)
     # Class 9 has p = .042, and so has its Holm p: both are values, not bounds.
-    assert [row[-2:] for row in findings.classes(audit).rows if row[0] == "9"] == [("0.042", "0.042")]
-    assert "joint over all claims" in " ".join(report.text(audit).split())
+    assert [row[-2:] for row in results.class_table(audit).rows if row[0] == "9"] == [("0.042", "0.042")]
+    assert "joint over all claims" in " ".join(render_text(audit).split())
 
 
 def test_a_tiny_p_is_reported_as_small() -> None:
     audit = example()
     audit["recalibration"]["pvalue"] = 1.74e-15
-    text = " ".join(report.text(audit).split())
+    text = " ".join(render_text(audit).split())
     assert "p < 0.0001" in text
     assert "e-15" not in text
-    assert ("p of the gain", "< 0.0001") in accounts.fix(audit).rows
+    assert ("p of the gain", "< 0.0001") in recalibration.fix_table(audit).rows
 
 
 def test_each_claim_is_tested_once() -> None:
-    assert [row[1] for row in findings.verdicts(example()).rows] == ["family", "confidence", "classwise", "canonical"]
+    assert [row[1] for row in results.test_table(example()).rows] == ["family", "confidence", "classwise", "canonical"]
 
 
 def test_a_score_is_set_beside_what_it_expects_of_itself() -> None:
-    table = findings.scores(example())
+    table = results.score_table(example())
     assert "own expectation" in [column.name for column in table.columns]
     assert "either way, means miscalibration" in table.intro
 
@@ -125,8 +132,8 @@ def test_a_score_is_set_beside_what_it_expects_of_itself() -> None:
 def test_a_dash_of_a_tally_has_its_reason() -> None:
     audit = example()
     audit["measures"][1] |= {"value": 0.4, "notes": [{"code": "TN406", "text": "No entropy."}]}
-    assert "a tally keeps no entropy" in findings.scores(audit).intro
-    assert "entropy" not in findings.errors(audit).intro
+    assert "a tally keeps no entropy" in results.score_table(audit).intro
+    assert "entropy" not in results.error_table(audit).intro
 
 
 def test_a_column_has_the_same_decimals_throughout() -> None:
@@ -134,22 +141,22 @@ def test_a_column_has_the_same_decimals_throughout() -> None:
     audit["measures"][2]["interval"] = {"low": 0.000793, "high": 0.045, "level": 0.95, "method": "sun"}
     audit["recalibration"]["candidates"][1]["accuracy_change"] = 1.11e-16
     audit["data"] |= {"weighted": True, "weight": 7480.3}
-    assert "[0.0008, 0.0450]" in report.text(audit)
-    assert "e-" not in report.text(audit).replace("1e-12", "")
-    assert "yes, 7,480 in all" in report.text(audit)
-    assert ("temperature", "0") in {(row[0], row[7]) for row in accounts.candidates(audit).rows}
+    assert "[0.0008, 0.0450]" in render_text(audit)
+    assert "e-" not in render_text(audit).replace("1e-12", "")
+    assert "yes, 7,480 in all" in render_text(audit)
+    assert ("temperature", "0") in {(row[0], row[7]) for row in recalibration.candidate_table(audit).rows}
 
 
 @pytest.mark.parametrize("width", range(48, 90))
 def test_no_line_ends_between_a_number_and_its_unit(width: int) -> None:
-    lines = report.text(example(), width).splitlines()
+    lines = render_text(example(), width).splitlines()
     assert not [line for line in lines if re.match(r" *(%|≤)", line) or re.search(r"\bp [≤=<]$", line)]
 
 
 def test_no_fix_at_all_is_stated() -> None:
     audit = example()
     audit["recalibration"] = None
-    assert "not looked for (see the notes)" in report.text(audit)
+    assert "not looked for (see the notes)" in render_text(audit)
 
 
 def test_classes_come_worst_first_and_at_most_twenty() -> None:
@@ -157,7 +164,7 @@ def test_classes_come_worst_first_and_at_most_twenty() -> None:
     ece = next(measure for measure in audit["measures"] if measure["lens"] == "classwise")
     ece["parts"] = {f"class:{i}": i / 1000 for i in range(1, 26)}
     next(test for test in audit["tests"] if test["lens"] == "classwise")["parts"] = {}
-    table = report.text(audit).split("Class by class")[1].split("\n\n")[0]
+    table = render_text(audit).split("Class by class")[1].split("\n\n")[0]
     named = [line.split()[0] for line in table.splitlines() if line.split()[-1:] and line.split()[-1].startswith("0.0")]
     assert named == [str(i) for i in range(25, 5, -1)]
     assert "and 5 more" in table
@@ -169,11 +176,11 @@ def test_the_terms_of_an_error_are_no_classes() -> None:
         measure for measure in audit["measures"] if measure["lens"] == "confidence" and measure["estimator"] == "ece"
     )
     confidence["parts"] = {"over": 0.01, "under": 0.2}
-    assert not {"over", "under"} & {row[0] for row in findings.classes(audit).rows}
+    assert not {"over", "under"} & {row[0] for row in results.class_table(audit).rows}
 
 
 def test_columns_stand_under_each_other() -> None:
-    table = report.text(example()).split("How far off")[1].split("\n\n")[0].splitlines()
+    table = render_text(example()).split("How far off")[1].split("\n\n")[0].splitlines()
     table = table[next(i for i, line in enumerate(table) if line.startswith("  lens")) :]
     assert len(table) == 4
     assert len({len(line) for line in table}) == 1  # the last column is n, to the right
@@ -182,7 +189,7 @@ def test_columns_stand_under_each_other() -> None:
 def test_every_note_is_printed_once_with_its_code() -> None:
     audit = example()
     audit["tests"][1]["notes"] = [{"code": "TN105", "text": "So is the smallest."}]
-    text = report.text(audit)
+    text = render_text(audit)
     assert "fewer than 10 rows. So is the smallest." in " ".join(text.split())
     for code in ("TN101", "TN105", "TN501"):
         assert text.count(f"[{code}]") == 1
@@ -190,26 +197,26 @@ def test_every_note_is_printed_once_with_its_code() -> None:
 
 @pytest.mark.parametrize("width", [48, 80, 110])
 def test_sentences_keep_the_width(width: int) -> None:
-    text = report.text(example(), width)
+    text = render_text(example(), width)
     assert max(len(line) for line in text.split("Scores")[0].splitlines()) <= width
 
 
 def test_plain_text_has_no_escapes_and_style_receives_the_role() -> None:
-    assert "\x1b" not in report.text(example())
+    assert "\x1b" not in render_text(example())
     roles = set()
-    report.text(example(), style=lambda piece, role: roles.add(role) or piece)
+    render_text(example(), style=lambda piece, role: roles.add(role) or piece)
     assert {"bad", "good", "title", "dim"} <= roles
 
 
 def test_style_changes_no_letter() -> None:
-    assert report.text(example(), style=lambda piece, role: piece) == report.text(example())
+    assert render_text(example(), style=lambda piece, role: piece) == render_text(example())
 
 
 def test_a_name_cannot_steer_the_terminal() -> None:
     audit = example()
     audit["data"]["source"] = "a\x1b[2Jb\rc\u202ed"
     audit["groups"][0]["value"] = "\x07bell\nline"
-    text = report.text(audit)
+    text = render_text(audit)
     assert not any(c in text for c in "\x1b\r\x07\u202e")
     assert r"a\x1b[2Jb\rc\u202ed" in text
 
@@ -222,7 +229,7 @@ def test_nothing_computed_is_a_dash_not_a_crash() -> None:
         entry |= {"statistic": None, "pvalue": None, "effect": None, "family_pvalue": None, "min_pvalue": None}
     audit["verdict"] |= {"pvalue": None, "rejected": None, "min_pvalue": None}
     audit["data"] |= {"accuracy": None, "mean_confidence": None, "zeros": None, "true_class_zeros": None}
-    assert "not tested" in report.text(audit)
+    assert "not tested" in render_text(audit)
 
 
 # What could be misread
@@ -236,22 +243,24 @@ def votes() -> dict[str, Any]:
 
 
 def test_a_share_of_votes_is_not_called_a_share_of_right_answers() -> None:
-    facts = {fact.label: fact for fact in short(votes())}
+    facts = {fact.label: fact for fact in summary_facts(votes())}
     assert facts["Votes for its answer"].value == "96.1 %"
     assert "It is right" not in facts
     assert "the share of votes for the answer stays 96.3 %" in facts["What fixes it"].remark
-    assert ("votes for its answer", "96.1 %") in accounts.data(votes()).rows
-    assert "votes for it" in [column.name for column in findings.groups(votes()).columns]
+    assert ("votes for its answer", "96.1 %") in data_and_settings.data_table(votes()).rows
+    assert "votes for it" in [column.name for column in results.group_table(votes()).columns]
 
 
 def test_where_only_groups_are_miscalibrated_the_overall_error_may_be_chance() -> None:
     audit = example()
     audit["tests"][1]["pvalue"] = 0.491  # the default lens, after the family
-    fact = next(fact for fact in short(audit) if fact.label == "Is that chance?")
+    fact = next(fact for fact in summary_facts(audit) if fact.label == "Is that chance?")
     assert fact.value == "overall it could be (p = 0.491), in groups no"
     assert fact.remark.startswith("p ≤ 0.001, jointly over all claims")
     audit["groups"] = []
-    assert next(fact for fact in short(audit) if fact.label == "Is that chance?").value.endswith("in other claims no")
+    assert next(fact for fact in summary_facts(audit) if fact.label == "Is that chance?").value.endswith(
+        "in other claims no"
+    )
 
 
 def test_a_fix_that_is_no_better_than_one_number_for_all_rows_is_not_praised() -> None:
@@ -259,17 +268,17 @@ def test_a_fix_that_is_no_better_than_one_number_for_all_rows_is_not_praised() -
     audit["data"] |= {"kind": "confidence", "k": 2}
     # H(.576) = .6816; .995 of it is .6781
     audit["recalibration"] |= {"accuracy_before": 0.576, "log_loss_after": 0.679}
-    fact = next(fact for fact in short(audit) if fact.label == "What fixes it")
+    fact = next(fact for fact in summary_facts(audit) if fact.label == "What fixes it")
     assert (fact.value, fact.tone) == ("mostly flattening", "plain")
     assert "saying 57.6 % every time would have log loss 0.6816" in fact.remark
     audit["recalibration"]["log_loss_after"] = 0.677
-    assert next(fact for fact in short(audit) if fact.label == "What fixes it").tone == "good"
+    assert next(fact for fact in summary_facts(audit) if fact.label == "What fixes it").tone == "good"
 
 
 def test_methods_are_called_in_words() -> None:
     audit = example()
     audit["recalibration"] |= {"chosen": "irm", "summary": "76 knots for all classes"}
-    fact = next(fact for fact in short(audit) if fact.label == "What fixes it")
+    fact = next(fact for fact in summary_facts(audit) if fact.label == "What fixes it")
     assert fact.value == "a monotone curve (irm), 76 knots for all classes"
 
 
@@ -277,7 +286,7 @@ def test_an_interval_that_says_nothing_is_unknown_and_says_of_how_many() -> None
     audit = example()
     audit["data"]["clusters"] = 4
     audit["measures"][2]["interval"] |= {"low": 0.0, "high": 1.0}
-    fact = next(fact for fact in short(audit) if fact.label == "It is off by")
+    fact = next(fact for fact in summary_facts(audit) if fact.label == "It is off by")
     assert "95 % interval unknown with 4 clusters" in fact.remark
 
 
@@ -288,23 +297,23 @@ def test_abstentions_are_reported_beside_the_error() -> None:
     ] * 10
     result = read_answers(rows, confidence="c", correct="ok", abstained="skip")
     audit["notes"] = [note.to_dict() for note in result.notes]
-    fact = next(fact for fact in short(audit) if fact.label == "It answers")
+    fact = next(fact for fact in summary_facts(audit) if fact.label == "It answers")
     assert fact.value == "75.0 %"  # 30 of 40
     assert fact.remark.startswith("10 of 40 ")
     assert fact.remark.endswith("; all else is of the answers that were given")
-    assert not [fact for fact in short(example()) if fact.label == "It answers"]
+    assert not [fact for fact in summary_facts(example()) if fact.label == "It answers"]
 
 
 def test_below_the_groups_stands_why_an_interval_may_begin_at_zero_only_where_one_is_off() -> None:
     audit = example()
-    assert "off may begin at 0" in findings.groups(audit).intro
+    assert "off may begin at 0" in results.group_table(audit).intro
     for group in audit["groups"]:
         group["status"] = "undecided"
-    assert "off may begin at 0" not in findings.groups(audit).intro
+    assert "off may begin at 0" not in results.group_table(audit).intro
 
 
 def test_each_group_says_which_way_it_is_off() -> None:
-    table = findings.groups(example())
+    table = results.group_table(example())
     names = [column.name for column in table.columns]
     assert [(row[names.index("predicted")], row[names.index("is right")]) for row in table.rows] == [
         ("70.6 %", "96.7 %"),
@@ -317,7 +326,7 @@ def test_the_numbers_of_a_triangle_are_headed_by_its_corners() -> None:
     columns |= {f"{name}_{k}": [0.5] for k in (0, 1) for name in ("outcome_frequency", "mean_prediction")}
     panels = {"view": ["canonical"], "corner_0": ["cat"], "corner_1": ["dog"], "n": [7], "share_log": [True]}
     diagram = {"table": columns, "panels": panels | {"smallest_pvalue": [5.5e-7]}}
-    heads = [column.name for column in accounts.picture(diagram).columns]
+    heads = [column.name for column in data_and_settings.diagram_table(diagram).columns]
     assert heads == [
         "says cat",
         "says dog",
@@ -329,15 +338,15 @@ def test_the_numbers_of_a_triangle_are_headed_by_its_corners() -> None:
         "cell",
         "cell: cat from",
     ]
-    assert [column.name for column in accounts.panels(diagram).columns] == ["n", "smallest p"]
-    assert accounts.panels(diagram).rows == (("7", "< 0.0001"),)
+    assert [column.name for column in data_and_settings.panel_table(diagram).columns] == ["n", "smallest p"]
+    assert data_and_settings.panel_table(diagram).rows == (("7", "< 0.0001"),)
 
 
 def test_the_table_of_tests_says_what_its_columns_are() -> None:
-    table = findings.verdicts(votes())
+    table = results.test_table(votes())
     assert {"effect", "smallest p"} <= {column.name for column in table.columns}
     assert "below 0 where that is more than was seen" in table.intro
-    assert "votes" not in findings.verdicts(example()).intro
+    assert "votes" not in results.test_table(example()).intro
 
 
 def test_where_an_action_changes_the_event_rate_is_stated() -> None:
@@ -352,5 +361,5 @@ def test_where_an_action_changes_the_event_rate_is_stated() -> None:
         ("classes", ["0", "1"], 0.3, "class 1 comes 55.7 %"),
     ):
         audit["data"] |= {"kind": kind, "classes": classes, "event_rate": rate}
-        sentence = dict(decisions.account(audit).rows)["abstain → answer"]
+        sentence = dict(decision_costs.regret_table(audit).rows)["abstain → answer"]
         assert sentence == f"from a stated 75.0 % on, where {phrase} of the time"

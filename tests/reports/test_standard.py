@@ -9,7 +9,7 @@ from scipy.stats import binom, mannwhitneyu
 import trueodds as to
 from trueodds.hypotests.cox import Cox
 from trueodds.lenses.view import View
-from trueodds.reports.standard import auc, by_name, exponent, measures_of, notes_of
+from trueodds.reports.standard_measures import auc, exponent, measures_by_name, standard_measures, standard_notes
 
 
 def two_classes(seed, n=400, slope=1.0, shift=0.0, **more):
@@ -19,7 +19,7 @@ def two_classes(seed, n=400, slope=1.0, shift=0.0, **more):
 
 
 def of(preds):
-    return by_name(measures_of(preds, 0.95, np.random.default_rng(0)))
+    return measures_by_name(standard_measures(preds, 0.95, np.random.default_rng(0)))
 
 
 def test_two_classes_have_all_five_and_the_others_a_gap_and_a_slope():
@@ -29,7 +29,7 @@ def test_two_classes_have_all_five_and_the_others_a_gap_and_a_slope():
         "calibration_in_the_large", "calibration_slope", "observed_to_expected", "ici", "auc",
     ]  # fmt: skip
     assert list(of(to.Predictions(rng.integers(0, 3, 200), P))) == ["mean_gap", "calibration_slope"]
-    assert measures_of(to.Predictions.from_multilabel(P > 0.4, P), 0.95, rng) == ()
+    assert standard_measures(to.Predictions.from_multilabel(P > 0.4, P), 0.95, rng) == ()
 
 
 def test_the_slope_and_the_shift_are_those_of_a_likelihood_maximized_otherwise():
@@ -109,11 +109,11 @@ def test_an_exact_zero_leaves_no_slope_and_a_note_says_so() -> None:
     p = np.array([0.0, 0.2, 0.5, 0.9] * 25)
     preds = to.Predictions((np.random.default_rng(0).random(100) < p).astype(int), p)
     assert of(preds)["calibration_slope"].value is None
-    (note,) = notes_of(preds)
+    (note,) = standard_notes(preds)
     assert note.code == "TN268"
     assert "25 are exactly 0 or 1" in note.text
     assert note in to.audit(preds, rng=0).notes
-    assert notes_of(to.Predictions([0, 1], [0.2, 0.9])) == []
+    assert standard_notes(to.Predictions([0, 1], [0.2, 0.9])) == []
 
 
 def test_no_slope_where_every_answer_is_right() -> None:
@@ -133,8 +133,8 @@ def test_one_impossible_outcome_leaves_no_slope_of_several_classes() -> None:
     P[0], y[0] = [0, 0.5, 0.5], 0
     preds = to.Predictions(y, P)
     assert of(preds)["calibration_slope"].value is None
-    assert [note.code for note in notes_of(preds)] == ["TN268"]
-    assert notes_of(to.Predictions(y[1:], P[1:])) == []
+    assert [note.code for note in standard_notes(preds)] == ["TN268"]
+    assert standard_notes(to.Predictions(y[1:], P[1:])) == []
 
 
 def test_an_area_of_1_and_a_single_event_have_no_interval_and_none_leaves_the_unit() -> None:

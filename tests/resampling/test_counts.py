@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from trueodds.resampling.counts import quantiles
+from trueodds.resampling.poisson_binomial import count_quantiles
 
 LEVELS = np.linspace(0.0005, 0.9995, 1000)
 
 
 def one(n, p, u=LEVELS):
     n, p = np.asarray(n, float), np.asarray(p, float)
-    return quantiles(np.zeros(len(n), int), n, p, np.asarray(u)[:, None])[:, 0]
+    return count_quantiles(np.zeros(len(n), int), n, p, np.asarray(u)[:, None])[:, 0]
 
 
 @pytest.mark.parametrize(("n", "p"), [(1, 0.5), (40, 0.3), (90, 0.5), (3, 0.999), (10**6, 1e-6), (10**8, 1 - 1e-9)])
@@ -43,7 +43,7 @@ def test_bins_do_not_touch_each_other():
     bins = np.sort(np.append(np.arange(3000), rng.integers(0, 3000, 3000)))  # cells of two blocks
     n, p = rng.integers(1, 9, 6000).astype(float), rng.random(6000)
     u = rng.random((3, 3000))
-    counts = quantiles(bins, n, p, u)
+    counts = count_quantiles(bins, n, p, u)
     for b in (0, 1, 1999, 2000, 2998, 2999):
         np.testing.assert_array_equal(counts[:, b], one(n[bins == b], p[bins == b], u[:, b]))
 

@@ -7,11 +7,11 @@ import trueodds as to
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens import as_lens
-from trueodds.resampling import folded
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimates
-from trueodds.resampling.interval_spec import IntervalSpec
-from trueodds.resampling.redraw import null_draws
+from trueodds.resampling.intervals import folded_normal
+from trueodds.resampling.intervals.method import IntervalSpec
+from trueodds.resampling.null_distribution import null_draws
 
 
 def make_estimand(preds, name="ece", lens="positive", **settings):
@@ -21,13 +21,13 @@ def make_estimand(preds, name="ece", lens="positive", **settings):
 def make_gaps(gap, s):
     """Cells of 100 rows whose residuals scatter as the model says."""
     gap, s = np.asarray(gap, dtype=float), np.asarray(s, dtype=float)
-    return folded.Gaps(gap, s**2, s**2, np.full(len(gap), 100.0))
+    return folded_normal.Gaps(gap, s**2, s**2, np.full(len(gap), 100.0))
 
 
 def test_gaps_of_two_bins_by_hand():
     # bins (0, .5] and (.5, 1] hold 2 and 3 of 5 rows. Residuals y − p: .8, −.2 and .4, .4, −.6, means .3 and .0667.
     preds = Predictions([1, 0, 1, 1, 0], [0.2, 0.2, 0.6, 0.6, 0.6])
-    gaps = folded.gaps_of(make_estimand(preds, bins=2), preds)
+    gaps = folded_normal.gaps_of(make_estimand(preds, bins=2), preds)
     np.testing.assert_allclose(gaps.gap, [0.4 * 0.3, 0.6 * 0.2 / 3])
     # scatter Σ(u − ū)² = 2 · .25 and 2(1/3)² + (2/3)² = 2/3; null Σp(1 − p) = .32 and .72; all over 5²
     np.testing.assert_allclose(gaps.sampling, [0.5 / 25, 2 / 3 / 25])
@@ -51,7 +51,7 @@ def test_the_gaps_add_up_to_the_error(name, lens, settings):
     preds = Predictions(rng.integers(0, 3, 600), rng.dirichlet([1, 1, 1], 600), weight=rng.integers(1, 4, 600))
     question = make_estimand(preds, name, lens, **settings)
     value = float(question.combined(question.values))
-    assert folded.gaps_of(question, preds).gap.sum() == pytest.approx(value, rel=1e-10)
+    assert folded_normal.gaps_of(question, preds).gap.sum() == pytest.approx(value, rel=1e-10)
 
 
 def test_single_rows_as_clusters_have_the_same_scatter():
@@ -59,7 +59,10 @@ def test_single_rows_as_clusters_have_the_same_scatter():
     p = rng.random(80)
     y = (rng.random(80) < p).astype(int)
     plain, single = Predictions(y, p), Predictions(y, p, cluster=np.arange(80))
-    one, other = folded.gaps_of(make_estimand(plain), plain), folded.gaps_of(make_estimand(single), single)
+    one, other = (
+        folded_normal.gaps_of(make_estimand(plain), plain),
+        folded_normal.gaps_of(make_estimand(single), single),
+    )
     np.testing.assert_allclose(one.sampling, other.sampling, atol=1e-15)
     np.testing.assert_allclose(one.rows, other.rows)
 
@@ -72,12 +75,12 @@ def test_the_bounds_hold_the_bias_on_average(z, cells):
     rng = np.random.default_rng(2)
     low, high = [], []
     for _ in range(300):
-        bias = folded.bias_of(
+        bias = folded_normal.bias_bounds(
             make_gaps(np.abs(z + rng.standard_normal(cells)) / cells, np.full(cells, 1 / cells)), 0.0, 0.0
         )
         low.append(bias.low)
         high.append(bias.high)
-    true = float(folded.excess(np.array([z]))[0])
+    true = float(folded_normal.folded_excess(np.array([z]))[0])
     assert np.mean(low) <= true + 0.03
     assert np.mean(high) >= true - (0.11 if cells == 15 else 0.02)
 
@@ -86,27 +89,31 @@ def test_many_gaps_tell_their_own_law():
     # 400 gaps of 1.6 standard errors have a mean excess of .046, and 400 of none .798
     rng = np.random.default_rng(3)
     for z, upper in ((1.6, 0.12), (0.0, 0.80)):
-        excess = folded.mean_excess(np.abs(z + rng.standard_normal(400)), np.ones(400))
-        true = float(folded.excess(np.array([z]))[0])
+        excess = folded_normal.mean_excess(np.abs(z + rng.standard_normal(400)), np.ones(400))
+        true = float(folded_normal.folded_excess(np.array([z]))[0])
         assert 0.75 * true < excess < upper
 
 
 def test_the_interval_by_hand():
     # V = .5, sd .1, bias between .05 and .2: low .5 − .2 − .196, high .45 + e + √(.196² + e²), e from n = 100
     z, null = 1.959963984540054, np.full(99, 0.1)
-    interval = folded.folded_normal(0.5, 0.1, folded.Bias(0.05, 0.2), null, 0.95, 100, 1.0)
+    interval = folded_normal.folded_normal_interval(0.5, 0.1, folded_normal.Bias(0.05, 0.2), null, 0.95, 100, 1.0)
     assert interval.low == pytest.approx(0.3 - 0.1 * z)
     assert interval.high == pytest.approx(0.45 + 0.1 * z)  # 4 n sd² = 4 > 1: outcomes vary as much as they can
-    rare = folded.folded_normal(0.5, 0.0, folded.Bias(0.0, 0.2), null, 0.95, 100, 1.0)
+    rare = folded_normal.folded_normal_interval(0.5, 0.0, folded_normal.Bias(0.0, 0.2), null, 0.95, 100, 1.0)
     assert rare.high == pytest.approx(0.5 + z**2 / 100)
-    near = folded.folded_normal(0.5, 0.1, folded.Bias(0.05, 0.2), np.full(99, 0.45), 0.95, 100, 1.0)
+    near = folded_normal.folded_normal_interval(
+        0.5, 0.1, folded_normal.Bias(0.05, 0.2), np.full(99, 0.45), 0.95, 100, 1.0
+    )
     assert near.low == pytest.approx(0.05)  # V less the largest null draw
 
 
 def test_the_middle_of_two_biases_is_taken_off_a_difference():
-    a = folded.Side(0.5, 0.1, folded.Bias(0.0, 0.2), 0.0)
-    b = folded.Side(0.3, 0.1, folded.Bias(0.0, 0.0), 0.0)
-    interval = folded.difference(a, b, 1.0, 0.95)  # equal scatter, wholly correlated: only the bias is unsure
+    a = folded_normal.GapError(0.5, 0.1, folded_normal.Bias(0.0, 0.2), 0.0)
+    b = folded_normal.GapError(0.3, 0.1, folded_normal.Bias(0.0, 0.0), 0.0)
+    interval = folded_normal.folded_normal_difference(
+        a, b, 1.0, 0.95
+    )  # equal scatter, wholly correlated: only the bias is unsure
     assert (interval.low, interval.high) == (pytest.approx(0.0), pytest.approx(0.2))
 
 

@@ -6,19 +6,19 @@ from scipy.stats import binom
 
 import trueodds as to
 from tests import reference
-from trueodds.binning.partition import Uniform
+from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
-from trueodds.resampling import intervals
 from trueodds.resampling.bootstrap import bootstrap
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimates
-from trueodds.resampling.interval_spec import IntervalSpec
-from trueodds.resampling.jackknife import jackknife
-from trueodds.resampling.redraw import null_draws
+from trueodds.resampling.intervals import residual_norm, squared_error
+from trueodds.resampling.intervals.method import IntervalSpec
+from trueodds.resampling.intervals.percentile import jackknife
+from trueodds.resampling.null_distribution import null_draws
 
 
 def binary500():
@@ -51,47 +51,49 @@ def test_the_interval_for_l2_equals_the_authors(bins, key):
     (view,) = as_lens("positive").views(binary500())
     cells = Uniform(bins).freeze(view)
     binned = view.pool(cells.index(view.at), cells.size)
-    t, variance = intervals.squared_error(binned)
+    t, variance = squared_error.debiased_squared_error(binned)
     known = reference.estimators()
     assert t == pytest.approx(known[f"c.sun_T_mn.m{bins}"]["value"], rel=1e-10)
     assert variance == pytest.approx(known[f"c.sun_sigma1sq.m{bins}"]["value"], rel=1e-10)
-    interval = intervals.sun(binned, 0.90)
+    interval = squared_error.sun_interval(binned, 0.90)
     np.testing.assert_allclose([interval.low, interval.high], known[key]["value"], rtol=1e-10)
 
 
 def test_the_squared_error_by_hand():
     # one bin, p = .5 thrice, y = 1 1 0: U = .5 .5 -.5, (ΣU)² - ΣU² = .25 - .75 = -.5, over n(n-1) = 6: -1/12
     view = View([0.5, 0.5, 0.5], [1, 1, 0]).pool(np.zeros(3, dtype=int), 1)
-    assert intervals.squared_error(view)[0] == pytest.approx(-1 / 12, abs=1e-15)
+    assert squared_error.debiased_squared_error(view)[0] == pytest.approx(-1 / 12, abs=1e-15)
 
 
 def test_a_bin_of_one_row_says_nothing_about_the_squared_error():
     view = View([0.1, 0.5, 0.5], [1, 1, 0]).pool(np.array([0, 1, 1]), 2)
     # bin 1: U = .5 -.5, (0 - .5)/2 = -.25, with weight 2/3
-    assert intervals.squared_error(view)[0] == pytest.approx(-1 / 6, abs=1e-15)
+    assert squared_error.debiased_squared_error(view)[0] == pytest.approx(-1 / 6, abs=1e-15)
 
 
 def test_the_debiased_form_by_hand():
     # T = 1, V = 3, resamples scatter around V: quantiles 2.5 % and 97.5 % of 2..4 are 2.05 and 3.95
-    interval = intervals.debiased(1.0, 3.0, np.linspace(2, 4, 101), 0.95)
+    interval = squared_error.debiased_interval(1.0, 3.0, np.linspace(2, 4, 101), 0.95)
     assert (interval.low, interval.high) == pytest.approx((1 - 0.95, 1 + 0.95))
-    assert intervals.root(intervals.debiased(0.0, 3.0, np.linspace(2, 4, 101), 0.95)).low == 0.0
+    assert (
+        squared_error.root_interval(squared_error.debiased_interval(0.0, 3.0, np.linspace(2, 4, 101), 0.95)).low == 0.0
+    )
 
 
 def test_the_residual_norm_by_hand():
     # value .5, spread 0..1 with 97.5 % quantile .975: the low end is 0; draws ±1 around .5 have sd √(100/99)
     z, draws = 1.959963984540054, np.tile([-0.5, 1.5], 50)
-    interval = intervals.residual_norm(0.5, draws, np.linspace(0, 1, 101), np.zeros(9), 0.95, 50)
+    interval = residual_norm.residual_norm_interval(0.5, draws, np.linspace(0, 1, 101), np.zeros(9), 0.95, 50)
     assert interval.low == 0.0
     extra = z**2 / 100
     assert interval.high == pytest.approx(0.5 + extra + np.hypot(z * np.sqrt(100 / 99), extra))
     # no resample varies, but calibrated draws reach .3: the low end is .5 − .3, and the clear branch .5 − 0 − 0
-    assert intervals.residual_norm(0.5, np.full(9, 0.5), np.zeros(9), np.full(9, 0.3), 0.95, 50).low == pytest.approx(
-        0.2
-    )
-    assert intervals.residual_norm(0.5, np.full(9, 0.5), np.zeros(9), np.full(9, 0.1), 0.95, 50).low == pytest.approx(
-        0.5
-    )
+    assert residual_norm.residual_norm_interval(
+        0.5, np.full(9, 0.5), np.zeros(9), np.full(9, 0.3), 0.95, 50
+    ).low == pytest.approx(0.2)
+    assert residual_norm.residual_norm_interval(
+        0.5, np.full(9, 0.5), np.zeros(9), np.full(9, 0.1), 0.95, 50
+    ).low == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize("n", [10, 20, 50, 100])
@@ -292,7 +294,7 @@ def test_intervals_cover_the_truth(name, settings, slope):
 def test_the_noise_floor_interval_by_hand():
     # Null draws 0 … .4: q = quantile(.975) = .39; the square is made on the root: V = .25 is .5, low (.5 − .39)² = .0121.
     null, flat = np.linspace(0, 0.4, 101) ** 2, np.full(9, 0.25)
-    interval = intervals.noise_floor(0.25, flat, null, 0.95, 50, power=2.0)
+    interval = residual_norm.noise_floor_interval(0.25, flat, null, 0.95, 50, power=2.0)
     # .5 is 2.5 times the mean root .2, where the blend begins: only q counts. Above: .5 + z²/50, z² = 3.8415.
     assert interval.low == pytest.approx((0.5 - 0.39) ** 2)
     assert interval.high == pytest.approx((0.5 + 3.841458820694124 / 50) ** 2)
@@ -301,22 +303,25 @@ def test_the_noise_floor_interval_by_hand():
 
 def test_the_lower_end_has_no_step_where_an_error_gets_clear_of_its_noise():
     draws, noise = np.linspace(-0.01, 0.01, 201), np.linspace(0, 0.2, 201)  # mean noise .1, q = .195
-    ends = [intervals.residual_norm(v, v + draws, noise, noise, 0.95, 1000).low for v in np.linspace(0.2, 0.4, 2001)]
+    ends = [
+        residual_norm.residual_norm_interval(v, v + draws, noise, noise, 0.95, 1000).low
+        for v in np.linspace(0.2, 0.4, 2001)
+    ]
     # From V − q to V − z sd the end gains at most .19 over .1 of V, so .0001 of V cannot move it by more than .0004.
     assert np.abs(np.diff(ends)).max() < 4e-4
     assert ends[500] == pytest.approx(0.25 - 0.195)  # 2.5 means: the blend begins
     sd = draws.std(ddof=1)
     assert ends[1500] == pytest.approx(0.35 - 1.959963984540054 * sd)  # 3.5 means: it has ended
-    worst = intervals.residual_norm(0.4, 0.4 + draws, noise, noise, 0.95, 1000, smooth=False)
+    worst = residual_norm.residual_norm_interval(0.4, 0.4 + draws, noise, noise, 0.95, 1000, smooth=False)
     assert worst.low == pytest.approx(0.4 - 0.195)
 
 
 def test_the_interval_of_pairs_by_hand():
     # Draws 0 … 1 around V = .5: q = .025 and .975. T = .3: low .3 − .475, high .3 + max(.475, .475).
-    even = intervals.of_pairs(0.3, 0.5, np.linspace(0, 1, 1001), 0.95)
+    even = squared_error.pair_mean_interval(0.3, 0.5, np.linspace(0, 1, 1001), 0.95)
     assert (even.low, even.high) == pytest.approx((0.3 - 0.475, 0.3 + 0.475))
     # To the right of V = .2 they reach .775 above and .175 below: the longer margin counts above.
-    skewed = intervals.of_pairs(0.3, 0.2, np.linspace(0, 1, 1001), 0.95)
+    skewed = squared_error.pair_mean_interval(0.3, 0.2, np.linspace(0, 1, 1001), 0.95)
     assert (skewed.low, skewed.high) == pytest.approx((0.3 - 0.775, 0.3 + 0.775))
 
 

@@ -9,11 +9,11 @@ from tests import reference
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.binned import BinnedError
-from trueodds.kernels import draws, flips
+from trueodds.kernels import random_labels, sign_flips
 from trueodds.lenses.lens import as_lens
-from trueodds.lenses.within import Within
+from trueodds.lenses.subgroups import GroupLens
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.redraw import null_draws, null_of
+from trueodds.resampling.null_distribution import null_description, null_draws
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def test_one_set_of_draws_serves_all_lenses():
 
 def test_a_subgroup_is_drawn_as_if_it_stood_alone():
     preds = simulated(group={"site": np.repeat(["A", "B"], 150)})
-    within = Within(as_lens("confidence"), "site", "A")
+    within = GroupLens(as_lens("confidence"), "site", "A")
     fast = null_draws(preds, [Estimand.of(BinnedError(), within, preds)], 40, np.random.default_rng(3))[0]
     slow = null_draws(preds, [Estimand.of(RowByRow(), within, preds)], 40, np.random.default_rng(3))[0]
     np.testing.assert_allclose(fast, slow, rtol=1e-10, atol=1e-13)
@@ -113,7 +113,7 @@ def test_resampled_rows_and_labels_agree_with_the_reference_draws():
 
 def test_labels_come_as_often_as_stated():
     P = np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])
-    drawn = draws.labels(P, key=7, start=0, stop=30_000)
+    drawn = random_labels.draw_labels(P, key=7, start=0, stop=30_000)
     shares = np.bincount(drawn[:, 0], minlength=3) / 30_000
     assert (np.abs(shares - P[0]) < 3.9 * np.sqrt(P[0] * (1 - P[0]) / 30_000)).all()  # 99.99 % each
     assert (drawn[:, 1] == 0).all()
@@ -122,12 +122,12 @@ def test_labels_come_as_often_as_stated():
 
 def test_a_label_of_probability_zero_is_never_drawn_though_a_row_sums_below_one():
     P = np.tile(np.array([[0.3, 0.7 - 1e-6, 0.0]], dtype=np.float32), (2000, 1))
-    assert draws.labels(P, key=1, start=0, stop=50).max() == 1
+    assert random_labels.draw_labels(P, key=1, start=0, stop=50).max() == 1
 
 
 def test_many_classes_are_drawn_right_too():
     p = np.arange(1, 41) / np.arange(1, 41).sum()  # more than 16 classes: found by bisection
-    drawn = draws.labels(p[None], key=3, start=0, stop=60_000)[:, 0]
+    drawn = random_labels.draw_labels(p[None], key=3, start=0, stop=60_000)[:, 0]
     shares = np.bincount(drawn, minlength=40) / 60_000
     assert (np.abs(shares - p) < 4.3 * np.sqrt(p / 60_000)).all()  # 40 classes at 99.998 % each
 
@@ -151,7 +151,7 @@ def test_rows_met_in_the_order_of_their_cells_draw_the_same_labels(lens, weighte
     preds = simulated(weight=weight)
     estimands = [Estimand.of(BinnedError(), as_lens(lens), preds)]
     expected = null_draws(preds, estimands, 30, np.random.default_rng(5))[0]
-    monkeypatch.setattr(draws, "MANY", 0)
+    monkeypatch.setattr(random_labels, "MANY", 0)
     for threads in ("1", "3"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
         values = null_draws(preds, estimands, 30, np.random.default_rng(5))[0]
@@ -159,10 +159,12 @@ def test_rows_met_in_the_order_of_their_cells_draw_the_same_labels(lens, weighte
 
 
 def test_signs_are_fair_and_shared_within_a_cluster():
-    signs = flips.signs(50, key=2, start=0, stop=4000)
+    signs = sign_flips.random_signs(50, key=2, start=0, stop=4000)
     assert set(np.unique(signs)) == {-1.0, 1.0}
     assert np.abs(signs.mean(axis=0)).max() < 4.3 / np.sqrt(4000)  # 50 means at 99.998 %
-    sums = flips.sums(np.zeros(6, dtype=np.int64), np.zeros((6, 1), dtype=np.int32), np.ones((6, 1)), 1, 2, 0, 100)
+    sums = sign_flips.sum_sign_flips(
+        np.zeros(6, dtype=np.int64), np.zeros((6, 1), dtype=np.int32), np.ones((6, 1)), 1, 2, 0, 100
+    )
     assert set(np.unique(sums)) == {-6.0, 6.0}
 
 
@@ -188,9 +190,9 @@ def test_a_partition_chosen_with_the_labels_is_chosen_again_on_each_draw():
 
 
 def test_the_null_is_described_in_words():
-    assert "stated probability" in null_of(simulated())
-    assert "clusters" in null_of(simulated(cluster=np.arange(300) // 2))
-    assert "rows are drawn" in null_of(simulated(), "both")
+    assert "stated probability" in null_description(simulated())
+    assert "clusters" in null_description(simulated(cluster=np.arange(300) // 2))
+    assert "rows are drawn" in null_description(simulated(), "both")
 
 
 def test_questions_of_many_cells_are_drawn_by_themselves_with_the_same_labels(monkeypatch):
@@ -198,7 +200,7 @@ def test_questions_of_many_cells_are_drawn_by_themselves_with_the_same_labels(mo
     preds = Predictions(rng.integers(0, 3, 300), rng.dirichlet(np.ones(3), 300))
     estimands = [Estimand.of(BinnedError(), as_lens(lens), preds) for lens in ("confidence", "canonical", "classwise")]
     joint = null_draws(preds, estimands, 40, np.random.default_rng(1))
-    monkeypatch.setattr("trueodds.resampling.redraw.LIGHT", 30)  # 15 cells of confidence; more of the others
+    monkeypatch.setattr("trueodds.resampling.null_distribution.LIGHT", 30)  # 15 cells of confidence; more of the others
     shares: list[float] = []
     separate = null_draws(preds, estimands, 40, np.random.default_rng(1), progress=shares.append)
     for one, other in zip(joint, separate, strict=True):
@@ -216,6 +218,8 @@ def test_thresholds_draw_the_labels_that_a_search_draws(weighted, monkeypatch):
     cells = np.minimum((P * 15).astype(np.int32), 14) + 15 * np.arange(5, dtype=np.int32)
     top = np.where(np.arange(5) == P.argmax(axis=1)[:, None], 75 + cells % 15, -1).astype(np.int32)
     tables = np.stack([cells, top])
-    by_thresholds = draws.sums(P, w, tables, 90, 7, 0, 50)
-    monkeypatch.setattr(draws, "MAX_LINEAR_SEARCH", 0)
-    np.testing.assert_allclose(by_thresholds, draws.sums(P, w, tables, 90, 7, 0, 50), rtol=1e-12, atol=1e-12)
+    by_thresholds = random_labels.sum_draws(P, w, tables, 90, 7, 0, 50)
+    monkeypatch.setattr(random_labels, "MAX_LINEAR_SEARCH", 0)
+    np.testing.assert_allclose(
+        by_thresholds, random_labels.sum_draws(P, w, tables, 90, 7, 0, 50), rtol=1e-12, atol=1e-12
+    )

@@ -5,16 +5,17 @@ import pytest
 
 import trueodds as to
 from tests.resampling.questions import make_estimand, simulated
+from trueodds import kernels
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens import as_lens
-from trueodds.lenses.within import Within
-from trueodds.resampling import redraw, redraw_cells
-from trueodds.resampling.cells import from_cells
+from trueodds.lenses.subgroups import GroupLens
+from trueodds.resampling import bootstrap, null_cells
+from trueodds.resampling.cell_bootstrap import bootstrap_cells
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.floors import floors
-from trueodds.resampling.redraw import null_draws
-from trueodds.resampling.redraw_cells import by_bins, null_covariance
+from trueodds.resampling.noise_floor import noise_floor_draws
+from trueodds.resampling.null_cells import draws_by_bin, null_covariance
+from trueodds.resampling.null_distribution import null_draws
 
 DRAWS = 4000
 
@@ -22,7 +23,7 @@ DRAWS = 4000
 @pytest.fixture
 def many(monkeypatch):
     """As if the rows were more than 200,000."""
-    monkeypatch.setattr(redraw_cells, "MAX_RESAMPLED_ROWS", 100)
+    monkeypatch.setattr(bootstrap, "MAX_RESAMPLED_ROWS", 100)
 
 
 def assert_same_distribution(a, b):
@@ -40,8 +41,8 @@ def test_bins_give_the_law_of_rows(alpha, name, lens, monkeypatch):
     preds = simulated(alpha=alpha)
     question = make_estimand(preds, name, lens)
     (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
-    monkeypatch.setattr(redraw_cells, "MAX_RESAMPLED_ROWS", 100)
-    assert by_bins(preds, [question], joint=False)
+    monkeypatch.setattr(bootstrap, "MAX_RESAMPLED_ROWS", 100)
+    assert draws_by_bin(preds, [question], joint=False)
     (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), joint=False)
     assert_same_distribution(question.combined(rows), question.combined(bins))
 
@@ -52,8 +53,8 @@ def test_independent_labels_are_drawn_apart(monkeypatch):
     preds = Predictions.from_multilabel((rng.random((3000, 3)) < P).astype(int), P)
     question = make_estimand(preds, "ece", "classwise")
     (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
-    monkeypatch.setattr(redraw_cells, "MAX_RESAMPLED_ROWS", 100)
-    assert by_bins(preds, [question], joint=False)
+    monkeypatch.setattr(bootstrap, "MAX_RESAMPLED_ROWS", 100)
+    assert draws_by_bin(preds, [question], joint=False)
     (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), joint=False)
     assert_same_distribution(question.combined(rows), question.combined(bins))
 
@@ -89,20 +90,22 @@ def test_which_questions_are_drawn_by_bins(many):
     rng = np.random.default_rng(0)
     preds = simulated()
     binary, classes = make_estimand(preds), make_estimand(preds, "ece", "classwise")
-    assert by_bins(preds, [binary])
-    assert not by_bins(preds, [classes])  # judged together: one label per row
-    assert by_bins(preds, [classes], joint=False)
-    assert not by_bins(preds, [binary, classes])
-    assert not by_bins(preds, [make_estimand(preds, "ece", "canonical")], joint=False)
-    assert not by_bins(preds, [make_estimand(preds, "ece", partition="sweep")])  # chosen with the labels
-    assert not by_bins(preds, [make_estimand(preds, "ece", "classwise", bins=700)], joint=False)  # 2100 bins together
-    assert not by_bins(simulated(cluster=np.arange(3000) // 2), [binary])
+    assert draws_by_bin(preds, [binary])
+    assert not draws_by_bin(preds, [classes])  # judged together: one label per row
+    assert draws_by_bin(preds, [classes], joint=False)
+    assert not draws_by_bin(preds, [binary, classes])
+    assert not draws_by_bin(preds, [make_estimand(preds, "ece", "canonical")], joint=False)
+    assert not draws_by_bin(preds, [make_estimand(preds, "ece", partition="sweep")])  # chosen with the labels
+    assert not draws_by_bin(
+        preds, [make_estimand(preds, "ece", "classwise", bins=700)], joint=False
+    )  # 2100 bins together
+    assert not draws_by_bin(simulated(cluster=np.arange(3000) // 2), [binary])
     crowd = Predictions(np.array([rng.multinomial(3, p) for p in preds.P]), preds.P)
-    assert not by_bins(crowd, [make_estimand(crowd)])
+    assert not draws_by_bin(crowd, [make_estimand(crowd)])
     small = simulated(100)
-    assert not by_bins(small, [make_estimand(small)])
-    inside = Estimand.of(ESTIMATORS.make("ece", {}), Within(as_lens("classwise"), "site", "A"), simulated(group={"site": np.repeat(["A", "B"], 1500)}))  # fmt: skip
-    assert by_bins(simulated(), [inside], joint=False)
+    assert not draws_by_bin(small, [make_estimand(small)])
+    inside = Estimand.of(ESTIMATORS.make("ece", {}), GroupLens(as_lens("classwise"), "site", "A"), simulated(group={"site": np.repeat(["A", "B"], 1500)}))  # fmt: skip
+    assert draws_by_bin(simulated(), [inside], joint=False)
 
 
 def test_weights_are_drawn_by_bins_where_no_row_stands_out(many):
@@ -110,7 +113,7 @@ def test_weights_are_drawn_by_bins_where_no_row_stands_out(many):
     heavy[7] = 50.0
     for weight, expected in ((even, True), (heavy, False)):
         preds = simulated(weight=weight)
-        assert by_bins(preds, [make_estimand(preds, bins=5)]) is expected
+        assert draws_by_bin(preds, [make_estimand(preds, bins=5)]) is expected
 
 
 @pytest.mark.parametrize("lens", ["confidence", "classwise"])
@@ -119,7 +122,7 @@ def test_even_weights_change_nothing(lens, many):
     combined = []
     for preds in (plain, weighted):
         question = make_estimand(preds, "ece", lens, bins=3)
-        assert by_bins(preds, [question], joint=False)
+        assert draws_by_bin(preds, [question], joint=False)
         (drawn,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
         combined.append(question.combined(drawn))
     np.testing.assert_allclose(*combined, rtol=1e-10)
@@ -127,10 +130,10 @@ def test_even_weights_change_nothing(lens, many):
 
 def test_the_noise_floor_and_the_verdict_use_bins(many, monkeypatch):
     preds = simulated()
-    monkeypatch.setattr(redraw.draws, "sums", lambda *_args, **_more: pytest.fail("a label per row was drawn"))
-    assert floors(preds, [make_estimand(preds), make_estimand(preds, "ece", "classwise")], np.random.default_rng(0))[
-        1
-    ].shape == (
+    monkeypatch.setattr(kernels.random_labels, "sums", lambda *_args, **_more: pytest.fail("a label per row was drawn"))
+    assert noise_floor_draws(
+        preds, [make_estimand(preds), make_estimand(preds, "ece", "classwise")], np.random.default_rng(0)
+    )[1].shape == (
         3,
         999,
     )
@@ -167,7 +170,7 @@ def test_correlated_draws_do_not_depend_on_which_eigenvectors_the_processor_find
     # Processors and versions of LAPACK agree on neither the signs of eigenvectors nor the basis of equal eigenvalues.
     preds = simulated(3000, alpha=0.3)
     (question,) = [make_estimand(preds, "ece", "classwise")]
-    plain = redraw_cells.cell_draws(question, 200, np.random.default_rng(1), null_covariance(question))
+    plain = null_cells.cell_draws(question, 200, np.random.default_rng(1), null_covariance(question))
     eigh, rng = np.linalg.eigh, np.random.default_rng(2)
 
     def another(matrix):
@@ -175,14 +178,14 @@ def test_correlated_draws_do_not_depend_on_which_eigenvectors_the_processor_find
         return values, other_vectors(values, vectors, rng)
 
     monkeypatch.setattr(np.linalg, "eigh", another)
-    turned = redraw_cells.cell_draws(question, 200, np.random.default_rng(1), null_covariance(question))
+    turned = null_cells.cell_draws(question, 200, np.random.default_rng(1), null_covariance(question))
     assert turned == pytest.approx(plain, rel=1e-9)
 
 
 def test_joint_resamples_do_not_depend_on_which_singular_vectors_the_processor_finds(monkeypatch):
     preds = simulated(3000, alpha=0.3)
     question = make_estimand(preds, "ece", "canonical")
-    plain = from_cells(question, 200, np.random.default_rng(1)).values
+    plain = bootstrap_cells(question, 200, np.random.default_rng(1)).values
     svd, rng = np.linalg.svd, np.random.default_rng(2)
 
     def another(rows, full_matrices):
@@ -191,4 +194,4 @@ def test_joint_resamples_do_not_depend_on_which_singular_vectors_the_processor_f
         return left * sign, sizes, right * sign[:, None]
 
     monkeypatch.setattr(np.linalg, "svd", another)
-    assert from_cells(question, 200, np.random.default_rng(1)).values == pytest.approx(plain, rel=1e-9)
+    assert bootstrap_cells(question, 200, np.random.default_rng(1)).values == pytest.approx(plain, rel=1e-9)

@@ -7,11 +7,9 @@ from tests.resampling.questions import make_estimand, simulated
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens import as_lens
-from trueodds.resampling.bootstrap import bootstrap
-from trueodds.resampling.cells import pooled_of
-from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.jackknife import squared_error_draws
-from trueodds.resampling.resamples import ONE_BY_ONE, Resamples
+from trueodds.resampling.bootstrap import ONE_BY_ONE, Resamples, bootstrap
+from trueodds.resampling.estimand import Estimand, pooled_view
+from trueodds.resampling.intervals.squared_error import squared_error_draws
 
 MANY = 400  # resamples of 3,000 rows: more than 2²⁰ draws, so that they are multiplicities
 
@@ -177,7 +175,7 @@ def test_bins_of_rows_without_weight_are_left_out():
         question = make_estimand(preds, "ece", lens, **settings)
         (resampled,) = bootstrap(preds, [question], 300, np.random.default_rng(1), "cells")
         (rows,) = bootstrap(preds, [question], 300, np.random.default_rng(1), "rows")
-        binned = pooled_of(question.views[0], question.linear[0])
+        binned = pooled_view(question.views[0], question.linear[0])
         assert len(binned.w) < question.linear[0].size
         # two means of 300 resamples
         scale = np.sqrt((resampled.values.var() + rows.values.var()) / 300)
@@ -193,7 +191,7 @@ def test_cells_are_resampled_in_blocks_that_fit_into_memory(monkeypatch):
     preds = Predictions(rng.integers(0, 3, 500), rng.dirichlet(np.ones(3), 500))
     estimand = Estimand.of(ESTIMATORS.make("ece", {}), as_lens("canonical"), preds)
     size = estimand.linear[0].size * 3
-    monkeypatch.setattr("trueodds.resampling.cells.NUMBERS", 7 * size)  # 7 resamples at a time
+    monkeypatch.setattr("trueodds.resampling.cell_bootstrap.NUMBERS", 7 * size)  # 7 resamples at a time
     (resampled,) = bootstrap(preds, [estimand], 300, rng, "cells")
     assert resampled.values.shape == resampled.centered_norms.shape == (1, 300)
     # The draws of blocks have one law: two halves of 150 draws have means within 4 of their standard errors.

@@ -8,8 +8,7 @@ from scipy import stats
 
 from tests import reference
 from trueodds.lenses.view import View
-from trueodds.resampling.counts import poisson_binomial
-from trueodds.resampling.tails import CountTails, VectorTails
+from trueodds.resampling.poisson_binomial import CountTails, VectorTails, poisson_binomial
 
 
 def one_bin(p, count, w=None):

@@ -15,11 +15,11 @@ from trueodds import Predictions
 from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator
 from trueodds.estimators.binned import BinnedError
-from trueodds.estimators.human import DistributionError, EntropyError, RankAgreement
+from trueodds.estimators.human_calibration import DistributionError, EntropyError, RankAgreement
 from trueodds.lenses.lens import as_lens
-from trueodds.lenses.within import Within
+from trueodds.lenses.subgroups import GroupLens
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.redraw import null_draws
+from trueodds.resampling.null_distribution import null_draws
 
 DISTCE = DistributionError()
 
@@ -164,7 +164,7 @@ def test_answers_keep_the_order_of_the_questions() -> None:
 
 def test_a_subgroup_has_the_floor_of_its_own_rows() -> None:
     preds = crowd(80, group={"site": np.repeat(["A", "B"], 40)})
-    within = drawn(preds, lens=Within(as_lens("canonical"), "site", "B"), draws=1000)
+    within = drawn(preds, lens=GroupLens(as_lens("canonical"), "site", "B"), draws=1000)
     assert of_one_mean(within, drawn(preds[np.arange(40, 80)], seed=7, draws=1000))
 
 

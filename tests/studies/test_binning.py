@@ -8,10 +8,10 @@ import pytest
 
 import trueodds as to
 from tests import reference
-from trueodds_studies.binning import Plan, binning
-from trueodds_studies.cuts import jumps, nets
-from trueodds_studies.cuts.orders import flips
-from trueodds_studies.cuts.settings import FREE, OWN, SCHEMES, described
+from trueodds_studies.binning import sensitivity as jumps
+from trueodds_studies.binning import sensitivity as nets
+from trueodds_studies.binning.sensitivity import ADAPTIVE_SETTINGS, BINNING_SCHEMES, OWN_SETTINGS, describe_settings
+from trueodds_studies.binning.study import Plan, binning, find_reversals
 
 N = 600
 NETS = ("vgg16", "resnet50")
@@ -43,7 +43,7 @@ def test_least_and_most_hold_the_usual_setting_between_them(study, data):
     assert [row["net"] for row in study.rows] == [net for net in NETS for _ in range(3)]
     for row in study.rows:
         assert row["least"] <= row["15 bins"] <= row["most"]
-    usual = to.measure(nets.predictions(NETS[0], str(data)), "ece", lens="confidence", interval=None)
+    usual = to.measure(nets.load_predictions(NETS[0], str(data)), "ece", lens="confidence", interval=None)
     assert study.rows[0]["15 bins"] == float(usual)
 
 
@@ -52,7 +52,7 @@ def test_more_bins_raise_the_floor_of_a_calibrated_net(out, study):
     rows = [r for r in csv.DictReader(lines) if r["net"] == NETS[0]]
     floors = [float(r["floor"]) for r in rows if r["scheme"] == "equal-mass" and int(r["bins"]) <= 300]
     assert floors == sorted(floors)
-    assert {r["scheme"] for r in rows} == {*SCHEMES, *FREE}
+    assert {r["scheme"] for r in rows} == {*BINNING_SCHEMES, *ADAPTIVE_SETTINGS}
     # Each norm is at least the one before: mean, root mean square, largest.
     for r in rows:
         assert float(r["ECE"]) <= float(r["root mean square"]) + 1e-12 <= float(r["worst bin"]) + 2e-12
@@ -60,7 +60,7 @@ def test_more_bins_raise_the_floor_of_a_calibrated_net(out, study):
 
 def test_what_has_no_setting_does_not_move(study):
     rows = {row["estimator"]: row for table in study.also if table.name == "binning.steady" for row in table.rows}
-    assert tuple(rows) == tuple(OWN)
+    assert tuple(rows) == tuple(OWN_SETTINGS)
     assert rows["ks"]["most ratio"] == rows["ecce_r"]["most ratio"] == 1
     assert rows["ks"]["pairs that change order"] == 0
     assert rows["mce"]["most ratio"] > rows["ece"]["most ratio"] > 1
@@ -69,7 +69,7 @@ def test_what_has_no_setting_does_not_move(study):
 def test_flips_are_pairs_that_each_lead_somewhere():
     # c is above both at both settings; a and b change places.
     values = {"a": {"x": 1.0, "y": 2.0}, "b": {"x": 2.0, "y": 1.5}, "c": {"x": 3.0, "y": 3.0}}
-    (only,) = flips(values)
+    (only,) = find_reversals(values)
     assert only == {"pair": "a, b", "first larger": 1, "second larger": 1, "first at": "y", "second at": "x"}
 
 
@@ -77,9 +77,9 @@ def test_the_jump_of_tace_is_at_a_score_worked_by_hand(monkeypatch):
     # A range for each row. Class 0 has (.4, 1) and (.2, 0), class 1 (.6, 0) and (.8, 1): (.6 + .2)/2 = .4 each. Passing .2 leaves class 0
     # with .6, so the mean is .5; passing .4 leaves it with nothing, .2: the largest step. Passing .6 takes .1, and .8 the last .1.
     preds = to.Predictions([0, 1], [[0.4, 0.6], [0.2, 0.8]])
-    monkeypatch.setattr(jumps, "RANGE", (0.01, 0.9))
-    grid = jumps.along(preds, 30)
-    jump = jumps.largest(preds, grid)
+    monkeypatch.setattr(jumps, "THRESHOLD_RANGE", (0.01, 0.9))
+    grid = jumps.tace_by_threshold(preds, 30)
+    jump = jumps.largest_jump(preds, grid)
     assert jump["scores passed"] == 1
     assert 0.4 <= jump["threshold"] < 0.45
     assert (jump["before"], jump["after"]) == pytest.approx((0.5, 0.2))
@@ -90,7 +90,7 @@ def test_the_study_keeps_its_tables_and_goes_on_where_it_was(study, data, out, m
     for name in ("binning", "binning.tace"):
         assert ET.parse(out / f"{name}.svg").getroot().tag.endswith("svg")
     assert {"binning.order.md", "binning.steady.csv", "binning.thresholds.csv"} <= {f.name for f in out.iterdir()}
-    monkeypatch.setattr("trueodds_studies.binning.measure_cell", None)
+    monkeypatch.setattr("trueodds_studies.binning.study.measure_cell", None)
     assert binning(methods=NETS, data=data, plan=SMALL, out=out).rows == study.rows
 
 
@@ -105,15 +105,17 @@ def test_an_unknown_net_and_a_missing_file_are_refused(tmp_path):
 def test_bins_in_use_change_no_order_by_ece_and_most_orders_by_the_worst_bin():
     data = str(reference.path("data/cifar10h.npz").parent)
     values = {"ece": {}, "mce": {}}
-    for net in nets.NETS:
-        preds = nets.predictions(net, data)
+    for net in nets.NETWORKS:
+        preds = nets.load_predictions(net, data)
         for name, by_net in values.items():
             by_net[net] = {
-                described(settings): float(to.measure(preds, name, lens="confidence", interval=None, **settings))
-                for settings in OWN[name]
+                describe_settings(settings): float(
+                    to.measure(preds, name, lens="confidence", interval=None, **settings)
+                )
+                for settings in OWN_SETTINGS[name]
             }
-    assert flips(values["ece"]) == []
-    assert len(flips(values["mce"])) == 18
+    assert find_reversals(values["ece"]) == []
+    assert len(find_reversals(values["mce"])) == 18
 
 
 @pytest.mark.reference
@@ -121,5 +123,5 @@ def test_the_nets_give_the_errors_of_the_table_of_provenance():
     data = str(reference.path("data/cifar10h.npz").parent)
     # ECE of 15 bins as the README of the data prints it, to its four digits.
     for net, printed in (("cifar100 resnet110", 0.0788), ("resnet50", 0.0182), ("vgg16", 0.0398), ("resnet18", 0.0535)):
-        error = float(to.measure(nets.predictions(net, data), "ece", lens="confidence", interval=None))
+        error = float(to.measure(nets.load_predictions(net, data), "ece", lens="confidence", interval=None))
         assert error == pytest.approx(printed, abs=6e-5)

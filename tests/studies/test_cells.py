@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import pytest
 
 import trueodds as to
-from trueodds_studies.base import counted, moved, span
-from trueodds_studies.resumable_runs import rows_of
+from trueodds_studies.common.resumable_runs import run_cells
+from trueodds_studies.common.study_result import format_change, format_count, format_range
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def measured_as(value, keys):
 def run(where, value, cells=CELLS, plan=None, **settings):
     """The values of the rows, and the cells that were measured for them."""
     keys = []
-    rows = rows_of("made", cells, measured_as(value, keys), plan or Plan(), where, **settings)
+    rows = run_cells("made", cells, measured_as(value, keys), plan or Plan(), where, **settings)
     return [row["value"] for row in rows], keys
 
 
@@ -50,7 +50,7 @@ def test_rows_of_other_data_another_plan_or_another_version_are_measured_again(t
     run(tmp_path, 1, read={"x.npz": "11"})
     assert run(tmp_path, 2, read={"x.npz": "22"}) == ([2, 2], ["a", "b"])
     assert run(tmp_path, 3, plan=Plan(sets=4), read={"x.npz": "22"}) == ([3, 3], ["a", "b"])
-    monkeypatch.setattr("trueodds_studies.resumable_runs.__version__", "0.0.0")
+    monkeypatch.setattr("trueodds_studies.common.resumable_runs.__version__", "0.0.0")
     assert run(tmp_path, 4, plan=Plan(sets=4), read={"x.npz": "22"}) == ([4, 4], ["a", "b"])
 
 
@@ -78,8 +78,19 @@ def test_a_file_with_another_first_line_is_begun_anew(head, tmp_path):
 
 
 def test_sentences_follow_the_numbers():
-    assert (counted(1, "net"), counted(0, "net"), counted(12, "split")) == ("1 net", "0 nets", "12 splits")
-    assert (span([0.3, 0.1, 0.2], 1), span([0.12], 1), span([0.11, 0.12], 1)) == ("0.1 to 0.3", "0.1", "0.1")
-    assert (moved(0.2, 0.1, 1), moved(0.1, 0.2, 1)) == ("falls from 0.2 to 0.1", "rises from 0.1 to 0.2")
-    assert moved(0.101, 0.102, 2) == "stays at 0.10"
-    assert moved(0.1, float("nan"), 1) == "goes from 0.1 to nan"
+    assert (format_count(1, "net"), format_count(0, "net"), format_count(12, "split")) == (
+        "1 net",
+        "0 nets",
+        "12 splits",
+    )
+    assert (format_range([0.3, 0.1, 0.2], 1), format_range([0.12], 1), format_range([0.11, 0.12], 1)) == (
+        "0.1 to 0.3",
+        "0.1",
+        "0.1",
+    )
+    assert (format_change(0.2, 0.1, 1), format_change(0.1, 0.2, 1)) == (
+        "falls from 0.2 to 0.1",
+        "rises from 0.1 to 0.2",
+    )
+    assert format_change(0.101, 0.102, 2) == "stays at 0.10"
+    assert format_change(0.1, float("nan"), 1) == "goes from 0.1 to nan"

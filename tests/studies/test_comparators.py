@@ -4,7 +4,13 @@ import numpy as np
 
 import trueodds as to
 from trueodds.data.predictions import Predictions
-from trueodds_studies.comparators import METHODS, MIN_PROB, bins, evaluate_methods, method_rows
+from trueodds_studies.common.recalibration_methods import (
+    METHODS,
+    MIN_PROB,
+    evaluate_methods,
+    method_rows,
+    sqrt_bin_count,
+)
 
 
 def rows(seed, n=400):
@@ -15,7 +21,11 @@ def rows(seed, n=400):
 
 
 def test_bins_are_the_root_of_the_rows_rounded_up():
-    assert (bins(396), bins(132), bins(100)) == (20, 12, 10)  # as the paper prints for its 396 and 132 rows
+    assert (sqrt_bin_count(396), sqrt_bin_count(132), sqrt_bin_count(100)) == (
+        20,
+        12,
+        10,
+    )  # as the paper prints for its 396 and 132 rows
 
 
 def test_every_method_is_tested_on_the_rows_it_has_not_seen():

@@ -10,18 +10,18 @@ from click.testing import CliRunner
 import trueodds as to
 from trueodds.cli import main
 from trueodds.estimators import ESTIMATORS
-from trueodds_studies.base import Finding, aligned
-from trueodds_studies.cases import CASES, Case, cases_of, truth
+from trueodds_studies.common.estimator_cases import CASES, EstimatorCase, estimator_cases, population_value
+from trueodds_studies.common.simulated_worlds import BINARY_WORLDS, MULTICLASS_WORLDS, VOTE_WORLDS
+from trueodds_studies.common.study_result import StudyResult, align_columns
 from trueodds_studies.coverage import Cell, Plan, coverage, measure_cell
-from trueodds_studies.designs import BINARY, CROWDS, VECTORS
 
 SMALL = Plan(sets=3, rows=(60,), resamples=20, redraws=19)
 
 
 @pytest.mark.parametrize("name", ESTIMATORS.names())
 def test_every_estimator_can_be_evaluated(name):
-    (case, *_) = cases_of(name)
-    world = next(world for world in (*BINARY, *VECTORS, *CROWDS) if case.fits(world))
+    (case, *_) = estimator_cases(name)
+    world = next(world for world in (*BINARY_WORLDS, *MULTICLASS_WORLDS, *VOTE_WORLDS) if case.fits(world))
     row = measure_cell(Cell(case, world, 60), Plan(sets=2, rows=(60,), resamples=20, redraws=19))
     assert row["rmse"] >= 0
     assert math.isfinite(row["truth"])
@@ -36,7 +36,7 @@ def test_a_row_tells_what_its_cell_gave():
     row = study.rows[0]
     values = []
     for repetition in range(SMALL.sets):
-        preds = BINARY[0].rows(SMALL.rng(BINARY[0], 60, repetition), 60)
+        preds = BINARY_WORLDS[0].rows(SMALL.rng(BINARY_WORLDS[0], 60, repetition), 60)
         values.append(to.measure(preds, "ece", interval=None).value)
     assert (row["estimator"], row["world"], row["n"], row["truth"]) == ("ece", "calibrated", 60, 0.0)
     assert row["bias"] == pytest.approx(sum(values) / 3)
@@ -48,8 +48,12 @@ def test_a_row_tells_what_its_cell_gave():
 def test_the_truth_of_an_error_on_fixed_bins_is_below_the_mean_distance():
     # Vaicenavicius et al., Theorem 2: on fixed bins the error converges to a lower bound.
     ece = ESTIMATORS.make("ece", {"bins": 5})
-    world = BINARY[2]
-    assert 0 < truth(Case("ece", target="own"), ece, world) < truth(Case("ece", target="l1"), ece, world)
+    world = BINARY_WORLDS[2]
+    assert (
+        0
+        < population_value(EstimatorCase("ece", target="own"), ece, world)
+        < population_value(EstimatorCase("ece", target="l1"), ece, world)
+    )
 
 
 def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path):
@@ -88,6 +92,6 @@ def test_an_unknown_study_or_member_is_refused():
 
 
 def test_a_table_lines_up():
-    text = aligned([{"name": "a", "x": 1.5}, {"name": "long", "x": None}], ["name", "x"])
+    text = align_columns([{"name": "a", "x": 1.5}, {"name": "long", "x": None}], ["name", "x"])
     assert text.splitlines() == ["name    x", "a     1.5", "long"]
-    assert Finding("f", "Said.", ({"a": 1.0},), {}).markdown() == "| a |\n|---|\n| 1 |\n"
+    assert StudyResult("f", "Said.", ({"a": 1.0},), {}).markdown() == "| a |\n|---|\n| 1 |\n"

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from trueodds.core.errors import InputError
-from trueodds_studies.data import SOURCES, arrays, columns, find_file, stamp
-from trueodds_studies.imaging.nets import NETS
-from trueodds_studies.recalibrated import forest, plots
+from trueodds_studies import ecology
+from trueodds_studies.common.data_files import SOURCES, find_file, hash_file, load_npz, load_parquet
+from trueodds_studies.common.network_predictions import CIFAR10_FILES
+from trueodds_studies.obesity.study import FEATURES, LABEL_COLUMN, OBESITY_FILE
 
 
 def test_a_file_that_is_not_there_is_named_with_its_source(tmp_path):
@@ -20,12 +21,12 @@ def test_a_file_that_is_not_there_is_named_with_its_source(tmp_path):
 
 def test_arrays_and_columns_are_read_whole(tmp_path):
     np.savez(tmp_path / "cifar10h.npz", labels=np.array([1, 2]))
-    assert arrays("cifar10h.npz", tmp_path)["labels"].tolist() == [1, 2]
+    assert load_npz("cifar10h.npz", tmp_path)["labels"].tolist() == [1, 2]
     import pyarrow as pa
     from pyarrow import parquet
 
     parquet.write_table(pa.table({"y": [0, 1], "name": ["a", "b"]}), tmp_path / "brcal_hockey.parquet")
-    read = columns("brcal_hockey.parquet", tmp_path)
+    read = load_parquet("brcal_hockey.parquet", tmp_path)
     assert read["y"].tolist() == [0, 1]
     assert read["name"].tolist() == ["a", "b"]
 
@@ -47,20 +48,20 @@ def parquet_file(path, **table):
 def test_only_what_is_needed_is_read_in_the_requested_order(tmp_path):
     np.savez(tmp_path / "cifar10h.npz", labels=np.array([1, 2]), probs=np.eye(2))
     parquet_file(tmp_path / "brcal_hockey.parquet", y=[0, 1], x=[0.5, 0.6], rand=[0.1, 0.2])
-    assert list(arrays("cifar10h.npz", tmp_path, "probs")) == ["probs"]
-    assert list(columns("brcal_hockey.parquet", tmp_path, "x", "y")) == ["x", "y"]
-    assert list(columns("brcal_hockey.parquet", tmp_path)) == ["y", "x", "rand"]
+    assert list(load_npz("cifar10h.npz", tmp_path, "probs")) == ["probs"]
+    assert list(load_parquet("brcal_hockey.parquet", tmp_path, "x", "y")) == ["x", "y"]
+    assert list(load_parquet("brcal_hockey.parquet", tmp_path)) == ["y", "x", "rand"]
 
 
 def test_a_part_that_a_file_lacks_is_named_beside_those_it_has(tmp_path):
     np.savez(tmp_path / "cifar10h.npz", labels=np.array([1, 2]))
     parquet_file(tmp_path / "brcal_hockey.parquet", y=[0, 1], winner=["a", "b"])
     with pytest.raises(InputError, match=r"TO803.*no probs, counts in .*cifar10h\.npz, which holds labels\."):
-        arrays("cifar10h.npz", tmp_path, "probs", "labels", "counts")
+        load_npz("cifar10h.npz", tmp_path, "probs", "labels", "counts")
     with pytest.raises(
         InputError, match=r"TO803.*no x in .*brcal_hockey\.parquet, which holds y, winner\. .*docs/studies\.md"
     ):
-        columns("brcal_hockey.parquet", tmp_path, "y", "x")
+        load_parquet("brcal_hockey.parquet", tmp_path, "y", "x")
 
 
 def intact_archive(tmp_path):
@@ -98,14 +99,14 @@ BROKEN = {
 def test_a_broken_archive_is_reported(name, tmp_path):
     (tmp_path / "cifar10h.npz").write_bytes(BROKEN[name](tmp_path))
     with pytest.raises(InputError, match=r"TO803.*cannot be read.*cifar10h\.npz: .*cifar-10h"):
-        arrays("cifar10h.npz", tmp_path, "labels")
+        load_npz("cifar10h.npz", tmp_path, "labels")
 
 
 @pytest.mark.parametrize("bytes_of", [b"", b"y,x\n0,1\n", b"PAR1 and no more PAR1"])
 def test_a_broken_table_is_reported(bytes_of, tmp_path):
     (tmp_path / "brcal_hockey.parquet").write_bytes(bytes_of)
     with pytest.raises(InputError, match=r"TO803.*cannot be read.*brcal_hockey\.parquet: .*BRcal"):
-        columns("brcal_hockey.parquet", tmp_path, "y")
+        load_parquet("brcal_hockey.parquet", tmp_path, "y")
 
 
 def test_a_stamp_is_that_of_the_file_that_would_be_opened(tmp_path, monkeypatch):
@@ -113,18 +114,18 @@ def test_a_stamp_is_that_of_the_file_that_would_be_opened(tmp_path, monkeypatch)
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "cifar10h.npz").write_bytes(content)
     monkeypatch.setenv("TRUEODDS_REFERENCE", str(tmp_path))
-    assert stamp("cifar10h.npz", None) == hashlib.sha256(b"one").hexdigest()
-    assert stamp("cifar10h.npz", tmp_path / "other") == hashlib.sha256(b"two").hexdigest()
+    assert hash_file("cifar10h.npz", None) == hashlib.sha256(b"one").hexdigest()
+    assert hash_file("cifar10h.npz", tmp_path / "other") == hashlib.sha256(b"two").hexdigest()
     with pytest.raises(InputError, match="TO802"):
-        stamp("cifar10h.npz", tmp_path)
+        hash_file("cifar10h.npz", tmp_path)
 
 
 def test_the_page_of_studies_says_what_each_file_holds():
     page = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
     described = dict(re.findall(r"^\| `(\w+\.(?:npz|parquet))` \| (.*) \|$", page, re.MULTILINE))
     assert set(described) == set(SOURCES)
-    read = [(forest.FILE, [forest.LABEL, *forest.FEATURES]), (plots.FILE, ["SPECIES", "OBSERVED", *plots.MODELS])]
-    read += [(file, ["labels", key]) for file, key in NETS.values()]
+    read = [(OBESITY_FILE, [LABEL_COLUMN, *FEATURES]), (ecology.ECOLOGY_FILE, ["SPECIES", "OBSERVED", *ecology.MODELS])]
+    read += [(file, ["labels", key]) for file, key in CIFAR10_FILES.values()]
     assert [(file, name) for file, names in read for name in names if f"`{name}`" not in described[file]] == []
 
 

@@ -10,11 +10,20 @@ from scipy.optimize import minimize
 
 import trueodds as to
 from tests import reference
-from trueodds.cli.studies import installed
-from trueodds_studies.comparators import MIN_PROB
-from trueodds_studies.ecology import EVERY, Cell, Plan, ecology, measure_cell
-from trueodds_studies.recalibrated.plots import MODELS, Plots
-from trueodds_studies.recalibrated.presence import by_species, of_model, zeros
+from trueodds.cli.study import installed
+from trueodds_studies.common.recalibration_methods import MIN_PROB
+from trueodds_studies.ecology import (
+    ALL_METHODS,
+    MODELS,
+    Cell,
+    Plan,
+    SurveyPlots,
+    count_zeros,
+    ecology,
+    measure_cell,
+    model_row,
+    species_table,
+)
 
 
 def folder():
@@ -23,7 +32,7 @@ def folder():
 
 @pytest.fixture(scope="module")
 def plots():
-    return Plots.of(folder())
+    return SurveyPlots.of(folder())
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +69,7 @@ def test_halves_hold_whole_plots(plots):
 
 
 def test_standard_errors_are_those_of_an_optimizer_and_a_jackknife_over_plots(plots):
-    row = of_model(plots, "SGB", Plan(resamples=19, shuffles=1))
+    row = model_row(plots, "SGB", Plan(resamples=19, shuffles=1))
     p, y, plot = plots.predicted["SGB"], plots.y, plots.plot
     x = np.log(p) - np.log1p(-p)
 
@@ -87,17 +96,19 @@ def test_standard_errors_are_those_of_an_optimizer_and_a_jackknife_over_plots(pl
 
 def test_every_model_is_shuffled_in_a_stream_of_its_own(plots, monkeypatch):
     firsts = []
-    draw = Plots.shuffled
+    draw = SurveyPlots.shuffled
     monkeypatch.setattr(
-        Plots, "shuffled", lambda self, model, rng: firsts.append(rng.bit_generator.state) or draw(self, model, rng)
+        SurveyPlots,
+        "shuffled",
+        lambda self, model, rng: firsts.append(rng.bit_generator.state) or draw(self, model, rng),
     )
     for model in MODELS:
-        of_model(plots, model, Plan(resamples=19, shuffles=1))
+        model_row(plots, model, Plan(resamples=19, shuffles=1))
     assert len({state["state"]["state"] for state in firsts}) == len(MODELS)
 
 
 def test_rows_of_one_species_are_tested_by_themselves(plots):
-    rows = by_species(plots, "See5")
+    rows = species_table(plots, "See5")
     assert len(rows) == 13
     (one,) = (row for row in rows if row["species"] == "PSME")
     mask = plots.species == "PSME"
@@ -108,12 +119,12 @@ def test_rows_of_one_species_are_tested_by_themselves(plots):
 
 
 def test_outcomes_of_probability_zero_are_counted():
-    assert zeros(to.Predictions([0, 1, 1], [1.0, 1.0, 0.3])) == {"floored": 2, "missed": 1}
+    assert count_zeros(to.Predictions([0, 1, 1], [1.0, 1.0, 0.3])) == {"floored": 2, "missed": 1}
 
 
 def test_a_halving_is_tested_on_plots_that_no_fit_saw(plots):
     halving = measure_cell(Cell("SGB", 0, str(folder())), Plan(resamples=19))
-    assert [row["method"] for row in halving["rows"]] == [method.label for method in EVERY]
+    assert [row["method"] for row in halving["rows"]] == [method.label for method in ALL_METHODS]
     _, other = plots.halves(np.random.default_rng([0, 0]))
     bare = float(to.measure(plots.rows("SGB", other), "log_loss", interval=None))
     assert halving["rows"][0]["log loss"] == pytest.approx(bare)

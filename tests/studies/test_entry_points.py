@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trueodds.cli.studies import GROUP, installed, offered
+from trueodds.cli.study import GROUP, installed, offered
 
 PROJECT = Path(__file__).parents[2] / "studies" / "pyproject.toml"
 DECLARED: dict[str, str] = tomllib.loads(PROJECT.read_text())["project"]["entry-points"][GROUP]

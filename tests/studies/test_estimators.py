@@ -15,15 +15,20 @@ import trueodds as to
 from tests import reference
 from trueodds.cli import main
 from trueodds.lenses.view import View
-from trueodds.resampling.floors import subtract_noise_floor
-from trueodds_studies.estimators import Plan, estimators
-from trueodds_studies.trajectories import classes, models, simulation
-from trueodds_studies.trajectories.advice import _recommend
-from trueodds_studies.trajectories.collected import Trajectories
-from trueodds_studies.trajectories.estimator_variants import LENSES, VARIANTS, chosen
-from trueodds_studies.trajectories.mixtures import MODES, Mixture
-from trueodds_studies.trajectories.pool import Pool, draw_labels, selections
-from trueodds_studies.trajectories.truths import Truth
+from trueodds.resampling.noise_floor import subtract_noise_floor
+from trueodds_studies.estimators import simulation, trained_models
+from trueodds_studies.estimators import simulation as classes
+from trueodds_studies.estimators.error_tables import Trajectories, _recommend
+from trueodds_studies.estimators.estimator_variants import (
+    LENSES,
+    VARIANTS,
+    ResamplePool,
+    choose_variants,
+    draw_labels,
+    select_resamples,
+)
+from trueodds_studies.estimators.study import Plan, estimators
+from trueodds_studies.estimators.trained_models import MODES_PER_CLASS, RandomMixture, TrueErrorBounds
 
 SMALL = Plan(
     classes=(2, 5), dimensions=(2,), distributions=1, splits=1, pool=10_000, resamples=40, slow_resamples=4, floors=1,
@@ -41,10 +46,10 @@ def study():
 
 @pytest.fixture(scope="module")
 def pool():
-    mixture, rng = Mixture(3, 2, 0), np.random.default_rng(1)
-    model = models.trained("logistic", *mixture.rows(rng, 300))
+    mixture, rng = RandomMixture(3, 2, 0), np.random.default_rng(1)
+    model = trained_models.train("logistic", *mixture.rows(rng, 300))
     X, y = mixture.rows(rng, 2000)
-    return {lens: Pool(models.predict_proba(model, X, 3), y, lens) for lens in LENSES}, y
+    return {lens: ResamplePool(trained_models.predict_proba(model, X, 3), y, lens) for lens in LENSES}, y
 
 
 def rows_of(study, name, **conditions):
@@ -61,17 +66,17 @@ def one(study, name, **conditions):
 
 
 def test_the_true_posterior_is_that_of_the_densities():
-    mixture = Mixture(2, 2, 0, even=False)
+    mixture = RandomMixture(2, 2, 0, even=False)
     means, matrices = mixture.parts
     x = np.array([0.2, -0.1])
     density = [multivariate_normal(m, A.T @ A).pdf(x) for m, A in zip(means, matrices, strict=True)]
     # priors 10/11 and 1/11; the modes of a class are equally frequent
-    share = np.array([10 * sum(density[:MODES]), sum(density[MODES:])])
+    share = np.array([10 * sum(density[:MODES_PER_CLASS]), sum(density[MODES_PER_CLASS:])])
     np.testing.assert_allclose(mixture.posterior(x[None])[0], share / share.sum(), rtol=1e-9)
 
 
 def test_rows_come_as_often_as_the_posterior_says():
-    mixture = Mixture(5, 2, 1, even=False)
+    mixture = RandomMixture(5, 2, 1, even=False)
     X, y = mixture.rows(np.random.default_rng(0), 20_000)
     P = mixture.posterior(X)
     # The sum of y − P over rows is a sum of independent terms of variance P(1 − P): 4.5 of its standard errors.
@@ -83,12 +88,12 @@ def test_rows_come_as_often_as_the_posterior_says():
 
 def test_an_svc_that_no_longer_gives_probabilities_is_wrapped(monkeypatch):
     monkeypatch.setattr(SVC, "get_params", lambda self, deep=True: {"random_state": 1})
-    assert type(models.vectors()).__name__ == "CalibratedClassifierCV"
+    assert type(trained_models.probability_svc()).__name__ == "CalibratedClassifierCV"
 
 
 def test_a_class_that_a_model_has_not_seen_gets_0():
     X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2 * 2
-    P = models.predict_proba(models.trained("naive Bayes", X, y), X, 4)
+    P = trained_models.predict_proba(trained_models.train("naive Bayes", X, y), X, 4)
     assert (P[:, [1, 3]] == 0).all()
     np.testing.assert_allclose(P.sum(axis=1), 1)
 
@@ -102,7 +107,7 @@ def test_all_resamples_at_once_are_each_by_itself(pool, label):
     for lens in candidate.lenses:
         model = pool[0][lens]
         drawn = np.random.default_rng(2).integers(0, 2000, (3, 60), dtype=np.int32)
-        got = candidate.values(selections(model.views, model.rows(drawn)), lens)
+        got = candidate.values(select_resamples(model.views, model.rows(drawn)), lens)
         if candidate.name == "zero":
             assert (got == 0).all()
             continue
@@ -136,11 +141,11 @@ def test_the_papers_estimators_give_the_numbers_of_its_code(lens):
     names = table.dtype.names
     (label,) = (name for name in names if not name.startswith(("s", "p")) or name in ("y", "label"))
     P = np.stack([table[name] for name in names if name != label], axis=1)
-    made = Pool(P, table[label].astype(int), lens)
+    made = ResamplePool(P, table[label].astype(int), lens)
     for estimator_name, value in PRINTED[lens].items():
         rows = made.rows(np.arange(len(P), dtype=np.int32)[None])
         # kde: the authors' grid is off by up to 6e-5
-        assert VARIANTS[estimator_name].values(selections(made.views, rows), lens)[0] == pytest.approx(
+        assert VARIANTS[estimator_name].values(select_resamples(made.views, rows), lens)[0] == pytest.approx(
             value, abs=1e-4 if "kde" in estimator_name else 1e-6
         )
 
@@ -165,7 +170,7 @@ def test_the_bracket_holds_a_truth_that_is_known():
     rng = np.random.default_rng(0)
     p = rng.random(100_000)
     r = p**1.4
-    truth = Truth.of([View(p, (rng.random(len(p)) < r).astype(float))])
+    truth = TrueErrorBounds.of([View(p, (rng.random(len(p)) < r).astype(float))])
     # Both ends have the standard error of the mean of ±(y − p), at most .5/√100,000 = .0016: 4 of them.
     assert truth.l1 == pytest.approx(np.abs(r - p).mean(), abs=4 * 0.0016)
     assert truth.l2 == pytest.approx(np.sqrt(((r - p) ** 2).mean()), abs=4 * 0.0016)
@@ -177,7 +182,7 @@ def test_an_error_that_jumps_between_neighboring_scores_is_seen_by_finer_bins():
     rng = np.random.default_rng(1)
     p = np.sort(rng.random(100_000))
     r = np.clip(p + np.where(np.arange(len(p)) // 50 % 2, 0.3, -0.3), 0, 1)  # twenty turns in a bin of a hundred
-    truth = Truth.of([View(p, (rng.random(len(p)) < r).astype(float))])
+    truth = TrueErrorBounds.of([View(p, (rng.random(len(p)) < r).astype(float))])
     assert truth.high < 0.1 < truth.fine < np.abs(r - p).mean()
 
 
@@ -191,13 +196,13 @@ def test_labels_of_the_models_own_make_it_calibrated(pool):
 
 def test_the_canonical_truth_is_the_distance_from_the_posterior():
     plan = SimpleNamespace(seed=0, many_pool=3000, many_rows=(100,), many_resamples=2)
-    row = classes.measure_cell(classes.Cell(4, 0), plan)
+    row = classes.measure_classes_cell(classes.ClassesCell(4, 0), plan)
     assert 0 < row["truth"] < 1
     assert set(row["values"]) == {f"{name} | 100" for name in ("ece", "cross_fitted", "dirichlet_kde", "skce")}
-    by_estimator = {r["estimator"]: r for r in classes.table([row])}
+    by_estimator = {r["estimator"]: r for r in classes.classes_table([row])}
     assert by_estimator["ece"]["RMSE of 0"] == pytest.approx(row["truth"])
     assert by_estimator["skce"]["truth"] is None
-    assert "4 classes" in classes.sentence(list(by_estimator.values()))
+    assert "4 classes" in classes.summarize_classes(list(by_estimator.values()))
 
 
 # How numbers become tables
@@ -205,16 +210,16 @@ def test_the_canonical_truth_is_the_distance_from_the_posterior():
 
 def test_two_models_are_in_order_where_the_worse_one_gets_the_larger_number():
     # of four resamples two are in order, one is not, one is tied: 2.5/4
-    assert simulation._right(np.array([0.1, 0.2, -0.1, 0.0]), 0.03) == 0.625
-    assert simulation._right(np.array([0.1, 0.2, -0.1, 0.0]), -0.03) == 0.375
+    assert simulation._share_in_order(np.array([0.1, 0.2, -0.1, 0.0]), 0.03) == 0.625
+    assert simulation._share_in_order(np.array([0.1, 0.2, -0.1, 0.0]), -0.03) == 0.375
 
 
 def test_errors_are_distinguished():
     real, null = np.array([0.1, 0.3]), np.array([0.0, 0.2])
     # truth .1: bias .1, sd .1, distances 0 and .2, whose 95 % quantile is .19; calibrated .1 ± .1; above .2 is one of two
-    assert simulation._stats(real, null, 0.1, "l1") == [0.1, 0.1, 0.19, 0.1, 0.1, 0.5]
-    assert simulation._stats(real, None, 0.1, "own") == [None, 0.1, None, None, None, None]
-    assert simulation._stats(None, None, 0.1, "l1") == [None] * 6
+    assert simulation._error_stats(real, null, 0.1, "l1") == [0.1, 0.1, 0.19, 0.1, 0.1, 0.5]
+    assert simulation._error_stats(real, None, 0.1, "own") == [None, 0.1, None, None, None, None]
+    assert simulation._error_stats(None, None, 0.1, "l1") == [None] * 6
 
 
 def test_limits_keep_the_trajectories_of_a_distribution_together():
@@ -233,7 +238,7 @@ def test_the_advice_takes_the_best_and_names_what_is_level(monkeypatch):
     of = Trajectories(cells, (30,), 100, 0)
     base = np.array([[0.1], [0.2], [0.3], [0.4]])
     made = {"0": base + 1, "ece": base + np.array([[0.1], [-0.1], [0.1], [-0.05]]), "ks": base}
-    monkeypatch.setattr("trueodds_studies.trajectories.advice._values", lambda *_: (made, np.mean))
+    monkeypatch.setattr("trueodds_studies.estimators.error_tables._purpose_values", lambda *_: (made, np.mean))
     row = _recommend(of, "confidence", [0], "single number")
     assert (row["take"], row["level"], row["agree"]) == ("ks", "ece", True)
     assert row["value"] == pytest.approx(0.25)
@@ -244,7 +249,7 @@ def test_the_advice_takes_the_best_and_names_what_is_level(monkeypatch):
 def test_an_unknown_member_is_refused_and_a_debiased_one_brings_its_base():
     with pytest.raises(to.InputError, match=r"TO201.*kde"):
         estimators(methods=["kde"])
-    assert {candidate.label for candidate in chosen(["ece debiased"])} == {"0", "ece", "ece debiased"}
+    assert {candidate.label for candidate in choose_variants(["ece debiased"])} == {"0", "ece", "ece debiased"}
 
 
 # What comes out, as it came out
@@ -302,7 +307,7 @@ def test_of_few_resamples_no_power_is_reported(study):
 
 def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        "trueodds_studies.estimators._save_findings", lambda *_: None
+        "trueodds_studies.estimators.study._save_findings", lambda *_: None
     )  # no pictures: they are drawn elsewhere
     plan = replace(TINY, distributions=2)
     full = estimators(plan=plan, out=tmp_path / "whole")
@@ -320,7 +325,7 @@ def test_a_stopped_study_goes_on_with_the_same_numbers(tmp_path, monkeypatch):
 
 def test_the_command_line_runs_it_and_keeps_tables_and_pictures(tmp_path, monkeypatch):
     plan = replace(TINY, other_distributions=1, other_every=1, methods=(), sizes=(30, 115))
-    monkeypatch.setattr("trueodds_studies.estimators.QUICK", plan)
+    monkeypatch.setattr("trueodds_studies.estimators.study.QUICK", plan)
     ran = CliRunner().invoke(main, ["study", "estimators", "--quick", "--out", str(tmp_path)], standalone_mode=False)
     assert "level with it" in ran.output
     for name in ("estimators", "estimators.errors", "estimators.bins"):

@@ -10,29 +10,45 @@ from scipy.special import expit, logit
 from scipy.stats import linregress, norm
 
 from tests import reference
-from trueodds.binning.partition import Uniform
-from trueodds.cli.studies import installed
+from trueodds.binning.uniform import Uniform
+from trueodds.cli.study import installed
 from trueodds.core.errors import InputError
 from trueodds.estimators.binned import BinnedError
 from trueodds.lenses.lens import as_lens
-from trueodds_studies.gaussian_mixture import QUICK, Plan, gaussian_mixture
-from trueodds_studies.mixture.estimate_tables import SHOWN, crossing, flat
-from trueodds_studies.mixture.rates import balance, exponents, gaps, line, noise, octaves
-from trueodds_studies.mixture.simulation import Cell, drawn, measure_cell, unbiased
-from trueodds_studies.mixture.truth import (
-    KINDS,
+from trueodds_studies.common.resumable_runs import run_cells
+from trueodds_studies.gaussian_mixture.convergence_rates import (
+    balancing_exponent,
+    binning_losses,
+    fit_exponents,
+    fit_log_log,
+    noise_bias,
+    octave_means,
+)
+from trueodds_studies.gaussian_mixture.simulation import (
     MODELS,
-    Model,
-    between,
-    error,
-    known,
-    limit,
-    partition,
+    PARTITION_KINDS,
+    Cell,
+    LogisticModel,
+    Plan,
+    binned_limit,
+    binned_limit_at_edges,
+    draw_batches,
+    find_model,
+    make_partition,
+    measure_cell,
+    mixture_quantiles,
+    oracle_estimates,
     population_edges,
     population_view,
-    quantiles,
+    true_error,
 )
-from trueodds_studies.resumable_runs import rows_of
+from trueodds_studies.gaussian_mixture.study import (
+    QUICK,
+    SHOWN_BINS,
+    crossing_point,
+    flatten_estimates,
+    gaussian_mixture,
+)
 
 WRONG, PERFECT, CONSTANT = MODELS["uncalibrated"], MODELS["perfect"], MODELS["constant"]
 
@@ -51,7 +67,7 @@ def every(quick):
 
 def stored_rows(where):
     cells = [Cell(name, n) for name in MODELS for n in QUICK.sizes]
-    return flat(rows_of("gaussian_mixture", cells, measure_cell, QUICK, where))
+    return flatten_estimates(run_cells("gaussian_mixture", cells, measure_cell, QUICK, where))
 
 
 def density(x):
@@ -64,69 +80,71 @@ def deviation(x):
 
 def test_the_truth_is_that_of_two_other_programs():
     known_by = reference.estimators()
-    assert error(WRONG) == pytest.approx(known_by["d.eta_tv.beta(1,1)_g1_is_class_minus1"]["value"], abs=1e-9)
-    assert error(WRONG) == pytest.approx(
+    assert true_error(WRONG) == pytest.approx(known_by["d.eta_tv.beta(1,1)_g1_is_class_minus1"]["value"], abs=1e-9)
+    assert true_error(WRONG) == pytest.approx(
         reference.golden("anchors/golden.json")["analytic_and_literal"]["gaussian_mixture"]["eta_tv_b1_1"], abs=1e-12
     )
     square = known_by["d.eta_sq_euclid.beta(1,1)_g1_is_class_minus1"]["value"]
-    assert error(WRONG, "sq-euclidean") == pytest.approx(square, abs=1e-9)
+    assert true_error(WRONG, "sq-euclidean") == pytest.approx(square, abs=1e-9)
 
 
 def test_the_number_of_the_paper_is_about_the_class_minus_one():
     # Taken as the probability of Y = 1, σ(1 + x) for Y = 1 is σ(−1 − x) for Y = −1: another world, another number.
-    mistaken = Model("mistaken", -1.0, -1.0)
+    mistaken = LogisticModel("mistaken", -1.0, -1.0)
     golden = reference.estimators()["d.eta_tv.beta(1,1)_if_g1_were_class_plus1"]["value"]
-    assert error(mistaken) == pytest.approx(golden, abs=1e-9)
-    assert round(error(WRONG), 2) == 0.56
+    assert true_error(mistaken) == pytest.approx(golden, abs=1e-9)
+    assert round(true_error(WRONG), 2) == 0.56
     assert golden < 0.2
 
 
 @pytest.mark.parametrize("model", [PERFECT, CONSTANT], ids=lambda model: model.name)
 def test_a_calibrated_model_has_no_error_in_any_bins(model):
-    assert error(model) < 1e-12
-    assert all(limit(model, kind, k) < 1e-12 for kind in KINDS for k in (1, 2, 7, 100))
+    assert true_error(model) < 1e-12
+    assert all(binned_limit(model, kind, k) < 1e-12 for kind in PARTITION_KINDS for k in (1, 2, 7, 100))
 
 
 def test_the_limit_of_two_bins_is_two_integrals():
     # σ(1 + x) = 1/2 at x = −1: |∫| of the deviation on either side.
     low = quad(lambda x: deviation(x) * density(x), -12, -1)[0]
     high = quad(lambda x: deviation(x) * density(x), -1, 12)[0]
-    assert limit(WRONG, "uniform", 2) == pytest.approx(abs(low) + abs(high), abs=1e-8)
-    assert limit(WRONG, "tree", 1) == pytest.approx(abs(low + high), abs=1e-8)
+    assert binned_limit(WRONG, "uniform", 2) == pytest.approx(abs(low) + abs(high), abs=1e-8)
+    assert binned_limit(WRONG, "tree", 1) == pytest.approx(abs(low + high), abs=1e-8)
 
 
 def test_bins_hide_twice_the_smaller_side_of_the_crossing_and_nothing_elsewhere():
-    for kind in KINDS:
+    for kind in PARTITION_KINDS:
         edges = (1e-9, *population_edges(WRONG, kind, 10), 1 - 1e-9)
-        low, high = max(e for e in edges if e < crossing()), min(e for e in edges if e > crossing())
+        low, high = max(e for e in edges if e < crossing_point()), min(e for e in edges if e > crossing_point())
         sides = [
             abs(quad(lambda x: deviation(x) * density(x), a, b)[0])
             for a, b in ((logit(low) - 1, -1 / 3), (-1 / 3, logit(high) - 1))
         ]
-        assert error(WRONG) - limit(WRONG, kind, 10) == pytest.approx(2 * min(sides), abs=1e-8)
+        assert true_error(WRONG) - binned_limit(WRONG, kind, 10) == pytest.approx(2 * min(sides), abs=1e-8)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PARTITION_KINDS)
 def test_every_partition_shows_strictly_less_than_the_truth(kind):
-    assert all(limit(WRONG, kind, k) < error(WRONG) - 1e-7 for k in SHOWN)
-    assert all(limit(WRONG, kind, k, "sq-euclidean") < error(WRONG, "sq-euclidean") - 1e-5 for k in SHOWN)
+    assert all(binned_limit(WRONG, kind, k) < true_error(WRONG) - 1e-7 for k in SHOWN_BINS)
+    assert all(
+        binned_limit(WRONG, kind, k, "sq-euclidean") < true_error(WRONG, "sq-euclidean") - 1e-5 for k in SHOWN_BINS
+    )
 
 
 def test_with_an_edge_at_the_crossing_total_variation_loses_nothing_and_the_square_still_does():
-    assert between(WRONG, (crossing(),)) == pytest.approx(error(WRONG), abs=1e-12)
+    assert binned_limit_at_edges(WRONG, (crossing_point(),)) == pytest.approx(true_error(WRONG), abs=1e-12)
     # Strictly convex: equality only where r − g is constant within a bin.
-    assert between(WRONG, (crossing(),), "sq-euclidean") < error(WRONG, "sq-euclidean") - 0.1
+    assert binned_limit_at_edges(WRONG, (crossing_point(),), "sq-euclidean") < true_error(WRONG, "sq-euclidean") - 0.1
 
 
 def test_halved_bins_never_show_less():
     for kind in ("uniform", "equal-mass"):
-        limits = [limit(WRONG, kind, 2**power) for power in range(8)]
+        limits = [binned_limit(WRONG, kind, 2**power) for power in range(8)]
         assert all(finer >= coarser - 1e-12 for coarser, finer in pairwise(limits))
 
 
 def test_quantiles_are_those_of_the_mixture():
     x = np.array([-2.3, -0.4, 0.0, 1.7])
-    assert quantiles((norm.cdf(x + 1) + norm.cdf(x - 1)) / 2) == pytest.approx(x, abs=1e-9)
+    assert mixture_quantiles((norm.cdf(x + 1) + norm.cdf(x - 1)) / 2) == pytest.approx(x, abs=1e-9)
     mass = population_view(WRONG, edges := population_edges(WRONG, "equal-mass", 7))
     bin_weights = np.bincount(np.searchsorted(edges, mass.p), mass.w)
     assert bin_weights == pytest.approx(np.full(7, 1 / 7), abs=1e-9)
@@ -142,14 +160,14 @@ def test_the_calibration_function_is_that_of_the_latent_score():
 
 def test_the_mean_that_knows_the_truth_is_unbiased():
     plan = Plan(sets=400, tree_sets=1)
-    means = np.concatenate([unbiased(WRONG, of) for of in drawn(WRONG, 500, plan)])
+    means = np.concatenate([oracle_estimates(WRONG, of) for of in draw_batches(WRONG, 500, plan)])
     assert len(means) == 400
-    assert abs(means.mean() - error(WRONG)) < 4 * means.std(ddof=1) / np.sqrt(400)
+    assert abs(means.mean() - true_error(WRONG)) < 4 * means.std(ddof=1) / np.sqrt(400)
 
 
 def test_three_models_see_the_same_outcomes():
     plan = Plan(sets=2, tree_sets=2)
-    views = [next(drawn(model, 50, plan)).view for model in MODELS.values()]
+    views = [next(draw_batches(model, 50, plan)).view for model in MODELS.values()]
     assert all((view.y == views[0].y).all() for view in views)
     assert logit(views[2].p) - 1 == pytest.approx(logit(views[0].p) / -2)  # one x
 
@@ -157,9 +175,9 @@ def test_three_models_see_the_same_outcomes():
 def test_side_by_side_is_one_by_one():
     plan = Plan(sets=7, tree_sets=3, sizes=(60,), bins=(5,), powers=(), drawn_sizes=(60,), drawn_bins=(5,))
     by_kind = {row["kind"]: row for row in measure_cell(Cell("uncalibrated", 60), plan)["estimates"]}
-    views = list(next(drawn(WRONG, 60, plan)).views())
+    views = list(next(draw_batches(WRONG, 60, plan)).views())
     for kind, sets in (("uniform", 7), ("equal-mass", 7), ("tree", 3)):
-        alone = [float(BinnedError(partition(kind, 5))(view)) for view in views[:sets]]
+        alone = [float(BinnedError(make_partition(kind, 5))(view)) for view in views[:sets]]
         assert by_kind[kind]["sets"] == sets
         assert by_kind[kind]["mean"] == pytest.approx(np.mean(alone))
         if kind != "equal-mass":
@@ -169,7 +187,7 @@ def test_side_by_side_is_one_by_one():
 def test_estimates_are_those_of_the_library():
     rows = WRONG.design.rows(np.random.default_rng([0, 60, 0]), 60 * 2)
     (view,) = as_lens("positive").views(rows)
-    first = next(drawn(WRONG, 60, Plan(sets=2, tree_sets=2)))
+    first = next(draw_batches(WRONG, 60, Plan(sets=2, tree_sets=2)))
     assert BinnedError(Uniform(5)).evaluate_selections(first)[0] == float(
         BinnedError(Uniform(5))(view.take(np.arange(60)))
     )
@@ -180,21 +198,21 @@ def test_a_line_has_the_slope_and_the_error_of_another_program():
     n = np.array([10.0, 20, 50, 100, 300])
     values = n**-0.5 * np.exp(0.1 * rng.normal(size=5))
     other = linregress(np.log(n), np.log(values))
-    fit = line(values, n)
+    fit = fit_log_log(values, n)
     assert fit.slopes[0] == pytest.approx(other.slope)
     assert fit.errors[0] == pytest.approx(other.stderr)
 
 
 def test_a_line_over_rows_and_bins_finds_both_powers():
     n, k = np.array([100.0, 100, 1000, 1000, 5000]), np.array([2.0, 5, 2, 20, 10])
-    fit = line(0.3 * n**-0.5 * k**0.5, n, k)
+    fit = fit_log_log(0.3 * n**-0.5 * k**0.5, n, k)
     assert fit.slopes == pytest.approx((-0.5, 0.5))
-    assert line([1.0, 2.0], [1.0, 2.0]) is None  # two points have no error
-    assert line([1.0, 2.0, 3.0], [5.0, 5.0, 5.0]) is None
+    assert fit_log_log([1.0, 2.0], [1.0, 2.0]) is None  # two points have no error
+    assert fit_log_log([1.0, 2.0, 3.0], [5.0, 5.0, 5.0]) is None
 
 
 def test_octaves_are_means_over_powers_of_two():
-    means = octaves({2: 1.0, 3: 3.0, 4: 5.0})
+    means = octave_means({2: 1.0, 3: 3.0, 4: 5.0})
     assert list(means.values()) == [2.0, 5.0]
     assert list(means) == pytest.approx([np.sqrt(6), 4.0])
 
@@ -202,9 +220,9 @@ def test_octaves_are_means_over_powers_of_two():
 def test_what_bins_hide_falls_with_their_square():
     # At worst the crossing lies in the middle of a bin of width 1/k: each side has f |D| / (8 k²), twice that is hidden,
     # with f the density of the predictions there and D = −2r(1 − r)/(p(1 − p)) − 1 = −3 the slope of r − p.
-    p = crossing()
+    p = crossing_point()
     maximum = density(-1 / 3) / (p * (1 - p)) * 3 / 4
-    hides = gaps(WRONG, "uniform")
+    hides = binning_losses(WRONG, "uniform")
     fine = {k: gap * k**2 for k, gap in hides.items() if k >= 30}
     # Over a bin of width 1/30 density and slope change by some per cent.
     assert max(fine.values()) == pytest.approx(maximum, rel=0.1)
@@ -225,14 +243,14 @@ def test_chance_adds_to_a_perfect_model_what_normal_noise_has(every):
 def test_chance_adds_to_a_wrong_model_only_near_the_crossing(every):
     # ∫ (E|δ + sZ| − |δ|) dδ = s²: with narrow bins the bias is r(1 − r) k / (3 n), at the crossing r = 0.6608.
     row = one(every, "uncalibrated", 10_000, "uniform", 100)
-    expected = crossing() * (1 - crossing()) / 3 * 100 / 10_000
-    assert abs(noise(row, WRONG) - expected) < 4 * row["bias se"]
+    expected = crossing_point() * (1 - crossing_point()) / 3 * 100 / 10_000
+    assert abs(noise_bias(row, WRONG) - expected) < 4 * row["bias se"]
 
 
 def test_many_rows_come_to_the_limit_and_not_to_the_truth(every):
     for k in (2, 5, 10):
         row = one(every, "uncalibrated", 10_000, "uniform", k)
-        assert abs(noise(row, WRONG)) < 4 * row["bias se"]
+        assert abs(noise_bias(row, WRONG)) < 4 * row["bias se"]
         assert row["bias"] < -10 * row["bias se"]
 
 
@@ -249,14 +267,14 @@ def test_over_and_underestimation_are_both_seen(every):
 
 
 def test_exponents_are_those_expected(every):
-    rates = {(row["model"], row["partition"], row["what"]): row for row in exponents(every)}
-    for kind in KINDS:
+    rates = {(row["model"], row["partition"], row["what"]): row for row in fit_exponents(every)}
+    for kind in PARTITION_KINDS:
         adds = rates["perfect", kind, "chance adds"]
         assert adds["per n"] == pytest.approx(-0.5, abs=0.05)
         assert adds["per bins"] == pytest.approx(0.5, abs=0.06)
         hides = rates["uncalibrated", kind, "bins hide, octaves"]
         assert abs(hides["per bins"] + 2) < 3 * hides["se bins"]
-        a, se = balance(tuple(rates.values()), kind)
+        a, se = balancing_exponent(tuple(rates.values()), kind)
         assert abs(a - 0.2) < 3 * se + 0.01
     # The bins of a constant are one, whatever their number: the rate of the mean of n labels alone.
     assert "per bins" not in rates["constant", "uniform", "chance adds"]
@@ -300,7 +318,7 @@ def test_another_seed_draws_other_rows():
 
 def test_an_unknown_model_is_refused_with_its_neighbors():
     with pytest.raises(InputError, match="TO201"):
-        known("uncalibrate")
+        find_model("uncalibrate")
 
 
 def one(rows, model, n, kind, bins):

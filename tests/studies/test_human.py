@@ -10,9 +10,10 @@ from click.testing import CliRunner
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
-from trueodds_studies.human import Plan, human
-from trueodds_studies.people import crowds, human_scores, vote_tables
-from trueodds_studies.people.crowds import CrowdPredictions
+from trueodds_studies.human import vote_scores
+from trueodds_studies.human import vote_scores as crowds
+from trueodds_studies.human.study import Plan, human, short_target_table
+from trueodds_studies.human.vote_scores import CrowdPredictions
 
 N = 300
 NLI = ("roberta_base_0", "bert_base_uncased_1")
@@ -64,7 +65,7 @@ def test_the_three_targets_are_gold_the_label_of_most_votes_and_all_votes():
 
 
 def test_a_model_whose_rows_are_not_the_crowds_is_refused_before_anything_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr("trueodds_studies.human.measure_cell", None)
+    monkeypatch.setattr("trueodds_studies.human.study.measure_cell", None)
     gold = np.array([0, 1, 1, 9])
     np.savez(tmp_path / "cifar10h.npz", counts=np.eye(10, dtype=int)[gold] * 50, labels=gold)
     np.savez(tmp_path / "plambda_cifar10_vgg16.npz", probs=np.full((4, 10), 0.1), labels=gold[::-1])
@@ -87,10 +88,10 @@ def test_some_rows_are_the_same_rows_of_model_and_crowd(folder, Q):
         crowds.load_crowd_predictions(NLI[0], str(folder)),
         crowds.load_crowd_predictions(NLI[0], str(folder), 50, 3),
     )
-    chosen = crowds.sample(N, 50, 3)
+    chosen = crowds.sample_rows(N, 50, 3)
     assert len(set(chosen.tolist())) == 50
     np.testing.assert_array_equal(some.P, full.P[chosen])
-    np.testing.assert_array_equal(some.votes, crowds.crowd("ChaosNLI", str(folder), 50, 3)[0])
+    np.testing.assert_array_equal(some.votes, crowds.load_crowd("ChaosNLI", str(folder), 50, 3)[0])
     np.testing.assert_allclose(full.P, Q, rtol=1e-12)
 
 
@@ -111,7 +112,8 @@ def test_the_crowd_itself_is_calibrated_against_votes_and_gold_and_not_against_t
 
 def test_the_crowd_itself_is_at_no_distance_from_the_crowd_and_scores_the_floors(folder, Q):
     rows = {
-        row["measure"]: row for row in human_scores.people(crowds.load_crowd_predictions(NLI[0], str(folder)), 200, 0)
+        row["measure"]: row
+        for row in vote_scores.score_votes(crowds.load_crowd_predictions(NLI[0], str(folder)), 200, 0)
     }
     distance = rows["human_distance"]
     # The mean of N rows whose standard error is about a quarter of the 95 % interval's width: 4.5 of them.
@@ -127,15 +129,15 @@ def test_the_crowd_itself_is_at_no_distance_from_the_crowd_and_scores_the_floors
 
 
 def test_what_the_crowds_own_shares_score_is_what_fresh_votes_scatter(folder, Q):
-    votes, _ = crowds.crowd("ChaosNLI", str(folder))
+    votes, _ = crowds.load_crowd("ChaosNLI", str(folder))
     V = votes / 100
     rng = np.random.default_rng(9)
     expected = np.mean([np.abs(rng.multinomial(100, V) / 100 - V).sum(axis=1).mean() / 2 for _ in range(20)])
-    floors = human_scores.itself(votes, 0)
+    floors = vote_scores.score_crowd(votes, 0)
     # Means over draws of rows of about .03 ± .02: standard error .02/√(20 · 300) here, and a seventh of that in the study.
     assert floors["DistCE"] == pytest.approx(expected, abs=4.6 * 0.02 / (20 * N) ** 0.5)
     assert floors["human_distance"] == 0.0
-    assert set(floors) == {name for name, _, _ in human_scores.HUMAN}
+    assert set(floors) == {name for name, _, _ in vote_scores.VOTE_MEASURES}
 
 
 def test_fewer_votes_raise_distce_and_leave_the_distance_where_it_is(study, folder, Q):
@@ -160,11 +162,11 @@ def test_fewer_votes_raise_distce_and_leave_the_distance_where_it_is(study, fold
 
 def test_votes_are_drawn_from_those_there_are():
     votes = np.array([[50, 0, 1], [20, 20, 11]])
-    drawn_votes = human_scores.drawn(votes, 20, np.random.default_rng(0))
+    drawn_votes = vote_scores.draw_votes(votes, 20, np.random.default_rng(0))
     assert drawn_votes.sum(axis=1).tolist() == [20, 20]
     assert (drawn_votes <= votes).all()
     # Mean of the first class over 400 draws: 20 · 50/51 and 20 · 20/51, standard deviations below 2.2: 4.5 of .11.
-    many = np.mean([human_scores.drawn(votes, 20, np.random.default_rng(s)) for s in range(400)], axis=0)
+    many = np.mean([vote_scores.draw_votes(votes, 20, np.random.default_rng(s)) for s in range(400)], axis=0)
     assert many[:, 0] == pytest.approx([1000 / 51, 400 / 51], abs=0.5)
 
 
@@ -173,7 +175,7 @@ def test_the_papers_own_example_and_what_entropy_and_order_overlook():
     # the same entropy; .3, .33, .37 has the same order.
     votes = np.array([[10, 20, 70]] * 3)
     P = np.array([[0.1, 0.2, 0.7], [0.7, 0.1, 0.2], [0.3, 0.33, 0.37]])
-    claims = human_scores.claims(CrowdPredictions(P, votes, np.array([2, 2, 2])))
+    claims = vote_scores.check_claims(CrowdPredictions(P, votes, np.array([2, 2, 2])))
     assert claims == pytest.approx(
         {
             "entropy alike": 2 / 3,
@@ -194,7 +196,7 @@ def test_every_table_is_there_and_described(study):
     assert json.loads(json.dumps(study.to_dict()))["study"] == "human"
     assert study.sentence.startswith("ChaosNLI: ECE ")
     assert "CIFAR" not in str(study)  # a crowd that was not asked for is not spoken of
-    first = vote_tables.short(study.rows)[0]
+    first = short_target_table(study.rows)[0]
     assert first["ECE"].endswith(f"({study.rows[0]['ECE floor']:.4f})")
 
 
@@ -210,7 +212,7 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
     def fail(*_):
         raise AssertionError("a model that was kept is measured again")
 
-    monkeypatch.setattr("trueodds_studies.human.measure_cell", fail)
+    monkeypatch.setattr("trueodds_studies.human.study.measure_cell", fail)
     human(quick=True, methods=NLI[:1], data=folder, out=tmp_path)
     assert (tmp_path / "human.csv").read_text() == before
 
@@ -233,4 +235,4 @@ def test_real_models_join_and_give_the_numbers_of_the_table_of_provenance():
         preds = crowds.load_crowd_predictions(name, data).against(target)
         assert (preds.P.argmax(axis=1) == preds.y).mean() == pytest.approx(right, abs=6e-5)
     assert crowds.load_crowd_predictions("vgg16", data).votes.sum(axis=1).min() == 47
-    assert len(crowds.files(list(crowds.MODELS), data)) == 6
+    assert len(crowds.hash_model_files(list(crowds.MODELS), data)) == 6

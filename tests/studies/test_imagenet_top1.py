@@ -12,9 +12,9 @@ from trueodds.diagrams import DIAGRAMS
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
 from trueodds.lenses.lens import NAMES
-from trueodds_studies.imagenet_top1 import Plan, imagenet_top1
-from trueodds_studies.top1 import nets, network_results
-from trueodds_studies.top1.nets import NETS
+from trueodds_studies.common import network_predictions
+from trueodds_studies.common.network_predictions import IMAGENET_NETWORKS
+from trueodds_studies.imagenet_top1 import COMPARED, Plan, imagenet_top1, recalibrate
 
 N = 400
 SMALL = Plan(resamples=50, redraws=19)
@@ -27,10 +27,10 @@ def data(tmp_path_factory):
     conf = rng.uniform(0.4, 1, N)
     conf[0] = 1.0  # log odds are infinite there
     arrays = {}
-    for net, power in zip(NETS, (1.0, 2.0, 1.0), strict=True):
+    for net, power in zip(IMAGENET_NETWORKS, (1.0, 2.0, 1.0), strict=True):
         arrays |= {f"conf_{net}": conf, f"correct_{net}": (rng.random(N) < conf**power).astype(np.int8)}
         arrays[f"label_{net}"] = np.arange(N)
-    np.savez(where / nets.FILE, **arrays)
+    np.savez(where / network_predictions.IMAGENET_FILE, **arrays)
     return where
 
 
@@ -41,7 +41,7 @@ def out(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def study(data, out):
-    return imagenet_top1(methods=NETS[:2], data=data, plan=SMALL, out=out)
+    return imagenet_top1(methods=IMAGENET_NETWORKS[:2], data=data, plan=SMALL, out=out)
 
 
 def rows(study, name):
@@ -61,10 +61,10 @@ def test_every_member_of_every_registry_works_or_says_what_it_needs(study):
 
 
 def test_the_numbers_are_those_of_the_library(study, data):
-    one = nets.load_predictions(NETS[0], str(data))
+    one = network_predictions.load_imagenet_top1(IMAGENET_NETWORKS[0], str(data))
     answer = to.measure(one, "smece", resamples=50)
     row = next(row for row in study.rows if row["estimator"] == "smece")
-    assert row[NETS[0]].startswith(f"{answer.value:.4f} [{answer.interval.low:.4f}, ")
+    assert row[IMAGENET_NETWORKS[0]].startswith(f"{answer.value:.4f} [{answer.interval.low:.4f}, ")
     assert [row["estimator"] for row in study.rows] == list(ESTIMATORS.names())
 
 
@@ -72,16 +72,16 @@ def test_tests_reject_the_net_that_says_too_much(study):
     by_test = {row["test"]: row for row in rows(study, "tests")}
     # Mean p − p² over (.4, 1) is .7 − .52 = .18, of a mean whose standard error is below .5/√400 = .025: 7 of them.
     for name in ("consistency", "spiegelhalter", "ks", "cox"):
-        assert by_test[name][NETS[1]] <= 0.05
+        assert by_test[name][IMAGENET_NETWORKS[1]] <= 0.05
     assert by_test["cox"]["floor"] == 1e-6
     assert by_test["ks"]["floor"] is None
 
 
 def test_the_recalibration_is_tested_on_rows_that_it_has_not_seen(data):
-    one = nets.load_predictions(NETS[1], str(data))
-    learn, evaluation = nets.halves(one, 0)
+    one = network_predictions.load_imagenet_top1(IMAGENET_NETWORKS[1], str(data))
+    learn, evaluation = network_predictions.split_in_halves(one, 0)
     assert learn.n == evaluation.n == N // 2
-    fixed = network_results.fixed(one, 50, 0)
+    fixed = recalibrate(one, 50, 0)
     assert fixed["log loss before"] == pytest.approx(
         float(to.measure(evaluation, "log_loss", interval=None)), rel=1e-12
     )
@@ -89,16 +89,16 @@ def test_the_recalibration_is_tested_on_rows_that_it_has_not_seen(data):
 
 
 def test_nets_of_the_same_images_are_compared_row_by_row(study, data, tmp_path):
-    assert nets.same_images(str(data))
+    assert network_predictions.has_same_images(str(data))
     pairs = rows(study, "pairs")
-    assert [row["estimator"] for row in pairs] == list(network_results.COMPARED)
-    assert {row["pair"] for row in pairs} <= {f"{a} − {b}" for a in NETS for b in NETS}
+    assert [row["estimator"] for row in pairs] == list(COMPARED)
+    assert {row["pair"] for row in pairs} <= {f"{a} − {b}" for a in IMAGENET_NETWORKS for b in IMAGENET_NETWORKS}
     brier = next(row for row in pairs if row["estimator"] == "brier")
     assert brier["low"] < brier["difference"] < brier["high"]
-    file = dict(np.load(data / nets.FILE))
-    file[f"label_{NETS[2]}"] = file[f"label_{NETS[2]}"][::-1]
-    np.savez(tmp_path / nets.FILE, **file)
-    assert not nets.same_images(str(tmp_path))
+    file = dict(np.load(data / network_predictions.IMAGENET_FILE))
+    file[f"label_{IMAGENET_NETWORKS[2]}"] = file[f"label_{IMAGENET_NETWORKS[2]}"][::-1]
+    np.savez(tmp_path / network_predictions.IMAGENET_FILE, **file)
+    assert not network_predictions.has_same_images(str(tmp_path))
 
 
 def test_the_study_keeps_its_tables_and_goes_on_where_it_was(study, data, out, monkeypatch):
@@ -106,7 +106,7 @@ def test_the_study_keeps_its_tables_and_goes_on_where_it_was(study, data, out, m
     for name in ("tests", "fixes", "risk", "pairs", "needs"):
         assert (out / f"imagenet_top1.{name}.md").exists()
     monkeypatch.setattr("trueodds_studies.imagenet_top1.measure_cell", None)
-    assert imagenet_top1(methods=NETS[:2], data=data, plan=SMALL, out=out).rows == study.rows
+    assert imagenet_top1(methods=IMAGENET_NETWORKS[:2], data=data, plan=SMALL, out=out).rows == study.rows
 
 
 def test_an_unknown_net_is_refused():
@@ -116,20 +116,22 @@ def test_an_unknown_net_is_refused():
 
 @pytest.mark.reference
 def test_the_nets_give_the_errors_of_the_table_of_provenance():
-    data = str(reference.path(f"data/{nets.FILE}").parent)
+    data = str(reference.path(f"data/{network_predictions.IMAGENET_FILE}").parent)
     # Accuracy and ECE of 15 bins as the README of the data prints them, to four digits.
     printed = {"resnet152": (0.7833, 0.0499), "densenet161": (0.7711, 0.0567), "efficientnet_b7": (0.7393, 0.0282)}
     for net, (accuracy, error) in printed.items():
-        preds = nets.load_predictions(net, data)
+        preds = network_predictions.load_imagenet_top1(net, data)
         assert preds.y.mean() == pytest.approx(accuracy, abs=6e-5)
         assert float(to.measure(preds, "ece", interval=None)) == pytest.approx(error, abs=6e-5)
-    assert not nets.same_images(data)  # each network has an order of its own
+    assert not network_predictions.has_same_images(data)  # each network has an order of its own
 
 
 @pytest.mark.reference
 def test_two_real_nets_are_certain_to_the_last_digit_and_one_of_them_is_wrong_there():
-    data = str(reference.path(f"data/{nets.FILE}").parent)
-    certain = {net: (preds := nets.load_predictions(net, data)).y[preds.p == 1] for net in NETS}
+    data = str(reference.path(f"data/{network_predictions.IMAGENET_FILE}").parent)
+    certain = {
+        net: (preds := network_predictions.load_imagenet_top1(net, data)).y[preds.p == 1] for net in IMAGENET_NETWORKS
+    }
     assert {net: len(y) for net, y in certain.items()} == {"densenet161": 624, "efficientnet_b7": 0, "resnet152": 328}
     assert {net: int((y == 0).sum()) for net, y in certain.items()} == {
         "densenet161": 3, "efficientnet_b7": 0, "resnet152": 0,

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
-from trueodds_studies.images import Cell, Plan, images, measure_cell
-from trueodds_studies.imaging import nets, published_values, split_tables
-from trueodds_studies.imaging.single import chosen, such
-from trueodds_studies.imaging.split_results import EVERY, floors, parameters
+from trueodds_studies.common import network_predictions
+from trueodds_studies.images import split_results
+from trueodds_studies.images.split_results import ALL_METHODS, estimate_parameters, vary_min_prob
+from trueodds_studies.images.study import Cell, Plan, choose_images, find_images, images, measure_cell
 
 N = 1000
 
@@ -36,7 +36,7 @@ def made(where, seed=0):
     y, P = overconfident(seed, N, 10)
     P[7] = (0.94, *[0.06 / 9] * 9)  # an image such as the paper shows
     np.savez(where / "plambda_cifar10_vgg16.npz", probs=P.astype(np.float32), labels=y.astype(np.int16))
-    others = {key: P.astype(np.float32) for _, key in list(nets.NETS.values())[1:]}
+    others = {key: P.astype(np.float32) for _, key in list(network_predictions.CIFAR10_FILES.values())[1:]}
     np.savez(where / "widmann_cifar10_4nets.npz", labels=y.astype(np.int16), **others)
     return where
 
@@ -55,12 +55,12 @@ def study(folder):
 
 
 def test_a_split_is_eight_tenths_and_the_rest_and_differs_from_the_next():
-    learn, evaluation = nets.split(10_000, 0, 0)
+    learn, evaluation = network_predictions.split_rows(10_000, 0, 0)
     assert (len(learn), len(evaluation)) == (8000, 2000)
     assert sorted([*learn, *evaluation]) == list(range(10_000))
-    assert np.array_equal(learn, nets.split(10_000, 0, 0)[0])
+    assert np.array_equal(learn, network_predictions.split_rows(10_000, 0, 0)[0])
     # Of 2,000 rows held out a fifth, 400, are held out again: standard deviation 16, five of them 80.
-    assert abs(len(np.intersect1d(evaluation, nets.split(10_000, 0, 1)[1])) - 400) < 80
+    assert abs(len(np.intersect1d(evaluation, network_predictions.split_rows(10_000, 0, 1)[1])) - 400) < 80
 
 
 # Parameters
@@ -68,7 +68,7 @@ def test_a_split_is_eight_tenths_and_the_rest_and_differs_from_the_next():
 
 def test_the_standard_error_of_delta_is_that_of_the_hessian_in_delta_as_in_the_paper():
     y, P = overconfident(1, 500, 3)
-    rows = parameters(to.test(to.Predictions(y, P), "mcllo", min_prob=1e-9))
+    rows = estimate_parameters(to.test(to.Predictions(y, P), "mcllo", min_prob=1e-9))
     estimates = np.array([row[name] for row in rows for name in ("delta", "gamma")])
 
     def loss(theta):
@@ -96,7 +96,7 @@ def test_the_parameters_of_p_to_the_power_are_found(study):
     # Labels follow p^0.6: every γ is 0.6 and every δ is 1. Of the nine pairs of the first net each estimate is within
     # four standard errors but with probability 18 · 6e-5.
     rows = next(table for table in study.also if table.name == "images.parameters").rows[:9]
-    assert [row["class"] for row in rows] == list(nets.CLASSES[:-1])
+    assert [row["class"] for row in rows] == list(network_predictions.CIFAR10_CLASSES[:-1])
     for row in rows:
         assert abs(row["γ"] - 0.6) < 4 * row["γ ±"]
         assert abs(np.log(row["δ"])) < 4 * row["δ ±"] / row["δ"]
@@ -108,13 +108,13 @@ def test_the_parameters_of_p_to_the_power_are_found(study):
 
 def test_zeros_are_counted_and_the_floor_moves_the_test_only_where_there_are_some():
     y, P = overconfident(2, 300, 3)
-    clean = floors(to.Predictions(y, P))
+    clean = vary_min_prob(to.Predictions(y, P))
     assert (clean["zeros"], clean["outcomes at 0"], clean["rows below"]) == (0, 0, 0)
     assert clean["smallest"] == P.min()
     assert clean["statistic at 1e-07"] == clean["statistic at 1e-06"] == clean["statistic at 1e-05"]
     P[0], y[0] = (0.0, 0.5, 0.5), 0
     P[1], y[1] = (0.0, 0.0, 1.0), 2
-    zeros = floors(to.Predictions(y, P))
+    zeros = vary_min_prob(to.Predictions(y, P))
     assert (zeros["zeros"], zeros["outcomes at 0"], zeros["rows below"]) == (3, 1, 2)
     assert zeros["statistic at 1e-07"] > zeros["statistic at 1e-05"]
 
@@ -124,25 +124,25 @@ def test_zeros_are_counted_and_the_floor_moves_the_test_only_where_there_are_som
 
 def cell(loss, accuracy):
     row = {"n": 2, "p": 0.04, "ECE": 0.1, "log loss": 1.0, "accuracy": 0.5, "changed": 0.0}
-    methods = [{**row, "method": method.label} for method in EVERY]
+    methods = [{**row, "method": method.label} for method in ALL_METHODS]
     methods[1] |= {"log loss": loss, "accuracy": accuracy, "p": accuracy}
     return {"net": "vgg16", "split": loss, "methods": methods, "learning": {"n": 8}}
 
 
 def test_means_and_errors_over_splits_are_worked_by_hand():
-    row = split_tables.method_means([cell(0.7, 0.5), cell(0.9, 0.04)])[1]
+    row = split_results.method_means([cell(0.7, 0.5), cell(0.9, 0.04)])[1]
     # Gains 0.3 and 0.1: mean 0.2, standard deviation 0.2/√2, standard error 0.1. Changes 0 and −0.46: −0.23 ± 0.23.
     assert (row["gain"], row["gain ±"]) == pytest.approx((0.2, 0.1))
     assert (row["accuracy change"], row["accuracy change ±"]) == pytest.approx((-0.23, 0.23))
     assert (row["median p"], row["rejected"]) == pytest.approx((0.27, 0.5))
-    formatted = split_tables.short([row])[0]
+    formatted = split_results.short_table([row])[0]
     assert (formatted["gain"], formatted["change of accuracy"], formatted["rejected"]) == (
         "0.2000 ± 0.1000", "-23.00 ± 23.00", "50%",
     )  # fmt: skip
 
 
 def test_an_infinite_loss_stays_infinite():
-    row = split_tables.method_means([cell(0.7, 0.5), cell(float("inf"), 0.5)])[1]
+    row = split_results.method_means([cell(0.7, 0.5), cell(float("inf"), 0.5)])[1]
     assert (row["log loss"], row["gain"], row["gain ±"]) == (float("inf"), float("-inf"), None)
 
 
@@ -151,7 +151,7 @@ def test_a_map_of_the_right_kind_is_rejected_as_often_as_stated():
     # standard deviation 1.5 √8, so that the mean of 200 is within four standard errors of 0.3. Rejected, by the
     # survival function of χ²: (1 + x) exp(−x) at x = 9.488/3, 17.6 % instead of 5.
     x = 9.487729036781154 / 3
-    assert split_tables.rejected_anyway(400, 200, 3) == pytest.approx((1 + x) * np.exp(-x))
+    assert split_results.false_rejection_rates(400, 200, 3) == pytest.approx((1 + x) * np.exp(-x))
     rng, statistics = np.random.default_rng(0), []
     for _ in range(200):
         P = rng.dirichlet(np.ones(3), 600)
@@ -167,10 +167,10 @@ def test_a_map_of_the_right_kind_is_rejected_as_often_as_stated():
 
 def test_images_called_airplane_with_94_percent_are_found_and_the_nearest_to_80_is_shown():
     P = np.array([[0.941, 0.059], [0.06, 0.94], [0.9352, 0.0648], [0.9449, 0.0551]], dtype=np.float32)
-    assert such(P).tolist() == [0, 2, 3]
+    assert find_images(P).tolist() == [0, 2, 3]
     Q = np.array([[0.9, 0.1], [0.8, 0.2], [0.81, 0.19], [0.7, 0.3]])
-    assert chosen(4, such(P), Q) == [(2, "nearest to the paper's 0.94 → 0.80")]
-    assert [image for image, _ in chosen(5000, such(P)[:0], Q)] == [4526, 4525]
+    assert choose_images(4, find_images(P), Q) == [(2, "nearest to the paper's 0.94 → 0.80")]
+    assert [image for image, _ in choose_images(5000, find_images(P)[:0], Q)] == [4526, 4525]
 
 
 # The study
@@ -178,7 +178,7 @@ def test_images_called_airplane_with_94_percent_are_found_and_the_nearest_to_80_
 
 def test_one_row_per_net_and_method_with_what_must_hold_of_each(study):
     rows = {(row["net"], row["method"]): row for row in study.rows}
-    assert list(rows) == [(net, method.label) for net in ("vgg16", "resnet18") for method in EVERY]
+    assert list(rows) == [(net, method.label) for net in ("vgg16", "resnet18") for method in ALL_METHODS]
     none, temperature, mcllo = (rows["vgg16", method] for method in ("none", "temperature on log p", "MCLLO"))
     assert (none["gain"], none["changed"], none["n"]) == (0, 0, 200)
     assert temperature["changed"] == temperature["accuracy change"] == 0
@@ -216,7 +216,7 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
         raise AssertionError("a cell that was kept is measured again")
 
     before = (tmp_path / "images.csv").read_text()
-    monkeypatch.setattr("trueodds_studies.images.measure_split", fail)
+    monkeypatch.setattr("trueodds_studies.images.study.measure_split", fail)
     images(quick=True, methods=["vgg16"], data=folder, out=tmp_path)
     assert (tmp_path / "images.csv").read_text() == before
 
@@ -237,7 +237,7 @@ def test_one_more_net_keeps_the_rows_of_the_others(folder, tmp_path, monkeypatch
     settings, measured_nets = {"data": folder, "plan": Plan(splits=1), "out": tmp_path}, []
     images(methods=["vgg16"], **settings)
     monkeypatch.setattr(
-        "trueodds_studies.images.measure_cell",
+        "trueodds_studies.images.study.measure_cell",
         lambda cell, plan: measured_nets.append(cell.net) or measure_cell(cell, plan),
     )
     images(methods=["vgg16", "resnet18"], **settings)
@@ -245,7 +245,7 @@ def test_one_more_net_keeps_the_rows_of_the_others(folder, tmp_path, monkeypatch
 
 
 def test_a_file_without_the_net_is_refused_before_anything_is_measured(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("trueodds_studies.images.measure_cell", None)
+    monkeypatch.setattr("trueodds_studies.images.study.measure_cell", None)
     np.savez(tmp_path / "widmann_cifar10_4nets.npz", labels=np.zeros(3, dtype=int), probs_resnet18=np.eye(3))
     with pytest.raises(to.InputError, match=r"TO803.*no probs_vgg16_bn in .*which holds labels, probs_resnet18"):
         images(methods=["vgg16_bn"], data=tmp_path, quick=True)
@@ -270,7 +270,7 @@ def test_the_sentence_follows_the_numbers(gains, errors, words):
         for i, gain in enumerate(gains)
         for method in ("none", "MCLLO", "temperature on log p")
     ]
-    text = split_tables.sentence(rows)
+    text = split_results.summarize(rows)
     assert text.startswith(words)
     assert text.endswith(f"MCLLO takes the ECE from {errors[0]:.3f} to {errors[1]:.3f}.")
 
@@ -285,10 +285,13 @@ def test_an_unknown_net_and_a_missing_file_are_refused(tmp_path):
 @pytest.mark.reference
 def test_the_papers_images_and_numbers_in_the_real_predictions():
     data = str(reference.path("data/plambda_cifar10_vgg16.npz").parent)
-    y, P = nets.load_softmax("vgg16", data)
+    y, P = network_predictions.load_softmax("vgg16", data)
     # The first image of the paper's figure is an airplane, said with 1.00; the second's number is a cat here.
-    assert (nets.CLASSES[y[5037]], round(float(P[5037, 0]), 2)) == ("airplane", published_values.FIGURE[5037])
-    assert nets.CLASSES[y[4526]] == "cat"
+    assert (network_predictions.CIFAR10_CLASSES[y[5037]], round(float(P[5037, 0]), 2)) == (
+        "airplane",
+        split_results.PUBLISHED_IMAGES[5037],
+    )
+    assert network_predictions.CIFAR10_CLASSES[y[4526]] == "cat"
     assert (P == 0).sum() == 0
     row = measure_cell(Cell("vgg16", 0, data), Plan())
     none = row["methods"][0]

@@ -4,15 +4,20 @@ import numpy as np
 import pytest
 
 from trueodds.core.errors import InputError
-from trueodds_studies.distortions import SHAPES, Distorted, at_floors, floors_of
+from trueodds_studies.common.miscalibrated_worlds import (
+    DISTORTION_SHAPES,
+    DistortedWorld,
+    count_noise_floors,
+    scale_to_noise_floors,
+)
 from trueodds_studies.intervals import MIN_COVERAGE, QUICK, Plan, intervals
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", DISTORTION_SHAPES)
 @pytest.mark.parametrize("k", [2, 3])
 def test_rows_come_with_the_stated_truth(shape, k):
     # 20,000 rows: the mean outcome of each class stays within 4.4 standard errors of its mean truth, at most .0035 each
-    world = Distorted("x", k, "normal", shape, 0.5)
+    world = DistortedWorld("x", k, "normal", shape, 0.5)
     rng = np.random.default_rng(0)
     preds, truth = world.rows(rng, 20_000), world.truth(world.predictions(np.random.default_rng(0), 20_000))
     np.testing.assert_allclose(truth.sum(axis=1), 1, atol=1e-9)
@@ -23,11 +28,16 @@ def test_rows_come_with_the_stated_truth(shape, k):
 
 @pytest.mark.parametrize(("k", "lens"), [(2, "positive"), (10, "confidence"), (3, "classwise")])
 def test_a_world_has_an_error_of_as_many_noise_floors_as_requested(k, lens):
-    world = at_floors(Distorted("x", k, "normal", "temperature"), lens, 2.0, 1000)
-    assert floors_of(world, lens, 1000) == pytest.approx(2.0, abs=0.01)
-    assert at_floors(world, lens, 0.0, 1000) is world
+    world = scale_to_noise_floors(DistortedWorld("x", k, "normal", "temperature"), lens, 2.0, 1000)
+    assert count_noise_floors(world, lens, 1000) == pytest.approx(2.0, abs=0.01)
+    assert scale_to_noise_floors(world, lens, 0.0, 1000) is world
     # 6 % of few rows cannot be off by five floors
-    assert floors_of(at_floors(Distorted("x", 2, "normal", "local"), "positive", 5.0, 100), "positive", 100) < 5
+    assert (
+        count_noise_floors(
+            scale_to_noise_floors(DistortedWorld("x", 2, "normal", "local"), "positive", 5.0, 100), "positive", 100
+        )
+        < 5
+    )
 
 
 def test_the_quick_form_covers_the_truth():

@@ -11,16 +11,33 @@ from scipy import stats
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
-from trueodds.cli.studies import installed
+from trueodds.cli.study import installed
 from trueodds.hypotests import TESTS
-from trueodds_studies.forms import COSTLY, EXTRA, Form, forms_of
-from trueodds_studies.level import Cell, Plan, SimulatedPValues, cells, level, measure_cell, simulate_pvalues
+from trueodds_studies.common.rejection_rates import (
+    add_verdicts,
+    clopper_pearson,
+    exceeds_level,
+    size_verdict,
+    summarize_by_test,
+    summarize_sizes,
+)
+from trueodds_studies.common.simulated_worlds import CALIBRATED_WORLDS, MISCALIBRATIONS
+from trueodds_studies.level import (
+    COSTLY_FORMS,
+    EXTRA_FORMS,
+    Cell,
+    HypothesisForm,
+    Plan,
+    SimulatedPValues,
+    hypothesis_forms,
+    level,
+    level_cells,
+    measure_cell,
+    simulate_pvalues,
+)
 from trueodds_studies.page import write_into
-from trueodds_studies.rates import above, clopper_pearson, distances, kolmogorov, randomize_pvalues
-from trueodds_studies.sizes import by_test, sentence, verdict, with_verdicts
-from trueodds_studies.stated import BENT, WORLDS
 from trueodds_studies.uniform import Plan as UniformPlan
-from trueodds_studies.uniform import uniform
+from trueodds_studies.uniform import kolmogorov_pvalue, randomize_pvalues, uniform, uniform_distances
 
 SMALL = Plan(sets=3, asymptotic_sets=4, powered=2, rows=(30,), worlds=("sure", "sharp 3"), resamples=19)
 ROW = {
@@ -33,9 +50,9 @@ ROW = {
 # Worlds
 
 
-@pytest.mark.parametrize("world", WORLDS, ids=lambda world: world.name)
+@pytest.mark.parametrize("world", CALIBRATED_WORLDS, ids=lambda world: world.name)
 def test_outcomes_come_as_the_world_says(world):
-    for name, how in [("", {}), *BENT.items()]:
+    for name, how in [("", {}), *MISCALIBRATIONS.items()]:
         bent = world.bent(name, **how)
         rows = bent.rows(np.random.default_rng(0), 20_000)
         r = bent.true(rows.P.copy())
@@ -48,13 +65,13 @@ def test_outcomes_come_as_the_world_says(world):
 
 def test_a_distorted_world_has_the_truth_worked_by_hand():
     # Odds of 3 to 1 to the power of 0.7 are 3^0.7; odds of 1 to 3 times 1.5 are 1 to 2.
-    world, P = WORLDS[0], np.array([[0.25, 0.75], [0.75, 0.25]])
+    world, P = CALIBRATED_WORLDS[0], np.array([[0.25, 0.75], [0.75, 0.25]])
     assert world.bent("", power=0.7).true(P)[0, 1] == pytest.approx(3**0.7 / (1 + 3**0.7))
     assert world.bent("", odds=1.5).true(P)[1, 1] == pytest.approx(1 / 3)
 
 
 def test_the_whole_world_holds_the_true_probabilities():
-    world = next(world for world in WORLDS if world.k == 3).bent("shift", odds=1.5)
+    world = next(world for world in CALIBRATED_WORLDS if world.k == 3).bent("shift", odds=1.5)
     population = world.population(100)
     assert np.allclose(population.Y, world.true(population.P))
     assert (population.Y[:, 2] > population.P[:, 2]).all()
@@ -73,89 +90,89 @@ def test_limits_of_a_rate_are_those_of_clopper_and_pearson():
 
 def test_a_rate_is_above_its_level_more_rarely_the_more_rates_there_are():
     # 35 of 400: P(Binomial(400, 0.05) ≥ 35) = 0.00125, below 0.005 but not below 0.005/10.
-    assert above(35, 400, 0.05)
-    assert not above(35, 400, 0.05, rates=10)
-    assert not above(0, 0, 0.05)
+    assert exceeds_level(35, 400, 0.05)
+    assert not exceeds_level(35, 400, 0.05, rates=10)
+    assert not exceeds_level(0, 0, 0.05)
 
 
 def test_distances_from_the_uniform_law_worked_by_hand():
     # The distribution function of (0.1, 0.2) is 1 at 0.2, 0.8 above; at 0.1 it was still 0, 0.1 below.
-    assert distances([0.2, 0.1]) == pytest.approx((0.8, 0.1))
-    assert kolmogorov(2, 0.8, sides=1) == pytest.approx(stats.ksone.sf(0.8, 2))
-    assert kolmogorov(400, 0.1) == pytest.approx(stats.kstwo.sf(0.1, 400), rel=1e-6)
+    assert uniform_distances([0.2, 0.1]) == pytest.approx((0.8, 0.1))
+    assert kolmogorov_pvalue(2, 0.8, sides=1) == pytest.approx(stats.ksone.sf(0.8, 2))
+    assert kolmogorov_pvalue(400, 0.1) == pytest.approx(stats.kstwo.sf(0.1, 400), rel=1e-6)
 
 
 def test_p_values_on_their_grid_are_uniform_once_spread_out():
     p = np.random.default_rng(0).integers(1, 21, 4000) / 20
-    assert kolmogorov(4000, max(distances(p))) < 1e-3
+    assert kolmogorov_pvalue(4000, max(uniform_distances(p))) < 1e-3
     # Uniform by construction: rejected with probability 1e-3.
-    assert kolmogorov(4000, max(distances(randomize_pvalues(p, 19, np.random.default_rng(1))))) > 1e-3
+    assert kolmogorov_pvalue(4000, max(uniform_distances(randomize_pvalues(p, 19, np.random.default_rng(1))))) > 1e-3
 
 
 # Forms
 
 
 def test_every_null_law_that_a_test_offers_is_measured():
-    assert {form.null for form in forms_of("spiegelhalter")} == {"asymptotic", "redraw"}
-    assert forms_of("consistency")[0].null == "redraw"
+    assert {form.null for form in hypothesis_forms("spiegelhalter")} == {"asymptotic", "redraw"}
+    assert hypothesis_forms("consistency")[0].null == "redraw"
     for name in TESTS.names():
-        nulls = [form.null for form in forms_of(name) if not form.variant]
+        nulls = [form.null for form in hypothesis_forms(name) if not form.variant]
         assert set(nulls) == set(TESTS.load(name).nulls or ("redraw",))
         assert len(set(nulls)) == len(nulls)
 
 
 def test_the_tables_of_special_forms_are_of_members():
-    assert set(EXTRA) <= set(TESTS.names())
-    assert all(null in {form.null for form in forms_of(name)} for name, null in COSTLY)
+    assert set(EXTRA_FORMS) <= set(TESTS.names())
+    assert all(null in {form.null for form in hypothesis_forms(name)} for name, null in COSTLY_FORMS)
 
 
 @pytest.mark.parametrize("name", TESTS.names())
 def test_every_form_answers_in_every_world_that_it_fits(name):
     plan = Plan(sets=2, asymptotic_sets=2, powered=1, rows=(30,), resamples=9)
-    for cell in cells(plan, [name]):
+    for cell in level_cells(plan, [name]):
         row = measure_cell(cell, plan)
         assert row["undefined"] < 1, cell.key
         assert 0 <= row["size1"] <= row["size5"] <= 1
 
 
 def test_slow_forms_get_a_share_of_the_data_sets():
-    assert [Form("ece", "redraw", slow=100).sets(n, 200) for n in (30, 100)] == [200, 40]
+    assert [HypothesisForm("ece", "redraw", slow=100).sets(n, 200) for n in (30, 100)] == [200, 40]
 
 
 def test_vectors_are_seen_whole_where_the_test_takes_them():
-    assert [form.claim(3) for form in forms_of("consistency")[:2]] == ["canonical", "confidence"]
-    assert forms_of("spiegelhalter")[0].claim(3) == "confidence"
-    assert forms_of("spiegelhalter")[0].claim(2) == "positive"
+    assert [form.claim(3) for form in hypothesis_forms("consistency")[:2]] == ["canonical", "confidence"]
+    assert hypothesis_forms("spiegelhalter")[0].claim(3) == "confidence"
+    assert hypothesis_forms("spiegelhalter")[0].claim(2) == "positive"
 
 
 # Verdicts
 
 
 def test_a_cell_is_classified_by_its_lower_limit():
-    assert verdict(ROW, 2) == "keeps"
-    assert verdict({**ROW, "size5": 0.08, "silent5": 0.08}, 2) == "exceeds"
-    assert verdict({**ROW, "size5": 0.08, "silent5": 0.08}, 10**6) == "keeps"
-    assert verdict({**ROW, "size1": 0.03, "silent1": 0.03}, 2) == "exceeds"
-    assert verdict({**ROW, "undefined": 1.0, "size5": 0.0}, 2) == "no answer"
+    assert size_verdict(ROW, 2) == "keeps"
+    assert size_verdict({**ROW, "size5": 0.08, "silent5": 0.08}, 2) == "exceeds"
+    assert size_verdict({**ROW, "size5": 0.08, "silent5": 0.08}, 10**6) == "keeps"
+    assert size_verdict({**ROW, "size1": 0.03, "silent1": 0.03}, 2) == "exceeds"
+    assert size_verdict({**ROW, "undefined": 1.0, "size5": 0.0}, 2) == "no answer"
 
 
 def test_a_note_counts_only_where_most_rejections_carry_it_and_the_others_keep_the_level():
     # 200 of 1,000 rejected. Half of the sets are noted; of the 500 silent ones 5 % are 25 rejections, 30 % are 150.
     noted = {**ROW, "size5": 0.2, "doubt": 0.5}
-    assert verdict({**noted, "silent5": 0.05}, 2) == "exceeds, said"
-    assert verdict({**noted, "silent5": 0.3}, 2) == "exceeds"
-    assert verdict({**ROW, "size5": 0.2, "doubt": 1.0, "silent5": None, "silent1": None}, 2) == "exceeds, said"
+    assert size_verdict({**noted, "silent5": 0.05}, 2) == "exceeds, said"
+    assert size_verdict({**noted, "silent5": 0.3}, 2) == "exceeds"
+    assert size_verdict({**ROW, "size5": 0.2, "doubt": 1.0, "silent5": None, "silent1": None}, 2) == "exceeds, said"
 
 
 def test_the_sentence_and_the_table_by_test_count_what_the_rows_say():
-    rows = with_verdicts(
+    rows = add_verdicts(
         [ROW, {**ROW, "size5": 0.2, "low5": 0.17, "silent5": 0.2, "n": 100}, {**ROW, "null": "redraw", "test": "r"}]
     )
-    text = sentence(rows)
+    text = summarize_sizes(rows)
     assert "in 0 of 1 cells" in text
     assert "the test rejects 5.0 % at 5 %, not beyond Monte-Carlo error." in text
     assert "in 1 of 2 cells" in text
-    first, second = by_test(rows)
+    first, second = summarize_by_test(rows)
     # 50 + 200 of 2,000.
     assert first["size at 5 %"].startswith("12.5 %")
     assert first["largest at 5 %"] == "20.0 % [17.0 %, 7.0 %] rare, n = 100"
@@ -179,8 +196,8 @@ def test_sizes_are_those_of_an_independent_simulation(name):
     known = reference.golden("estimators/type1_simulation.json")
     published = {"spiegelhalter": "spiegelhalter", "hosmer_lemeshow": "HL df=g"}[name]
     designs = {"logit-normal": "logit-normal(0,1.3)", "sure": "overconf Beta(.3,.3)", "rare": "rare Beta(1,19)"}
-    (form,) = (form for form in forms_of(name) if form.null == "asymptotic" and not form.variant)
-    for world in (world for world in WORLDS if world.k == 2):
+    (form,) = (form for form in hypothesis_forms(name) if form.null == "asymptotic" and not form.variant)
+    for world in (world for world in CALIBRATED_WORLDS if world.k == 2):
         rate, sets = known[f"{designs[world.name]} n=30"][published]
         hits = simulate_pvalues(form, world, 30, 400, Plan()).hits(0.05)
         combined = (hits + rate * sets) / (400 + sets)
@@ -192,8 +209,8 @@ def test_a_row_tells_what_its_cell_gave():
     row = level(methods=["spiegelhalter"], plan=SMALL).rows[0]
     pvalues = []
     for repetition in range(4):
-        rng = SMALL.rng(WORLDS[1], 30, repetition)
-        pvalues.append(to.test(WORLDS[1].rows(rng, 30), "spiegelhalter", rng=rng).pvalue)
+        rng = SMALL.rng(CALIBRATED_WORLDS[1], 30, repetition)
+        pvalues.append(to.test(CALIBRATED_WORLDS[1].rows(rng, 30), "spiegelhalter", rng=rng).pvalue)
     assert (row["test"], row["null"], row["K"], row["design"], row["n"], row["sets"]) == (
         "spiegelhalter", "asymptotic", 2, "sure", 30, 4,
     )  # fmt: skip
@@ -245,7 +262,7 @@ def test_a_value_that_a_test_refuses_is_no_answer_and_any_other_refusal_is_one(m
 
         return test
 
-    cell = Cell(forms_of("spiegelhalter")[0], WORLDS[0], 30)
+    cell = Cell(hypothesis_forms("spiegelhalter")[0], CALIBRATED_WORLDS[0], 30)
     monkeypatch.setattr("trueodds_studies.level.test", refused("TO205"))
     assert measure_cell(cell, SMALL)["undefined"] == 1
     monkeypatch.setattr("trueodds_studies.level.test", refused("TO202"))

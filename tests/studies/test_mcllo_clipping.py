@@ -9,18 +9,29 @@ from click.testing import CliRunner
 
 from tests import reference
 from trueodds.cli import main
-from trueodds.hypotests.likelihood.odds import Odds
-from trueodds.hypotests.mcllo import statistics
+from trueodds.hypotests._glm.mcllo_likelihood import Odds, statistics
 from trueodds.lenses.view import View
-from trueodds_studies.mcllo.forest import FLOORS, Forest, Stand, stands, unexpected
-from trueodds_studies.mcllo_clipping import KINDS, Cell, Plan, forest_row, mcllo_clipping, measure_cell, sentence
+from trueodds_studies.mcllo_clipping import (
+    MIN_PROBS,
+    ROW_SUBSETS,
+    Cell,
+    Plan,
+    SimulatedForest,
+    ZeroReplacement,
+    forest_row,
+    has_no_votes,
+    mcllo_clipping,
+    measure_cell,
+    summarize,
+    zero_replacements,
+)
 
 SMALL = Plan(sets=2, rows=120, missed=2, resamples=99, redraws=19)
 OF = {
-    "clip_2.2e-16": Stand("floor", FLOORS[0]), "clip_1e-12": Stand("floor", 1e-12), "clip_1e-08": Stand("floor", 1e-8),
-    "clip_1e-06": Stand("floor", 1e-6), "clip_0.0001": Stand("floor", 1e-4), "clip_0.001": Stand("floor", 1e-3),
-    "clip_0.025": Stand("floor", 0.025), "votes_plus_half": Stand("votes", 0.5), "votes_plus_1/K": Stand("votes", 1 / 3),
-    "votes_plus_1": Stand("votes", 1.0), "mix_1/(n+1)": Stand("mixture"),
+    "clip_2.2e-16": ZeroReplacement("floor", MIN_PROBS[0]), "clip_1e-12": ZeroReplacement("floor", 1e-12), "clip_1e-08": ZeroReplacement("floor", 1e-8),
+    "clip_1e-06": ZeroReplacement("floor", 1e-6), "clip_0.0001": ZeroReplacement("floor", 1e-4), "clip_0.001": ZeroReplacement("floor", 1e-3),
+    "clip_0.025": ZeroReplacement("floor", 0.025), "votes_plus_half": ZeroReplacement("votes", 0.5), "votes_plus_1/K": ZeroReplacement("votes", 1 / 3),
+    "votes_plus_1": ZeroReplacement("votes", 1.0), "mix_1/(n+1)": ZeroReplacement("mixture"),
 }  # fmt: skip
 
 
@@ -30,10 +41,10 @@ OF = {
 def test_stand_ins_worked_by_hand():
     votes = np.array([[3, 1, 0], [2, 2, 0]])
     # (3, 1, 0) + 1/2 each over 5.5; shares (.75, .25, 0) with 0 → .25 over 1.25; 2/3 of them and 1/3 of thirds.
-    assert Stand("votes", 0.5).of(votes)[0] == pytest.approx([3.5 / 5.5, 1.5 / 5.5, 0.5 / 5.5])
-    assert Stand("floor", 0.25).of(votes)[0] == pytest.approx([0.6, 0.2, 0.2])
-    assert Stand("mixture").of(votes)[0] == pytest.approx([0.5 + 1 / 9, 1 / 6 + 1 / 9, 1 / 9])
-    assert unexpected(votes, np.array([2, 0])).tolist() == [True, False]
+    assert ZeroReplacement("votes", 0.5).of(votes)[0] == pytest.approx([3.5 / 5.5, 1.5 / 5.5, 0.5 / 5.5])
+    assert ZeroReplacement("floor", 0.25).of(votes)[0] == pytest.approx([0.6, 0.2, 0.2])
+    assert ZeroReplacement("mixture").of(votes)[0] == pytest.approx([0.5 + 1 / 9, 1 / 6 + 1 / 9, 1 / 9])
+    assert has_no_votes(votes, np.array([2, 0])).tolist() == [True, False]
 
 
 @pytest.mark.reference
@@ -46,7 +57,7 @@ def test_the_test_gives_the_reference_numbers_at_every_stand_in_and_baseline(nam
         reference.golden("recalibration/mcllo_zeros.json")[name],
     )
     votes, y = reference.columns(table, "v"), table["y"].astype(int)
-    assert ((votes == 0).any(axis=1).sum(), unexpected(votes.astype(int), y).sum()) == (117, 5)
+    assert ((votes == 0).any(axis=1).sum(), has_no_votes(votes.astype(int), y).sum()) == (117, 5)
     odds = Odds.of(View(p=OF[name].of(votes), y=np.eye(3)[y]), baseline, 0.0, "mcllo")
     published = known["by_base"][baseline]
     assert odds.null.value == pytest.approx(known["nll_null"], rel=1e-9)
@@ -63,7 +74,7 @@ def test_the_test_gives_the_reference_numbers_at_every_stand_in_and_baseline(nam
 def test_the_row_of_a_stand_in_is_that_of_the_reference_forest():
     table, known = reference.frame("recalibration/multi3_votes.csv"), reference.golden("recalibration/mcllo_zeros.json")
     votes, y = reference.columns(table, "v").astype(int), table["y"].astype(int)
-    rows = {stand: forest_row(votes, y, Cell(stand, KINDS[0]), SMALL) for stand in stands()}
+    rows = {stand: forest_row(votes, y, Cell(stand, ROW_SUBSETS[0]), SMALL) for stand in zero_replacements()}
     for name, stand in OF.items():
         if stand in rows:
             bases = [entry["lrt"] for entry in known[name]["by_base"]]
@@ -74,10 +85,10 @@ def test_the_row_of_a_stand_in_is_that_of_the_reference_forest():
             assert (row["gamma_1"], row["gamma_2"]) == pytest.approx(
                 tuple(known[name]["by_base"][2]["gamma"]), rel=1e-6
             )
-    verdicts = [rows[Stand("floor", min_prob)]["verdict"] for min_prob in (FLOORS[0], 1e-6, 1e-4)]
+    verdicts = [rows[ZeroReplacement("floor", min_prob)]["verdict"] for min_prob in (MIN_PROBS[0], 1e-6, 1e-4)]
     assert verdicts == ["rejects", "rejects", "does not"]
     # Labels drawn from shares of votes never are what had no votes: an outcome that came so beats every draw.
-    assert rows[Stand("floor", 1e-6)]["p_zeros_meant"] == 1 / 100
+    assert rows[ZeroReplacement("floor", 1e-6)]["p_zeros_meant"] == 1 / 100
 
 
 # Forests
@@ -85,8 +96,8 @@ def test_the_row_of_a_stand_in_is_that_of_the_reference_forest():
 
 def test_in_a_forest_votes_and_a_half_are_exactly_right():
     # The mean of 40,000 residuals, weighed by anything that is known beforehand, is within 4 standard errors of 0.
-    votes, y = Forest(40_000).rows(np.random.default_rng(0))
-    P = Stand("votes", 0.5).of(votes)
+    votes, y = SimulatedForest(40_000).rows(np.random.default_rng(0))
+    P = ZeroReplacement("votes", 0.5).of(votes)
     gap = np.eye(3)[y] - P
     for weighed in (gap, gap * P, gap * (votes == 0)):
         assert (np.abs(weighed.mean(axis=0)) < 4 * weighed.std(axis=0) / 200).all()
@@ -98,22 +109,25 @@ def test_in_a_forest_votes_and_a_half_are_exactly_right():
 
 def test_without_outcomes_that_had_no_votes_the_floor_hardly_matters():
     votes, y = SMALL.shown()
-    assert unexpected(votes, y).sum() >= SMALL.missed
-    tiny, large = Stand("floor", FLOORS[0]), Stand("floor", 1e-3)
-    every = [forest_row(votes, y, Cell(stand, KINDS[0]), SMALL)["lrt"] for stand in (tiny, large)]
-    without = [forest_row(votes, y, Cell(stand, KINDS[1]), SMALL) for stand in (tiny, large)]
+    assert has_no_votes(votes, y).sum() >= SMALL.missed
+    tiny, large = ZeroReplacement("floor", MIN_PROBS[0]), ZeroReplacement("floor", 1e-3)
+    every = [forest_row(votes, y, Cell(stand, ROW_SUBSETS[0]), SMALL)["lrt"] for stand in (tiny, large)]
+    without = [forest_row(votes, y, Cell(stand, ROW_SUBSETS[1]), SMALL) for stand in (tiny, large)]
     # Each such outcome costs the identity the log of the floor: 29 nats from 1e-3 to 2e-16, that the slopes earn back in part.
     assert every[0] - every[1] > 10
     assert abs(without[0]["lrt"] - without[1]["lrt"]) < 2
-    assert without[0]["n"] == SMALL.rows - unexpected(votes, y).sum()
+    assert without[0]["n"] == SMALL.rows - has_no_votes(votes, y).sum()
 
 
 def test_votes_and_a_half_are_rejected_at_the_level():
     # Exact where labels are redrawn: of 100 forests Binomial(100, .05) are rejected, more than 13 in 1 of 2,000 studies.
-    row = measure_cell(Cell(Stand("votes", 0.5), KINDS[0]), Plan(sets=100, redraws=19))
+    row = measure_cell(Cell(ZeroReplacement("votes", 0.5), ROW_SUBSETS[0]), Plan(sets=100, redraws=19))
     assert round(100 * row["redrawn"]) <= 13
     assert row["verdict"] == "keeps"
-    assert measure_cell(Cell(Stand("floor", FLOORS[0]), KINDS[0]), Plan(sets=10, redraws=19))["verdict"] == ""
+    assert (
+        measure_cell(Cell(ZeroReplacement("floor", MIN_PROBS[0]), ROW_SUBSETS[0]), Plan(sets=10, redraws=19))["verdict"]
+        == ""
+    )
 
 
 # The study
@@ -122,10 +136,10 @@ def test_votes_and_a_half_are_rejected_at_the_level():
 def test_the_study_tells_every_stand_in_with_and_without():
     study = mcllo_clipping(plan=SMALL)
     assert [(row["rows"], row["stand-in"]) for row in study.rows] == [
-        (kind, stand.name) for kind in KINDS for stand in stands()
+        (kind, stand.name) for kind in ROW_SUBSETS for stand in zero_replacements()
     ]
     (many,) = study.also
-    assert [row["stand-in"] for row in many.rows] == [stand.name for stand in stands()]
+    assert [row["stand-in"] for row in many.rows] == [stand.name for stand in zero_replacements()]
     assert [row["verdict"] != "" for row in many.rows].count(True) == 1
     assert "{" not in study.legend + many.legend
 
@@ -142,11 +156,11 @@ def test_who_decides_is_what_the_verdicts_say(pvalues, words):
     names, ratios = ("floor 2.2e-16", "floor 0.001", "votes + 0.5"), (30.0, 20.0, 1.0)
     rows = [
         {"rows": kind, "stand-in": name, "lrt": lrt, "p": p}
-        for kind in KINDS
+        for kind in ROW_SUBSETS
         for name, lrt, p in zip(names, ratios, pvalues, strict=True)
     ]
     many = [{"stand-in": name, "lrt": 0.5, "redrawn": 0.5, "verdict": "keeps" * (name == names[2])} for name in names]
-    text = sentence(rows, many)
+    text = summarize(rows, many)
     assert text.startswith(f"One forest: {words}")
     assert f". Without its rows whose outcome had no votes {words}" in text
 
@@ -155,7 +169,7 @@ def test_another_seed_gives_other_forests_and_the_same_seed_the_same():
     (votes, y), (repeat, _), (other, _) = (replace(SMALL, seed=seed).shown() for seed in (0, 0, 1))
     assert (votes == repeat).all()
     assert (votes != other).any()
-    cell = Cell(Stand("votes", 0.5), KINDS[0])
+    cell = Cell(ZeroReplacement("votes", 0.5), ROW_SUBSETS[0])
     assert forest_row(votes, y, cell, SMALL) == forest_row(votes, y, cell, SMALL)
 
 

@@ -12,8 +12,10 @@ from scipy.stats import kendalltau
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
-from trueodds_studies.lineup import measures, orders, ranking_tables, ranking_text, subsample_pvalues
-from trueodds_studies.model_comparison import Plan, model_comparison
+from trueodds_studies.common import network_predictions
+from trueodds_studies.model_comparison import ranking_tables, rankings
+from trueodds_studies.model_comparison import rankings as orders
+from trueodds_studies.model_comparison.study import Plan, model_comparison, opposite_pairs
 
 N = 400
 NETS = ("vgg16", "resnet50", "wide_resnet_focal")
@@ -72,15 +74,15 @@ OTHER = example_comparison([0.1, 0.3, 0.2], [[0.1, 0.3, 0.2]] * 4, [True, True, 
 
 def test_an_order_is_shown_with_what_is_settled_between_neighbors():
     # b .1, c .2, a .3; of the pairs ab, ac, bc only ab is settled, and those two are no neighbors. Of the other ab and ac are.
-    assert ranking_tables.in_order(HAND) == "b ? c ? a"
-    assert ranking_tables.in_order(OTHER) == "a < c ? b"
+    assert ranking_tables.format_order(HAND) == "b ? c ? a"
+    assert ranking_tables.format_order(OTHER) == "a < c ? b"
     assert ranking_tables.settled_pairs(HAND) == {("b", "a"): True, ("c", "a"): False, ("b", "c"): False}
 
 
 def test_how_often_a_pair_turns_is_counted_over_the_halves():
     # a and b turn in the third half, a and c there too, b and c in the second
-    assert ranking_tables.turned(HAND) == {("b", "a"): 0.25, ("c", "a"): 0.25, ("b", "c"): 0.25}
-    (row,) = ranking_tables.orders([HAND])
+    assert ranking_tables.pair_reversal_rates(HAND) == {("b", "a"): 0.25, ("c", "a"): 0.25, ("b", "c"): 0.25}
+    (row,) = ranking_tables.order_table([HAND])
     assert row["settled"] == "1 of 3"
     assert row["turned"] == row["most, settled"] == row["mean, not settled"] == 0.25
 
@@ -89,22 +91,22 @@ def test_tau_is_that_of_another_program_and_its_range_is_over_the_same_halves():
     rng = np.random.default_rng(0)
     a, b = rng.random((2, 30, 7))
     want = [kendalltau(x, y).statistic for x, y in zip(a, b, strict=True)]
-    np.testing.assert_allclose(orders.tau(a, b), want, atol=1e-12)
+    np.testing.assert_allclose(orders.kendall_tau(a, b), want, atol=1e-12)
     # b < c < a against a < c < b: all three pairs stand the other way round. Halves against a < c < b: −1; −1/3 (b, c alike
     # only); 1/3 (bc not alike); −1. Of these −1, −1, −1/3, 1/3 the 2.5 % quantile is −1 and the 97.5 % one 1/3 − .075 · 2/3.
-    assert ranking_tables.agreement(HAND, OTHER) == pytest.approx((-1, -1, 1 / 3 - 0.075 * 2 / 3))
+    assert ranking_tables.tau_interval(HAND, OTHER) == pytest.approx((-1, -1, 1 / 3 - 0.075 * 2 / 3))
 
 
 def test_a_pair_that_two_measures_settle_in_opposite_ways_is_named():
-    assert ranking_text.opposite([HAND, OTHER]) == ["a and b"]
-    assert ranking_text.opposite([HAND]) == []
-    (ab, _, bc) = ranking_tables.pairs([HAND, OTHER])
+    assert opposite_pairs([HAND, OTHER]) == ["a and b"]
+    assert opposite_pairs([HAND]) == []
+    (ab, _, bc) = ranking_tables.pair_table([HAND, OTHER])
     assert (ab["smaller"], ab["settled"]) == ("1 to 1", "1 to 1")
     assert (bc["smaller"], bc["settled"]) == ("1 to 1", "0 to 0")
 
 
 def test_places_begin_with_the_smallest_and_their_range_is_over_the_halves():
-    first = ranking_tables.values([HAND])[0]
+    first = ranking_tables.value_table([HAND])[0]
     assert (first["rank"], first["rank low"], first["rank high"]) == (3, 1, 3)
 
 
@@ -114,18 +116,18 @@ def test_places_begin_with_the_smallest_and_their_range_is_over_the_halves():
 def test_the_pair_that_the_paper_warns_of_is_found_by_hand():
     # errors .3 > .2 > .1, p .2, .01, .6: the first has the larger error and passes, the second is rejected
     errors, p = np.array([[0.3, 0.2, 0.1]]), np.array([[0.2, 0.01, 0.6]])
-    assert np.argwhere(subsample_pvalues.reversed_pairs(errors, p)).tolist() == [[0, 0, 1]]
-    assert ranking_tables.against(errors, p) == pytest.approx(1 / 3)
-    assert ranking_tables.tied(np.array([[0.01, 0.01, 0.5], [0.01, 0.01, 0.01]])) == pytest.approx(4 / 6)
+    assert np.argwhere(rankings.reversed_pairs(errors, p)).tolist() == [[0, 0, 1]]
+    assert ranking_tables.contradiction_share(errors, p) == pytest.approx(1 / 3)
+    assert ranking_tables.tied_share(np.array([[0.01, 0.01, 0.5], [0.01, 0.01, 0.01]])) == pytest.approx(4 / 6)
 
 
 # Halves
 
 
 def test_halves_are_the_same_for_all_nets_and_all_measures_and_scatter_as_fresh_rows_do(folder):
-    nets = measures.models(NETS, str(folder))
-    brier = orders.in_halves(measures.MEASURES["Brier"], nets, 60, 0)
-    twin = orders.in_halves(measures.MEASURES["Brier"], {"x": nets["vgg16"]}, 60, 0)
+    nets = rankings.load_models(NETS, str(folder))
+    brier = orders.values_in_halves(rankings.MEASURES["Brier"], nets, 60, 0)
+    twin = orders.values_in_halves(rankings.MEASURES["Brier"], {"x": nets["vgg16"]}, 60, 0)
     np.testing.assert_array_equal(brier[:, 0], twin[:, 0])
     rows = np.square(nets["vgg16"].P - np.eye(10)[nets["vgg16"].y]).sum(axis=1)
     # A mean of half the rows has variance σ²/n about that of all; the sd of 60 draws is off by 1/√120, 4 of which are .37.
@@ -136,7 +138,7 @@ def test_halves_are_the_same_for_all_nets_and_all_measures_and_scatter_as_fresh_
 
 
 def test_nets_of_other_rows_are_refused_before_anything_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr("trueodds_studies.model_comparison.measure_cell", None)
+    monkeypatch.setattr("trueodds_studies.model_comparison.study.measure_cell", None)
     made(tmp_path)
     name, key, labels = FILES["resnet50"]
     arrays = dict(np.load(tmp_path / name))
@@ -173,7 +175,7 @@ def test_no_measure_settles_that_another_net_is_better_than_the_law_itself_and_t
 def test_every_table_is_there_and_described(study):
     names = ("orders", "nets", "pairs", "tau", "pvalues", "paper")
     assert [table.name for table in study.also] == [f"model_comparison.{name}" for name in names]
-    assert len(study.rows) == len(measures.QUICK_MEASURES) * len(NETS)
+    assert len(study.rows) == len(rankings.QUICK_MEASURES) * len(NETS)
     assert json.loads(json.dumps(study.to_dict()))["study"] == "model_comparison"
     assert study.sentence.startswith("3 nets, 4 measures: raw errors settle ")
     assert all(table.sentence for table in study.also)
@@ -191,7 +193,7 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
     def fail(*_):
         raise AssertionError("a measure that was kept is measured again")
 
-    monkeypatch.setattr("trueodds_studies.model_comparison.measure_cell", fail)
+    monkeypatch.setattr("trueodds_studies.model_comparison.study.measure_cell", fail)
     model_comparison(quick=True, methods=NETS[:2], data=folder, out=tmp_path)
     assert (tmp_path / "model_comparison.csv").read_text() == before
 
@@ -206,12 +208,16 @@ def test_a_study_resumed_with_other_labels_keeps_no_row_of_the_first(folder, tmp
 @pytest.mark.reference
 def test_seven_real_nets_speak_of_the_same_rows_and_some_pairs_are_not_settled():
     data = str(reference.path("data/plambda_cifar10_vgg16.npz").parent)
-    nets = measures.models(tuple(measures.CIFAR10), data)
+    nets = rankings.load_models(tuple(network_predictions.CIFAR10_NETWORKS), data)
     assert len(nets) == 7
     assert {preds.n for preds in nets.values()} == {10000}
     ranking = orders.rank_models("ECE, 15 bins", nets, 4, 500, 0)
     place = dict(
-        zip(ranking_tables.names(ranking), ranking_tables.places(ranking_tables.numbers(ranking)), strict=True)
+        zip(
+            ranking_tables.ranked_names(ranking),
+            ranking_tables.rank_values(ranking_tables.model_values(ranking)),
+            strict=True,
+        )
     )
     assert place["wide_resnet_focal"] == 1
     assert place["vgg16_bn"] == 7

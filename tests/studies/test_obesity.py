@@ -12,15 +12,36 @@ from sklearn.ensemble import RandomForestClassifier
 
 import trueodds as to
 from tests import reference
-from trueodds.cli.studies import installed
+from trueodds.cli.study import installed
 from trueodds.data.predictions import Predictions
-from trueodds_studies.base import moved
-from trueodds_studies.obesity import LIMIT, STANDS, Cell, Plan, _stood_in, measure_cell, obesity, unpulled
-from trueodds_studies.recalibrated import figures, obesity_tables
-from trueodds_studies.recalibrated.forest import FEATURES, WITHOUT, People, Voted, parted, voted, zeros
-from trueodds_studies.recalibrated.losses import changes, error, mixed, summarize_splits
-from trueodds_studies.recalibrated.published_values import TABLE
-from trueodds_studies.resumable_runs import rows_of
+from trueodds_studies.common.recalibration_methods import (
+    loss_changes,
+    mixed_log_loss,
+    standard_error,
+    summarize_splits,
+)
+from trueodds_studies.common.resumable_runs import run_cells
+from trueodds_studies.common.study_result import format_change
+from trueodds_studies.obesity import split_tables
+from trueodds_studies.obesity.split_tables import PUBLISHED_TABLE
+from trueodds_studies.obesity.study import (
+    ADDED_VOTES,
+    FEATURE_SETS,
+    FEATURES,
+    UNPENALIZED,
+    Cell,
+    ForestPredictions,
+    ObesityData,
+    Plan,
+    _replace_zeros,
+    draw_splits,
+    evaluate_unpenalized,
+    measure_cell,
+    obesity,
+    predict_votes,
+    split_rows,
+    zero_shares,
+)
 
 SMALL = Plan(splits=1, trees=20, features=("all",), resamples=19)
 
@@ -40,9 +61,9 @@ def quick(tmp_path_factory):
 
 def test_votes_and_recalibrations_are_those_of_the_reference():
     # golden/recalibration/obesity_methods.json: pandas, scikit-learn and scipy, all but Weight, votes floored at 1e-3.
-    forest, min_prob = voted(People.of("no Weight", folder()), 500, 0), 1e-3
+    forest, min_prob = predict_votes(ObesityData.of("no Weight", folder()), 500, 0), 1e-3
     learn, evaluation = (
-        Predictions(part.y, _stood_in(part.P, min_prob, 500)) for part in (forest.learn, forest.held_out)
+        Predictions(part.y, _replace_zeros(part.P, min_prob, 500)) for part in (forest.learn, forest.held_out)
     )
     known = {row["m"]: row for row in reference.golden("recalibration/obesity_methods.json") if row["seed"] == 0}
     for name, method, settings in (
@@ -59,13 +80,13 @@ def test_votes_and_recalibrations_are_those_of_the_reference():
 
 
 def test_the_parts_have_the_papers_sizes_and_share_no_row():
-    parts = parted(2111, 3)
+    parts = split_rows(2111, 3)
     assert [len(part) for part in parts] == [1583, 396, 132]
     assert sorted(np.concatenate(parts).tolist()) == list(range(2111))
 
 
 def test_classes_are_in_alphabetical_order():
-    people = People.of("all", folder())
+    people = ObesityData.of("all", folder())
     assert len(people.y) == 2111
     assert people.classes[1] == "Normal_Weight"
     assert list(people.classes) == sorted(people.classes)
@@ -73,31 +94,31 @@ def test_classes_are_in_alphabetical_order():
 
 
 def test_words_become_a_column_each_and_the_features_left_out_are_gone():
-    sizes = [People.of(features, folder()).X.shape[1] for features in WITHOUT]
+    sizes = [ObesityData.of(features, folder()).X.shape[1] for features in FEATURE_SETS]
     # Eight numbers and the words of eight columns: 2 + 2 + 2 + 4 + 2 + 2 + 4 + 5.
     assert sizes == [8 + 23, 7 + 23, 6 + 23]
 
 
 def test_a_forest_grows_in_as_many_threads_as_trueodds_takes_and_is_the_same(monkeypatch):
-    people, grown = People.of("all", folder()), []
+    people, grown = ObesityData.of("all", folder()), []
 
     class Watched(RandomForestClassifier):
         def fit(self, X, y):
             grown.append(self.n_jobs)
             return super().fit(X, y)
 
-    monkeypatch.setattr("trueodds_studies.recalibrated.forest.RandomForestClassifier", Watched)
+    monkeypatch.setattr("trueodds_studies.obesity.study.RandomForestClassifier", Watched)
     predictions = []
     for number in ("1", "3"):
         monkeypatch.setenv("TRUEODDS_THREADS", number)
-        predictions.append(voted(people, 10, 0).held_out.P)
+        predictions.append(predict_votes(people, 10, 0).held_out.P)
     assert grown == [1, 3]
     assert (predictions[0] == predictions[1]).all()
 
 
 def test_zeros_are_counted():
     preds = Predictions([0, 1], [[0.0, 1.0, 0.0], [0.2, 0.3, 0.5]])
-    assert zeros(preds) == {"zeros": 2 / 6, "true zeros": 1.0}
+    assert zero_shares(preds) == {"zeros": 2 / 6, "true zeros": 1.0}
 
 
 # Sums over splits
@@ -106,7 +127,7 @@ def test_zeros_are_counted():
 def test_a_loss_with_some_of_the_uniform_mixed_in_is_worked_by_hand():
     # n = 3: a quarter of 1/2 and three quarters of what is said: 1/8 and 1/8 + 3/4 · 1/2.
     P = np.array([[0.0, 1.0], [0.5, 0.5]])
-    assert mixed(P, np.array([0, 0]), 3) == pytest.approx(-(np.log(1 / 8) + np.log(1 / 2)) / 2)
+    assert mixed_log_loss(P, np.array([0, 0]), 3) == pytest.approx(-(np.log(1 / 8) + np.log(1 / 2)) / 2)
 
 
 def test_differences_are_of_the_same_rows_and_their_error_knows_that_splits_share_some():
@@ -115,7 +136,7 @@ def test_differences_are_of_the_same_rows_and_their_error_knows_that_splits_shar
                 "method": method, "chose": chose}  # fmt: skip
 
     ours, none = [row(0.2), row(0.6, chose="temperature")], [row(0.3, "none"), row(0.5, "none")]
-    change = changes(ours, none, shared=0.5)
+    change = loss_changes(ours, none, shared=0.5)
     # Differences −.1 and .1: mean 0, standard deviation .1414, error .1, times √(1 + 2 · ½).
     assert change["difference"] == pytest.approx(0)
     assert change["difference se"] == pytest.approx(0.1)
@@ -123,14 +144,14 @@ def test_differences_are_of_the_same_rows_and_their_error_knows_that_splits_shar
     assert (change["worse"], change["worst difference"]) == (0.5, pytest.approx(0.1))
     assert change["chose"] == "1 identity, 1 temperature"
     assert summarize_splits(none)["loss"] == pytest.approx(0.4)
-    assert error(np.array([1.0])) is None
+    assert standard_error(np.array([1.0])) is None
 
 
 def test_standard_errors_shrink_with_the_root_of_the_splits():
     # The squared error is that of n independent numbers of variance 1: χ² with n − 1 degrees of freedom over n (n − 1).
     # Its mean over 400 repetitions is 1/n, with a standard deviation of √(2 / (n − 1)) / n / 20: stay within 4 of them.
     rng, n = np.random.default_rng(0), 12
-    squares = [error(rng.normal(size=n)) ** 2 for _ in range(400)]
+    squares = [standard_error(rng.normal(size=n)) ** 2 for _ in range(400)]
     assert np.mean(squares) == pytest.approx(1 / n, abs=4 * np.sqrt(2 / (n - 1)) / n / 20)
 
 
@@ -142,7 +163,9 @@ def test_without_a_pull_the_likelihood_is_that_of_an_optimizer_where_it_has_a_ma
     probs = rng.dirichlet(np.ones(3), 350)
     labels = (probs.cumsum(axis=1) < rng.random(350)[:, None]).sum(axis=1)
     P, y = probs[:300], labels[:300]
-    calibration_map = unpulled(Voted(Predictions(y, P), Predictions(labels[300:], probs[300:])), 1).calibration_map
+    calibration_map = evaluate_unpenalized(
+        ForestPredictions(Predictions(y, P), Predictions(labels[300:], probs[300:])), 1
+    ).calibration_map
     x = np.log(P[:, [0, 2]]) - np.log(P[:, [1]])
 
     def loss(theta):
@@ -159,9 +182,9 @@ def test_without_a_pull_the_likelihood_is_that_of_an_optimizer_where_it_has_a_ma
 
 def test_what_stands_in_for_no_votes_is_as_specified_and_sums_to_one():
     P = np.array([[0.0, 1.0]])
-    assert _stood_in(P, 0.25, 10).tolist() == [[0.2, 0.8]]
+    assert _replace_zeros(P, 0.25, 10).tolist() == [[0.2, 0.8]]
     # 10 trees, half a vote more for each: .5 and 10.5 of 11.
-    assert _stood_in(P, STANDS, 10)[0] == pytest.approx([0.5 / 11, 10.5 / 11])
+    assert _replace_zeros(P, ADDED_VOTES, 10)[0] == pytest.approx([0.5 / 11, 10.5 / 11])
 
 
 # The study
@@ -170,7 +193,12 @@ def test_what_stands_in_for_no_votes_is_as_specified_and_sums_to_one():
 def test_the_quick_study_tells_every_method_against_both_baselines(quick):
     study, _ = quick
     by = {(row["baseline"], row["method"]): row for row in study.rows}
-    assert {method for baseline, method in by if baseline == "the last"} == {"none", "MCLLO", "MCLLO, ridge", LIMIT}
+    assert {method for baseline, method in by if baseline == "the last"} == {
+        "none",
+        "MCLLO",
+        "MCLLO, ridge",
+        UNPENALIZED,
+    }
     none, warm = by["Normal Weight", "none"], by["Normal Weight", "temperature on log p"]
     assert none["accuracy"] == warm["accuracy"]
     assert warm["changed"] == 0.0
@@ -182,7 +210,7 @@ def test_the_quick_study_tells_every_method_against_both_baselines(quick):
     assert auto["difference"] == pytest.approx(by["Normal Weight", "auto"]["loss"] - none["loss"])
     assert f"{none['loss']:.3f} without recalibration" in study.sentence
     after = by["Normal Weight", "MCLLO"]
-    assert study.sentence.endswith(f"ECE {moved(none['ECE'], after['ECE'])}.")
+    assert study.sentence.endswith(f"ECE {format_change(none['ECE'], after['ECE'])}.")
     assert "(all; 1 split)" in study.sentence
 
 
@@ -190,7 +218,7 @@ def test_printed_numbers_stand_beside_ours(quick):
     study, _ = quick
     (paper,) = (table for table in study.also if table.name == "obesity.paper")
     printed = [row for row in paper.rows if row["features"] == "printed"]
-    assert [row["ECE"] for row in printed] == [row["ECE"] for row in TABLE.values()]
+    assert [row["ECE"] for row in printed] == [row["ECE"] for row in PUBLISHED_TABLE.values()]
     assert len(paper.rows) > len(printed)
 
 
@@ -201,10 +229,10 @@ def test_what_was_measured_is_kept_and_not_measured_again(tmp_path):
         remeasured.append(cell)
         return {}
 
-    first = rows_of("obesity", cells, measure_cell, SMALL, tmp_path)
-    rows = rows_of("obesity", cells, never, SMALL, tmp_path)
+    first = run_cells("obesity", cells, measure_cell, SMALL, tmp_path)
+    rows = run_cells("obesity", cells, never, SMALL, tmp_path)
     assert not remeasured
-    assert json.dumps(obesity_tables.by_method(rows)) == json.dumps(obesity_tables.by_method(first))
+    assert json.dumps(split_tables.method_table(rows)) == json.dumps(split_tables.method_table(first))
 
 
 def test_the_folder_holds_tables_rows_of_each_split_and_a_picture(quick):
@@ -217,7 +245,7 @@ def test_the_folder_holds_tables_rows_of_each_split_and_a_picture(quick):
 def test_a_picture_has_a_dot_for_every_split_and_method(quick, tmp_path):
     _, where = quick
     (record,) = (json.loads(line)[1] for line in (where / "obesity.cells.jsonl").read_text().splitlines()[1:])
-    figure = figures.obesity([record, record], tmp_path / "two.svg")
+    figure = draw_splits([record, record], tmp_path / "two.svg")
     methods = [row for row in record["rows"] if row["baseline"] == "Normal Weight"]
     dots = sum(len(collection.get_offsets()) for collection in figure.axes[0].collections)
     assert dots == 2 * len(methods)

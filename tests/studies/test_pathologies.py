@@ -12,19 +12,43 @@ from click.testing import CliRunner
 import trueodds as to
 from tests import reference
 from trueodds.cli import main
-from trueodds_studies.pathologies import made, pathologies
-from trueodds_studies.toys.adaptive import MEASURES
-from trueodds_studies.toys.base import distinct_ece, resolution
-from trueodds_studies.toys.coarser import EXAGGERATED, NOTHING, OPTIMUM, SEES, coarsen, coarser
-from trueodds_studies.toys.majority import ALWAYS, LOOKS, measure_scores, models
-from trueodds_studies.toys.nine import BINS, PRINTED, SAMPLES, counts, nine, samples
-from trueodds_studies.toys.people import PREDICTIONS
-from trueodds_studies.toys.people import measure_scores as human_measures
-from trueodds_studies.toys.six import OTHERS, ROWS_PER_PREDICTION, TABLE, six_predictions
-from trueodds_studies.toys.vectors import ANIMAL, CASES, MISSES, PERSON, ten
+from trueodds_studies.pathologies.confidence_toys import (
+    ADAPTIVE_MEASURES,
+    ALWAYS,
+    BINS,
+    LOOKS,
+    NINE_SAMPLES,
+    PRINTED_ECE,
+    majority_models,
+    majority_scores,
+    nine_bin_counts,
+    nine_samples,
+    nine_samples_toy,
+)
+from trueodds_studies.pathologies.multiclass_toys import (
+    ANIMAL,
+    EXAGGERATED,
+    MISSES,
+    NOTHING,
+    OPTIMUM,
+    OTHER_LENSES,
+    PERSON,
+    ROWS_PER_PREDICTION,
+    SIX_PREDICTIONS,
+    VECTOR_CASES,
+    VISIBLE_FEATURES,
+    VOTE_PREDICTIONS,
+    coarsen,
+    coarsened_classifier_toy,
+    six_predictions,
+    ten_pictures,
+    vote_scores,
+)
+from trueodds_studies.pathologies.study import make_toys, pathologies
+from trueodds_studies.pathologies.toy import brier_resolution, distinct_ece
 
 PAGE = Path(__file__).parents[2] / "docs" / "studies" / "pathologies.md"
-CONFIDENCE = np.array([max(sample[:3]) for sample in SAMPLES])
+CONFIDENCE = np.array([max(sample[:3]) for sample in NINE_SAMPLES])
 RIGHT = np.array([1, 1, 0, 1, 0, 1, 1, 0, 1])  # by eye, from the nine samples
 
 
@@ -45,13 +69,13 @@ def ours(study, toy, what):
 @pytest.mark.reference
 def test_the_nine_samples_are_those_of_the_reference_file():
     table = reference.frame("estimators/a2_blog9.csv")
-    assert (reference.columns(table) == samples().P).all()
-    assert (table["y"] == samples().y).all()
+    assert (reference.columns(table) == nine_samples().P).all()
+    assert (table["y"] == nine_samples().y).all()
 
 
 def test_the_terms_of_the_nine_samples_worked_by_hand():
     # (.64 .78 .70 .63): mean .6875, 3 of 4; (.58 .51): .545, 1 of 2; (.92 .85 .83): .86667, 2 of 3.
-    *bins, total = nine(0).tables[1].rows
+    *bins, total = nine_samples_toy(0).tables[1].rows
     assert [entry["samples"] for entry in bins] == [2, 4, 3]
     assert [entry["gap"] for entry in bins] == pytest.approx([0.045, 0.0625, 0.2])
     assert [entry["adds"] for entry in bins] == pytest.approx([0.09 / 9, 0.25 / 9, 0.6 / 9])
@@ -60,8 +84,8 @@ def test_the_terms_of_the_nine_samples_worked_by_hand():
 
 def test_the_printed_ece_is_the_sum_of_rounded_terms_and_ours_is_not(study_run):
     exact = ours(study_run[0], "nine samples", "ECE, 5 bins")
-    assert round(exact, 5) == 0.10444 != PRINTED
-    assert ours(study_run[0], "nine samples", "ECE, 5 bins, each bin's term rounded first") == PRINTED
+    assert round(exact, 5) == 0.10444 != PRINTED_ECE
+    assert ours(study_run[0], "nine samples", "ECE, 5 bins, each bin's term rounded first") == PRINTED_ECE
 
 
 def test_what_chance_makes_of_the_nine_samples_is_what_all_512_outcomes_say(study_run):
@@ -85,7 +109,7 @@ def test_what_chance_makes_of_the_nine_samples_is_what_all_512_outcomes_say(stud
 
 def test_ten_bins_hold_what_the_eye_counts():
     # .51 .58 | .63 .64 .70 | .78 | .83 .85 | .92: a decimal falls on its own edge and belongs to the bin below.
-    assert counts(10) == [0, 0, 0, 0, 0, 2, 3, 1, 2, 1]
+    assert nine_bin_counts(10) == [0, 0, 0, 0, 0, 2, 3, 1, 2, 1]
 
 
 def test_a_hundred_bins_give_the_mean_distance_from_right_and_wrong(study_run):
@@ -93,10 +117,10 @@ def test_a_hundred_bins_give_the_mean_distance_from_right_and_wrong(study_run):
     assert ours(study_run[0], "more bins", "ECE, 1 bin") == pytest.approx(abs(CONFIDENCE.mean() - RIGHT.mean()))
 
 
-@pytest.mark.parametrize("how", MEASURES)
+@pytest.mark.parametrize("how", ADAPTIVE_MEASURES)
 def test_no_measure_of_the_nine_samples_sees_the_order_of_rows(how):
-    estimator, settings = MEASURES[how]
-    tied = samples()[[0, 0, 1, 2, 2, 3, 4, 5, 6, 7, 8, 8]]  # ties with right and wrong among them
+    estimator, settings = ADAPTIVE_MEASURES[how]
+    tied = nine_samples()[[0, 0, 1, 2, 2, 3, 4, 5, 6, 7, 8, 8]]  # ties with right and wrong among them
     turned = tied[::-1]
     first, other = (to.measure(preds, estimator, interval=None, **settings).value for preds in (tied, turned))
     assert first == pytest.approx(other, rel=1e-12)
@@ -111,7 +135,7 @@ def test_equal_mass_bins_worked_by_hand(study_run):
 
 
 def test_the_two_models_of_ten_animals_worked_by_hand():
-    always, looks = (measure_scores(models()[name]) for name in (ALWAYS, LOOKS))
+    always, looks = (majority_scores(majority_models()[name]) for name in (ALWAYS, LOOKS))
     assert (always["ECE"], always["accuracy"], always["resolution"]) == (0, 0.7, 0)
     assert always["log loss"] == pytest.approx(-(0.7 * np.log(0.7) + 0.2 * np.log(0.2) + 0.1 * np.log(0.1)))
     assert always["Brier"] == pytest.approx(1 - 0.49 - 0.04 - 0.01)
@@ -122,19 +146,19 @@ def test_the_two_models_of_ten_animals_worked_by_hand():
 
 
 def test_every_coarsening_of_the_optimum_is_calibrated_and_knows_no_more():
-    by_name = {row["sees"]: row for row in coarser().tables[0].rows}
-    assert [by_name[name]["error"] for name in SEES] == [0.0] * 4
+    by_name = {row["sees"]: row for row in coarsened_classifier_toy().tables[0].rows}
+    assert [by_name[name]["error"] for name in VISIBLE_FEATURES] == [0.0] * 4
     # Of 20 bright pictures 14 are cats, 3 dogs, 3 toads; of 20 dark ones 4, 10 and 6.
     assert np.unique(coarsen((0,)).P, axis=0) == pytest.approx(np.array([[0.2, 0.5, 0.3], [0.7, 0.15, 0.15]]))
-    for name in SEES:
+    for name in VISIBLE_FEATURES:
         assert by_name[OPTIMUM]["log loss"] <= by_name[name]["log loss"] <= by_name[NOTHING]["log loss"]
         assert by_name[OPTIMUM]["resolution"] >= by_name[name]["resolution"] >= by_name[NOTHING]["resolution"] == 0
         assert by_name[name]["confidence"] == pytest.approx(by_name[name]["accuracy"])
-    assert len({by_name[name]["log loss"] for name in SEES}) == 4
+    assert len({by_name[name]["log loss"] for name in VISIBLE_FEATURES}) == 4
 
 
 def test_what_ranks_as_the_optimum_does_need_not_be_calibrated():
-    by_name = {row["sees"]: row for row in coarser().tables[0].rows}
+    by_name = {row["sees"]: row for row in coarsened_classifier_toy().tables[0].rows}
     optimum, other = by_name[OPTIMUM], by_name[EXAGGERATED]
     assert (optimum["accuracy"], optimum["resolution"]) == (other["accuracy"], other["resolution"])
     assert other["error"] > 0.1
@@ -144,16 +168,16 @@ def test_what_ranks_as_the_optimum_does_need_not_be_calibrated():
 def test_resolution_is_what_a_calibrated_model_saves_of_the_score():
     # Calibrated: Brier = uncertainty − resolution. Uncertainty is Brier of the model that sees nothing.
     base = to.measure(coarsen(()), "brier", interval=None).value
-    for keeps in SEES.values():
+    for keeps in VISIBLE_FEATURES.values():
         preds = coarsen(keeps)
-        assert base - to.measure(preds, "brier", interval=None).value == pytest.approx(resolution(preds))
+        assert base - to.measure(preds, "brier", interval=None).value == pytest.approx(brier_resolution(preds))
 
 
 # Whole vectors
 
 
 def test_the_rest_on_the_wrong_class_worked_by_hand():
-    right, wrong, missed = (ten(*CASES[name]) for name in (PERSON, ANIMAL, MISSES))
+    right, wrong, missed = (ten_pictures(*VECTOR_CASES[name]) for name in (PERSON, ANIMAL, MISSES))
     assert [distinct_ece(right, lens) for lens in ("confidence", "classwise", "canonical")] == [0, 0, 0]
     # No creature as said; person 0 said, .1 came; animal .1 said, 0 came.
     assert [distinct_ece(wrong, lens) for lens in ("confidence", "classwise", "canonical")] == pytest.approx(
@@ -169,8 +193,8 @@ def test_the_rest_on_the_wrong_class_worked_by_hand():
 @pytest.mark.reference
 def test_the_six_predictions_are_those_of_the_reference_files():
     pairs, rows = (reference.frame(f"estimators/a1_table1_{name}.csv") for name in ("pairs", "60"))
-    assert reference.columns(pairs, "g").tolist() == [list(predicted) for predicted in TABLE]
-    assert reference.columns(pairs, "r").tolist() == [list(outcomes) for outcomes in TABLE.values()]
+    assert reference.columns(pairs, "g").tolist() == [list(predicted) for predicted in SIX_PREDICTIONS]
+    assert reference.columns(pairs, "r").tolist() == [list(outcomes) for outcomes in SIX_PREDICTIONS.values()]
     assert (reference.columns(rows) == six_predictions().P).all()
     assert (rows["y"] == six_predictions().y).all()
     known = reference.estimators()
@@ -182,8 +206,8 @@ def test_the_six_predictions_are_those_of_the_reference_files():
 def test_only_the_canonical_lens_sees_what_is_wrong_with_the_six_predictions():
     preds = six_predictions()
     assert preds.n == 6 * ROWS_PER_PREDICTION
-    assert {lens: distinct_ece(preds, lens) for lens in ("confidence", "classwise", *OTHERS)} == dict.fromkeys(
-        ("confidence", "classwise", *OTHERS), 0.0
+    assert {lens: distinct_ece(preds, lens) for lens in ("confidence", "classwise", *OTHER_LENSES)} == dict.fromkeys(
+        ("confidence", "classwise", *OTHER_LENSES), 0.0
     )
     assert distinct_ece(preds, "canonical") == pytest.approx(0.1)
 
@@ -192,7 +216,7 @@ def test_only_the_canonical_lens_sees_what_is_wrong_with_the_six_predictions():
 
 
 def test_the_human_measures_of_one_picture_worked_by_hand():
-    measures = {name: human_measures(predicted) for name, predicted in PREDICTIONS.items()}
+    measures = {name: vote_scores(predicted) for name, predicted in VOTE_PREDICTIONS.items()}
     assert [measures["as people"][name] for name in ("EntCE", "RankCS", "DistCE")] == [0, 1, 0]
     assert [measures["two swapped"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx([0, 0, 0.1])
     assert [measures["the other way round"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx(
@@ -218,7 +242,7 @@ def test_the_numbers_of_the_texts_come_out_but_for_the_two_that_are_wrong(study_
 def test_every_row_says_something_and_every_toy_has_a_table_and_a_picture(study_run):
     study, _ = study_run
     assert all(row["says"].endswith(".") and np.isfinite(row["ours"]) for row in study.rows)
-    toys = [toy() for toy in made(0)]
+    toys = [toy() for toy in make_toys(0)]
     assert len(toys) == len({toy.name for toy in toys}) == 8
     for toy in toys:
         assert toy.tables

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from trueodds_studies.power import Plan, cells, measure_cell, power, sentence
-from trueodds_studies.powers.worlds import WORLDS
+from trueodds_studies.common.miscalibrated_worlds import POWER_WORLDS
+from trueodds_studies.power import Plan, measure_cell, power, power_cells, summarize
 
 
-@pytest.mark.parametrize("world", WORLDS, ids=lambda world: f"{world.name} {world.k}")
+@pytest.mark.parametrize("world", POWER_WORLDS, ids=lambda world: f"{world.name} {world.k}")
 def test_worlds_state_and_have_probabilities_and_only_calibrated_ones_agree(world):
     P, Q = world.make(np.random.default_rng(0), 400)
     for probs in (P, Q):
@@ -22,8 +22,8 @@ def test_worlds_state_and_have_probabilities_and_only_calibrated_ones_agree(worl
 
 def test_a_row_has_the_audit_and_the_best_single_test():
     plan = Plan(sets=25, calibrated=5, rows=(200,), resamples=99)
-    world = next(candidate for candidate in WORLDS if candidate.name == "temperature .6" and candidate.k == 2)
-    (cell,) = cells(plan, [world])
+    world = next(candidate for candidate in POWER_WORLDS if candidate.name == "temperature .6" and candidate.k == 2)
+    (cell,) = power_cells(plan, [world])
     row = measure_cell(cell, plan)
     assert row["audit"] > row["before"]  # 63 % beside 12 to 15 % at 150 rows
     assert row["by"] in ("spiegelhalter", "cox", "ks", "tcal", "debiased_l2")
@@ -32,8 +32,8 @@ def test_a_row_has_the_audit_and_the_best_single_test():
 
 
 def test_the_study_runs_in_a_moment_and_sums_up():
-    study = power(plan=Plan(sets=2, calibrated=2, rows=(50,), max_classes=2, resamples=19), worlds=WORLDS[:7])
+    study = power(plan=Plan(sets=2, calibrated=2, rows=(50,), max_classes=2, resamples=19), worlds=POWER_WORLDS[:7])
     assert {row["K"] for row in study.rows} == {2}
     assert study.rows[0]["best"] is None
     assert "the audit rejects" in study.sentence
-    assert sentence([row for row in study.rows if row["best"] is None]) == "Only calibrated worlds were simulated."
+    assert summarize([row for row in study.rows if row["best"] is None]) == "Only calibrated worlds were simulated."

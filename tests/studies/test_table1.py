@@ -11,11 +11,16 @@ import trueodds as to
 from tests import reference
 from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
-from trueodds_studies.lenses import lens_tables
-from trueodds_studies.lenses.drawn import COPIES, LENSES, drawn, exact_rows, predicted_and_true
-from trueodds_studies.lenses.lens_results import lens_alone
-from trueodds_studies.table1 import Plan, table1
-from trueodds_studies.toys.six import six_predictions
+from trueodds_studies.pathologies.multiclass_toys import six_predictions
+from trueodds_studies.table1.lens_scores import (
+    COPIES,
+    LENSES,
+    draw_rows,
+    exact_lens_error,
+    exact_rows,
+    probabilities_and_rates,
+)
+from trueodds_studies.table1.study import Plan, detects_error, rejects_above_level, table1
 
 SMALL = Plan(rows=300, sets=8, resamples=20, redraws=19)
 
@@ -35,15 +40,15 @@ def table(study, name):
 
 
 def test_labels_come_with_the_laws_of_the_table():
-    preds = drawn(30_000, 0, 0)
-    predicted, event_rates = predicted_and_true()
+    preds = draw_rows(30_000, 0, 0)
+    predicted, event_rates = probabilities_and_rates()
     for p, r in zip(predicted, event_rates, strict=True):
         y = preds.y[(preds.P == p).all(axis=1)]
         assert len(y) == 5000
         # Shares of 5,000 rows: standard deviation at most .5/√5000 = .0071; 4.9 of them hold 18 shares once in 50,000 runs.
         assert np.bincount(y, minlength=3) / 5000 == pytest.approx(r, abs=0.035)
-    assert not np.array_equal(drawn(60, 0, 0).y, drawn(60, 0, 1).y)
-    assert np.array_equal(drawn(60, 0, 1).y, drawn(60, 0, 1).y)
+    assert not np.array_equal(draw_rows(60, 0, 0).y, draw_rows(60, 0, 1).y)
+    assert np.array_equal(draw_rows(60, 0, 1).y, draw_rows(60, 0, 1).y)
 
 
 def test_the_whole_is_the_toys_rows_over_and_over():
@@ -55,12 +60,12 @@ def test_the_whole_is_the_toys_rows_over_and_over():
 
 
 def test_only_the_canonical_lens_holds_an_error():
-    assert {lens: lens_alone(lens)["exact"] for lens in LENSES} == dict.fromkeys(LENSES, 0.0) | {"canonical": 0.1}
+    assert {lens: exact_lens_error(lens)["exact"] for lens in LENSES} == dict.fromkeys(LENSES, 0.0) | {"canonical": 0.1}
 
 
 @pytest.mark.reference
 def test_the_exact_error_is_that_of_the_reference_numbers():
-    assert lens_alone("canonical")["exact"] == pytest.approx(
+    assert exact_lens_error("canonical")["exact"] == pytest.approx(
         reference.estimators()["a1.population_canonical.tv"]["value"], rel=1e-12
     )
 
@@ -89,13 +94,13 @@ def test_pooled_vectors_show_it_and_sums_class_by_class_do_not(study):
 def test_a_test_that_keeps_its_level_is_seldom_taken_for_one_that_sees():
     # Nine of 50 data sets, and fourteen of 100: the fewest rejections above four standard deviations.
     for sets, fewest, once_in in ((50, 9, 1300), (100, 14, 2200)):
-        assert (fewest - 1) / sets < lens_tables.more(sets) < fewest / sets
+        assert (fewest - 1) / sets < rejects_above_level(sets) < fewest / sets
         assert 1 / binom.sf(fewest - 1, sets, 0.05) == pytest.approx(once_in, rel=0.05)
 
 
 def test_one_score_for_all_rows_makes_the_normal_law_of_debiased_l2_reject_too_often_and_redraws_do_not():
     # Through top-label all rows of a view say .6: χ² of one degree each, three views. Of 60 data sets a share of .05 has standard deviation .028.
-    sets = [drawn(600, 1, number) for number in range(60)]
+    sets = [draw_rows(600, 1, number) for number in range(60)]
     settings = {"lens": "top-label", "rng": 0}
     normal = np.mean([float(to.test(preds, "debiased_l2", **settings)) <= 0.05 for preds in sets])
     monte_carlo = np.mean(
@@ -108,8 +113,8 @@ def test_one_score_for_all_rows_makes_the_normal_law_of_debiased_l2_reject_too_o
 
 def test_a_blind_estimator_tells_half_of_the_pairs_apart():
     row = {"told apart": 0.5 + 4 * (17 / (12 * 64)) ** 0.5}
-    assert not lens_tables.sees(row | {"told apart": row["told apart"] - 1e-9}, 8)
-    assert lens_tables.sees(row | {"told apart": row["told apart"] + 1e-9}, 8)
+    assert not detects_error(row | {"told apart": row["told apart"] - 1e-9}, 8)
+    assert detects_error(row | {"told apart": row["told apart"] + 1e-9}, 8)
 
 
 def test_the_study_keeps_its_tables_and_goes_on_where_it_was(study, out, monkeypatch):
@@ -119,7 +124,7 @@ def test_the_study_keeps_its_tables_and_goes_on_where_it_was(study, out, monkeyp
     }
     assert json.loads(json.dumps(study.to_dict()))["study"] == "table1"
     assert study.sentence.startswith("No error at all in 1 of 2 lenses; canonical holds 0.1.")
-    monkeypatch.setattr("trueodds_studies.table1.measure_cell", None)
+    monkeypatch.setattr("trueodds_studies.table1.study.measure_cell", None)
     assert table1(methods=["confidence", "canonical"], plan=SMALL, out=out).rows == study.rows
 
 

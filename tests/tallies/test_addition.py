@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from tests.tallies.batches import decimal, numbers, same, softmaxed
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
-from trueodds.tallies import counted as counting
-from trueodds.tallies import tally as module
+from trueodds.tallies import row_counts, tally
 from trueodds.tallies.tally import Tally
 
 NAMED = ("groups:[[0,1],[2]]",)
@@ -48,7 +47,7 @@ def test_any_batching_and_any_order_of_rows_is_one_pass(preds, random):
 def test_blocks_and_threads_change_no_bit(monkeypatch):
     preds = softmaxed(5000, 3, 1, group={"site": np.arange(5000) % 3})
     full = counted(preds)
-    monkeypatch.setattr(module, "BLOCK", 300)
+    monkeypatch.setattr(tally, "BLOCK", 300)
     results = []
     for threads in ("1", "2"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
@@ -62,7 +61,7 @@ def test_blocks_and_threads_change_no_bit(monkeypatch):
 def test_threads_that_share_many_classes_change_no_bit(monkeypatch, dtype):
     preds = softmaxed(200, 70, 1, dtype)
     full = Tally.of(preds)
-    monkeypatch.setattr(counting, "LONG", 70 * 30)
+    monkeypatch.setattr(row_counts, "LONG", 70 * 30)
     for threads in ("1", "2"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
         for key, array in numbers(Tally.of(preds)).items():

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from trueodds.tallies.by_class import by_class
-from trueodds.tallies.likelihood import softmax_linear
+from trueodds.tallies.softmax_likelihood import softmax_by_class, softmax_linear
 
 
 def model(n=50, k=3, d=2, *, shared=False, seed=0):
@@ -27,7 +26,7 @@ def written_out(F, k):
 @pytest.mark.parametrize("k", [2, 3, 5])
 def test_the_general_model_says_the_same(shared, k):
     F, Y, w, theta, offset = model(k=k, shared=shared)
-    one = by_class(F, Y, w, theta, offset=offset)
+    one = softmax_by_class(F, Y, w, theta, offset=offset)
     other = softmax_linear(written_out(F, k), Y, w, theta, offset)
     assert (one.n, one.weight) == (other.n, other.weight)
     assert one.value == pytest.approx(other.value, rel=1e-13)
@@ -40,7 +39,7 @@ def test_tied_parameters_have_the_derivatives_of_what_ties_them(shared):
     F, Y, w, theta, offset = model(shared=shared)
     T = np.random.default_rng(1).normal(size=(len(theta), 4))
     phi = np.array([0.3, -0.2, 0.1, 0.5])
-    one = by_class(F, Y, w, phi, offset=offset, ties=T)
+    one = softmax_by_class(F, Y, w, phi, offset=offset, ties=T)
     other = softmax_linear(written_out(F, 3) @ T, Y, w, phi, offset)
     assert one.value == pytest.approx(other.value, rel=1e-13)
     assert one.gradient == pytest.approx(other.gradient, abs=1e-12)
@@ -53,7 +52,7 @@ def test_a_baseline_is_a_class_that_is_tied_to_nothing():
     P, w = rng.dirichlet(np.ones(3), 60), np.ones(60)
     Y = np.eye(3)[rng.integers(0, 3, 60)]
     ratio = np.log(P / P[:, 2:])[:, :, None]
-    likelihood = by_class(ratio, Y, w, np.array([1.0, 0.0, 1.0, 0.0]), ties=np.eye(6, 4))
+    likelihood = softmax_by_class(ratio, Y, w, np.array([1.0, 0.0, 1.0, 0.0]), ties=np.eye(6, 4))
     assert likelihood.value == pytest.approx(-np.log(P[Y == 1]).sum())  # (γ, τ) = (1, 0) changes nothing
     assert likelihood.gradient[1] == pytest.approx((P - Y)[:, 0].sum())
     assert np.linalg.eigvalsh(likelihood.hessian).min() > 0
@@ -62,8 +61,11 @@ def test_a_baseline_is_a_class_that_is_tied_to_nothing():
 @pytest.mark.parametrize("shared", [False, True])
 def test_parts_add_up_to_the_whole(shared):
     F, Y, w, theta, offset = model(shared=shared)
-    full = by_class(F, Y, w, theta, offset=offset)
-    parts = [by_class(F[r], Y[r], w[r], theta, offset=offset[r]) for r in (slice(0, 7), slice(7, 30), slice(30, None))]
+    full = softmax_by_class(F, Y, w, theta, offset=offset)
+    parts = [
+        softmax_by_class(F[r], Y[r], w[r], theta, offset=offset[r])
+        for r in (slice(0, 7), slice(7, 30), slice(30, None))
+    ]
     total = parts[0] + (parts[1] + parts[2])
     assert total.n == full.n
     assert total.value == pytest.approx(full.value, rel=1e-13)
@@ -75,6 +77,6 @@ def test_parts_add_up_to_the_whole(shared):
 def test_a_row_of_no_weight_adds_nothing(shared):
     F, Y, w, theta, _ = model(shared=shared)
     w[::3] = 0.0
-    one, other = by_class(F, Y, w, theta), by_class(F[w > 0], Y[w > 0], w[w > 0], theta)
+    one, other = softmax_by_class(F, Y, w, theta), softmax_by_class(F[w > 0], Y[w > 0], w[w > 0], theta)
     assert one.value == pytest.approx(other.value, rel=1e-13)
     assert one.hessian == pytest.approx(other.hessian, abs=1e-13)

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from tests.tallies.batches import softmaxed
-from trueodds.binning.partition import Uniform
+from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
-from trueodds.kernels.cells import CELLS
-from trueodds.lenses.lens import Confidence
+from trueodds.kernels.fine_grid import CELLS
+from trueodds.lenses.ranked import Confidence
 from trueodds.lenses.view import SUMS, View
 from trueodds.tallies.cells import Cells
-from trueodds.tallies.simplex import SimplexCells
+from trueodds.tallies.simplex_cells import SimplexCells
 
 
 def test_sums_by_hand():

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trueodds.kernels.cells import CELLS, EDGES, HALVINGS, MIDDLES, WIDTH, cells_of
-from trueodds.tallies.counted import report_bins
+from trueodds.kernels.fine_grid import CELLS, EDGES, HALVINGS, MIDDLES, WIDTH, cells_of_classes
+from trueodds.tallies.row_counts import report_bins
 
 
 def placed(x: np.ndarray) -> np.ndarray:
     out = np.empty((len(x), 1), dtype=np.uint16)
-    cells_of(np.ascontiguousarray(x[:, None]), 0, 1, EDGES, x.dtype == np.float32, out)
+    cells_of_classes(np.ascontiguousarray(x[:, None]), 0, 1, EDGES, x.dtype == np.float32, out)
     return out[:, 0]
 
 

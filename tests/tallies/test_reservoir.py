@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from trueodds import InputError, Predictions, read
-from trueodds.data.joined import joined
-from trueodds.tallies.reservoir import Counted, Reservoir, hashed
+from trueodds.data.concatenate import concatenate
+from trueodds.tallies.reservoir import Reservoir, SampledTally, hashed
 from trueodds.tallies.tally import Tally
 
 
@@ -103,15 +103,15 @@ def test_a_file_that_is_given_twice_has_rows_of_its_own_each_time(tmp_path: Path
 def test_the_tally_beside_the_sample_is_that_of_all_rows() -> None:
     preds = rows(900)
     ids = np.arange(900)
-    both = Counted.of(preds[:300], ids[:300], max_probs=40) + Counted.of(preds[300:], ids[300:], max_probs=40)
+    both = SampledTally.of(preds[:300], ids[:300], max_probs=40) + SampledTally.of(preds[300:], ids[300:], max_probs=40)
     assert both.tally.n == Tally.of(preds).n == 900
     assert both.sample.rows.n == 10
 
 
 def test_rows_of_another_make_are_not_joined() -> None:
     with pytest.raises(InputError, match="TO401"):
-        joined([rows(10), Predictions([0, 1], [0.2, 0.7])])
+        concatenate([rows(10), Predictions([0, 1], [0.2, 0.7])])
     with pytest.raises(InputError, match="TO401"):
-        joined(
+        concatenate(
             [Predictions([0, 1], [0.2, 0.7], cluster=[0, 1])] * 1 + [Predictions([0, 1], [0.2, 0.7], cluster=[0, 1])]
         )

@@ -7,12 +7,15 @@ import pytest
 
 from tests.reference import columns, estimators, frame
 from tests.tallies.batches import softmaxed
-from trueodds.binning.partition import SimplexGrid, Uniform
+from trueodds.binning.simplex_grid import SimplexGrid
+from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.binned import BinnedError, MaxError, RootMeanSquareError
-from trueodds.estimators.proper import Brier, LogLoss
-from trueodds.lenses.lens import Canonical, Classwise, Custom, as_lens
+from trueodds.estimators.proper_scores import Brier, LogLoss
+from trueodds.lenses.classes import Canonical, Classwise
+from trueodds.lenses.custom import Custom
+from trueodds.lenses.lens import as_lens
 from trueodds.tallies.tally import Tally
 
 LENSES = ("confidence", "top-1", "rank:1", "rank:2", "rank:3", "classwise", "class:2", "groups:[[0,1],[2,3]]")

@@ -1,1 +1,1 @@
-"""The public functions, and how their arguments are read."""
+"""The public functions, one module each, and how their arguments are resolved."""

@@ -1,28 +1,36 @@
-"""What do the words of a call mean? The member, the lens and the rows behind them."""
+"""Resolve the arguments of the public functions: two arrays as a pair, method and settings, lens, region and seed."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import is_dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.registry import listed
-from trueodds.data.plausibility import doubts
+from trueodds.core.suggestions import did_you_mean, list_names
+from trueodds.data import argument_order
+from trueodds.data.plausibility import plausibility_notes
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
 from trueodds.hypotests import TESTS
 from trueodds.hypotests.base import HypothesisTest
-from trueodds.io.models import is_array
-from trueodds.lenses.lens import Lens, as_lens, default_lens
-from trueodds.lenses.region import within
+from trueodds.io.read import is_array, is_model, is_pair
+from trueodds.io.source import Source
+from trueodds.lenses.base import Lens
+from trueodds.lenses.lens import as_lens, default_lens
+from trueodds.lenses.region import select_region
 from trueodds.tallies.tally import Tally
 
 if TYPE_CHECKING:
     from trueodds.diagrams.recipe import Recipe
 
-BELONG = {
+
+ROW_SETTINGS = {
     "weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
     "weights": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
     "sample_weight": "Weights belong to the rows: Predictions(y_true, y_prob, weight=…).",
@@ -36,10 +44,10 @@ BELONG = {
 def resolve_method(registry: Any, kind: type, method: Any, settings: dict[str, Any]) -> Any:
     """The member behind a name, with its settings; an instance has its own."""
     known = isinstance(method, str) and method in registry.names()
-    for name in settings.keys() & BELONG.keys():
+    for name in settings.keys() & ROW_SETTINGS.keys():
         if known and registry.takes(method, name):
             continue
-        raise InputError("TO202", "That is said elsewhere.", repr(name), BELONG[name])
+        raise InputError("TO202", "That is said elsewhere.", repr(name), ROW_SETTINGS[name])
     if isinstance(method, kind):
         if settings:
             raise InputError(
@@ -56,12 +64,12 @@ def resolve_method(registry: Any, kind: type, method: Any, settings: dict[str, A
             describe(method),
             f"Pass Predictions(y_true, y_prob) as one argument, then a name such as {registry.names()[0]!r}."
             if is_array(method)
-            else listed(registry.names()),
+            else list_names(registry.names()),
         )
     return registry.make(method, settings)
 
 
-def seeded(estimator: Any, settings: dict[str, Any], rng: Any, generator: np.random.Generator) -> dict[str, Any]:
+def add_seed(estimator: Any, settings: dict[str, Any], rng: Any, generator: np.random.Generator) -> dict[str, Any]:
     """The settings, with the seed of the call for an estimator that deals rows into folds."""
     if not isinstance(estimator, str) or "rng" in settings or estimator not in ESTIMATORS.names():
         return settings
@@ -71,15 +79,15 @@ def seeded(estimator: Any, settings: dict[str, Any], rng: Any, generator: np.ran
     return settings | {"rng": seed}
 
 
-def seeded_test(test: Any, settings: dict[str, Any], rng: Any, generator: np.random.Generator) -> dict[str, Any]:
+def add_test_seed(test: Any, settings: dict[str, Any], rng: Any, generator: np.random.Generator) -> dict[str, Any]:
     """The settings of a test, with the seed where its statistic deals folds or the like."""
     if isinstance(test, str) and test == "consistency":
-        return seeded(settings.get("statistic", "ece"), settings, rng, generator)
+        return add_seed(settings.get("statistic", "ece"), settings, rng, generator)
     takes = isinstance(test, str) and test in TESTS.names() and TESTS.takes(test, "rng")
-    return seeded(test, settings, rng, generator) if takes else settings
+    return add_seed(test, settings, rng, generator) if takes else settings
 
 
-def lens_for(rows: Predictions | Tally, lens: Any, method: Estimator | HypothesisTest | Recipe | None) -> Lens:
+def resolve_lens(rows: Predictions | Tally, lens: Any, method: Estimator | HypothesisTest | Recipe | None) -> Lens:
     """The lens asked for, else the member's own, else that of the data: positive for two classes, confidence above."""
     if lens is not None:
         return as_lens(lens)
@@ -88,7 +96,7 @@ def lens_for(rows: Predictions | Tally, lens: Any, method: Estimator | Hypothesi
     return default_lens(rows)
 
 
-def looked_at(rows: Predictions | Tally, region: Any) -> Any:
+def restrict_to_region(rows: Predictions | Tally, region: Any) -> Any:
     """The rows of a region of the simplex, or all."""
     if region is None:
         return rows
@@ -99,7 +107,7 @@ def looked_at(rows: Predictions | Tally, region: Any) -> Any:
             f"region={describe(region)} of a tally",
             "Use mode='exact'.",
         )
-    return within(rows, region)
+    return select_region(rows, region)
 
 
 def call_settings(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any = None) -> dict[str, Any]:
@@ -114,6 +122,115 @@ def call_settings(rng: Any, rows: Predictions | Tally, weight_kind: str, region:
     return settings
 
 
-def notes_of(*rows: Predictions | Tally) -> list[Note]:
+def data_notes(*rows: Predictions | Tally) -> list[Note]:
     """What was noted of the rows when they were read, and what speaks against them as they are."""
-    return [note for preds in rows if isinstance(preds, Predictions) for note in (*preds.notes, *doubts(preds))]
+    return [
+        note for preds in rows if isinstance(preds, Predictions) for note in (*preds.notes, *plausibility_notes(preds))
+    ]
+
+
+Verb = TypeVar("Verb", bound=Callable[..., Any])
+
+
+def pairs_arrays(verb: Verb) -> Verb:
+    """Let a verb take `y_true, y_prob` where its first argument is the pair `(y_true, y_prob)`.
+
+    `help` and type checkers see the verb as it is written, with one argument for the data.
+    """
+    return _arranged(verb, in_pairs)
+
+
+def pairs_models(verb: Verb) -> Verb:
+    """Let a verb that takes several models take `y_true` once, before the probabilities of each."""
+    return _arranged(verb, in_comparison)
+
+
+def in_pairs(*args: Any) -> tuple[Any, ...]:
+    """The arguments with `y_true, y_prob` put together; `y_true` with a mapping of arrays is a mapping of models.
+
+    What is no data is paired all the same: Predictions says what is wrong with it.
+
+    >>> in_pairs([0, 1], [0.2, 0.7], "ece")
+    (([0, 1], [0.2, 0.7]), 'ece')
+    >>> in_pairs([0, 1], {"a": [0.2, 0.7]}, "brier")
+    ({'a': ([0, 1], [0.2, 0.7])}, 'brier')
+    """
+    if len(args) < 2 or is_model(args[0]) or is_pair(args[0]) or _is_method(args[1]):
+        return args
+    y_true, y_prob, *rest = args
+    if isinstance(y_prob, Mapping) and y_prob and all(is_array(prob) for prob in y_prob.values()):
+        return ({name: (y_true, prob) for name, prob in y_prob.items()}, *rest)
+    return ((y_true, y_prob), *rest)
+
+
+def in_comparison(*args: Any) -> tuple[Any, ...]:
+    """The same for several models: `y_true` with a list of arrays is a list of models, unless another model follows.
+
+    >>> in_comparison([0, 1], [[0.2, 0.7], [0.4, 0.6]], "brier")
+    ([([0, 1], [0.2, 0.7]), ([0, 1], [0.4, 0.6])], 'brier')
+    >>> in_comparison(([0, 1], [0.2, 0.7]), ([0, 1], [0.4, 0.6]))
+    (([0, 1], [0.2, 0.7]), ([0, 1], [0.4, 0.6]))
+    """
+    if len(args) < 2 or not is_array(args[0]):
+        return args
+    y_true, several, *rest = args
+    listed = isinstance(several, (list, tuple)) and len(several) > 1 and all(map(is_array, several))
+    no_other = not rest or _is_method(rest[0])
+    if listed and no_other and any(len(prob) == len(y_true) for prob in several):  # else these are rows of one model
+        return ([(y_true, prob) for prob in several], *rest)
+    if isinstance(several, Mapping):
+        return in_pairs(*args)
+    if is_model(several):
+        return args
+    if rest and not (_is_method(rest[0]) or is_model(rest[0]) or (is_pair(rest[0]) and len(y_true) != 2)):
+        rest[0] = (y_true, rest[0])  # the other model, of the same outcomes
+    return in_pairs(y_true, several, *rest)
+
+
+def _arranged(verb: Verb, arrange: Callable[..., tuple[Any, ...]]) -> Verb:
+    parameters = inspect.signature(verb).parameters.items()
+    keywords = [name for name, parameter in parameters if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = [name for name, parameter in parameters if parameter.kind in kinds]
+    name = getattr(verb, "__name__", "")
+
+    @wraps(verb)
+    def arranged(*args: Any, **settings: Any) -> Any:
+        for place, array in enumerate(("y_true", "y_prob")):
+            if array in settings:
+                args = (*args[:place], settings.pop(array), *args[place:])
+        positional = arrange(*args)
+        if len(positional) > len(names):
+            raise InputError(
+                "TO202",
+                f"{name} takes at most {len(names)} positional arguments: {', '.join(names)}.",
+                f"{len(positional)} arguments",
+                "The data are one model, (y_true, y_prob) or y_true, y_prob; settings are given by name.",
+            )
+        try:
+            return verb(*positional, **settings)
+        except InputError as problem:
+            order = f"{name} takes (y_true, y_prob): swap the two arguments."
+            hinted = argument_order.with_called_order(_hinted(problem, settings, keywords), order)
+            if hinted is problem:
+                raise
+            raise hinted from None
+
+    return cast(Verb, arranged)
+
+
+def _is_method(x: Any) -> bool:
+    """Whether it names or is an estimator, a test, a calibrator or a diagram, or a model, and so no array."""
+    return isinstance(x, (str, Predictions, Source, Tally)) or callable(x) or is_dataclass(x) or hasattr(x, "made")
+
+
+def _hinted(problem: InputError, settings: Mapping[str, Any], keywords: Sequence[str]) -> InputError:
+    """The same refusal of an unknown setting, with the hint that it may be one of the verb's own keywords."""
+    unknown = next((name for name in settings if problem.code == "TO202" and problem.got == repr(name)), None)
+    if (
+        unknown is None
+        or not problem.fix.startswith(("Known", "It has no"))
+        or not (hint := did_you_mean(unknown, keywords))
+    ):
+        return problem
+    return InputError(problem.code, problem.problem, problem.got, hint)

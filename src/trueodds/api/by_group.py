@@ -1,4 +1,4 @@
-"""For whom is the model off? The façade of subgroups: every group's error, what chance makes of it, and the gaps."""
+"""Measure and test calibration in every subgroup, with joint p-values and the gaps between subgroups."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ from typing import Any, Literal
 
 import numpy as np
 
-from trueodds.api.arguments import call_settings, lens_for, notes_of, resolve_method, seeded
+from trueodds.api.arguments import add_seed, call_settings, data_notes, pairs_arrays, resolve_lens, resolve_method
+from trueodds.api.collect_or_tally import resolve_data
 from trueodds.core.errors import InputError
-from trueodds.core.groups import ByGroup
+from trueodds.core.group_results import ByGroup
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
-from trueodds.hypotests.among_groups import joint_group_pvalues
-from trueodds.hypotests.group_status import answered, group_partitions
-from trueodds.io.models import pairs_arrays
-from trueodds.io.resolve import resolved
-from trueodds.resampling.comparing import gaps
-from trueodds.resampling.interval_spec import IntervalSpec
-from trueodds.resampling.measured import measured
+from trueodds.hypotests.group_status import assess_groups, group_partitions
+from trueodds.hypotests.group_tests import joint_group_pvalues
+from trueodds.resampling.comparison import group_gaps
+from trueodds.resampling.intervals.method import IntervalSpec
+from trueodds.resampling.measure import estimate_error
 from trueodds.tallies.tally import Tally
 
 REDRAWS = 999
@@ -117,12 +116,12 @@ def by_group(
     interval_spec = IntervalSpec(interval, level, 2000 if resamples is None else resamples)
     redraws = REDRAWS if resamples is None else resamples
     generator = as_generator(rng)
-    method = resolve_method(ESTIMATORS, Estimator, estimator, seeded(estimator, settings, rng, generator))
-    rows = preds if isinstance(preds, Tally) else resolved(preds, "exact", weight_kind)
+    method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
+    rows = preds if isinstance(preds, Tally) else resolve_data(preds, "exact", weight_kind)
     if isinstance(rows, Tally):
         raise InputError("TO403", "Subgroups that overlap need the rows.", "a tally", "Give the file of predictions.")
     _check(rows)
-    chosen = lens_for(rows, lens, method)
+    chosen = resolve_lens(rows, lens, method)
     combine = aggregate or chosen.aggregate
     # The rows as given: where they are resolved, those of weight 0 are gone, and their groups would go unsaid.
     partitions = group_partitions(preds if isinstance(preds, Predictions) else rows, crossings, min_effect)
@@ -134,19 +133,19 @@ def by_group(
         rows, groups, method, chosen, combine, redraws, 1 - level, generator,
         lambda share: say(0.4 * share, "redrawing labels"),
     )  # fmt: skip
-    question = gaps.Question(method, chosen, combine, interval_spec, seed)
-    group_results = answered(
+    question = group_gaps.GroupErrors(method, chosen, combine, interval_spec, seed)
+    group_results = assess_groups(
         question, rows, partitions, group_tests, min_effect, 1 - level, against,
         lambda share: say(0.4 + 0.4 * share, "measuring groups"),
     )  # fmt: skip
     say(0.85, "measuring all rows")
-    overall = measured(rows, method, chosen, combine, interval_spec, generator)
+    overall = estimate_error(rows, method, chosen, combine, interval_spec, generator)
     settings_used = dict(overall.settings) | {
         "intervals": "each by itself",
         "columns": list(dict.fromkeys(group.column for group in groups)), "min_effect": min_effect, "against": against,
         "redraws": redraws, "min_pvalue": group_tests.min_pvalue, "correction": "step-down min-p",
     }  # fmt: skip
-    notes = [*notes_of(rows), *overall.notes, *group_tests.notes, *group_results.notes]
+    notes = [*data_notes(rows), *overall.notes, *group_tests.notes, *group_results.notes]
     say(1.0, "done")
     return ByGroup(
         method.name, str(chosen), group_results.groups, overall, group_results.gaps, group_results.widest, group_tests.multicalibration, level,

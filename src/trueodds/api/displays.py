@@ -1,4 +1,4 @@
-"""How do users of scikit-learn draw? `ReliabilityDisplay.from_predictions(y_true, y_prob)` and `.from_estimator(model, X, y)`."""
+"""Display classes in scikit-learn's style, such as ReliabilityDisplay.from_predictions and .from_estimator."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 
-from trueodds.api.verbs import draw
+from trueodds.api.draw import draw
 from trueodds.core.errors import InputError
-from trueodds.core.registry import near
+from trueodds.core.suggestions import suggest_names
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams import DIAGRAMS
 from trueodds.diagrams.base import Diagram
@@ -101,7 +101,7 @@ def __getattr__(name: str) -> type[Display]:
     if name not in NAMES:
         if name.startswith("_"):
             raise AttributeError(name)
-        fix = near(name, NAMES)
+        fix = suggest_names(name, NAMES)
         raise AttributeError(f"There is no display {name!r}. {fix}")
     # The diagram's own example calls the diagram, with names that stand in its module.
     docstring = (DIAGRAMS.load(NAMES[name]).__doc__ or "").partition(">>>")[0].rstrip()

@@ -1,4 +1,4 @@
-"""How does model selection see calibration? Any estimator as a scorer for scikit-learn."""
+"""Use any estimator as a scorer for scikit-learn's model selection."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trueodds.api.verbs import measure
+from trueodds.api.measure import measure
 from trueodds.core.errors import InputError
 from trueodds.core.results import Estimate
 from trueodds.core.settings import check

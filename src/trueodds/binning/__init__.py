@@ -1,1 +1,1 @@
-"""Which rows share a bin, and how far the mean prediction of a bin is from its observed frequency."""
+"""Partitions that assign rows to bins, and distances between mean prediction and observed frequency."""

@@ -1,4 +1,4 @@
-"""How far what was said is from what was seen."""
+"""Distances between predicted probabilities and observed frequencies: total variation, lp norms, Kullback-Leibler."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from trueodds.core.errors import InputError, describe
-from trueodds.core.registry import near
-from trueodds.core.settings import Order, call, check
+from trueodds.core.settings import Order, call_user_function, check
+from trueodds.core.suggestions import suggest_names
 from trueodds.core.typing import Array
 
 
@@ -114,7 +114,7 @@ def as_distance(distance: str | Distance | Callable[[Array, Array], float], orde
         "TO203",
         "There is no distance of that name.",
         describe(distance),
-        near(str(distance)[:80], [*NAMED, "lp", "lp:3"]),
+        suggest_names(str(distance)[:80], [*NAMED, "lp", "lp:3"]),
     )
 
 
@@ -122,7 +122,7 @@ def _user(d: Callable[[Array, Array], float]) -> Distance:
     name = getattr(d, "__name__", type(d).__name__)
 
     def one(predicted: Array, observed: Array) -> float:
-        value = call("distance", d, predicted, observed)
+        value = call_user_function("distance", d, predicted, observed)
         try:
             return float(value)
         except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""What do many selections of rows of one view look like? Put in order once, for all estimators that look at them."""
+"""Many selections of rows of one view, such as bootstrap resamples, sorted together."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from trueodds.binning.by_score import around
+from trueodds.binning.sorted_scores import ranks_around
 from trueodds.core.typing import Array
-from trueodds.kernels import sorted_sets
+from trueodds.kernels import batch_binning
 from trueodds.lenses.view import View
 
 T = TypeVar("T")
@@ -64,12 +64,12 @@ class Selections:
     def between(self, mass: Array) -> tuple[Array, Array]:
         """As of a view by score: the score of the row that completes each weight and of the row after it, by selection."""
         p, _ = self.sorted_scores
-        last, following = around(mass, p.shape[1])
+        last, following = ranks_around(mass, p.shape[1])
         return p[:, last], p[:, following]
 
     def sums(self, inner: Array, closed: str) -> Array:
         """n, Σp and Σy (3, selections, bins) between the inner edges of each selection, or of all (1, bins − 1)."""
-        return sorted_sets.between(*self.sorted_scores, inner, closed)
+        return batch_binning.sum_between_edges(*self.sorted_scores, inner, closed)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` gives, made once for these selections."""

@@ -1,4 +1,4 @@
-"""What fixes it: one line per calibrator; a module is loaded when its member is first asked for."""
+"""Calibrators (post-hoc recalibration methods) by name; the module of a method is loaded on first use."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def class_name(method: str) -> str:
 
 _ESTIMATORS = {class_name(name): name for name in CALIBRATORS.names()}
 _WHERE = {
-    "Calibrator": "trueodds.calibrators.estimator",
-    "RecalibratedClassifier": "trueodds.calibrators.recalibrated",
-    "Fitted": "trueodds.calibrators.fitted_calibrator",
-    "fit": "trueodds.calibrators.fitted_calibrator",
-    "load": "trueodds.calibrators.wire",
-    **dict.fromkeys(_ESTIMATORS, "trueodds.calibrators.estimator"),
+    "Calibrator": "trueodds.calibrators.sklearn",
+    "RecalibratedClassifier": "trueodds.calibrators.recalibrated_classifier",
+    "FittedCalibrator": "trueodds.calibrators.fitted_calibrator",
+    "fit": "trueodds.calibrators.fitting",
+    "load": "trueodds.calibrators.fitted_calibrator",
+    **dict.fromkeys(_ESTIMATORS, "trueodds.calibrators.sklearn"),
 }
 
 __all__ = ["CALIBRATORS", *_WHERE]

@@ -1,4 +1,4 @@
-"""Is a fix justified, and which? Fitted, chosen and confirmed on rows that the step before has not seen; else nothing."""
+"""Choose a calibrator by nested cross-validation and apply it only if a test confirms the gain."""
 
 from __future__ import annotations
 
@@ -9,22 +9,34 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from trueodds.calibrators import CALIBRATORS
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, for_logs, input_for
-from trueodds.calibrators.choose import Choice, chosen, folded, ordered
-from trueodds.calibrators.choosing.confirm import NO_GAIN, NOT_ENOUGH_ROWS, Confirmation, confirm
-from trueodds.calibrators.choosing.crossed import Inner, Rows, chosen_without
-from trueodds.calibrators.choosing.folds import held_out, units
-from trueodds.calibrators.choosing.gain import mixing
-from trueodds.calibrators.choosing.report import Recalibration, rounded
+from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities, logs_of, probabilities
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, input_for, lower_min_prob_for_logs
+from trueodds.calibrators.choose import (
+    Choice,
+    CrossFittingRows,
+    NestedChoice,
+    assign_folds,
+    choose_by_log_loss,
+    choose_without_each_fold,
+    sort_by_complexity,
+)
+from trueodds.calibrators.confirm import (
+    NO_GAIN,
+    NOT_ENOUGH_ROWS,
+    Confirmation,
+    Recalibration,
+    confirm,
+    round_to_two_digits,
+)
+from trueodds.calibrators.cross_validation import count_units, stratified_holdout
 from trueodds.calibrators.identity import IdentityMap, IdentitySpec
-from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities, logs_of, probabilities
-from trueodds.calibrators.mixed import MixedMap
+from trueodds.calibrators.uniform_mixture import MixedMap, uniform_share
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.results import figure, percent
+from trueodds.core.formatting import format_number, format_percent
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import OWN, Folds, Level, Seed
 from trueodds.core.typing import Array
-from trueodds.tallies.scores import log_score
+from trueodds.tallies.score_sums import log_score
 
 MAX_PROBABILITIES = (
     200_000  # probabilities on which candidates are compared; the standard errors of more are below any use
@@ -132,11 +144,11 @@ class AutoSpec(CalibratorSpec):
         share = MAX_PROBABILITIES / (P.shape[0] * P.shape[1])
         if share >= 1:
             return np.arange(len(P))
-        return np.flatnonzero(held_out(probabilities(P), share, cluster, rng))
+        return np.flatnonzero(stratified_holdout(probabilities(P), share, cluster, rng))
 
     def _or_one_parameter(
         self,
-        rows: Rows,
+        rows: CrossFittingRows,
         specs: Sequence[CalibratorSpec],
         crossed: Sequence[Array | None],
         choice: Choice,
@@ -167,22 +179,28 @@ class AutoSpec(CalibratorSpec):
         P, Y, w, cluster = P[live], Y[live], w[live], None if cluster is None else cluster[live]
         specs = self._suited(len(P), P.shape[1])
         if isinstance(P, LogProbabilities):
-            specs = [for_logs(spec) for spec in specs]
+            specs = [lower_min_prob_for_logs(spec) for spec in specs]
         min_prob = max((spec.min_prob for spec in specs if hasattr(spec, "min_prob")), default=None)
         if why := _too_little(Y, cluster):
             still = IdentityMap()
             return still, Recalibration(
                 None, None, still.name, still.describe(), len(P), 0, min_prob, (Note("TN507", why),)
             )
-        rng, specs = as_generator(self.rng), ordered(specs)
+        rng, specs = as_generator(self.rng), sort_by_complexity(specs)
         some = self._some(P, cluster, rng)
         within = None if cluster is None else cluster[some]
-        rows = folded(P[some], Y[some], w[some], max(self.folds, _MIN_FOLDS), within, rng)
-        inner = chosen_without(rows, specs)
+        rows = assign_folds(P[some], Y[some], w[some], max(self.folds, _MIN_FOLDS), within, rng)
+        inner = choose_without_each_fold(rows, specs)
         crossed = [None if i in inner.dropped else rows.crossed(spec) for i, spec in enumerate(specs)]
-        choice = chosen(rows, specs, crossed, inner)
+        choice = choose_by_log_loss(rows, specs, crossed, inner)
         proof = confirm(
-            rows.P, _pieced(rows, crossed, inner), rows.Y, rows.w, rows.shares(), alpha=self.alpha, cluster=within
+            rows.P,
+            _assemble_nested_predictions(rows, crossed, inner),
+            rows.Y,
+            rows.w,
+            rows.shares(),
+            alpha=self.alpha,
+            cluster=within,
         )
         choice, proof = self._or_one_parameter(rows, specs, crossed, choice, proof)
         if len(some) < len(P):
@@ -199,17 +217,17 @@ class AutoSpec(CalibratorSpec):
             if confirmed
             else []
         )
-        notes += _notes_on(choice, proof, self.alpha)
+        notes += _outcome_notes(choice, proof, self.alpha)
         if len(some) < len(P):
             text = f"The candidates were compared on {len(some):,} of the {len(P):,} rows"
             notes.append(Note("TN539", text + ("; the chosen one was fitted on all." if confirmed else ".")))
-        final: CalibrationMap = MixedMap(calibration_map, mixing(len(P))) if confirmed else calibration_map
+        final: CalibrationMap = MixedMap(calibration_map, uniform_share(len(P))) if confirmed else calibration_map
         return final, Recalibration(
             choice, proof, final.name, final.describe(), len(P), len(some), min_prob, tuple(notes)
         )
 
 
-def _pieced(rows: Rows, crossed: Sequence[Array | None], inner: Inner) -> Array:
+def _assemble_nested_predictions(rows: CrossFittingRows, crossed: Sequence[Array | None], inner: NestedChoice) -> Array:
     """What the whole procedure says of each row without its fold: the logarithms of what was chosen there, (n, K)."""
     out = np.empty(rows.Y.shape)
     for f, i in enumerate(inner.chosen):
@@ -220,7 +238,7 @@ def _pieced(rows: Rows, crossed: Sequence[Array | None], inner: Inner) -> Array:
 
 
 def _too_little(Y: Array, cluster: Array | None) -> str:
-    n = units(len(Y), cluster)
+    n = count_units(len(Y), cluster)
     kind = "rows" if cluster is None else "clusters"
     if n < _MIN_ROWS:
         return f"{n} {kind} are too few to choose and confirm a fix (at least {_MIN_ROWS}); nothing is changed."
@@ -229,19 +247,19 @@ def _too_little(Y: Array, cluster: Array | None) -> str:
     return ""
 
 
-def _notes_on(choice: Choice, proof: Confirmation, alpha: float) -> list[Note]:
+def _outcome_notes(choice: Choice, proof: Confirmation, alpha: float) -> list[Note]:
     scored = Note(
         "TN508",
         f"Every fit is mixed with {choice.mixing:.2g} of the uniform distribution, so that its log loss is finite; where fits are compared with the probabilities as they are, those are limited in the same way.",
     )
     name = choice.spec.name
-    gain = f"{figure(proof.gain)} nats per row, {percent(1 - 2 * alpha)} interval {figure(proof.low)} to {figure(proof.high)}, p={figure(proof.pvalue)}"
+    gain = f"{format_number(proof.gain)} nats per row, {format_percent(1 - 2 * alpha)} interval {format_number(proof.low)} to {format_number(proof.high)}, p={format_number(proof.pvalue)}"
     if name != "identity" and proof.confirmed:
         text = f"Confirmed: on rows that neither fit nor choice had seen the gain is {gain}. That p is of the probabilities as they are: how surprising the gain would be if they were right. Applied is {name}, fitted on all rows and mixed with a little of the uniform distribution."
         return [scored, Note("TN509", text)]
-    power_text = f"A gain of {figure(proof.detectable)} nats per row by one parameter would have been confirmed four times in five at level {percent(alpha)}."
+    power_text = f"A gain of {format_number(proof.detectable)} nats per row by one parameter would have been confirmed four times in five at level {format_percent(alpha)}."
     if name != "identity" and proof.outcome == NOT_ENOUGH_ROWS:
-        text = f"Not confirmed: too few rows. The gain by {name} is {gain}; if that is what it gains, about {rounded(proof.required_rows):,} rows would confirm it four times in five. {power_text}"
+        text = f"Not confirmed: too few rows. The gain by {name} is {gain}; if that is what it gains, about {round_to_two_digits(proof.required_rows):,} rows would confirm it four times in five. {power_text}"
         return [scored, Note("TN543", text)]
     return [
         scored,

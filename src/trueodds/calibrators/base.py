@@ -1,4 +1,4 @@
-"""What every calibrator is: settings that fit a map, and a map that is nothing but its parameters."""
+"""Base classes: the settings of a calibrator (CalibratorSpec) and the fitted map (CalibrationMap)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from trueodds.calibrators.likelihood.fit_data import FitData
-from trueodds.calibrators.likelihood.logs import MIN_PROB, MIN_PROB_OF_LOGITS, Probabilities, probabilities
-from trueodds.calibrators.likelihood.row_sums import InMemory, RowSums
+from trueodds.calibrators._glm.fit_data import FitData
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MIN_PROB_OF_LOGITS, Probabilities, probabilities
+from trueodds.calibrators._glm.row_sums import InMemory, RowSums
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import Settings
 from trueodds.core.typing import Array
@@ -177,14 +177,14 @@ def in_memory(data: FitData) -> InMemory:
     return InMemory(data, data, data.n * data.k)
 
 
-def for_logs(spec: CalibratorSpec) -> CalibratorSpec:
+def lower_min_prob_for_logs(spec: CalibratorSpec) -> CalibratorSpec:
     """The rule as it is fitted to log-probabilities: its floor, unless one was named, is for exact zeros alone."""
     if spec.takes_logs and getattr(spec, "min_prob", None) == MIN_PROB:
         return dataclasses.replace(spec, min_prob=MIN_PROB_OF_LOGITS)  # type: ignore[call-arg] # the rule has that setting
     return spec
 
 
-def applied(spec: CalibratorSpec, P: Probabilities, Y: Array, w: Array, to: Probabilities) -> Array:
+def fit_and_apply(spec: CalibratorSpec, P: Probabilities, Y: Array, w: Array, to: Probabilities) -> Array:
     """What the rule, fitted to some rows, makes of others."""
     calibration_map = spec.fit(input_for(spec, P), Y, w)
     return calibration_map.apply(input_for(calibration_map, to))

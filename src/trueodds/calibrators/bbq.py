@@ -1,4 +1,4 @@
-"""How often did it come, whatever the number of bins? Bayesian binning into quantiles."""
+"""Bayesian binning into quantiles (BBQ)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import betaln
 
-from trueodds.binning.by_score import ByScore
+from trueodds.binning.sorted_scores import ByScore
+from trueodds.calibrators._curves.one_vs_rest import Curve, OneVsRest, effective_rows, fit_curves
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, fit_curves
-from trueodds.calibrators.histogram import Steps, midway
+from trueodds.calibrators.histogram import StepCurve, midpoints
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
 
@@ -29,7 +29,7 @@ class BbqMap(OneVsRest):
     """Averaged steps for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "bbq"
-    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Steps.from_dict
+    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = StepCurve.from_dict
 
     def describe(self) -> str:
         """How many steps."""
@@ -91,7 +91,7 @@ class Binnings:
         likely[likely < _NOTHING] = 0.0
         return np.asarray(likely / likely.sum())
 
-    def average(self) -> Steps:
+    def average(self) -> StepCurve:
         """One curve of all their edges."""
         weights = self.weights
         used, ends = np.flatnonzero(weights), np.append(self.first[1:], len(self.upper))
@@ -100,16 +100,16 @@ class Binnings:
         values = np.zeros(len(edges))
         for i, part in zip(used, parts, strict=True):
             values += weights[i] * self.values[part][np.searchsorted(self.upper[part], edges)]
-        return Steps(np.concatenate(([0.0], edges)), np.clip(values, 0.0, 1.0))
+        return StepCurve(np.concatenate(([0.0], edges)), np.clip(values, 0.0, 1.0))
 
 
-def _curve(x: Array, y: Array, w: Array) -> Steps:
+def _curve(x: Array, y: Array, w: Array) -> StepCurve:
     return binnings(x, y, w).average()
 
 
 def binnings(x: Array, y: Array, w: Array) -> Binnings:
     """The binnings of scores x (n,) with outcomes y and weights w > 0, and how likely each makes what came."""
-    n, w = as_rows(w)
+    n, w = effective_rows(w)
     by_score = ByScore(np.minimum(x, 1.0, dtype=np.float64), y, w)
     scores, mass, events = by_score.sums()
     groups = _groups(n, are_counts(w), by_score, scores)
@@ -117,7 +117,7 @@ def binnings(x: Array, y: Array, w: Array) -> Binnings:
     # Bin after bin: at which score it begins, and at which the next one does.
     starts = np.concatenate([np.concatenate(([0], group)) for group in groups])
     ends = np.concatenate([np.concatenate((group, [len(scores)])) for group in groups])
-    edges = np.concatenate(([0.0], midway(scores[:-1], scores[1:]), [1.0]))
+    edges = np.concatenate(([0.0], midpoints(scores[:-1], scores[1:]), [1.0]))
     reached, cum_events = (np.concatenate(([0.0], np.cumsum(values))) for values in (mass, events))
     rows = reached[ends] - reached[starts]
     hits = np.clip(cum_events[ends] - cum_events[starts], 0.0, rows)

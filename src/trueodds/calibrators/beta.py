@@ -1,4 +1,4 @@
-"""Which beta curve fits best? Beta calibration."""
+"""Beta calibration."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators import wire
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._curves.one_vs_rest import Curve, OneVsRestRows, fit_curves_from_sums
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, log_pair_of_score, probability_pair
+from trueodds.calibrators._glm.logistic_regression import (
+    MAX_COEFFICIENT,
+    LogisticFit,
+    LogisticRows,
+    curve_notes,
+    fit_logistic_from_sums,
+    fit_smoothed_from_sums,
+)
+from trueodds.calibrators._glm.row_sums import RowSums
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
-from trueodds.calibrators.curves.one_vs_rest import Curve, Score, fit_curves_from_sums
-from trueodds.calibrators.likelihood.binary_logistic import LogisticFit, fit_logistic_from_sums, fit_smoothed_from_sums
-from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, of_score, sides
-from trueodds.calibrators.likelihood.moments import Lines
-from trueodds.calibrators.likelihood.row_sums import RowSums
-from trueodds.calibrators.llo import WIDE, doubtful
-from trueodds.calibrators.platt import Iterated
+from trueodds.calibrators.platt import IterativeOneVsRest
 from trueodds.core.errors import Note
-from trueodds.core.results import figure
+from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 
@@ -39,7 +44,7 @@ class BetaCurve:
 
     def __call__(self, x: Array) -> Array:
         """The values at x; with a > 0 an exact zero stays zero, with b > 0 an exact one stays one."""
-        return self.of_logs(of_score(x))[:, 1]
+        return self.of_logs(log_pair_of_score(x))[:, 1]
 
     def of_logs(self, logs: Array) -> Array:
         """Both probabilities (n, 2), from the logarithms of both."""
@@ -48,7 +53,7 @@ class BetaCurve:
             eta += self.a * logs[:, 1]
         if self.b > 0:
             eta -= self.b * logs[:, 0]
-        return sides(eta)
+        return probability_pair(eta)
 
     def to_dict(self) -> dict[str, Any]:
         """a, b, c, passes, and 1 if they are the best (0 if no finite ones are)."""
@@ -57,14 +62,20 @@ class BetaCurve:
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> BetaCurve:
         """a and b of at least 0."""
-        wire.keys(parameters, ("a", "b", "c", "n_passes", "converged"), "a curve")
-        a, b = (wire.number(parameters, key, 0, WIDE) for key in ("a", "b"))
-        c = wire.number(parameters, "c", -WIDE, WIDE)
-        return cls(a, b, c, wire.count(parameters, "n_passes"), bool(wire.count(parameters, "converged")))
+        saved_parameters.check_keys(parameters, ("a", "b", "c", "n_passes", "converged"), "a curve")
+        a, b = (saved_parameters.read_number(parameters, key, 0, MAX_COEFFICIENT) for key in ("a", "b"))
+        c = saved_parameters.read_number(parameters, "c", -MAX_COEFFICIENT, MAX_COEFFICIENT)
+        return cls(
+            a,
+            b,
+            c,
+            saved_parameters.read_count(parameters, "n_passes"),
+            bool(saved_parameters.read_count(parameters, "converged")),
+        )
 
 
 @dataclass(frozen=True, eq=False)
-class BetaMap(Iterated):
+class BetaMap(IterativeOneVsRest):
     """A beta curve for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "beta"
@@ -80,7 +91,7 @@ class BetaMap(Iterated):
         """`a = 0.40, b = 0.71, c = -0.76`, or how many curves."""
         if len(self.curves) > 1:
             return f"{len(self.curves)} curves"
-        return ", ".join(f"{name} = {figure(getattr(self.curves[0], name))}" for name in "abc")
+        return ", ".join(f"{name} = {format_number(getattr(self.curves[0], name))}" for name in "abc")
 
 
 @dataclass(frozen=True)
@@ -123,7 +134,7 @@ class BetaSpec(SummedSpec):
             sum(not c.converged for c in calibration_map.curves),
             sum(c.a == c.b == 0 for c in calibration_map.curves),
         )
-        return notes + doubtful(lost, fallen, len(calibration_map.curves))
+        return notes + curve_notes(lost, fallen, len(calibration_map.curves))
 
 
 def _curve(data: RowSums, spec: BetaSpec) -> BetaCurve:
@@ -135,15 +146,15 @@ def _curve(data: RowSums, spec: BetaSpec) -> BetaCurve:
     return BetaCurve(*_abc(optimum, spec.parameters), optimum.n_passes, optimum.converged)
 
 
-def _lines(score: Score, centered: bool) -> Lines:
+def _lines(score: OneVsRestRows, centered: bool) -> LogisticRows:
     """The columns 0 (c), 1 (a), 2 (b) and 3 (a = b)."""
     down, up = -score.logs[:, 0], score.logs[:, 1]
     if centered:
         up, down = up + np.log(2), down - np.log(2)
-    return Lines(np.stack([np.ones(len(up)), up, down, up + down]).T, score.y, score.w)
+    return LogisticRows(np.stack([np.ones(len(up)), up, down, up + down]).T, score.y, score.w)
 
 
-def _some(lines: Lines, used: list[int]) -> Lines:
+def _some(lines: LogisticRows, used: list[int]) -> LogisticRows:
     return lines._replace(X=lines.X.T[used].T)
 
 

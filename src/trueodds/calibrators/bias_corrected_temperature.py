@@ -1,4 +1,4 @@
-"""How much too sure, and which classes too often? Temperature scaling with a bias for each class."""
+"""Bias-corrected temperature scaling: one temperature and a bias for each class."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from trueodds.calibrators.base import CalibrationMap, SummedSpec
-from trueodds.calibrators.likelihood.likeliest import (
+from trueodds.calibrators._glm.log_linear import (
+    LogLinearMap,
     fit_log_linear,
     initial_beta,
-    laid_out,
+    negative_slope_notes,
+    not_converged_notes,
+    prepare_rows,
     small_sample_notes,
-    unfinished,
-    wrong_way,
 )
-from trueodds.calibrators.likelihood.log_linear import LogLinearMap
-from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb
-from trueodds.calibrators.likelihood.row_sums import RowSums
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb
+from trueodds.calibrators._glm.row_sums import RowSums
+from trueodds.calibrators.base import CalibrationMap, SummedSpec
 from trueodds.core.errors import Note
 
 
@@ -72,7 +72,7 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
         ties[np.arange(k), 1, np.arange(1, k + 1)] = 1.0
         target, start = np.zeros((2, k + 1))
         target[0], start[0] = 1.0, initial_beta(data, self.min_prob)
-        prepared = data.prepared(partial(laid_out, relative=True))
+        prepared = data.prepared(partial(prepare_rows, relative=True))
         optimum = fit_log_linear(
             prepared, np.zeros(k + 1), target, start, shared=False, ties=ties.reshape(2 * k, k + 1)
         )
@@ -86,7 +86,7 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
         assert isinstance(calibration_map, BiasCorrectedTemperatureMap)
         return [
             *data.facts.floored.notes(),
-            *unfinished(calibration_map),
-            *wrong_way(calibration_map.weights[:1]),
+            *not_converged_notes(calibration_map),
+            *negative_slope_notes(calibration_map.weights[:1]),
             *small_sample_notes(data.facts.n, data.facts.k),
         ]

@@ -1,4 +1,4 @@
-"""How bold may forecasts be and still be called calibrated? Boldness-recalibration."""
+"""Boldness-recalibration: the most spread-out probabilities that are still probably calibrated."""
 
 from __future__ import annotations
 
@@ -9,20 +9,26 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit, logit
 
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.beliefs.contours import Cells, Surface, cells, directions
-from trueodds.calibrators.likelihood.binary_logistic import (
+from trueodds.calibrators._credal.likelihood_contour import (
+    LikelihoodSurface,
+    ScoreCells,
+    group_by_score,
+    unit_vectors,
+)
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, Probabilities, floor_notes, log_ratio
+from trueodds.calibrators._glm.logistic_regression import (
+    falling_curve_notes,
     fit_logistic,
     fit_smoothed,
-    line,
-    logistic,
-    separated,
+    intercept_and_score,
+    logistic_likelihood,
+    separation_note,
     smoothed_targets,
 )
-from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities, log_ratio, touched
-from trueodds.calibrators.llo import UNCHANGED, LloMap, falling
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
+from trueodds.calibrators.llo import IDENTITY_PARAMETERS, LloMap
 from trueodds.core.errors import InputError, Note
-from trueodds.core.results import figure
+from trueodds.core.formatting import format_number
 from trueodds.core.settings import Probability
 from trueodds.core.typing import Array
 
@@ -80,7 +86,7 @@ class BoldnessSpec(CalibratorSpec):
             max_posterior = float(expit(np.log(n) + logit(self.prior)))
             raise InputError(
                 "TO514",
-                f"{n:g} rows cannot make calibration so probable: {figure(max_posterior)} at most.",
+                f"{n:g} rows cannot make calibration so probable: {format_number(max_posterior)} at most.",
                 f"posterior={self.posterior:g}",
                 "Ask for less, or bring more rows.",
             )
@@ -90,76 +96,77 @@ class BoldnessSpec(CalibratorSpec):
     def fit(self, P: Probabilities, Y: Array, w: Array) -> BoldnessMap:
         """The boldest map of these rows."""
         tolerance, x, y = self.tolerance(float(w.sum())), log_ratio(P, self.min_prob), Y[:, 1]
-        optimum = fit_logistic(line(x), y, w, UNCHANGED)
+        optimum = fit_logistic(intercept_and_score(x), y, w, IDENTITY_PARAMETERS)
         converged = optimum.converged
         if not converged:
-            optimum, y = fit_smoothed(line(x), y, w, UNCHANGED), smoothed_targets(y, w)
+            optimum, y = fit_smoothed(intercept_and_score(x), y, w, IDENTITY_PARAMETERS), smoothed_targets(y, w)
         theta = optimum.theta
         if optimum.rank == 2 and tolerance > 0:
-            theta = _boldest(cells(x, y, w), theta, tolerance)
+            theta = _boldest(group_by_score(x, y, w), theta, tolerance)
         return BoldnessMap(float(theta[0]), float(theta[1]), optimum.n_passes, converged)
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, what cannot be told, and how bold the map is."""
         assert isinstance(calibration_map, BoldnessMap)
-        fit_notes = touched(P, Y, self.min_prob)
+        fit_notes = floor_notes(P, Y, self.min_prob)
         if not calibration_map.converged:
-            fit_notes.append(separated())
-        rows = cells(log_ratio(P, self.min_prob), Y[:, 1], w)
-        top = fit_logistic(line(rows.x), rows.wy / rows.w, rows.w, UNCHANGED)
+            fit_notes.append(separation_note())
+        rows = group_by_score(log_ratio(P, self.min_prob), Y[:, 1], w)
+        top = fit_logistic(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, IDENTITY_PARAMETERS)
         spreads = [
-            figure(_std(rows, theta))
-            for theta in (np.array([calibration_map.tau, calibration_map.gamma]), UNCHANGED, top.theta)
+            format_number(_std(rows, theta))
+            for theta in (np.array([calibration_map.tau, calibration_map.gamma]), IDENTITY_PARAMETERS, top.theta)
         ]
         text = "The standard deviation of the probabilities is {} after, {} before and {} with the best fit".format(
             *spreads
         )
         if calibration_map.converged:
-            text += (
-                f"; calibration has the posterior probability {figure(self._reached(rows, calibration_map, top.value))}"
-            )
-        return [*fit_notes, *falling(int(calibration_map.gamma <= 0)), Note("TN518", text + ".")]
+            text += f"; calibration has the posterior probability {format_number(self._reached(rows, calibration_map, top.value))}"
+        return [*fit_notes, *falling_curve_notes(int(calibration_map.gamma <= 0)), Note("TN518", text + ".")]
 
-    def _reached(self, rows: Cells, calibration_map: BoldnessMap, min_loss: float) -> float:
-        at = logistic(
-            line(rows.x), rows.wy / rows.w, rows.w, np.array([calibration_map.tau, calibration_map.gamma])
+    def _reached(self, rows: ScoreCells, calibration_map: BoldnessMap, min_loss: float) -> float:
+        at = logistic_likelihood(
+            intercept_and_score(rows.x),
+            rows.wy / rows.w,
+            rows.w,
+            np.array([calibration_map.tau, calibration_map.gamma]),
         ).value
         return float(expit(np.log(rows.w.sum()) + logit(self.prior) - (at - min_loss)))
 
 
-def _std(rows: Cells, theta: Array) -> float:
+def _std(rows: ScoreCells, theta: Array) -> float:
     """The standard deviation of the recalibrated probabilities, by n − 1."""
     q, n = expit(theta[0] + theta[1] * rows.x), float(rows.w.sum())
     centered = q - rows.w @ q / n
     return float(np.sqrt(rows.w @ centered**2 / (n - 1))) if n > 1 else 0.0
 
 
-def _boldest(rows: Cells, theta: Array, tolerance: float) -> Array:
+def _boldest(rows: ScoreCells, theta: Array, tolerance: float) -> Array:
     """The most spread on the contour: by looking around it ever more closely, then by Newton's method."""
     groups = rows.grouped()
-    surface = Surface.of(groups, theta)
+    surface = LikelihoodSurface.of(groups, theta)
     middle, half_width = 0.0, np.pi
     for _ in range(3):
         angles = middle + half_width * np.linspace(-1, 1, _ANGLES + 1)
         radii = np.sqrt(2 * tolerance) * surface.radii(angles, tolerance)
-        points = surface.at(radii[:, None] * directions(angles))
+        points = surface.at(radii[:, None] * unit_vectors(angles))
         stds = np.array([_std(groups, point) for point in points])
         equal = stds >= stds.max() * (1 - 1e-9)
         at = int(np.argmax(np.where(equal, points[:, 1], -np.inf)))
         middle, half_width = float(angles[at]), 2 * half_width / _ANGLES
-    min_loss = logistic(line(rows.x), rows.wy / rows.w, rows.w, theta).value
-    return _polished(rows, points[at], min_loss + tolerance)
+    min_loss = logistic_likelihood(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, theta).value
+    return _refine_by_newton(rows, points[at], min_loss + tolerance)
 
 
-def _polished(rows: Cells, theta: Array, level: float) -> Array:
+def _refine_by_newton(rows: ScoreCells, theta: Array, level: float) -> Array:
     r"""The place near θ where F meets its level and its gradient is along that of the variance.
 
     Two equations, :math:`F = c` and :math:`V_\tau F_\gamma = V_\gamma F_\tau`; one step of Newton is one pass.
     """
-    X, y = line(rows.x), rows.wy / rows.w
+    X, y = intercept_and_score(rows.x), rows.wy / rows.w
     start, size = theta, np.abs(theta) + 1
     for _ in range(20):
-        at = logistic(X, y, rows.w, theta)
+        at = logistic_likelihood(X, y, rows.w, theta)
         (ft, fg), H = at.gradient, at.hessian
         (vt, vg), B = _variance(rows, theta)
         wrong = np.array([at.value - level, vt * fg - vg * ft])
@@ -179,9 +186,9 @@ def _polished(rows: Cells, theta: Array, level: float) -> Array:
     return theta
 
 
-def _variance(rows: Cells, theta: Array) -> tuple[Array, Array]:
+def _variance(rows: ScoreCells, theta: Array) -> tuple[Array, Array]:
     """The gradient and the second derivatives of n times the variance of the recalibrated probabilities."""
-    X, n = line(rows.x), float(rows.w.sum())
+    X, n = intercept_and_score(rows.x), float(rows.w.sum())
     q = expit(X @ theta)
     v = q * expit(-(X @ theta))
     centered = q - rows.w @ q / n

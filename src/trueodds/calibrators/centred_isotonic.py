@@ -1,4 +1,4 @@
-"""What increasing curve fits best if scores are to stay apart? Centered isotonic regression."""
+"""Centered isotonic regression, which keeps different scores different."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from trueodds.calibrators._curves.one_vs_rest import fit_curves_from_counts, zero_probability_notes
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.curves.by_score import fit_curves_from_counts
-from trueodds.calibrators.curves.one_vs_rest import exact_zeros
-from trueodds.calibrators.isotonic import IsotonicMap, Monotone
+from trueodds.calibrators.isotonic import IsotonicMap, MonotoneCurve
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
-from trueodds.kernels.isotonic import means
+from trueodds.kernels.isotonic import isotonic_means
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,21 +51,21 @@ class CentredIsotonicSpec(CalibratorSpec):
 
     def fit(self, P: Array, Y: Array, w: Array) -> CentredIsotonicMap:
         """The curves of these rows."""
-        return CentredIsotonicMap(fit_curves_from_counts(P, Y, w, centred))
+        return CentredIsotonicMap(fit_curves_from_counts(P, Y, w, fit_centered_isotonic))
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Exact zeros."""
         assert isinstance(calibration_map, CentredIsotonicMap)
-        return exact_zeros(calibration_map.no_zero(P)[:, None])
+        return zero_probability_notes(calibration_map.no_zero(P)[:, None])
 
 
-def centred(s: Array, mass: Array, events: Array) -> Monotone:
+def fit_centered_isotonic(s: Array, mass: Array, events: Array) -> MonotoneCurve:
     """The curve through the middles of the blocks of rising scores s (m,), given Σw and Σwy at each.
 
     A block at 0 or 1 keeps its first and its last score instead.
     """
     # Means of weighted rows are rounded, a hair above 1 or below the one before.
-    level = np.minimum(np.maximum.accumulate(means(mass, events)), 1.0)
+    level = np.minimum(np.maximum.accumulate(isotonic_means(mass, events)), 1.0)
     first = np.flatnonzero(np.append(True, level[1:] != level[:-1]))
     last = np.append(first[1:], len(s)) - 1
     middle = np.add.reduceat(mass * s, first) / np.add.reduceat(mass, first)
@@ -76,4 +75,4 @@ def centred(s: Array, mass: Array, events: Array) -> Monotone:
     x = np.stack([np.where(end, s[first], middle), np.where(end, s[last], middle)], axis=1).ravel()
     y = np.repeat(level, 2)
     keep = np.append(True, x[1:] != x[:-1])
-    return Monotone(x[keep], y[keep])
+    return MonotoneCurve(x[keep], y[keep])

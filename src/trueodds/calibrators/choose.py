@@ -1,24 +1,32 @@
-"""Which calibrator is the simplest of the good ones? Judged on rows that its fit has not seen."""
+"""Choose among calibrators by cross-fitted log loss and the one-standard-error rule."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from trueodds.calibrators.base import CalibratorSpec, input_for
-from trueodds.calibrators.choosing.crossed import Inner, Rows, simplest
-from trueodds.calibrators.choosing.folds import fold_of, units
-from trueodds.calibrators.choosing.gain import accuracy, flips, losses
+from trueodds.calibrators._glm.log_probabilities import Probabilities, probabilities
+from trueodds.calibrators.base import CalibratorSpec, fit_and_apply, input_for
+from trueodds.calibrators.cross_validation import (
+    accuracy,
+    count_label_flips,
+    count_units,
+    mean_and_standard_error,
+    row_losses,
+    stratified_folds,
+)
 from trueodds.calibrators.identity import IdentitySpec
-from trueodds.calibrators.likelihood.logs import Probabilities, probabilities
+from trueodds.calibrators.uniform_mixture import log_with_mixture_floor, mix_with_uniform, uniform_share
 from trueodds.core.errors import InputError
-from trueodds.core.results import strict
+from trueodds.core.json_files import strict_json
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Folds, check
 from trueodds.core.typing import Array
+from trueodds.tallies.score_sums import log_score
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +45,7 @@ class Candidate:
 
     def to_dict(self) -> dict[str, Any]:
         """The line as JSON holds it."""
-        return {name: strict(value) for name, value in asdict(self).items()}
+        return {name: strict_json(value) for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,19 +86,21 @@ def choose(
     >>> choose(P, Y, np.ones(80), [TemperatureSpec()]).spec
     TemperatureSpec(min_prob=1e-12)
     """
-    rows = folded(P, Y, w, folds, cluster, as_generator(rng))
-    specs = ordered(candidates)
-    return chosen(rows, specs, [rows.crossed(spec) for spec in specs])
+    rows = assign_folds(P, Y, w, folds, cluster, as_generator(rng))
+    specs = sort_by_complexity(candidates)
+    return choose_by_log_loss(rows, specs, [rows.crossed(spec) for spec in specs])
 
 
-def folded(P: Probabilities, Y: Array, w: Array, folds: int, cluster: Array | None, rng: np.random.Generator) -> Rows:
+def assign_folds(
+    P: Probabilities, Y: Array, w: Array, folds: int, cluster: Array | None, rng: np.random.Generator
+) -> CrossFittingRows:
     """The rows with as many folds as asked for, or as there are units.
 
     They are stratified by the most probable class, not by the label: folds with equal shares of each label agree on how
     far these shares are from those predicted, so that what a map learned of chance in four is found in the fifth.
     """
     folds = check("folds", folds, Folds, 5)
-    available = units(len(P), cluster)
+    available = count_units(len(P), cluster)
     if available < 2:
         raise InputError(
             "TO507",
@@ -98,19 +108,22 @@ def folded(P: Probabilities, Y: Array, w: Array, folds: int, cluster: Array | No
             str(available),
             "Fit one by name, or get more rows.",
         )
-    fold = fold_of(probabilities(P), min(int(folds), available), cluster, rng)
-    return Rows(P, Y, w, fold, cluster)
+    fold = stratified_folds(probabilities(P), min(int(folds), available), cluster, rng)
+    return CrossFittingRows(P, Y, w, fold, cluster)
 
 
-def chosen(
-    rows: Rows, specs: Sequence[CalibratorSpec], crossed: Sequence[Array | None], inner: Inner | None = None
+def choose_by_log_loss(
+    rows: CrossFittingRows,
+    specs: Sequence[CalibratorSpec],
+    crossed: Sequence[Array | None],
+    inner: NestedChoice | None = None,
 ) -> Choice:
     """The choice by the logarithms of cross-fitted probabilities; a candidate without any was dropped before."""
     cross_fitted = {i: logs for i, logs in enumerate(crossed) if logs is not None}
-    scored = {i: losses(np.exp(logs), rows.Y) for i, logs in cross_fitted.items()}
+    scored = {i: row_losses(np.exp(logs), rows.Y) for i, logs in cross_fitted.items()}
     lowest, distances = rows.compared(np.stack([log_loss for log_loss, _ in scored.values()]))
     distance_of, order = dict(zip(cross_fitted, distances, strict=True)), list(cross_fitted)
-    which = order[simplest([specs[i] for i in order], distances)]
+    which = order[one_standard_error_rule([specs[i] for i in order], distances)]
     stated = probabilities(rows.P)
     table = []
     for i, spec in enumerate(specs):
@@ -128,14 +141,14 @@ def chosen(
                 difference=distance_of[i][0],
                 se=distance_of[i][1],
                 chosen=i == which,
-                label_flips=flips(stated, cross_fitted[i]),
+                label_flips=count_label_flips(stated, cross_fitted[i]),
                 accuracy_change=accuracy(cross_fitted[i], rows.Y, rows.w) - accuracy(stated, rows.Y, rows.w),
             )
         )
     return Choice(tuple(table), specs[which], rows.folds, float(rows.shares().max()))
 
 
-def _dropped(rows: Rows, spec: CalibratorSpec, inner: Inner, i: int, lowest: int) -> Candidate:
+def _dropped(rows: CrossFittingRows, spec: CalibratorSpec, inner: NestedChoice, i: int, lowest: int) -> Candidate:
     """The line of a candidate of which only the fits without two folds are known."""
     _, (_, distance) = rows.compared(inner.losses[[lowest, i]])
     return Candidate(
@@ -151,9 +164,121 @@ def _dropped(rows: Rows, spec: CalibratorSpec, inner: Inner, i: int, lowest: int
     )
 
 
-def ordered(candidates: Sequence[CalibratorSpec]) -> list[CalibratorSpec]:
+def sort_by_complexity(candidates: Sequence[CalibratorSpec]) -> list[CalibratorSpec]:
     """The simplest first, the identity always among them."""
     specs = list(candidates)
     if not any(spec.name == "identity" for spec in specs):
         specs.append(IdentitySpec())
     return sorted(specs, key=lambda spec: spec.complexity)
+
+
+EQUAL = 1e-9  # nats per row by which maps that are the same may differ, as `ensemble_temperature` and `temperature`
+HOPELESS = 2.0  # standard errors behind the best, from which a candidate is not fitted any more
+
+
+class CrossFittingRows(NamedTuple):
+    """The rows on which candidates are compared, and the fold of each."""
+
+    P: Probabilities  # (n, K)
+    Y: Array  # (n, K)
+    w: Array  # (n,)
+    fold: Array  # (n,) 0..folds − 1
+    cluster: Array | None = None
+
+    @property
+    def folds(self) -> int:
+        """How many folds."""
+        return int(self.fold.max()) + 1
+
+    def shares(self) -> Array:
+        """The share of the uniform that is mixed into what is said of each row, by fits without its fold, (n, 1)."""
+        n, sizes = len(self.w), np.bincount(self.fold)
+        return np.asarray(np.array([uniform_share(n - size) for size in sizes.tolist()])[self.fold][:, None])
+
+    def logs(self, spec: CalibratorSpec, train: Array, to: Array) -> Array:
+        """The logarithms of what the rule, fitted to the rows `train`, says of the rows `to`; after mixing, but of the identity."""
+        share = uniform_share(int(train.sum()))
+        if spec.name == "identity":
+            return log_with_mixture_floor(probabilities(self.P[to]), share)
+        Q = fit_and_apply(spec, self.P[train], self.Y[train], self.w[train], self.P[to])
+        return np.asarray(np.log(mix_with_uniform(Q, share)))
+
+    def crossed(self, spec: CalibratorSpec) -> Array:
+        """The same of all rows, each by a fit without its fold, (n, K)."""
+        out = np.empty(self.Y.shape)
+        for f in range(self.folds):
+            to = self.fold == f
+            out[to] = self.logs(spec, ~to, to)
+        return out
+
+    def compared(self, losses: Array, some: Array | slice = slice(None)) -> tuple[int, list[tuple[float, float]]]:
+        """Which of the candidates' losses (c, m) on some rows is the least, and the mean distance of each, with its error."""
+        w, cluster = self.w[some], None if self.cluster is None else self.cluster[some]
+        means = losses @ w / w.sum()
+        lowest = int(np.argmax(means <= means.min() + EQUAL))
+        return lowest, [mean_and_standard_error(loss - losses[lowest], w, cluster) for loss in losses]
+
+
+class NestedChoice(NamedTuple):
+    """What choosing without each fold came to."""
+
+    chosen: tuple[int, ...]  # by fold: the candidate that the other folds choose
+    dropped: frozenset[int]  # candidates that no fold chose, and most left behind
+    losses: Array  # (c, n) means over the fits without two folds
+
+
+def one_standard_error_rule(specs: Sequence[CalibratorSpec], distances: Sequence[tuple[float, float]]) -> int:
+    """The simplest candidate within one standard error of the best that gains half as much; else the identity, if it is best.
+
+    That nothing is changed without need is for the confirmation to see to.
+    """
+    identity = next(i for i, spec in enumerate(specs) if spec.name == "identity")
+    gain, _ = distances[identity]
+    if gain <= EQUAL:
+        return identity
+    near = (i for i, (distance, se) in enumerate(distances) if distance <= min(se, gain / 2) + EQUAL)
+    return next(i for i in near if i != identity)
+
+
+def choose_without_each_fold(rows: CrossFittingRows, specs: Sequence[CalibratorSpec]) -> NestedChoice:
+    """The candidate that would be chosen without each fold: by fits without two folds, judged on one of these.
+
+    A fit without the folds j and k is judged on j where the choice is made without k, and on k where it is made without
+    j. The pairs come in turns, each fold in as many, and after each turn but the last the choice without k goes on
+    among fewer: those are left behind that are `HOPELESS` standard errors from the best, or more complex than the one
+    that is chosen so far and no better.
+    """
+    folds, n = rows.folds, len(rows.w)
+    losses = np.full((folds, len(specs), n), np.nan)
+    alive, known = np.ones((folds, len(specs)), dtype=bool), np.zeros((folds, n), dtype=bool)
+    chosen = np.zeros(folds, dtype=np.int64)
+    for turn in range(1, folds // 2 + 1):
+        for j, k in sorted({(min(pair), max(pair)) for pair in ((f, (f + turn) % folds) for f in range(folds))}):
+            in_j, in_k = rows.fold == j, rows.fold == k
+            both = in_j | in_k
+            for i in np.flatnonzero(alive[j] | alive[k]).tolist():
+                loss = log_score(rows.logs(specs[i], ~both, both), rows.Y[both])
+                losses[k, i, in_j], losses[j, i, in_k] = loss[in_j[both]], loss[in_k[both]]
+            known[k, in_j] = known[j, in_k] = True
+        for f in range(folds):
+            left = np.flatnonzero(alive[f]).tolist()
+            _, distances = rows.compared(losses[f][np.ix_(left, known[f])], known[f])
+            among = [specs[i] for i in left]
+            now = one_standard_error_rule(among, distances)
+            chosen[f] = left[now]
+            if turn < folds // 2:
+                for place in _left_behind(among, distances, now):
+                    alive[f, left[place]] = False
+    dropped = {i for i in range(len(specs)) if 2 * alive[:, i].sum() < folds} - set(chosen.tolist())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a candidate may be without a fit for some rows
+        return NestedChoice(tuple(chosen.tolist()), frozenset(dropped), np.nanmean(losses, axis=0))
+
+
+def _left_behind(specs: Sequence[CalibratorSpec], distances: Sequence[tuple[float, float]], now: int) -> list[int]:
+    dropped = []
+    for i, (distance, se) in enumerate(distances):
+        no_better = i > now and distance >= distances[now][0]
+        if specs[i].name != "identity" and i != now and (no_better or distance > HOPELESS * se):
+            dropped.append(i)
+    return dropped

@@ -1,14 +1,12 @@
-"""Which classes does the model take for which? Dirichlet calibration."""
+"""Dirichlet calibration."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np  # noqa: F401 - of the example
-
 from trueodds.calibrators.base import CalibrationMap
-from trueodds.calibrators.likelihood.full_matrix import FullMatrixMap, FullMatrixSpec
+from trueodds.calibrators.matrix import FullMatrixMap, FullMatrixSpec
 
 _MAX_CLASSES = 30  # classes up to which `auto` tries it unasked
 

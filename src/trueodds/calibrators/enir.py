@@ -1,4 +1,4 @@
-"""What curve fits best if it should hardly ever fall? An average over near-isotonic ones."""
+"""Ensemble of near-isotonic regressions (ENIR)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import xlogy
 
-from trueodds.binning.by_score import ByScore
-from trueodds.calibrators import wire
+from trueodds.binning.sorted_scores import ByScore
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._curves.one_vs_rest import (
+    Curve,
+    OneVsRest,
+    effective_rows,
+    fit_curves,
+    zero_probability_notes,
+)
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, as_rows, exact_zeros, fit_curves
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
-from trueodds.kernels.merging import Path, averaged, near_isotonic
+from trueodds.kernels.near_isotonic import Path, average_levels, near_isotonic
 
 _NOTHING = 88.0  # a model whose BIC is that much worse weighs e^−44: 10⁵ of them cannot move a digit
 
@@ -38,9 +44,11 @@ class Knots:
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> Knots:
         """Knots that rise, values that are probabilities."""
-        wire.keys(parameters, ("x", "y"), "a curve")
-        x = wire.vector(parameters, "x", 0, 2, increasing="strictly")  # float16 may say a little more than 1
-        return cls(x, wire.vector(parameters, "y", 0, 1, size=len(x)))
+        saved_parameters.check_keys(parameters, ("x", "y"), "a curve")
+        x = saved_parameters.read_vector(
+            parameters, "x", 0, 2, increasing="strictly"
+        )  # float16 may say a little more than 1
+        return cls(x, saved_parameters.read_vector(parameters, "y", 0, 1, size=len(x)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,21 +100,21 @@ class EnirSpec(CalibratorSpec):
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Exact zeros."""
-        return exact_zeros(calibration_map.apply(P))
+        return zero_probability_notes(calibration_map.apply(P))
 
 
 def _curve(x: Array, y: Array, w: Array) -> Knots:
-    n, w = as_rows(w)
+    n, w = effective_rows(w)
     knots, mass, events = ByScore(x, y, w).sums()
     path = near_isotonic(mass, events)
-    level = averaged(path, weighted(path, np.log(n)))
+    level = average_levels(path, average_path(path, np.log(n)))
     # Inside a flat stretch a knot changes nothing; its two ends are kept.
     keep = np.ones(len(knots), dtype=bool)
     keep[1:-1] = (level[1:-1] != level[:-2]) | (level[1:-1] != level[2:])
     return Knots(knots[keep], level[keep])
 
 
-def weighted(path: Path, price: float) -> Array:
+def average_path(path: Path, price: float) -> Array:
     """The weight of each model of the path, which sum to 1, if each level costs `price` in BIC.
 
     Along the path both the likelihood and the number of levels fall. So of the models between two others none is
@@ -115,7 +123,7 @@ def weighted(path: Path, price: float) -> Array:
     last, levels = len(path.lambdas) - 1, path.sizes
     bic = np.full(last + 1, np.inf)
     first = min(1, last)  # λ = 0 only if nothing falls
-    log_likelihoods = {model: likelihood(path, model) for model in (first, last)}
+    log_likelihoods = {model: model_log_likelihood(path, model) for model in (first, last)}
     stretches = [(first, last)]
     bic[[first, last]] = [levels[model] * price - 2 * log_likelihoods[model] for model in (first, last)]
     while stretches:
@@ -123,7 +131,7 @@ def weighted(path: Path, price: float) -> Array:
         if b - a < 2 or levels[b - 1] * price - 2 * log_likelihoods[a] > bic.min() + _NOTHING:
             continue
         middle = (a + b) // 2
-        log_likelihoods[middle] = likelihood(path, middle)
+        log_likelihoods[middle] = model_log_likelihood(path, middle)
         bic[middle] = levels[middle] * price - 2 * log_likelihoods[middle]
         stretches += [(a, middle), (middle, b)]  # the simpler ones first, where the best ones are
     behind = bic - bic.min()
@@ -131,7 +139,7 @@ def weighted(path: Path, price: float) -> Array:
     return np.asarray(weights / weights.sum())
 
 
-def likelihood(path: Path, model: int) -> float:
+def model_log_likelihood(path: Path, model: int) -> float:
     """The log-likelihood of one model, −∞ where it rules out what came."""
     alive, level = path.levels(model)
     mass, events = path.mass[alive], path.events[alive]

@@ -1,29 +1,28 @@
-"""Is one temperature too rigid? Tempered, unchanged and uniform rows, mixed."""
+"""Ensemble temperature scaling: a mixture of tempered, unchanged and uniform probabilities."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators import wire
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
-from trueodds.calibrators.curves.by_score import in_row_blocks
-from trueodds.calibrators.likelihood.logs import (
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._glm.fit_data import apply_in_blocks, iterate_blocks, one_hot_shares
+from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
     Probabilities,
+    floor_notes,
     logs_of,
     probabilities,
-    touched,
 )
-from trueodds.calibrators.likelihood.parts import as_shares, in_parts
-from trueodds.calibrators.likelihood.shares import likeliest, nearest
-from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, valley
-from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, ends, in_words
+from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, local_minimum_beta
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
+from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, boundary_notes, format_temperature
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
@@ -47,11 +46,11 @@ class EnsembleTemperatureMap(CalibrationMap):
     @property
     def converged(self) -> bool:  # type: ignore[override]
         """Whether β lies inside its range."""
-        return LOWEST < self.beta < HIGHEST
+        return MIN_BETA < self.beta < MAX_BETA
 
     def apply(self, P: Probabilities) -> Array:
         """The mixture of rows over their sums."""
-        return in_row_blocks(self._rows, P)
+        return apply_in_blocks(self._rows, P)
 
     def _rows(self, P: Probabilities) -> Array:
         tempered, unchanged, uniform = self.shares
@@ -69,7 +68,7 @@ class EnsembleTemperatureMap(CalibrationMap):
     def describe(self) -> str:
         """`T = 3.02 for 63 %, 24 % unchanged, 13 % uniform`."""
         tempered, unchanged, uniform = (round(100 * v) for v in self.shares)
-        return f"{in_words(self.beta)} for {tempered} %, {unchanged} % unchanged, {uniform} % uniform"
+        return f"{format_temperature(self.beta)} for {tempered} %, {unchanged} % unchanged, {uniform} % uniform"
 
     def to_dict(self) -> dict[str, Any]:
         """β, the shares, and the passes that finding β took."""
@@ -78,8 +77,8 @@ class EnsembleTemperatureMap(CalibrationMap):
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> EnsembleTemperatureMap:  # noqa: ARG003 - any number
         """β within its range, shares that sum to 1."""
-        wire.keys(parameters, ("beta", "shares", "n_passes"), "parameters")
-        shares = wire.vector(parameters, "shares", 0, 1, size=3)
+        saved_parameters.check_keys(parameters, ("beta", "shares", "n_passes"), "parameters")
+        shares = saved_parameters.read_vector(parameters, "shares", 0, 1, size=3)
         if abs(shares.sum() - 1) > 1e-9:
             raise InputError(
                 "TO505",
@@ -89,9 +88,9 @@ class EnsembleTemperatureMap(CalibrationMap):
             )
         tempered, unchanged, uniform = shares.tolist()
         return cls(
-            wire.number(parameters, "beta", LOWEST, HIGHEST),
+            saved_parameters.read_number(parameters, "beta", MIN_BETA, MAX_BETA),
             (tempered, unchanged, uniform),
-            wire.count(parameters, "n_passes"),
+            saved_parameters.read_count(parameters, "n_passes"),
         )
 
 
@@ -128,7 +127,7 @@ class EnsembleTemperatureSpec(CalibratorSpec):
         temperature_map = TemperatureSpec(self.min_prob).fit(P, Y, w)
         beta, n_passes = temperature_map.beta, temperature_map.n_passes
         if self.loss == "brier":
-            beta, more = valley(partial(_slopes, P, Y, w), beta)
+            beta, more = local_minimum_beta(partial(_slopes, P, Y, w), beta)
             n_passes += more
         shares = (_by_likelihood if self.loss == "log" else _by_squares)(P, Y, w, beta)
         if shares[2] > 1 - _MIN_UNCHANGED:
@@ -139,7 +138,7 @@ class EnsembleTemperatureSpec(CalibratorSpec):
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, a β at an end of its range, and rows that inform of nothing."""
         assert isinstance(calibration_map, EnsembleTemperatureMap)
-        fit_notes = touched(P, Y, self.min_prob) if self.loss == "log" else []
+        fit_notes = floor_notes(P, Y, self.min_prob) if self.loss == "log" else []
         if calibration_map.shares[2] == 1 - _MIN_UNCHANGED:
             fit_notes.append(
                 Note(
@@ -147,27 +146,27 @@ class EnsembleTemperatureSpec(CalibratorSpec):
                     f"No share of what was said does better than the uniform; {_MIN_UNCHANGED:g} of it is kept, so that the order within each row survives.",
                 )
             )
-        return fit_notes + (ends(calibration_map.beta) if calibration_map.shares[0] > 0 else [])
+        return fit_notes + (boundary_notes(calibration_map.beta) if calibration_map.shares[0] > 0 else [])
 
 
 def _by_likelihood(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
     """One row per outcome that came: what each part gave it."""
     likelihoods, mass = [], []
-    for p, y, m in in_parts(P, Y, w):
+    for p, y, m in iterate_blocks(P, Y, w):
         rows, classes = (np.arange(len(y)), y) if y.ndim == 1 else np.nonzero(y)
         tempered, stated = TemperatureMap(beta).apply(p)[rows, classes], probabilities(p)
         unchanged = stated[rows, classes] / stated.sum(axis=1)[rows]
         likelihoods.append(np.stack([tempered, unchanged, np.full(len(rows), 1 / P.shape[1])], axis=1))
         mass.append(m if y.ndim == 1 else m[rows] * y[rows, classes])
-    return likeliest(np.concatenate(likelihoods), np.concatenate(mass))
+    return maximum_likelihood_weights(np.concatenate(likelihoods), np.concatenate(mass))
 
 
 def _by_squares(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
     """The sums of products that the squares consist of."""
     k = P.shape[1]
     G, c = np.zeros((3, 3)), np.zeros(3)
-    for p, y, m in in_parts(P, Y, w):
-        outcomes = as_shares(y, k)
+    for p, y, m in iterate_blocks(P, Y, w):
+        outcomes = one_hot_shares(y, k)
         stated = probabilities(p)
         unchanged = stated / stated.sum(axis=1, keepdims=True)
         parts = [TemperatureMap(beta).apply(p), unchanged, np.full(p.shape, 1 / k)]
@@ -175,20 +174,118 @@ def _by_squares(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
             c[i] += m @ (one * outcomes).sum(axis=1)
             for j, other in enumerate(parts[: i + 1]):
                 G[i, j] += m @ (one * other).sum(axis=1)
-    return nearest(np.tril(G) + np.tril(G, -1).T, c)
+    return least_squares_weights(np.tril(G) + np.tril(G, -1).T, c)
 
 
 def _slopes(P: Probabilities, Y: Array, w: Array, beta: float) -> tuple[float, float]:
     """The first and second derivative of the Brier score's sum by β."""
     first = second = 0.0
-    for p, y, m in in_parts(P, Y, w):
+    for p, y, m in iterate_blocks(P, Y, w):
         q = TemperatureMap(beta).apply(p)
         logs = logs_of(p)
         logs = np.where(np.isneginf(logs), 0.0, logs)  # of a zero, q is 0 for every β, so that its log is idle
-        residual = q - as_shares(y, p.shape[1])
+        residual = q - one_hot_shares(y, p.shape[1])
         d = logs - (q * logs).sum(axis=1, keepdims=True)
         qd = q * d
         curvature = qd * d - q * (qd * d).sum(axis=1, keepdims=True)
         first += 2 * float(m @ (residual * qd).sum(axis=1))
         second += 2 * float(m @ (qd * qd + residual * curvature).sum(axis=1))
     return first, second
+
+
+_CLOSE = 1e-10  # of the whole weight, what another forecast must promise to be let in
+_MAX_STEPS = 100
+
+
+def maximum_likelihood_weights(A: Array, w: Array) -> Array:
+    r"""Shares v (m,) ≥ 0 with sum 1 of the largest :math:`\sum_r w_r \log(A_r v)`, A (r, m) ≥ 0.
+
+    The likelihood is concave, so they are best once no other forecast gains: Σ w a/(A v) ≤ Σ w for each. Forecasts
+    are tried alone, then in pairs, and so on; where several shares are best, those of the first fewest.
+
+    >>> maximum_likelihood_weights(np.array([[0.9, 0.5], [0.9, 0.5], [0.1, 0.5]]), np.ones(3)).round(6).tolist()
+    [0.416667, 0.583333]
+    """
+    live = w > 0
+    A, w = A[live], w[live]
+    total = float(w.sum())
+    closest, optimal = np.inf, np.full(A.shape[1], 1 / A.shape[1])
+    for face in _faces(A.shape[1]):
+        shares = _newton_on_simplex(A[:, face], w)
+        q = A[:, face] @ shares
+        if not (q > 0).all():
+            continue
+        short = float(((w / q) @ A).max(initial=total)) / total - 1
+        if short < closest:
+            closest, optimal = short, _embed(shares, face, A.shape[1])
+        if short <= _CLOSE:
+            break
+    return optimal
+
+
+def least_squares_weights(G: Array, c: Array) -> Array:
+    r"""Shares v (m,) ≥ 0 with sum 1 of the least :math:`v^\top G v - 2c^\top v`, G (m, m) positive semidefinite.
+
+    >>> least_squares_weights(np.eye(2), np.array([0.7, 0.5])).round(6).tolist()
+    [0.6, 0.4]
+    """
+    size = max(float(np.abs(G).max()), float(np.abs(c).max()))
+    closest, optimal = np.inf, np.full(len(c), 1 / len(c))
+    for face in _faces(len(c)):
+        m = len(face)
+        bordered = np.ones((m + 1, m + 1))
+        bordered[:m, :m], bordered[m, m] = G[np.ix_(face, face)], 0.0
+        shares = np.linalg.lstsq(bordered, np.append(c[face], 1.0), rcond=1e-14)[0][:m]
+        if (shares < 0).any():
+            continue
+        v = _embed(shares / shares.sum(), face, len(c))
+        slope = G @ v - c
+        short = (float(slope[face].min()) - float(slope.min())) / size if size else 0.0
+        if short < closest:
+            closest, optimal = short, v
+        if short <= _CLOSE:
+            break
+    return optimal
+
+
+def _faces(m: int) -> list[list[int]]:
+    return [list(face) for size in range(1, m + 1) for face in combinations(range(m), size)]
+
+
+def _embed(shares: Array, face: list[int], m: int) -> Array:
+    v = np.zeros(m)
+    v[face] = shares
+    return v
+
+
+def _newton_on_simplex(A: Array, w: Array) -> Array:
+    """The best shares of all the forecasts by Newton's method; it stays inside, where every share is positive."""
+    m = A.shape[1]
+    v = np.full(m, 1 / m)
+    along = np.eye(m)[:, :-1] - np.eye(m)[:, -1:]  # directions in which the sum stays 1
+    if m == 1:
+        return v
+    q = A @ v
+    if not (q > 0).all():
+        return v
+    value = float(w @ np.log(q))
+    for _ in range(_MAX_STEPS):
+        slope = ((w / q) @ A) @ along
+        if np.abs(slope).max() <= 1e-13 * w.sum():
+            break
+        tilt = (np.sqrt(w) / q)[:, None] * (A @ along)
+        step = along @ np.linalg.lstsq(tilt.T @ tilt, slope, rcond=1e-15)[0]
+        falling = step < 0
+        length = min(1.0, 0.99 * float((v[falling] / -step[falling]).min(initial=np.inf)))
+        while length > 1e-12:
+            there = v + length * step
+            reached = float(w @ np.log(A @ there))
+            if reached >= value - 1e-15 * abs(value):
+                break
+            length /= 2
+        else:
+            break
+        if np.abs(there - v).max() <= 1e-16:
+            break
+        v, q, value = there / there.sum(), A @ there, reached
+    return v

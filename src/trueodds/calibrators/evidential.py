@@ -1,4 +1,4 @@
-"""How much do the calibration rows leave open? Evidential calibration."""
+"""Evidential calibration: belief and plausibility of each class from the likelihood of the parameters."""
 
 from __future__ import annotations
 
@@ -8,29 +8,32 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from trueodds.calibrators import wire
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
-from trueodds.calibrators.beliefs.contours import Surface, cells
-from trueodds.calibrators.beliefs.line_beliefs import Line
-from trueodds.calibrators.beliefs.mass import Beliefs, OneSlope
-from trueodds.calibrators.likelihood.binary_logistic import fit_smoothed, line, smoothed_targets
-from trueodds.calibrators.likelihood.logs import (
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._credal.belief_functions import Beliefs, ShiftSlopeBeliefs, SlopeBeliefs
+from trueodds.calibrators._credal.likelihood_contour import LikelihoodSurface, group_by_score
+from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
     Probabilities,
-    floored,
+    floor_notes,
+    floored_logs,
     log_ratio,
     logs_of,
     probabilities,
-    touched,
 )
-from trueodds.calibrators.likelihood.newton import minimum
-from trueodds.calibrators.llo import falling
+from trueodds.calibrators._glm.logistic_regression import (
+    falling_curve_notes,
+    fit_smoothed,
+    intercept_and_score,
+    smoothed_targets,
+)
+from trueodds.calibrators._glm.newton import minimize_newton
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
 from trueodds.core.errors import InputError, Note
-from trueodds.core.results import figure
+from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
-from trueodds.tallies.likelihood import Likelihood, softmax_linear
+from trueodds.tallies.softmax_likelihood import Likelihood, softmax_linear
 
 _ON = ("log p", "probabilities")
 _OUTPUT = ("pignistic", "plausibility", "point")
@@ -42,7 +45,7 @@ class EvidentialMap(CalibrationMap):
 
     name: ClassVar[str] = "evidential"
     takes_logs: ClassVar[bool] = True
-    contour: OneSlope | Line
+    contour: SlopeBeliefs | ShiftSlopeBeliefs
     on: str = "log p"
     output: str = "pignistic"
     n_passes: int = 0
@@ -68,25 +71,25 @@ class EvidentialMap(CalibrationMap):
     def _scores(self, P: Probabilities) -> Array:
         if self.on == "probabilities":
             p = probabilities(P).astype(np.float64, copy=False)
-            return p[:, 1] if isinstance(self.contour, Line) else p
+            return p[:, 1] if isinstance(self.contour, ShiftSlopeBeliefs) else p
         logs = logs_of(P)
-        return logs[:, 1] - logs[:, 0] if isinstance(self.contour, Line) else logs
+        return logs[:, 1] - logs[:, 0] if isinstance(self.contour, ShiftSlopeBeliefs) else logs
 
     def terms(self, k: int) -> tuple[Term, ...] | None:
         """Of the best parameter alone; what the rows leave open is no such mixture."""
         if self.output != "point" or self.on != "log p":
             return None
-        if isinstance(self.contour, OneSlope):
+        if isinstance(self.contour, SlopeBeliefs):
             return (Term(1.0, self.contour.theta * np.eye(k), np.zeros(k)),)
         tau, gamma = self.contour.theta.tolist()
         return (Term(1.0, gamma * np.eye(2), np.array([0.0, tau])),)
 
     def describe(self) -> str:
         """`θ = 0.45`, or shift and slope."""
-        if isinstance(self.contour, OneSlope):
-            return f"θ = {figure(self.contour.theta)}"
+        if isinstance(self.contour, SlopeBeliefs):
+            return f"θ = {format_number(self.contour.theta)}"
         tau, gamma = self.contour.theta.tolist()
-        return f"slope {figure(gamma)}, intercept {figure(tau)}"
+        return f"slope {format_number(gamma)}, intercept {format_number(tau)}"
 
     def to_dict(self) -> dict[str, Any]:
         """What is calibrated, what is put out, the passes, and the contour."""
@@ -95,7 +98,7 @@ class EvidentialMap(CalibrationMap):
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> EvidentialMap:
         """A contour of one parameter, or of two for two classes."""
-        wire.keys(parameters, ("on", "output", "n_passes", "contour"), "parameters")
+        saved_parameters.check_keys(parameters, ("on", "output", "n_passes", "contour"), "parameters")
         contour = parameters["contour"]
         wrong = [key for key, known in (("on", _ON), ("output", _OUTPUT)) if parameters[key] not in known]
         if wrong or not isinstance(contour, dict) or ("turn" in contour and k != 2):
@@ -105,8 +108,13 @@ class EvidentialMap(CalibrationMap):
                 f"another {wrong[0]}" if wrong else "no contour for so many classes",
                 "Fit it again and save it with .save(path).",
             )
-        kind: type[OneSlope] | type[Line] = Line if "turn" in contour else OneSlope
-        return cls(kind.from_dict(contour), parameters["on"], parameters["output"], wire.count(parameters, "n_passes"))
+        kind: type[SlopeBeliefs] | type[ShiftSlopeBeliefs] = ShiftSlopeBeliefs if "turn" in contour else SlopeBeliefs
+        return cls(
+            kind.from_dict(contour),
+            parameters["on"],
+            parameters["output"],
+            saved_parameters.read_count(parameters, "n_passes"),
+        )
 
 
 @dataclass(frozen=True)
@@ -159,39 +167,41 @@ class EvidentialSpec(CalibratorSpec):
         contour, n_passes = self._one(P, Y, w) if k > 2 or self.parameters == 1 else self._two(P, Y[:, 1], w)
         return EvidentialMap(contour, self.on, self.output, n_passes)
 
-    def _one(self, P: Probabilities, Y: Array, w: Array) -> tuple[OneSlope, int]:
-        S = floored(P, self.min_prob) if self.on == "log p" else probabilities(P).astype(np.float64)
+    def _one(self, P: Probabilities, Y: Array, w: Array) -> tuple[SlopeBeliefs, int]:
+        S = floored_logs(P, self.min_prob) if self.on == "log p" else probabilities(P).astype(np.float64)
         S -= S.max(axis=1, keepdims=True)
-        shares, cube = Y @ _smoothed_targets(w @ Y), S[:, :, None]
+        shares, cube = Y @ _class_smoothed_targets(w @ Y), S[:, :, None]
 
         def sums(theta: float) -> Likelihood:
             return softmax_linear(cube, shares, w, np.array([theta]))
 
         if not (w * S.min(axis=1)).any():  # every row is uniform: any parameter gives the same
-            return OneSlope.alone(1.0), 0
-        optimum = minimum(lambda theta: sums(float(theta[0])), np.zeros(1))
-        contour, n_passes = OneSlope.around(float(optimum.theta[0]), sums)
+            return SlopeBeliefs.alone(1.0), 0
+        optimum = minimize_newton(lambda theta: sums(float(theta[0])), np.zeros(1))
+        contour, n_passes = SlopeBeliefs.around(float(optimum.theta[0]), sums)
         return contour, n_passes + optimum.n_passes
 
-    def _two(self, P: Probabilities, y: Array, w: Array) -> tuple[Line, int]:
+    def _two(self, P: Probabilities, y: Array, w: Array) -> tuple[ShiftSlopeBeliefs, int]:
         x = log_ratio(P, self.min_prob) if self.on == "log p" else probabilities(P)[:, 1].astype(np.float64)
-        optimum = fit_smoothed(line(x), y, w, np.zeros(2))
-        return Line.around(Surface.of(cells(x, smoothed_targets(y, w), w).grouped(), optimum.theta)), optimum.n_passes
+        optimum = fit_smoothed(intercept_and_score(x), y, w, np.zeros(2))
+        return ShiftSlopeBeliefs.around(
+            LikelihoodSurface.of(group_by_score(x, smoothed_targets(y, w), w).grouped(), optimum.theta)
+        ), optimum.n_passes
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, and scores that say nothing."""
         assert isinstance(calibration_map, EvidentialMap)
-        fit_notes = touched(P, Y, self.min_prob) if self.on == "log p" else []
+        fit_notes = floor_notes(P, Y, self.min_prob) if self.on == "log p" else []
         contour = calibration_map.contour
         flat = (
             contour.theta <= 0 or contour.low[-1] == contour.theta
-            if isinstance(contour, OneSlope)
+            if isinstance(contour, SlopeBeliefs)
             else contour.theta[1] <= 0
         )
-        return [*fit_notes, *falling(int(flat))]
+        return [*fit_notes, *falling_curve_notes(int(flat))]
 
 
-def _smoothed_targets(n_events: Array) -> Array:
+def _class_smoothed_targets(n_events: Array) -> Array:
     """The shares (K, K) that stand for each class that came so often."""
     k = len(n_events)
     return (1 + np.diag(n_events)) / (n_events + k)[:, None]

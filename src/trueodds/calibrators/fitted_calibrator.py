@@ -1,7 +1,8 @@
-"""What a fit gives back: a map with the classes it is for, the settings that made it, and notes."""
+"""FittedCalibrator: apply a fitted map to probabilities, print it, and save or load it as versioned JSON."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,19 +12,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import trueodds
-from trueodds.calibrators import wire
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, for_logs
-from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities
+from trueodds.calibrators._glm.log_probabilities import LogProbabilities, Probabilities
+from trueodds.calibrators.base import CalibrationMap
+from trueodds.calibrators.saved_parameters import REFIT_HINT, check_keys, invalid_value, is_count
+from trueodds.core import json_files
 from trueodds.core.errors import InputError, Note
+from trueodds.core.json_files import strict_json
 from trueodds.core.printable import printable
-from trueodds.core.results import Result, strict
+from trueodds.core.results import Result
 from trueodds.core.typing import Array
-from trueodds.data import validation
-from trueodds.data.complements import two_columns
+from trueodds.data import arrays
 from trueodds.data.log_probabilities import log_softmax
-from trueodds.data.plausibility import doubts
 from trueodds.data.predictions import Predictions
-from trueodds.data.weights import are_counts
+from trueodds.data.probabilities import check_logits, check_probabilities, softmax, two_columns
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -73,7 +74,7 @@ class FittedCalibrator(Result):
     ) -> Array:
         """The name of the most probable class of each row, (n,); the first of several."""
         q = self.predict_proba(y_prob, logits=logits, sum_tolerance=sum_tolerance)
-        return names(self.classes)[q.argmax(axis=1)]
+        return class_array(self.classes)[q.argmax(axis=1)]
 
     def predict_interval(
         self, y_prob: ArrayLike | Predictions, *, logits: bool = False, sum_tolerance: float | None = None
@@ -109,18 +110,18 @@ class FittedCalibrator(Result):
         _in_order(y_prob, self.classes)
         if not logits:
             try:
-                return matrix(y_prob, self.k, sum_tolerance)
+                return check_prob_matrix(y_prob, self.k, sum_tolerance)
             except InputError as problem:
-                raise validation.with_argument(problem) from None
-        z = validation.numbers(validation.as_array(y_prob, "logits"), "logits")
-        validation.shape(z, "logits")
+                raise arrays.with_logits_argument(problem) from None
+        z = arrays.as_float_array(arrays.as_array(y_prob, "logits"), "logits")
+        arrays.check_shape(z, "logits")
         _same_classes(z, self.k, "logits")
         if self.calibration_map.logits:
-            return as_columns(validation.logits(z))
+            return logit_columns(check_logits(z))
         return (
-            LogProbabilities(log_softmax(validation.logits(z)))
+            LogProbabilities(log_softmax(check_logits(z)))
             if self.calibration_map.takes_logs
-            else columns(validation.softmax(z))
+            else prob_columns(softmax(z))
         )
 
     def summary(self) -> str:
@@ -133,7 +134,7 @@ class FittedCalibrator(Result):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON that `load` reads; the file is replaced as a whole."""
-        wire.save(self, path)
+        save_calibrator(self, path)
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write it as an ONNX graph of float64, from `probabilities` (or `logits`) to `calibrated`, both (n, K).
@@ -142,17 +143,17 @@ class FittedCalibrator(Result):
         """
         from trueodds.calibrators import onnx
 
-        onnx.write(self.calibration_map, self.k, path)
+        onnx.write_onnx(self.calibration_map, self.k, path)
 
     def to_dict(self) -> dict[str, Any]:
         """The calibrator as JSON holds it."""
         return {
-            "schema": wire.SCHEMA,
+            "schema": SCHEMA,
             "method": self.method,
             "parameters": self.calibration_map.to_dict(),
             "classes": list(self.classes),
             "n": self.n,
-            "settings": strict(self.settings),
+            "settings": strict_json(self.settings),
             "notes": [note.to_dict() for note in self.notes],
             "version": trueodds.__version__,
         }
@@ -169,102 +170,25 @@ class FittedCalibrator(Result):
         return f"Fitted({self.describe()})"
 
 
-def fit(spec: CalibratorSpec, preds: Predictions, *, counts: bool = False) -> FittedCalibrator:
-    """The rule fitted to predictions; confidence alone is the pair (1 − c, c) of wrong and correct.
-
-    Weights say which rows matter more, and not how many there are, unless they are `counts`: their mean is made 1, so
-    that a penalty weighs as much as without them. How sure parameters are never takes weights for numbers of rows: those
-    are rows, by `weight_kind="frequency"`. Where the logits are known the floor of logs is lowered to theirs.
-
-    Raises InputError TO502 for labels that do not exclude each other.
-    """
-    spec = suited(spec, preds)
-    P, Y, w = arrays(spec, preds)
-    if preds.weight is not None and not counts:
-        w = w * (np.count_nonzero(w) / w.sum())
-    against = doubts(preds)
-    declined = spec.declined(preds.n, against)
-    calibration_map, report = declined or spec.of_classes(preds.classes).explained(P, Y, w, preds.cluster)
-    class_totals = np.bincount(Y, w, preds.k) if Y.ndim == 1 else w @ Y
-    notes = [
-        *preds.notes,
-        *against,
-        *unobserved_class_notes(class_totals, preds.classes),
-        *spec.notes(calibration_map, P, Y, w),
-    ]
-    if report is not None:
-        notes += report.notes
-    return FittedCalibrator(
-        calibration_map, preds.classes, preds.n, settings_of(spec), tuple(dict.fromkeys(notes)), report
-    )
-
-
-def suited(spec: CalibratorSpec, preds: Predictions) -> CalibratorSpec:
-    """The rule with the floor for these predictions; refused where it is not for such."""
-    for_classes(spec, preds.kind, preds.k)
-    return spec if preds.logits is None else for_logs(spec)
-
-
-def for_classes(spec: CalibratorSpec, kind: str, k: int) -> None:
-    """Refuse labels that do not exclude each other, and classes that the rule is not for."""
-    if kind == "multilabel":
-        raise InputError(
-            "TO502",
-            "A calibrator is for classes that exclude each other; these labels are independent.",
-            f"{k} labels",
-            "Fit one per label: Predictions(Y[:, j], P[:, j]).",
-        )
-    spec.check_classes(k)
-
-
-def arrays(spec: CalibratorSpec, preds: Predictions) -> tuple[Any, Array, Array]:
-    """Probabilities, their logarithms or logits, outcomes and weights as the rule takes them."""
-    P: Any
-    P, Y = raw_arrays(preds) if spec.accepts_raw_arrays else (columns(preds.p), preds.Y)
-    if preds.logits is not None and spec.takes_logs:
-        P = LogProbabilities(log_softmax(preds.logits))
-    if getattr(spec, "logits", False):
-        if preds.logits is None:
-            raise InputError(
-                "TO509",
-                "A fit to logits needs the logits.",
-                "probabilities",
-                "Use Predictions.from_logits, or leave logits out for a fit to log probabilities.",
-            )
-        P = as_columns(validation.logits(preds.logits))
-    return P, Y, preds.w
-
-
-def settings_of(spec: CalibratorSpec) -> dict[str, Any]:
-    """What the rule was fitted with; one around another calibrator has a setting of that name too."""
-    own = {"inner" if name == "calibrator" else name: value for name, value in spec.settings().items()}
-    return {"calibrator": spec.name, **own}
-
-
-def raw_arrays(preds: Predictions) -> tuple[Array, Array]:
-    """Probabilities (n, K) of the type they came in, and labels (n,) where there are some: nothing large is copied."""
-    return preds.p if preds.p.ndim == 2 else columns(preds.P), preds.Y if preds.y is None else preds.y
-
-
-def columns(p: Array) -> Array:
+def prob_columns(p: Array) -> Array:
     """Probabilities (n,) or (n, K) as (n, K) float64; widened before 1 − p, so that no digit is lost to float32."""
     p = p.astype(np.float64, copy=False)
     return two_columns(p) if p.ndim == 1 else p
 
 
-def as_columns(z: Array) -> Array:
+def logit_columns(z: Array) -> Array:
     """Log odds (n,) of the second class as the logits (0, z); logits (n, K) as they are."""
     return np.stack([np.zeros_like(z), z], axis=1) if z.ndim == 1 else z
 
 
-def matrix(y_prob: ArrayLike, k: int, sum_tolerance: float | None = None) -> Array:
+def check_prob_matrix(y_prob: ArrayLike, k: int, sum_tolerance: float | None = None) -> Array:
     """Checked probabilities as (n, K) float64: the checks of `Predictions`, for rows whose outcome is not known."""
-    raw = validation.as_array(y_prob, "y_prob")
-    p = validation.numbers(raw, "y_prob")
-    validation.shape(p, "y_prob")
+    raw = arrays.as_array(y_prob, "y_prob")
+    p = arrays.as_float_array(raw, "y_prob")
+    arrays.check_shape(p, "y_prob")
     _same_classes(p, k, "y_prob")
-    validation.probabilities(p, raw.dtype, sum_tolerance, sums=True)
-    return columns(p)
+    check_probabilities(p, raw.dtype, sum_tolerance, sums=True)
+    return prob_columns(p)
 
 
 def _same_classes(values: Array, k: int, name: str) -> None:
@@ -294,7 +218,7 @@ def _in_order(table: Any, classes: tuple[Any, ...]) -> None:
         )
 
 
-def names(classes: tuple[Any, ...]) -> Array:
+def class_array(classes: tuple[Any, ...]) -> Array:
     """The names as an array; of mixed types, they stay what they are."""
     if len({type(name) for name in classes}) == 1:
         plain = np.array(classes)
@@ -305,15 +229,86 @@ def names(classes: tuple[Any, ...]) -> Array:
     return mixed
 
 
-def has_integer_weights(weight: Array | None) -> bool:
-    """Whether weights are whole numbers, as scikit-learn's are where they stand for repeated rows."""
-    return weight is not None and are_counts(weight)
+SCHEMA = "trueodds.calibrator/1"
+_FAMILY = "trueodds.calibrator/"
+_KEYS = ("schema", "method", "parameters", "classes", "n", "settings", "notes", "version")
 
 
-def unobserved_class_notes(class_totals: Array, classes: tuple[Any, ...]) -> list[Note]:
-    """The classes of which no outcome came, from the weight of those of each class (K,)."""
-    missing = np.flatnonzero(class_totals == 0)
-    if len(missing) == 0:
-        return []
-    listed = ", ".join(str(classes[c]) for c in missing[:5]) + (f" and {len(missing) - 5:,} more" * (len(missing) > 5))
-    return [Note("TN501", f"No calibration row has class {listed}: what the map says about it is not backed by data.")]
+def save_calibrator(calibrator: FittedCalibrator, path: str | os.PathLike[str]) -> None:
+    """Write the calibrator; another process sees the old file or the whole new one, never a part."""
+    for name in calibrator.classes:
+        if not isinstance(name, (str, int, float)) or name != name:
+            raise InputError(
+                "TO506",
+                "Only names of classes that are text or numbers can be saved.",
+                f"{name!r} of type {type(name).__name__}",
+                "Pass classes= with the names as text.",
+            )
+    text = json.dumps(calibrator.to_dict(), allow_nan=False, indent=1)
+    calibrator_from_dict(json.loads(text))  # what could not be read again is refused now
+    json_files.write_text(path, text + "\n", "TO503")
+
+
+def load(path: str | os.PathLike[str]) -> FittedCalibrator:
+    """The calibrator in a file that `save_calibrator` wrote.
+
+    Raises InputError: TO503 for a file that is no calibrator, TO504 for one of a later version, TO505 for a value
+    that is missing or out of its range. Nothing in the file is ever run.
+    """
+    return calibrator_from_dict(json_files.read_json(path, "TO503"))
+
+
+def calibrator_from_dict(document: Any) -> FittedCalibrator:
+    """The calibrator behind the dictionary that `FittedCalibrator.to_dict` gives."""
+    from trueodds.calibrators import CALIBRATORS
+    from trueodds.calibrators.uniform_mixture import read_map
+
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if not isinstance(schema, str) or not schema.startswith(_FAMILY):
+        raise InputError("TO503", "This is no saved calibrator.", f"schema {schema!r}", REFIT_HINT)
+    if schema != SCHEMA:
+        raise InputError(
+            "TO504",
+            f"This version reads {SCHEMA}.",
+            schema,
+            "Install a later version of trueodds, or fit and save it again with this one.",
+        )
+    check_keys(document, _KEYS, "the file")
+    classes = document["classes"]
+    if not isinstance(classes, list) or len(classes) < 2 or not all(_is_name(name) for name in classes):
+        raise invalid_value("classes", "two or more names", classes)
+    if len(set(classes)) != len(classes):
+        raise invalid_value("classes", "names that differ", classes)
+    n = document["n"]
+    if not is_count(n) or n < 1:
+        raise invalid_value("n", "a whole number of at least 1", n)
+    settings, parameters, notes = document["settings"], document["parameters"], document["notes"]
+    if not isinstance(settings, dict):
+        raise invalid_value("settings", "an object", settings)
+    if not isinstance(parameters, dict):
+        raise invalid_value("parameters", "an object", parameters)
+    if not isinstance(notes, list) or not all(_is_note(note) for note in notes):
+        raise invalid_value("notes", "a list of coded texts", notes)
+    if not isinstance(document["version"], str):
+        raise invalid_value("version", "text", document["version"])
+    method = document["method"]
+    spec_type = CALIBRATORS.load(method) if isinstance(method, str) and method in CALIBRATORS.names() else None
+    if spec_type is None or spec_type.map_type is None:
+        raise invalid_value("method", "the name of a calibrator's map", method)
+    return FittedCalibrator(
+        read_map(spec_type.map_type, parameters, len(classes)),
+        tuple(classes),
+        n,
+        settings,
+        tuple(Note(note["code"], note["text"]) for note in notes),
+    )
+
+
+def _is_name(value: Any) -> bool:
+    return isinstance(value, (str, bool, int)) or (isinstance(value, float) and abs(value) < float("inf"))
+
+
+def _is_note(value: Any) -> bool:
+    return (
+        isinstance(value, dict) and set(value) == {"code", "text"} and all(isinstance(v, str) for v in value.values())
+    )

@@ -1,4 +1,4 @@
-"""How often did it come, bin by bin? Histogram binning."""
+"""Histogram binning."""
 
 from __future__ import annotations
 
@@ -9,13 +9,22 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.binning.partition import BinRule, Bins, EqualMass, Partition, Uniform
-from trueodds.calibrators import wire
+from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.partition import BinRule, Partition
+from trueodds.binning.uniform import Uniform
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._curves.one_vs_rest import (
+    Curve,
+    OneVsRest,
+    fit_curves,
+    zero_probability_notes,
+    zero_probability_notes_of_cells,
+)
 from trueodds.calibrators.base import CalibrationMap, TalliedSpec
-from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, exact_zeros, fit_curves, zeros_in_cells
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, OneOf
 from trueodds.core.typing import Array
+from trueodds.kernels.bins import Bins
 from trueodds.lenses.view import View
 
 _PARTITIONS: dict[str, Callable[[int | str], Partition]] = {
@@ -25,7 +34,7 @@ _PARTITIONS: dict[str, Callable[[int | str], Partition]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class StepCurve:
     """One value per bin; bins are closed on the right, the first at 0 too: one that ends at 0 holds exact zeros."""
 
     edges: Array  # (b + 1,) from 0 to 1, strictly rising but for the first two
@@ -41,10 +50,10 @@ class Steps:
         return {"edges": self.edges.tolist(), "values": self.values.tolist(), "empty": self.empty}
 
     @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any]) -> Steps:
+    def from_dict(cls, parameters: Mapping[str, Any]) -> StepCurve:
         """Edges that rise from 0 to 1, a value for each bin."""
-        wire.keys(parameters, ("edges", "values", "empty"), "a curve")
-        edges = wire.vector(parameters, "edges", 0, 1, increasing="weakly")
+        saved_parameters.check_keys(parameters, ("edges", "values", "empty"), "a curve")
+        edges = saved_parameters.read_vector(parameters, "edges", 0, 1, increasing="weakly")
         if len(edges) < 2 or edges[0] != 0 or edges[-1] != 1 or (np.diff(edges[1:]) <= 0).any():
             raise InputError(
                 "TO505",
@@ -52,7 +61,11 @@ class Steps:
                 str(edges.tolist())[:40],
                 "Fit it again and save it with .save(path).",
             )
-        return cls(edges, wire.vector(parameters, "values", 0, 1, size=len(edges) - 1), wire.count(parameters, "empty"))
+        return cls(
+            edges,
+            saved_parameters.read_vector(parameters, "values", 0, 1, size=len(edges) - 1),
+            saved_parameters.read_count(parameters, "empty"),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +73,14 @@ class HistogramMap(OneVsRest):
     """The outcome rate of each bin, for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "histogram"
-    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Steps.from_dict
+    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = StepCurve.from_dict
 
     def describe(self) -> str:
         """How many bins."""
-        return bins_in_words(self.curves)
+        return format_bins(self.curves)
 
 
-def bins_in_words(curves: Sequence[Steps]) -> str:
+def format_bins(curves: Sequence[StepCurve]) -> str:
     """`15 bins`, or `12 to 15 bins in 4 curves`."""
     sizes = sorted({len(curve.values) for curve in curves})
     bins = f"{sizes[0]} {'bin' if sizes[0] == 1 else 'bins'}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]} bins"
@@ -113,12 +126,12 @@ class HistogramSpec(TalliedSpec):
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Empty bins and exact zeros."""
-        return [*self._empty(calibration_map), *exact_zeros(calibration_map.apply(P))]
+        return [*self._empty(calibration_map), *zero_probability_notes(calibration_map.apply(P))]
 
     def fit_notes_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
         """The same."""
         assert isinstance(calibration_map, HistogramMap)
-        return [*self._empty(calibration_map), *zeros_in_cells(calibration_map.curves, views)]
+        return [*self._empty(calibration_map), *zero_probability_notes_of_cells(calibration_map.curves, views)]
 
     def _empty(self, calibration_map: CalibrationMap) -> list[Note]:
         assert isinstance(calibration_map, HistogramMap)
@@ -129,11 +142,11 @@ class HistogramSpec(TalliedSpec):
         return [Note("TN506", f"{empty:,} of {bins:,} bins held no row and say their midpoint.")] if empty else []
 
 
-def _of_rows(x: Array, y: Array, w: Array, partition: Partition) -> Steps:
+def _of_rows(x: Array, y: Array, w: Array, partition: Partition) -> StepCurve:
     return _curve(View(x, y, w), partition)
 
 
-def _curve(view: View, partition: Partition) -> Steps:
+def _curve(view: View, partition: Partition) -> StepCurve:
     bins, x, y, w = partition.freeze(view), view.at, view.y, view.w
     assert isinstance(bins, Bins)
     if isinstance(partition, EqualMass):
@@ -142,7 +155,7 @@ def _curve(view: View, partition: Partition) -> Steps:
     mass = np.bincount(where, w, bins.size)
     middle = (bins.edges[:-1] + bins.edges[1:]) / 2
     values = np.divide(np.bincount(where, w * y, bins.size), mass, out=middle, where=mass > 0)
-    return Steps(bins.edges, np.clip(values, 0.0, 1.0), int((mass == 0).sum()))
+    return StepCurve(bins.edges, np.clip(values, 0.0, 1.0), int((mass == 0).sum()))
 
 
 def between_scores(edges: Array, scores: Array) -> Array:
@@ -156,10 +169,10 @@ def between_scores(edges: Array, scores: Array) -> Array:
     """
     above = np.unique(np.searchsorted(scores, edges[1:-1], "right"))
     above = above[(above > 0) & (above < len(scores))]
-    return np.concatenate(([0.0], midway(scores[above - 1], scores[above]), [1.0]))
+    return np.concatenate(([0.0], midpoints(scores[above - 1], scores[above]), [1.0]))
 
 
-def midway(low: Array, high: Array) -> Array:
+def midpoints(low: Array, high: Array) -> Array:
     """Edges that leave the lower score below and the upper one above; a score on an edge is below it."""
     middle = (low + high) / 2
     return np.where(middle < high, middle, low)  # of two neighboring floats it may be the upper one

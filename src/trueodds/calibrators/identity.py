@@ -1,4 +1,4 @@
-"""What if nothing is changed? The calibrator that every other has to beat."""
+"""The identity, which leaves probabilities unchanged: the baseline for every calibrator."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators import wire
+from trueodds.calibrators import saved_parameters
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
 from trueodds.core.typing import Array
 
@@ -38,7 +38,7 @@ class IdentityMap(CalibrationMap):
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> IdentityMap:  # noqa: ARG003 - any number of classes
         """No parameters."""
-        wire.keys(parameters, (), "parameters")
+        saved_parameters.check_keys(parameters, (), "parameters")
         return cls()
 
 

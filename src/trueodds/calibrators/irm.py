@@ -1,4 +1,4 @@
-"""What one increasing curve fits all classes best? Isotonic regression of all pairs of probability and outcome."""
+"""IRM: one isotonic regression of all pairs of class probability and outcome."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators import wire
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._glm.fit_data import apply_in_blocks, iterate_blocks
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.curves.by_score import in_row_blocks
-from trueodds.calibrators.isotonic import Monotone, monotone
-from trueodds.calibrators.likelihood.parts import in_parts
+from trueodds.calibrators.isotonic import MonotoneCurve, fit_monotone
 from trueodds.core.errors import Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
@@ -25,12 +24,12 @@ class IrmMap(CalibrationMap):
     """Rows proportional to g(p) + tilt · p."""
 
     name: ClassVar[str] = "irm"
-    curve: Monotone
+    curve: MonotoneCurve
     tilt: float
 
     def apply(self, P: Array) -> Array:
         """The curve's values and the tilt, over their sum."""
-        return in_row_blocks(self._rows, P)
+        return apply_in_blocks(self._rows, P)
 
     def _rows(self, P: Array) -> Array:
         q: Array = self.curve(P.reshape(-1)).reshape(P.shape)
@@ -54,8 +53,11 @@ class IrmMap(CalibrationMap):
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> IrmMap:  # noqa: ARG003 - any number of classes
         """A curve that does not fall, a small tilt."""
-        wire.keys(parameters, ("curve", "tilt"), "parameters")
-        return cls(Monotone.from_dict(wire.table(parameters, "curve")), wire.number(parameters, "tilt", 1e-15, 1))
+        saved_parameters.check_keys(parameters, ("curve", "tilt"), "parameters")
+        return cls(
+            MonotoneCurve.from_dict(saved_parameters.read_table(parameters, "curve")),
+            saved_parameters.read_number(parameters, "tilt", 1e-15, 1),
+        )
 
 
 @dataclass(frozen=True)
@@ -87,12 +89,12 @@ class IrmSpec(CalibratorSpec):
         live = w > 0
         if not live.all():
             P, Y, w = P[live], Y[live], w[live]
-        curve = monotone(P.reshape(-1), Y.reshape(-1), np.repeat(w, P.shape[1]))
+        curve = fit_monotone(P.reshape(-1), Y.reshape(-1), np.repeat(w, P.shape[1]))
         return IrmMap(curve, float(self.tilt))
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Rows with a class that is all but ruled out."""
-        rows = sum(int((calibration_map.apply(p) < _LITTLE).any(axis=1).sum()) for p, _, _ in in_parts(P, Y, w))
+        rows = sum(int((calibration_map.apply(p) < _LITTLE).any(axis=1).sum()) for p, _, _ in iterate_blocks(P, Y, w))
         if rows == 0:
             return []
         text = f"The map gives some class less than {_LITTLE:g} in {rows:,} of the {len(P):,} rows it was fitted on"

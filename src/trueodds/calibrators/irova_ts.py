@@ -1,4 +1,4 @@
-"""What increasing curves are left to draw once one temperature has been set? Tempered rows, then isotonic."""
+"""IROvA-TS: temperature scaling followed by one-vs-rest isotonic regression."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators import wire
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.curves.by_score import in_row_blocks
-from trueodds.calibrators.isotonic import IsotonicMap, IsotonicSpec
-from trueodds.calibrators.likelihood.logs import (
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._glm.fit_data import apply_in_blocks
+from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     LogProbabilities,
     MinProb,
     Probabilities,
+    floor_notes,
     logs_of,
-    touched,
 )
-from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, ends
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
+from trueodds.calibrators.isotonic import IsotonicMap, IsotonicSpec
+from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, boundary_notes
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 
@@ -46,7 +46,7 @@ class IrovaTsMap(CalibrationMap):
 
     def apply(self, P: Probabilities) -> Array:
         """The curves' values at the tempered rows, made to sum to 1."""
-        return in_row_blocks(lambda p: self.curves.apply(scores(self.tempered, p)), P)
+        return apply_in_blocks(lambda p: self.curves.apply(tempered_scores(self.tempered, p)), P)
 
     def describe(self) -> str:
         """The temperature and how many knots."""
@@ -59,10 +59,10 @@ class IrovaTsMap(CalibrationMap):
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> IrovaTsMap:
         """A temperature, and as many curves as K classes need."""
-        wire.keys(parameters, ("temperature", "isotonic"), "parameters")
-        curves = IsotonicMap.from_dict(wire.table(parameters, "isotonic"), k)
+        saved_parameters.check_keys(parameters, ("temperature", "isotonic"), "parameters")
+        curves = IsotonicMap.from_dict(saved_parameters.read_table(parameters, "isotonic"), k)
         assert isinstance(curves, IsotonicMap)
-        return cls(TemperatureMap.from_dict(wire.table(parameters, "temperature"), k), curves)
+        return cls(TemperatureMap.from_dict(saved_parameters.read_table(parameters, "temperature"), k), curves)
 
 
 @dataclass(frozen=True)
@@ -92,16 +92,16 @@ class IrovaTsSpec(CalibratorSpec):
     def fit(self, P: Probabilities, Y: Array, w: Array) -> IrovaTsMap:
         """The temperature of these rows, then the curves of the tempered ones."""
         tempered = TemperatureSpec(self.min_prob).fit(P, Y, w)
-        return IrovaTsMap(tempered, IsotonicSpec().fit(scores(tempered, P), Y, w))
+        return IrovaTsMap(tempered, IsotonicSpec().fit(tempered_scores(tempered, P), Y, w))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, a β at an end of its range, exact zeros."""
         assert isinstance(calibration_map, IrovaTsMap)
-        zeros = IsotonicSpec().notes(calibration_map.curves, scores(calibration_map.tempered, P), Y, w)
-        return [*touched(P, Y, self.min_prob), *ends(calibration_map.tempered.beta), *zeros]
+        zeros = IsotonicSpec().notes(calibration_map.curves, tempered_scores(calibration_map.tempered, P), Y, w)
+        return [*floor_notes(P, Y, self.min_prob), *boundary_notes(calibration_map.tempered.beta), *zeros]
 
 
-def scores(tempered: TemperatureMap, P: Probabilities) -> Array:
+def tempered_scores(tempered: TemperatureMap, P: Probabilities) -> Array:
     """Tempered rows, each summed from its least number on: rows of the same numbers get the same scores, to the bit."""
 
     def some(p: Probabilities) -> Array:
@@ -112,4 +112,4 @@ def scores(tempered: TemperatureMap, P: Probabilities) -> Array:
         e = np.exp(tempered.beta * logs)
         return e / np.sort(e, axis=1).sum(axis=1, keepdims=True)
 
-    return in_row_blocks(some, P)
+    return apply_in_blocks(some, P)

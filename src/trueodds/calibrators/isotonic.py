@@ -1,4 +1,4 @@
-"""What increasing curve fits best? Isotonic regression."""
+"""Isotonic regression."""
 
 from __future__ import annotations
 
@@ -9,22 +9,27 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators import wire
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._curves.one_vs_rest import (
+    Curve,
+    OneVsRest,
+    map_classes,
+    zero_probability_notes,
+    zero_probability_notes_of_cells,
+)
 from trueodds.calibrators.base import CalibrationMap, TalliedSpec
-from trueodds.calibrators.curves.by_score import map_classes
-from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, exact_zeros, zeros_in_cells
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 from trueodds.kernels import isotonic, sort
-from trueodds.kernels.knots import Knots, none_at
+from trueodds.kernels.splines import Knots, none_below
 from trueodds.lenses.view import View
 
 _BETWEEN = ("linear", "step")
 
 
 @dataclass(frozen=True, eq=False)
-class Monotone:
+class MonotoneCurve:
     """A non-decreasing curve through knots, flat beyond the first and the last."""
 
     x: Array  # (m,) strictly rising
@@ -56,11 +61,13 @@ class Monotone:
         return {"x": self.x.tolist(), "y": self.y.tolist(), "between": self.between}
 
     @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any]) -> Monotone:
+    def from_dict(cls, parameters: Mapping[str, Any]) -> MonotoneCurve:
         """Knots that rise, values that do not fall."""
-        wire.keys(parameters, ("x", "y", "between"), "a curve")
-        x = wire.vector(parameters, "x", 0, 2, increasing="strictly")  # float16 may say a little more than 1
-        y = wire.vector(parameters, "y", 0, 1, size=len(x), increasing="weakly")
+        saved_parameters.check_keys(parameters, ("x", "y", "between"), "a curve")
+        x = saved_parameters.read_vector(
+            parameters, "x", 0, 2, increasing="strictly"
+        )  # float16 may say a little more than 1
+        y = saved_parameters.read_vector(parameters, "y", 0, 1, size=len(x), increasing="weakly")
         if parameters["between"] not in _BETWEEN:
             raise InputError(
                 "TO505",
@@ -76,14 +83,14 @@ class IsotonicMap(OneVsRest):
     """A non-decreasing curve for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "isotonic"
-    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Monotone.from_dict
+    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = MonotoneCurve.from_dict
 
     def no_zero(self, P: Array) -> Array:
         """Which rows of P keep a chance for every class, (n,) bool."""
         if len(self.curves) == 1:
             return np.asarray((self.apply(P) > 0).all(axis=1))
         # A row of zeros alone becomes uniform.
-        return none_at(P, np.array([curve.zero_up_to for curve in self.curves]))
+        return none_below(P, np.array([curve.zero_up_to for curve in self.curves]))
 
     def describe(self) -> str:
         """How many knots."""
@@ -119,38 +126,38 @@ class IsotonicSpec(TalliedSpec):
 
     def fit(self, P: Array, Y: Array, w: Array) -> IsotonicMap:
         """The curves of these rows."""
-        blocks = map_classes(P, Y, w, isotonic.of_keys, isotonic.of_rows)
+        blocks = map_classes(P, Y, w, isotonic.fit_keys, isotonic.fit_rows)
         return IsotonicMap(tuple(_curve(block, self.between) for block in blocks))
 
     def of_views(self, views: Sequence[View]) -> IsotonicMap:
         """The curves of cells, each at its mean score."""
-        return IsotonicMap(tuple(monotone(view.p, view.y, view.w, self.between) for view in views))
+        return IsotonicMap(tuple(fit_monotone(view.p, view.y, view.w, self.between) for view in views))
 
     def fit_notes_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
         """Exact zeros."""
         assert isinstance(calibration_map, IsotonicMap)
-        return zeros_in_cells(calibration_map.curves, views)
+        return zero_probability_notes_of_cells(calibration_map.curves, views)
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
         """Exact zeros."""
         assert isinstance(calibration_map, IsotonicMap)
-        return exact_zeros(calibration_map.no_zero(P)[:, None])
+        return zero_probability_notes(calibration_map.no_zero(P)[:, None])
 
 
-def monotone(x: Array, y: Array, w: Array, between: str = "linear") -> Monotone:
+def fit_monotone(x: Array, y: Array, w: Array, between: str = "linear") -> MonotoneCurve:
     """The non-decreasing curve of least squared error through scores x (n,) ≥ 0, outcome shares y and weights w ≥ 0.
 
     Equal scores are pooled first. Some row must have weight. Cost: O(n log n).
 
-    >>> curve = monotone(np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.0, 1.0, 0.0, 1.0]), np.ones(4))
+    >>> curve = fit_monotone(np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.0, 1.0, 0.0, 1.0]), np.ones(4))
     >>> curve.x.tolist(), curve.y.tolist()
     ([0.1, 0.2, 0.3, 0.4], [0.0, 0.5, 0.5, 1.0])
     """
-    keys = sort.keys(x, y) if (w == 1).all() else None
-    return _curve(isotonic.of_rows(x, y, w) if keys is None else isotonic.of_keys(keys), between)
+    keys = sort.sort_keys(x, y) if (w == 1).all() else None
+    return _curve(isotonic.fit_rows(x, y, w) if keys is None else isotonic.fit_keys(keys), between)
 
 
-def _curve(blocks: isotonic.Blocks, between: str) -> Monotone:
+def _curve(blocks: isotonic.Blocks, between: str) -> MonotoneCurve:
     """The two ends of every block as knots."""
     # Means of weighted rows are rounded, a hair above 1 or below the one before.
     level = np.minimum(np.maximum.accumulate(blocks.events / blocks.mass), 1.0)
@@ -159,4 +166,4 @@ def _curve(blocks: isotonic.Blocks, between: str) -> Monotone:
     x, y = x[keep], y[keep]
     keep = np.ones(len(x), dtype=bool)
     keep[1:-1] = (y[1:-1] != y[:-2]) | (y[1:-1] != y[2:])
-    return Monotone(x[keep], y[keep], between)
+    return MonotoneCurve(x[keep], y[keep], between)

@@ -1,4 +1,4 @@
-"""How often did it come near this score? The reliability curve through a Gaussian, used as a map."""
+"""Kernel calibration: a Nadaraya-Watson regression of the outcome on the score."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from trueodds.binning.by_score import ByScore
-from trueodds.calibrators import wire
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.curves.by_score import by_log_odds
-from trueodds.calibrators.curves.one_vs_rest import (
+from trueodds.binning.sorted_scores import ByScore
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._curves.kernel_regression import (
+    BANDWIDTH_RULES,
+    MAX_BANDWIDTH,
+    MIN_BANDWIDTH,
+    bin_scores,
+    kernel_regression,
+    select_bandwidth,
+)
+from trueodds.calibrators._curves.one_vs_rest import (
     Curve,
     OneVsRest,
-    as_rows,
-    exact_zeros,
+    effective_rows,
     fit_curves,
     fit_curves_of_logs,
+    sums_by_log_odds,
+    zero_probability_notes,
 )
-from trueodds.calibrators.curves.reliability_curve import (
-    BANDWIDTH_RULES,
-    NARROWEST,
-    WIDEST,
-    bin_scores,
-    smoothed,
-    width,
-)
-from trueodds.calibrators.likelihood.logs import (
+from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
     Probabilities,
-    of_score,
+    floor_notes,
+    log_pair_of_score,
     probabilities,
-    touched,
 )
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Range, check
 from trueodds.core.typing import Array
@@ -48,7 +48,7 @@ _MIN_STEPS, _MAX_STEPS = 64, 2048  # steps of the grid
 
 
 @dataclass(frozen=True, eq=False)
-class Smoothed:
+class KernelCurve:
     """A smooth curve by its values and slopes at even places, flat beyond the first and the last."""
 
     scale: str  # of the places
@@ -60,7 +60,7 @@ class Smoothed:
 
     def __call__(self, x: Array) -> Array:
         """The values at x, by cubics between the places."""
-        return self.of_logs(of_score(x))[:, 1] if self.takes_logs else self._at(x)
+        return self.of_logs(log_pair_of_score(x))[:, 1] if self.takes_logs else self._at(x)
 
     @property
     def takes_logs(self) -> bool:
@@ -95,22 +95,22 @@ class Smoothed:
         }
 
     @classmethod
-    def from_dict(cls, parameters: Mapping[str, Any]) -> Smoothed:
+    def from_dict(cls, parameters: Mapping[str, Any]) -> KernelCurve:
         """Two places or more on a known scale."""
-        wire.keys(parameters, ("scale", "low", "high", "values", "slopes", "bandwidth"), "a curve")
-        values = wire.vector(parameters, "values", 0, 1)
-        slopes = wire.vector(parameters, "slopes", -1e9, 1e9, size=len(values))
-        low, high = wire.vector(
+        saved_parameters.check_keys(parameters, ("scale", "low", "high", "values", "slopes", "bandwidth"), "a curve")
+        values = saved_parameters.read_vector(parameters, "values", 0, 1)
+        slopes = saved_parameters.read_vector(parameters, "slopes", -1e9, 1e9, size=len(values))
+        low, high = saved_parameters.read_vector(
             {"ends": [parameters["low"], parameters["high"]]}, "ends", -1e9, 1e9, size=2, increasing="strictly"
         )
-        if parameters["scale"] not in tuple(NARROWEST) or len(values) < 2:
+        if parameters["scale"] not in tuple(MIN_BANDWIDTH) or len(values) < 2:
             raise InputError(
                 "TO505",
                 "In a saved calibrator a smoothed curve must have two values or more on the scale probability or logit.",
                 f"{len(values)} on {str(parameters['scale'])[:40]!r}",
                 "Fit it again and save it with .save(path).",
             )
-        bandwidth = wire.number(parameters, "bandwidth", 1e-9, 1e4)
+        bandwidth = saved_parameters.read_number(parameters, "bandwidth", 1e-9, 1e4)
         return cls(parameters["scale"], float(low), float(high), values, slopes, bandwidth)
 
 
@@ -120,7 +120,7 @@ class KernelMap(OneVsRest):
 
     name: ClassVar[str] = "kernel"
     takes_logs: ClassVar[bool] = True
-    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Smoothed.from_dict
+    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = KernelCurve.from_dict
 
     def describe(self) -> str:
         """The bandwidth, or from which to which they are."""
@@ -163,14 +163,14 @@ class KernelSpec(CalibratorSpec):
     keeps_argmax: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = KernelMap
     bandwidth: float | Annotated[str, OneOf(tuple(BANDWIDTH_RULES))] = "silverman"
-    scale: Annotated[str, OneOf(tuple(NARROWEST))] = "logit"
+    scale: Annotated[str, OneOf(tuple(MIN_BANDWIDTH))] = "logit"
     monotone: bool = True
     min_prob: MinProb = MIN_PROB
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.bandwidth, str):
-            limits = Range(NARROWEST[self.scale], WIDEST[self.scale])
+            limits = Range(MIN_BANDWIDTH[self.scale], MAX_BANDWIDTH[self.scale])
             check("bandwidth", self.bandwidth, Annotated[float, limits], "silverman")
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> KernelMap:
@@ -182,8 +182,8 @@ class KernelSpec(CalibratorSpec):
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, bandwidths that became the least there is, and exact zeros."""
         assert isinstance(calibration_map, KernelMap)
-        fit_notes = touched(P, Y, self.min_prob) if self.scale == "logit" else []
-        min_bandwidth = NARROWEST[self.scale]
+        fit_notes = floor_notes(P, Y, self.min_prob) if self.scale == "logit" else []
+        min_bandwidth = MIN_BANDWIDTH[self.scale]
         narrow = (
             sum(curve.bandwidth == min_bandwidth for curve in calibration_map.curves)
             if isinstance(self.bandwidth, str)
@@ -193,24 +193,24 @@ class KernelSpec(CalibratorSpec):
             which = f" of {narrow:,} classes" * (len(calibration_map.curves) > 1)
             text = f"The scores{which} lie so close together that the bandwidth is the least, {min_bandwidth:g}: places with few scores say what single rows say."
             fit_notes.append(Note("TN530", text))
-        return fit_notes + exact_zeros(calibration_map.apply(P))
+        return fit_notes + zero_probability_notes(calibration_map.apply(P))
 
 
-def _curve(x: Array, y: Array, w: Array, spec: KernelSpec) -> Smoothed:
+def _curve(x: Array, y: Array, w: Array, spec: KernelSpec) -> KernelCurve:
     """From probabilities (n,), or on the logit scale from the logarithms of both sides (n, 2)."""
     mirrored = spec.scale == "probability"
     if mirrored:
-        s, mass, events = ByScore(np.minimum(x, 1), y, as_rows(w)[1]).sums()
+        s, mass, events = ByScore(np.minimum(x, 1), y, effective_rows(w)[1]).sums()
     else:
-        s, mass, events = by_log_odds(x[:, 1] - x[:, 0], y, as_rows(w)[1])
-    h = width(s, mass, spec.bandwidth, spec.scale, math.inf if mirrored else -math.log(spec.min_prob))
+        s, mass, events = sums_by_log_odds(x[:, 1] - x[:, 0], y, effective_rows(w)[1])
+    h = select_bandwidth(s, mass, spec.bandwidth, spec.scale, math.inf if mirrored else -math.log(spec.min_prob))
     low, high = (0.0, 1.0) if mirrored else (float(s[0]), float(s[-1]))
     if not low < high:
         low, high = low - h, high + h
     steps = 2 ** math.ceil(math.log2(_STEPS * (high - low) / h) - 1e-9)
     steps = min(max(steps, _MIN_STEPS), _MAX_STEPS)
     at = low + (high - low) * (np.arange(steps + 1) / steps)
-    values, slopes, density = smoothed(at, *bin_scores(s, mass, events, h), h, mirrored)
+    values, slopes, density = kernel_regression(at, *bin_scores(s, mass, events, h), h, mirrored)
     step = (high - low) / steps
     if spec.monotone:
         # Places that the rows hardly reach follow the others.
@@ -223,7 +223,7 @@ def _curve(x: Array, y: Array, w: Array, spec: KernelSpec) -> Smoothed:
         rise = np.abs(np.diff(values)) / step
         max_slope = np.maximum(2 * np.maximum(np.append(rise, 0.0), np.append(0.0, rise)), 0.02 / step)
         slopes = np.clip(slopes, -max_slope, max_slope)
-    return Smoothed(spec.scale, low, high, np.clip(values, 0.0, 1.0), slopes, h)
+    return KernelCurve(spec.scale, low, high, np.clip(values, 0.0, 1.0), slopes, h)
 
 
 def _number(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Which shift and slope of the log odds fit best? Linear in log odds, LLO."""
+"""Linear in log odds (LLO) recalibration of two classes: a shift and a slope of the log odds."""
 
 from __future__ import annotations
 
@@ -11,24 +11,35 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from trueodds.calibrators import wire
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._glm.fit_data import FitData
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, Probabilities, log_ratio, logs_of
+from trueodds.calibrators._glm.logistic_regression import (
+    MAX_COEFFICIENT,
+    LogisticFit,
+    LogisticRows,
+    falling_curve_notes,
+    fit_finite_from_sums,
+    intercept_and_score,
+    logistic_likelihood,
+    separation_note,
+)
+from trueodds.calibrators._glm.parameter_covariance import Scores
+from trueodds.calibrators._glm.parameter_table import ParameterTable
+from trueodds.calibrators._glm.parameter_uncertainty import (
+    FitEvidence,
+    ParameterUncertainty,
+    read_uncertainty,
+    uncertainty_to_dict,
+)
+from trueodds.calibrators._glm.row_sums import RowSums
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
-from trueodds.calibrators.likelihood.binary_logistic import LogisticFit, fit_finite_from_sums, line, logistic, separated
-from trueodds.calibrators.likelihood.certainty import Certainty, read_certainty, saved
-from trueodds.calibrators.likelihood.evidence import Evidence
-from trueodds.calibrators.likelihood.fit_data import FitData
-from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities, log_ratio, logs_of
-from trueodds.calibrators.likelihood.moments import Lines
-from trueodds.calibrators.likelihood.parameter_covariance import Scores
-from trueodds.calibrators.likelihood.parameter_table import ParameterTable
-from trueodds.calibrators.likelihood.row_sums import RowSums
 from trueodds.core.errors import Note
-from trueodds.core.results import figure
+from trueodds.core.formatting import format_number
 from trueodds.core.typing import Array
 
-WIDE = 1e100  # beyond any coefficient that a fit can give
 _KEYS = ("tau", "gamma", "n_passes", "converged")
-UNCHANGED = np.array([0.0, 1.0])  # τ and γ of the identity
+IDENTITY_PARAMETERS = np.array([0.0, 1.0])  # τ and γ of the identity
 
 
 @dataclass(frozen=True)
@@ -41,7 +52,7 @@ class LloMap(CalibrationMap):
     gamma: float
     n_passes: int = 0
     converged: bool = True
-    certainty: Certainty | None = field(default=None, compare=False)  # of τ and γ, on the rows of the fit
+    certainty: ParameterUncertainty | None = field(default=None, compare=False)  # of τ and γ, on the rows of the fit
 
     @property
     def delta(self) -> float:
@@ -62,7 +73,7 @@ class LloMap(CalibrationMap):
 
     def describe(self) -> str:
         """`δ = 0.64, γ = 0.57`."""
-        return f"δ = {figure(self.delta)}, γ = {figure(self.gamma)}"
+        return f"δ = {format_number(self.delta)}, γ = {format_number(self.gamma)}"
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:
         """δ and γ with their errors, in words too, and the evidence against no change."""
@@ -74,14 +85,22 @@ class LloMap(CalibrationMap):
     def to_dict(self) -> dict[str, Any]:
         """τ and γ, the passes that finding them took, 1 if they are the best (0 if no finite ones are), how sure."""
         parameters = {"tau": self.tau, "gamma": self.gamma, "n_passes": self.n_passes, "converged": int(self.converged)}
-        return parameters | saved(self.certainty)
+        return parameters | uncertainty_to_dict(self.certainty)
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> LloMap:  # noqa: ARG003 - two classes always
         """Finite numbers."""
-        certainty = read_certainty(parameters, _KEYS, 2)
-        tau, gamma = (wire.number(parameters, key, -WIDE, WIDE) for key in ("tau", "gamma"))
-        return cls(tau, gamma, wire.count(parameters, "n_passes"), bool(wire.count(parameters, "converged")), certainty)
+        certainty = read_uncertainty(parameters, _KEYS, 2)
+        tau, gamma = (
+            saved_parameters.read_number(parameters, key, -MAX_COEFFICIENT, MAX_COEFFICIENT) for key in ("tau", "gamma")
+        )
+        return cls(
+            tau,
+            gamma,
+            saved_parameters.read_count(parameters, "n_passes"),
+            bool(saved_parameters.read_count(parameters, "converged")),
+            certainty,
+        )
 
 
 @dataclass(frozen=True)
@@ -115,8 +134,8 @@ class LloSpec(SummedSpec):
     def fit_data(self, data: RowSums) -> LloMap:
         """Shift and slope of these rows."""
         lines = data.prepared(_lines)
-        optimum = fit_finite_from_sums(lines, UNCHANGED)
-        certainty = _certainty(optimum, lines) if optimum.converged else Certainty("infinite")
+        optimum = fit_finite_from_sums(lines, IDENTITY_PARAMETERS)
+        certainty = _certainty(optimum, lines) if optimum.converged else ParameterUncertainty("infinite")
         return LloMap(float(optimum.theta[0]), float(optimum.theta[1]), optimum.n_passes, optimum.converged, certainty)
 
     def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
@@ -124,13 +143,13 @@ class LloSpec(SummedSpec):
         assert isinstance(calibration_map, LloMap)
         notes = data.facts.floored.notes()
         if not calibration_map.converged:
-            notes.append(separated())
-        return [*notes, *falling(int(calibration_map.gamma <= 0))]
+            notes.append(separation_note())
+        return [*notes, *falling_curve_notes(int(calibration_map.gamma <= 0))]
 
 
-def _lines(data: FitData) -> Lines:
+def _lines(data: FitData) -> LogisticRows:
     """The log odds of the second class."""
-    return Lines(line(log_ratio(data.P, data.min_prob)), data.Y[:, 1], data.w)
+    return LogisticRows(intercept_and_score(log_ratio(data.P, data.min_prob)), data.Y[:, 1], data.w)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,16 +163,16 @@ class _EvidenceSums:
     high: float
 
     @classmethod
-    def of(cls, lines: Lines, theta: Array, mean: float, weighted: bool) -> _EvidenceSums:
+    def of(cls, lines: LogisticRows, theta: Array, mean: float, weighted: bool) -> _EvidenceSums:
         """Of some rows."""
         x = lines.X[:, 1]
-        around, at = line(x - mean), np.array([theta[0] + theta[1] * mean, theta[1]])
+        around, at = intercept_and_score(x - mean), np.array([theta[0] + theta[1] * mean, theta[1]])
 
         def curvature(w: Array) -> Array:
-            return logistic(around, lines.y, w, at).hessian[::-1, ::-1]
+            return logistic_likelihood(around, lines.y, w, at).hessian[::-1, ::-1]
 
         squares = curvature(lines.w**2) if weighted else np.zeros((2, 2))
-        before = 0.0 if weighted else logistic(lines.X, lines.y, lines.w, UNCHANGED).value
+        before = 0.0 if weighted else logistic_likelihood(lines.X, lines.y, lines.w, IDENTITY_PARAMETERS).value
         return cls(curvature(lines.w), squares, before, float(x.min()), float(x.max()))
 
     def __add__(self, other: _EvidenceSums) -> _EvidenceSums:
@@ -166,7 +185,7 @@ class _EvidenceSums:
         )
 
 
-def _certainty(optimum: LogisticFit, data: RowSums) -> Certainty:
+def _certainty(optimum: LogisticFit, data: RowSums) -> ParameterUncertainty:
     """How sure shift and slope are. Cost: two passes in one."""
     assert optimum.means is not None
     mean, facts = float(optimum.means[1]), data.facts
@@ -178,26 +197,8 @@ def _certainty(optimum: LogisticFit, data: RowSums) -> Certainty:
         x = rows.X[:, 1]
         return Scores((x - mean)[:, None], expit(tau + gamma * x)[:, None], rows.y[:, None], rows.w)
 
-    return Evidence(
+    return FitEvidence(
         facts, sums.curvature, np.array([mean]), np.array([sums.low <= 0 <= sums.high]), 0.0,
         None if data.rows is None else scores, lambda: sums.squares,
         lambda: max(2 * (sums.before - optimum.value), 0.0), optimum.rank,
     ).certainty()  # fmt: skip
-
-
-def doubtful(lost: int, fallen: int, curves: int) -> list[Note]:
-    """The notes on curves without a finite best, and on those that do not rise, of so many in all."""
-    return [*([separated(lost)] if lost else []), *falling(fallen, curves)]
-
-
-def falling(curves: int, of: int = 1) -> list[Note]:
-    """Curves that do not rise with the score."""
-    if not curves:
-        return []
-    which = "the curve does not rise" if of == 1 else f"{curves:,} of {of:,} curves do not rise"
-    return [
-        Note(
-            "TN517",
-            f"Outcomes are not more frequent where more was said: {which} with the score. It informs no better than chance or points the wrong way; are the classes in the right order?",
-        )
-    ]

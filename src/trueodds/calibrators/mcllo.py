@@ -1,4 +1,4 @@
-"""Which shift and slope of every class's log odds against one of them fit best? Multicategory linear in log odds, MCLLO."""
+"""Multicategory linear in log odds (MCLLO): a shift and a slope of each class's log odds against a baseline class."""
 
 from __future__ import annotations
 
@@ -9,20 +9,43 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators import wire
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._glm.baseline_logits import (
+    baseline_index,
+    check_baseline,
+    fit_contrasts,
+    resolve_class_name,
+)
+from trueodds.calibrators._glm.fit_data import FitData
+from trueodds.calibrators._glm.log_linear import (
+    MAX_PARAMETER,
+    LogLinearRows,
+    negative_slope_notes,
+    not_converged_notes,
+    prepare_rows,
+    small_sample_notes,
+)
+from trueodds.calibrators._glm.log_probabilities import (
+    MIN_PROB,
+    MinProb,
+    Probabilities,
+    floored_logs,
+    logs_of,
+    softmax,
+)
+from trueodds.calibrators._glm.parameter_table import ParameterTable
+from trueodds.calibrators._glm.parameter_uncertainty import (
+    ParameterUncertainty,
+    read_uncertainty,
+    uncertainty_to_dict,
+)
+from trueodds.calibrators._glm.row_sums import RowSums
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
-from trueodds.calibrators.likelihood.baseline import baseline_of, check_baseline, numbered
-from trueodds.calibrators.likelihood.certainty import Certainty, read_certainty, saved
-from trueodds.calibrators.likelihood.contrast_notes import absent_class_notes, ruled_out, turned
-from trueodds.calibrators.likelihood.contrasts import contrasts
-from trueodds.calibrators.likelihood.likeliest import Rows, laid_out, small_sample_notes, unfinished, wrong_way
-from trueodds.calibrators.likelihood.log_linear import LARGEST, flag
-from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities, logs_of, softmax
-from trueodds.calibrators.likelihood.parameter_table import ParameterTable
-from trueodds.calibrators.likelihood.row_sums import RowSums
+from trueodds.calibrators.saved_parameters import read_flag
 from trueodds.core.errors import Note
 from trueodds.core.settings import Integer, NonNegative
 from trueodds.core.typing import Array
+from trueodds.data.log_probabilities import log_sum_exp
 
 _KEYS = ("tau", "gamma", "baseline", "min_prob", "n_passes", "converged")
 
@@ -43,7 +66,7 @@ class MclloMap(CalibrationMap):
     min_prob: float
     n_passes: int = 0
     converged: bool = True
-    certainty: Certainty | None = None  # of τ and γ, on the rows of the fit
+    certainty: ParameterUncertainty | None = None  # of τ and γ, on the rows of the fit
 
     def apply(self, P: Probabilities) -> Array:
         """In logs, so that small probabilities keep their digits."""
@@ -87,21 +110,21 @@ class MclloMap(CalibrationMap):
             "min_prob": self.min_prob,
             "n_passes": self.n_passes,
             "converged": self.converged,
-            **saved(self.certainty),
+            **uncertainty_to_dict(self.certainty),
         }
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> MclloMap:
         """K − 1 finite numbers each, and a class."""
-        certainty = read_certainty(parameters, _KEYS, k)
-        wire.number(parameters, "baseline", 0, k - 1)
+        certainty = read_uncertainty(parameters, _KEYS, k)
+        saved_parameters.read_number(parameters, "baseline", 0, k - 1)
         return cls(
-            wire.vector(parameters, "tau", -LARGEST, LARGEST, size=k - 1),
-            wire.vector(parameters, "gamma", -LARGEST, LARGEST, size=k - 1),
-            wire.count(parameters, "baseline"),
-            wire.number(parameters, "min_prob", np.nextafter(0, 1), 0.5),
-            wire.count(parameters, "n_passes"),
-            flag(parameters, "converged"),
+            saved_parameters.read_vector(parameters, "tau", -MAX_PARAMETER, MAX_PARAMETER, size=k - 1),
+            saved_parameters.read_vector(parameters, "gamma", -MAX_PARAMETER, MAX_PARAMETER, size=k - 1),
+            saved_parameters.read_count(parameters, "baseline"),
+            saved_parameters.read_number(parameters, "min_prob", np.nextafter(0, 1), 0.5),
+            saved_parameters.read_count(parameters, "n_passes"),
+            read_flag(parameters, "converged"),
             certainty,
         )
 
@@ -163,23 +186,23 @@ class MclloSpec(SummedSpec):
 
     def of_classes(self, classes: Sequence[Any]) -> MclloSpec:
         """The same with the baseline's number for its name."""
-        return replace(self, baseline=numbered(self.baseline, classes))
+        return replace(self, baseline=resolve_class_name(self.baseline, classes))
 
     def fit_data(self, data: RowSums) -> MclloMap:
         """Shifts and slopes of these rows."""
         k = data.facts.k
-        c = baseline_of(self.baseline, k)
+        c = baseline_index(self.baseline, k)
         # Without a penalty what never came would go to minus infinity, so there the other classes are fitted alone.
         fitted_classes = np.ones(k, dtype=bool) if self.penalty else data.facts.class_totals > 0
         complete = bool(fitted_classes.all())
         live = fitted_classes[np.delete(np.arange(k), c)]
         tau, gamma = np.zeros(k - 1), np.ones(k - 1)
-        odds = data.prepared(laid_out).prepared(
+        odds = data.prepared(prepare_rows).prepared(
             partial(_against, baseline=c, fitted_classes=None if complete else fitted_classes)
         )
-        contrast_fit = contrasts(odds, np.flatnonzero(fitted_classes) != c, self.penalty)
+        contrast_fit = fit_contrasts(odds, np.flatnonzero(fitted_classes) != c, self.penalty)
         tau[live], gamma[live] = contrast_fit.shifts, contrast_fit.slopes
-        certainty = contrast_fit.certainty() if complete else Certainty("absent")
+        certainty = contrast_fit.certainty() if complete else ParameterUncertainty("absent")
         done = contrast_fit.optimum.converged and complete
         return MclloMap(tau, gamma, c, self.min_prob, contrast_fit.optimum.n_passes, done, certainty)
 
@@ -190,25 +213,76 @@ class MclloSpec(SummedSpec):
         absent, floored = [] if self.penalty else np.flatnonzero(facts.class_totals == 0).tolist(), facts.floored
         return [
             *floored.notes(),
-            *ruled_out(floored.impossible),
+            *zero_probability_notes(floored.impossible),
             *absent_class_notes(absent, calibration_map.baseline),
-            *([] if absent else unfinished(calibration_map)),
-            *wrong_way(calibration_map.gamma),
-            *turned(calibration_map.gamma, calibration_map.baseline, data),
+            *([] if absent else not_converged_notes(calibration_map)),
+            *negative_slope_notes(calibration_map.gamma),
+            *small_baseline_notes(calibration_map.gamma, calibration_map.baseline, data),
             *([] if self.penalty else small_sample_notes(facts.n, 2 * (facts.k - 1))),
         ]
 
 
-def _against(rows: Rows, baseline: int, fitted_classes: Array | None) -> Rows:
+def _against(rows: LogLinearRows, baseline: int, fitted_classes: Array | None) -> LogLinearRows:
     """Log odds against the baseline, of the classes that are fitted."""
     x = rows.x - rows.x[:, [baseline]]
     return (
-        Rows(x, rows.Y, rows.w)
+        LogLinearRows(x, rows.Y, rows.w)
         if fitted_classes is None
-        else Rows(x[:, fitted_classes], rows.Y[:, fitted_classes], rows.w)
+        else LogLinearRows(x[:, fitted_classes], rows.Y[:, fitted_classes], rows.w)
     )
 
 
 def _range(x: Array) -> str:
     low, high = f"{x.min():.3g}", f"{x.max():.3g}"
     return low if low == high else f"{low} to {high}"
+
+
+_MAX_ODDS_CHANGE = (
+    1000.0  # times that differing slopes and a tiny baseline may move the odds of two other classes, unsaid
+)
+
+
+def zero_probability_notes(count: int) -> list[Note]:
+    """That so many outcomes came that had probability 0."""
+    if not count:
+        return []
+    text = f"{count:,} outcomes came that had probability 0, which no calibrated model has: evidence of its own. How far they bend this map is decided by the floor; fit with another one to see."
+    return [Note("TN541", text)]
+
+
+def absent_class_notes(absent: list[int], baseline: int) -> list[Note]:
+    """That classes never came, and what their odds are then."""
+    if not absent:
+        return []
+    which = f"Class {absent[0]}" if len(absent) == 1 else f"{len(absent):,} classes"
+    consequence = (
+        "the mean shift against it, the baseline, stays 0"
+        if baseline in absent
+        else "the odds against the baseline stay as they were said"
+    )
+    text = f"{which} never came, so no finite shift fits; {consequence}, and the classes that came are fitted among themselves. Set a penalty for an estimate."
+    return [Note("TN540", text)]
+
+
+def small_baseline_notes(gamma: Array, baseline: int, data: RowSums) -> list[Note]:
+    """That differing slopes decide rows in which the baseline is tiny, from passes over rows `FitData`."""
+    slope_range = float(np.ptp(gamma))
+    count = (
+        data.sum(partial(_count_small_baseline, baseline=baseline, slope_range=slope_range)) if slope_range > 0 else 0
+    )
+    if not count:
+        return []
+    safer = (
+        baseline
+        if data.rows is None
+        else int(np.argmax(np.quantile(floored_logs(data.rows.P, data.rows.min_prob), 0.05, axis=0)))
+    )
+    text = f"In {count:,} of {data.facts.n:,} rows class {baseline}, the baseline, is so small that slopes which differ by {slope_range:.3g} alone move the odds of two other classes more than {_MAX_ODDS_CHANGE:,.0f} times"
+    better = "." if safer == baseline else f"; class {safer} is seldom so small: baseline={safer}."
+    return [Note("TN542", text + better)]
+
+
+def _count_small_baseline(data: FitData, baseline: int, slope_range: float) -> int:
+    logs = logs_of(data.P)
+    small = log_sum_exp(logs) - logs[:, baseline]
+    return int((slope_range * np.minimum(small, -np.log(data.min_prob)) > np.log(_MAX_ODDS_CHANGE)).sum())

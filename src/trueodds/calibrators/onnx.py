@@ -1,4 +1,4 @@
-"""How does a fitted map run where there is no Python? Mixtures of softmax(W log p + b) as an ONNX graph."""
+"""Write a parametric calibration map as an ONNX graph."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from typing import Any
 import numpy as np
 
 from trueodds.calibrators.base import CalibrationMap, Term
-from trueodds.core.atomic import replacing
-from trueodds.core.errors import InputError
-from trueodds.core.extras import install
+from trueodds.core.atomic_write import open_atomic
+from trueodds.core.errors import InputError, install_command
 
 OPSET = 17
 NOTHING = -1e30  # the log of an exact zero: finite, so that 0 · log 0 is 0, and beyond every other
 
 
-def write(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[str]) -> None:
+def write_onnx(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[str]) -> None:
     """Write the graph: input `probabilities` (n, K), or `logits`, output `calibrated` (n, K), all float64.
 
     Raises InputError: TO524 for a map that is no such mixture, or where the library onnx is missing.
@@ -33,7 +32,7 @@ def write(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[str])
         import onnx
         from onnx import TensorProto, helper, numpy_helper
     except ImportError:
-        raise InputError("TO524", "Writing ONNX needs onnx.", "no onnx", install("onnx")) from None
+        raise InputError("TO524", "Writing ONNX needs onnx.", "no onnx", install_command("onnx")) from None
 
     nodes: list[Any] = []
     constants: list[Any] = []
@@ -66,7 +65,7 @@ def write(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[str])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="trueodds")
     model.ir_version = 8  # that of opset 17: old runtimes read it
     onnx.checker.check_model(model)
-    with replacing(path, "TO503") as file:
+    with open_atomic(path, "TO503") as file:
         file.write(model.SerializeToString())
 
 

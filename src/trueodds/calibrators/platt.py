@@ -1,4 +1,4 @@
-"""Which sigmoid fits best? Platt scaling."""
+"""Platt scaling."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from trueodds.calibrators import wire
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._curves.one_vs_rest import Curve, OneVsRest, OneVsRestRows, fit_curves_from_sums
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, log_pair_of_score, probability_pair
+from trueodds.calibrators._glm.logistic_regression import (
+    MAX_COEFFICIENT,
+    LogisticRows,
+    curve_notes,
+    fit_finite_from_sums,
+    fit_smoothed_from_sums,
+    intercept_and_score,
+)
+from trueodds.calibrators._glm.row_sums import RowSums
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
-from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, Score, fit_curves_from_sums
-from trueodds.calibrators.likelihood.binary_logistic import fit_finite_from_sums, fit_smoothed_from_sums, line
-from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, of_score, sides
-from trueodds.calibrators.likelihood.moments import Lines
-from trueodds.calibrators.likelihood.row_sums import RowSums
-from trueodds.calibrators.llo import WIDE, doubtful
 from trueodds.core.errors import InputError, Note
-from trueodds.core.results import figure
+from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 
@@ -45,14 +50,14 @@ class Sigmoid:
     def __call__(self, x: Array) -> Array:
         """The values at x; with a positive slope in log odds an exact zero stays zero."""
         if self.on == "logit":
-            return self.of_logs(of_score(x))[:, 1]
+            return self.of_logs(log_pair_of_score(x))[:, 1]
         return np.asarray(expit(self.slope * x.astype(np.float64) + self.intercept))
 
     def of_logs(self, logs: Array) -> Array:
         """Both probabilities (n, 2), from the logarithms of both."""
         if self.slope == 0:
-            return sides(np.full(len(logs), self.intercept))
-        return sides(self.slope * (logs[:, 1] - logs[:, 0]) + self.intercept)
+            return probability_pair(np.full(len(logs), self.intercept))
+        return probability_pair(self.slope * (logs[:, 1] - logs[:, 0]) + self.intercept)
 
     def to_dict(self) -> dict[str, Any]:
         """Slope, intercept, what they are of, passes, and 1 if they are the best (0 if no finite ones are)."""
@@ -67,7 +72,7 @@ class Sigmoid:
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> Sigmoid:
         """Finite numbers, and one of the two scales."""
-        wire.keys(parameters, ("slope", "intercept", "on", "n_passes", "converged"), "a curve")
+        saved_parameters.check_keys(parameters, ("slope", "intercept", "on", "n_passes", "converged"), "a curve")
         if parameters["on"] not in _ON:
             raise InputError(
                 "TO505",
@@ -75,17 +80,20 @@ class Sigmoid:
                 repr(parameters["on"])[:40],
                 "Fit it again and save it with .save(path).",
             )
-        slope, intercept = (wire.number(parameters, key, -WIDE, WIDE) for key in ("slope", "intercept"))
+        slope, intercept = (
+            saved_parameters.read_number(parameters, key, -MAX_COEFFICIENT, MAX_COEFFICIENT)
+            for key in ("slope", "intercept")
+        )
         return cls(
             slope,
             intercept,
             parameters["on"],
-            wire.count(parameters, "n_passes"),
-            bool(wire.count(parameters, "converged")),
+            saved_parameters.read_count(parameters, "n_passes"),
+            bool(saved_parameters.read_count(parameters, "converged")),
         )
 
 
-class Iterated(OneVsRest):
+class IterativeOneVsRest(OneVsRest):
     """Curves that each took some passes and may have no finite best."""
 
     @property
@@ -100,7 +108,7 @@ class Iterated(OneVsRest):
 
 
 @dataclass(frozen=True, eq=False)
-class PlattMap(Iterated):
+class PlattMap(IterativeOneVsRest):
     """A sigmoid for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "platt"
@@ -117,9 +125,9 @@ class PlattMap(Iterated):
     def describe(self) -> str:
         """`slope 0.55, intercept -0.45`, or the range of the slopes."""
         if len(self.curves) == 1:
-            return f"slope {figure(self.curves[0].slope)}, intercept {figure(self.curves[0].intercept)}"
+            return f"slope {format_number(self.curves[0].slope)}, intercept {format_number(self.curves[0].intercept)}"
         slopes = [curve.slope for curve in self.curves]
-        return f"slopes {figure(min(slopes))} to {figure(max(slopes))} in {len(slopes)} curves"
+        return f"slopes {format_number(min(slopes))} to {format_number(max(slopes))} in {len(slopes)} curves"
 
 
 @dataclass(frozen=True)
@@ -165,7 +173,7 @@ class PlattSpec(SummedSpec):
             sum(not c.converged for c in calibration_map.curves),
             sum(c.slope <= 0 for c in calibration_map.curves),
         )
-        return notes + doubtful(lost, fallen, len(calibration_map.curves))
+        return notes + curve_notes(lost, fallen, len(calibration_map.curves))
 
 
 def _curve(data: RowSums, spec: PlattSpec) -> Sigmoid:
@@ -175,6 +183,6 @@ def _curve(data: RowSums, spec: PlattSpec) -> Sigmoid:
     return Sigmoid(float(optimum.theta[1]), float(optimum.theta[0]), spec.on, optimum.n_passes, optimum.converged)
 
 
-def _lines(score: Score, on: str) -> Lines:
+def _lines(score: OneVsRestRows, on: str) -> LogisticRows:
     x = score.logs[:, 1] - score.logs[:, 0] if on == "logit" else score.x.astype(np.float64)
-    return Lines(line(x), score.y, score.w)
+    return LogisticRows(intercept_and_score(x), score.y, score.w)

@@ -1,4 +1,4 @@
-"""What if the classes become more or less frequent? Probabilities and errors under other class frequencies."""
+"""Adjust probabilities and errors to other class frequencies (prior shift)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from trueodds.calibrators import wire
+from trueodds.calibrators import saved_parameters
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
-from trueodds.calibrators.fitted_calibrator import columns, matrix
-from trueodds.calibrators.frequencies import ESTIMATES, Frequencies, How
+from trueodds.calibrators.fitted_calibrator import check_prob_matrix, prob_columns
+from trueodds.calibrators.label_shift import ESTIMATES, Frequencies, FrequencyMethod
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.results import figure
+from trueodds.core.formatting import format_number
 from trueodds.core.settings import OWN
 from trueodds.core.typing import Array
 from trueodds.data.arrays import as_array
@@ -50,8 +50,8 @@ class PriorShiftMap(CalibrationMap):
     def describe(self) -> str:
         """The ratios, or their range."""
         if len(self.ratios) <= 4:
-            return "ratios " + " ".join(map(figure, self.ratios.tolist()))
-        return f"ratios {figure(self.ratios.min())} to {figure(self.ratios.max())}"
+            return "ratios " + " ".join(map(format_number, self.ratios.tolist()))
+        return f"ratios {format_number(self.ratios.min())} to {format_number(self.ratios.max())}"
 
     def to_dict(self) -> dict[str, Any]:
         """The ratios, the passes that estimating them took, and 1 if they were found exactly."""
@@ -60,8 +60,8 @@ class PriorShiftMap(CalibrationMap):
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> PriorShiftMap:
         """A ratio for each class, of which one is positive."""
-        wire.keys(parameters, ("ratios", "n_passes", "converged"), "parameters")
-        ratios = wire.vector(parameters, "ratios", 0, _WIDE, size=k)
+        saved_parameters.check_keys(parameters, ("ratios", "n_passes", "converged"), "parameters")
+        ratios = saved_parameters.read_vector(parameters, "ratios", 0, _WIDE, size=k)
         if not ratios.any():
             raise InputError(
                 "TO505",
@@ -69,7 +69,11 @@ class PriorShiftMap(CalibrationMap):
                 "zeros only",
                 "Fit it again and save it with .save(path).",
             )
-        return cls(ratios, wire.count(parameters, "n_passes"), bool(wire.count(parameters, "converged")))
+        return cls(
+            ratios,
+            saved_parameters.read_count(parameters, "n_passes"),
+            bool(saved_parameters.read_count(parameters, "converged")),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +106,7 @@ class PriorShiftSpec(CalibratorSpec):
     candidate: ClassVar[bool] = False
     priors: Sequence[float] | Mapping[Any, Any] | Literal["uniform"] | None = None
     target: Annotated[ArrayLike | None, OWN] = None
-    how: How = "em"
+    how: FrequencyMethod = "em"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,7 +141,7 @@ class PriorShiftSpec(CalibratorSpec):
     def _target(self, P: Array, Y: Array, w: Array) -> Frequencies:
         if self.target is not None:
             _no_frequencies(self.target, P.shape[1])
-            return ESTIMATES[self.how](P, Y, w, columns(matrix(self.target, P.shape[1])))
+            return ESTIMATES[self.how](P, Y, w, prob_columns(check_prob_matrix(self.target, P.shape[1])))
         if self.priors is None:
             raise InputError(
                 "TO203",
@@ -159,7 +163,7 @@ def class_weights(
     source_prob: ArrayLike,
     source_true: ArrayLike,
     target_prob: ArrayLike,
-    how: How = "bbse-soft",
+    how: FrequencyMethod = "bbse-soft",
     *,
     weight: ArrayLike | None = None,
 ) -> Array:
@@ -179,7 +183,7 @@ def class_weights(
     """
     preds = Predictions(source_true, source_prob, weight=weight)
     spec = PriorShiftSpec(target=as_array(target_prob, "target_prob"), how=how)
-    return spec.fit(columns(preds.p), preds.Y, preds.w).ratios
+    return spec.fit(prob_columns(preds.p), preds.Y, preds.w).ratios
 
 
 def _numbers(priors: Priors, k: int) -> Array:
@@ -204,7 +208,7 @@ def _numbers(priors: Priors, k: int) -> Array:
 
 
 def _format_shares(shares: Array) -> str:
-    first = " ".join(map(figure, shares[:5].tolist()))
+    first = " ".join(map(format_number, shares[:5].tolist()))
     return first + (f" and {len(shares) - 5:,} more" if len(shares) > 5 else "")
 
 

@@ -1,4 +1,4 @@
-"""Which few values are left of a fitted sigmoid? Scaling, then binning."""
+"""Scaling-binning: histogram binning of the values of a fitted sigmoid."""
 
 from __future__ import annotations
 
@@ -9,17 +9,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trueodds.binning.partition import BinRule, Bins, EqualMass
-from trueodds.calibrators import wire
+from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.partition import BinRule
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._curves.one_vs_rest import Curve, fit_curves_of_logs, zero_probability_notes
+from trueodds.calibrators._glm.log_probabilities import (
+    MIN_PROB,
+    LogProbabilities,
+    MinProb,
+    Probabilities,
+    floor_notes,
+)
+from trueodds.calibrators._glm.logistic_regression import curve_notes
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.curves.one_vs_rest import Curve, exact_zeros, fit_curves_of_logs
-from trueodds.calibrators.histogram import Steps, between_scores, bins_in_words
-from trueodds.calibrators.likelihood.logs import MIN_PROB, LogProbabilities, MinProb, Probabilities, touched
-from trueodds.calibrators.llo import doubtful
-from trueodds.calibrators.platt import Iterated, PlattSpec, Sigmoid
+from trueodds.calibrators.histogram import StepCurve, between_scores, format_bins
+from trueodds.calibrators.platt import IterativeOneVsRest, PlattSpec, Sigmoid
 from trueodds.core.errors import Note
 from trueodds.core.settings import BinCount
 from trueodds.core.typing import Array
+from trueodds.kernels.bins import Bins
 from trueodds.lenses.view import View
 
 
@@ -29,7 +37,7 @@ class BinnedSigmoid:
 
     takes_logs: ClassVar[bool] = True
     sigmoid: Sigmoid
-    steps: Steps  # of the sigmoid's value
+    steps: StepCurve  # of the sigmoid's value
 
     @property
     def n_passes(self) -> int:
@@ -57,13 +65,13 @@ class BinnedSigmoid:
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> BinnedSigmoid:
         """A sigmoid and steps, each checked."""
-        wire.keys(parameters, ("sigmoid", "steps"), "a curve")
-        sigmoid, steps = (wire.table(parameters, key) for key in ("sigmoid", "steps"))
-        return cls(Sigmoid.from_dict(sigmoid), Steps.from_dict(steps))
+        saved_parameters.check_keys(parameters, ("sigmoid", "steps"), "a curve")
+        sigmoid, steps = (saved_parameters.read_table(parameters, key) for key in ("sigmoid", "steps"))
+        return cls(Sigmoid.from_dict(sigmoid), StepCurve.from_dict(steps))
 
 
 @dataclass(frozen=True, eq=False)
-class ScalingBinningMap(Iterated):
+class ScalingBinningMap(IterativeOneVsRest):
     """A binned sigmoid for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "scaling_binning"
@@ -72,7 +80,7 @@ class ScalingBinningMap(Iterated):
 
     def describe(self) -> str:
         """How many bins."""
-        return bins_in_words([curve.steps for curve in self.curves])
+        return format_bins([curve.steps for curve in self.curves])
 
 
 @dataclass(frozen=True)
@@ -116,13 +124,13 @@ class ScalingBinningSpec(CalibratorSpec):
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, sigmoids that separate, that do not rise, and exact zeros."""
         assert isinstance(calibration_map, ScalingBinningMap)
-        fit_notes = touched(P, Y, self.min_prob)
+        fit_notes = floor_notes(P, Y, self.min_prob)
         lost, fallen = (
             sum(not c.converged for c in calibration_map.curves),
             sum(c.sigmoid.slope <= 0 for c in calibration_map.curves),
         )
-        fit_notes += doubtful(lost, fallen, len(calibration_map.curves))
-        return fit_notes + exact_zeros(calibration_map.apply(P))
+        fit_notes += curve_notes(lost, fallen, len(calibration_map.curves))
+        return fit_notes + zero_probability_notes(calibration_map.apply(P))
 
 
 def _curve(logs: Array, y: Array, w: Array, spec: ScalingBinningSpec) -> BinnedSigmoid:
@@ -135,4 +143,4 @@ def _curve(logs: Array, y: Array, w: Array, spec: ScalingBinningSpec) -> BinnedS
     edges = between_scores(bins.edges, np.unique(g))
     where = Bins(edges).index(g)
     means = np.bincount(where, w * g) / np.bincount(where, w)
-    return BinnedSigmoid(sigmoid, Steps(edges, np.clip(means, 0.0, 1.0)))
+    return BinnedSigmoid(sigmoid, StepCurve(edges, np.clip(means, 0.0, 1.0)))

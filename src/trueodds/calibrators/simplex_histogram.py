@@ -1,23 +1,159 @@
-"""What came where such rows were said? The calibration function itself, cell by cell of the simplex."""
+"""Histogram binning of whole probability vectors, in the cells of a tree or a grid on the simplex."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
 
-from trueodds.binning.tree import grow
-from trueodds.calibrators import wire
+from trueodds.binning.median_variance import Tree, grow_tree
+from trueodds.binning.simplex_grid import grid_key
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._curves.one_vs_rest import effective_rows, zero_probability_notes
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.curves.one_vs_rest import as_rows, exact_zeros
-from trueodds.calibrators.curves.simplex_cells import FINEST, Cells, Grid, Leaves, wrong
-from trueodds.core.errors import Note
-from trueodds.core.results import percent
+from trueodds.core.errors import InputError, Note
+from trueodds.core.formatting import format_percent
 from trueodds.core.settings import Count, OneOf, Range
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
+from trueodds.kernels.bins import Bins
+
+MAX_BINS = 100_000  # bins per axis; a file must not ask for more memory than that
+
+
+class Cells(Protocol):
+    """Cells with numbers from 0."""
+
+    @property
+    def size(self) -> int:
+        """How many cells."""
+        ...
+
+    def index(self, x: Array) -> Array:
+        """The cell of each row of x (n, axes), (n,) int64; −1 where it is in none."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """What fixes them."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Leaves:
+    """The leaves of a tree, which hold every row."""
+
+    tree: Tree
+
+    @property
+    def size(self) -> int:
+        """How many leaves."""
+        return self.tree.size
+
+    def index(self, x: Array) -> Array:
+        """The leaf of each row."""
+        return self.tree.index(x)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The splits in the order in which they were made: which node, on which axis, where."""
+        low = np.array(self.tree.low)
+        nodes = np.flatnonzero(np.array(self.tree.axis) >= 0)
+        nodes = nodes[np.argsort(low[nodes])]  # children are numbered as they are made
+        return {
+            "node": nodes.tolist(),
+            "axis": [self.tree.axis[node] for node in nodes],
+            "cut": [self.tree.cut[node] for node in nodes],
+        }
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any], axes: int) -> Leaves:
+        """The same splits made again, each of a node that was a leaf."""
+        saved_parameters.check_keys(parameters, ("node", "axis", "cut"), "cells")
+        cuts = _numbers(parameters, "cut")
+        nodes, sides = (_integers(parameters, key, len(cuts)) for key in ("node", "axis"))
+        tree = Tree()
+        for node, axis, cut in zip(nodes, sides, cuts, strict=True):
+            if node >= len(tree.axis) or tree.axis[node] >= 0:
+                raise _invalid_value("node must name a leaf that is there when it is split", node)
+            if axis >= axes:
+                raise _invalid_value(f"axis must be below {axes}", axis)
+            tree.split(node, axis, cut)
+        return cls(tree)
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """The cells of a grid on all axes that held a row when they were fixed."""
+
+    bins: int  # per axis
+    cells: Array  # (cells, axes) int64, the bin on each axis, rows rising and distinct
+
+    @classmethod
+    def of(cls, x: Array, bins: int) -> Grid:
+        """The cells that hold a row of x (n, axes)."""
+        keys = np.unique(_keys(x, bins))
+        return cls(bins, np.frombuffer(keys.tobytes(), dtype=">u4").reshape(len(keys), -1).astype(np.int64))
+
+    @property
+    def size(self) -> int:
+        """How many cells."""
+        return len(self.cells)
+
+    def index(self, x: Array) -> Array:
+        """The cell of each row; −1 for one that held none."""
+        known, keys = _bytes(self.cells), _keys(x, self.bins)
+        where = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+        return np.where(known[where] == keys, where, -1)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The bins per axis, and those of each cell."""
+        return {"bins": self.bins, "cells": self.cells.tolist()}
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any], axes: int) -> Grid:
+        """Cells that are within the grid, rise and differ."""
+        saved_parameters.check_keys(parameters, ("bins", "cells"), "cells")
+        bins, rows = saved_parameters.read_count(parameters, "bins"), parameters["cells"]
+        if not 1 <= bins <= MAX_BINS:
+            raise _invalid_value(f"bins must be a whole number from 1 to {MAX_BINS}", bins)
+        if not isinstance(rows, list) or not rows:
+            raise _invalid_value("cells must be some rows of numbers", rows)
+        cells = np.array([_integers({"cells": row}, "cells", axes) for row in rows], dtype=np.int64)
+        keys = _bytes(cells)
+        if (cells >= bins).any() or (keys[:-1] >= keys[1:]).any():
+            raise _invalid_value(f"cells must rise and lie below {bins} on each axis", cells[0].tolist())
+        return cls(bins, cells)
+
+
+def _keys(x: Array, bins: int) -> Array:
+    # i/k, not linspace: 3/10 is the float that "0.3" parses to, so a decimal score falls on its own edge.
+    return grid_key(Bins(np.arange(bins + 1) / bins))(x)
+
+
+def _bytes(cells: Array) -> Array:
+    """One sortable key per cell, as `grid_key` makes them of rows."""
+    return np.ascontiguousarray(cells.astype(">u4")).view(f"S{4 * cells.shape[1]}")[:, 0]
+
+
+def _numbers(mapping: Mapping[str, Any], key: str) -> list[float]:
+    numbers: list[float] = [] if mapping[key] == [] else saved_parameters.read_vector(mapping, key, 0, 2).tolist()
+    return numbers
+
+
+def _integers(mapping: Mapping[str, Any], key: str, size: int) -> list[int]:
+    values = mapping[key]
+    if not isinstance(values, list) or len(values) != size:
+        raise _invalid_value(f"{key} must be {size} whole numbers", values)
+    return [saved_parameters.read_count({key: value}, key) for value in values]
+
+
+def _invalid_value(requirement: str, got: Any) -> InputError:
+    """What a saved calibrator must be, and is not."""
+    return InputError(
+        "TO505", f"In a saved calibrator {requirement}.", repr(got)[:60], "Fit it again and save it with .save(path)."
+    )
+
 
 _PARTITIONS = ("median-variance", "simplex-grid")
 
@@ -47,18 +183,18 @@ class SimplexHistogramMap(CalibrationMap):
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> SimplexHistogramMap:
         """Cells that can be, and probabilities for each."""
-        wire.keys(parameters, ("partition", "cells", "values"), "parameters")
-        saved_cells, axes = wire.table(parameters, "cells"), 1 if k == 2 else k
+        saved_parameters.check_keys(parameters, ("partition", "cells", "values"), "parameters")
+        saved_cells, axes = saved_parameters.read_table(parameters, "cells"), 1 if k == 2 else k
         if parameters["partition"] not in _PARTITIONS:
-            raise wrong(f"partition must be one of {', '.join(_PARTITIONS)}", parameters["partition"])
+            raise _invalid_value(f"partition must be one of {', '.join(_PARTITIONS)}", parameters["partition"])
         kind: Any = Grid if parameters["partition"] == "simplex-grid" else Leaves
         cells: Cells = kind.from_dict(saved_cells, axes)
         rows = parameters["values"]
         if not isinstance(rows, list) or len(rows) != cells.size:
-            raise wrong(f"values must be {cells.size} rows", rows)
-        values = np.stack([wire.vector({"values": row}, "values", 0, 1, size=k) for row in rows])
+            raise _invalid_value(f"values must be {cells.size} rows", rows)
+        values = np.stack([saved_parameters.read_vector({"values": row}, "values", 0, 1, size=k) for row in rows])
         if (np.abs(values.sum(axis=1) - 1) > 1e-9).any():
-            raise wrong("values must sum to 1 in each row", rows[0])
+            raise _invalid_value("values must sum to 1 in each row", rows[0])
         return cls(cells, values)
 
 
@@ -95,14 +231,16 @@ class SimplexHistogramSpec(CalibratorSpec):
     }
     partition: Annotated[str, OneOf(_PARTITIONS)] = "median-variance"
     min_size: Count = 10
-    bins: Annotated[int, Range(1, FINEST)] = 15
+    bins: Annotated[int, Range(1, MAX_BINS)] = 15
 
     def fit(self, P: Array, Y: Array, w: Array) -> SimplexHistogramMap:
         """The mean outcomes of these rows."""
         P, Y, w = (array[w > 0] for array in (P, Y, w))
         x = _axes(P)
         cells: Cells = (
-            Grid.of(x, self.bins) if self.partition == "simplex-grid" else Leaves(grow(x, as_rows(w)[1], self.min_size))
+            Grid.of(x, self.bins)
+            if self.partition == "simplex-grid"
+            else Leaves(grow_tree(x, effective_rows(w)[1], self.min_size))
         )
         where = cells.index(x)
         outcome_sums = np.stack([np.bincount(where, w * y, cells.size) for y in Y.T], axis=1)
@@ -122,10 +260,10 @@ class SimplexHistogramSpec(CalibratorSpec):
                 fit_notes.append(
                     Note(
                         "TN524",
-                        f"About {percent(round(alone, 3))} of new rows will fall into cells that held none and stay as they are: as many are alone in their cell here.",
+                        f"About {format_percent(round(alone, 3))} of new rows will fall into cells that held none and stay as they are: as many are alone in their cell here.",
                     )
                 )
-        return fit_notes + exact_zeros(calibration_map.apply(P))
+        return fit_notes + zero_probability_notes(calibration_map.apply(P))
 
 
 def _axes(P: Array) -> Array:

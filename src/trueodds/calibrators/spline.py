@@ -1,4 +1,4 @@
-"""What smooth curve fits best? A penalized spline in the log odds, or one through the running sums of the confidence."""
+"""Spline calibration: a penalized spline of the log odds, or Gupta et al.'s spline of the confidence."""
 
 from __future__ import annotations
 
@@ -9,15 +9,129 @@ from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from scipy.special import expit
 
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._curves.one_vs_rest import (
+    Curve,
+    OneVsRest,
+    effective_rows,
+    fit_curves_of_logs,
+    sums_by_log_odds,
+)
+from trueodds.calibrators._glm.log_probabilities import (
+    MIN_PROB,
+    MinProb,
+    Probabilities,
+    floor_logs,
+    floor_notes,
+    log_pair_of_score,
+    probabilities,
+    probability_pair,
+)
+from trueodds.calibrators._glm.logistic_regression import fit_smoothed, intercept_and_score
+from trueodds.calibrators._splines import confidence_spline
+from trueodds.calibrators._splines.natural_spline import (
+    NaturalSpline,
+    OutcomeCounts,
+    fit_shift,
+    fit_spline,
+    place_knots,
+)
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.curves.one_vs_rest import Curve, OneVsRest, fit_curves_of_logs
-from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities, probabilities, touched
-from trueodds.calibrators.splines import confidence
-from trueodds.calibrators.splines.log_odds import LogOdds, fitted_curve
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Positive, Range
 from trueodds.core.typing import Array
+
+
+@dataclass(frozen=True, eq=False)
+class LogOddsSpline:
+    """A natural cubic spline from log odds to log odds.
+
+    Its fit took what is below `min_prob` for the floor, and so does the curve: beyond the scores that were seen the line
+    at an end may lead anywhere, and an exact zero is infinitely far beyond.
+    """
+
+    takes_logs: ClassVar[bool] = True
+    spline: NaturalSpline
+    freedom: float = 2.0  # effective degrees of freedom
+    settled: bool = True  # whether it is the minimum, and that is finite
+    n_passes: int = 0
+    min_prob: float = 0.0  # 0 is none
+
+    def __call__(self, x: Array) -> Array:
+        """The probabilities at x."""
+        return self.of_logs(log_pair_of_score(x))[:, 1]
+
+    def of_logs(self, logs: Array) -> Array:
+        """Both probabilities (n, 2), from the logarithms of both."""
+        if self.min_prob > 0:
+            logs = floor_logs(logs, self.min_prob)
+        return probability_pair(self.spline(logs[:, 1] - logs[:, 0]))
+
+    def falls(self) -> float:
+        """By how much the probability falls between the first and the last knot, over all stretches where it does."""
+        low, high = self.spline.knots[[0, -1]]
+        along = expit(self.spline(low + (high - low) * np.arange(1001) / 1000))
+        return float(np.maximum(-np.diff(along), 0.0).sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The knots, the values there, and what the fit took."""
+        return {
+            "x": self.spline.knots.tolist(),
+            "f": self.spline.values.tolist(),
+            "freedom": self.freedom,
+            "settled": self.settled,
+            "n_passes": self.n_passes,
+            "min_prob": self.min_prob,
+        }
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any]) -> LogOddsSpline:
+        """Knots that rise, and a finite value at each; files of earlier versions have no floor."""
+        parameters = {"min_prob": 0.0, **parameters}
+        saved_parameters.check_keys(parameters, ("x", "f", "freedom", "settled", "n_passes", "min_prob"), "a curve")
+        x = saved_parameters.read_vector(parameters, "x", -1e9, 1e9, increasing="strictly")
+        if len(x) < 2 or not isinstance(parameters["settled"], bool):
+            raise InputError(
+                "TO505",
+                "In a saved calibrator a spline must have two knots or more, and settled is true or false.",
+                f"{len(x)} {'knot' if len(x) == 1 else 'knots'}, {str(parameters['settled'])[:40]}",
+                "Fit it again and save it with .save(path).",
+            )
+        f = saved_parameters.read_vector(parameters, "f", -1e9, 1e9, size=len(x))
+        freedom = saved_parameters.read_number(parameters, "freedom", 0, 1e6)
+        min_prob = saved_parameters.read_number(parameters, "min_prob", 0, 0.5)
+        return cls(
+            NaturalSpline(x, f),
+            freedom,
+            parameters["settled"],
+            saved_parameters.read_count(parameters, "n_passes"),
+            min_prob,
+        )
+
+
+def fit_log_odds_spline(
+    logs: Array, y: Array, w: Array, knots: int, penalty: float | None, min_prob: float
+) -> LogOddsSpline:
+    """The curve for floored log-probabilities of both sides (n, 2), outcome shares y and weights w; without a penalty it is chosen."""
+    x, mass, events = sums_by_log_odds(logs[:, 1] - logs[:, 0], y, effective_rows(w)[1])
+    data = OutcomeCounts(x, events, np.maximum(mass - events, 0.0)).in_groups(len(x))
+    if data.separated:
+        smoothed_fit = fit_smoothed(
+            intercept_and_score(data.x), data.events / data.mass, data.mass, np.array([0.0, 1.0])
+        )
+        ends = np.array([data.x[0], max(data.x[-1], data.x[0] + 1.0)])
+        return LogOddsSpline(
+            NaturalSpline(ends, intercept_and_score(ends) @ smoothed_fit.theta),
+            2.0,
+            False,
+            smoothed_fit.n_passes,
+            min_prob,
+        )
+    fit = fit_spline(data, place_knots(data, knots), penalty) if len(data.x) > 1 else fit_shift(data)
+    return LogOddsSpline(fit.curve, fit.freedom, fit.converged, fit.n_passes, min_prob)
+
 
 _KNOTS = {"natural": 12, "gupta": 6}
 _FALL = 1e-3  # of probability, from which a falling stretch is worth a word
@@ -29,7 +143,7 @@ class SplineMap(OneVsRest):
 
     name: ClassVar[str] = "spline"
     takes_logs: ClassVar[bool] = True
-    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = LogOdds.from_dict
+    curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = LogOddsSpline.from_dict
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
@@ -52,7 +166,7 @@ class SplineMap(OneVsRest):
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> Any:
         """The curves; where scores are saved in place of them, the map of the confidence."""
         if "scores" in parameters:
-            return confidence.ConfidenceMap.from_dict(parameters, k)
+            return confidence_spline.ConfidenceMap.from_dict(parameters, k)
         return super().from_dict(parameters, k)
 
 
@@ -113,17 +227,17 @@ class SplineSpec(CalibratorSpec):
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
         """The curves of these rows."""
         if self.kind == "gupta":
-            return confidence.fit_confidence(probabilities(P), Y, w, self._knots)
+            return confidence_spline.fit_confidence(probabilities(P), Y, w, self._knots)
         penalty = None if isinstance(self.penalty, str) else float(self.penalty)
-        fit_curve = partial(fitted_curve, knots=self._knots, penalty=penalty, min_prob=self.min_prob)
+        fit_curve = partial(fit_log_odds_spline, knots=self._knots, penalty=penalty, min_prob=self.min_prob)
         return SplineMap(fit_curves_of_logs(fit_curve, P, Y, w, self.min_prob))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Floored values, curves without a finite best one, and falling ones; what was clipped, or raised."""
-        if isinstance(calibration_map, confidence.ConfidenceMap):
+        if isinstance(calibration_map, confidence_spline.ConfidenceMap):
             return _adjusted(calibration_map, probabilities(P))
         assert isinstance(calibration_map, SplineMap)
-        fit_notes = touched(P, Y, self.min_prob)
+        fit_notes = floor_notes(P, Y, self.min_prob)
         open_ended = sum(not curve.settled for curve in calibration_map.curves)
         if open_ended:
             which = f" of {open_ended:,} classes" * (len(calibration_map.curves) > 1)
@@ -137,7 +251,7 @@ class SplineSpec(CalibratorSpec):
         return fit_notes
 
 
-def _adjusted(calibration_map: confidence.ConfidenceMap, P: Array) -> list[Note]:
+def _adjusted(calibration_map: confidence_spline.ConfidenceMap, P: Array) -> list[Note]:
     raised = calibration_map.raised(P)
     if not calibration_map.clipped and not raised:
         return []

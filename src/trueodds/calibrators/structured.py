@@ -1,4 +1,4 @@
-"""What is left after a temperature? A vector or a matrix that only strong evidence moves."""
+"""Structured scaling: temperature scaling followed by a strongly penalized vector or matrix."""
 
 from __future__ import annotations
 
@@ -9,15 +9,22 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from trueodds.calibrators import wire
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._glm.fit_data import FitData
+from trueodds.calibrators._glm.log_linear import (
+    MAX_PARAMETER,
+    LogLinearMap,
+    fit_log_linear,
+    not_converged_notes,
+    prepare_rows,
+    read_weights,
+    scaled_penalty,
+)
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, Probabilities
+from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA
+from trueodds.calibrators._glm.row_sums import RowSums
 from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
-from trueodds.calibrators.likelihood.fit_data import FitData
-from trueodds.calibrators.likelihood.likeliest import fit_log_linear, laid_out, unfinished
-from trueodds.calibrators.likelihood.log_linear import LARGEST, LogLinearMap, flag, weights_of
-from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb, Probabilities
-from trueodds.calibrators.likelihood.penalties import scaled
-from trueodds.calibrators.likelihood.row_sums import RowSums
-from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST
+from trueodds.calibrators.saved_parameters import read_flag
 from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec
 from trueodds.core.errors import Note
 from trueodds.core.settings import NonNegative
@@ -41,7 +48,7 @@ class StructuredMap(CalibrationMap):
 
     def apply(self, P: Probabilities) -> Array:
         """One after the other."""
-        return self._then().apply(tempered(P, self.beta, self.share))
+        return self._then().apply(temper(P, self.beta, self.share))
 
     def _then(self) -> LogLinearMap:
         return _Then(self.weights, self.bias, np.finfo(np.float64).tiny)
@@ -70,14 +77,16 @@ class StructuredMap(CalibrationMap):
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> StructuredMap:
         """β within its range, a share, K weights or K rows of them, K biases."""
-        wire.keys(parameters, ("beta", "share", "weights", "bias", "n_passes", "converged"), "parameters")
+        saved_parameters.check_keys(
+            parameters, ("beta", "share", "weights", "bias", "n_passes", "converged"), "parameters"
+        )
         return cls(
-            wire.number(parameters, "beta", LOWEST, HIGHEST),
-            wire.number(parameters, "share", np.nextafter(0, 1), 1),
-            weights_of(parameters, k),
-            wire.vector(parameters, "bias", -LARGEST, LARGEST, size=k),
-            wire.count(parameters, "n_passes"),
-            flag(parameters, "converged"),
+            saved_parameters.read_number(parameters, "beta", MIN_BETA, MAX_BETA),
+            saved_parameters.read_number(parameters, "share", np.nextafter(0, 1), 1),
+            read_weights(parameters, k),
+            saved_parameters.read_vector(parameters, "bias", -MAX_PARAMETER, MAX_PARAMETER, size=k),
+            saved_parameters.read_count(parameters, "n_passes"),
+            read_flag(parameters, "converged"),
         )
 
 
@@ -119,9 +128,9 @@ class StructuredSpec(SummedSpec):
         k, mass = data.facts.k, data.facts.mass
         first = TemperatureSpec(min_prob=self.min_prob).fit_data(data)
         share = 1 / (mass + 1)
-        prepared = data.prepared(partial(_eased, beta=first.beta, share=share)).prepared(laid_out)
+        prepared = data.prepared(partial(_tempered_fit_data, beta=first.beta, share=share)).prepared(prepare_rows)
         matrix = self.form == "matrix" or (self.form == "auto" and k <= _MATRIX)
-        strength = self.penalty * scaled(k, mass, diagonal=k)
+        strength = self.penalty * scaled_penalty(k, mass, diagonal=k)
         target = np.eye(k, k + 1)
         if not matrix:
             diagonal = np.arange(k)
@@ -137,14 +146,14 @@ class StructuredSpec(SummedSpec):
         assert isinstance(calibration_map, StructuredMap)
         first = TemperatureMap(calibration_map.beta)
         notes = TemperatureSpec(min_prob=self.min_prob).fit_notes(first, data)
-        return notes + (unfinished(calibration_map) if first.converged else [])
+        return notes + (not_converged_notes(calibration_map) if first.converged else [])
 
 
-def _eased(data: FitData, beta: float, share: float) -> FitData:
+def _tempered_fit_data(data: FitData, beta: float, share: float) -> FitData:
     """The rows as the linear map gets them, in which nothing is 0."""
-    return replace(data, P=tempered(data.P, beta, share), min_prob=float(np.finfo(np.float64).tiny))
+    return replace(data, P=temper(data.P, beta, share), min_prob=float(np.finfo(np.float64).tiny))
 
 
-def tempered(P: Probabilities, beta: float, share: float) -> Array:
+def temper(P: Probabilities, beta: float, share: float) -> Array:
     """Rows p^β over their sum, with a share of the uniform mixed in."""
     return (1 - share) * TemperatureMap(beta).apply(P) + share / P.shape[1]

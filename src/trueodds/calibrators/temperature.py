@@ -1,4 +1,4 @@
-"""How much too sure, by one number? Temperature scaling."""
+"""Temperature scaling."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators import wire
-from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
-from trueodds.calibrators.likelihood.fit_data import FitData
-from trueodds.calibrators.likelihood.logs import (
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._glm.fit_data import FitData
+from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     LogProbabilities,
     MinProb,
     Probabilities,
-    floored,
+    floored_logs,
     softmax,
 )
-from trueodds.calibrators.likelihood.row_sums import RowSums
-from trueodds.calibrators.likelihood.steepness import HIGHEST, LOWEST, steepness
+from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, minimize_beta
+from trueodds.calibrators._glm.row_sums import RowSums
+from trueodds.calibrators.base import CalibrationMap, SummedSpec, Term
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
-from trueodds.tallies.likelihood import Likelihood, softmax_linear, tempered
+from trueodds.tallies.softmax_likelihood import Likelihood, softmax_linear, softmax_tempered
 
 _MANY = 2**16  # probabilities of a sample from which it pays to begin where that sample ends
 
@@ -41,7 +41,7 @@ class TemperatureMap(CalibrationMap):
     @property
     def converged(self) -> bool:  # type: ignore[override]
         """Whether β lies inside its range."""
-        return LOWEST < self.beta < HIGHEST
+        return MIN_BETA < self.beta < MAX_BETA
 
     def apply(self, P: Probabilities) -> Array:
         """The powers, divided by their sum, in logs so that nothing underflows on the way."""
@@ -57,7 +57,7 @@ class TemperatureMap(CalibrationMap):
 
     def describe(self) -> str:
         """`T = 1.60`."""
-        return in_words(self.beta)
+        return format_temperature(self.beta)
 
     def to_dict(self) -> dict[str, Any]:
         """β, and the passes that finding it took."""
@@ -66,8 +66,11 @@ class TemperatureMap(CalibrationMap):
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> TemperatureMap:  # noqa: ARG003 - any number of classes
         """β within its range."""
-        wire.keys(parameters, ("beta", "n_passes"), "parameters")
-        return cls(wire.number(parameters, "beta", LOWEST, HIGHEST), wire.count(parameters, "n_passes"))
+        saved_parameters.check_keys(parameters, ("beta", "n_passes"), "parameters")
+        return cls(
+            saved_parameters.read_number(parameters, "beta", MIN_BETA, MAX_BETA),
+            saved_parameters.read_count(parameters, "n_passes"),
+        )
 
 
 @dataclass(frozen=True)
@@ -106,43 +109,43 @@ class TemperatureSpec(SummedSpec):
         start = 1.0
         for every, within in ((64, 1e-3), (8, 1e-4)):
             if data.size >= every * _MANY:
-                start, _ = steepness(partial(sums, every=every), start, within=within)
-        return TemperatureMap(*steepness(sums, start))
+                start, _ = minimize_beta(partial(sums, every=every), start, within=within)
+        return TemperatureMap(*minimize_beta(sums, start))
 
     def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
         """Floored values, and a β at an end of its range."""
         assert isinstance(calibration_map, TemperatureMap)
-        return data.facts.floored.notes() + ends(calibration_map.beta)
+        return data.facts.floored.notes() + boundary_notes(calibration_map.beta)
 
 
 def _sums(data: FitData, beta: float, min_prob: float, every: int) -> Likelihood:
     """What these rows, or one of so many, add to the likelihood of β and its derivatives."""
     if isinstance(data.P, LogProbabilities):
-        logs = floored(data.P[::every], min_prob)
+        logs = floored_logs(data.P[::every], min_prob)
         return softmax_linear(logs[:, :, None], data.Y[::every], data.w[::every], np.array([beta]))
-    return tempered(data.P, data.Y, data.w, beta, min_prob, every=every)
+    return softmax_tempered(data.P, data.Y, data.w, beta, min_prob, every=every)
 
 
-def in_words(beta: float) -> str:
+def format_temperature(beta: float) -> str:
     """`T = 1.60`."""
     t = 1 / beta
     return f"T = {t:.2f}" if 0.1 <= t < 100 else f"T = {t:,.0f}" if t >= 100 else f"T = {t:.3g}"
 
 
-def ends(beta: float) -> list[Note]:
+def boundary_notes(beta: float) -> list[Note]:
     """That β stopped at an end of its range."""
-    if beta >= HIGHEST:
+    if beta >= MAX_BETA:
         return [
             Note(
                 "TN503",
-                f"Every row got its most probable class right, or nearly so: no finite temperature fits best. T stopped at {1 / HIGHEST:g}, which makes almost every probability 0 or 1.",
+                f"Every row got its most probable class right, or nearly so: no finite temperature fits best. T stopped at {1 / MAX_BETA:g}, which makes almost every probability 0 or 1.",
             )
         ]
-    if beta <= LOWEST:
+    if beta <= MIN_BETA:
         return [
             Note(
                 "TN504",
-                f"The predictions inform no better than chance, or point the wrong way: T stopped at {1 / LOWEST:g}, which makes every row uniform.",
+                f"The predictions inform no better than chance, or point the wrong way: T stopped at {1 / MIN_BETA:g}, which makes every row uniform.",
             )
         ]
     return []

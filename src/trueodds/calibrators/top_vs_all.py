@@ -1,4 +1,4 @@
-"""Is the top class right as often as it is sure? Any calibrator of one probability, fitted to the largest."""
+"""Top-versus-all calibration: a binary calibrator fitted to the confidence in the predicted class."""
 
 from __future__ import annotations
 
@@ -9,18 +9,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators import CALIBRATORS, wire
-from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term, for_logs, input_for
-from trueodds.calibrators.curves.by_score import in_row_blocks
-from trueodds.calibrators.curves.one_vs_rest import exact_zeros
-from trueodds.calibrators.likelihood.logs import LogProbabilities, Probabilities, largest, probabilities, touched
-from trueodds.calibrators.likelihood.parts import in_parts
-from trueodds.calibrators.likelihood.steepness import valley
-from trueodds.calibrators.likelihood.top_slopes import slopes
-from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, ends
+from trueodds.calibrators import CALIBRATORS, saved_parameters
+from trueodds.calibrators._curves.one_vs_rest import zero_probability_notes
+from trueodds.calibrators._glm.fit_data import apply_in_blocks, iterate_blocks
+from trueodds.calibrators._glm.log_probabilities import (
+    LogProbabilities,
+    Probabilities,
+    floor_notes,
+    floored_logs,
+    predicted_class,
+    probabilities,
+)
+from trueodds.calibrators._glm.newton import local_minimum_beta
+from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term, input_for, lower_min_prob_for_logs
+from trueodds.calibrators.temperature import TemperatureMap, TemperatureSpec, boundary_notes
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.typing import Array
-from trueodds.data.complements import log_sum
+from trueodds.data.log_probabilities import log_sum_exp
 
 _ABOVE = 1 + 1e-12  # by how much the top stays above the next, so that no rounding makes them equal
 
@@ -47,11 +52,11 @@ class TopVsAllMap(CalibrationMap):
         """Rows in which the top class stays on top."""
         if isinstance(self.inner, TemperatureMap):
             return self.inner.apply(P)
-        return in_row_blocks(lambda p: self.rows(p)[0], P)
+        return apply_in_blocks(lambda p: self.rows(p)[0], P)
 
     def rows(self, P: Probabilities) -> tuple[Array, Array]:
         """The rows by a map of the largest, and where the confidence was raised so that the top stays on top."""
-        k, every, top = P.shape[1], np.arange(len(P)), largest(P)
+        k, every, top = P.shape[1], np.arange(len(P)), predicted_class(P)
         Q = probabilities(P).astype(np.float64)
         confidence = self.inner.apply(input_for(self.inner, _pair(P, top)))[:, 1]
         Q[every, top] = 0.0
@@ -81,7 +86,7 @@ class TopVsAllMap(CalibrationMap):
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> TopVsAllMap:  # noqa: ARG003 - any number of classes
         """A map for two classes, by its name."""
-        wire.keys(parameters, ("calibrator", "parameters"), "parameters")
+        saved_parameters.check_keys(parameters, ("calibrator", "parameters"), "parameters")
         name = parameters["calibrator"]
         spec_type = CALIBRATORS.load(name) if isinstance(name, str) and name in CALIBRATORS.names() else None
         if spec_type is None or spec_type.map_type is None or spec_type.map_type is cls:
@@ -91,7 +96,7 @@ class TopVsAllMap(CalibrationMap):
                 repr(name)[:40],
                 "Fit it again and save it with .save(path).",
             )
-        return cls(spec_type.map_type.from_dict(wire.table(parameters, "parameters"), 2))
+        return cls(spec_type.map_type.from_dict(saved_parameters.read_table(parameters, "parameters"), 2))
 
 
 @dataclass(frozen=True)
@@ -154,15 +159,15 @@ class TopVsAllSpec(CalibratorSpec):
         return made
 
     def _spec_for(self, P: Probabilities) -> CalibratorSpec:
-        return for_logs(self._spec()) if isinstance(P, LogProbabilities) else self._spec()
+        return lower_min_prob_for_logs(self._spec()) if isinstance(P, LogProbabilities) else self._spec()
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> TopVsAllMap:
         """The map of the largest of these rows."""
         spec = self._spec_for(P)
         if isinstance(spec, TemperatureSpec):
-            loss = partial(slopes, P, Y, w, spec.min_prob)
+            loss = partial(top_class_derivatives, P, Y, w, spec.min_prob)
             start = spec.fit(P, Y, w).beta  # near; at T = 1 all rows may be certain, and nothing leads downhill
-            return TopVsAllMap(TemperatureMap(*valley(loss, start)))
+            return TopVsAllMap(TemperatureMap(*local_minimum_beta(loss, start)))
         two, right = _as_two(P, Y)
         return TopVsAllMap(spec.fit(input_for(spec, two), right, w))
 
@@ -172,18 +177,18 @@ class TopVsAllSpec(CalibratorSpec):
         spec = self._spec_for(P)
         if isinstance(spec, TemperatureSpec):
             assert isinstance(calibration_map.inner, TemperatureMap)
-            return touched(P, Y, spec.min_prob) + ends(calibration_map.inner.beta)
+            return floor_notes(P, Y, spec.min_prob) + boundary_notes(calibration_map.inner.beta)
         # What is certain for the largest alone may have been raised.
         two, right = _as_two(P, Y)
         fit_notes = [
             note for note in spec.notes(calibration_map.inner, input_for(spec, two), right, w) if note.code != "TN505"
         ]
         raised, possible = 0, []
-        for p, _, _ in in_parts(P, Y, w):
+        for p, _, _ in iterate_blocks(P, Y, w):
             Q, low = calibration_map.rows(p)
             raised += int(low.sum())
             possible.append((Q > 0).all(axis=1))
-        fit_notes += exact_zeros(np.concatenate(possible)[:, None])
+        fit_notes += zero_probability_notes(np.concatenate(possible)[:, None])
         if raised:
             text = f"In {raised:,} of {len(P):,} rows the recalibrated confidence would have made another class the most probable; there it was raised until the label stays."
             fit_notes.append(Note("TN512", text))
@@ -192,7 +197,7 @@ class TopVsAllSpec(CalibratorSpec):
 
 def _as_two(P: Probabilities, Y: Array) -> tuple[Probabilities, Array]:
     """The rows as the two-class problem whether the top class is right; ties go to the first."""
-    every, top = np.arange(len(P)), largest(P)
+    every, top = np.arange(len(P)), predicted_class(P)
     right = Y[every, top] if Y.ndim == 2 else (top == Y).astype(np.float64)
     return _pair(P, top), np.stack([1 - right, right], axis=1)
 
@@ -203,6 +208,32 @@ def _pair(P: Probabilities, top: Array) -> Probabilities:
         logs, every = P.values, np.arange(len(P))
         others = logs.copy()
         others[every, top] = -np.inf
-        return LogProbabilities(np.stack([log_sum(others), logs[every, top]], axis=1))
+        return LogProbabilities(np.stack([log_sum_exp(others), logs[every, top]], axis=1))
     x = np.minimum(P[np.arange(len(P)), top].astype(np.float64), 1.0)  # rounding may leave it a hair above
     return np.stack([1 - x, x], axis=1)
+
+
+def top_class_derivatives(P: Probabilities, Y: Array, w: Array, min_prob: float, beta: float) -> tuple[float, float]:
+    """The first and second derivative of the log loss of the top class by β.
+
+    With μ and ν the mean and variance of the other classes' logs under q, relative to the top's, they are
+    Σ w μ(c − s) and Σ w [ν(c − s) + μ² s(1 − s)].
+    """
+    first = second = 0.0
+    for p, y, m in iterate_blocks(P, Y, w):
+        every, top = np.arange(len(p)), predicted_class(p)
+        correct = y[every, top] if y.ndim == 2 else top == y
+        logs = floored_logs(p, min_prob)
+        logs = logs - logs[every, top][:, None]
+        logs[every, top] = -np.inf
+        runner_up = logs.max(axis=1)
+        e = np.exp(beta * (logs - runner_up[:, None]))
+        logs[every, top] = 0.0
+        rest = e.sum(axis=1)
+        mean = (e * logs).sum(axis=1) / rest
+        variance = (e * (logs - mean[:, None]) ** 2).sum(axis=1) / rest
+        odds = rest * np.exp(beta * runner_up)
+        confidence = 1 / (1 + odds)
+        first += float(m @ (mean * (correct - confidence)))
+        second += float(m @ (variance * (correct - confidence) + mean**2 * confidence * odds * confidence))
+    return first, second

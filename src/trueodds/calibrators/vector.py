@@ -1,4 +1,4 @@
-"""How much too sure, and how much too often, class by class? Vector scaling."""
+"""Vector scaling: a weight and a bias for each class."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import ClassVar
 
 import numpy as np
 
-from trueodds.calibrators.base import CalibrationMap, SummedSpec
-from trueodds.calibrators.likelihood.likeliest import (
+from trueodds.calibrators._glm.log_linear import (
+    LogLinearMap,
     fit_log_linear,
     initial_beta,
-    laid_out,
+    negative_slope_notes,
+    not_converged_notes,
+    prepare_rows,
     small_sample_notes,
-    unfinished,
-    wrong_way,
 )
-from trueodds.calibrators.likelihood.log_linear import LogLinearMap
-from trueodds.calibrators.likelihood.logs import MIN_PROB, MinProb
-from trueodds.calibrators.likelihood.row_sums import RowSums
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb
+from trueodds.calibrators._glm.row_sums import RowSums
+from trueodds.calibrators.base import CalibrationMap, SummedSpec
 from trueodds.core.errors import Note
 from trueodds.core.settings import NonNegative
 
@@ -71,7 +71,7 @@ class VectorSpec(SummedSpec):
         target = np.tile([1.0, 0.0], (k, 1))
         start = target * initial_beta(data, self.min_prob, self.logits)
         pull = np.full((k, 2), self.penalty / data.facts.mass)
-        optimum = fit_log_linear(data.prepared(laid_out), pull, target, start, shared=False)
+        optimum = fit_log_linear(data.prepared(prepare_rows), pull, target, start, shared=False)
         slopes, bias = optimum.theta.reshape(k, 2).T
         if self.penalty == 0:
             bias = bias - bias.mean()
@@ -82,7 +82,7 @@ class VectorSpec(SummedSpec):
         assert isinstance(calibration_map, VectorMap)
         return [
             *data.facts.floored.notes(),
-            *unfinished(calibration_map),
-            *wrong_way(calibration_map.weights),
+            *not_converged_notes(calibration_map),
+            *negative_slope_notes(calibration_map.weights),
             *(small_sample_notes(data.facts.n, 2 * data.facts.k - 1) if self.penalty == 0 else []),
         ]

@@ -1,23 +1,26 @@
-"""Between which two probabilities does the truth lie? Venn-Abers prediction."""
+"""Venn-Abers prediction, for several classes by one-vs-rest or by pairwise coupling."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Annotated, Any, ClassVar
+from functools import cached_property, partial
+from itertools import combinations
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import numpy as np
 
-from trueodds.calibrators import wire
+from trueodds.binning.sorted_scores import ByScore
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._curves.one_vs_rest import apply_one_vs_rest, effective_rows, fit_curves_from_counts
+from trueodds.calibrators._glm.fit_data import apply_in_blocks
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
-from trueodds.calibrators.curves.bracket import Bracket, bracket
-from trueodds.calibrators.curves.by_score import fit_curves_from_counts, in_row_blocks, one_against_the_rest
-from trueodds.calibrators.curves.one_vs_rest import as_rows
-from trueodds.calibrators.curves.pairs import coupled, fit_pair_curves
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
+from trueodds.kernels import in_blocks
+from trueodds.kernels.isotonic import means_of_added_row
+from trueodds.kernels.splines import Knots
 
 _REST, _PAIRS = "one-vs-rest", "one-vs-one"
 
@@ -27,13 +30,13 @@ class VennAbersMap(CalibrationMap):
     """A bracket for the second of two classes, for every class against the rest, or for every pair of classes."""
 
     name: ClassVar[str] = "venn_abers"
-    curves: tuple[Bracket, ...]
+    curves: tuple[VennAbersCurve, ...]
     multiclass: str = _REST
 
     def apply(self, P: Array) -> Array:
         """The merged probabilities, made to sum to 1."""
-        join = coupled if self.multiclass == _PAIRS and P.shape[1] > 2 else one_against_the_rest
-        return in_row_blocks(partial(join, self.curves), P)
+        join = couple_pairs if self.multiclass == _PAIRS and P.shape[1] > 2 else apply_one_vs_rest
+        return apply_in_blocks(partial(join, self.curves), P)
 
     def interval(self, P: Array) -> tuple[Array, Array] | None:
         """p₀ and p₁ of every class against the rest, as they are: they bound what is merged, before it sums to 1."""
@@ -59,7 +62,7 @@ class VennAbersMap(CalibrationMap):
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> VennAbersMap:
         """As many brackets as K classes need."""
-        wire.keys(parameters, ("multiclass", "curves"), "parameters")
+        saved_parameters.check_keys(parameters, ("multiclass", "curves"), "parameters")
         curves, multiclass = parameters["curves"], parameters["multiclass"]
         n_curves = {_REST: k, _PAIRS: k * (k - 1) // 2}.get(multiclass) if isinstance(multiclass, str) else None
         n_curves = 1 if n_curves is not None and k == 2 else n_curves
@@ -70,7 +73,7 @@ class VennAbersMap(CalibrationMap):
                 f"{multiclass!r}"[:40] + f" with {len(curves) if isinstance(curves, list) else type(curves).__name__}",
                 "Fit it again and save it with .save(path).",
             )
-        return cls(tuple(Bracket.from_dict(curve) for curve in curves), multiclass)
+        return cls(tuple(VennAbersCurve.from_dict(curve) for curve in curves), multiclass)
 
 
 @dataclass(frozen=True)
@@ -110,11 +113,15 @@ class VennAbersSpec(CalibratorSpec):
         """The brackets of these rows."""
         live = w > 0
         P, Y, w = (P, Y, w) if live.all() else (P[live], Y[live], w[live])
-        w = as_rows(w)[1]
+        w = effective_rows(w)[1]
         pairs = self.multiclass == _PAIRS and P.shape[1] > 2
         if pairs and Y.ndim == 1:
             Y = np.eye(P.shape[1])[Y]
-        curves = fit_pair_curves(P, Y, w, bracket) if pairs else fit_curves_from_counts(P, Y, w, bracket)
+        curves = (
+            fit_pair_curves(P, Y, w, fit_venn_abers_curve)
+            if pairs
+            else fit_curves_from_counts(P, Y, w, fit_venn_abers_curve)
+        )
         return VennAbersMap(curves, self.multiclass)
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
@@ -132,3 +139,133 @@ class VennAbersSpec(CalibratorSpec):
             text = f"{empty:,} of {len(calibration_map.curves):,} pairs of classes have no calibration row: each of the two gets 1/2 there."
             fit_notes.append(Note("TN522", text))
         return fit_notes
+
+
+@dataclass(frozen=True, eq=False)
+class VennAbersCurve:
+    """Two rising steps of the score: the rate if its row did not come (p₀), and if it came (p₁ ≥ p₀)."""
+
+    low_x: Array  # (a,) strictly rising: from each on p₀ is the next one
+    low_y: Array  # (a + 1,) in [0, 1]
+    high_x: Array  # (b,) strictly rising: beyond each p₁ is the next one
+    high_y: Array  # (b + 1,) in [0, 1]
+
+    def __call__(self, x: Array) -> Array:
+        """The one rate p₁ / (1 − p₀ + p₁) at each x (n,): whatever comes, its log loss is as far from that end's."""
+        low, high = self.ends(x)
+        return np.asarray(high / (1 - low + high))
+
+    def ends(self, x: Array) -> tuple[Array, Array]:
+        """p₀ and p₁ at each x (n,)."""
+        low, high = self._knots
+        return low.steps(x, self.low_y, right=True), high.steps(x, self.high_y, right=False)
+
+    @cached_property
+    def _knots(self) -> tuple[Knots, Knots]:
+        return Knots(self.low_x), Knots(self.high_x)
+
+    @property
+    def size(self) -> int:
+        """How many steps there are; none if no row was there."""
+        return len(self.low_x) + len(self.high_x)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The steps."""
+        return {name: getattr(self, name).tolist() for name in ("low_x", "low_y", "high_x", "high_y")}
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any]) -> VennAbersCurve:
+        """Steps that rise, the lower ones never above the higher ones."""
+        saved_parameters.check_keys(parameters, ("low_x", "low_y", "high_x", "high_y"), "a curve")
+        steps = {}
+        for side in ("low", "high"):
+            none = parameters[f"{side}_x"] == []
+            # float16 may say a little more than 1
+            x = (
+                np.empty(0)
+                if none
+                else saved_parameters.read_vector(parameters, f"{side}_x", 0, 2, increasing="strictly")
+            )
+            steps[f"{side}_x"] = x
+            steps[f"{side}_y"] = saved_parameters.read_vector(
+                parameters, f"{side}_y", 0, 1, size=len(x) + 1, increasing="weakly"
+            )
+        new = cls(**steps)
+        # p₁ rises only later than p₀ does, so it is enough to look where p₀ does.
+        low, high = new.ends(np.append(0.0, new.low_x))
+        if (low > high).any() or new.low_y[0] > new.high_y[0]:
+            raise InputError(
+                "TO505",
+                "In a saved calibrator low_y must not exceed high_y at any score.",
+                str(new.low_y.tolist())[:40],
+                "Fit it again and save it with .save(path).",
+            )
+        return new
+
+
+def fit_venn_abers_curve(s: Array, mass: Array, events: Array) -> VennAbersCurve:
+    """The two rates at any score, given Σw and Σwy at rising scores s (m,); without any row they are 0 and 1."""
+    low, high = means_of_added_row(mass, events)
+    low, high = np.append(0.0, low), np.append(high, 1.0)
+    falls, rises = low[1:] != low[:-1], high[1:] != high[:-1]
+    return VennAbersCurve(s[falls], np.append(0.0, low[1:][falls]), s[rises], np.append(high[:1], high[1:][rises]))
+
+
+T = TypeVar("T")
+
+_RESOLUTION = 2.0**40  # shares of the likelier class that differ by less than 1 in so many are one
+
+
+def pair_score(a: Array, b: Array) -> Array:
+    """A score that rises with b/(a + b) from 0 to 1, 1/2 where a = b, be it 0 both; of (b, a) it is 1 less that.
+
+    The same ratio gives the same score though it be rounded differently, so that ties are ties in either direction.
+
+    >>> pair_score(np.array([0.3, 0.45, 0.0]), np.array([0.1, 0.15, 0.0])).round(4).tolist()
+    [0.1667, 0.1667, 0.5]
+    """
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    larger = np.maximum(a, b)
+    less = np.divide(np.minimum(a, b), larger, out=np.ones_like(larger), where=larger > 0)
+    half = np.rint(less * _RESOLUTION) / (2 * _RESOLUTION)
+    return np.where(b < a, half, 1 - half)
+
+
+def fit_pair_curves(P: Array, Y: Array, w: Array, made: Callable[[Array, Array, Array], T]) -> tuple[T, ...]:
+    """`made(s, mass, came)` of every pair of classes in rising order, from the rows that have weight in either.
+
+    The scores are preferences for the second class of the pair; w are weights > 0.
+    """
+
+    def work(start: int, stop: int) -> list[T]:
+        return [made(*_pair_sums(P, Y, w, *pair)) for pair in pairs[start:stop]]
+
+    pairs = list(combinations(range(P.shape[1]), 2))
+    return tuple(one for some in in_blocks(work, len(pairs), 1) for one in some)
+
+
+def _pair_sums(P: Array, Y: Array, w: Array, i: int, j: int) -> tuple[Array, Array, Array]:
+    share = Y[:, i] + Y[:, j]
+    rows = share > 0
+    share = share[rows]
+    x, y = pair_score(P[rows, i], P[rows, j]), Y[rows, j] / share
+    return ByScore(x, y, w[rows] * share).sums()
+
+
+def couple_pairs(curves: Sequence[Callable[[Array], Array]], P: Array) -> Array:
+    r"""Rows (n, K) from the probability :math:`r_{ij}` of class j among i and j, by a curve for every pair.
+
+    .. math:: q_i \propto \Big(\sum_{j \ne i} \frac{1}{r_{ji}} - (K - 2)\Big)^{-1}
+
+    which is exact where the answers agree, :math:`r_{ij} = q_j / (q_i + q_j)`. Source: Price et al. (1995).
+    """
+    n, k = P.shape
+    total = np.full((k, n), 2.0 - k)
+    with np.errstate(divide="ignore"):  # a pair that rules a class out leaves it 0
+        for (i, j), curve in zip(combinations(range(k), 2), curves, strict=True):
+            r = curve(pair_score(P[:, i], P[:, j]))
+            total[j] += 1 / r
+            total[i] += 1 / (1 - r)
+    q = 1 / total
+    q /= q.sum(axis=0)
+    return q.T

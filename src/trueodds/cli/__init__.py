@@ -1,21 +1,170 @@
-"""The command line: each command builds a question, calls the library and prints the answer."""
+"""The command line: the group of commands, and errors reported with a code and an exit status instead of a traceback."""
 
 from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import click
 
 from trueodds import __version__
+from trueodds.cli import output
 from trueodds.cli.answers import answers
-from trueodds.cli.audits import audit
-from trueodds.cli.comparing import compare
-from trueodds.cli.fixes import apply, fit
-from trueodds.cli.grouping import groups
-from trueodds.cli.listing import list_names
-from trueodds.cli.planning import power
-from trueodds.cli.program import Program
-from trueodds.cli.questions import draw, measure, test
-from trueodds.cli.studies import study
-from trueodds.cli.tallies import merge, tally
+from trueodds.cli.audit import audit
+from trueodds.cli.compare import compare
+from trueodds.cli.draw import draw
+from trueodds.cli.fit import apply, fit
+from trueodds.cli.groups import groups
+from trueodds.cli.list_names import list_names
+from trueodds.cli.measure import measure
+from trueodds.cli.messages import restate_error
+from trueodds.cli.power import power
+from trueodds.cli.study import study
+from trueodds.cli.tally import merge, tally
+from trueodds.cli.test import test
+from trueodds.core.errors import InputError, install_command
+from trueodds.core.suggestions import suggest_names
+
+_OF_RECORDS = ("--logprobs", "--samples", "--abstained", "--answer", "--choices", "--question")
+BAD_INPUT, STOPPED, NO_READER = 2, 130, 141
+
+
+class Program(click.Group):
+    """The group of commands; whatever goes wrong in one of them ends here."""
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **more: Any) -> NoReturn:  # type: ignore[override]
+        """Run and exit. A fault of ours must not exit with 1, which says that a gate failed."""
+        _never_fail_to_print()
+        more["standalone_mode"] = False
+        try:
+            code = super().main(args, "trueodds", **more)
+        except click.exceptions.NoArgsIsHelpError as problem:
+            output.show(problem.format_message(), err=True)
+            code = BAD_INPUT
+        except click.UsageError as problem:
+            code = print_error(_usage(problem))
+        except click.Abort:
+            output.show("stopped", err=True)
+            code = STOPPED
+        except SystemExit:  # click's answer where nobody reads the help
+            code = NO_READER
+        except Exception as problem:  # noqa: BLE001 - the last place before a traceback
+            code = print_error(as_input_error(problem))
+        try:
+            _flush()
+        except OSError:
+            output.abandon(sys.stdout)
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command and send off what it printed, while a reader that went away can still be told apart."""
+        try:
+            result = super().invoke(ctx)
+            _flush()
+        except BrokenPipeError:
+            output.abandon(sys.stdout)
+            ctx.exit(NO_READER)
+        return result
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of that name, else the near ones."""
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            raise InputError(
+                "TO601",
+                "There is no command of that name.",
+                repr(args[0]),
+                suggest_names(args[0], self.list_commands(ctx)),
+            )
+        return super().resolve_command(ctx, args)
+
+
+def print_error(error: InputError) -> int:
+    """Print an error as four labelled lines on stderr; the exit code of bad input."""
+    error = restate_error(error)
+    title = f"error {error.code}"
+    output.show(title if os.environ.get("NO_COLOR") else output.paint(title, "bad"), err=True, painted=True)
+    for name, text in (("problem", error.problem), ("got", error.got), ("fix", error.fix)):
+        output.show(f"{name}: {text or '–'}", err=True)
+    return BAD_INPUT
+
+
+def as_input_error(problem: BaseException) -> InputError:
+    """Any exception as an error with a code."""
+    if isinstance(problem, InputError):
+        return problem
+    if isinstance(problem, OSError):
+        where = f"{problem.filename}: " if problem.filename else ""
+        return InputError(
+            "TO602",
+            "A file cannot be read or written.",
+            f"{where}{problem.strerror or problem}",
+            "Check the path, its permissions and the space left.",
+        )
+    if isinstance(problem, ImportError):
+        return InputError("TO604", "A library is missing.", problem.name or str(problem), install_command("all"))
+    if isinstance(problem, MemoryError):
+        return InputError(
+            "TO605", "The rows do not fit into memory.", str(problem) or "MemoryError", "Pass --mode tally."
+        )
+    return InputError(
+        "TO699",
+        "trueodds failed where it should not; nothing was decided.",
+        f"{type(problem).__name__}: {problem}",
+        "Please report it with the command and this text.",
+    )
+
+
+def _usage(problem: click.UsageError) -> InputError:
+    """A wrong command line, with what would be right."""
+    command = problem.ctx.command_path if problem.ctx else "trueodds"
+    fix = f"See {command} --help."
+    if isinstance(problem, click.NoSuchOption):
+        close = " or ".join(problem.possibilities or ())
+        if command == "trueodds apply" and problem.option_name in _OF_RECORDS:
+            fix = (
+                "Write the answers as a file of predictions first, and apply to that: trueodds answers FILE … --out F."
+            )
+        elif takers := _commands_with_option(problem):
+            fix = f"Leave it out: only {', '.join(takers)} {'takes' if len(takers) == 1 else 'take'} it."
+        elif close:
+            fix = f"Did you mean {close}?"
+        if problem.ctx and any("--set" in param.opts for param in problem.ctx.command.params):
+            name = problem.option_name.lstrip("-").replace("-", "_")
+            fix += f" A setting of one member is said as --set {name}=VALUE."
+        return InputError("TO601", "This command has no option of that name.", problem.option_name, fix)
+    if isinstance(problem, click.MissingParameter):
+        hint = problem.param.get_error_hint(problem.ctx) if problem.param and problem.ctx else "an argument"
+        return InputError("TO601", "Something is missing on the command line.", f"no {hint}", fix)
+    if isinstance(problem, click.BadParameter) and problem.param and problem.ctx:
+        return InputError(
+            "TO601", f"{problem.param.get_error_hint(problem.ctx)} has no such value.", problem.message, fix
+        )
+    return InputError("TO601", "The command line cannot be read.", problem.format_message(), fix)
+
+
+def _commands_with_option(problem: click.NoSuchOption) -> list[str]:
+    """The other commands that have this option."""
+    root = problem.ctx.find_root().command if problem.ctx else None
+    commands = root.commands if isinstance(root, click.Group) else {}
+    return [
+        name for name, command in commands.items() if any(problem.option_name in param.opts for param in command.params)
+    ]
+
+
+def _flush() -> None:
+    if sys.stdout is not None:  # it may be closed
+        sys.stdout.flush()
+
+
+def _never_fail_to_print() -> None:
+    """A terminal without a sign shows another one instead of ending in an error."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
 
 
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -1,4 +1,4 @@
-"""trueodds answers: what a language model answered, how sure it was, and how much of it was wrong."""
+"""trueodds answers: coverage, accuracy and confidence of a language model's answers."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trueodds.cli import gate, gate_numbers, output, records
+from trueodds.cli import gate, gate_values, output, records
+from trueodds.cli.messages import restate
 from trueodds.cli.options import FAIL_ON, FILES, JSON, SEED, pop_columns
-from trueodds.cli.progress import Progress
-from trueodds.cli.wording import spoken
+from trueodds.cli.output import Progress
 from trueodds.core.errors import InputError
 
 if TYPE_CHECKING:
     from trueodds.core.results import Estimate
     from trueodds.data.predictions import Predictions
     from trueodds.io.answers import Answers
-    from trueodds.lenses.selective import SelectiveRisk
+    from trueodds.lenses.selective_risk import SelectiveRisk
+
 
 COVERAGES = (0.5, 0.8, 0.9, 1.0)
 RESAMPLES = 2000  # of the text and of the picture, which say the same interval
@@ -75,13 +76,13 @@ def answers(
         raise InputError(
             "TO606", "A curve is saved by the ending of its file.", repr(curve), f"One of {' '.join(_CURVES)}."
         )
-    gates = gate.read(fail_on, gate_numbers.ANSWERS)
+    gates = gate.read(fail_on, gate_values.ANSWERS)
     output.ready(files, out=out, curve=curve, json=json_path)
     with Progress() as progress:
-        answer_set = records.answered(files, columns)
+        answer_set = records.read_answer_set(files, columns)
         progress(0.2, "resampling answers")
         risk = answer_set.selective_risk(
-            at=list(dict.fromkeys((*COVERAGES, answer_set.coverage, *gate_numbers.coverages(gates)))),
+            at=list(dict.fromkeys((*COVERAGES, answer_set.coverage, *gate_values.coverages(gates)))),
             resamples=RESAMPLES,
             level=level,
             rng=seed,
@@ -99,23 +100,24 @@ def answers(
     if json_path != "-":
         output.show("\n".join([*_lines(answer_set, risk, measures), *(path for path in (curve, out) if path)]))
         for note in notes:
-            output.show(f"  {spoken(str(note))}")
-    gate.conclude(ctx, gates, gate_numbers.OfAnswers(report, risk, measures))
+            output.show(f"  {restate(str(note))}")
+    gate.conclude(ctx, gates, gate_values.OfAnswers(report, risk, measures))
 
 
 def _measures(preds: Predictions, min_prob: float, level: float, seed: int) -> list[Estimate]:
     """The error in bins of 100 rows, and what the confidence is worth to one who may also not answer."""
-    from trueodds.api import verbs
+    import trueodds as to
 
     how: dict[str, Any] = {"lens": "confidence", "level": level, "rng": seed}
     return [
-        verbs.measure(preds, "rmsce", partition="mass:100", **how),
-        verbs.measure(preds, "bas", min_prob=min_prob, **how),
+        to.measure(preds, "rmsce", partition="mass:100", **how),
+        to.measure(preds, "bas", min_prob=min_prob, **how),
     ]
 
 
 def _lines(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -> list[str]:
-    from trueodds.core.results import Interval, figure, percent
+    from trueodds.core.formatting import format_number, format_percent
+    from trueodds.core.results import Interval
 
     (view,) = _confidence(answer_set.predictions)
     at = risk.at
@@ -128,18 +130,21 @@ def _lines(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -
     rows = [
         ("asked", f"{answer_set.n_queries:,}{of}"),
         ("abstained", f"{answer_set.abstained:,}"),
-        ("coverage", percent(round(answer_set.coverage, 4))),
-        ("accuracy", f"{figure(1 - risk.random)} {limits(1 - high, 1 - low)} · {answer_set.predictions.n:,} answers"),
-        ("mean confidence", figure(float(view.p.mean()))),
+        ("coverage", format_percent(round(answer_set.coverage, 4))),
+        (
+            "accuracy",
+            f"{format_number(1 - risk.random)} {limits(1 - high, 1 - low)} · {answer_set.predictions.n:,} answers",
+        ),
+        ("mean confidence", format_number(float(view.p.mean()))),
     ]
     for i, coverage in enumerate(COVERAGES):
         if at["risk"][i] >= 0:
             within = limits(float(at["low"][i]), float(at["high"][i]))
-            text = f"{figure(float(at['risk'][i]))} {within} · confidence ≥ {figure(float(at['threshold'][i]))}"
+            text = f"{format_number(float(at['risk'][i]))} {within} · confidence ≥ {format_number(float(at['threshold'][i]))}"
         else:
-            text = f"– · only {percent(round(answer_set.coverage, 4))} were answered"
-        rows.append((f"risk at {percent(coverage)}", text))
-    earned = figure(measures[-1].noise_floor or 0.0)
+            text = f"– · only {format_percent(round(answer_set.coverage, 4))} were answered"
+        rows.append((f"risk at {format_percent(coverage)}", text))
+    earned = format_number(measures[-1].noise_floor or 0.0)
     explained = (
         "    BAS, the Behavioral Alignment Score: what the confidences earn if the model may also stay silent, 1 for a",
         "    right answer, 0 for silence, −t/(1 − t) for a wrong one, in the mean over all prices t. Its noise floor is",
@@ -162,7 +167,7 @@ def _wrong(answer_set: Answers, risk: SelectiveRisk) -> tuple[float, float]:
 def _report(
     files: tuple[str, ...], answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate], notes: list[Any]
 ) -> dict[str, Any]:
-    from trueodds.core.results import strict
+    from trueodds.core.json_files import strict_json
 
     (view,) = _confidence(answer_set.predictions)
     at = {name: column.tolist() for name, column in risk.at.items()}
@@ -182,7 +187,7 @@ def _report(
             "interval": risk.interval.to_dict() if risk.interval else None,
             "random": risk.random,
             "ideal": risk.ideal,
-            "at": [strict(dict(zip(at, row, strict=True))) for row in zip(*at.values(), strict=True)],
+            "at": [strict_json(dict(zip(at, row, strict=True))) for row in zip(*at.values(), strict=True)],
         },
         "measures": [measure.to_dict() for measure in measures],
         "notes": [note.to_dict() for note in notes],
@@ -196,8 +201,8 @@ def _confidence(preds: Predictions) -> tuple[Any, ...]:
 
 
 def _draw(answer_set: Answers, path: str, level: float, seed: int) -> None:
-    from trueodds.diagrams.selective_risk import RiskCoverage
-    from trueodds.io.records import write
+    from trueodds.diagrams.selective_risk.compute import RiskCoverage
+    from trueodds.io.write import write_columns as write
     from trueodds.lenses.lens import as_lens
 
     recipe = RiskCoverage(n_queries=answer_set.n_queries, level=level, resamples=RESAMPLES)
@@ -215,7 +220,7 @@ def _write(answer_set: Answers, path: str) -> None:
     """Probabilities and label, or confidence and correctness, with the question of each row as the records name it."""
     import numpy as np
 
-    from trueodds.io.records import write
+    from trueodds.io.write import write_columns as write
 
     preds = answer_set.predictions
     assert preds.y is not None

@@ -1,4 +1,4 @@
-"""Does the answer pass? Conditions of --fail-on, read before the work begins and judged when it is done."""
+"""Parse the conditions of --fail-on and decide whether a command passes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import click
 
 from trueodds.cli import output
 from trueodds.core.errors import InputError
-from trueodds.core.registry import near
-from trueodds.core.results import figure
+from trueodds.core.formatting import format_number
+from trueodds.core.suggestions import suggest_names
 
 GATE_FAILED = 1  # the exit code
 
@@ -155,7 +155,7 @@ def evaluate_gate(gate: Gate, answer: Answer) -> tuple[bool, str]:
     number, name = answer.number(gate)
     if number is None or math.isnan(number):
         raise gate.unknown(f"no number for {name}", "It is undefined or was not computed: see the notes.")
-    return gate.fails(number), f"{name} is {figure(number)}, and the gate fails if {gate.sign} {gate.limit:g}"
+    return gate.fails(number), f"{name} is {format_number(number)}, and the gate fails if {gate.sign} {gate.limit:g}"
 
 
 def _limit(text: str) -> float:
@@ -176,7 +176,7 @@ def _check(gate: Gate, scope: Scope) -> None:
         _check_estimator(gate, scope)
         parts = PARTS
     if gate.part not in parts:
-        fix = near(gate.part, parts) if gate.part not in PARTS else f"It has {', '.join(parts)}."
+        fix = suggest_names(gate.part, parts) if gate.part not in PARTS else f"It has {', '.join(parts)}."
         raise _refused(f"--fail-on names no part of {gate.name}.", gate.part, fix)
     if gate.name in scope.numbers and gate.group is not None:
         raise _refused(f"There is no {gate.name} by group.", gate.text, f"Leave [{gate.group}] out.")
@@ -219,7 +219,7 @@ def _check_attainable(gate: Gate, lower: float, upper: float) -> None:
 
 def _check_estimator(gate: Gate, scope: Scope) -> None:
     if scope.estimators is not None and gate.name not in scope.estimators:
-        known = near(gate.name, scope.known) if scope.known else "It has words only."
+        known = suggest_names(gate.name, scope.known) if scope.known else "It has words only."
         raise _refused(f"trueodds {scope.command} has no number of that name.", gate.name, known)
     estimator = default_of(gate.name) if scope.estimator is None else scope.estimator
     if gate.group is not None and gate.name not in scope.grouped:

@@ -1,14 +1,72 @@
-"""Which rows: the options that several commands share, and what they open."""
+"""Options shared by commands: columns, engine and costs, and the rows that they select."""
 
 from __future__ import annotations
 
+import csv
+import importlib
+import os
+import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from trueodds.cli import engines, records
-from trueodds.core.errors import InputError
+from trueodds.cli import records
+from trueodds.core.errors import InputError, install_command
+
+ENGINES: tuple[tuple[str, dict[str, Any]], ...] = (
+    (
+        "--engine",
+        {
+            "metavar": "NAME",
+            "type": click.Choice(["arrow", "dask", "spark"]),
+            "help": "Who reads the files: arrow (this process), dask or spark.",
+        },
+    ),
+    ("--scheduler", {"metavar": "ADDRESS", "help": "Of a Dask cluster, with --engine dask. [default: threads here]"}),
+    ("--master", {"metavar": "URL", "help": "Of Spark, with --engine spark, such as local[4]."}),
+    ("--row-id", {"metavar": "C", "help": "Column that no two rows share, so that samples do not hang on the files."}),
+)
+_PLACES = {"scheduler": "dask", "master": "spark"}
+
+
+def start_engine(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """What is said, as `read` takes it, once the engine that it names is there; it goes when the command ends."""
+    settings = dict(columns)
+    for place, engine in _PLACES.items():
+        if place in settings and settings.get("engine") != engine:
+            raise InputError(
+                "TO601",
+                f"--{place} goes with --engine {engine}.",
+                f"--{place} {settings[place]}",
+                f"Add --engine {engine}.",
+            )
+    address, master = settings.pop("scheduler", None), settings.pop("master", None)
+    try:
+        if address is not None:
+            client = importlib.import_module("distributed").Client(address, timeout="10s")
+            click.get_current_context().call_on_close(client.close)
+        if settings.get("engine") == "spark":
+            _start_spark(master)
+    except ModuleNotFoundError as problem:
+        engine = settings["engine"]
+        what = f"The engine {engine} needs {problem.name}, which is not installed."
+        raise InputError("TO306", what, "", install_command(engine)) from None
+    except OSError as problem:
+        raise InputError("TO332", "The Dask cluster does not answer.", f"{address}: {problem}", "Check it.") from None
+    return settings
+
+
+def _start_spark(master: str | None) -> None:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # whoever installed trueodds here means this Python
+    builder = importlib.import_module("pyspark.sql").SparkSession.builder.appName("trueodds")
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)  # nothing goes by it
+    session = (builder if master is None else builder.master(master)).getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    click.get_current_context().call_on_close(session.stop)
+
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -47,7 +105,7 @@ COLUMNS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--classes", {"metavar": "A,B,C", "help": "Names of the classes in the order of the columns."}),
     ("--sum-tolerance", {"type": float, "metavar": "X", "help": "How far a row may be from sum 1 (rounded tables)."}),
     *records.RECORDS,
-    *engines.ENGINES,
+    *ENGINES,
 )
 _NAMES = tuple(option.lstrip("-").replace("-", "_") for option, _ in COLUMNS)
 _LISTS = ("probs", "logits", "votes", "multilabel")
@@ -80,7 +138,7 @@ def pop_columns(params: dict[str, Any], *, outcome: bool = True) -> dict[str, An
     """What was said about columns, taken out of the command's parameters, as `read` takes it."""
     columns = {name: params.pop(name) for name in _NAMES if name in params}
     columns = {name: value for name, value in columns.items() if value not in (None, ()) and value is not False}
-    _sensible(columns, outcome)
+    _check_columns(columns, outcome)
     for name in _LISTS:
         if name in columns and "," in columns[name]:
             columns[name] = _parts(columns[name])
@@ -91,9 +149,9 @@ def pop_columns(params: dict[str, Any], *, outcome: bool = True) -> dict[str, An
     return columns
 
 
-def _sensible(columns: Mapping[str, Any], outcome: bool) -> None:
+def _check_columns(columns: Mapping[str, Any], outcome: bool) -> None:
     """Refuse what would be ignored, or read as two things at once."""
-    records.sensible(columns)
+    records.check_columns(columns)
     for one, other, why in _EXCLUDING:
         if one in columns and other in columns:
             raise InputError("TO603", why, f"--{one} and --{other}", f"Leave --{other} out.")
@@ -116,7 +174,7 @@ def _parts(text: str) -> list[str]:
     return [part.strip() for part in text.split(",")]
 
 
-def opened(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
+def open_data(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     """The source or the tally behind the paths; several tallies are added up."""
     tallies = [is_tally(file) for file in files]
     if any(tallies):
@@ -128,26 +186,114 @@ def opened(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
         if columns:
             name = next(iter(columns)).replace("_", "-")
             raise InputError("TO603", "A tally has its columns already.", f"--{name}", f"Leave --{name} out.")
-        return added(files)
+        return add_tallies(files)
     if records.are_requested(files, columns):
         return records.source(files, columns)
     from trueodds.io import read
 
-    return read(files[0] if len(files) == 1 else list(files), **engines.ready(columns))
+    return read(files[0] if len(files) == 1 else list(files), **start_engine(columns))
 
 
-def added(files: Sequence[str]) -> Any:
+def add_tallies(files: Sequence[str]) -> Any:
     """The sum of saved tallies."""
-    from trueodds.tallies import wire
+    from trueodds.tallies import serialization
 
-    total = wire.load(files[0])
+    total = serialization.load(files[0])
     for file in files[1:]:
-        total = total + wire.load(file)
+        total = total + serialization.load(file)
     return total
 
 
 def is_tally(path: str) -> bool:
     """Whether a file is called a tally or says of itself that it is one."""
-    from trueodds.core.saved import schema_of
+    from trueodds.core.json_files import read_schema_family
 
-    return path.endswith(".tally.json") or (path.endswith(".json") and schema_of(path) == "trueodds.tally")
+    return path.endswith(".tally.json") or (path.endswith(".json") and read_schema_family(path) == "trueodds.tally")
+
+
+COST = click.option(
+    "--cost",
+    "cost_path",
+    metavar="F",
+    help="A CSV of what mistakes cost: a row per action (its name first), a column per true class (named on top).",
+)
+_FIX = "A row per action and a column per class, such as: action,no,yes / wait,0,4 / treat,1,0."
+
+
+def read_costs(data: Any, path: str | None, mode: str | None, weight_kind: str) -> tuple[Any, dict[str, Any]]:
+    """The rows and the settings `cost` and `actions`, with columns in the order of the rows' classes."""
+    if path is None:
+        return data, {}
+    names, actions, table = _read_cost_table(path)
+    from trueodds.api.collect_or_tally import resolve_data
+    from trueodds.data.predictions import Predictions
+    from trueodds.io.source import InMemorySource
+
+    rows = resolve_data(data, mode, weight_kind)
+    if isinstance(rows, Predictions):
+        memory_source = InMemorySource(rows, rows.n)
+        memory_source.name, data = data.name, memory_source  # the name of the file, and not that rows are in memory
+    classes = [str(name) for name in rows.classes]
+    if names is None and [f"{cost:g}" for cost in table[0]] == classes:
+        raise _unreadable(path, "a first line that may be the names of the classes or costs")
+    if names is not None:
+        if sorted(names) != sorted(classes):
+            raise InputError(
+                "TO608",
+                "The costs and the rows name different classes.",
+                f"{', '.join(names)} in {path}, {', '.join(classes)} in the rows",
+                "Name each class of the rows once in the first line.",
+            )
+        table = [[row[names.index(name)] for name in classes] for row in table]
+    elif len(table[0]) != len(classes):
+        raise _unreadable(path, f"{len(table[0])} columns of costs for {len(classes)} classes")
+    return data, {"cost": table} | ({"actions": actions} if actions else {})
+
+
+def takes_costs(registry: Any, name: str, option: str) -> None:
+    """Refuse costs for a member that has no use for them."""
+    if not registry.takes(name, "cost"):
+        raise InputError(
+            "TO603", "Nothing here reads costs.", f"--cost with --{option} {name}", f"Add --{option} decision_regret."
+        )
+
+
+def _read_cost_table(path: str) -> tuple[list[str] | None, list[str] | None, list[list[float]]]:
+    """Names of the classes and of the actions, where the file has them, and the costs."""
+    try:
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            text = file.read()
+            between = ";" if ";" in text and "," not in text.split("\n")[0] else ","
+            read = csv.reader(text.splitlines(), delimiter=between)
+            lines = [[cell.strip() for cell in line] for line in read if any(cell.strip() for cell in line)]
+    except (OSError, UnicodeDecodeError, csv.Error) as problem:
+        raise InputError("TO602", "The costs cannot be read.", str(problem), "Check the path of --cost.") from None
+    if not lines:
+        raise _unreadable(path, "an empty file")
+    # Classes may be called 0, 1, 2: then "action" above the actions' names tells the first line from costs.
+    named = lines[0][0].lower() in ("", "action", "actions") or not all(_is_number(cell) for cell in lines[0][1:])
+    head = lines.pop(0) if named else None
+    actions = None
+    if any(line and not _is_number(line[0]) for line in lines):
+        actions = [line[0] for line in lines]
+        lines = [line[1:] for line in lines]
+        head = head and head[-len(lines[0]) :] if lines else head
+    if not lines or len({len(line) for line in lines}) > 1 or (head and len(head) != len(lines[0])):
+        raise _unreadable(path, "lines of different lengths" if lines else "a first line and no costs")
+    for number, line in enumerate(lines, 1):
+        for cell in line:
+            if not _is_number(cell):
+                raise _unreadable(path, f"{cell!r} in action {number}")
+    return head, actions, [[float(cell) for cell in line] for line in lines]
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _unreadable(path: str, got: str) -> InputError:
+    return InputError("TO608", f"{path} is no table of costs.", got, _FIX)

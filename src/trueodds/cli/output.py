@@ -1,12 +1,14 @@
-"""Where an answer goes: to the terminal, as JSON, into a file."""
+"""Write results to the terminal, as JSON or into a file, and show progress on a terminal."""
 
 from __future__ import annotations
 
+import atexit
 import glob
 import os
 import re
 import stat
 import sys
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any
 
 import click
 
-from trueodds.cli.wording import spoken
+from trueodds.cli.messages import restate
 from trueodds.core.errors import InputError
 from trueodds.core.printable import printable, printable_lines, without_surrogates
 
@@ -87,9 +89,9 @@ def write(path: str, text: str) -> None:
     if path == "-":
         show(text)
         return
-    from trueodds.core import saved
+    from trueodds.core import json_files
 
-    saved.write(path, text + "\n", "TO602")
+    json_files.write_text(path, text + "\n", "TO602")
 
 
 def show(text: str, *, err: bool = False, painted: bool = False) -> None:
@@ -127,7 +129,7 @@ def answer(text: str, notes: Iterable[Any], report: Mapping[str, Any], json_path
         show(text)
         labels = _labels(report)
         for note in notes:
-            show(f"  {spoken(str(note), labels)}")
+            show(f"  {restate(str(note), labels)}")
 
 
 def spoken_notes(report: Any, labels: Iterable[str] = ()) -> Any:
@@ -136,7 +138,7 @@ def spoken_notes(report: Any, labels: Iterable[str] = ()) -> Any:
         labels = labels or _labels(report)
         return {
             name: [
-                note | {"text": _PICTURED.sub(r"\1 to trueodds draw", spoken(note["text"], labels))}
+                note | {"text": _PICTURED.sub(r"\1 to trueodds draw", restate(note["text"], labels))}
                 for note in value or ()
             ]
             if name == "notes"
@@ -170,3 +172,54 @@ def width() -> int | None:
     import shutil
 
     return min(shutil.get_terminal_size().columns, 110) if sys.stdout.isatty() else None
+
+
+PATIENCE = 2.0  # seconds before anything is shown
+
+
+class Progress:
+    """A callable for the library's `progress=`; leaving the block removes what was shown."""
+
+    def __init__(self) -> None:
+        self._begun = time.monotonic()
+        self._enabled = sys.stderr.isatty()
+        self._bar: Any = None
+        self._task: Any = None
+        self._shown = False
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *ended: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+        elif self._shown:
+            click.echo("\r\x1b[K", nl=False, err=True)
+
+    def __call__(self, share: float, doing: str = "") -> None:
+        """The share that is done, and what is going on."""
+        if not self._enabled or time.monotonic() - self._begun < PATIENCE:
+            return
+        doing = printable(doing)
+        if not self._shown:
+            self._start()
+        if self._bar is not None:
+            self._bar.update(self._task, completed=share, description=doing)
+        else:
+            click.echo(f"\r\x1b[K{100 * share:3.0f} % {doing}", nl=False, err=True)
+
+    def rows(self, done: int, total: int | None) -> None:
+        """The same for rows, of which the number may not be known."""
+        self(done / total if total else 0.0, f"{done:,} rows")
+
+    def _start(self) -> None:
+        self._shown = True
+        try:
+            from rich.console import Console
+            from rich.progress import Progress as Bar
+        except ImportError:
+            return
+        self._bar = Bar(console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task("", total=1.0)
+        self._bar.start()
+        atexit.register(self._bar.stop)  # a signal that ends the process at once must not leave the cursor hidden

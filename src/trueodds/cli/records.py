@@ -1,4 +1,4 @@
-"""Which options say that a file holds what a language model answered, and what do they open?"""
+"""Options for files that hold a language model's answers, and the predictions read from them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _TABLES = {
 }
 
 
-def sensible(columns: Mapping[str, Any]) -> None:
+def check_columns(columns: Mapping[str, Any]) -> None:
     """Refuse options that exclude each other, and those that nothing would read."""
     kinds = [kind for kind in KINDS if kind in columns]
     if len(kinds) > 1:
@@ -93,7 +93,7 @@ def _inside(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
     return dotted or (all(name in first for name in named) and isinstance(first[columns["correct"]], str))
 
 
-def answered(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
+def read_answer_set(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     """The answers in these files; what was wrong is told by options."""
     from trueodds.io.answers import read_answers
 
@@ -121,9 +121,9 @@ def by_question(columns: Mapping[str, Any], *, costs: bool) -> Iterator[None]:
 
 def source(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     """The answers as a source of predictions, which carry the notes on them."""
-    from trueodds.io.in_memory import InMemorySource
+    from trueodds.io.source import InMemorySource
 
-    answer_set = answered(files, columns)
+    answer_set = read_answer_set(files, columns)
     memory_source = InMemorySource(answer_set.predictions, 65536)
     memory_source.n_queries = answer_set.n_queries
     memory_source.name = files[0] if len(files) == 1 else f"{files[0]} and {len(files) - 1:,} more"

@@ -1,4 +1,4 @@
-"""Which settings: each family's options, spelled as in Python, and what their text stands for."""
+"""Options for the settings of methods, and the values that their text stands for."""
 
 from __future__ import annotations
 

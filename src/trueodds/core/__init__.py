@@ -1,1 +1,1 @@
-"""Nothing statistical: errors, results, the registry, random numbers and compiled loops."""
+"""Errors, settings, results, the registry, random numbers and files; nothing statistical."""

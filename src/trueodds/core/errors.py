@@ -1,4 +1,4 @@
-"""What goes wrong, said so that it can be mended: a code, the problem, what was got, the fix."""
+"""Input errors with a stable code, the problem, the value received and the fix; and coded notes on results."""
 
 from __future__ import annotations
 
@@ -86,3 +86,21 @@ def shortened(text: str, max_length: int) -> str:
 
 def _message(code: str, problem: str, got: str, fix: str) -> str:
     return f"[{code}] {problem}" + (f" Got {got}." if got else "") + (f" {fix}" if fix else "")
+
+
+def install_command(extra: str) -> str:
+    """What to run for an extra, as it works for a package that is in no index yet.
+
+    >>> install_command("report")
+    "Run in a clone of trueodds: pip install '.[report]'"
+    """
+    return f"Run in a clone of trueodds: pip install '.[{extra}]'"
+
+
+def install_studies_command() -> str:
+    """What to run for the studies, which are a package of their own in the same clone.
+
+    >>> install_studies_command()
+    'Run in a clone of trueodds: pip install ./studies'
+    """
+    return "Run in a clone of trueodds: pip install ./studies"

@@ -1,8 +1,8 @@
-"""How is text from data shown, so that it neither steers a terminal nor reorders the text around it?
+r"""Escape control characters in text from data, so that it can neither steer a terminal nor reorder the text around it.
 
 Names of columns, classes, groups and files may hold terminal escapes, C1 controls, or controls of the text direction.
 Results keep the real names. Wherever text is put out (`str`, the terminal, pictures, pages, messages) such a character
-is written as Python would write it in a literal, `\\x1b` or `\\u202e`. So are lone surrogates, which no encoding takes.
+is written as Python would write it in a literal, `\x1b` or `\u202e`. So are lone surrogates, which no encoding takes.
 """
 
 from __future__ import annotations

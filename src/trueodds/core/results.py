@@ -1,4 +1,4 @@
-"""What an answer looks like: frozen, one line with its notes below, told as JSON, holding no rows."""
+"""Immutable results with a one-line text, notes and a JSON form: estimates with intervals, and verdicts of tests."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from html import escape
 from typing import Any
 
 from trueodds.core.errors import Note
+from trueodds.core.formatting import format_number, format_percent, format_settings
+from trueodds.core.json_files import strict_json
 from trueodds.core.printable import printable
 
 
@@ -29,7 +31,7 @@ class Result:
         return self.describe().partition("\n")[0]
 
     def _repr_html_(self) -> str:
-        return card(self.describe(), self.notes)
+        return notebook_html(self.describe(), self.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,16 @@ class Interval:
     method: str
 
     def __str__(self) -> str:
-        return f"[{figure(self.low)}, {figure(self.high)}] {percent(self.level)}"
+        return f"[{format_number(self.low)}, {format_number(self.high)}] {format_percent(self.level)}"
 
     def to_dict(self) -> dict[str, Any]:
         """The interval as JSON holds it."""
-        return {"low": strict(self.low), "high": strict(self.high), "level": self.level, "method": self.method}
+        return {
+            "low": strict_json(self.low),
+            "high": strict_json(self.high),
+            "level": self.level,
+            "method": self.method,
+        }
 
 
 def keep_defined(result: Any, value: str, others: tuple[str, ...] = ()) -> None:
@@ -57,12 +64,12 @@ def keep_defined(result: Any, value: str, others: tuple[str, ...] = ()) -> None:
         object.__setattr__(result, "interval", None)
         named = named or ["interval"]
     words = " and ".join("p-value" if name == "pvalue" else name.replace("_", " ") for name in named)
-    note = undefined(f"The {words} {'is' if len(named) == 1 else 'are'}")
+    note = undefined_note(f"The {words} {'is' if len(named) == 1 else 'are'}")
     if named and note not in result.notes:
         object.__setattr__(result, "notes", (*result.notes, note))
 
 
-def undefined(what: str) -> Note:
+def undefined_note(what: str) -> Note:
     """The note on numbers that are NaN."""
     return Note("TN155", f"{what} undefined on these rows (NaN); another note says why where more is known.")
 
@@ -94,11 +101,11 @@ class Estimate(Result):
 
     def describe(self) -> str:
         """Value, interval, noise floor, rows and settings, in one line."""
-        pieces = [f"{self.estimator} {figure(self.value)}" + (f" {self.interval}" if self.interval else "")]
+        pieces = [f"{self.estimator} {format_number(self.value)}" + (f" {self.interval}" if self.interval else "")]
         if self.noise_floor is not None and not math.isnan(self.noise_floor):
-            pieces.append(f"noise floor {figure(self.noise_floor)}")
+            pieces.append(f"noise floor {format_number(self.noise_floor)}")
         pieces.append(f"n={self.n:,}")
-        pieces.append(", ".join([self.lens, *in_words(self.settings)]))
+        pieces.append(", ".join([self.lens, *format_settings(self.settings)]))
         return printable(" · ".join(pieces))
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,13 +114,13 @@ class Estimate(Result):
             "schema": "trueodds.estimate/1",
             "estimator": self.estimator,
             "lens": self.lens,
-            "value": strict(self.value),
+            "value": strict_json(self.value),
             "interval": self.interval.to_dict() if self.interval else None,
-            "noise_floor": strict(self.noise_floor),
-            "debiased": strict(self.debiased),
-            "parts": strict(self.parts),
+            "noise_floor": strict_json(self.noise_floor),
+            "debiased": strict_json(self.debiased),
+            "parts": strict_json(self.parts),
             "n": self.n,
-            "settings": strict(self.settings),
+            "settings": strict_json(self.settings),
             "notes": [note.to_dict() for note in self.notes],
         }
 
@@ -154,10 +161,10 @@ class Verdict(Result):
 
     def describe(self) -> str:
         """The p-value, the statistic and the null hypothesis, in one line."""
-        min_pvalue = f" (floor {figure(self.min_pvalue)})" if self.min_pvalue is not None else ""
-        family = f" · family p={figure(self.family_pvalue)}" if self.family_pvalue is not None else ""
+        min_pvalue = f" (floor {format_number(self.min_pvalue)})" if self.min_pvalue is not None else ""
+        family = f" · family p={format_number(self.family_pvalue)}" if self.family_pvalue is not None else ""
         return printable(
-            f"{self.test} p={figure(self.pvalue)}{min_pvalue}{family} · statistic {figure(self.statistic)}"
+            f"{self.test} p={format_number(self.pvalue)}{min_pvalue}{family} · statistic {format_number(self.statistic)}"
             f"{self._beside()}{f' · {self.summary}' if self.summary else ''} · n={self.n:,} · {self.lens} · null: {self.null}"
         )
 
@@ -165,7 +172,7 @@ class Verdict(Result):
         if self.decision is None:
             return ""
         where = {"undecided": "undecided at the margin"}.get(self.decision, f"{self.decision} the margin")
-        return f" · {where} of {figure(self.settings['margin'])}"
+        return f" · {where} of {format_number(self.settings['margin'])}"
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as JSON holds it."""
@@ -173,57 +180,17 @@ class Verdict(Result):
             "schema": "trueodds.verdict/1",
             "test": self.test,
             "lens": self.lens,
-            "statistic": strict(self.statistic),
-            "pvalue": strict(self.pvalue),
-            "min_pvalue": strict(self.min_pvalue),
-            "family_pvalue": strict(self.family_pvalue),
-            "effect": strict(self.effect),
-            "parts": strict(self.parts),
+            "statistic": strict_json(self.statistic),
+            "pvalue": strict_json(self.pvalue),
+            "min_pvalue": strict_json(self.min_pvalue),
+            "family_pvalue": strict_json(self.family_pvalue),
+            "effect": strict_json(self.effect),
+            "parts": strict_json(self.parts),
             "n": self.n,
             "null": self.null,
-            "settings": strict(self.settings),
+            "settings": strict_json(self.settings),
             "notes": [note.to_dict() for note in self.notes],
         }
-
-
-def figure(x: float | None) -> str:
-    """A number as people read it: four decimals for ordinary sizes, three digits for tiny or huge ones.
-
-    >>> figure(0.039812), figure(0.000012), figure(0.001), figure(None)
-    ('0.0398', '1.2e-05', '0.001', '–')
-    """
-    if x is None:
-        return "–"
-    if not math.isfinite(x):
-        return "inf" if x > 0 else "-inf" if x < 0 else "nan"
-    if x == 0 or 0.001 <= abs(x) < 10:
-        return f"{x:.4f}" if round(x, 3) != round(x, 6) else f"{x:.3g}"
-    return f"{x:.3g}"
-
-
-def percent(level: float) -> str:
-    """A level as a percentage: 0.95 is 95%, 0.999 is 99.9%."""
-    return f"{100 * level:.6g}%"
-
-
-def strict(value: Any) -> Any:
-    """A value as strict JSON holds it: an infinity or NaN becomes null, arrays become lists."""
-    if isinstance(value, Mapping):
-        return {str(key): strict(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [strict(item) for item in value]
-    if hasattr(value, "tolist"):
-        return strict(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, (bool, int, str)):
-        return value
-    return str(value)
-
-
-def in_words(settings: Mapping[str, Any]) -> list[str]:
-    """The settings that change the number, in a few words; the whole table is in `to_dict`."""
-    return [str(settings[key]) for key in ("partition", "distance", "aggregate") if settings.get(key) is not None]
 
 
 def with_notes(text: str, notes: Sequence[Note]) -> str:
@@ -231,7 +198,7 @@ def with_notes(text: str, notes: Sequence[Note]) -> str:
     return "\n".join([text, *(f"  {note}" for note in notes)])
 
 
-def card(text: str, notes: tuple[Note, ...]) -> str:
+def notebook_html(text: str, notes: tuple[Note, ...]) -> str:
     """A description and its notes as a notebook shows them."""
     items = "".join(f"<li>{escape(str(note))}</li>" for note in notes)
     tag = "pre" if "\n" in text else "code"

@@ -1,4 +1,4 @@
-"""Where chance enters: one seed or generator, and keys for streams that do not depend on threads."""
+"""Random generators from seeds, and keys for counter-based random streams."""
 
 from __future__ import annotations
 

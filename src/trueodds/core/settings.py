@@ -1,4 +1,4 @@
-"""Settings checked against their declared types and ranges, once, where an object or a call takes them."""
+"""Settings checked against their declared types and ranges."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from trueodds.core.errors import LONGEST_VALUE, InputError, describe
-from trueodds.core.registry import near
+from trueodds.core.suggestions import suggest_names
 
 ONE = "or one of them"  # beside a sequence: a single value stands for a sequence of it
 OWN = "checked by the class"  # beside a type that says too little, such as that of a table
@@ -131,16 +131,16 @@ def check(name: str, value: Any, hint: Any, default: Any = dataclasses.MISSING) 
         else "Pass one."
     )
     if isinstance(value, str) and words:
-        fix = near(value[:LONGEST_VALUE], map(str, words))
+        fix = suggest_names(value[:LONGEST_VALUE], map(str, words))
     raise InputError("TO203", f"{name} must be {' or '.join(text for text in texts if text)}.", describe(value), fix)
 
 
-def digits(text: str) -> int | None:
+def parse_digits(text: str) -> int | None:
     """The number that decimal digits spell; None for another text, and for more digits than a float keeps."""
     return int(text) if re.fullmatch("[0-9]{1,15}", text) else None
 
 
-def call(name: str, function: Callable[..., Any], *args: Any) -> Any:
+def call_user_function(name: str, function: Callable[..., Any], *args: Any) -> Any:
     """What a function that the user gave returns; one that cannot be called so is an InputError."""
     try:
         return function(*args)

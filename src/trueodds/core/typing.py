@@ -1,4 +1,4 @@
-"""Types that annotations of the package share."""
+"""Types that annotations throughout the package share."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the user hands in, checked once: predictions, labels, weights, groups, clusters and votes."""
+"""What the user passes in, checked once: predictions, labels, weights, groups, clusters and votes."""

@@ -1,4 +1,4 @@
-"""Is this an array of numbers or names, of the right shape? Where a bad value lies is said by row."""
+"""Convert input to arrays of numbers or names, check their shapes, and select rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from trueodds.core.typing import Array
 LOGITS = "use Predictions.from_logits, or read(…, logits=True)"  # where probabilities were expected
 
 
-def with_argument(problem: InputError) -> InputError:
+def with_logits_argument(problem: InputError) -> InputError:
     """The same refusal where the call itself has an argument for logits."""
     return InputError(problem.code, problem.problem, problem.got, problem.fix.replace(LOGITS, "pass logits=True"))
 
@@ -57,7 +57,7 @@ def _from_objects(array: Array, name: str) -> Array:
         raise InputError(
             "TO103",
             f"{name} has missing values.",
-            f"{describe(flat[missing[0]])} in row {_row(array, missing[0])}{such(len(missing))}",
+            f"{describe(flat[missing[0]])} in row {_row(array, missing[0])}{count_phrase(len(missing))}",
             "Fill or remove those rows.",
         )
     kinds = {type(value) for value in flat}
@@ -98,7 +98,7 @@ def _encodable(array: Array, name: str) -> None:
         raise InputError(
             "TO114",
             f"{name} must hold text that can be encoded, without lone surrogates.",
-            f"{str(flat[bad[0]])!r} in row {_row(array, bad[0])}{such(len(bad))}",
+            f"{str(flat[bad[0]])!r} in row {_row(array, bad[0])}{count_phrase(len(bad))}",
             "Decode the names again, as UTF-8.",
         )
 
@@ -110,7 +110,7 @@ def _missing(value: Any) -> bool:
         return type(value).__name__ == "NAType"
 
 
-def numbers(array: Array, name: str) -> Array:
+def as_float_array(array: Array, name: str) -> Array:
     """A floating array; float16 is widened (exactly), float32 and float64 stay."""
     if array.dtype.kind in "biu":
         return array.astype(np.float64)
@@ -126,7 +126,7 @@ def numbers(array: Array, name: str) -> Array:
     return array
 
 
-def shape(p: Array, name: str) -> None:
+def check_shape(p: Array, name: str) -> None:
     """(n,) or (n, K) with K ≥ 2."""
     if p.ndim == 2 and p.shape[1] == 1:
         raise InputError(
@@ -141,7 +141,7 @@ def shape(p: Array, name: str) -> None:
         )
 
 
-def one_dimensional(x: Array, name: str) -> None:
+def check_one_dimensional(x: Array, name: str) -> None:
     """(n,)."""
     if x.ndim != 1:
         raise InputError(
@@ -152,13 +152,13 @@ def one_dimensional(x: Array, name: str) -> None:
         )
 
 
-def two_dimensional(x: Array, name: str) -> None:
+def check_two_dimensional(x: Array, name: str) -> None:
     """(n, L)."""
     if x.ndim != 2:
         raise InputError("TO101", f"{name} must be (n, L).", f"shape {x.shape}", "Pass one column per label.")
 
 
-def same_length(y: Array, p: Array, y_name: str, p_name: str) -> None:
+def check_same_length(y: Array, p: Array, y_name: str, p_name: str) -> None:
     """As many outcomes as predictions; nothing is truncated."""
     if len(y) != len(p):
         raise InputError(
@@ -169,7 +169,7 @@ def same_length(y: Array, p: Array, y_name: str, p_name: str) -> None:
         )
 
 
-def same_shape(y: Array, p: Array) -> None:
+def check_same_shape(y: Array, p: Array) -> None:
     """Multilabel outcomes and probabilities agree cell by cell."""
     if y.shape != p.shape:
         raise InputError(
@@ -184,13 +184,42 @@ def _row(array: Array, flat_index: int) -> int:
     return int(np.unravel_index(flat_index, array.shape)[0]) if array.ndim else 0
 
 
-def such(count: int) -> str:
+def count_phrase(count: int) -> str:
     """How many such values there are, for the end of `got`."""
     return f" ({count:,} such {'value' if count == 1 else 'values'})"
 
 
-def refuse(p: Array, bad: Array, code: str, problem: str, fix: str) -> None:
+def refuse_first(p: Array, bad: Array, code: str, problem: str, fix: str) -> None:
     """Refuse an array for its first bad value."""
     first = np.unravel_index(int(np.argmax(bad)), bad.shape)
     where = f"row {first[0]}" + (f", class {first[1]}" if p.ndim == 2 else "")
-    raise InputError(code, problem, f"{p[first]} in {where}{such(int(bad.sum()))}", fix)
+    raise InputError(code, problem, f"{p[first]} in {where}{count_phrase(int(bad.sum()))}", fix)
+
+
+def select_rows(rows: Any, n: int) -> Array:
+    """The numbers of the selected rows out of n, (m,); no selection that NumPy refuses, and at least one row.
+
+    >>> select_rows([True, False, True], 3).tolist(), row_numbers(slice(-1, None), 3).tolist()
+    ([0, 2], [2])
+    """
+    try:
+        chosen = rows if isinstance(rows, slice) else np.asarray(rows)
+        if isinstance(chosen, np.ndarray) and chosen.size == 0:
+            chosen = slice(0)
+        where: Array = np.arange(n)[chosen]
+    except (IndexError, TypeError, ValueError, OverflowError) as problem:
+        raise _no_subset(str(problem)) from None
+    if where.ndim != 1:
+        raise _no_subset(describe(rows))
+    if len(where) == 0:
+        raise InputError("TO108", "The subset holds no rows.", "0 rows", "Check the mask.")
+    return where
+
+
+def _no_subset(got: str) -> InputError:
+    return InputError(
+        "TO118",
+        "A subset is chosen by a mask of all rows, a slice or a list of row numbers.",
+        got,
+        "For one row pass [i].",
+    )

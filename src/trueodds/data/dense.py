@@ -1,4 +1,4 @@
-"""How do images of labels become rows? Every pixel a row, its image a cluster, and pixels to ignore left out and counted."""
+"""Turn label maps and probability maps of images into predictions with one row per pixel and one cluster per image."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.settings import ONE, Integer, check
 from trueodds.core.typing import Array
-from trueodds.data import validation
+from trueodds.data import arrays
 
 
 class Rows(Protocol):
@@ -95,7 +95,7 @@ def from_dense(
     axis = check("axis", axis, Integer | None, 1)
     logits = check("logits", logits, bool, False)
     ignore = check("ignore", ignore, Annotated[Sequence[Integer], ONE] | None)
-    y, p = validation.as_array(labels, "labels"), validation.as_array(probs, "probs")
+    y, p = arrays.as_array(labels, "labels"), arrays.as_array(probs, "probs")
     shape = p.shape
     if p.shape == y.shape:
         if axis is not None and _one_hot(y, p, axis):
@@ -161,7 +161,7 @@ def _in_place(problem: InputError, y: Array, indices: Array, *, foreground: bool
         image, *where = (int(i) for i in np.unravel_index(indices[int(row[1])], y.shape))
         return f"image {image}" + (f", place ({', '.join(map(str, where))})" if where else "")
 
-    fix = validation.with_argument(problem).fix
+    fix = arrays.with_logits_argument(problem).fix
     if problem.code == "TO105":
         label = problem.got.split(" in row ")[0].strip("'")
         mask = f"If {label} is the foreground, pass labels == {label}. " if foreground else ""

@@ -1,4 +1,4 @@
-"""Log-probabilities of classes, events and complements, from every column or from the logits where these are known."""
+"""Compute log-probabilities of classes, events and complements without losing digits."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.data.complements import complement, log_complement, log_sum, masked_log_sum
 
 if TYPE_CHECKING:
     from trueodds.data.predictions import Predictions
@@ -25,7 +24,7 @@ def log_softmax(z: Array) -> Array:
     z = np.asarray(z, dtype=np.float64)
     if z.ndim == 1:
         return -np.logaddexp(0.0, np.stack([z, -z], axis=1))
-    return z - log_sum(z)[:, None]
+    return z - log_sum_exp(z)[:, None]
 
 
 def log_probabilities(preds: Predictions) -> Array:
@@ -68,10 +67,10 @@ def log_observed(preds: Predictions) -> Array:
             return np.log(p, dtype=np.float64)
     if z.ndim == 1:
         return -np.logaddexp(0.0, np.where(preds.y == 1, -z, z), dtype=np.float64)
-    return z[every, preds.y] - _log_sums(preds)
+    return z[every, preds.y] - _logit_log_sums(preds)
 
 
-class Induced:
+class InducedProbabilities:
     """Where the probabilities that a lens induces come from: complements and logarithms with the digits of the classes.
 
     `code` gives the outcome of each class, as in `Outcomes.code`: (n, K) or (1, K), 1 for the event of a binary view.
@@ -79,7 +78,7 @@ class Induced:
     >>> from trueodds.data.predictions import Predictions
     >>> sharp = Predictions([0], np.array([[1e-12, 1.0]], dtype=np.float32))
     >>> p = sharp.p[:, 1]
-    >>> float(1 - p[0]), Induced(sharp, lambda: np.array([[0, 1]])).complement(p).round(15).tolist()
+    >>> float(1 - p[0]), InducedProbabilities(sharp, lambda: np.array([[0, 1]])).complement(p).round(15).tolist()
     (0.0, [1e-12])
     """
 
@@ -112,15 +111,67 @@ class Induced:
             return log_softmax(z)
         if z.ndim == 1:
             z = np.stack([np.zeros_like(z), z], axis=1)
-        total, event = _log_sums(self.preds), code == 1
+        total, event = _logit_log_sums(self.preds), code == 1
         if outcomes > 2 or len(code) > 1 or event.sum() > 1:
-            return np.stack([masked_log_sum(z, code == outcome) - total for outcome in range(outcomes)], axis=1)
+            return np.stack([masked_log_sum_exp(z, code == outcome) - total for outcome in range(outcomes)], axis=1)
         log_p = z[:, int(np.argmax(event[0]))] - total  # one class against the others
         return np.stack([log_complement(z, ~event, log_p, total), log_p], axis=1)
 
 
-def _log_sums(preds: Predictions) -> Array:
+def _logit_log_sums(preds: Predictions) -> Array:
     """log Σ exp(z) of each row's logits, (n,)."""
     z = preds.logits
     assert z is not None
-    return preds.once("log sums", lambda: np.logaddexp(0.0, z) if z.ndim == 1 else log_sum(z))
+    return preds.once("log sums", lambda: np.logaddexp(0.0, z) if z.ndim == 1 else log_sum_exp(z))
+
+
+NEAR = 1e-3  # a difference from 1 below this has lost more than three digits
+_BLOCK = 2**16  # probabilities per block, so that temporaries stay in cache
+
+
+def complement(P: Array, others: Array, p: Array, total: Array | float = 1.0) -> Array:
+    """The sum (n,) float64 of the masked columns of rows (n, K) whose other columns add up to p, and all to `total`.
+
+    It is total − p, but added up column by column where that would lose digits. A mask (1, K) serves all rows.
+    """
+    rest: Array = total - p.astype(np.float64)
+    near = rest < NEAR
+    if near.any():
+        rest[near] = np.where(_mask_rows(others, near), P[near], 0.0).sum(axis=1, dtype=np.float64)
+    return rest
+
+
+def log_complement(z: Array, others: Array, log_p: Array, total: Array | float = 0.0) -> Array:
+    """The logarithm of the same sum, from logits (n, K) whose log Σ exp is `total`, and the log-probability of the rest."""
+    with np.errstate(divide="ignore"):
+        rest: Array = np.log1p(-np.exp(np.minimum(log_p, 0.0)))
+    near = rest < np.log(NEAR)
+    if near.any():
+        rest[near] = masked_log_sum_exp(z[near], _mask_rows(others, near)) - (
+            total[near] if isinstance(total, np.ndarray) else total
+        )
+    return rest
+
+
+def log_sum_exp(z: Array) -> Array:
+    """log Σ_k exp(z_k) of each row of (n, K), (n,) float64; −inf where all are −inf."""
+    out = np.empty(len(z))
+    rows = max(1, _BLOCK // z.shape[1])
+    for start in range(0, len(z), rows):
+        part = z[start : start + rows].astype(np.float64)
+        top = part.max(axis=1)
+        top[np.isneginf(top)] = 0.0
+        part -= top[:, None]
+        with np.errstate(divide="ignore"):
+            out[start : start + rows] = np.log(np.exp(part, out=part).sum(axis=1)) + top
+    return out
+
+
+def masked_log_sum_exp(z: Array, mask: Array) -> Array:
+    """log Σ exp of the masked logits of each row, (n,)."""
+    return log_sum_exp(z[:, mask[0]]) if len(mask) == 1 else log_sum_exp(np.where(mask, z, -np.inf))
+
+
+def _mask_rows(mask: Array, rows: Array) -> Array:
+    """A mask for some rows; one row of it may serve all."""
+    return mask if len(mask) == 1 else mask[rows]

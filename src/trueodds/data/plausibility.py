@@ -1,4 +1,4 @@
-"""Are these probabilities, and of these classes? Predicted labels and classes in another order are recognized."""
+"""Recognize predictions that look like hard labels or have their classes in another order."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HARD_LABELS = (
 )
 
 
-def doubts(preds: Predictions) -> list[Note]:
+def plausibility_notes(preds: Predictions) -> list[Note]:
     """Notes on what speaks against the predictions as they were handed in, whatever is measured of them.
 
     A first block tells that there are fractions, and a sample of the rows that the model is right too often, or hardly

@@ -1,4 +1,4 @@
-"""The rows under audit: what was said and what came. The only place where data are checked."""
+"""Checked, read-only predictions with their outcomes, weights, groups and clusters."""
 
 from __future__ import annotations
 
@@ -12,12 +12,20 @@ from numpy.typing import ArrayLike
 from trueodds.core.errors import InputError, Note
 from trueodds.core.printable import printable
 from trueodds.core.typing import Array
-from trueodds.data import swapped, validation
-from trueodds.data.class_columns import classes_from_columns, refuse_other_columns
-from trueodds.data.complements import two_columns
+from trueodds.data import argument_order, arrays, groups
+from trueodds.data.arrays import select_rows
 from trueodds.data.dense import from_dense
-from trueodds.data.subset import row_numbers
-from trueodds.data.weights import repeats
+from trueodds.data.labels import (
+    check_binary,
+    check_class_names,
+    check_correctness,
+    check_labels,
+    check_votes,
+    classes_from_columns,
+    refuse_other_columns,
+)
+from trueodds.data.probabilities import check_probabilities, note_doubtful_logits, softmax, two_columns
+from trueodds.data.weights import check_weights, repeat_rows
 
 Groups = Mapping[str, Array]
 T = TypeVar("T")
@@ -105,20 +113,20 @@ class Predictions:
         classes: Sequence[Any] | None = None,
         sum_tolerance: float | None = None,
     ) -> None:
-        y_raw, p_raw = validation.as_array(y_true, "y_true"), validation.as_array(y_prob, "y_prob")
-        swapped.refuse(y_raw, p_raw)
+        y_raw, p_raw = arrays.as_array(y_true, "y_true"), arrays.as_array(y_prob, "y_prob")
+        argument_order.refuse_swapped(y_raw, p_raw)
         classes, named = classes_from_columns(y_true, y_raw, y_prob, classes)
-        p = validation.numbers(p_raw, "y_prob")
-        validation.shape(p, "y_prob")
+        p = arrays.as_float_array(p_raw, "y_prob")
+        arrays.check_shape(p, "y_prob")
         k = 2 if p.ndim == 1 else p.shape[1]
-        names = validation.class_names(classes, k)
-        validation.same_length(y_raw, p, "y_true", "y_prob")
-        notes = named + validation.probabilities(p, p_raw.dtype, sum_tolerance, sums=True)
+        names = check_class_names(classes, k)
+        arrays.check_same_length(y_raw, p, "y_true", "y_prob")
+        notes = named + check_probabilities(p, p_raw.dtype, sum_tolerance, sums=True)
         votes = counts = y = None
         if y_raw.ndim == 2:
-            votes, counts = validation.votes(y_raw, k)
+            votes, counts = check_votes(y_raw, k)
         else:
-            y = validation.labels(y_raw, k, names, has_names=classes is not None)
+            y = check_labels(y_raw, k, names, has_names=classes is not None)
         self._set("classes", p, y, votes, counts, names, p_raw.dtype.name, notes, weight, group, cluster)
 
     def _set(
@@ -145,9 +153,9 @@ class Predictions:
             "counts": counts,
             "classes": classes,
             "dtype": dtype,
-            "weight": validation.weights(weight, n),
-            "group": validation.groups(group, n),
-            "cluster": validation.clusters(cluster, n),
+            "weight": check_weights(weight, n),
+            "group": groups.check_groups(group, n),
+            "cluster": groups.check_clusters(cluster, n),
             "n": n,
             "k": len(classes),
             "notes": tuple(notes),
@@ -182,11 +190,11 @@ class Predictions:
         >>> Predictions.from_logits([1], [[0.0, 0.0]]).p.tolist()
         [[0.5, 0.5]]
         """
-        z = validation.numbers(validation.as_array(logits, "logits"), "logits")
-        validation.shape(z, "logits")
-        classes, named = classes_from_columns(y_true, validation.as_array(y_true, "y_true"), logits, classes)
-        new = cls(y_true, validation.softmax(z), weight=weight, group=group, cluster=cluster, classes=classes)
-        new._fill({"logits": z, "notes": (*named, *new.notes, *validation.doubtful_logits(z))})
+        z = arrays.as_float_array(arrays.as_array(logits, "logits"), "logits")
+        arrays.check_shape(z, "logits")
+        classes, named = classes_from_columns(y_true, arrays.as_array(y_true, "y_true"), logits, classes)
+        new = cls(y_true, softmax(z), weight=weight, group=group, cluster=cluster, classes=classes)
+        new._fill({"logits": z, "notes": (*named, *new.notes, *note_doubtful_logits(z))})
         return new
 
     @classmethod
@@ -204,13 +212,13 @@ class Predictions:
         >>> Predictions.from_confidence([0.9, 0.6], [True, False]).kind
         'confidence'
         """
-        c_raw, z_raw = validation.as_array(confidence, "confidence"), validation.as_array(correct, "correct")
-        swapped.refuse_confidence(c_raw, z_raw)
-        c = validation.numbers(c_raw, "confidence")
-        validation.one_dimensional(c, "confidence")
-        validation.same_length(z_raw, c, "correct", "confidence")
-        notes = validation.probabilities(c, c_raw.dtype, None, sums=False)
-        z = validation.correctness(z_raw)
+        c_raw, z_raw = arrays.as_array(confidence, "confidence"), arrays.as_array(correct, "correct")
+        argument_order.refuse_swapped_confidence(c_raw, z_raw)
+        c = arrays.as_float_array(c_raw, "confidence")
+        arrays.check_one_dimensional(c, "confidence")
+        arrays.check_same_length(z_raw, c, "correct", "confidence")
+        notes = check_probabilities(c, c_raw.dtype, None, sums=False)
+        z = check_correctness(z_raw)
         new = cls.__new__(cls)
         new._set("confidence", c, z, None, None, ("wrong", "correct"), c_raw.dtype.name, notes, weight, group, cluster)
         return new
@@ -231,15 +239,15 @@ class Predictions:
         >>> Predictions.from_multilabel([[0, 1], [1, 1]], [[0.2, 0.9], [0.6, 0.7]]).k
         2
         """
-        y_raw, p_raw = validation.as_array(Y, "Y"), validation.as_array(P, "P")
-        swapped.refuse_multilabel(y_raw, p_raw)
+        y_raw, p_raw = arrays.as_array(Y, "Y"), arrays.as_array(P, "P")
+        argument_order.refuse_swapped_multilabel(y_raw, p_raw)
         refuse_other_columns(Y, P)
-        p = validation.numbers(p_raw, "P")
-        validation.two_dimensional(p, "P")
-        validation.same_shape(y_raw, p)
-        notes = validation.probabilities(p, p_raw.dtype, None, sums=False)
-        y = validation.yes_or_no(y_raw)
-        names = validation.class_names(classes, p.shape[1])
+        p = arrays.as_float_array(p_raw, "P")
+        arrays.check_two_dimensional(p, "P")
+        arrays.check_same_shape(y_raw, p)
+        notes = check_probabilities(p, p_raw.dtype, None, sums=False)
+        y = check_binary(y_raw)
+        names = check_class_names(classes, p.shape[1])
         new = cls.__new__(cls)
         new._set("multilabel", p, y, None, None, names, p_raw.dtype.name, notes, weight, group, cluster)
         return new
@@ -299,7 +307,7 @@ class Predictions:
             if self.p.ndim == 1:
                 self.record_tied(int((self.p == 1 - self.p).sum()))
             else:
-                from trueodds.kernels.largest import largest_sums  # checking alone loads no compiler
+                from trueodds.kernels.largest import largest_sums
 
                 y = np.zeros(self.n, dtype=np.int64) if self.y is None or self.y.ndim == 2 else self.y
                 self.record_tied(largest_sums(self.p, y, np.array([0.0, 1.0]), "right")[1])
@@ -321,11 +329,11 @@ class Predictions:
         return self.n
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return restored, ({name: getattr(self, name) for name in FIELDS} | {"group": dict(self.group)},)
+        return restore_predictions, ({name: getattr(self, name) for name in FIELDS} | {"group": dict(self.group)},)
 
     def __getitem__(self, rows: Any) -> Predictions:
         """A subset by mask, slice or row numbers; it keeps everything that belongs to the rows."""
-        where = row_numbers(rows, self.n)
+        where = select_rows(rows, self.n)
         new = Predictions.__new__(Predictions)
         values = {name: getattr(self, name) for name in FIELDS}
         for name in ("p", "logits", "y", "votes", "counts", "weight", "cluster"):
@@ -361,7 +369,7 @@ class Predictions:
         """Each row as often as its weight says, without weights: `weight_kind="frequency"`."""
         if self.weight is None:
             return self
-        many = self[repeats(self.weight)]
+        many = self[repeat_rows(self.weight)]
         object.__setattr__(many, "weight", None)
         return many
 
@@ -376,7 +384,7 @@ class Predictions:
         return f"Predictions(n={self.n:,}, {what[self.kind]}{''.join(', ' + e for e in extras)})"
 
 
-def restored(values: dict[str, Any]) -> Predictions:
+def restore_predictions(values: dict[str, Any]) -> Predictions:
     """A copy, here or in another process, is as read-only as its original."""
     new = Predictions.__new__(Predictions)
     new._fill(values)

@@ -1,4 +1,4 @@
-"""Weights of rows: which can be summed in float64, which of them count rows, and the rows that they count."""
+"""Check the weights of rows, and tell whether they are counts of rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from trueodds.core.errors import InputError
 from trueodds.core.settings import EXACT
 from trueodds.core.typing import Array
-from trueodds.data.arrays import as_array, numbers, refuse
+from trueodds.data.arrays import as_array, as_float_array, refuse_first
 
 WEIGHTLESS = "Every weight is zero."
 SMALLEST, LARGEST = 1e-30, 1e30  # between them the sixth power of a weight can be summed
@@ -16,18 +16,18 @@ NEGLIGIBLE = 1e-30  # beside the largest weight: such as importance weights and 
 MAX_ROWS = 10**9  # for which frequency weights may stand
 
 
-def weights(weight: ArrayLike | None, n: int) -> Array | None:
+def check_weights(weight: ArrayLike | None, n: int) -> Array | None:
     """Finite weights ≥ 0, not all zero, whose powers and ratios a float64 holds."""
     if weight is None:
         return None
-    w = numbers(as_array(weight, "weight"), "weight").astype(np.float64)
+    w = as_float_array(as_array(weight, "weight"), "weight").astype(np.float64)
     if w.shape != (n,):
         raise InputError(
             "TO107", "weight must have one value per row.", f"shape {w.shape} for {n:,} rows", "Align it first."
         )
     bad = ~np.isfinite(w) | (w < 0)
     if bad.any():
-        refuse(w, bad, "TO110", "Weights must be finite and ≥ 0.", "Mend those rows.")
+        refuse_first(w, bad, "TO110", "Weights must be finite and ≥ 0.", "Mend those rows.")
     if not w.any():
         raise InputError("TO110", WEIGHTLESS, f"{n:,} zeros", "Leave weight out for equal weights.")
     largest, smallest = float(w.max()), float(w.min(where=w > 0, initial=np.inf))
@@ -66,7 +66,7 @@ def unit_of(weight: Array) -> float | None:
     return smallest if are_counts(np.where(np.abs(rows - np.rint(rows)) <= 1e-12 * rows, np.rint(rows), rows)) else None
 
 
-def repeats(weight: Array) -> Array:
+def repeat_rows(weight: Array) -> Array:
     """The number of each row as often as its weight counts it: `weight_kind="frequency"`."""
     if (broken := weight != np.rint(weight)).any():
         row = int(np.argmax(broken))

@@ -1,4 +1,4 @@
-"""What a diagram is: a frozen table of what it draws, that can also be drawn, saved and told as JSON."""
+"""Base class of all diagrams: a frozen table of every plotted number, with methods to draw, save and serialize it."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from trueodds.core.atomic import replacing
-from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.extras import install
+from trueodds.core.atomic_write import open_atomic
+from trueodds.core.errors import InputError, Note, describe, install_command
+from trueodds.core.json_files import strict_json
 from trueodds.core.printable import printable, printable_lines, printable_tree
-from trueodds.core.results import strict, with_notes
+from trueodds.core.results import with_notes
 from trueodds.core.settings import check
 from trueodds.core.typing import Array
-from trueodds.diagrams.drawing import layout
-from trueodds.diagrams.drawing.presentation import Presentation
-from trueodds.diagrams.drawing.svg import embedded
+from trueodds.diagrams._style import layout
+from trueodds.diagrams._style.svg import embed_svg
+from trueodds.diagrams.presentation import Presentation
 
 _LONG_LABELS = "long legend labels"  # a layer that narrow pictures go without
 _SAVED_DPI = 200.0  # of a saved picture, where none is given
-_DRAWN = "_trueodds_drawn"  # on axes that are given: one of the marks, which is gone when they are cleared
+_DIAGRAM_MARK = "_trueodds_drawn"  # on axes that are given: one of the marks, which is gone when they are cleared
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,9 +72,9 @@ class Diagram:
             "schema": "trueodds.diagram/1",
             "diagram": self.name,
             "lens": self.lens,
-            "table": strict(self.table),
-            "panels": strict(self.panels),
-            "settings": strict(self.settings),
+            "table": strict_json(self.table),
+            "panels": strict_json(self.panels),
+            "settings": strict_json(self.settings),
             "notes": [note.to_dict() for note in self.notes],
         }
 
@@ -247,7 +247,7 @@ class Diagram:
                 describe(ax),
                 "Pass one of them, such as ax=axes[0].",
             )
-        if ax is not None and getattr(ax, _DRAWN, None) in [*ax.collections, *ax.lines, *ax.child_axes]:
+        if ax is not None and getattr(ax, _DIAGRAM_MARK, None) in [*ax.collections, *ax.lines, *ax.child_axes]:
             raise InputError(
                 "TO203",
                 "These axes hold a diagram already.",
@@ -255,9 +255,9 @@ class Diagram:
                 "Use axes of its own, or draw several models by the diagram comparison.",
             )
         presented = self.present(title=title, figsize=figsize, dpi=dpi, legend=legend)
-        target = layout.drawn(presented.printable(), ax)
+        target = layout.draw_diagram(presented.printable(), ax)
         if ax is not None:
-            setattr(ax, _DRAWN, next(iter([*ax.collections, *ax.lines, *ax.child_axes]), None))
+            setattr(ax, _DIAGRAM_MARK, next(iter([*ax.collections, *ax.lines, *ax.child_axes]), None))
         return target
 
     def svg(self, prefix: str | None = None) -> str:
@@ -268,7 +268,7 @@ class Diagram:
         if prefix is None:
             prefix = "d" + sha256(dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:10]
         raw, shown = self._rendered("svg").decode(), self.printable()
-        return embedded(raw, prefix, f"{shown.name_of_picture} {shown.finding}".replace("\n", " "))
+        return embed_svg(raw, prefix, f"{shown.name_of_picture} {shown.finding}".replace("\n", " "))
 
     def live(self) -> tuple[str, str] | None:
         """The picture as HTML that answers a reader's hand, and the script it needs; None for one that stands still."""
@@ -300,7 +300,7 @@ class Diagram:
             made = ('<?xml version="1.0" encoding="utf-8"?>\n' + self.svg()).encode()
         else:
             made = self._rendered(kind)
-        with replacing(path, "TO703") as file:
+        with open_atomic(path, "TO703") as file:
             file.write(made)
 
     def _rendered(self, kind: str) -> bytes:
@@ -351,4 +351,4 @@ def _matplotlib() -> Any:
     try:
         return importlib.import_module("matplotlib")
     except ImportError:
-        raise InputError("TO701", "Drawing needs matplotlib.", "no matplotlib", install("report")) from None
+        raise InputError("TO701", "Drawing needs matplotlib.", "no matplotlib", install_command("report")) from None

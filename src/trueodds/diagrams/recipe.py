@@ -1,24 +1,29 @@
-"""How is a diagram asked for? Its settings, called on the views of a lens."""
+"""Base classes of diagram settings, which turn the views of a lens into a diagram."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.binning.partition import Partition, as_partition
+from trueodds.binning.partition import Partition
+from trueodds.binning.partition_by_name import as_partition
 from trueodds.core.errors import InputError
 from trueodds.core.registry import settings_of
 from trueodds.core.rng import as_generator
-from trueodds.core.settings import Level, Settings
+from trueodds.core.settings import Level, Range, Settings
 from trueodds.data.predictions import Predictions
 from trueodds.diagrams.base import Diagram
 from trueodds.estimators.binned import PARTITION_SETTINGS
-from trueodds.lenses.lens import Lens
+from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.tallies.tally import Tally
+
+MIN_BAND_DRAWS = 99  # fewer cannot tell the quantiles of a band
+BandDraws = Annotated[int, Range(MIN_BAND_DRAWS, 100_000_000)]
+
 
 IMPORTANCE = {"weight two": "weights are importance weights: chance grows with their squares"}
 

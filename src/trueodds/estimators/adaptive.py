@@ -1,4 +1,4 @@
-"""How far said is from seen class by class, bins counted by rows or alike: SCE, ACE, TACE and the average error."""
+"""Class-wise and adaptive calibration errors: static, adaptive, thresholded and average (SCE, ACE, TACE)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from trueodds.binning.partition import BinsOrEdges, EqualMass, Partition, as_partition
+from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.partition import BinsOrEdges, Partition
+from trueodds.binning.partition_by_name import as_partition
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
 from trueodds.core.settings import Range, check
 from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator, Linear, one_score
 from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, BinSums
-from trueodds.kernels.bin_index import Bins
+from trueodds.kernels.bins import Bins
 from trueodds.lenses.view import View
 
 RANGES = EqualMass(15)

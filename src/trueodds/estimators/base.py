@@ -1,4 +1,4 @@
-"""What every estimator is: a frozen set of settings, called on a View."""
+"""Base classes of estimators, and the aggregation of values over several views."""
 
 from __future__ import annotations
 

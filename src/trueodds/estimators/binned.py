@@ -1,4 +1,4 @@
-"""How far said is from seen, bin by bin: average, worst and root mean square."""
+"""Binned calibration errors: expected, maximum and root mean square (ECE, MCE, RMSCE)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trueodds.binning.distance import Distance, as_distance, power_mean
-from trueodds.binning.partition import BIN_RULES, Bins, Frozen, Partition, as_partition, default_for
+from trueodds.binning.partition import BIN_RULES, Partition
+from trueodds.binning.partition_by_name import as_partition, default_for
 from trueodds.binning.selections import Selections
 from trueodds.core.errors import Note
 from trueodds.core.registry import settings_of
 from trueodds.core.settings import Count, Order
 from trueodds.core.typing import Array
 from trueodds.estimators.base import Estimator, Linear
-from trueodds.lenses.rows import shared_classes
+from trueodds.kernels.bins import Bins, FittedPartition
+from trueodds.lenses.rows import Classes, OneOfClasses
 from trueodds.lenses.view import View
 
 PARTITION_SETTINGS = ("bins", "partition", "min_size", "closed", "range")
@@ -87,7 +89,7 @@ class BinnedError(Estimator):
         """The bins of this view."""
         return BinSums(self, view, self.cells(view))
 
-    def cells(self, view: View) -> Frozen:
+    def cells(self, view: View) -> FittedPartition:
         """The partition as this view fixes it."""
         partition = self.partition_for(view)
         return view.once(partition, lambda: partition.freeze(view))
@@ -160,10 +162,10 @@ class BinnedError(Estimator):
             note_list.append(Note("TN105", text))
         if np.isinf(self.order) and (binned.n < self.min_count).all():
             note_list.append(Note("TN107", f"No bin holds {self.min_count} rows, so there is no worst bin to report."))
-        return [*note_list, *one_bin(view, binned)]
+        return [*note_list, *single_bin_note(view, binned)]
 
 
-def one_bin(view: View, binned: View) -> list[Note]:
+def single_bin_note(view: View, binned: View) -> list[Note]:
     """A word where predictions that differ share a single bin, in which over- and underconfidence cancel."""
     if len(binned.w) > 1 or len(view) < 2 or (view.p == view.p[:1]).all():
         return []
@@ -176,7 +178,7 @@ def one_bin(view: View, binned: View) -> list[Note]:
 class BinSums:
     """One view's bins for one error: the formula lives here, for rows, tallies and draws alike."""
 
-    def __init__(self, error: BinnedError, view: View, cells: Frozen) -> None:
+    def __init__(self, error: BinnedError, view: View, cells: FittedPartition) -> None:
         self.error, self.view, self.cells, self.size = error, view, cells, cells.size
         self.distance = as_distance(error.distance, error.order)
 
@@ -287,3 +289,11 @@ class RootMeanSquareError(BinnedError):
 
     name: ClassVar[str] = "rmsce"
     order: Order = 2.0
+
+
+def shared_classes(views: Sequence[View]) -> tuple[Classes, list[int]] | None:
+    """The classes whose sums are made in one pass, and which of them these views are; None for other views."""
+    rows = [view.rows for view in views if isinstance(view.rows, OneOfClasses)]
+    if len(rows) < len(views) or len({id(column.classes) for column in rows}) > 1:
+        return None
+    return rows[0].classes, [column.label for column in rows]

@@ -1,4 +1,4 @@
-"""How much of a score would the best non-falling recalibration save? CORP miscalibration, without bins."""
+"""CORP miscalibration: the gain in a proper score by isotonic recalibration."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from scipy.special import entr
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
-from trueodds.estimators.scored import Reader, ScoredError, Scores
-from trueodds.estimators.smoothing.isotonic_fit import isotonic_fit
+from trueodds.estimators.unbinned import Reader, Scores, UnbinnedError
+from trueodds.kernels.isotonic import isotonic_means
 from trueodds.lenses.view import View
-from trueodds.tallies.scores import log_score
+from trueodds.tallies.score_sums import log_score
 
 
 def _brier(s: Array, w: Array, wy: Array, _logs: Array) -> Array:
@@ -49,7 +49,7 @@ SCORES: dict[str, tuple[Callable[[Array, Array, Array, Array], Array], Callable[
 
 
 @dataclass(frozen=True)
-class Corp(ScoredError):
+class Corp(UnbinnedError):
     r"""What the best non-falling recalibration would take off the score (CORP's MCB).
 
     Answers: how much better would the score be if every probability were replaced by the outcome rate that
@@ -96,7 +96,7 @@ class Corp(ScoredError):
         """
         mean, entropy = SCORES[self.score]
         # A fitted rate is its block's mean outcome, so the score there is that of a rate which is right.
-        recalibrated = (w * entropy(isotonic_fit(w, wy))).sum(axis=-1)
+        recalibrated = (w * entropy(isotonic_means(w, wy))).sum(axis=-1)
         return mean(s, w, wy, logs), recalibrated, entropy(wy.sum(axis=-1))
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
@@ -137,7 +137,7 @@ class Corp(ScoredError):
             return 1.0
         s, w, _, wy = Scores(self, view).shares()
         predicted_variance = float(w @ (s * (1 - s)))
-        left = float(w @ _gini(isotonic_fit(w, wy))) + noise_floor  # what the fit took of the noise is noise, too
+        left = float(w @ _gini(isotonic_means(w, wy))) + noise_floor  # what the fit took of the noise is noise, too
         return min(1.0, (left / predicted_variance) ** (2 / 3)) if predicted_variance > 0 else 1.0
 
     def _logs(self, s: Array, view: View) -> Array:

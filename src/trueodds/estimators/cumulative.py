@@ -1,4 +1,4 @@
-"""How far sums of residuals wander as the score rises: KS, ECCE-MAD, ECCE-R."""
+"""Errors of cumulative residuals in order of the score: Kolmogorov-Smirnov error, ECCE-MAD and ECCE-R."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.estimators.scored import Reader, ScoredError
+from trueodds.estimators.unbinned import Reader, UnbinnedError
 from trueodds.lenses.view import View
 
 
 @dataclass(frozen=True)
-class CumulativeError(ScoredError):
+class CumulativeError(UnbinnedError):
     r"""The largest absolute cumulative residual over rising scores (KS error, ECCE-MAD).
 
     Answers: below which score has the model promised most too much or too little in total?
@@ -72,7 +72,7 @@ class KolmogorovSmirnov(CumulativeError):
 
 
 @dataclass(frozen=True)
-class CumulativeRange(ScoredError):
+class CumulativeRange(UnbinnedError):
     r"""The range of the cumulative residuals (ECCE-R): the worst total over any interval of scores (cutoff error).
 
     Answers: over which interval of scores has the model promised most too much or too little in total?

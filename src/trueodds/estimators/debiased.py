@@ -1,4 +1,4 @@
-"""How far is said from seen once the part that chance alone would show is taken off? Debiased L2 and L1."""
+"""Debiased L2 and L1 calibration errors, with the bias from sampling noise removed."""
 
 from __future__ import annotations
 
@@ -9,15 +9,24 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy.special import chdtrc, ndtr
 
-from trueodds.binning.partition import BIN_RULES, EqualMass, Partition
+from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.partition import BIN_RULES, Partition
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
+from trueodds.estimators._pairwise.pairs_in_bins import (
+    ByBin,
+    OfBins,
+    Pairs,
+    divide_or_zero,
+    has_pairs,
+    mean_over_bins,
+    mean_square,
+)
 from trueodds.estimators.adaptive import with_partition
 from trueodds.estimators.base import Estimator, Linear, one_score
-from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMeanSquareError, one_bin
-from trueodds.estimators.pairing.pairs import ByBin, OfBins, Pairs, averaged, divide_or_zero, mean_square, several
+from trueodds.estimators.binned import PARTITION_SETTINGS, BinnedError, RootMeanSquareError, single_bin_note
 from trueodds.lenses.view import View
 
 FORMS = ("t_mn", "kumar", "dpe")
@@ -90,7 +99,7 @@ class _Debiased(Estimator):
     def notes(self, view: View) -> list[Note]:
         """A word where the number is negative, or bins hold one row, from which nothing can be taken off."""
         binned, note_list = self.binned(view), []
-        if alone := int((~several(binned.w, binned.sums("ww"))).sum()):
+        if alone := int((~has_pairs(binned.w, binned.sums("ww"))).sum()):
             text = f"{alone} of {len(binned.w)} occupied bins hold a single row, which cannot tell noise from error."
             note_list.append(Note("TN112", text))
         if (error := self.signed(view)) < 0:
@@ -100,7 +109,7 @@ class _Debiased(Estimator):
                     f"{self.below_zero.format(error)}: in these bins nothing is seen beyond chance. Errors that cancel within a bin it cannot see.",
                 )
             )
-        return [*note_list, *one_bin(view, binned)]
+        return [*note_list, *single_bin_note(view, binned)]
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:
         """In how many views the number is negative, or not to be had."""
@@ -292,7 +301,7 @@ class DebiasedL1(_Debiased):
     def of_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
         """The closed form from the sums of bins."""
         rate, gap = divide_or_zero(wy, w), np.abs(divide_or_zero(wy - wp, w))
-        noise = np.where(several(w, ww), rate * (1 - rate) * divide_or_zero(ww, w**2), 0.0)
+        noise = np.where(has_pairs(w, ww), rate * (1 - rate) * divide_or_zero(ww, w**2), 0.0)
         s = np.sqrt(np.maximum(noise, 0.0))  # flipped residuals can lead a rate out of [0, 1]
         z = divide_or_zero(gap, s)
         folded = s * np.sqrt(2 / np.pi) * np.exp(-(z**2) / 2) + gap * np.where(s > 0, 1 - 2 * ndtr(-z), 1.0)
@@ -333,7 +342,7 @@ def _are_hard(view: View) -> bool:
 
 def _mean(w: Array, ww: Array, square: Array) -> Array:
     """The mean over bins; those of one row add 0, and without a pair of rows there is no number."""
-    return np.asarray(np.where(several(w, ww).any(axis=-1), averaged(w, ww, square), np.nan))
+    return np.asarray(np.where(has_pairs(w, ww).any(axis=-1), mean_over_bins(w, ww, square), np.nan))
 
 
 def _root(theta: Array) -> Array:

@@ -1,19 +1,21 @@
-"""How far is each prediction from the outcomes of the predictions around it, all classes at once?"""
+"""Canonical calibration error by Dirichlet kernel density estimation on the simplex."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from scipy.special import gammaln
 
 from trueodds.core.errors import Note
 from trueodds.core.settings import FiniteOrder, Range
 from trueodds.core.typing import Array
-from trueodds.estimators.base import Estimator
-from trueodds.estimators.smoothing.dirichlet import below
-from trueodds.estimators.smoothing.neighbors import Neighbors
+from trueodds.estimators._pairwise.hashed_order import evenly_spaced, hashed_order
+from trueodds.estimators._pairwise.similarity_kernels import matrix
+from trueodds.estimators.base import Estimator, single_rows
 from trueodds.lenses.view import View
 
 
@@ -100,7 +102,198 @@ class DirichletError(Estimator):
         if rows.sampled:
             text = f"{rows.sampled:,} rows were compared with each other in place of {len(view.w):,}: a fixed sample."
             note_list.append(Note("TN119", text))
-        if touched := below(rows.P, self.min_prob):
+        if touched := rows_below(rows.P, self.min_prob):
             text = f"The floor {self.min_prob:g} of the kernels stood in for smaller probabilities in {touched:,} rows."
             note_list.append(Note("TN120", text))
         return note_list
+
+
+ROWS = 5_000  # rows that are compared with each other
+MAX_CACHE_BYTES = 2 * 10**8  # bytes of similarities that are kept between calls
+DOUBLE = 1_000  # rows up to which draws are summed in double precision
+NUMBERS = 2**21  # estimates of probabilities held at once
+
+
+class Neighbors:
+    """One view's rows for one error: each row is a cell, and those outside a sample share the last."""
+
+    def __init__(self, error: DirichletError, view: View) -> None:
+        single_rows(view, error.name)
+        rows = np.flatnonzero(view.w > 0)
+        self.sampled = ROWS if len(rows) > ROWS else 0
+        if self.sampled:
+            # Among equal predictions the outcomes decide, so that the order of the rows never does.
+            order = hashed_order(matrix(view)[rows], view.y[rows], view.w[rows])
+            rows = np.sort(rows[order[evenly_spaced(len(rows), ROWS)]])
+        self.index = np.full(len(view.w), len(rows), dtype=np.int64)
+        self.index[rows] = np.arange(len(rows))
+        self.size = len(rows) + (len(rows) < len(view.w))
+        self.error, self.view, self.rows = error, view, rows
+        self.w = view.w[rows]
+        self.P = matrix(view)[rows]
+        self.y = view.y[rows] if view.joint else view.y[rows, None]
+        self.lonely = len(rows) < 2
+
+    @cached_property
+    def bandwidth(self) -> float:
+        """The bandwidth given, or the likeliest."""
+        if isinstance(self.error.bandwidth, str):
+            return likeliest_bandwidth(self.P, self.w, self.error.min_prob)
+        return float(self.error.bandwidth)
+
+    @cached_property
+    def kernel(self) -> DirichletKernel:
+        """The kernels around the rows."""
+        return DirichletKernel(self.P, self.bandwidth, self.error.min_prob)
+
+    @cached_property
+    def strips(self) -> list[tuple[slice, Array]] | None:
+        """The kernels as kept for draws; None where they are too many."""
+        views = 1 if self.view.joint else max(1, self.view.classes)  # as many may stand side by side
+        if len(self.rows) ** 2 * views * 4 > MAX_CACHE_BYTES:
+            return None
+        return [(at, k.astype(self.kind, copy=False)) for at, k in self.kernel.strips()]
+
+    @property
+    def kind(self) -> type:
+        """The precision of draws; the value itself is always made in double."""
+        return np.float64 if len(self.rows) <= DOUBLE else np.float32
+
+    def value(self) -> float:
+        """The error of the view itself."""
+        if self.lonely:
+            return float("nan")
+        w = self.w / self.w.sum()
+        outcomes = w[:, None] * self.y
+        error = 0.0
+        for at, k in self.kernel.strips():
+            error += float(w[at] @ self._row_errors((k @ outcomes) / (k @ w)[:, None], at))
+        return error
+
+    def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
+        """The error of each draw; the copies of a row are left out of its estimate with it."""
+        n, m = self.P.shape
+        if self.lonely:
+            return np.full(len(wy), np.nan)
+        outcomes = wy[:, :n].reshape(len(wy), n, m)
+        mass = w[:, :n] / w[:, :n].sum(axis=1, keepdims=True)
+        outcomes = outcomes / w[:, :n].sum(axis=1)[:, None, None]
+        step = max(1, NUMBERS // (n * m))
+        parts = [
+            self._errors(mass if len(w) == 1 else mass[a : a + step], outcomes[a : a + step])
+            for a in range(0, len(wy), step)
+        ]
+        return np.concatenate(parts)
+
+    def _errors(self, w: Array, outcomes: Array) -> Array:
+        draws, n, m = outcomes.shape
+        n_free = max(1, m - 1)  # the last class has what the others leave
+        flat: Array = np.ascontiguousarray(outcomes[:, :, :n_free].transpose(1, 0, 2), dtype=self.kind).reshape(
+            n, draws * n_free
+        )
+        mass: Array = np.ascontiguousarray(w.T, dtype=self.kind)
+        errors = np.zeros(draws)
+        for at, k in self.strips or self.kernel.strips():
+            with np.errstate(invalid="ignore"):  # a draw of one row alone tells nothing
+                r = (k @ flat).reshape(-1, draws, n_free) / (k @ mass)[:, :, None]
+            if m > 1:
+                r = np.concatenate([r, 1 - r.sum(axis=2, keepdims=True)], axis=2)
+            errors += (self._row_errors(r, at) * w.T[at]).sum(axis=0)
+        return errors
+
+    def _row_errors(self, r: Array, at: slice) -> Array:
+        """The error of each row, from estimates (rows, m) or (rows, draws, m)."""
+        p = self.P[at] if r.ndim == 2 else self.P[at, None, :]
+        gap = np.abs(r - p)
+        return np.asarray((gap if self.error.order == 1 else gap**self.error.order).sum(axis=-1))
+
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
+        """None: the estimates are ratios."""
+        return None
+
+    def drawn(self, resamples: int, rng: np.random.Generator) -> Array:
+        """The error when the rows of the sample are drawn with replacement."""
+        n = len(self.rows)
+        block = max(1, NUMBERS // (n * self.P.shape[1]))
+        errors = []
+        for start in range(0, resamples, block):
+            drawn = rng.integers(0, n, (min(block, resamples - start), n))
+            w = np.stack([np.bincount(one, minlength=n) for one in drawn]) * self.w
+            errors.append(self.statistic(w, w, w[..., None] * self.y))
+        return np.concatenate(errors)
+
+
+BANDWIDTHS: Array = np.concatenate([np.logspace(-5, -1, 15), np.linspace(0.2, 1.0, 5)])
+MAX_BANDWIDTH_ROWS = 1_000  # rows by which the bandwidth is chosen
+STRIP = 256
+MIN_EXPONENT = -60.0  # exp of less, over the number of rows, is no number above 0 in single precision
+
+
+class DirichletKernel:
+    r"""Densities of parameters p_i / b + 1 around the rows p_i, at the rows themselves; each integrates to one.
+
+    .. math:: \log k(x; p_i) = \sum_c \tfrac{p_{ic}}{b} \log x_c + \log\Gamma\Big(\sum_c \alpha_{ic}\Big)
+        - \sum_c \log\Gamma(\alpha_{ic})
+
+    One column p is the pair (p, 1 − p): the beta kernel.
+    """
+
+    def __init__(self, P: Array, bandwidth: float, min_prob: float) -> None:
+        self.P, self.bandwidth = _pairs(P), bandwidth
+        self.log = np.log(np.maximum(self.P, min_prob))
+
+    def constants(self, bandwidth: float) -> Array:
+        """What a bandwidth adds to the logarithm of each kernel, (n,)."""
+        alpha = np.maximum(self.P, 0.0) / bandwidth + 1
+        return np.asarray(gammaln(alpha.sum(axis=1)) - gammaln(alpha).sum(axis=1))
+
+    def strips(self) -> Iterator[tuple[slice, Array]]:
+        """For some rows at a time, the kernels of all others there, (rows, n), the largest of each row scaled to 1."""
+        added = self.constants(self.bandwidth)
+        scaled = (np.maximum(self.P, 0.0) / self.bandwidth).T
+        n = len(self.P)
+        for start in range(0, n, STRIP):
+            at = slice(start, min(start + STRIP, n))
+            k = self.log[at] @ scaled
+            k += added
+            own = (np.arange(at.stop - start), np.arange(start, at.stop))
+            k[own] = -np.inf
+            k -= k.max(axis=1, keepdims=True)
+            # Far rows keep a trace, for the draws in which no near row came.
+            np.maximum(k, MIN_EXPONENT, out=k)
+            np.exp(k, out=k)
+            k[own] = 0.0
+            yield at, k
+
+
+def rows_below(P: Array, min_prob: float) -> int:
+    """Rows with a probability under the floor."""
+    return int((_pairs(P) < min_prob).any(axis=1).sum())
+
+
+def _pairs(P: Array) -> Array:
+    return np.concatenate([P, 1 - P], axis=1) if P.shape[1] == 1 else P
+
+
+def likeliest_bandwidth(P: Array, w: Array, min_prob: float) -> float:
+    """The bandwidth under which the rows, each left out of its own density, are the likeliest.
+
+    Above 1,000 rows judged by 1,000 of them, whatever the order of the rows.
+    """
+    if len(P) > MAX_BANDWIDTH_ROWS:
+        rows = hashed_order(P, w)[evenly_spaced(len(P), MAX_BANDWIDTH_ROWS)]
+        P, w = P[rows], w[rows]
+    kernel = DirichletKernel(P, 1.0, min_prob)
+    products = kernel.log @ np.maximum(kernel.P, 0.0).T
+    others = np.log(w.sum() - w)
+    scores = []
+    for b in BANDWIDTHS:
+        k = products / b
+        k += kernel.constants(b) + np.log(w)
+        np.fill_diagonal(k, -np.inf)
+        top = k.max(axis=1)
+        scores.append(float(w @ (top + np.log(np.exp(k - top[:, None]).sum(axis=1)) - others)))
+    max_score = max(scores)
+    # The smallest of those that rounding cannot tell apart, so that no order of the rows can.
+    tolerance = 1e-9 * float(w.sum())
+    return float(BANDWIDTHS[next(i for i, score in enumerate(scores) if score >= max_score - tolerance)])

@@ -1,4 +1,4 @@
-"""How far off are the probabilities at each score, without bins: the calibration curve seen through a kernel."""
+"""Calibration error by a kernel estimate of the calibration curve, with Silverman's bandwidth (ECE-KDE)."""
 
 from __future__ import annotations
 
@@ -7,20 +7,26 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri
 
-from trueodds.binning.by_score import by_score
-from trueodds.binning.partition import lowest
+from trueodds.binning.partition import lower_limit
 from trueodds.binning.selections import Selections
+from trueodds.binning.sorted_scores import by_score, weighted_quantiles, weighted_std
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Order, Probability, Range
 from trueodds.core.typing import Array
+from trueodds.estimators._smoothing.kernel_density import (
+    COARSE,
+    FINE,
+    KERNELS,
+    Beta,
+    CosineTransform,
+    Mirrored,
+    smooth_selections,
+)
 from trueodds.estimators.base import one_score
-from trueodds.estimators.scored import Reader, ScoredError, Scores
-from trueodds.estimators.smoothing.bandwidth import NARROWEST, silverman, silverman_of_selections
-from trueodds.estimators.smoothing.density import COARSE, FINE, KERNELS, Beta, Mirrored
-from trueodds.estimators.smoothing.side_by_side import side_by_side
-from trueodds.estimators.smoothing.waves import Waves
-from trueodds.kernels.sort import placed
+from trueodds.estimators.unbinned import Reader, Scores, UnbinnedError
+from trueodds.kernels.sort import find_score
 from trueodds.lenses.view import View
 
 AT_ONCE = 2**20  # numbers held together while draws are smoothed: 8 MB
@@ -28,7 +34,7 @@ BELOW = 2e-3  # how far under 1/K a largest probability may lie: row sums may be
 
 
 @dataclass(frozen=True)
-class KernelDensityError(ScoredError):
+class KernelDensityError(UnbinnedError):
     r"""Distance between said and seen at every score, averaged over the scores (ECE by kernel density estimation).
 
     Answers: how far off are the probabilities on average, if neighboring scores lend each other strength instead of
@@ -82,7 +88,7 @@ class KernelDensityError(ScoredError):
     def span(self, view: View) -> tuple[float, float]:
         """The interval in which the view's scores lie."""
         one_score(view, self.name)
-        low = lowest(view, self.range)
+        low = lower_limit(view, self.range)
         if not low:
             return 0.0, 1.0
         min_score = float(view.p[view.w > 0].min())
@@ -128,7 +134,7 @@ class KernelDensityError(ScoredError):
             silverman_of_selections(of) if isinstance(self.bandwidth, str) else np.full(len(of), float(self.bandwidth))
         )
 
-        def read(density: Array, event_density: Array, waves: Waves) -> Array:
+        def read(density: Array, event_density: Array, waves: CosineTransform) -> Array:
             gap, cell = self._places(waves)[waves.order] * density, (high - low) / waves.size
             np.abs(np.subtract(event_density, gap, out=gap), out=gap)
             total = density.sum(axis=-1)
@@ -137,7 +143,7 @@ class KernelDensityError(ScoredError):
             shares = zip(gap / total[:, None], density / total[:, None], strict=True)
             return np.array([self._norm(*share, cell) for share in shares])
 
-        return side_by_side(of, KERNELS[self.kernel], widths, (low, high), read)
+        return smooth_selections(of, KERNELS[self.kernel], widths, (low, high), read)
 
     def reads(self, s: Array, share: Array, view: View, grid: tuple[int, int] = COARSE) -> Reader:
         """The integral over a grid; the density of the observed scores is fixed, which keeps it a norm."""
@@ -168,7 +174,7 @@ class KernelDensityError(ScoredError):
 
         return reader
 
-    def _places(self, waves: Waves) -> Array:
+    def _places(self, waves: CosineTransform) -> Array:
         """The score that each cell stands for."""
         centers = waves.s.copy()
         if np.isinf(self.order):
@@ -213,7 +219,7 @@ class KernelDensityError(ScoredError):
             scores = by_score(view).sums()[0]
             smooth = self.smoother(scores, view)
             assert isinstance(smooth, Beta)
-            faint = int((view.n * (smooth.masses() < 0.5)[placed(view.p, scores)]).sum())
+            faint = int((view.n * (smooth.masses() < 0.5)[find_score(view.p, scores)]).sum())
             if faint:
                 text = f"{faint:,} {'row' if faint == 1 else 'rows'} next to 0 or 1 count less than half in the beta kernel; kernel='triweight' counts all fully."
                 note_list.append(Note("TN116", text))
@@ -253,3 +259,36 @@ def local_calibration_error(view: View, at: ArrayLike, error: KernelDensityError
     array([ 0.7, -0.7])
     """
     return calibration_curve(view, at, error) - np.asarray(at, dtype=np.float64)
+
+
+NARROWEST = 0.002
+"""The smallest standard deviation of a kernel: what the finest grid resolves."""
+
+
+def silverman(view: View) -> float:
+    r"""Silverman's rule for one view, on that view's own scores.
+
+    .. math:: h = \min\Big(\mathrm{sd}, \frac{\mathrm{IQR}}{1.349}\Big) \Big(\frac{3n}{4}\Big)^{-1/5}
+
+    At least 0.002, which is the answer for one row, and where half of the scores are all but equal: scores that pile up
+    need a narrow kernel, for a wide one would carry them off. Source: Silverman (1986).
+    """
+    n = view.effective_n
+    if n <= 1:
+        return NARROWEST
+    s, w, _ = by_score(view).sums()
+    return float(_silverman_rule(s, w * (n / w.sum()), n))
+
+
+def silverman_of_selections(of: Selections) -> Array:
+    """The same for each of selections that are alike."""
+    p, _ = of.sorted_scores
+    n = p.shape[1]
+    return np.full(len(of), NARROWEST) if n <= 1 else _silverman_rule(p, np.ones(n), n)
+
+
+def _silverman_rule(s: Array, w: Array, n: float) -> Array:
+    lower, upper = weighted_quantiles(s, w, (0.25, 0.75))
+    sd = weighted_std(s, w) * np.sqrt(n / (n - 1))
+    middle = (upper - lower) / (2 * ndtri(0.75))  # the same number for a normal law
+    return np.maximum(np.minimum(sd, middle) * (3 * n / 4) ** -0.2, NARROWEST)

@@ -1,4 +1,4 @@
-"""How far are the probabilities from what the crowd thinks, not counting that only a few of it were asked?"""
+"""Squared distance of the probabilities from the label distribution of annotators, corrected for few votes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.estimators.base import single_rows
-from trueodds.estimators.human import VoteMean, vectors
+from trueodds.estimators.human_calibration import VoteMean, vectors
 from trueodds.lenses.view import View
 
 

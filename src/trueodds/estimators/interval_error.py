@@ -1,4 +1,4 @@
-"""How far off on intervals of scores placed at random, at the width that serves best: interval calibration error."""
+"""Interval calibration error: error on randomly placed score intervals at the best width (RintCE)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
-from trueodds.estimators.scored import DISTINCT, Reader, ScoredError, Scores
-from trueodds.kernels.windows import Windows, mean_absolute
+from trueodds.estimators.unbinned import DISTINCT, Reader, Scores, UnbinnedError
+from trueodds.kernels.sliding_window import Windows, mean_absolute
 from trueodds.lenses.view import View
 
 HALVINGS = 30  # beyond, an interval is narrower than 1e-9, which is all that it could still gain
 
 
 @dataclass(frozen=True)
-class IntervalError(ScoredError):
+class IntervalError(UnbinnedError):
     r"""Error on randomly placed intervals of one width, plus the width, at the best width (RintCE).
 
     Answers: how far are the predictions from calibrated ones, without the choice of bins? Cut the scores into

@@ -1,4 +1,4 @@
-"""How far off are the probabilities by the kernel density estimate of Mix-n-Match, whose bandwidth looks at the outcomes?"""
+"""Calibration error by the kernel density estimates of Mix-n-Match."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from trueodds.binning.quantiles import weighted_std
+from trueodds.binning.sorted_scores import weighted_std
 from trueodds.core.errors import Note
 from trueodds.core.settings import FiniteOrder
 from trueodds.core.typing import Array
-from trueodds.estimators.scored import Reader, ScoredError, Scores
-from trueodds.estimators.smoothing.density import KERNELS
-from trueodds.kernels.moments import moments
+from trueodds.estimators._smoothing.kernel_density import KERNELS
+from trueodds.estimators.unbinned import Reader, Scores, UnbinnedError
+from trueodds.kernels.smoothing import moments
 from trueodds.lenses.view import View
 
 FIRST, LAST, NODES = -0.6, 1.6, 2**14  # the grid of the value, as published
@@ -27,7 +27,7 @@ BUMP = Polynomial([1, 0, -3, 0, 3, 0, -1])  # (1 − u²)³
 
 
 @dataclass(frozen=True)
-class MixNMatchError(ScoredError):
+class MixNMatchError(UnbinnedError):
     r"""Distance between said and seen by two kernel densities, of all scores and of those that came true.
 
     Answers: what would the reference program of Mix-n-Match report? It is the number to compare with published ones;

@@ -1,9 +1,10 @@
-"""How far off, said by rows that resemble each other: the squared kernel calibration error."""
+"""Squared kernel calibration error (SKCE), by sums over all pairs of rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -11,9 +12,10 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.settings import OneOf, Range
 from trueodds.core.typing import Array
-from trueodds.estimators.base import Estimator
-from trueodds.estimators.pairing.row_pairs import RowPairs
-from trueodds.estimators.smoothing.kernels import Bandwidth, KernelName, Similarity
+from trueodds.estimators._pairwise import similarity_kernels
+from trueodds.estimators._pairwise.quadratic_forms import Gram, Line, relabeled_differences
+from trueodds.estimators._pairwise.similarity_kernels import Bandwidth, Kernel, KernelName, Similarity, matrix
+from trueodds.estimators.base import Estimator, single_rows
 from trueodds.lenses.view import View
 
 FORMS = ("auto", "unbiased", "biased", "block")
@@ -131,3 +133,172 @@ class SquaredKernelError(Estimator):
             )
             return [Note("TN119", text)]
         return []
+
+
+PAIRS_OF = 5_000  # rows all of whose pairs are compared where that takes a matrix
+LINE_OF = 200_000  # and where it does not: a score with an exponential kernel
+BLOCKS = 100  # as many blocks tell how they vary; of 50 the intervals cover 92 %
+MAX_BLOCK_SIZE = 1_000
+PAIRS = 10**8  # rows times rows of a block, about a second
+DRAWN = 2**21  # rows drawn at once
+
+
+class RowPairs:
+    """One view's rows for one kernel error: each row is a cell, and rows of weight 0 are none."""
+
+    def __init__(self, error: SquaredKernelError, view: View) -> None:
+        single_rows(view, error.name)
+        self.rows = np.flatnonzero(view.w > 0)
+        self.index = np.maximum(np.cumsum(view.w > 0) - 1, 0)
+        self.size = max(1, len(self.rows))
+        self.error, self.view = error, view
+        self.w = view.w[self.rows]
+        self.P = matrix(view)[self.rows]
+        self.twice = 1.0 if view.joint else 2.0  # the residual of (p, 1 − p) has two entries
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The kernel with its bandwidth."""
+        error, view = self.error, self.view
+        key = ("kernel", error.kernel, error.bandwidth)
+        return view.once(key, lambda: similarity_kernels.chosen(error.kernel, error.bandwidth, view))
+
+    @property
+    def on_line(self) -> bool:
+        """Whether no matrix is needed."""
+        return not self.view.joint and self.error.kernel in ("exponential", "tv-exponential")
+
+    @property
+    def form(self) -> str:
+        """The form that is used."""
+        if self.error.form != "auto":
+            return self.error.form
+        return "unbiased" if len(self.rows) <= (LINE_OF if self.on_line else PAIRS_OF) else "block"
+
+    @property
+    def block_size(self) -> int:
+        """Rows per block; all rows where the form has no blocks."""
+        n = len(self.rows)
+        if self.form != "block":
+            return n
+        if self.error.block_size:
+            return int(self.error.block_size)
+        return max(2, n // BLOCKS if self.on_line else min(n // BLOCKS, MAX_BLOCK_SIZE, PAIRS // max(n, 1)))
+
+    @cached_property
+    def edges(self) -> Array:
+        """Where blocks begin, and the end; a single row that is left joins the block before."""
+        n = len(self.rows)
+        starts = np.arange(0, max(n - 1, 1), max(self.block_size, 1))
+        return np.append(starts, n)
+
+    @property
+    def lonely(self) -> bool:
+        """Whether no row has another to be compared with."""
+        return self.form != "biased" and not self.w.sum() ** 2 > (self.w**2).sum()
+
+    @cached_property
+    def residual(self) -> Array:
+        """w (y − p), (n, m); binary residuals are one of two equal entries."""
+        y = self.view.y[self.rows]
+        return self.w[:, None] * ((y if self.view.joint else y[:, None]) - self.P)
+
+    @cached_property
+    def forms(self) -> Line | Gram:
+        """The sums over pairs, made once for the view."""
+        return self.view.once(("pairs", self.kernel, self.edges.tobytes()), self._forms)
+
+    def _forms(self) -> Line | Gram:
+        if self.on_line:
+            return Line(self.kernel, self.P[:, 0], self.residual, self.edges)
+        lenses = 1 if self.view.joint else max(1, self.view.classes)  # as many views may stand side by side
+        return Gram(self.kernel, self.P, self.residual, self.edges, lenses)
+
+    @cached_property
+    def own(self) -> Array:
+        """The similarity of each row with itself."""
+        return self.kernel.own(self.P)
+
+    def value(self) -> float:
+        """The error of the view itself."""
+        return self._observed(self.form)
+
+    def biased(self) -> float:
+        """The squared norm on the same rows."""
+        return self._observed("biased")
+
+    def _observed(self, form: str) -> float:
+        if not len(self.rows):
+            return float("nan")
+        return float(self._error(form, self.w[None], self.forms.observed, (self.residual[None] ** 2).sum(axis=-1))[0])
+
+    @property
+    def of_labels(self) -> Callable[[Array], Array] | None:
+        """The error of labels drawn anew, from (n, draws) numbers of outcomes; None where they are no short cut."""
+        if not (self.view.joint and isinstance(self.error.kernel, str) and len(self.rows)):
+            return None
+        y = self.view.y[self.rows]
+        return self._relabeled if bool(((y.max(axis=1) == 1) & (y.sum(axis=1) == 1)).all()) else None
+
+    def _relabeled(self, labels: Array) -> Array:
+        assert isinstance(self.forms, Gram)
+        own = self.own if self.form == "biased" else np.zeros(len(self.rows))
+        row_labels = labels if len(self.rows) == len(labels) else labels[self.rows]
+        more = relabeled_differences(self.forms, self.P, self.w, own, self.view.y[self.rows].argmax(axis=1), row_labels)
+        return np.asarray(self.value() + self.twice * more / self._pairs(self.form, self.w[None]))
+
+    def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
+        """The error of each draw; where rows are drawn, their residuals come as often as the rows."""
+        if not len(self.rows):
+            return np.full(len(wy), np.nan)
+        e = (wy - wp) if self.view.joint else (wy - wp)[..., None]
+        if len(w) == 1:
+            return self._error(self.form, w, self.forms.pair_sums(e), (e**2).sum(axis=-1))
+        times = w / self.w
+        squares = times**2 * (self.residual**2).sum(axis=-1)
+        return self._error(self.form, w, self.forms.counted(times), squares)
+
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
+        """None: the square of a norm has no norm of its noise."""
+        return None
+
+    def _error(self, form: str, w: Array, pair_sums: Array, squares: Array) -> Array:
+        """From the pairs of two rows and the squares |w (y − p)|² of each (draws, n)."""
+        if form == "biased":
+            pair_sums = pair_sums + squares @ self.own
+        elif form == "unbiased":  # the copies of a row are rows: c of them have c² − c pairs
+            with np.errstate(divide="ignore", invalid="ignore"):
+                single = np.where(w > 0, squares * self.w / w, 0.0)
+            pair_sums = pair_sums + (squares - single) @ self.own
+        return self.twice * pair_sums / self._pairs(form, w)
+
+    def _pairs(self, form: str, w: Array) -> Array:
+        """The weight of all pairs that count; NaN where there are none."""
+        if form == "biased":
+            pair_weight = w.sum(axis=-1) ** 2
+        elif form == "unbiased":
+            pair_weight = w.sum(axis=-1) ** 2 - w @ self.w
+        else:
+            pair_weight = (np.add.reduceat(w, self.edges[:-1], axis=-1) ** 2).sum(axis=-1) - (w**2).sum(axis=-1)
+        return np.asarray(np.where(pair_weight > 0, pair_weight, np.nan))
+
+    def blocks_drawn(self, resamples: int, rng: np.random.Generator) -> Array:
+        """The error when whole blocks are drawn with replacement."""
+        above = self.twice * self.forms.by_block()
+        starts = self.edges[:-1]
+        below = np.add.reduceat(self.w, starts) ** 2 - np.add.reduceat(self.w**2, starts)
+        counts = rng.multinomial(len(starts), np.full(len(starts), 1 / len(starts)), size=resamples)
+        return (counts @ above) / (counts @ below)
+
+    def rows_drawn(self, resamples: int, rng: np.random.Generator) -> Array:
+        """The error when rows are drawn with replacement: only how often each row comes is kept."""
+        if not len(self.rows):
+            return np.full(resamples, np.nan)
+        n, lengths = len(self.index), (self.residual**2).sum(axis=-1)
+        block = max(1, min(256, DRAWN // n))
+        errors = []
+        for start in range(0, resamples, block):
+            drawn = rng.integers(0, n, (min(block, resamples - start), n))
+            times = np.stack([np.bincount(one, minlength=n)[self.rows] for one in drawn]).astype(np.float64)
+            errors.append(self._error(self.form, times * self.w, self.forms.counted(times), times**2 * lengths))
+        return np.concatenate(errors)

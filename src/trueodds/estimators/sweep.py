@@ -1,4 +1,4 @@
-"""How far said is from seen on as many bins as keep the outcome rate rising: ECE-sweep."""
+"""Binned error on the largest number of bins with monotone outcome rates (ECE-sweep)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 
 from trueodds.core.settings import Order, check
 from trueodds.core.typing import Array
-from trueodds.estimators.scored import Reader, ScoredError, Scores
-from trueodds.kernels.sweep import sweep
+from trueodds.estimators.unbinned import Reader, Scores, UnbinnedError
+from trueodds.kernels.monotonic_sweep import sweep
 from trueodds.lenses.view import View
 
 Base = Literal["equal-mass", "uniform"]
 
 
 @dataclass(frozen=True)
-class SweepError(ScoredError):
+class SweepError(UnbinnedError):
     r"""Binned error on the largest number of bins whose outcome rates rise with the score (ECE-sweep).
 
     Answers: how far are the stated probabilities from the frequencies that came, if the data choose how finely to

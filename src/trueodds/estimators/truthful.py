@@ -1,4 +1,4 @@
-"""Which calibration error does no forecaster lower by lying? Averaged two-bin and quantile-binned squared errors."""
+"""Truthful calibration errors: averaged two-bin and quantile-binned squared errors."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.binning.partition import BinRule, EqualMass, count_of_bins
+from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.partition import BinRule, count_of_bins
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, OneOf
 from trueodds.core.typing import Array
 from trueodds.estimators.base import Linear, one_score
-from trueodds.estimators.scored import Reader, ScoredError
+from trueodds.estimators.unbinned import Reader, UnbinnedError
 from trueodds.lenses.view import View
 
 FORMS = ("atb", "quantile")
 
 
 @dataclass(frozen=True)
-class Truthful(ScoredError):
+class Truthful(UnbinnedError):
     r"""A squared calibration error that honest probabilities minimize in expectation, however few the rows (ATB).
 
     Answers: which model is better calibrated, by a number that cannot be lowered by bending the probabilities? ECE on

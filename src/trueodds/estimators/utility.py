@@ -1,19 +1,20 @@
-"""Is what a decision maker expects to gain what they gain? Utility calibration."""
+"""Utility calibration: the largest gap between expected and realized utility over intervals."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.core.errors import InputError, Note
-from trueodds.core.settings import OWN
+from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.settings import OWN, call_user_function
 from trueodds.core.typing import Array
-from trueodds.estimators.acting.actions import Cost
-from trueodds.estimators.acting.actions import checked as checked_cost
-from trueodds.estimators.acting.payoffs import Utility, checked, payoffs
+from trueodds.estimators._decision.costs import Cost, Costs, check_cost
 from trueodds.estimators.base import Estimator, Linear, single_rows
+from trueodds.lenses.ranked import descending
 from trueodds.lenses.view import View
 
 SAME = 1e-12  # expected utilities that differ by less, relative to the largest payoff, are equal but for rounding
@@ -68,13 +69,13 @@ class UtilityError(Estimator):
     cost: Annotated[Cost | None, OWN] = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "utility", checked(self.utility))
+        object.__setattr__(self, "utility", check_utility(self.utility))
         if self.cost is not None:
             if self.utility != "top":
                 raise InputError(
                     "TO203", "A cost is a utility of its own.", f"utility={self.utility!r}, cost=…", "Give one of them."
                 )
-            object.__setattr__(self, "cost", checked_cost(self.cost))
+            object.__setattr__(self, "cost", check_cost(self.cost))
 
     def value(self, view: View) -> float:
         """The largest gap of the utilities asked for."""
@@ -208,3 +209,68 @@ def _range(x: Array, *, summed: bool = False) -> Array:
     """The largest minus the smallest cumulative sum, the start at 0 included."""
     path = x if summed else np.cumsum(x, axis=-1)
     return np.asarray(np.maximum(path.max(axis=-1), 0.0) - np.minimum(path.min(axis=-1), 0.0))
+
+
+Utility = str | Sequence[float] | Sequence[Sequence[float]] | Array | Callable[[Array], Array]
+
+_NAMED = re.compile("top(-[1-9][0-9]{0,14})?|class:[0-9]{1,15}")
+
+
+def check_utility(utility: Utility) -> Any:
+    """A name or a callable as it is, tables of numbers as nested tuples, so that settings compare."""
+    if callable(utility) or (isinstance(utility, str) and _NAMED.fullmatch(utility)):
+        return utility
+    try:
+        table = np.asarray(utility, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        table = np.empty(0)
+    if table.ndim not in (1, 2) or table.shape[-1] < 2 or not len(table) or not np.isfinite(table).all():
+        raise InputError(
+            "TO203",
+            "There is no utility of that form.",
+            describe(utility),
+            "Use 'top', 'top-5', 'class:0', a payoff per class, rows of such payoffs, or a function of P (n, K).",
+        )
+    return tuple(table.tolist()) if table.ndim == 1 else tuple(map(tuple, table.tolist()))
+
+
+def payoffs(utility: Any, cost: Cost | None, P: Array, view: View, name: str) -> dict[str, Array]:
+    """The payoff of each outcome, (m,) where it is the same for every row, else (n, m); by name of the utility."""
+    m = P.shape[1]
+    if cost is not None:
+        costs = Costs(cost, P, view, name)
+        return {"cost": -costs.of(costs.called_for(P))}
+    if callable(utility):
+        values = np.asarray(call_user_function("utility", utility, P), dtype=np.float64)
+        if values.shape != P.shape or not np.isfinite(values).all():
+            raise _unfit(view, m, f"a function that returns shape {values.shape}", f"Return finite payoffs {P.shape}.")
+        return {"utility": values}
+    if isinstance(utility, str):
+        return {utility: _named(utility, P, view)}
+    table = np.asarray(utility)
+    if table.shape[-1] != m:
+        raise _unfit(view, m, f"{table.shape[-1]} payoffs", f"Give {m}, one per class.")
+    if table.ndim == 1:
+        return {"utility": table}
+    return {f"utility {number}": row for number, row in enumerate(table)}
+
+
+def _named(utility: str, P: Array, view: View) -> Array:
+    m = P.shape[1]
+    if utility.startswith("class:"):
+        c = int(utility.removeprefix("class:"))
+        if c >= m:
+            raise _unfit(view, m, describe(utility), f"Classes are numbered from 0 to {m - 1}.")
+        return np.eye(m)[c]
+    k = int(utility.removeprefix("top-")) if "-" in utility else 1
+    if k >= m:
+        return np.ones(m)
+    if k == 1:
+        return np.arange(m) == P.argmax(axis=1)[:, None]
+    hit = np.zeros(P.shape, dtype=bool)
+    np.put_along_axis(hit, descending(P)[:, :k], True, axis=1)
+    return hit
+
+
+def _unfit(view: View, m: int, got: str, fix: str) -> InputError:
+    return InputError("TO205", f"A utility pays for each of the {m} outcomes that the lens {view.name} sees.", got, fix)

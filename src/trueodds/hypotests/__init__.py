@@ -1,4 +1,4 @@
-"""How surprising: one line per test; a module is loaded when its member is first asked for."""
+"""Registry of the hypothesis tests of calibration; a test's module is imported on first use."""
 
 from trueodds.core.registry import Registry
 
@@ -19,7 +19,7 @@ TESTS = Registry(
         "ks": "trueodds.hypotests.cumulative:KS",
         "mcllo": "trueodds.hypotests.mcllo:Mcllo",
         "omnibus": "trueodds.hypotests.omnibus:Omnibus",
-        "score": "trueodds.hypotests.score:Score",
+        "score": "trueodds.hypotests.spiegelhalter:Score",
         "skce": "trueodds.hypotests.skce:KernelTest",
         "spiegelhalter": "trueodds.hypotests.spiegelhalter:Spiegelhalter",
         "tcal": "trueodds.hypotests.tcal:TCal",

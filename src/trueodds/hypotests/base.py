@@ -1,4 +1,4 @@
-"""What every test is: a frozen set of settings, called on predictions and lenses."""
+"""The base class of hypothesis tests: a frozen set of settings, called on predictions and lenses."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from trueodds.core.errors import InputError
+from trueodds.core.errors import InputError, Note
 from trueodds.core.results import Verdict
 from trueodds.core.settings import Settings
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator
-from trueodds.lenses.lens import Lens
+from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.tallies.tally import Tally
@@ -61,3 +61,23 @@ class HypothesisTest(Settings):
     def pvalue_of(self, estimand: Estimand, draws: NDArray[Any], *, joint: bool) -> float:
         """The p-value of one lens among its draws; `joint` says whether the draws of its views hang together."""
         raise InputError("TO205", f"The test {self.name} redraws no labels.", self.name, "Use consistency.")
+
+
+REDRAWS = ("labels", "both", "all")
+
+
+def independence_notes(preds: Predictions) -> list[Note]:
+    """What the null takes for granted about these rows."""
+    if preds.cluster is not None:
+        return [
+            Note(
+                "TN204",
+                "With clusters the test is approximate; with few clusters and rare or nearly sure outcomes it can reject more often than it says.",
+            )
+        ]
+    return [
+        Note(
+            "TN203",
+            "Independence of the rows given the predictions is part of the null; rows of one source belong in cluster=.",
+        )
+    ]

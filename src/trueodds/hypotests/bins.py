@@ -1,4 +1,4 @@
-"""Which bins are off beyond chance? Every bin against the law of its own outcomes, all of them judged together."""
+"""The bin-by-bin test: each bin's event count against its exact null distribution, corrected for the number of bins."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from trueodds.binning.partition import Bins, Frozen, Partition, as_partition, default_for
+from trueodds.binning.partition import Partition
+from trueodds.binning.partition_by_name import as_partition, default_for
 from trueodds.core.errors import InputError, Note
 from trueodds.core.registry import settings_of
 from trueodds.core.typing import Array
 from trueodds.estimators.binned import PARTITION_SETTINGS
-from trueodds.hypotests.by_view import ViewTest
-from trueodds.hypotests.statistics import Cells, ViewResult
+from trueodds.hypotests.per_view import ViewTest
+from trueodds.hypotests.view_statistic import Cells, ViewResult
+from trueodds.kernels.bins import Bins, FittedPartition
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
-from trueodds.resampling.among import pvalue
-from trueodds.resampling.tails import CountTails, VectorTails
+from trueodds.resampling.poisson_binomial import CountTails, VectorTails
+from trueodds.resampling.pvalues import pvalue
 
 LISTED = 100  # bins whose numbers are told
 NUMBERS = 2e7  # of all covariance matrices that are held, 160 MB
@@ -135,7 +137,7 @@ class BinByBin(ViewTest):
             parts[name] = {**part, "joint": max(pvalue(float(surprise), null_draws) for null_draws in draws)}
         return replace(result, parts=parts)
 
-    def _tails(self, view: View) -> tuple[Frozen, CountTails | VectorTails]:
+    def _tails(self, view: View) -> tuple[FittedPartition, CountTails | VectorTails]:
         partition = self.partition or default_for(view)
         frozen = view.once(partition, lambda: partition.freeze(view))
         if view.joint and (numbers := frozen.size * view.p.shape[1] ** 2) > NUMBERS:
@@ -160,7 +162,7 @@ def _gaps(binned: View) -> dict[str, Array]:
     return {"n": binned.n, **which, "predicted": p, "observed": y, "gap": y - p}
 
 
-def _names(frozen: Frozen, bin_index: Array) -> dict[int, str]:
+def _names(frozen: FittedPartition, bin_index: Array) -> dict[int, str]:
     """The interval of each bin, or the number of each cell."""
     if not isinstance(frozen, Bins):
         return {b: f"cell {s}" for b, s in enumerate(bin_index)}

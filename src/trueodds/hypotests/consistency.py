@@ -1,4 +1,4 @@
-"""Could a model whose every probability is right have made this error by chance?"""
+"""The consistency resampling test: an estimator's value against its distribution under labels drawn from the predictions."""
 
 from __future__ import annotations
 
@@ -16,15 +16,21 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Aggregate, Estimator
-from trueodds.hypotests.base import HypothesisTest, Progress
-from trueodds.hypotests.judging import REDRAWS, claim_on, of_all, statistic_settings, verdict_from_draws, verdict_on
-from trueodds.hypotests.votes import prepared
-from trueodds.lenses.lens import Lens
-from trueodds.resampling import tallied
-from trueodds.resampling.among import pvalue
+from trueodds.hypotests.base import REDRAWS, HypothesisTest, Progress
+from trueodds.hypotests.consistency_verdict import (
+    claim_from_draws,
+    exact_verdict,
+    statistic_settings,
+    verdict_from_draws,
+    verdict_from_rows,
+)
+from trueodds.hypotests.votes import prepare_votes
+from trueodds.lenses.base import Lens
+from trueodds.resampling import measure
 from trueodds.resampling.estimand import Estimand
-from trueodds.resampling.redraw import FLIPS, LABELS, null_draws, null_of
-from trueodds.resampling.redraw_cells import by_bins
+from trueodds.resampling.null_cells import draws_by_bin
+from trueodds.resampling.null_distribution import FLIPS, LABELS, null_description, null_draws
+from trueodds.resampling.pvalues import pvalue
 from trueodds.tallies.tally import Tally
 
 
@@ -100,17 +106,17 @@ class Consistency(HypothesisTest):
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
     ) -> Verdict:
         """The verdict on one lens, or on a family of several judged on the same draws."""
-        preds, notes = prepared(preds, self.redraw)
+        preds, notes = prepare_votes(preds, self.redraw)
         statistic = self._statistic()
         estimands = [Estimand.of(statistic, lens, preds, self.aggregate or lens.aggregate) for lens in lenses]
         settings = self._settings_used(statistic, estimands)
         if self.redraw == "all":
             settings.pop("resamples")
-            return of_all(preds, estimands, settings)
-        if self.redraw == "labels" and by_bins(preds, estimands):
+            return exact_verdict(preds, estimands, settings)
+        if self.redraw == "labels" and draws_by_bin(preds, estimands):
             settings["drawn"] = "bins"
         draws = null_draws(preds, estimands, self.resamples, rng, self.redraw, progress)
-        return verdict_on(preds, estimands, draws, rng, null_of(preds, self.redraw), settings, notes)
+        return verdict_from_rows(preds, estimands, draws, rng, null_description(preds, self.redraw), settings, notes)
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
         """The verdict from a tally's cells: lenses are drawn apart there, so their family is Holm's."""
@@ -122,10 +128,12 @@ class Consistency(HypothesisTest):
                 "Leave redraw out, or use mode='exact'.",
             )
         statistic = self._statistic()
-        estimands = [tallied.estimand_of(tally, statistic, lens, self.aggregate or lens.aggregate) for lens in lenses]
-        drawn = [tallied.null_draws(tally, estimand, self.resamples, rng) for estimand in estimands]
+        estimands = [
+            measure.tally_estimand(tally, statistic, lens, self.aggregate or lens.aggregate) for lens in lenses
+        ]
+        drawn = [measure.tally_null_draws(tally, estimand, self.resamples, rng) for estimand in estimands]
         note = Note("TN403", "The draws are made per cell of the tally; across lenses the family-wise p is Holm's.")
-        notes = [*(note for estimand in estimands for note in tallied.notes_of(tally, estimand)), note]
+        notes = [*(note for estimand in estimands for note in measure.tally_notes(tally, estimand)), note]
         null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
         return verdict_from_draws(
             estimands, [draws for draws, _ in drawn], null, self._settings_used(statistic, estimands), notes,
@@ -145,7 +153,7 @@ class Consistency(HypothesisTest):
     def pvalue_of(self, estimand: Estimand, draws: Array, *, joint: bool) -> float:
         """The p-value of the lens's one number; Holm's where the draws of its views do not hang together."""
         if len(estimand.views) > 1 and not joint:
-            return claim_on(estimand, draws, joint=False).pvalue
+            return claim_from_draws(estimand, draws, joint=False).pvalue
         as_loss = estimand.estimator.as_loss
         return pvalue(float(estimand.combined(as_loss(estimand.values))), estimand.combined(as_loss(draws)))
 

@@ -1,4 +1,4 @@
-"""Would another intercept and slope on the logit scale fit the outcomes better? Cox's regression."""
+"""Cox's calibration regression test: intercept and slope of the outcomes on the predicted log odds."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from scipy.special import chdtrc, expit, ndtri
 
 from trueodds.core.errors import Note
-from trueodds.core.results import figure
+from trueodds.core.formatting import format_number
 from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
-from trueodds.hypotests.by_view import ViewTest
-from trueodds.hypotests.likelihood.logistic import Fit, Form, highest, statistics, unit_of
-from trueodds.hypotests.likelihood.logits import Logits, MinProb, Powers
-from trueodds.hypotests.nested.binary import are_shares
-from trueodds.hypotests.statistics import Cells, ViewResult
+from trueodds.hypotests._glm.logistic import Fit, Form, fit_logistic, logistic_statistics, weight_unit
+from trueodds.hypotests._glm.logits import Logits, MinProb, Powers
+from trueodds.hypotests.nested_cells import has_vote_shares
+from trueodds.hypotests.per_view import ViewTest
+from trueodds.hypotests.view_statistic import Cells, ViewResult
 from trueodds.lenses.view import View
 
 PARTS = ("joint", "in-the-large", "slope")
@@ -108,7 +108,7 @@ class Cox(ViewTest):
         shares of votes, and of rows in clusters (`cluster`, (n,)), by the sandwich of their residuals.
         """
         line = _Line.of(view, self.min_prob)
-        if cluster is None and are_shares(view):
+        if cluster is None and has_vote_shares(view):
             cluster = np.arange(len(view))
         (intercept, slope), (intercept_se, slope_se) = line.estimates(line.both, cluster)
         (large, _), (large_se, _) = line.estimates(line.shift, cluster)
@@ -142,8 +142,8 @@ def _summary(parts: dict[str, dict[str, float]]) -> str:
     for part, name in (("in-the-large", "in_the_large"), ("joint", "intercept"), ("joint", "slope")):
         value, error = parts[part][name], parts[part][f"{name}_se"]
         if np.isfinite(value) and np.isfinite(error):
-            ends = f"{figure(value - z * error)}, {figure(value + z * error)}"
-            texts.append(f"{name.replace('_', ' ')} {figure(value)} [{ends}]")
+            ends = f"{format_number(value - z * error)}, {format_number(value + z * error)}"
+            texts.append(f"{name.replace('_', ' ')} {format_number(value)} [{ends}]")
     return f"{', '.join(texts)} 95%" if texts else ""
 
 
@@ -161,7 +161,7 @@ class _Line:
     def of(cls, view: View, min_prob: float) -> _Line:
         logits = Logits.of(view, min_prob, "cox")
         powers, wy = Powers.of(logits, 1), (view.w * view.y)[None]
-        shift, both = (highest(powers.columns[:, :m], logits.x, logits.w, wy) for m in (1, 2))
+        shift, both = (fit_logistic(powers.columns[:, :m], logits.x, logits.w, wy) for m in (1, 2))
         return cls(logits, powers, wy, shift, both)
 
     def mean(self, values: Array) -> float:
@@ -182,24 +182,24 @@ class _Line:
         """The statistic of one part for each of many outcomes (draws, n)."""
         if part == "slope":
             return self._slope(form, wy)
-        return statistics(self.logits, self.powers, wy, int(part == "joint"), form)
+        return logistic_statistics(self.logits, self.powers, wy, int(part == "joint"), form)
 
     def _slope(self, form: str, wy: Array) -> Array:
         """The score of the slope beside the best shift, or what the slope adds to that shift's likelihood."""
         logits, columns = self.logits, self.powers.columns
         if self.powers.degree == 0:
             return np.full(len(wy), np.nan)
-        shift = highest(columns[:, :1], logits.x, logits.w, wy)
+        shift = fit_logistic(columns[:, :1], logits.x, logits.w, wy)
         c = expit(logits.x + shift.beta[:, :1] * columns[:, 0])
         v = c * (1 - c)
         bread, x = v * logits.w, columns[:, 1]
         x = x - ((bread @ x) / np.maximum(bread.sum(1), 1e-300))[:, None]
         score = ((wy - logits.w * c) * x).sum(1)
         bread, meat = (bread * x**2).sum(1), (v * logits.ww * x**2).sum(1)
-        identified = meat > 1e-12 * unit_of(logits.w)  # the columns are in units of 1/√w
+        identified = meat > 1e-12 * weight_unit(logits.w)  # the columns are in units of 1/√w
         if form == "score":
             return np.divide(score**2, meat, out=np.zeros(len(wy)), where=identified)
-        more = highest(columns, logits.x, logits.w, wy).gain - shift.gain
+        more = fit_logistic(columns, logits.x, logits.w, wy).gain - shift.gain
         return 2 * more * np.divide(bread, meat, out=np.ones(len(wy)), where=identified)
 
     def parts(self, form: str) -> dict[str, dict[str, float]]:

@@ -1,4 +1,4 @@
-"""Do the residuals wander too far as the score rises? KS and ECCE against the law of Brownian motion."""
+"""Tests of cumulative residuals, Kolmogorov-Smirnov and ECCE (Kuiper), against the distribution of Brownian motion."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from scipy.special import ndtr
 from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.estimators.cumulative import CumulativeRange, KolmogorovSmirnov
-from trueodds.estimators.scored import ScoredError, Scores
-from trueodds.hypotests.by_view import ViewTest
-from trueodds.hypotests.scaled import Scaled
-from trueodds.hypotests.statistics import ViewResult
+from trueodds.estimators.unbinned import Scores, UnbinnedError
+from trueodds.hypotests.per_view import ViewTest
+from trueodds.hypotests.view_statistic import ScaledCells, ViewResult
 from trueodds.lenses.view import View
 
 MIN_EFFECTIVE_N = 5.0  # rows' worth of variance: below, the walk takes a step or two and is no Brownian motion yet
@@ -29,9 +28,9 @@ class _Cumulative(ViewTest):
         "weight two": "its variance takes a weight of two as one row that counts double, not as two independent rows",
         "cells": "scores of one cell count as one score, so a tally has its resolution",
     }
-    estimator: ClassVar[type[ScoredError]]
+    estimator: ClassVar[type[UnbinnedError]]
 
-    def error(self) -> ScoredError:
+    def error(self) -> UnbinnedError:
         """What the walk measures."""
         return self.estimator()
 
@@ -50,9 +49,9 @@ class _Cumulative(ViewTest):
             return ViewResult(x, float(error == 0), error, self._where(view), notes=(note,))
         return ViewResult(error / unit, self.beyond(error / unit), error, self._where(view), doubts=_doubts(view))
 
-    def cells(self, view: View) -> Scaled:
+    def cells(self, view: View) -> ScaledCells:
         """The estimator's own scores."""
-        return Scaled(self.error().scores(view), _unit(view))
+        return ScaledCells(self.error().scores(view), _unit(view))
 
     def _where(self, view: View) -> dict[str, dict[str, float]]:
         """The interval of scores over which the walk went farthest, and the residual over it."""
@@ -101,7 +100,7 @@ class KS(_Cumulative):
 
     name: ClassVar[str] = "ks"
     asymptotic_null: ClassVar[str] = "the largest cumulative residual, from below or above, is that of Brownian motion"
-    estimator: ClassVar[type[ScoredError]] = KolmogorovSmirnov
+    estimator: ClassVar[type[UnbinnedError]] = KolmogorovSmirnov
     start: Literal["both", "below"] = "both"
 
     def error(self) -> KolmogorovSmirnov:
@@ -152,7 +151,7 @@ class ECCE(_Cumulative):
 
     name: ClassVar[str] = "ecce"
     asymptotic_null: ClassVar[str] = "the range of the cumulative residuals is that of Brownian motion"
-    estimator: ClassVar[type[ScoredError]] = CumulativeRange
+    estimator: ClassVar[type[UnbinnedError]] = CumulativeRange
 
     def beyond(self, x: float) -> float:
         """P[max W − min W > x] on [0, 1]."""
@@ -215,7 +214,7 @@ def _unit(view: View) -> float:
     return float(np.sqrt(np.maximum(view.sums("wwv"), 0.0).sum()) / view.total)
 
 
-def _cumulative_residuals(error: ScoredError, view: View) -> tuple[Array, Array]:
+def _cumulative_residuals(error: UnbinnedError, view: View) -> tuple[Array, Array]:
     """The rising scores and the cumulative residual up to each, with 0 before the first."""
     s, _, wp, wy = Scores(error, view).shares()
     return np.concatenate((s[:1], s)), np.concatenate(([0.0], np.cumsum(wy - wp)))

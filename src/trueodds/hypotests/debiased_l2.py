@@ -1,4 +1,4 @@
-"""Is what remains of the squared error, once chance is taken off, more than chance explains? Debiased L2's z."""
+"""The debiased L2 test: the bias-corrected squared calibration error over its exact null standard deviation."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from trueodds.binning.partition import Partition
 from trueodds.core.errors import Note
 from trueodds.core.registry import settings_of
 from trueodds.core.typing import Array
+from trueodds.estimators._pairwise.pairs_in_bins import Pairs, divide_or_zero, has_pairs, mean_square
 from trueodds.estimators.adaptive import with_partition
 from trueodds.estimators.binned import PARTITION_SETTINGS
 from trueodds.estimators.debiased import AUTO, DebiasedL2
-from trueodds.estimators.pairing.pairs import Pairs, divide_or_zero, mean_square, several
-from trueodds.hypotests.by_view import ViewTest
-from trueodds.hypotests.scaled import Scaled
-from trueodds.hypotests.statistics import ViewResult
+from trueodds.hypotests.per_view import ViewTest
+from trueodds.hypotests.view_statistic import ScaledCells, ViewResult
 from trueodds.lenses.view import View
 
 MAX_TYPE_I_ERROR = 0.06  # what a test at 5 % may reject before its reader is told
@@ -99,12 +98,12 @@ class DebiasedL2Test(ViewTest):
         unit = float(np.sqrt(2 * (spreads**2).sum()))
         return ViewResult(theta / unit, float(ndtr(-theta / unit)), effect, parts, settings, doubts=_doubts(spreads))
 
-    def cells(self, view: View) -> Scaled:
+    def cells(self, view: View) -> ScaledCells:
         """T over its standard error, on rows in the order of their bins."""
         binned, unit = self.error().binned(view), float(np.sqrt(2 * (self._spreads(view) ** 2).sum()))
-        if not several(binned.w, binned.sums("ww")).any():
+        if not has_pairs(binned.w, binned.sums("ww")).any():
             unit = float("nan")
-        return Scaled(Pairs(view, self.partition, mean_square), unit)
+        return ScaledCells(Pairs(view, self.partition, mean_square), unit)
 
     def _spreads(self, view: View) -> Array:
         """Of each bin the λ such that its part of T varies as λ(χ² − 1): its variance is 2λ²."""
@@ -116,7 +115,7 @@ class DebiasedL2Test(ViewTest):
             np.bincount(frozen.index(view.at), x, frozen.size)[binned.bin_index] for x in (v, alike)
         )
         w, ww = binned.w, binned.sums("ww")
-        pairs = np.where(several(w, ww), np.sqrt(np.maximum(total_variance**2 - squares, 0.0)), 0.0)
+        pairs = np.where(has_pairs(w, ww), np.sqrt(np.maximum(total_variance**2 - squares, 0.0)), 0.0)
         return w / w.sum() * divide_or_zero(pairs, w**2 - ww)
 
 

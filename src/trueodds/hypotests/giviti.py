@@ -1,4 +1,4 @@
-"""Does any smooth curve fit the outcomes better than the stated probabilities do? The GiViTI test."""
+"""The GiViTI calibration test: a polynomial logistic regression on the predicted log odds, its degree by forward selection."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ import numpy as np
 from trueodds.core.errors import Note
 from trueodds.core.settings import Integer, Range, check
 from trueodds.core.typing import Array
-from trueodds.hypotests.by_view import ViewTest
-from trueodds.hypotests.likelihood.curve import Curve
-from trueodds.hypotests.likelihood.logistic import Form, highest
-from trueodds.hypotests.likelihood.logits import Logits, MinProb, Powers
-from trueodds.hypotests.likelihood.stepwise import NullDistribution, climbed, stepwise_null
-from trueodds.hypotests.statistics import Cells, ViewResult
+from trueodds.hypotests._glm.forward_selection import (
+    CalibrationCurve,
+    NullDistribution,
+    forward_null_distribution,
+    select_degree,
+)
+from trueodds.hypotests._glm.logistic import Form, fit_logistic
+from trueodds.hypotests._glm.logits import Logits, MinProb, Powers
+from trueodds.hypotests.per_view import ViewTest
+from trueodds.hypotests.view_statistic import Cells, ViewResult
 from trueodds.lenses.view import View
 
 HIGHEST = 10  # the powers of a curve
@@ -97,21 +101,21 @@ class GiViTI(ViewTest):
     def _form(self) -> str:
         return self.form or ("score" if self.null == "redraw" else "likelihood-ratio")
 
-    def curve(self, view: View) -> Curve:
+    def curve(self, view: View) -> CalibrationCurve:
         """The curve that forward selection stops at."""
         logits = Logits.of(view, self.min_prob, self.name)
         powers, wy = Powers.of(logits, self.max_degree), (view.w * view.y)[None]
         start = min(self.start, powers.degree)
-        (degree,), (reached,) = climbed(logits, powers, wy, start, self._form)
-        fit = highest(powers.columns[:, : degree + 1], logits.x, logits.w, wy)
-        return Curve(
+        (degree,), (reached,) = select_degree(logits, powers, wy, start, self._form)
+        fit = fit_logistic(powers.columns[:, : degree + 1], logits.x, logits.w, wy)
+        return CalibrationCurve(
             logits, powers, fit, int(degree), wy[0], float(reached), self.null_distribution(start, int(degree))
         )
 
     def null_distribution(self, start: int, degree: int) -> NullDistribution | None:
         """The null law of D given the degree; None where nothing is left to test."""
         base = start + 1 - (2 if self.fitted else 0)
-        return stepwise_null(base, degree - start) if base > 0 else None
+        return forward_null_distribution(base, degree - start) if base > 0 else None
 
     def on(self, view: View) -> ViewResult:
         """D, its p-value given the degree, and the curve."""
@@ -135,7 +139,7 @@ class GiViTI(ViewTest):
         start = min(self.start, powers.degree)
 
         def reader(_w: Array, _wp: Array, wy: Array) -> Array:
-            degrees, reached = climbed(logits, powers, wy, start, self._form)
+            degrees, reached = select_degree(logits, powers, wy, start, self._form)
             surprise = np.full(len(wy), np.nan)
             for degree in np.unique(degrees):
                 of = self.null_distribution(start, int(degree))
@@ -145,14 +149,14 @@ class GiViTI(ViewTest):
 
         return Cells.of_rows(view, reader)
 
-    def _notes(self, view: View, curve: Curve) -> tuple[Note, ...]:
+    def _notes(self, view: View, curve: CalibrationCurve) -> tuple[Note, ...]:
         notes = [*curve.logits.notes(view, self.min_prob), *curve.fit.notes]
         if curve.powers.degree < self.max_degree:
             text = f"The predictions take too few values for a curve of degree {self.max_degree}: degree {curve.powers.degree} was the highest tried."
             notes.append(Note("TN218", text))
         return tuple(notes)
 
-    def _doubts(self, curve: Curve) -> tuple[str, ...]:
+    def _doubts(self, curve: CalibrationCurve) -> tuple[str, ...]:
         tosses, (min_tosses, worst) = curve.powers.tosses[: self.start + 2].min(), SAFE[self._form]
         reasons = []
         if tosses < min_tosses:

@@ -1,4 +1,4 @@
-"""Which subgroups are off, which are within what matters, which are open, and how far apart are they?"""
+"""The status of each subgroup: miscalibrated, within the smallest relevant effect, or undecided; and the gaps between groups."""
 
 from __future__ import annotations
 
@@ -7,21 +7,22 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.groups import Gap, Group
-from trueodds.core.results import Estimate, percent
+from trueodds.core.formatting import format_percent
+from trueodds.core.group_results import Gap, Group
+from trueodds.core.results import Estimate
 from trueodds.core.settings import NonNegative, Range, check
 from trueodds.data.predictions import Predictions
-from trueodds.hypotests.among_groups import GroupPValues
-from trueodds.lenses.subgroups import Partition, partitions
-from trueodds.resampling.comparing import gaps
-from trueodds.resampling.comparing.sides import Side
+from trueodds.hypotests.group_tests import GroupPValues
+from trueodds.lenses.subgroups import SubgroupPartition, subgroup_partitions
+from trueodds.resampling.comparison import group_gaps as gaps
+from trueodds.resampling.comparison.compared_model import ComparedModel
 
 NAMED = 5  # subgroups that a note names one by one
 
 
-def group_partitions(preds: Predictions, crossings: Any, min_effect: Any) -> list[Partition]:
+def group_partitions(preds: Predictions, crossings: Any, min_effect: Any) -> list[SubgroupPartition]:
     """The subgroups of every column, and with crossings of columns taken together; refuses what is no such question."""
-    return partitions(preds, crossing_order(len(preds.group), crossings, min_effect))
+    return subgroup_partitions(preds, crossing_order(len(preds.group), crossings, min_effect))
 
 
 def crossing_order(columns: int, crossings: Any, min_effect: Any) -> int:
@@ -40,26 +41,26 @@ def crossing_order(columns: int, crossings: Any, min_effect: Any) -> int:
 
 
 @dataclass(frozen=True)
-class Answered:
+class GroupAssessment:
     """What is said of the subgroups: of each by itself, and of what lies between them."""
 
     groups: tuple[Group, ...]
-    sides: tuple[Side, ...]
+    sides: tuple[ComparedModel, ...]
     gaps: tuple[Gap, ...]
     widest: tuple[Gap, ...]
     notes: tuple[Note, ...]
 
 
-def answered(
-    question: gaps.Question,
+def assess_groups(
+    question: gaps.GroupErrors,
     preds: Predictions,
-    partitions: Sequence[Partition],
+    partitions: Sequence[SubgroupPartition],
     group_pvalues: GroupPValues,
     min_effect: float,
     alpha: float,
     against: str = "pairs",
     progress: Callable[[float], None] | None = None,
-) -> Answered:
+) -> GroupAssessment:
     """Every subgroup of the partitions with its error, its p-values and its status, and the gaps of each partition."""
     groups = [group for partition in partitions for group in partition.groups]
     sides, group_results = [], []
@@ -76,12 +77,12 @@ def answered(
         if progress is not None:
             progress((number + 1) / len(groups))
     differences, widest = _gaps(question, preds, partitions, sides, against)
-    return Answered(
+    return GroupAssessment(
         tuple(group_results),
         tuple(sides),
         differences,
         widest,
-        (*_notes_on_untested(partitions), *notes_on(group_results, alpha, joint=group_pvalues.has_joint_draws)),
+        (*_notes_on_untested(partitions), *group_notes(group_results, alpha, joint=group_pvalues.has_joint_draws)),
     )
 
 
@@ -100,7 +101,7 @@ def classify_status(
     return "undecided"
 
 
-def _on_the_same_draws(side: Side, noise_floor: float | None) -> Estimate:
+def _on_the_same_draws(side: ComparedModel, noise_floor: float | None) -> Estimate:
     """With the noise floor of the draws that judge all subgroups, where that is the floor meant: of labels, not votes."""
     estimate, estimator = side.estimate, side.estimand.estimator
     drawn = estimator.redraws == "labels" and all(estimator.expected(view) is None for view in side.estimand.views)
@@ -109,7 +110,7 @@ def _on_the_same_draws(side: Side, noise_floor: float | None) -> Estimate:
     return replace(estimate, noise_floor=noise_floor)
 
 
-def _direction(side: Side) -> tuple[float | None, float | None]:
+def _direction(side: ComparedModel) -> tuple[float | None, float | None]:
     """The mean stated probability and the share that came; None where the lens has several views, or vectors."""
     view, *more = side.estimand.views
     if more or view.joint:
@@ -117,14 +118,18 @@ def _direction(side: Side) -> tuple[float | None, float | None]:
     return float(view.w @ view.p / view.total), float(view.w @ view.y / view.total)
 
 
-def _status(side: Side, joint: float, min_effect: float, alpha: float) -> str:
+def _status(side: ComparedModel, joint: float, min_effect: float, alpha: float) -> str:
     ends = side.estimate.interval
     low, high = (None, None) if ends is None else (ends.low, ends.high)
     return classify_status(joint, low, high, min_effect, alpha, side.estimand.estimator.best_value)
 
 
 def _gaps(
-    question: gaps.Question, rows: Predictions, partitions: Sequence[Partition], sides: Sequence[Side], against: str
+    question: gaps.GroupErrors,
+    rows: Predictions,
+    partitions: Sequence[SubgroupPartition],
+    sides: Sequence[ComparedModel],
+    against: str,
 ) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
     """The gaps asked for, and the widest of each column."""
     every, widest, start = [], [], 0
@@ -134,20 +139,20 @@ def _gaps(
             [group.label for group in partition.groups],
         )
         start += len(partition_sides)
-        two = gaps.every_two(question, rows, partition.groups, partition_sides)
-        shown = two if against == "pairs" else gaps.from_the_rest(question, rows, partition.groups, partition_sides)
+        two = gaps.pairwise_gaps(question, rows, partition.groups, partition_sides)
+        shown = two if against == "pairs" else gaps.gaps_to_rest(question, rows, partition.groups, partition_sides)
         every += [
             Gap(partition.column, names[gap.first], names[gap.second] if against == "pairs" else "rest", gap.value, gap.interval)
             for gap in shown
         ]  # fmt: skip
-        if (widest_gap := gaps.widest(two, question.interval_spec.level)) is not None:
+        if (widest_gap := gaps.find_widest_gap(two, question.interval_spec.level)) is not None:
             widest.append(
                 Gap(partition.column, names[widest_gap[0]], names[widest_gap[1]], widest_gap[2], widest_gap[3])
             )
     return tuple(every), tuple(widest)
 
 
-def _notes_on_untested(partitions: Sequence[Partition]) -> list[Note]:
+def _notes_on_untested(partitions: Sequence[SubgroupPartition]) -> list[Note]:
     """What was left out, or is empty."""
     notes = []
     for partition in partitions:
@@ -163,7 +168,7 @@ def _notes_on_untested(partitions: Sequence[Partition]) -> list[Note]:
     return notes
 
 
-def notes_on(groups: Sequence[Group], alpha: float, *, joint: bool = True) -> list[Note]:
+def group_notes(groups: Sequence[Group], alpha: float, *, joint: bool = True) -> list[Note]:
     """Which subgroups have no interval because they have one row, and which are undecided.
 
     `joint` says that all were judged on draws that hang together; else what would have been seen is unknown.
@@ -183,7 +188,7 @@ def notes_on(groups: Sequence[Group], alpha: float, *, joint: bool = True) -> li
         )
         how = "; `min_detectable` is the smallest error that would have been significant" if joint else ""
         text = (
-            f"Undecided at {percent(1 - alpha)}: {len(open_)} of {len(groups)} groups. A group that is not rejected is not "
+            f"Undecided at {format_percent(1 - alpha)}: {len(open_)} of {len(groups)} groups. A group that is not rejected is not "
             f"shown to be calibrated{how}.{more}"
         )
         notes.append(Note("TN153", text))

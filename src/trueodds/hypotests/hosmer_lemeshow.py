@@ -1,4 +1,4 @@
-"""Do as many outcomes come in each group of like risk as were promised? Hosmer and Lemeshow's test."""
+"""The Hosmer-Lemeshow test: observed against expected outcome counts in groups of similar predicted risk."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from scipy.special import chdtrc
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import BinCount, Integer, OneOf
-from trueodds.hypotests.by_view import ViewTest
-from trueodds.hypotests.grouping.group_residuals import GroupResiduals
-from trueodds.hypotests.statistics import Cells, ViewResult
-from trueodds.hypotests.surplus import missed
+from trueodds.hypotests.per_view import ViewTest
+from trueodds.hypotests.risk_groups import GroupResiduals
+from trueodds.hypotests.spiegelhalter import impossible_outcomes
+from trueodds.hypotests.view_statistic import Cells, ViewResult
 from trueodds.lenses.view import View
 
 FORMS = ("auto", "pearson", "exact")
@@ -163,7 +163,7 @@ class HosmerLemeshow(ViewTest):
 
     def _notes(self, view: View, groups: GroupResiduals, x: float) -> tuple[Note, ...]:
         notes = []
-        if missed(view).any():
+        if impossible_outcomes(view).any():
             suffix = ", and X² is infinite" if np.isinf(x) else ""
             notes.append(Note("TN215", f"Outcomes came that had probability 0: no calibrated model lets them{suffix}."))
         if groups.size < self.bins:

@@ -1,4 +1,4 @@
-"""Would a shift and a slope of every class's log odds against one of them fit the outcomes better? MCLLO's test."""
+"""The MCLLO test: a shift and a slope of each class's log odds against a baseline class."""
 
 from __future__ import annotations
 
@@ -10,26 +10,52 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy.special import expit, logit
 
-from trueodds.calibrators.likelihood.baseline import check_baseline, numbered
-from trueodds.calibrators.likelihood.units import Units
+from trueodds.calibrators._glm.baseline_logits import check_baseline, resolve_class_name
+from trueodds.calibrators._glm.parameter_covariance import Units
 from trueodds.core.errors import InputError
 from trueodds.core.results import Verdict
 from trueodds.core.settings import Integer, OneOf, Probability
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
+from trueodds.hypotests._glm.logits import MinProb
+from trueodds.hypotests._glm.mcllo_checks import (
+    asymptotic_doubts,
+    compare_baselines,
+    compare_min_probs,
+    in_sample_notes,
+    mcllo_notes,
+    refuse_in_sample,
+    with_degrees,
+)
+from trueodds.hypotests._glm.mcllo_likelihood import (
+    FORMS,
+    Odds,
+    class_parameters,
+    count_units,
+    likelihood_gain,
+    statistics,
+    subtests,
+    tail_probability,
+)
 from trueodds.hypotests.base import Progress
-from trueodds.hypotests.by_view import ViewTest
-from trueodds.hypotests.likelihood.baselines import compare_baselines, compare_min_probs
-from trueodds.hypotests.likelihood.logits import MinProb
-from trueodds.hypotests.likelihood.odds import Odds
-from trueodds.hypotests.likelihood.odds_notes import doubts, notes, with_degrees
-from trueodds.hypotests.likelihood.odds_tests import FORMS, classes, gain, statistics, subtests, tail, units_of
-from trueodds.hypotests.likelihood.own_outcomes import refuse_own_outcomes, too_good
-from trueodds.hypotests.likelihood.units import single_rows
-from trueodds.hypotests.statistics import Cells, ViewResult
-from trueodds.lenses.lens import Lens
+from trueodds.hypotests.per_view import ViewTest
+from trueodds.hypotests.view_statistic import Cells, ViewResult
+from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.tallies.tally import Tally
+
+
+def single_rows(view: View, name: str) -> Units:
+    """Every row by itself; cells of several rows have no scores of single ones."""
+    if not view.is_rows and (view.n > 1).any():
+        raise InputError(
+            "TO403",
+            f"The empirical variance of {name} squares the score of each row.",
+            f"{len(view):,} cells of {view.n_rows:,} rows",
+            "Use mode='exact', or variance='model'.",
+        )
+    return Units.of_rows(view.w)
+
 
 __all__ = ["FORMS", "Mcllo", "statistics"]
 
@@ -155,13 +181,17 @@ class Mcllo(ViewTest):
     ) -> Verdict:
         """The verdict, with the baseline's number for its name."""
         if isinstance(self.baseline, str):
-            return replace(self, baseline=numbered(self.baseline, preds.classes))(preds, lenses, rng, progress)
+            return replace(self, baseline=resolve_class_name(self.baseline, preds.classes))(
+                preds, lenses, rng, progress
+            )
         return super().__call__(preds, lenses, rng, progress)
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
         """The same from the cells of a tally."""
         if isinstance(self.baseline, str):
-            return replace(self, baseline=numbered(self.baseline, tally.classes)).from_tally(tally, lenses, rng)
+            return replace(self, baseline=resolve_class_name(self.baseline, tally.classes)).from_tally(
+                tally, lenses, rng
+            )
         return super().from_tally(tally, lenses, rng)
 
     def on(self, view: View) -> ViewResult:
@@ -198,7 +228,7 @@ class Mcllo(ViewTest):
 
     def _result(self, view: View, units: Units | None, variance_settings: dict[str, Any]) -> ViewResult:
         odds = Odds.of(view, self.baseline, self.min_prob, self.name, units)
-        refuse_own_outcomes(odds, view, self.name)
+        refuse_in_sample(odds, view, self.name)
         if self.prior != EVEN and not (odds.even and units is None):
             why = "weights" if units is None else str(variance_settings["variance"])
             raise InputError(
@@ -207,22 +237,22 @@ class Mcllo(ViewTest):
             )  # fmt: skip
         form, every = self._form(odds), statistics(odds)
         df = odds.identified if form == "likelihood-ratio" else odds.rank
-        joint = {"statistic": every[form], "df": float(df), "pvalue": tail(odds, df, every[form], form)}
+        joint = {"statistic": every[form], "df": float(df), "pvalue": tail_probability(odds, df, every[form], form)}
         joint |= {name.replace("-", "_"): value for name, value in every.items()}
         if odds.scatter is not None and odds.scatter.units is not None:
             joint["units"] = odds.scatter.units
         if odds.even and units is None:
-            evidence = df * np.log(max(odds.n.sum(), 1)) - gain(odds)
+            evidence = df * np.log(max(odds.n.sum(), 1)) - likelihood_gain(odds)
             joint["posterior"] = float(expit(evidence / 2 + logit(self.prior)))
         against = partial(Odds.of, view, min_prob=self.min_prob, name=self.name, units=units)
         at = partial(Odds.of, view, self.baseline, name=self.name, units=units)
         by_baseline, range_of_p = compare_baselines(odds, against, form) if self.baselines and view.joint else ({}, ())
         parts = {
-            "joint": joint, **subtests(odds), **classes(odds, joint=view.joint),
+            "joint": joint, **subtests(odds), **class_parameters(odds, joint=view.joint),
             **compare_min_probs(odds, at, self.min_prob, form), **by_baseline,
         }  # fmt: skip
         effect = float(odds.w @ np.abs(odds.fitted_probs - view.P).sum(axis=1)) / (2 * float(odds.w.sum()))
-        fit_notes = too_good(odds, every[form], df, units_of(odds, form))
+        fit_notes = in_sample_notes(odds, every[form], df, count_units(odds, form))
         settings = {
             "form": form,
             "baseline": odds.baseline,
@@ -232,7 +262,7 @@ class Mcllo(ViewTest):
         }
         return ViewResult(
             joint["statistic"], joint["pvalue"], effect, parts, settings | {"baselines": self.baselines},
-            (*notes(odds, view, self.min_prob, form), *fit_notes, *range_of_p), doubts(odds, form),
+            (*mcllo_notes(odds, view, self.min_prob, form), *fit_notes, *range_of_p), asymptotic_doubts(odds, form),
         )  # fmt: skip
 
     def _form(self, odds: Odds) -> str:
@@ -241,5 +271,5 @@ class Mcllo(ViewTest):
             return self.form or "score"
         if odds.units is None or not odds.mle.converged:
             return "likelihood-ratio"
-        n_units = units_of(odds, "wald")
+        n_units = count_units(odds, "wald")
         return "score" if odds.covariance is None or n_units is None or n_units <= odds.rank else "wald"

@@ -1,4 +1,4 @@
-"""How far is the worst subgroup from calibration, in units of its own chance? The multicalibration error."""
+"""The multicalibration error: the largest cumulative calibration error of any subgroup, in standard errors."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
+from trueodds.core.formatting import format_number
+from trueodds.core.json_files import strict_json
 from trueodds.core.printable import printable
-from trueodds.core.results import figure, strict
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.cumulative import CumulativeRange
-from trueodds.lenses.lens import Lens
+from trueodds.lenses.base import Lens
 from trueodds.lenses.subgroups import Subgroup
 from trueodds.lenses.view import View
-from trueodds.resampling.among import pvalue
 from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.pvalues import pvalue
 
 ALL_ROWS = "all rows"
 
@@ -56,19 +57,19 @@ class MulticalibrationError:
 
     def __str__(self) -> str:
         return printable(
-            f"multicalibration error {figure(self.value)} · p={figure(self.pvalue)} · noise floor "
-            f"{figure(self.noise_floor)} · worst {self.worst}, {figure(self.sigma)} standard errors"
+            f"multicalibration error {format_number(self.value)} · p={format_number(self.pvalue)} · noise floor "
+            f"{format_number(self.noise_floor)} · worst {self.worst}, {format_number(self.sigma)} standard errors"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The error as JSON holds it."""
         return {
-            "value": strict(self.value),
-            "sigma": strict(self.sigma),
-            "pvalue": strict(self.pvalue),
+            "value": strict_json(self.value),
+            "sigma": strict_json(self.sigma),
+            "pvalue": strict_json(self.pvalue),
             "worst": self.worst,
-            "noise_floor": strict(self.noise_floor),
-            "groups": strict(self.groups),
+            "noise_floor": strict_json(self.noise_floor),
+            "groups": strict_json(self.groups),
         }
 
 

@@ -1,4 +1,4 @@
-"""Is there miscalibration of any common kind? Level, slope and local errors, judged together as one claim per lens."""
+"""The omnibus test: level, slope and local miscalibration combined into one p-value per lens by a harmonic mean."""
 
 from __future__ import annotations
 
@@ -7,24 +7,117 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import chdtrc, log_ndtr, ndtri
 
 from trueodds.core.settings import Resamples
 from trueodds.core.typing import Array
 from trueodds.estimators import ESTIMATORS
+from trueodds.estimators._pairwise.pairs_in_bins import mean_square
 from trueodds.estimators.base import Estimator
-from trueodds.hypotests.by_view import ViewTest
-from trueodds.hypotests.nested import binary
-from trueodds.hypotests.nested import vectors as leaves
-from trueodds.hypotests.nested.component_pvalues import Component, combined, log_pvalues, root_mean_square, surprise
-from trueodds.hypotests.pvalues import PValues, smallest_pvalue
-from trueodds.hypotests.statistics import Cells, ViewResult
+from trueodds.hypotests import nested_cells as binary
+from trueodds.hypotests import nested_cells as leaves
+from trueodds.hypotests.multiple_testing import PValues, smallest_pvalue
+from trueodds.hypotests.nested_cells import Component
+from trueodds.hypotests.per_view import ViewTest
+from trueodds.hypotests.view_statistic import Cells, ViewResult
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
-from trueodds.resampling.among import TIE, pvalue
 from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.pvalues import TIE, pvalue
+
+
+def log_pvalues(pool: Array, component: Component) -> Array:
+    """The log p-value of each entry of the pool (B,), observed and drawn alike.
+
+    The law is normal or χ² with mean and variance those of the pool. It needs to be right only roughly: what is
+    combined from it is judged among the same draws.
+    """
+    if component.squares:
+        scale = pool.std()
+        u = (pool - pool.mean()) / scale if scale > 0 else np.zeros_like(pool)
+        x = np.maximum(component.degrees + np.sqrt(2.0 * component.degrees) * u, 0.0)
+    elif component.degrees:
+        mean = pool.mean()
+        x = pool * (component.degrees / mean) if mean > 0 else np.zeros_like(pool)
+    elif component.among > 1:
+        middle, expected = np.median(pool), -ndtri(0.5 * (1 - 0.5 ** (1 / component.among)))
+        z = pool * (expected / middle) if middle > 0 else np.zeros_like(pool)
+        return np.minimum(np.log(2.0 * component.among) + log_ndtr(-z), 0.0)
+    else:
+        scale = np.sqrt((pool * pool).mean())
+        z = np.abs(pool) / scale if scale > 0 else np.zeros_like(pool)
+        return np.minimum(np.log(2.0) + log_ndtr(-z), 0.0)
+    tail = chdtrc(component.degrees, x)
+    return np.where(tail > 1e-300, np.log(np.maximum(tail, 1e-300)), -690.0 - 0.5 * (x - x.min()))
+
+
+def surprisal(pool: Array) -> Array:
+    """Minus the log of the p-value of each entry among all, (…, B), smooth where ranks end.
+
+    The upper tenth is taken as exponential with the median that it has, so that the largest entry says by how much
+    it is the largest. All entries are treated alike.
+
+    >>> surprisal(np.arange(100.0))[[0, 50, 99]].round(2)
+    array([-0.  ,  0.69,  3.69])
+    """
+    size = pool.shape[-1]
+    upper = max(5, size // 10)
+    if size <= upper:
+        return pool
+    sorted_pool = np.sort(pool, axis=-1)
+    out = np.empty_like(pool)
+    for where in np.ndindex(pool.shape[:-1]):
+        values, order = pool[where], sorted_pool[where]
+        rank = size - np.searchsorted(order, values - TIE * np.abs(values), "left")
+        out[where] = -np.log(np.maximum(rank, 1) / size)
+        cut = order[size - upper]
+        scale = np.median(order[size - upper :] - cut) / np.log(2)
+        if scale > 0:
+            out[where] = np.where(values > cut, np.log(size / upper) + (values - cut) / scale, out[where])
+    return np.where(np.isnan(pool), np.nan, out)
+
+
+def log_harmonic_mean(log_p: Array, weights: Array) -> Array:
+    """Minus the log of the weighted harmonic mean of p-values, (…): the greater, the more surprising.
+
+    `log_p` (claims, …) and `weights` (claims,); claims without a p-value (NaN) have no part.
+    """
+    defined = ~np.isnan(log_p)
+    share = np.where(defined, np.reshape(weights, (-1, *[1] * (log_p.ndim - 1))), 0.0)
+    total = share.sum(axis=0)
+    evidence = np.where(defined, -log_p, 0.0)
+    largest = evidence.max(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = largest + np.log((share * np.exp(evidence - largest)).sum(axis=0) / total)
+    return np.where(total > 0, value, np.nan)
+
+
+def debiased_rms_error(view: View, node: Array) -> float:
+    """The debiased root-mean-square error between nodes, with the sign of its square.
+
+    `node` (n,) names the node of each row.
+
+    >>> view = View(p=[0.5, 0.5, 0.5, 0.5], y=[1, 1, 1, 0])
+    >>> debiased_rms_error(view, np.zeros(4, dtype=int))  # ((1.5 − .5)² − 4 · .25) / (4² − 4) = 0
+    0.0
+    """
+    size = int(node.max()) + 1
+
+    def summed(x: Array) -> Array:
+        return np.bincount(node, x, size)
+
+    w, ww = view.w, view.w**2 if view.is_rows else view.sums("ww")
+    residual = (view.y - view.p).reshape(len(view), -1)
+    squares = ww[:, None] * residual**2 if view.is_rows else view.sums("wwr")[:, None]
+    square = sum(
+        float(mean_square(summed(w), summed(w * one), summed(own), summed(ww)))
+        for one, own in zip(residual.T, squares.T, strict=True)
+    )
+    return float(np.sign(square) * np.sqrt(abs(square)))
+
 
 LENSES = {"classwise": 0.15, "canonical": 0.45}  # weights in a family
-OTHER = 0.4  # that of any other lens
+OTHER_LENS = 0.4  # that of any other lens
 NODES, NODES_OF_VECTORS = 16, 64  # between which the effect is measured
 VIEWS_WEIGHT, SUMS_WEIGHT = (
     0.4,
@@ -100,7 +193,7 @@ class Omnibus(ViewTest):
         """The effect; what is surprising is told by the draws."""
         cells = self._cells(view)
         node = cells.nodes.of(cells.index, NODES_OF_VECTORS if view.joint else NODES)
-        return ViewResult(float("nan"), float("nan"), root_mean_square(view, node))
+        return ViewResult(float("nan"), float("nan"), debiased_rms_error(view, node))
 
     def error(self) -> Estimator:
         """The ECE, which tells how large the error is in probability units."""
@@ -150,14 +243,14 @@ class Omnibus(ViewTest):
         if not joint:
             every = [float(p) for lens_pvalues in views for p in lens_pvalues] if not joint_views else of_lens
             return PValues(views, of_lens, smallest_pvalue(holm(every)), min(map(_min_pvalue, claims)), len(every))
-        weights = np.array([LENSES.get(estimand.lens.name, OTHER) for estimand in estimands])
-        family_evidence = combined(-surprise(np.stack(claims)), weights)
+        weights = np.array([LENSES.get(estimand.lens.name, OTHER_LENS) for estimand in estimands])
+        family_evidence = log_harmonic_mean(-surprisal(np.stack(claims)), weights)
         return PValues(views, of_lens, _rank(family_evidence), _min_pvalue(family_evidence))
 
 
 def _components(view: View) -> tuple[Component, ...]:
     """The statistics of such a view."""
-    return leaves.vector_components(view.p.shape[1]) if view.joint else binary.COMPONENTS
+    return leaves.vector_components(view.p.shape[1]) if view.joint else binary.BINARY_COMPONENTS
 
 
 def _pool_draws(values: Array, draws: Array) -> Array:
@@ -168,16 +261,18 @@ def _pool_draws(values: Array, draws: Array) -> Array:
 def _evidence(components: Sequence[Component], pool: Array) -> Array:
     """log T of each entry of a pool (1 + B, members)."""
     log_p = np.stack([log_pvalues(pool[:, j], component) for j, component in enumerate(components)])
-    return combined(log_p, np.array([component.weight for component in components]))
+    return log_harmonic_mean(log_p, np.array([component.weight for component in components]))
 
 
 def _across(evidence: Array, pools: Sequence[Array]) -> Array:
     """log T of a lens, (1 + B,), from that of its views (views, 1 + B) and their levels and slopes."""
     if len(evidence) == 1:
         return evidence[0]
-    alone = combined(-surprise(evidence), np.ones(len(evidence)))
+    alone = log_harmonic_mean(-surprisal(evidence), np.ones(len(evidence)))
     levels, slopes = (np.nansum([pool[:, j] ** 2 for pool in pools], axis=0) for j in (0, 1))
-    return combined(-surprise(np.stack([alone, levels, slopes])), np.array([VIEWS_WEIGHT, SUMS_WEIGHT, SUMS_WEIGHT]))
+    return log_harmonic_mean(
+        -surprisal(np.stack([alone, levels, slopes])), np.array([VIEWS_WEIGHT, SUMS_WEIGHT, SUMS_WEIGHT])
+    )
 
 
 def _min_pvalue(claim: Array) -> float:

@@ -1,4 +1,4 @@
-"""Does a calibrator that has not seen the row recover more than nothing? The test of a cross-fitted error or regret."""
+"""One-sided tests of whether a cross-fitted recalibration lowers a loss or a decision's regret."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from scipy.special import stdtr
 
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.registry import settings_of
-from trueodds.estimators.acting.out_of_sample import OutOfSample
+from trueodds.estimators._decision.out_of_sample import OutOfSample
 from trueodds.estimators.base import Estimator
-from trueodds.estimators.cost_regret import CostRegret
 from trueodds.estimators.cross_fitted import CrossFitted
-from trueodds.hypotests.by_view import ViewTest
-from trueodds.hypotests.statistics import ViewResult
+from trueodds.estimators.decision_regret import CostRegret
+from trueodds.hypotests.per_view import ViewTest
+from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.lenses.view import View
 
 FEWEST = 20  # rows with a term of its own, below which the mean of so skewed terms is not near normal

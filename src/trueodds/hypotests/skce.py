@@ -1,4 +1,4 @@
-"""Do rows with similar predictions miss in the same direction more than chance lets them? The kernel tests."""
+"""Tests of the squared kernel calibration error (SKCE): bootstrap, block and distribution-free null distributions."""
 
 from __future__ import annotations
 
@@ -6,16 +6,120 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
+from scipy.special import ndtr
 
 from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Range
-from trueodds.estimators.pairing.row_pairs import RowPairs
-from trueodds.estimators.skce import FORMS, SquaredKernelError
-from trueodds.estimators.smoothing.kernels import Bandwidth, KernelName, Similarity
-from trueodds.hypotests.by_view import RESAMPLES, ViewTest
-from trueodds.hypotests.pairing import null_distributions
-from trueodds.hypotests.statistics import ViewResult
+from trueodds.core.typing import Array
+from trueodds.estimators._pairwise.similarity_kernels import Bandwidth, KernelName, Similarity
+from trueodds.estimators.skce import FORMS, RowPairs, SquaredKernelError
+from trueodds.hypotests.per_view import RESAMPLES, ViewTest
+from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.lenses.view import View
+from trueodds.resampling.pvalues import pvalue
+
+KERNEL_BOUND = 2.0  # of |k (e_y − p)·(e_z − q)| where k is at most 1
+MIN_EFFECTIVE_N = 10.0  # Σ p(1 − p) below which the laws of large n reject too often
+MIN_BLOCKS = 20  # t with 19 degrees of freedom exceeds the normal 5 % point in 5.8 %
+MAX_DRAWN_ROWS = 2**21  # rows drawn at once
+
+
+def bootstrap_pvalue(pairs: RowPairs, resamples: int, rng: np.random.Generator) -> tuple[float, float]:
+    """n U / (n − 1) − V, and its p-value among what it is on drawn rows (Arcones & Giné 1992).
+
+    A weight is part of each row's residual here: Σ w_i w_j h_ij is as degenerate as Σ h_ij.
+    """
+    n = len(pairs.rows)
+    draws = []
+    for start in range(0, resamples, max(1, MAX_DRAWN_ROWS // n)):
+        rows = rng.integers(0, n, (min(max(1, MAX_DRAWN_ROWS // n), resamples - start), n))
+        draws.append(bootstrap_statistics(pairs, np.stack([np.bincount(one, minlength=n) for one in rows])))
+    statistic = centered_statistic(pairs)
+    return statistic, pvalue(statistic, np.concatenate(draws))
+
+
+def centered_statistic(pairs: RowPairs) -> float:
+    """n U / (n − 1) − V on all rows, in units of the mean weight squared."""
+    n, own = len(pairs.rows), float((pairs.residual**2).sum(axis=1) @ pairs.own)
+    pair_sum = float(pairs.forms.observed[0])
+    return pairs.twice * (pair_sum / (n - 1) ** 2 - (pair_sum + own) / n**2) / float(pairs.w.mean()) ** 2
+
+
+def bootstrap_statistics(pairs: RowPairs, counts: Array) -> Array:
+    """n U / (n − 1) − V on drawn rows, less what is linear in the draws: n⁻² [a Σ (c_i c_j − [i=j] c_i) h_ij − 2 Σ c_i h_ij].
+
+    `counts` (draws, n) says how often each row was drawn; a = n / (n − 1). The sum over pairs i ≠ j is one square of
+    c − 1/a, as a c'Hc − 2 c'H1 = a (c − 1/a)'H(c − 1/a) − 1'H1 / a.
+    """
+    n = len(pairs.rows)
+    a = n / (n - 1)
+    c = counts.astype(np.float64)
+    own = (pairs.residual**2).sum(axis=1) * pairs.own
+    square = a * pairs.forms.counted(c - 1 / a) - pairs.forms.observed / a
+    return np.asarray(pairs.twice * (square + (a * (c**2 - c) - 2 * c) @ own) / n**2 / float(pairs.w.mean()) ** 2)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The mean over blocks, each counting with its pairs, and its standard error."""
+
+    mean: float
+    stderr: float
+    count: int
+
+    @classmethod
+    def of(cls, pairs: RowPairs) -> Blocks:
+        """From the pairs within blocks; for blocks of one size it is the mean of their U and its standard error."""
+        starts, w = pairs.edges[:-1], pairs.w
+        below = np.add.reduceat(w, starts) ** 2 - np.add.reduceat(w**2, starts)
+        above, count = pairs.twice * pairs.forms.by_block(), len(starts)
+        mean = float(above.sum() / below.sum())
+        if count < 2:
+            return cls(mean, float("nan"), count)
+        deviations = above - mean * below
+        return cls(mean, float(np.sqrt(count / (count - 1) * (deviations**2).sum()) / below.sum()), count)
+
+    @property
+    def z(self) -> float:
+        """How many standard errors above 0."""
+        return self.mean / self.stderr
+
+    @property
+    def pvalue(self) -> float:
+        """One-sided normal."""
+        return float(ndtr(-self.z))
+
+    def doubts(self) -> tuple[str, ...]:
+        """Whether a standard error of so few is one."""
+        if self.count >= MIN_BLOCKS:
+            return ()
+        return (
+            f"The standard error comes from {self.count} blocks, and z is heavier in its tails than the normal law.",
+        )
+
+
+def pvalue_bound_unbiased(u: float, n: int) -> float:
+    """exp(−⌊n/2⌋ (U/B)² / 2): U lies that far above 0 at most so often. A negative U is no evidence at all."""
+    return float(np.exp(-(n // 2) * (max(0.0, u) / KERNEL_BOUND) ** 2 / 2))
+
+
+def pvalue_bound_biased(v: float, n: int) -> float:
+    """exp(−max(0, √(nV/B) − 1)² / 2)."""
+    return float(np.exp(-(max(0.0, np.sqrt(n * max(0.0, v) / KERNEL_BOUND) - 1) ** 2) / 2))
+
+
+def rare_outcome_doubts(view: View) -> tuple[str, ...]:
+    """Whether outcomes are so rare that the laws of large n reject too often."""
+    mask = view.w > 0
+    w, p = view.w[mask], np.asarray(view.p[mask], dtype=np.float64)
+    v = (1 - (p**2).sum(axis=1)) / 2 if view.joint else p * (1 - p)
+    effective_n = float((w @ v) ** 2 / (w**2 @ v)) if (v > 0).any() else 0.0
+    if effective_n >= MIN_EFFECTIVE_N:
+        return ()
+    return (
+        f"Outcomes are rare: the chance in them is worth {effective_n:.2g} rows of it all, Σ p(1 − p), and laws of large n reject too often.",
+    )
+
 
 NULL_DESCRIPTIONS = {
     "bootstrap": "the pairs say nothing on average, and n U / (n − 1) − V has the law that it has on drawn rows",
@@ -115,15 +219,11 @@ class KernelTest(ViewTest):
         if pairs.lonely:
             return replace(result, effect=float("nan"))
         if self.null == "block":
-            return _by_blocks(result, view, null_distributions.Blocks.of(pairs))
+            return _by_blocks(result, view, Blocks.of(pairs))
         if self.null == "distribution-free":
             even_rows(view)
             n = len(pairs.rows)
-            p = (
-                null_distributions.bound_of_biased(value, n)
-                if pairs.form == "biased"
-                else null_distributions.bound_of_unbiased(value, n)
-            )
+            p = pvalue_bound_biased(value, n) if pairs.form == "biased" else pvalue_bound_unbiased(value, n)
             note = Note("TN222", "The p-value is a bound for any predictions: a large one says nothing.")
             return replace(result, pvalue=p, notes=(*result.notes, note))
         return result
@@ -141,9 +241,9 @@ class KernelTest(ViewTest):
                 f"{len(pairs.rows):,} rows",
                 "Use null='redraw' or 'block'; form='unbiased' compares them all the same.",
             )
-        statistic, p = null_distributions.bootstrap(pairs, self.resamples or RESAMPLES, rng)
+        statistic, p = bootstrap_pvalue(pairs, self.resamples or RESAMPLES, rng)
         parts = {"skce": {"unbiased": pairs.value(), "biased": pairs.biased()}}
-        return replace(result, statistic=statistic, pvalue=p, parts=parts, doubts=null_distributions.doubts(view))
+        return replace(result, statistic=statistic, pvalue=p, parts=parts, doubts=rare_outcome_doubts(view))
 
     def cells(self, view: View) -> RowPairs:
         """The error of each draw; large values count."""
@@ -154,14 +254,14 @@ class KernelTest(ViewTest):
         return SquaredKernelError(form, self.kernel, self.bandwidth, self.block_size)
 
 
-def _by_blocks(result: ViewResult, view: View, blocks: null_distributions.Blocks) -> ViewResult:
+def _by_blocks(result: ViewResult, view: View, blocks: Blocks) -> ViewResult:
     if not blocks.stderr > 0:
         note = Note(
             "TN221", "Fewer than two blocks, or blocks that do not differ, have no standard error: z is undefined."
         )
         return replace(result, statistic=float("nan"), notes=(*result.notes, note))
     parts = {"blocks": {"mean": blocks.mean, "stderr": blocks.stderr, "count": blocks.count}}
-    doubts = (*null_distributions.doubts(view), *blocks.doubts())
+    doubts = (*rare_outcome_doubts(view), *blocks.doubts())
     note = Note(
         "TN119",
         "Pairs within blocks of consecutive rows were compared, so the number depends on the order of the rows.",

@@ -1,4 +1,4 @@
-"""Is there miscalibration at any scale, from broad to narrow? T-Cal: debiased errors on ever finer grids."""
+"""T-Cal: a debiased squared calibration error on nested grids from coarse to fine, tested jointly."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ from typing import ClassVar
 
 import numpy as np
 
-from trueodds.binning.partition import Partition, SimplexGrid, Uniform
+from trueodds.binning.partition import Partition
+from trueodds.binning.simplex_grid import SimplexGrid
+from trueodds.binning.uniform import Uniform
 from trueodds.core.errors import InputError
 from trueodds.core.settings import BinCount, Positive
 from trueodds.core.typing import Array
+from trueodds.estimators._pairwise.pairs_in_bins import Pairs, divide_or_zero
 from trueodds.estimators.base import single_rows
 from trueodds.estimators.debiased import DebiasedL2
-from trueodds.estimators.pairing.pairs import Pairs, divide_or_zero
-from trueodds.hypotests.by_view import ViewTest
-from trueodds.hypotests.statistics import Cells, ViewResult
-from trueodds.kernels.bin_index import Bins
+from trueodds.hypotests.per_view import ViewTest
+from trueodds.hypotests.view_statistic import Cells, ViewResult
+from trueodds.kernels.bins import Bins
 from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
-from trueodds.resampling.among import pvalue
+from trueodds.resampling.pvalues import pvalue
 
 MAX_SCALES = 32  # scales that a view has room for; those beyond its own hold NaN
 TALLIED = 8  # 3840 = 2⁸ · 15: so often can the fine grid of a tally be halved

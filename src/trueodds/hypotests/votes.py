@@ -1,22 +1,24 @@
-"""How rows with several votes are tested: whole rows at once, never by a single vote drawn from each."""
+"""Tests on rows with several votes (soft labels): whole rows are tested, or p-values over drawn labels are combined."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
 from trueodds.data.predictions import Predictions
+from trueodds.hypotests.view_statistic import ViewResult
 
-DRAWN = 50  # votes per row over which the p-value of an asymptotic law is averaged
-TWICE_THE_MEAN = f"; p is twice its mean over {DRAWN} draws of one vote per row (conservative)"
+LABEL_DRAWS = 50  # votes per row over which the p-value of an asymptotic law is averaged
+TWICE_THE_MEAN = f"; p is twice its mean over {LABEL_DRAWS} draws of one vote per row (conservative)"
 
 _ONE_VOTE = "Every row has one vote. If these are labels as one-hot rows, pass their classes: y_true.argmax(axis=1)."
 _SEVERAL = "Each row has several votes: its residuals are those of all its votes, and their signs are flipped together."
 
 
-def prepared(preds: Predictions, redraw: str = "labels") -> tuple[Predictions, list[Note]]:
+def prepare_votes(preds: Predictions, redraw: str = "labels") -> tuple[Predictions, list[Note]]:
     """The rows as they are tested, with a note where they have votes; a row's only vote is its label."""
     if preds.cluster is not None and redraw == "both":
         raise InputError(
@@ -39,11 +41,11 @@ def prepared(preds: Predictions, redraw: str = "labels") -> tuple[Predictions, l
     return preds, [Note("TN202", _SEVERAL)]
 
 
-def labeled(preds: Predictions, rng: np.random.Generator) -> Iterator[Predictions]:
+def draw_vote_labels(preds: Predictions, rng: np.random.Generator) -> Iterator[Predictions]:
     """The rows with one of their votes drawn as the label, again and again."""
     assert preds.votes is not None
     cumulated = np.cumsum(preds.votes, axis=1)
-    for _ in range(DRAWN):
+    for _ in range(LABEL_DRAWS):
         u = rng.random(preds.n)
         yield preds.with_labels(np.minimum((cumulated < u[:, None]).sum(axis=1), preds.k - 1))
 
@@ -55,3 +57,25 @@ def twice_the_mean(pvalues: Sequence[float]) -> float:
     (0.04, 1.0)
     """
     return min(1.0, 2 * float(np.mean(pvalues)))
+
+
+def average_votes(results: Sequence[ViewResult]) -> ViewResult:
+    """The mean of what was found with one vote per row, and a p-value from all of them; no summary, which is of one."""
+
+    def mean(name: str, values: Sequence[float]) -> float:
+        return twice_the_mean(values) if name in ("pvalue", "holm") else float(np.mean(values))
+
+    first = results[0]
+    parts = {
+        part: {name: mean(name, [one.parts[part][name] for one in results]) for name in numbers}
+        for part, numbers in first.parts.items()
+        if all(part in one.parts for one in results)
+    }
+    return replace(
+        first,
+        statistic=mean("statistic", [one.statistic for one in results]),
+        pvalue=mean("pvalue", [one.pvalue for one in results]),
+        effect=mean("effect", [one.effect for one in results]),
+        parts=parts,
+        summary="",
+    )

@@ -1,6 +1,6 @@
-"""Where do rows come from? Arrays, dataframes and files of any size, read as Predictions."""
+"""Read arrays, data frames and files of any size as predictions."""
 
-from trueodds.io.reading import read
+from trueodds.io.read import read
 from trueodds.io.source import Source
 
 __all__ = ["Source", "read"]

@@ -1,4 +1,4 @@
-"""What did a language model say, how sure was it, and was it right? The records of evaluations, read as Predictions."""
+"""Read a language model's answers with confidence, correctness and abstentions as Predictions."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
+from trueodds.core.formatting import format_percent
 from trueodds.core.results import Result
-from trueodds.core.results import percent as in_percent
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.io.agreement import agreed
-from trueodds.io.options import chosen, counted, several_options, shared
-from trueodds.io.questions import clusters_of, ids_of, key_of, questions_of
-from trueodds.io.records import Record, records
-from trueodds.lenses.selective import SelectiveRisk, selective_risk
+from trueodds.io.answer_confidence import (
+    option_number_notes,
+    option_scores,
+    sample_agreement,
+    shared_option_names,
+    top_option_confidence,
+)
+from trueodds.io.records import Record, count_questions, field_key, question_clusters, question_ids, records
+from trueodds.lenses.selective_risk import SelectiveRisk, selective_risk
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,7 +56,7 @@ class Answers(Result):
     def describe(self) -> str:
         """What was asked and answered, in one line."""
         of = "" if self.questions is None else f" of {self.questions:,} questions"
-        return f"{self.predictions!r} · {self.n_queries:,} asked{of}, {self.abstained:,} abstained, coverage {in_percent(round(self.coverage, 4))}"
+        return f"{self.predictions!r} · {self.n_queries:,} asked{of}, {self.abstained:,} abstained, coverage {format_percent(round(self.coverage, 4))}"
 
 
 def read_answers(
@@ -126,7 +130,7 @@ def read_answers(
     >>> answer_set.predictions.p.tolist(), answer_set.predictions.y.tolist()
     ([0.85, 0.6], [1, 0])
     """
-    _settled(options, confidence, samples, correct, choices, percent)
+    _check_complete(options, confidence, samples, correct, choices, percent)
     notes: list[Note] = []
     groups = [group] if isinstance(group, str) else list(group or ())
     rows = list(records(data))
@@ -139,22 +143,22 @@ def read_answers(
         rows[0].value(field)  # refused: no row has that field, or all leave it empty
     answered_rows = [row for row, nothing in zip(rows, silent, strict=True) if not nothing]
     n_queries, left = len(rows), len(rows) - len(answered_rows)
-    notes += _silent(rows, silent, field)
+    notes += _abstention_notes(rows, silent, field)
     if answered_rows and samples is not None:
-        first, share, right = agreed(answered_rows, samples, answer, correct, question)
+        first, share, right = sample_agreement(answered_rows, samples, answer, correct, question)
         if len(first) < len(answered_rows):  # one record per sample: questions are what was asked
             assert question is not None
-            answered = {key_of(row, question) for row in answered_rows}
-            n_queries = len({key_of(row, question) for row in rows})
+            answered = {field_key(row, question) for row in answered_rows}
+            n_queries = len({field_key(row, question) for row in rows})
             left = n_queries - len(answered)
         answered_rows = first
     if not answered_rows:
         fix = "Nothing can be said of confidence where nothing was answered."
         raise InputError("TO319", "Every row abstains.", f"{len(rows):,} rows of {source}", fix)
-    ids = ids_of(answered_rows, question)
+    ids = question_ids(answered_rows, question)
     extras: dict[str, Any] = {
-        "group": {name: np.array([key_of(row, name) for row in answered_rows]) for name in groups} or None,
-        "cluster": clusters_of(ids),
+        "group": {name: np.array([field_key(row, name) for row in answered_rows]) for name in groups} or None,
+        "cluster": question_clusters(ids),
     }
     if samples is not None:
         preds = Predictions.from_confidence(share, right, **extras)
@@ -165,20 +169,20 @@ def read_answers(
             notes.append(Note("TN147", text))
         preds = Predictions.from_confidence(stated, [row.yes(correct or "correct") for row in answered_rows], **extras)
     else:
-        scores, labels = several_options(answered_rows, options or "logprobs", answer, choices)
-        notes += counted(answered_rows, answer, choices, scores, labels)
+        scores, labels = option_scores(answered_rows, options or "logprobs", answer, choices)
+        notes += option_number_notes(answered_rows, answer, choices, scores, labels)
         widths = {len(score) for score in scores}
         if len(widths) == 1:
-            names = None if choices is None else shared(answered_rows, choices)
+            names = None if choices is None else shared_option_names(answered_rows, choices)
             y = labels if names is None else np.array(names)[labels]
             preds = Predictions.from_logits(y, np.array(scores), classes=names, **extras)
         else:
-            preds = Predictions.from_confidence(*chosen(scores, labels), **extras)
+            preds = Predictions.from_confidence(*top_option_confidence(scores, labels), **extras)
             text = f"Questions have {min(widths)} to {max(widths)} options, so only the confidence in the likeliest one is kept, and whether it was right."
             notes.append(Note("TN145", text))
-    questions = questions_of(rows, n_queries, question)
+    questions = count_questions(rows, n_queries, question)
     if left:
-        covered = f"(coverage {in_percent(round(1 - left / n_queries, 4))})"
+        covered = f"(coverage {format_percent(round(1 - left / n_queries, 4))})"
         if questions is None:
             text = f"{left:,} of {n_queries:,} questions got no answer {covered}; what is measured holds for those that did."
         else:
@@ -194,7 +198,7 @@ def read_answers(
     )
 
 
-def _settled(
+def _check_complete(
     options: str | None,
     confidence: str | None,
     samples: str | None,
@@ -223,7 +227,7 @@ def _abstains(record: Record, abstained: str | None, field: str) -> bool:
     return not record.holds(field) if abstained == field else record.yes(abstained)
 
 
-def _silent(rows: list[Record], silent: list[bool], field: str) -> list[Note]:
+def _abstention_notes(rows: list[Record], silent: list[bool], field: str) -> list[Note]:
     """Rows that abstain and say how sure they are all the same."""
     ignored_rows = [row for row, nothing in zip(rows, silent, strict=True) if nothing and row.holds(field)]
     if not ignored_rows:

@@ -1,4 +1,4 @@
-"""How are arrays under keys read: a dict of them, or an .npz file?"""
+"""Tables of NumPy arrays under keys: a dict of arrays or an .npz file."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.io.table import Batch, Table, once, sliced
-from trueodds.io.values import Place, plain
+from trueodds.io.conversion import Place, to_array
+from trueodds.io.table import Batch, Table, slice_batches, unique_columns
 
 DEFLATED = 1032  # how many bytes deflate packs into one at most
 # A RuntimeError is what zipfile says of members that are encrypted or in a compression that it does not know.
@@ -40,10 +40,10 @@ class MappingTable(Table):
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
         """Views of the arrays."""
-        return sliced(aligned(self.name, {name: self._plain(name) for name in names}), size)
+        return slice_batches(check_equal_lengths(self.name, {name: self._plain(name) for name in names}), size)
 
     def _plain(self, name: str) -> Array:
-        return plain(self._arrays[name], Place(self.name, name))
+        return to_array(self._arrays[name], Place(self.name, name))
 
 
 class NpzTable(Table):
@@ -56,14 +56,14 @@ class NpzTable(Table):
         self.name = path
         with self._opened() as archive:
             names = [info.filename.removesuffix(".npy") for info in archive.infolist()]
-            self.columns = once(path, names)
+            self.columns = unique_columns(path, names)
             lengths = {length for info in archive.infolist() if (length := _length(archive, info)) is not None}
         self.rows = lengths.pop() if len(lengths) == 1 else None
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
         """Views of the arrays; only the named ones are read."""
-        arrays = {name: plain(array, Place(self.name, name)) for name, array in self._loaded(names).items()}
-        return sliced(aligned(self.name, arrays), size)
+        arrays = {name: to_array(array, Place(self.name, name)) for name, array in self._loaded(names).items()}
+        return slice_batches(check_equal_lengths(self.name, arrays), size)
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         """Every array, whole: an archive is written in one piece."""
@@ -133,7 +133,7 @@ def _header(file: Any) -> tuple[tuple[int, ...], np.dtype[Any]]:
     return shape, dtype
 
 
-def aligned(name: str, arrays: dict[str, Array]) -> dict[str, Array]:
+def check_equal_lengths(name: str, arrays: dict[str, Array]) -> dict[str, Array]:
     """Arrays (n,) or (n, K) that all have the same n > 0."""
     first = next(iter(arrays))
     for key, array in arrays.items():

@@ -1,4 +1,4 @@
-"""How do Arrow's columns become plain arrays? Without copies where the types allow it, and never by way of pandas."""
+"""Convert Arrow columns to NumPy arrays, without copies where the types allow it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.io.table import Batch, Table, once
-from trueodds.io.values import WIDEST_TEXT, Place, texts
+from trueodds.io.conversion import WIDEST_TEXT, Place, text_array
+from trueodds.io.table import Batch, Table, unique_columns
 
 types = pa.types
 FLOATS = {"halffloat": "float16", "float": "float32", "double": "float64"}
@@ -25,16 +25,16 @@ class ArrowTable(Table):
 
     def __init__(self, table: Any) -> None:
         self.name = self.format
-        self.columns = once(self.name, table.column_names)
+        self.columns = unique_columns(self.name, table.column_names)
         self.rows = table.num_rows
         self._table = table
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
         """Views of the table's own memory where its types allow it."""
-        return converted(self.name, self._table.select(list(names)).to_batches(max_chunksize=size), size)
+        return arrow_batches(self.name, self._table.select(list(names)).to_batches(max_chunksize=size), size)
 
 
-def converted(name: str, batches: Any, size: int) -> Iterator[Batch]:
+def arrow_batches(name: str, batches: Any, size: int) -> Iterator[Batch]:
     """Record batches as plain arrays, cut to at most `size` rows; empty ones are passed over."""
     start = 0
     for batch in batches:
@@ -46,10 +46,10 @@ def converted(name: str, batches: Any, size: int) -> Iterator[Batch]:
 
 def plain_columns(columns: Mapping[str, Any], name: str, start: int) -> Batch:
     """Arrow arrays as plain arrays."""
-    return {column: plain(array, Place(name, column, start)) for column, array in columns.items()}
+    return {column: arrow_to_array(array, Place(name, column, start)) for column, array in columns.items()}
 
 
-def plain(array: Any, place: Place) -> Array:
+def arrow_to_array(array: Any, place: Place) -> Array:
     """One Arrow array as a plain array; a missing value is an error."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
@@ -92,12 +92,12 @@ def _words(array: Any, place: Place) -> Array:
     text = types.is_string(array.type) or types.is_large_string(array.type)
     coded = (array if text else array.cast(pa.large_string())).dictionary_encode()
     try:
-        words = texts(coded.dictionary.to_pylist(), place)
+        words = text_array(coded.dictionary.to_pylist(), place)
         fits = words.dtype.itemsize * len(array) <= WIDEST_TEXT
     except InputError:
         fits = False
     if not fits:
-        return texts(array.to_pylist(), place)  # tells the row
+        return text_array(array.to_pylist(), place)  # tells the row
     return words[numbers(coded.indices)] if len(words) else words
 
 
@@ -116,20 +116,20 @@ def _rows(array: Any, place: Place) -> Array:
     flat = array.flatten()
     if flat.null_count:
         raise place.missing(_first_null(flat) // width, flat.null_count)
-    values = plain(flat, place)
+    values = arrow_to_array(flat, place)
     if values.dtype.kind not in "biuf" or values.ndim > 1:
         raise place.wrong_type(str(array.type))
     return values.reshape(-1, width)
 
 
-def sound(batch: Any) -> Any:
+def validate_batch(batch: Any) -> Any:
     """The record batch of a file, whose offsets, indices and texts were looked at: Arrow follows them into any memory."""
     batch.validate(full=True)
     return batch
 
 
 @contextmanager
-def understood(name: str, form: str) -> Iterator[None]:
+def arrow_errors(name: str, form: str) -> Iterator[None]:
     """What Arrow says of a file that is broken, told as an InputError."""
     try:
         yield

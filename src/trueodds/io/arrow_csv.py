@@ -1,4 +1,4 @@
-"""A CSV file read several times faster by Arrow, with the same answers as without it.
+"""Read CSV files with Arrow, several times faster and with the same results as without it.
 
 Arrow splits and parses a chunk whose quotes and encoding were checked. Where it stumbles, or gives a value that has to
 be explained, the cells are read as they are without Arrow.
@@ -16,12 +16,10 @@ from pyarrow import csv
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.io.arrow import numbers, plain
-from trueodds.io.csv_chunks import BOM, Chunk
-from trueodds.io.delimited import CsvTable, Part, Rows
-from trueodds.io.spelling import parsed, settled
+from trueodds.io.arrow import arrow_to_array, numbers
+from trueodds.io.conversion import WIDEST_TEXT, Place, infer_kind, parse_cells
+from trueodds.io.csv_reader import BOM, Chunk, CsvTable, Part, Rows
 from trueodds.io.table import Batch
-from trueodds.io.values import WIDEST_TEXT, Place
 
 
 class ArrowRows(Rows):
@@ -65,7 +63,7 @@ class ArrowCsvTable(CsvTable):
 
     def numbers(self, cells: Any, place: Place) -> Array:
         """Text cells as numbers, or what Arrow made of them."""
-        return super().numbers(cells, place) if isinstance(cells, list) else plain(cells, place)
+        return super().numbers(cells, place) if isinstance(cells, list) else arrow_to_array(cells, place)
 
     def typed_chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         """Every column, those not numeric with the types that Arrow sees in the first chunk, for formats that have types."""
@@ -89,7 +87,7 @@ class ArrowCsvTable(CsvTable):
             raise InputError("TO309", f"A column of {self.name} changes its type.", rows.problem, fix)
         for i, name in enumerate(self.columns):
             if name in numeric:
-                values = parsed(rows.table.column(name).to_pylist(), "number", Place(self.name, name, rows.start))
+                values = parse_cells(rows.table.column(name).to_pylist(), "number", Place(self.name, name, rows.start))
                 rows.table = rows.table.set_column(i, name, pa.array(values))
         return rows
 
@@ -117,14 +115,14 @@ def _columns(parts: list[Part]) -> dict[str, Any]:
 def _fast(cells: Any, kinds: dict[str, str], place: Place) -> Array:
     """A column as an array, where it holds nothing that is missing or no number."""
     if not pa.types.is_string(cells.type):
-        values = plain(cells, place)
+        values = arrow_to_array(cells, place)
         if np.isnan(values).any():  # Arrow takes nan(x) for one, nobody else does
             raise place.wrong_type("nan")
         return values
     coded = cells.dictionary_encode()
     words = coded.dictionary.to_pylist()
-    kind = kinds.get(place.column) or settled(words)
-    values = parsed(words, kind, place)
+    kind = kinds.get(place.column) or infer_kind(words)
+    values = parse_cells(words, kind, place)
     if values.itemsize * len(cells) > WIDEST_TEXT:
         raise place.wrong_type("a long text")
     kinds[place.column] = kind

@@ -1,7 +1,8 @@
-"""What does one batch say? Raw arrays by their roles, before anything is checked, and where each row stands."""
+"""The raw arrays of one batch by role, with their row ids, before validation."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,9 +11,9 @@ import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.io.plan import Plan
+from trueodds.io.columns import Plan
+from trueodds.io.conversion import Place
 from trueodds.io.table import Batch
-from trueodds.io.values import Place
 
 _NEAR = 4096  # rows whose columns are put side by side at a time
 
@@ -76,13 +77,13 @@ class Block:
 
 def block_of(batch: Batch, plan: Plan, name: str, start: int, table: int = 0) -> Block:
     """The columns of a batch by their roles."""
-    p = matrix(batch, plan.probs, name, start)
+    p = column_matrix(batch, plan.probs, name, start)
     y = None
     if plan.kind in ("votes", "multilabel") and plan.truth:
-        y = matrix(batch, plan.truth, name, start)
+        y = column_matrix(batch, plan.truth, name, start)
     elif plan.truth:
         y = batch[plan.truth[0]]
-    weight = None if plan.weight is None else matrix(batch, [plan.weight], name, start)
+    weight = None if plan.weight is None else column_matrix(batch, [plan.weight], name, start)
     for column in (*plan.group, *(extra for extra in (plan.cluster, plan.row_id) if extra)):
         if batch[column].ndim != 1:
             raise Place(name, column, start).wrong_type("a column of lists", "Name a column with one value per row.")
@@ -97,7 +98,7 @@ def block_of(batch: Batch, plan: Plan, name: str, start: int, table: int = 0) ->
     )
 
 
-def matrix(batch: Batch, names: Sequence[str], name: str, start: int) -> Array:
+def column_matrix(batch: Batch, names: Sequence[str], name: str, start: int) -> Array:
     """Columns side by side, row after row in memory; floats keep their type, whole numbers become float64."""
     columns = [batch[column] for column in names]
     for column, values in zip(names, columns, strict=True):
@@ -117,7 +118,7 @@ def matrix(batch: Batch, names: Sequence[str], name: str, start: int) -> Array:
     return out
 
 
-def joined(blocks: Sequence[Block]) -> Block:
+def join_blocks(blocks: Sequence[Block]) -> Block:
     """Blocks one below the other."""
     if len(blocks) == 1:
         return blocks[0]
@@ -169,3 +170,33 @@ class Sameness:
         first = self._first.setdefault(column, kind)
         if first != kind:
             raise Place(segment.name, column, segment.start).changed(0, first, kind)
+
+
+_TABLE = 40  # bits for the row; the number of its table stands above them
+
+
+def row_ids(block: Block, first: int) -> Array:
+    """Ids (n,) uint64: those of the rows' own column, else the number of their table, counted from `first`, and their place."""
+    if block.row_id is not None:
+        return hash_ids(block.row_id)
+    parts = [
+        np.arange(segment.start, segment.start + segment.n, dtype=np.uint64)
+        + np.uint64((first + segment.table) << _TABLE)
+        for segment in block.segments
+    ]
+    return np.concatenate(parts)
+
+
+def hash_ids(ids: Array) -> Array:
+    """Whole numbers as they are, anything else by a hash of its text.
+
+    >>> hash_ids(np.array(["a", "b", "a"])).tolist()[0] == named(np.array(["a"])).tolist()[0]
+    True
+    """
+    if ids.dtype.kind in "iu":
+        return ids.astype(np.uint64)
+    texts, where = np.unique(ids.astype(np.str_), return_inverse=True)
+    hashes = [
+        int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") for text in texts.tolist()
+    ]
+    return np.array(hashes, dtype=np.uint64)[where.reshape(-1)]

@@ -1,16 +1,67 @@
-"""Which columns hold what? Names and patterns are settled against the columns that are there."""
+"""Match column names and patterns to the columns of a table, and outcome columns to probability columns."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.registry import listed, near
-from trueodds.io.aligned import aligned
-from trueodds.io.plan import Plan, are_nonstandard_numbers
+from trueodds.core.suggestions import list_names, suggest_names
+from trueodds.data.labels import are_numbers
 from trueodds.io.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The columns that are read and what each of them is."""
+
+    kind: str  # "classes", "confidence", "votes" or "multilabel"
+    probs: tuple[str, ...]  # of probabilities, logits or the confidence
+    suffixes: tuple[str, ...] | None  # what the columns call the classes; None where they do not say
+    truth: tuple[str, ...]  # the label, the votes, the 0/1 columns, or whether it was correct; none to apply
+    weight: str | None = None
+    group: tuple[str, ...] = ()
+    cluster: str | None = None
+    row_id: str | None = None
+    logits: bool = False  # whether `probs` are columns of logits
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every column that is read, each once."""
+        others = [name for name in (self.weight, *self.group, self.cluster, self.row_id) if name is not None]
+        return tuple(dict.fromkeys([*self.probs, *self.truth, *others]))
+
+    @property
+    def numeric(self) -> frozenset[str]:
+        """The columns that a format without types reads as numbers; labels, groups and clusters may be text."""
+        truth = self.truth if self.kind in ("votes", "multilabel") else ()
+        return frozenset([*self.probs, *truth, *([self.weight] if self.weight else [])])
+
+    def describe(self) -> dict[str, Any]:
+        """The columns by what they are used for, for a report."""
+        truth = {"votes": "votes", "multilabel": "multilabel", "confidence": "correct"}.get(self.kind, "label")
+        probs = "logits" if self.logits else "confidence" if self.kind == "confidence" else "probs"
+        columns: dict[str, Any] = {probs: list(self.probs)}
+        if self.truth:
+            columns[truth] = list(self.truth) if self.kind in ("votes", "multilabel") else self.truth[0]
+        columns |= {"weight": self.weight} if self.weight else {}
+        columns |= {"group": list(self.group)} if self.group else {}
+        columns |= {"cluster": self.cluster} if self.cluster else {}
+        return columns | ({"row_id": self.row_id} if self.row_id else {})
+
+
+def numbered(k: int) -> tuple[str, ...]:
+    """The suffixes that say no more than the column's number."""
+    return tuple(str(i) for i in range(k))
+
+
+def are_nonstandard_numbers(suffixes: tuple[str, ...]) -> bool:
+    """Whether the suffixes are numbers, but not 0, 1, … in this order."""
+    return are_numbers(suffixes) and suffixes != numbered(len(suffixes))
+
 
 Names = str | Sequence[str]
 
@@ -92,7 +143,7 @@ class Choice:
         probs, named = find.several(requested, use, roles)
         suffixes = tuple(named.values()) if named else None
         if kind in ("votes", "multilabel") and len(probs) > 1:
-            truth = aligned(truth, ordered, probs, suffixes, kind, table.name)
+            truth = align_outcomes(truth, ordered, probs, suffixes, kind, table.name)
         if kind == "classes" and suffixes is not None and are_nonstandard_numbers(suffixes):
             text = (
                 f"The columns {use} are numbered {suffixes[0]}, {suffixes[1]}, …: a label is the number of its column."
@@ -185,9 +236,59 @@ def _instead(columns: tuple[str, ...]) -> str | None:
 
 
 def _near(name: str, columns: tuple[str, ...]) -> str:
-    hint = near(name, columns)
+    hint = suggest_names(name, columns)
     if hint.startswith("Known") and len(columns) > 12:
-        hint = listed(columns)  # in the order of the file
+        hint = list_names(columns)  # in the order of the file
     if len(columns) == 1 and any(mark in columns[0] for mark in ";\t|"):
         hint += " The columns look separated by something else than commas."
     return hint
+
+
+def align_outcomes(
+    truth: tuple[str, ...],
+    truth_names: dict[str, str] | None,
+    probs: tuple[str, ...],
+    suffixes: tuple[str, ...] | None,
+    kind: str,
+    name: str,
+) -> tuple[str, ...]:
+    """The outcome columns in the order of the probability columns: v_dog belongs to p_dog wherever it stands."""
+    if len(truth) == 1:  # a column of lists, whose order only its writer knows
+        return truth
+    if len(truth) != len(probs):
+        raise InputError(
+            "TO313",
+            f"{kind} and probs of {name} must have as many columns.",
+            f"{len(truth)} and {len(probs)}{_alone(truth_names, suffixes, truth, probs)}",
+            "Name one column of outcomes per column of probabilities.",
+        )
+    by_suffix = {suffix: column for column, suffix in (truth_names or {}).items()}
+    if suffixes is None or set(by_suffix) == set(truth) or set(suffixes) == set(probs):
+        return truth  # named one by one: in the order of the names
+    if set(by_suffix) == set(suffixes):
+        return tuple(by_suffix[suffix] for suffix in suffixes)
+    if tuple(by_suffix) == numbered(len(truth)):
+        return truth
+    classes = frozenset(suffixes)
+    odd = next(suffix for suffix in by_suffix if suffix not in classes)
+    raise InputError(
+        "TO313",
+        f"The columns of {kind} and probs of {name} must name the same classes.",
+        f"{by_suffix[odd]!r} without a probability column that ends alike",
+        "Rename the columns, or list both in one order.",
+    )
+
+
+def _alone(
+    truth_names: dict[str, str] | None, suffixes: tuple[str, ...] | None, truth: tuple[str, ...], probs: tuple[str, ...]
+) -> str:
+    """The first column without one that ends alike, where what the names share says what is missing."""
+    ends = dict(zip(probs, suffixes, strict=True)) if suffixes else {}
+    known = dict(truth_names or {})
+    for there, ours, others in ((ends, probs, known), (known, truth, ends)):
+        paired = {None, *others.values()}
+        one = next((column for column in ours if there.get(column) not in paired), None)
+        like = next(((name, end) for name, end in others.items() if name != end and name.count(end) == 1), None)
+        if one is not None and one != there[one] and like is not None:
+            return f": {like[0].replace(like[1], there[one])} is missing (there is {one})"
+    return ""

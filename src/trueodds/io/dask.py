@@ -1,4 +1,4 @@
-"""How are rows summed up that Dask holds: dataframes, bags of records, or files that its workers read?"""
+"""Sum up rows with Dask: data frames, bags of records, or files read by its workers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import dask
 
 from trueodds.core.errors import InputError
 from trueodds.io import files
-from trueodds.io.parted import FAN, Opened, Part, PartedSource, Reading, framed, opened_file, sum_parts
+from trueodds.io.partitions import FAN, Opened, Part, PartitionedSource, Reading, open_file, open_frame, sum_parts
 from trueodds.io.source import Progress
 from trueodds.io.table import Table
 
 
-class DaskSource(PartedSource):
+class DaskSource(PartitionedSource):
     """The partitions of a Dask dataframe or of a bag of records, or files, one to a partition.
 
     Whatever scheduler is active runs them: the client of `dask.distributed`, else this machine's threads.
@@ -25,7 +25,7 @@ class DaskSource(PartedSource):
 
     def __init__(self, data: Any, reading: Reading) -> None:
         if isinstance(data, list):
-            opens: list[Any] = [partial(opened_file, path) for path in data]
+            opens: list[Any] = [partial(open_file, path) for path in data]
             head = files.opened(data[0])[0]
         else:
             kind = type(data).__name__.lower()
@@ -33,7 +33,7 @@ class DaskSource(PartedSource):
                 raise InputError(
                     "TO302", "There is no reader for this.", f"dask {kind}", "Make it a dataframe or a bag."
                 )
-            head = framed(data._meta if kind == "dataframe" else _first(data), f"the dask {kind}")[0]
+            head = open_frame(data._meta if kind == "dataframe" else _first(data), f"the dask {kind}")[0]
         super().__init__(head, reading, data if isinstance(data, list) else ())
         if not isinstance(data, list):
             if kind == "dataframe":  # the other columns need not be read
@@ -41,7 +41,7 @@ class DaskSource(PartedSource):
                 data = data[[column for column in data.columns if str(column) in read]]
             parts = [dask.delayed(list)(part) for part in data.to_delayed()] if kind == "bag" else data.to_delayed()
             name = f"partition {{}} of the dask {kind}".format
-            opens = [dask.delayed(partial)(framed, part, name(number)) for number, part in enumerate(parts)]
+            opens = [dask.delayed(partial)(open_frame, part, name(number)) for number, part in enumerate(parts)]
         self._opens = opens
 
     @property

@@ -1,4 +1,4 @@
-"""Which files does a path or a pattern mean, and who reads each of them?"""
+"""Expand paths and patterns to files, and choose the reader of each file format."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from trueodds.core.errors import InputError
-from trueodds.core.extras import install
-from trueodds.core.registry import near
+from trueodds.core.errors import InputError, install_command
+from trueodds.core.suggestions import suggest_names
 from trueodds.io.table import Table
 
 FORMATS = {
@@ -44,14 +43,16 @@ def format_of(path: str, code: str = "TO302") -> str:
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:
         fix = _CONVERT.get(suffix) if code == "TO302" else None
-        raise InputError(code, f"The suffix of {path} is no known format.", repr(suffix), fix or near(suffix, FORMATS))
+        raise InputError(
+            code, f"The suffix of {path} is no known format.", repr(suffix), fix or suggest_names(suffix, FORMATS)
+        )
     return FORMATS[suffix]
 
 
 def needs_pyarrow(name: str) -> None:
     """Say what to install where pyarrow is missing."""
     if not _has_pyarrow():
-        raise InputError("TO306", f"{name} needs pyarrow, which is not installed.", "", install("files"))
+        raise InputError("TO306", f"{name} needs pyarrow, which is not installed.", "", install_command("files"))
 
 
 def matching_files(path: str | os.PathLike[str]) -> list[str]:
@@ -69,7 +70,7 @@ def matching_files(path: str | os.PathLike[str]) -> list[str]:
         raise InputError("TO301", "No file matches the pattern.", repr(path), "Check the path.")
     folder = os.path.dirname(path) or "."
     beside = os.listdir(folder) if os.path.isdir(folder) else []
-    fix = near(os.path.basename(path), beside) if 0 < len(beside) <= 20 else "Check the path."
+    fix = suggest_names(os.path.basename(path), beside) if 0 < len(beside) <= 20 else "Check the path."
     raise InputError("TO301", "There is no such file.", repr(path), fix)
 
 
@@ -79,11 +80,11 @@ def _reader(form: str) -> Callable[[str], Table]:
 
         return NpzTable
     if form == "jsonl":
-        from trueodds.io.lines import JsonLinesTable
+        from trueodds.io.json_lines import JsonLinesTable
 
         return JsonLinesTable
     if form == "csv" and not _has_pyarrow():
-        from trueodds.io.delimited import CsvTable
+        from trueodds.io.csv_reader import CsvTable
 
         return CsvTable
     return _by_arrow(form)

@@ -1,4 +1,4 @@
-"""How are the rows of a dataframe read: pandas, Polars (eager or lazy), PyArrow, DuckDB?"""
+"""Read the rows of pandas, Polars (eager or lazy), PyArrow and DuckDB data frames."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
-from trueodds.io.table import Batch, Table, once
-from trueodds.io.values import Place, plain
+from trueodds.io.conversion import Place, to_array
+from trueodds.io.table import Batch, Table, unique_columns
 
 
 def opened(data: Any) -> Table:
@@ -47,7 +47,7 @@ class FrameTable(Table):
         self.name = f"the {frame.implementation.value} frame"
         # pandas allows names that are no text
         self._own = {str(name): name for name in frame.columns}
-        self.columns = once(self.name, [str(name) for name in frame.columns])
+        self.columns = unique_columns(self.name, [str(name) for name in frame.columns])
         self.rows = len(frame)
         self._frame = frame
 
@@ -89,7 +89,7 @@ class RelationTable(Table):
 
     def __init__(self, relation: Any) -> None:
         self.name = "the duckdb relation"
-        self.columns = once(self.name, relation.columns)
+        self.columns = unique_columns(self.name, relation.columns)
         self._relation = relation
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
@@ -97,13 +97,13 @@ class RelationTable(Table):
         from trueodds.io.files import needs_pyarrow
 
         needs_pyarrow(self.name)
-        from trueodds.io.arrow import converted
+        from trueodds.io.arrow import arrow_batches
 
         quoted = ['"' + name.replace('"', '""') + '"' for name in names]
         with _explained(self.name, "duckdb", "Error"):
             chosen = self._relation.project(", ".join(quoted))
             reader = chosen.to_arrow_reader if hasattr(chosen, "to_arrow_reader") else chosen.fetch_record_batch
-            yield from converted(self.name, reader(size), size)
+            yield from arrow_batches(self.name, reader(size), size)
 
 
 def _slices(frame: Any, own: dict[str, Any], size: int, name: str, start: int) -> Iterator[Batch]:
@@ -116,7 +116,7 @@ def _cells(series: Any, place: Place) -> Array:
     absent = series.is_null().to_numpy()
     if absent.any():
         raise place.missing(int(np.argmax(absent)), int(absent.sum()))
-    return plain(series.to_numpy(), place)
+    return to_array(series.to_numpy(), place)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What does a field of a record say, and where does the record stand? Records of questions, as evaluations write them."""
+"""Records of language-model evaluations: read their fields and the question that each is about."""
 
 from __future__ import annotations
 
@@ -7,21 +7,18 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from trueodds.core.atomic import replacing
 from trueodds.core.errors import InputError
-from trueodds.core.registry import near
-from trueodds.core.saved import RepeatedKey, unique_keys, unparsed
+from trueodds.core.json_files import RepeatedKey, describe_json_error, unique_keys
+from trueodds.core.suggestions import suggest_names
+from trueodds.core.typing import Array
 from trueodds.io import files
-from trueodds.io.lines import JsonLinesTable
-from trueodds.io.spelling import readable
-from trueodds.io.table import Table
-from trueodds.io.values import UNICODE, shown
-from trueodds.io.writers import listed, writer_of
+from trueodds.io.conversion import UNICODE, describe_cell, is_readable
+from trueodds.io.json_lines import JsonLinesTable
+from trueodds.io.table import Table, to_list
 
 YES = ("yes", "true", "1", "correct")
 NO = ("no", "false", "0", "incorrect")
@@ -51,7 +48,7 @@ class Record:
         """
         content = _plain(_inside(self.fields, field))
         if content is _ABSENT:
-            fix = near(field, self.fields) if self.fields else "The record is empty."
+            fix = suggest_names(field, self.fields) if self.fields else "The record is empty."
             raise InputError("TO304", "A record has no such field.", f"no {field!r} in {self.place}", fix)
         if content is None:
             raise self.missing(field)
@@ -60,7 +57,7 @@ class Record:
     def holds(self, field: str) -> bool:
         """Whether the field is there and says anything."""
         content = _plain(_inside(self.fields, field))
-        return not nan(content) and content not in (_ABSENT, None, "", [], {})
+        return not is_nan(content) and content not in (_ABSENT, None, "", [], {})
 
     def missing(self, field: str) -> InputError:
         """A field that holds nothing."""
@@ -70,7 +67,7 @@ class Record:
     def number(self, field: str, value: Any) -> float:
         """A value of the field as a number; a numeral, which some evaluations write instead, is one."""
         value = _plain(value)
-        if isinstance(value, str) and readable(value.strip(), "number"):
+        if isinstance(value, str) and is_readable(value.strip(), "number"):
             return float(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise self.wrong(field, value, "Choose a field of numbers.")
@@ -108,7 +105,7 @@ class Record:
         word = self.text(field, value).strip().lower() if isinstance(value, (bool, int, float, str)) else ""
         word = {"1.0": "1", "0.0": "0"}.get(word, word)
         if word not in YES + NO:
-            got = f"{shown(value)} in {self.place}"
+            got = f"{describe_cell(value)} in {self.place}"
             raise InputError(
                 "TO116", f"The field {field!r} says yes or no.", got, "Write true or false, 1 or 0, yes or no."
             )
@@ -116,7 +113,9 @@ class Record:
 
     def wrong(self, field: str, value: Any, fix: str) -> InputError:
         """A value of a type that has no meaning here."""
-        return InputError("TO307", f"The field {field!r} has the wrong type.", f"{shown(value)} in {self.place}", fix)
+        return InputError(
+            "TO307", f"The field {field!r} has the wrong type.", f"{describe_cell(value)} in {self.place}", fix
+        )
 
 
 def records(data: Any) -> Iterator[Record]:
@@ -140,7 +139,7 @@ def _rows(table: Table) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
         yield from table.records()
         return
     for chunk in table.chunks((), 65536):
-        columns = [listed(cells) for cells in chunk.values()]
+        columns = [to_list(cells) for cells in chunk.values()]
         for row in zip(*columns, strict=True):
             yield None, {name: None if cell == "" else cell for name, cell in zip(chunk, row, strict=True)}
 
@@ -154,27 +153,21 @@ def _json_records(path: str) -> Iterator[Record]:
     except FileNotFoundError:
         raise InputError("TO301", "There is no such file.", repr(path), "Check the path.") from None
     except RepeatedKey as problem:
-        raise InputError("TO313", f"{path} names a key twice.", unparsed(problem), "Write each key once.") from None
+        raise InputError(
+            "TO313", f"{path} names a key twice.", describe_json_error(problem), "Write each key once."
+        ) from None
     except (OSError, ValueError, RecursionError) as problem:
-        raise InputError("TO303", f"{path} cannot be read as json.", unparsed(problem), fix) from None
+        raise InputError("TO303", f"{path} cannot be read as json.", describe_json_error(problem), fix) from None
     if isinstance(document, Mapping):
         document = [{"id": name, **item} if isinstance(item, Mapping) else item for name, item in document.items()]
     if not isinstance(document, list):
         raise InputError("TO302", f"{path} holds no records.", type(document).__name__, fix)
     for row, fields in enumerate(document):
         if not isinstance(fields, Mapping):
-            raise InputError("TO302", "A record must be an object.", f"{shown(fields)} in row {row} of {path}", fix)
+            raise InputError(
+                "TO302", "A record must be an object.", f"{describe_cell(fields)} in row {row} of {path}", fix
+            )
         yield Record(path, row, None, fields)
-
-
-def write(path: str, columns: Mapping[str, Any]) -> None:
-    """A table of these columns in the format of the suffix; it is there as a whole or not at all."""
-    target = Path(path).expanduser()
-    form = files.format_of(str(target), "TO314")
-    if form in ("parquet", "arrow"):
-        files.needs_pyarrow(str(target))
-    with replacing(target, "TO314") as file, writer_of(form, file, str(target)) as writer:
-        writer.write(columns, 0)
 
 
 def _memory_records(data: Any) -> Iterator[Record]:
@@ -183,7 +176,9 @@ def _memory_records(data: Any) -> Iterator[Record]:
         raise InputError("TO302", "Answers are read from .jsonl or from a list of dicts.", type(data).__name__, fix)
     for row, fields in enumerate(data):
         if not isinstance(fields, Mapping):
-            raise InputError("TO302", "A record must be a dict.", f"{shown(fields)} in row {row}", "One per question.")
+            raise InputError(
+                "TO302", "A record must be a dict.", f"{describe_cell(fields)} in row {row}", "One per question."
+            )
         yield Record("the list", row, None, fields)
 
 
@@ -206,6 +201,44 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, (np.generic, np.ndarray)) else value
 
 
-def nan(value: Any) -> bool:
+def is_nan(value: Any) -> bool:
     """Whether it is what frames write where nothing is."""
     return isinstance(value, float) and value != value
+
+
+def field_key(record: Record, field: str) -> str:
+    """What a field of names says, as text: a group, or a question."""
+    value = record.value(field)
+    if is_nan(value):
+        raise record.missing(field)
+    if isinstance(value, (list, dict)):
+        raise record.wrong(field, value, "Choose a field of texts or numbers.")
+    return record.name(field, value)
+
+
+def count_questions(rows: list[Record], n_queries: int, question: str | None) -> int | None:
+    """How many questions there are, where that is fewer than the answers asked for; a row that abstains may name none."""
+    if question is None:
+        return None
+    named = {row.text(question, row.value(question)) for row in rows if row.holds(question)}
+    return len(named) if len(named) < n_queries else None
+
+
+def question_ids(rows: list[Record], question: str | None) -> Array | None:
+    """The question of each row, as the records have it: whole numbers, else texts."""
+    if question is None:
+        return None
+    keys = np.array([field_key(row, question) for row in rows])
+    plain = np.array([row.value(question) for row in rows])
+    return plain if plain.dtype.kind in "iu" else keys
+
+
+def question_clusters(ids: Array | None) -> Array | None:
+    """The question of each row, where one has several; numbers in their order, whether a file writes them as text."""
+    if ids is None or len(np.unique(ids)) == len(ids):
+        return None
+    all_integers = all(
+        str(value).isascii() and str(value).isdigit() and len(str(value)) < 19 and str(int(value)) == str(value)
+        for value in ids.tolist()
+    )
+    return np.array([int(value) for value in ids.tolist()]) if all_integers else ids

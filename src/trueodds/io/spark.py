@@ -1,4 +1,4 @@
-"""How are rows summed up that Spark holds: dataframes, or files that its workers read? Only the sum comes to the driver."""
+"""Sum up rows with Spark: data frames, or files read by its workers; only the sum reaches the driver."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pyspark.sql import functions as fn
 
 from trueodds.core.errors import InputError
 from trueodds.io import files
-from trueodds.io.arrow import converted
-from trueodds.io.parted import FAN, Opened, Part, PartedSource, Reading, opened_file, sum_parts
+from trueodds.io.arrow import arrow_batches
+from trueodds.io.partitions import FAN, Opened, Part, PartitionedSource, Reading, open_file, sum_parts
 from trueodds.io.source import Progress
-from trueodds.io.table import Batch, Table, once
+from trueodds.io.table import Batch, Table, unique_columns
 
 SUMS = "id long, sum binary"
 DATAFRAMES = ("pyspark.sql.dataframe", "pyspark.sql.classic.dataframe")  # before Spark 4, and since
@@ -31,16 +31,16 @@ class SparkTable(Table):
 
     def __init__(self, columns: Sequence[str], batches: Iterable[Any], name: str) -> None:
         self.name = name
-        self.columns = once(name, columns)
+        self.columns = unique_columns(name, columns)
         self._batches = batches
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
         """Views of the memory in which Spark hands the rows over."""
         renamed = (batch.rename_columns(list(self.columns)) for batch in self._batches)
-        return converted(self.name, (batch.select(list(names)) for batch in renamed), size)
+        return arrow_batches(self.name, (batch.select(list(names)) for batch in renamed), size)
 
 
-class SparkSource(PartedSource):
+class SparkSource(PartitionedSource):
     """The partitions of a Spark dataframe (3.5 or later), or files, one to a partition."""
 
     def __init__(self, data: Any, reading: Reading, spark: Any = None) -> None:
@@ -86,7 +86,7 @@ class SparkSource(PartedSource):
     def gathered(self) -> Iterator[Table]:
         """Files are read here; a dataframe comes in record batches, a partition at a time."""
         if self._paths is not None:
-            yield from (table for path in self._paths for table in opened_file(path))
+            yield from (table for path in self._paths for table in open_file(path))
             return
         rows = self._frame.mapInArrow(_serialized, "rows binary").toLocalIterator()
         batches = (batch for row in rows for batch in pa.ipc.open_stream(row["rows"]))
@@ -104,7 +104,7 @@ def _of_rows(work: Callable[[int, Opened], Part], names: Sequence[str]) -> Calla
 
 def _of_file(numbered: tuple[int, str], work: Callable[[int, Opened], Part]) -> Keyed:
     number, path = numbered
-    return number, pickle.dumps(work(number, partial(opened_file, path)))
+    return number, pickle.dumps(work(number, partial(open_file, path)))
 
 
 def _added(sums: Iterable[Keyed]) -> Iterator[Keyed]:

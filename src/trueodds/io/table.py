@@ -1,15 +1,16 @@
-"""What must a place with rows offer, so that they can be read in bounded batches?"""
+"""The interfaces Table and Writer: named columns that are read and written in bounded batches."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from types import TracebackType
+from typing import IO, Any, ClassVar, Self
 
 from trueodds.core.errors import InputError
 from trueodds.core.printable import has_surrogates
 from trueodds.core.typing import Array
-from trueodds.io.values import Place, plain
+from trueodds.io.conversion import Place, to_array
 
 Batch = Mapping[str, Array]  # column name -> (n,) or, for a column of lists, (n, K)
 
@@ -38,7 +39,7 @@ class Table(ABC):
 
     def numbers(self, cells: Any, place: Place) -> Array:
         """A column of a chunk as plain numbers."""
-        return plain(cells, place)
+        return to_array(cells, place)
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
         """Every column as the file has it, for writing back: arrays, Arrow arrays or lists."""
@@ -47,7 +48,7 @@ class Table(ABC):
         )
 
 
-def once(name: str, columns: Sequence[str]) -> tuple[str, ...]:
+def unique_columns(name: str, columns: Sequence[str]) -> tuple[str, ...]:
     """The columns, each name there once: with two of the same name nobody can say which one is meant."""
     known: set[str] = set()
     for column in columns:
@@ -60,8 +61,40 @@ def once(name: str, columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(columns)
 
 
-def sliced(columns: Mapping[str, Array], size: int) -> Iterator[Batch]:
+def slice_batches(columns: Mapping[str, Array], size: int) -> Iterator[Batch]:
     """Arrays that are in memory, in batches that are views."""
     n = max((len(column) for column in columns.values()), default=0)
     for start in range(0, n, size):
         yield {name: column[start : start + size] for name, column in columns.items()}
+
+
+class Writer(ABC):
+    """A table that is being written into an open file; `target` is its name in errors."""
+
+    def __init__(self, file: IO[bytes], target: str) -> None:
+        self.file = file
+        self.target = target
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close(kind is None)
+
+    @abstractmethod
+    def write(self, columns: Mapping[str, Any], start: int) -> None:
+        """Append rows; the first of them is row `start` of the file."""
+
+    @abstractmethod
+    def close(self, complete: bool) -> None:
+        """Finish the table, or let go of it; the file stays open."""
+
+
+def to_list(cells: Any) -> list[Any]:
+    """A column as Python values, whatever holds it."""
+    if isinstance(cells, list):
+        return cells
+    values: list[Any] = cells.tolist()
+    return values

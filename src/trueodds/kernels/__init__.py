@@ -1,4 +1,4 @@
-"""Compiled loops: nogil numba kernels over fixed blocks, so that no result depends on the number of threads."""
+"""Compile loops with numba and run them over fixed blocks on threads, so that no result depends on the number of threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is each of several p-values worth when there are so many?"""
+"""Holm's step-down adjustment of several p-values."""
 
 from __future__ import annotations
 

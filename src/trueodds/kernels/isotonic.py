@@ -1,4 +1,4 @@
-"""Which neighbors share a mean, so that means never fall with the score? Pool adjacent violators."""
+"""Fit isotonic regression by pooling adjacent violators, also with one more row at any score."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Blocks(NamedTuple):
 
 
 @compiled
-def joined(mass, events, last, k):  # type: ignore[no-untyped-def]
+def pool_block(mass, events, last, k):  # type: ignore[no-untyped-def]
     """The last of k blocks joins those before it whose mean is at least as high; how many blocks are left.
 
     No division, so no rounding of means; with whole numbers all of it is exact.
@@ -48,12 +48,12 @@ def _of_keys(keys, mass, events, last):  # type: ignore[no-untyped-def]
         if score != before:
             if not all_events and (event == one or (i + 1 < n and keys[i + 1] >> one == score)):
                 mass[k], events[k], last[k] = i - start, ones, i - 1
-                k = joined(mass, events, last, k + 1)
+                k = pool_block(mass, events, last, k + 1)
                 start, ones = i, np.int64(0)
             before, all_events = score, event == one
         ones += np.int64(event)
     mass[k], events[k], last[k] = n - start, ones, n - 1
-    return joined(mass, events, last, k + 1)
+    return pool_block(mass, events, last, k + 1)
 
 
 @compiled
@@ -67,7 +67,7 @@ def _of_rows(p, y, w, order, low, high, mass, events):  # type: ignore[no-untype
         score = np.float64(p[i]) + 0.0
         if a > 0.0 and (j == order.shape[0] or score != x):
             low[k], high[k], mass[k], events[k] = x, x, a, wy
-            k = joined(mass, events, high, k + 1)
+            k = pool_block(mass, events, high, k + 1)
             a = wy = 0.0
         x = score
         a += w[i]
@@ -85,7 +85,7 @@ def _means(w, wy, fit):  # type: ignore[no-untyped-def]
         for j in range(m):
             if w[a, j] > 0.0:
                 mass[blocks], events[blocks], last[blocks] = w[a, j], wy[b, j], j
-                blocks = joined(mass, events, last, blocks + 1)
+                blocks = pool_block(mass, events, last, blocks + 1)
         if blocks == 0:
             fit[b, :] = np.nan
             continue
@@ -102,7 +102,7 @@ def _means(w, wy, fit):  # type: ignore[no-untyped-def]
                 start += 1
 
 
-def of_keys(keys: Array) -> Blocks:
+def fit_keys(keys: Array) -> Blocks:
     """The blocks of sorted keys (see `sort`): rows of weight 1 that came or did not. Exact."""
     n = len(keys)
     if n == 0:
@@ -111,10 +111,15 @@ def of_keys(keys: Array) -> Blocks:
     k = _of_keys(plain(keys), mass, events, last)
     last = last[:k]
     first = np.append(0, last[:-1] + 1)
-    return Blocks(sort.scores(keys[first]), sort.scores(keys[last]), mass[:k].astype(float), events[:k].astype(float))
+    return Blocks(
+        sort.scores_of_keys(keys[first]),
+        sort.scores_of_keys(keys[last]),
+        mass[:k].astype(float),
+        events[:k].astype(float),
+    )
 
 
-def of_rows(p: Array, y: Array, w: Array) -> Blocks:
+def fit_rows(p: Array, y: Array, w: Array) -> Blocks:
     """The blocks of scores p (n,) ≥ 0 with outcome shares y and weights w; rows without weight are absent."""
     buffers = np.empty((4, len(p)))
     if len(p) == 0:
@@ -123,13 +128,13 @@ def of_rows(p: Array, y: Array, w: Array) -> Blocks:
     power = int(np.frexp(w.max())[1])
     narrow = p.astype(np.float32)  # is put in order several times as fast
     p = narrow if (narrow == p).all() else p
-    rows = (p, y.astype(np.float64, copy=False), np.ldexp(w, -power, dtype=np.float64), sort.order(p))
+    rows = (p, y.astype(np.float64, copy=False), np.ldexp(w, -power, dtype=np.float64), sort.argsort_scores(p))
     k = _of_rows(*(plain(x) for x in rows), *buffers)
     low, high, mass, events = (x[:k].copy() for x in buffers)
     return Blocks(low, high, np.ldexp(mass, power), np.ldexp(events, power))
 
 
-def means(w: Array, wy: Array) -> Array:
+def isotonic_means(w: Array, wy: Array) -> Array:
     r"""The non-falling means that fit cells in rising order best, (…, m) from Σw and Σwy (…, m).
 
     .. math:: \min_{r_1 \le \dots \le r_m} \sum_j w_j (y_j - r_j)^2
@@ -139,7 +144,7 @@ def means(w: Array, wy: Array) -> Array:
     may run over them. Cost: O(m) per draw.
     Source: Ayer et al. (1955), pool adjacent violators.
 
-    >>> means(np.array([1.0, 1.0, 2.0]), np.array([1.0, 0.0, 2.0])).tolist()
+    >>> isotonic_means(np.array([1.0, 1.0, 2.0]), np.array([1.0, 0.0, 2.0])).tolist()
     [0.5, 0.5, 1.0]
     """
     shape = np.broadcast_shapes(w.shape, wy.shape)
@@ -150,3 +155,63 @@ def means(w: Array, wy: Array) -> Array:
     fit = np.empty(events.shape)
     _means(mass, events, fit)
     return fit.reshape(shape)
+
+
+@compiled
+def _turn(ax, ay, bx, by, cx, cy):  # type: ignore[no-untyped-def]
+    """Above 0 where the way from a over b to c turns left."""
+    return (bx - ax) * (cy - by) - (by - ay) * (cx - bx)
+
+
+@compiled
+def _with_added_event(mass, events, rise, run):  # type: ignore[no-untyped-def]
+    """The isotonic mean rise/run of an added row of weight 1 that came, just below each of the rising scores.
+
+    The cumulative sums (Σw, Σwy) are points, and the means are the slopes of the greatest convex function below them.
+    The added row is a step (1, 1). As it moves up past one score after the other, one point changes at a time; the
+    slope over it never falls, so the corners on its left are never needed again.
+    """
+    m = mass.shape[0]
+    x, y = np.empty(m + 1), np.empty(m + 1)  # corners from the right to the left
+    x[0], y[0] = -1.0, -1.0  # first from the left to the right, with the added row before all others
+    corners, w, wy = 1, 0.0, 0.0
+    for i in range(m):
+        w += mass[i]
+        wy += events[i]
+        while corners > 1 and _turn(x[corners - 2], y[corners - 2], x[corners - 1], y[corners - 1], w, wy) <= 0.0:
+            corners -= 1
+        x[corners], y[corners] = w, wy
+        corners += 1
+    x[:corners], y[:corners] = x[:corners][::-1].copy(), y[:corners][::-1].copy()
+    w, wy = -1.0, -1.0
+    for i in range(m):
+        top = corners - 1
+        rise[i], run[i] = y[top - 1] - y[top], x[top - 1] - x[top]
+        w += mass[i]
+        wy += events[i]
+        if _turn(x[top], y[top], w, wy, x[top - 1], y[top - 1]) <= 0.0:
+            continue  # the new point lies not below the line over the added row
+        corners -= 1
+        while corners > 1 and _turn(w, wy, x[corners - 1], y[corners - 1], x[corners - 2], y[corners - 2]) <= 0.0:
+            corners -= 1
+        x[corners], y[corners] = w, wy
+        corners += 1
+
+
+def means_of_added_row(mass: Array, events: Array) -> tuple[Array, Array]:
+    """The isotonic means of an added row of weight 1 that did not come, and of one that came, each (m,).
+
+    Given Σw and Σwy at rising scores s (m,). The first holds from s_j up to the next score without it, and is 0
+    below all; the second from beyond the score before up to s_j with it, and is 1 above all. Cost: O(m).
+    Source: Vovk, Petej & Fedorova (2015), algorithms 1 to 4.
+    """
+    rise, run = np.empty((2, len(mass))), np.empty((2, len(mass)))
+    # That it did not come is that the opposite came, seen from above.
+    ways = ((mass - events)[::-1], events)
+    for way, wy in enumerate(ways):
+        _with_added_event(plain(mass[::-1] if way == 0 else mass), plain(wy), rise[way], run[way])
+    run = np.maximum(run, 1.0)  # weights beyond 2⁵³ swallow the added row
+    low, high = ((run[0] - rise[0]) / run[0])[::-1], rise[1] / run[1]
+    # Sums of weighted rows are rounded: the means are not to fall for it, nor to leave [0, 1].
+    low, high = (np.clip(np.maximum.accumulate(means), 0.0, 1.0) for means in (low, high))
+    return np.minimum(low, high), high

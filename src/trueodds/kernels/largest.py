@@ -1,4 +1,4 @@
-"""What are the sums of the largest probabilities, bin by bin, straight from the rows?"""
+"""Find the largest probability of each row, and sum it with its correctness per bin."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import compiled, in_blocks, plain, summed
-from trueodds.kernels.ahead import LINE, fetch
-from trueodds.kernels.edges import folded, placed, scale, thresholds
-from trueodds.kernels.moments import added
-from trueodds.kernels.rows import ROWS, turned
+from trueodds.kernels.bins import merge_outer_bins, number_bins, scale, thresholds
+from trueodds.kernels.prefetch import CACHE_LINE, prefetch
+from trueodds.kernels.row_statistics import ROWS, transpose_rows
+from trueodds.kernels.smoothing import add_moments
 
 _WIDE = 16  # classes beyond which a row is long enough to be read as it lies
 _PART = 128  # values of a long row whose largest is kept, so that its equals are looked for in few of them
-_AHEAD = 52 * LINE  # bytes between what is read of a long row and what is asked for
+_AHEAD = 52 * CACHE_LINE  # bytes between what is read of a long row and what is asked for
 # Values handed to a thread at a time: of short rows, of long ones, which are read faster, and where each is copied first.
 _VALUES, _LONG, _COPIED = 2**19, 2**21, 2**18
 
@@ -75,7 +75,7 @@ def _top_of_rows(P, bits, start, m, top, second, at):  # type: ignore[no-untyped
 def _tops(P, bits, start, m, columns, top, second, at):  # type: ignore[no-untyped-def]
     """The same of rows of any length, and how many have several largest values."""
     if P.shape[1] <= _WIDE:
-        turned(P, start, m, 0, columns)
+        transpose_rows(P, start, m, 0, columns)
         _top_of_columns(columns, m, top, second, at)
     else:
         _top_of_rows(P, bits, start, m, top, second, at)
@@ -122,7 +122,7 @@ def _hits_of_rows(bits, y, start, m, tops, hit):  # type: ignore[no-untyped-def]
     Rows far apart are read side by side: memory answers two such streams faster than one.
     """
     flat, k, ties, half = bits.reshape(-1), bits.shape[1], 0, (m + 1) // 2
-    line, ahead = LINE // bits.itemsize, _AHEAD // bits.itemsize
+    line, ahead = CACHE_LINE // bits.itemsize, _AHEAD // bits.itemsize
     for i in range(half):
         j = min(i + half, m - 1)
         row, other = np.uint64((start + i) * k), np.uint64((start + j) * k)
@@ -130,8 +130,8 @@ def _hits_of_rows(bits, y, start, m, tops, hit):  # type: ignore[no-untyped-def]
         other_top, there, others = flat[other], 0, 0
         for c in range(0, k, _PART):
             for soon in range(c + ahead, c + ahead + _PART, line):
-                fetch(flat, row + np.uint64(soon))
-                fetch(flat, other + np.uint64(soon))
+                prefetch(flat, row + np.uint64(soon))
+                prefetch(flat, other + np.uint64(soon))
             x, z = _largest_of_two(flat, row + np.uint64(c), other + np.uint64(c), min(_PART, k - c))
             parts = 1 if x > top else parts + (x == top)
             others = 1 if z > other_top else others + (z == other_top)
@@ -169,7 +169,7 @@ def _sums(P, bits, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
             ties += _tops(P, bits, a, m, columns, top, second, at)
             for i in range(m):
                 hit[i] = np.int64(at[i]) == labels[i]
-        placed(top, m, bounds, bins, by, none, bin_index)
+        number_bins(top, m, bounds, bins, by, none, bin_index)
         for i in range(m):
             bin_index[i] = bin_index[i] * 2 + hit[i]
         for i in range(m):
@@ -236,7 +236,7 @@ def _moments(P, bits, y, out):  # type: ignore[no-untyped-def]
         ties += _tops(P, bits, a, m, columns, top, second, at)
         for i in range(m):
             residuals[i] = np.float64(np.int64(at[i]) == labels[i]) - np.float64(top[i])
-        added(top, residuals, m, 0.0, np.float64(out.shape[0]), 0.0, offset, place, out)
+        add_moments(top, residuals, m, 0.0, np.float64(out.shape[0]), 0.0, offset, place, out)
     return ties
 
 
@@ -268,7 +268,7 @@ def largest_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Array, 
 
     table = summed(add, len(P), (bins + 2, 2, 4), block=step)
     ties = int(table[0, 0, 3])
-    return folded(table.reshape(bins + 2, 8)).reshape(bins, 2, 4)[..., :3], ties
+    return merge_outer_bins(table.reshape(bins + 2, 8)).reshape(bins, 2, 4)[..., :3], ties
 
 
 def largest_moments(P: Array, y: Array, cells: int, powers: int) -> tuple[Array, int]:

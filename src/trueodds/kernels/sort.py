@@ -1,13 +1,16 @@
-"""What are the sums at each score, from the lowest to the highest? Keys are sorted, or rows put in order."""
+"""Sort scores together with their outcomes, and sum weights and outcomes at each distinct score."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
 from trueodds.core.typing import Array
-from trueodds.kernels import compiled, in_blocks, plain
+from trueodds.kernels import compiled, in_blocks, plain, threads
 
-_BLOCK = 2**17
+_PLACED_ROWS = 2**17
 _BUCKETS = 4096  # a power of two, so that a score's bucket is exact
 
 
@@ -45,7 +48,7 @@ def _counts(keys, bits, n, events):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _sums(p, y, w, order, s, mass, events):  # type: ignore[no-untyped-def]
+def _sum_rows(p, y, w, order, s, mass, events):  # type: ignore[no-untyped-def]
     m = 0
     for k in range(order.shape[0]):
         i = order[k]
@@ -86,7 +89,7 @@ def _placed(p, s, starts, out):  # type: ignore[no-untyped-def]
         out[i] = low
 
 
-def keys(p: Array, y: Array) -> Array | None:
+def sort_keys(p: Array, y: Array) -> Array | None:
     """The scores p (n,) ≥ 0 with their outcomes, as numbers that rise with them; None if an outcome is no 0 or 1.
 
     The bits of a float that is not negative rise with it, and numbers are sorted several times as fast as rows.
@@ -102,16 +105,16 @@ def row_keys(p: Array, y: Array) -> Array | None:
     bits = bits_of(p)
     y = plain(y.view(np.uint8) if y.dtype == bool else y.astype(np.float64, copy=False))
     encoded = np.empty(len(bits), dtype=bits.dtype)
-    others = sum(in_blocks(lambda a, b: _key(bits[a:b], y[a:b], encoded[a:b]), len(bits), _BLOCK))
+    others = sum(in_blocks(lambda a, b: _key(bits[a:b], y[a:b], encoded[a:b]), len(bits), _PLACED_ROWS))
     return None if others else encoded
 
 
-def scores(keys: Array) -> Array:
+def scores_of_keys(keys: Array) -> Array:
     """The score of each key, float64."""
     return decode_scores(keys).astype(np.float64, copy=False)
 
 
-def counts(keys: Array) -> tuple[Array, Array, Array]:
+def count_by_score(keys: Array) -> tuple[Array, Array, Array]:
     """The rising distinct scores of sorted keys, how many rows have each, and how many of these came; float64."""
     if not len(keys):
         return np.empty(0), np.empty(0), np.empty(0)
@@ -122,24 +125,24 @@ def counts(keys: Array) -> tuple[Array, Array, Array]:
     return _floats(bits).astype(np.float64, copy=False), n, events
 
 
-def sums(p: Array, y: Array, w: Array, order: Array) -> tuple[Array, Array, Array]:
+def sum_by_score(p: Array, y: Array, w: Array, order: Array) -> tuple[Array, Array, Array]:
     """The rising distinct scores of the rows that have weight, Σw and Σwy at each, given their order; float64."""
     s, mass, events = np.empty(len(p)), np.empty(len(p)), np.empty(len(p))
     rows = [plain(x) for x in (p, y.astype(np.float64, copy=False), w.astype(np.float64, copy=False), order)]
-    m = int(_sums(*rows, s, mass, events))
+    m = int(_sum_rows(*rows, s, mass, events))
     return (s, mass, events) if m == len(p) else (s[:m].copy(), mass[:m].copy(), events[:m].copy())
 
 
-def placed(p: Array, s: Array) -> Array:
+def find_score(p: Array, s: Array) -> Array:
     """The last of the rising scores `s` (m,) that each of `p` (n,) reaches, (n,) int64; the first where it reaches none."""
     starts, out = np.empty(_BUCKETS + 1, dtype=np.int64), np.empty(len(p), dtype=np.int64)
     p, s = plain(p), plain(s)
     _starts(s, starts)
-    in_blocks(lambda a, b: _placed(p[a:b], s, starts, out[a:b]), len(p), _BLOCK)
+    in_blocks(lambda a, b: _placed(p[a:b], s, starts, out[a:b]), len(p), _PLACED_ROWS)
     return out
 
 
-def order(p: Array) -> Array:
+def argsort_scores(p: Array) -> Array:
     """The numbers of the rows by rising score, int64; of float32 scores in the order of the rows among equals."""
     bits = bits_of(p)
     if bits.dtype == np.uint64:
@@ -165,3 +168,117 @@ def decode_scores(keys: Array) -> Array:
 
 def _floats(bits: Array) -> Array:
     return bits.view(np.float64 if bits.dtype == np.uint64 else np.float32)
+
+
+T = TypeVar("T")
+
+_VALUES = 1024  # turned into keys at a time, so that they stay in the nearest cache
+_BLOCK = 2**18  # values worth a thread's while
+_MAX_KEYS = 2**24  # keys held at a time: what a million rows of sixteen classes take
+
+
+@compiled
+def _encode(p, scores, bits, words):  # type: ignore[no-untyped-def]
+    """Keys of scores p that did not come; how many scores do not fit. `bits` are the scores as whole numbers."""
+    misfits, one = 0, words.dtype.type(1)
+    for j in range(p.shape[0]):
+        scores[j] = p[j]
+    for j in range(p.shape[0]):
+        misfits += scores[j] != p[j]
+    for j in range(p.shape[0]):
+        words[j] = bits[j] << one  # the sign is shifted out, so that −0 is 0
+    return misfits
+
+
+@compiled
+def _put_keys(words, k, start, keys):  # type: ignore[no-untyped-def]
+    for c in range(k):
+        own = keys[c]
+        for i in range(words.shape[0] // k):
+            own[start + i] = words[i * k + c]
+
+
+@compiled
+def _of_shares(P, Y, scores, bits, words, keys):  # type: ignore[no-untyped-def]
+    """The keys of every class, keys (K, n); how many scores do not fit, and how many outcomes are neither 0 nor 1."""
+    n, k = P.shape
+    rows = words.shape[0] // k
+    predicted, outcomes = P.reshape(-1), Y.reshape(-1)
+    one, none = words.dtype.type(1), words.dtype.type(0)
+    misfits = others = 0
+    for start in range(0, n, rows):
+        m = min(rows, n - start) * k
+        block, y = words[:m], outcomes[start * k : start * k + m]
+        misfits += _encode(predicted[start * k : start * k + m], scores, bits, block)
+        for j in range(m):
+            block[j] |= one if y[j] == 1.0 else none
+        for j in range(m):
+            others += (y[j] != 1.0) & (y[j] != 0.0)
+        _put_keys(block, k, start, keys)
+    return misfits, others
+
+
+@compiled
+def _of_labels(P, y, first, scores, bits, words, keys):  # type: ignore[no-untyped-def]
+    """The same for class numbers y (n,), of which the columns are first, first + 1, …"""
+    n, k = P.shape
+    rows = words.shape[0] // k
+    predicted, one = P.reshape(-1), words.dtype.type(1)
+    misfits = 0
+    for start in range(0, n, rows):
+        m = min(rows, n - start)
+        block = words[: m * k]
+        misfits += _encode(predicted[start * k : (start + m) * k], scores, bits, block)
+        for i in range(m):
+            c = y[start + i] - first
+            if 0 <= c < k:
+                block[i * k + c] |= one
+        _put_keys(block, k, start, keys)
+    return misfits, 0
+
+
+def map_sorted_keys(P: Array, Y: Array, work: Callable[[Array], T], classes: range | None = None) -> list[T] | None:
+    """`work(keys)` of the sorted keys (see `sort`) of every class; None if an outcome is neither 0 nor 1.
+
+    P is (n, K), Y (n, K) or class numbers (n,); `classes` are the columns that are asked for, all if not said. Scores
+    that float32 holds exactly are sorted as such, in half the time of float64.
+    """
+    n, classes = len(P), range(P.shape[1]) if classes is None else classes
+    if n == 0:
+        return [work(np.empty(0, dtype=np.uint32)) for _ in classes]
+    results: list[T] = []
+    batch_size = max(threads(), _MAX_KEYS // n)
+    for first in range(classes.start, classes.stop, batch_size):
+        keys = _of_classes(P, Y, first, min(first + batch_size, classes.stop))
+        if keys is None:
+            return None
+
+        def work_on(start: int, stop: int, keys: Array = keys) -> list[T]:
+            keys[start:stop].sort(axis=1)
+            return [work(one) for one in keys[start:stop]]
+
+        results += [one for some in in_blocks(work_on, len(keys), max(1, 2**14 // n)) for one in some]
+    return results
+
+
+def _of_classes(P: Array, Y: Array, first: int, last: int) -> Array | None:
+    n, k = len(P), last - first
+    sample = P[:64, first:last]
+    narrow = P.dtype != np.float64 or bool((sample.astype(np.float32) == sample).all())
+    for dtype, word in ((np.float32, np.uint32), (np.float64, np.uint64))[not narrow :]:
+        keys = np.empty((k, n), dtype=word)
+
+        def work(start: int, stop: int, dtype: Any = dtype, keys: Array = keys) -> tuple[int, int]:
+            scores = np.empty(max(1, _VALUES // k) * k, dtype=dtype)
+            room = (scores, scores.view(keys.dtype), np.empty(len(scores), dtype=keys.dtype), keys[:, start:stop])
+            p, y = plain(P[start:stop, first:last]), Y[start:stop] if Y.ndim == 1 else Y[start:stop, first:last]
+            if y.ndim == 1:
+                return tuple(_of_labels(p, plain(y.astype(np.int64, copy=False)), first, *room))
+            return tuple(_of_shares(p, plain(y.astype(np.float64, copy=False)), *room))
+
+        looks = in_blocks(work, n, max(1, _BLOCK // k))
+        if any(others for _, others in looks):
+            return None
+        if not any(misfits for misfits, _ in looks):
+            return keys
+    raise AssertionError("float64 holds every score")

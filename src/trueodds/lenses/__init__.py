@@ -1,1 +1,1 @@
-"""Which claim is examined: a lens turns predictions into one view or several."""
+"""Lenses: which probabilities and which outcomes of the predictions are examined."""

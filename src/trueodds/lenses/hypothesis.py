@@ -1,4 +1,4 @@
-"""What if the truth is ρ, not the identity? Predictions of a given calibration function, looked at through a lens."""
+"""Lens for the hypothesis that the calibration function equals a given function instead of the identity."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.errors import InputError, Note, describe
-from trueodds.core.settings import call
+from trueodds.core.settings import call_user_function
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.claim import Lens, Outcomes
+from trueodds.lenses.base import Lens, Outcomes
 from trueodds.lenses.view import View
 
 
-def under(preds: Any, rho: Any, lenses: Sequence[Lens], redraw: str = "labels") -> tuple[Predictions, list[Lens]]:
+def apply_hypothesis(
+    preds: Any, rho: Any, lenses: Sequence[Lens], redraw: str = "labels"
+) -> tuple[Predictions, list[Lens]]:
     r"""The same rows with ρ(P) as what is said, and lenses that still pool them by P.
 
     ρ is a function of P (n, K), or anything with `predict_proba`; two classes may give one column. Under the
@@ -24,7 +26,7 @@ def under(preds: Any, rho: Any, lenses: Sequence[Lens], redraw: str = "labels") 
 
     >>> from trueodds.lenses.lens import as_lens
     >>> preds = Predictions([0, 1], [0.2, 0.6])
-    >>> halved, (lens,) = under(preds, lambda P: P[:, 1] / 2, [as_lens("positive")])
+    >>> halved, (lens,) = apply_hypothesis(preds, lambda P: P[:, 1] / 2, [as_lens("positive")])
     >>> (view,) = lens.views(halved)
     >>> view.p.tolist(), view.at.tolist()
     ([0.1, 0.3], [0.2, 0.6])
@@ -54,11 +56,11 @@ def under(preds: Any, rho: Any, lenses: Sequence[Lens], redraw: str = "labels") 
             cluster=preds.cluster,
             classes=preds.classes,
         )
-    return null_preds, [Under(lens, preds) for lens in lenses]
+    return null_preds, [HypothesisLens(lens, preds) for lens in lenses]
 
 
 @dataclass(frozen=True, eq=False)
-class Under(Lens):
+class HypothesisLens(Lens):
     """A lens that pools by the model's predictions and compares with what ρ says there."""
 
     lens: Lens
@@ -118,7 +120,7 @@ def _predict(preds: Predictions, rho: Any) -> Array:
             describe(rho),
             "For instance hypothesis=to.fit(others, 'temperature'), or lambda P: P**2 / (P**2).sum(axis=1, keepdims=True).",
         )
-    P = np.asarray(call("hypothesis", function, preds.P))
+    P = np.asarray(call_user_function("hypothesis", function, preds.P))
     if P.ndim == 1 and preds.k == 2 and preds.kind != "multilabel":
         P = np.stack([1 - P, P], axis=1)
     if P.shape != preds.P.shape or P.dtype.kind not in "fiub":

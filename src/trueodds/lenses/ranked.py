@@ -1,4 +1,4 @@
-"""Which claims look at the ranked probabilities: confidence, the r-th largest, the k largest."""
+"""Lenses on the largest probabilities: confidence, top-label, the r-th largest, and top-k."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from trueodds.core.settings import Integer
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.kernels.largest import largest
-from trueodds.lenses.claim import Lens, Outcomes, hit
-from trueodds.lenses.rows import Column, Largest
-from trueodds.lenses.view import Rows, View
+from trueodds.lenses.base import Lens, Outcomes, hit
+from trueodds.lenses.rows import Column, Largest, Rows
+from trueodds.lenses.view import View
 
 
 @dataclass(frozen=True, eq=False)

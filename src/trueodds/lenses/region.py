@@ -1,4 +1,4 @@
-"""Where on the simplex is looked: rows whose predictions lie in a region."""
+"""Restrict predictions to a region of the probability simplex."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from trueodds.core.errors import InputError, describe
-from trueodds.core.registry import near
-from trueodds.core.settings import call
+from trueodds.core.settings import call_user_function
+from trueodds.core.suggestions import suggest_names
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.lens import Confidence, class_number
+from trueodds.lenses.classes import class_number
+from trueodds.lenses.ranked import Confidence
 
 Region = str | Mapping[str, tuple[float, float]] | Callable[[Array], Array]
 
@@ -22,14 +23,14 @@ _COMPARISONS = {"<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": ope
 _CONDITION = re.compile(r"\s*(.+?)\s*(<=|>=|<|>)\s*([-+.\deE]+)\s*")
 
 
-def within(preds: Predictions, region: Region) -> Predictions:
+def select_region(preds: Predictions, region: Region) -> Predictions:
     """The rows inside the region A: an expectation over them is conditional on g(X) ∈ A.
 
     A region is a sentence of conditions such as `"confidence > 0.9 and class:cat >= 0.1"`, a mapping of the same
     names to closed ranges, or a function of P (n, K) that gives a mask (n,). It may look at predictions only, so
     that what was drawn under the null stays exact.
 
-    >>> within(Predictions([0, 1, 1], [0.1, 0.6, 0.95]), "confidence > 0.8").n
+    >>> select_region(Predictions([0, 1, 1], [0.1, 0.6, 0.95]), "confidence > 0.8").n
     2
     """
     inside = np.asarray(_inside(preds, region))
@@ -47,7 +48,7 @@ def within(preds: Predictions, region: Region) -> Predictions:
 
 def _inside(preds: Predictions, region: Region) -> Any:
     if callable(region):
-        return call("region", region, preds.P)
+        return call_user_function("region", region, preds.P)
     if isinstance(region, Mapping):
         mask = np.ones(preds.n, dtype=bool)
         for name, ends in region.items():
@@ -84,7 +85,7 @@ def _score(preds: Predictions, name: str) -> Array:
         "TO203",
         "A region speaks of confidence, of class:NAME, or, for two classes, of positive.",
         describe(name),
-        near(name[:80], ["confidence", *(f"class:{label}" for label in preds.classes)]),
+        suggest_names(name[:80], ["confidence", *(f"class:{label}" for label in preds.classes)]),
     )
 
 

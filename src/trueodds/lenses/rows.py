@@ -1,18 +1,60 @@
-"""Where a view of plain rows gets its columns and its sums: straight from the probabilities, nothing copied before."""
+"""Probabilities, outcomes and bin sums of the rows behind a binary view, computed without copying columns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.kernels import sort
-from trueodds.kernels.classes import class_sums
-from trueodds.kernels.columns import label_sums
+from trueodds.kernels.bin_sums import class_sums, label_sums
 from trueodds.kernels.largest import largest_hits, largest_keys, largest_moments, largest_sums
-from trueodds.kernels.moments import moments, residuals
-from trueodds.lenses.view import View
+from trueodds.kernels.smoothing import moments, residuals
+
+
+class Rows(Protocol):
+    """The rows behind a binary view, of weight 1 and one label each: columns for those who read them, sums without."""
+
+    n: int
+
+    def predicted(self) -> Array:
+        """The probability of each row."""
+        ...
+
+    def observed(self) -> Array:
+        """Whether its event came, bool."""
+        ...
+
+    def keys(self) -> Array:
+        """Both as one number that rises with the probability (see `sort.row_keys`)."""
+        ...
+
+    def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
+        """n, wp, wy and wpy of each bin, and wpp where it costs nothing."""
+        ...
+
+    def moments(self, cells: int, powers: int) -> Array:
+        """Σ(y − p)u^k in each of the cells that cut [0, 1] evenly, u the place within it (see `kernels.moments`)."""
+        ...
+
+
+class Exact(Protocol):
+    """What a lens knows of its probabilities beyond `p`: complements that 1 − p would round, and logarithms."""
+
+    @property
+    def has_logs(self) -> bool:
+        """Whether log-probabilities are known beyond the probabilities, from logits."""
+        ...
+
+    def complement(self, p: Array) -> Array:
+        """The probability that an event of probability p (n,) does not come, (n,) float64."""
+        ...
+
+    def logs(self, outcomes: int) -> Array | None:
+        """The log-probability of each outcome, (n, outcomes), where it is known beyond its probability."""
+        ...
 
 
 class Largest:
@@ -108,14 +150,6 @@ class OneOfClasses(Column):
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
         """The sums of each bin."""
         return dict(zip(("n", "wp", "wy", "wpy"), self.classes.sums(edges, closed)[self.label].T, strict=True))
-
-
-def shared_classes(views: Sequence[View]) -> tuple[Classes, list[int]] | None:
-    """The classes whose sums are made in one pass, and which of them these views are; None for other views."""
-    rows = [view.rows for view in views if isinstance(view.rows, OneOfClasses)]
-    if len(rows) < len(views) or len({id(column.classes) for column in rows}) > 1:
-        return None
-    return rows[0].classes, [column.label for column in rows]
 
 
 def by_outcome(table: Array) -> Mapping[str, Array]:

@@ -1,4 +1,4 @@
-"""Which subgroups do the group columns make? Each value of each column, and of columns taken together."""
+"""Subgroups formed by the values of group columns, and lenses restricted to one subgroup."""
 
 from __future__ import annotations
 
@@ -10,8 +10,47 @@ import numpy as np
 
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds.lenses.lens import Lens
-from trueodds.lenses.within import Within
+from trueodds.lenses.base import Lens, Outcomes
+from trueodds.lenses.view import View
+
+
+@dataclass(frozen=True, eq=False)
+class GroupLens(Lens):
+    """A lens that looks only at the rows whose group column has one value."""
+
+    lens: Lens
+    column: str
+    value: Any
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """`confidence | site=A`."""
+        return f"{self.lens.name} | {self.column}={self.value}"
+
+    def rows(self, preds: Predictions) -> Array:
+        """Which rows belong to the subgroup."""
+        return np.asarray(preds.group[self.column] == self.value)
+
+    def views(self, preds: Predictions) -> tuple[View, ...]:
+        """The lens's own views, with weight zero outside the subgroup."""
+        inside = self.rows(preds).astype(np.float64)
+        label = f"{self.column}={self.value}"
+        return tuple(
+            View(
+                v.p, v.y, v.w * inside,
+                n=inside, name=f"{v.name} | {label}", classes=v.classes, votes=v.votes, exact=v.exact,
+            )
+            for v in self.lens.views(preds)
+        )  # fmt: skip
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """As the lens itself reads labels."""
+        return self.lens.outcomes(preds)
+
+    def columns(self, preds: Predictions) -> list[int]:
+        """As the lens itself."""
+        return self.lens.columns(preds)
+
 
 VALUES_UP_TO = 50  # of one column or crossing: the largest are judged, the others counted
 
@@ -49,13 +88,13 @@ class Subgroup:
         inside = np.logical_and.reduce([np.asarray(preds.group[column] == value) for column, value in self.values])
         return np.asarray(inside != self.rest)
 
-    def of(self, lens: Lens) -> Within:
+    def of(self, lens: Lens) -> GroupLens:
         """The lens on these rows; the others stay in place with weight zero, so that draws are shared."""
-        return _Inside(lens, self.column, self.value, self)
+        return _SubgroupLens(lens, self.column, self.value, self)
 
 
 @dataclass(frozen=True, eq=False)
-class _Inside(Within):
+class _SubgroupLens(GroupLens):
     """A lens within a subgroup of any number of columns."""
 
     group: Subgroup
@@ -71,7 +110,7 @@ class _Inside(Within):
 
 
 @dataclass(frozen=True)
-class Partition:
+class SubgroupPartition:
     """The subgroups of one column, or of several together: no row is in two of them."""
 
     column: str
@@ -81,11 +120,11 @@ class Partition:
     empty: int = field(default=0)  # how many combinations of values no row has
 
 
-def partitions(preds: Predictions, max_columns: int = 1) -> list[Partition]:
+def subgroup_partitions(preds: Predictions, max_columns: int = 1) -> list[SubgroupPartition]:
     """The subgroups of every column, then of every two columns, up to `max_columns` columns at a time.
 
     >>> preds = Predictions([0, 1], [0.2, 0.9], group={"sex": ["f", "m"], "site": ["a", "b"]})
-    >>> [(column_groups.column, len(column_groups.groups), column_groups.empty) for column_groups in partitions(preds, 2)]
+    >>> [(column_groups.column, len(column_groups.groups), column_groups.empty) for column_groups in subgroup_partitions(preds, 2)]
     [('sex', 2, 0), ('site', 2, 0), ('sex × site', 2, 2)]
     """
     coded = {name: np.unique(labels, return_inverse=True) for name, labels in preds.group.items()}
@@ -96,7 +135,7 @@ def partitions(preds: Predictions, max_columns: int = 1) -> list[Partition]:
     ]
 
 
-def _partition(preds: Predictions, columns: dict[str, tuple[Array, Array]]) -> Partition:
+def _partition(preds: Predictions, columns: dict[str, tuple[Array, Array]]) -> SubgroupPartition:
     sizes = [len(values) for values, _ in columns.values()]
     codes = np.ravel_multi_index([inverse.reshape(-1) for _, inverse in columns.values()], sizes)
     present, index, count = np.unique(codes, return_inverse=True, return_counts=True)
@@ -107,7 +146,7 @@ def _partition(preds: Predictions, columns: dict[str, tuple[Array, Array]]) -> P
     ]
     largest = set(np.argsort(-np.where(weighty, count, 0), kind="stable")[:VALUES_UP_TO])
     mask = [weighty[i] and i in largest for i in range(len(groups))]
-    return Partition(
+    return SubgroupPartition(
         " × ".join(columns),
         tuple(group for group, one in zip(groups, mask, strict=True) if one),
         tuple(group for group, one, heavy in zip(groups, mask, weighty, strict=True) if heavy and not one),

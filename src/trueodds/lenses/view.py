@@ -1,18 +1,19 @@
-"""What a lens sees: said against seen, row by row or cell by cell, with the sums that cells carry."""
+"""View: the probabilities, outcomes and weights that a lens shows, by row or by cell with its moments."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts, unit_of
-from trueodds.kernels.bin_index import Bins, Frozen
-from trueodds.kernels.columns import row_sums
+from trueodds.kernels.bin_sums import row_sums
+from trueodds.kernels.bins import Bins, FittedPartition
+from trueodds.lenses.rows import Exact, Rows
 
 T = TypeVar("T")
 
@@ -20,49 +21,6 @@ SORTED = "sorted"  # under which a view keeps its rows by score (see by_score.py
 SUMS = ("ww", "wpp", "wpy", "wyy", "wwv", "wwr")
 """The sums beyond n, Σw, Σwp and Σwy that a binary cell carries:
 Σw², Σwp², Σwpy, Σwy², Σw²p(1−p) and Σw²(y−p)²."""
-
-
-class Rows(Protocol):
-    """The rows behind a binary view, of weight 1 and one label each: columns for those who read them, sums without."""
-
-    n: int
-
-    def predicted(self) -> Array:
-        """The probability of each row."""
-        ...
-
-    def observed(self) -> Array:
-        """Whether its event came, bool."""
-        ...
-
-    def keys(self) -> Array:
-        """Both as one number that rises with the probability (see `sort.row_keys`)."""
-        ...
-
-    def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
-        """n, wp, wy and wpy of each bin, and wpp where it costs nothing."""
-        ...
-
-    def moments(self, cells: int, powers: int) -> Array:
-        """Σ(y − p)u^k in each of the cells that cut [0, 1] evenly, u the place within it (see `kernels.moments`)."""
-        ...
-
-
-class Exact(Protocol):
-    """What a lens knows of its probabilities beyond `p`: complements that 1 − p would round, and logarithms."""
-
-    @property
-    def has_logs(self) -> bool:
-        """Whether log-probabilities are known beyond the probabilities, from logits."""
-        ...
-
-    def complement(self, p: Array) -> Array:
-        """The probability that an event of probability p (n,) does not come, (n,) float64."""
-        ...
-
-    def logs(self, outcomes: int) -> Array | None:
-        """The log-probability of each outcome, (n, outcomes), where it is known beyond its probability."""
-        ...
 
 
 class View:
@@ -283,7 +241,7 @@ class View:
             return w * w * p * self.q
         return w * w * (y - p) ** 2
 
-    def binned(self, cells: Frozen) -> View:
+    def binned(self, cells: FittedPartition) -> View:
         """The view of the cells of a frozen partition; those without weight are absent."""
         if not isinstance(cells, Bins):  # known by itself: a tree is walked once
             return self.once(cells, lambda: self.pool(cells.index(self.at), cells.size))

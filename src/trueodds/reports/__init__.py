@@ -1,5 +1,5 @@
-"""The whole answer for a person: as text, as a page, as JSON."""
+"""The audit of a model's calibration: plan, facts, and the reports as text, HTML and JSON."""
 
-from trueodds.reports.plan import Audit, audit
+from trueodds.reports.audit import Audit, audit
 
 __all__ = ["Audit", "audit"]

@@ -1,4 +1,4 @@
-"""What an audit measures and tests on rows: errors with intervals, one family of tests, groups, standard measures."""
+"""The measurements and tests of an audit on rows: errors with intervals, one family of tests, subgroups, standard measures."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator
-from trueodds.hypotests.among_groups import Claims, GroupPValues, joint_group_pvalues
-from trueodds.hypotests.by_view import RESAMPLES
-from trueodds.hypotests.judging import claim_on
-from trueodds.hypotests.nested.binary import are_shares
+from trueodds.hypotests.consistency_verdict import claim_from_draws
+from trueodds.hypotests.group_tests import GroupClaims, GroupPValues, joint_group_pvalues
+from trueodds.hypotests.nested_cells import has_vote_shares
 from trueodds.hypotests.omnibus import Omnibus
-from trueodds.lenses.lens import Canonical, Classwise, Lens, default_lens
+from trueodds.hypotests.per_view import RESAMPLES
+from trueodds.lenses.base import Lens
+from trueodds.lenses.classes import Canonical, Classwise
+from trueodds.lenses.lens import default_lens
 from trueodds.lenses.view import View
-from trueodds.reports import repeats
-from trueodds.reports.for_whom import Groups, Whom, adjust_by_holm, among_rows
-from trueodds.reports.standard import Measure, measures_of, notes_of
+from trueodds.reports.standard_measures import Measure, standard_measures, standard_notes
+from trueodds.reports.subgroups import Groups, GroupSpec, adjust_by_holm, measure_groups
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimates
-from trueodds.resampling.floors import floors
-from trueodds.resampling.interval_spec import IntervalSpec
-from trueodds.resampling.redraw import null_draws
+from trueodds.resampling.intervals.method import IntervalSpec
+from trueodds.resampling.noise_floor import noise_floor_draws
+from trueodds.resampling.null_distribution import null_draws
 
 Progress = Callable[[float, str], None]
 
 REDRAWS = 199  # behind noise floors
 GROUPS = 0.25  # weight of the groups in the family; the lenses have the rest
 FIX = 0.05  # weight of the gain of a fix beside that family
-CANONICAL_UP_TO = 100  # classes; beyond, no tree over the simplex holds enough rows to say anything
+MAX_CANONICAL_CLASSES = 100  # classes; beyond, no tree over the simplex holds enough rows to say anything
 
 
 @dataclass(frozen=True)
@@ -64,36 +65,36 @@ def lenses_of(preds: Predictions) -> list[Lens]:
     first = default_lens(preds)
     if preds.kind != "classes" or preds.k == 2:
         return [first]
-    return [first, Classwise(), *([Canonical()] if preds.k <= CANONICAL_UP_TO else [])]
+    return [first, Classwise(), *([Canonical()] if preds.k <= MAX_CANONICAL_CLASSES else [])]
 
 
-def enough(resamples: int | None, claims: int, alpha: float) -> int:
+def required_resamples(resamples: int | None, claims: int, alpha: float) -> int:
     """How many redraws: 999 if not said, or as many as Holm's correction of so many claims needs, up to 9,999."""
     if resamples is None:
         return max(RESAMPLES, min(9_999, math.ceil(5 * claims / alpha) - 1))
     return resamples
 
 
-def of_rows(
+def facts_of_rows(
     preds: Predictions,
     resamples: int | None,
     level: float,
     alpha: float,
     rng: np.random.Generator,
     progress: Progress,
-    whom: Whom = Whom(),  # noqa: B008 - frozen
+    whom: GroupSpec = GroupSpec(),  # noqa: B008 - frozen
 ) -> Facts:
     """Measure and test everything on rows in memory."""
     ece = ESTIMATORS.make("ece", {})
     lenses = lenses_of(preds)
-    notes = repeats.copies(preds)
-    if preds.kind == "classes" and preds.k > CANONICAL_UP_TO:
+    notes = duplicate_notes(preds)
+    if preds.kind == "classes" and preds.k > MAX_CANONICAL_CLASSES:
         notes.append(Note("TN205", f"With {preds.k} classes the whole vector is not tested; name a lens to do so."))
     estimands = [Estimand.of(ece, lens, preds) for lens in lenses]
     # Single classes are named by Holm's correction, which needs more draws the more there are.
     views = max(len(estimand.views) for estimand in estimands)
     groups = len(whom.groups) if _has_several_labels(preds) else 1
-    drawn = enough(resamples, max(views, groups), alpha)
+    drawn = required_resamples(resamples, max(views, groups), alpha)
 
     # The groups' draws are those of `by_group` with this seed, whatever is tested beside them.
     of_groups = copy.deepcopy(rng)
@@ -110,7 +111,7 @@ def of_rows(
     null: list[Array | None] = []
 
     def floors_of(every: Sequence[Estimand]) -> Sequence[Array | None]:
-        null[:] = floors(preds, every, rng, REDRAWS)
+        null[:] = noise_floor_draws(preds, every, rng, REDRAWS)
         return null
 
     answered = estimates(preds, [*scores, *estimands], IntervalSpec(level=level), rng, floors_of)
@@ -118,7 +119,7 @@ def of_rows(
     progress(0.55, "judging")
     group_results = Groups()
     if group_tests is not None:
-        group_results = among_rows(
+        group_results = measure_groups(
             preds,
             whom,
             group_tests,
@@ -127,11 +128,11 @@ def of_rows(
             rng,
             lambda share: progress(0.55 + 0.15 * share, "measuring groups"),
         )
-        tests = [with_groups(tests[0], group_tests.joint, group_tests.min_pvalue), *tests[len(tests) > 1 :]]
-    errors = consistent(answered[2:], tests, preds.k, alpha)
-    standard = measures_of(preds, level, rng)
+        tests = [add_groups(tests[0], group_tests.joint, group_tests.min_pvalue), *tests[len(tests) > 1 :]]
+    errors = reconcile_intervals(answered[2:], tests, preds.k, alpha)
+    standard = standard_measures(preds, level, rng)
     gap, z = _gap(preds)
-    notes = [*notes, *notes_of(preds), *(note for note in group_results.notes if note not in tests[0].notes)]
+    notes = [*notes, *standard_notes(preds), *(note for note in group_results.notes if note not in tests[0].notes)]
     return Facts(answered[:2], errors, tests, gap, z, tests[-1].settings["resamples"], notes, group_results, standard)
 
 
@@ -172,7 +173,9 @@ def _with_floors(verdict: Verdict, estimands: Sequence[Estimand], null: Sequence
     return verdict
 
 
-def consistent(errors: Sequence[Estimate], tests: Sequence[Verdict], classes: int, alpha: float) -> list[Estimate]:
+def reconcile_intervals(
+    errors: Sequence[Estimate], tests: Sequence[Verdict], classes: int, alpha: float
+) -> list[Estimate]:
     """The errors with intervals that contradict neither the tests nor each other; every change makes them longer or
     follows from the interval of a coarser lens.
 
@@ -202,7 +205,7 @@ def consistent(errors: Sequence[Estimate], tests: Sequence[Verdict], classes: in
 
 def _test_groups(
     preds: Predictions,
-    whom: Whom,
+    whom: GroupSpec,
     ece: Estimator,
     lens: Lens,
     resamples: int,
@@ -212,10 +215,11 @@ def _test_groups(
     """What redrawn labels say of the groups; of several labels, which are drawn apart, by Holm's correction."""
     if not _has_several_labels(preds):
         return joint_group_pvalues(preds, whom.groups, ece, lens, "mean", resamples, alpha, rng)
-    claims = Claims.of(preds, whom.groups, ece, lens, "mean")
+    claims = GroupClaims.of(preds, whom.groups, ece, lens, "mean")
     draws = null_draws(preds, claims.estimands, resamples, rng)
     single = [
-        claim_on(estimand, drawn, joint=False).pvalue for estimand, drawn in zip(claims.estimands, draws, strict=True)
+        claim_from_draws(estimand, drawn, joint=False).pvalue
+        for estimand, drawn in zip(claims.estimands, draws, strict=True)
     ]
     return adjust_by_holm(single, 1 / (1 + resamples))
 
@@ -226,7 +230,7 @@ def alpha_of_groups(lenses: Verdict, alpha: float) -> float:
     return tests if lenses.pvalue <= tests * (1 - GROUPS) else tests * GROUPS
 
 
-def with_groups(family: Verdict, joint: Sequence[float], min_pvalue: float) -> Verdict:
+def add_groups(family: Verdict, joint: Sequence[float], min_pvalue: float) -> Verdict:
     """The family of lenses and groups: Holm's correction with most of the weight on the lenses."""
     p = min([family.pvalue / (1 - GROUPS), *(joint_p / GROUPS for joint_p in joint if not np.isnan(joint_p))])
     family_min_pvalue = max(
@@ -240,7 +244,7 @@ def alpha_of_fix(family: Verdict, alpha: float) -> float:
     return alpha if family.pvalue <= alpha * (1 - FIX) else alpha * FIX
 
 
-def with_fix(facts: Facts, pvalue: float | None, alpha: float) -> Facts:
+def add_fix(facts: Facts, pvalue: float | None, alpha: float) -> Facts:
     """The facts with a family to which the gain of a fix belongs, by Holm's correction with little weight on it.
 
     So the verdict keeps its level, and a fix is confirmed only where the verdict is rejected. The p-value of the gain,
@@ -273,14 +277,14 @@ def _gap(preds: Predictions) -> tuple[float | None, float | None]:
     p = view.p.astype(np.float64)
     gap = float((view.w * (p - view.y)).sum() / view.total)
     if preds.cluster is None:
-        return gap, in_errors(view, gap)
+        return gap, gap_z_score(view, gap)
     se = float(np.sqrt((np.bincount(preds.cluster, view.w * (view.y - p)) ** 2).sum())) / view.total
     return gap, _z_score(gap, se)
 
 
-def in_errors(view: View, gap: float) -> float | None:
+def gap_z_score(view: View, gap: float) -> float | None:
     """The gap in standard errors of a calibrated model with independent rows; with votes by their residuals."""
-    squares = view.sums("wwr") if are_shares(view) else np.maximum(view.sums("wwv"), 0.0)
+    squares = view.sums("wwr") if has_vote_shares(view) else np.maximum(view.sums("wwv"), 0.0)
     se = float(np.sqrt(squares.sum())) / view.total
     return _z_score(gap, se)
 
@@ -290,3 +294,28 @@ def _z_score(gap: float, se: float) -> float | None:
     if se > 0:
         return gap / se
     return math.copysign(math.inf, gap) if abs(gap) > 1e-12 else None
+
+
+MIN_DISTINCT = 0.9  # of the rows must be different predictions, else scores are coarse, and equal ones no copies
+MIN_COPIES = 0.005  # of the rows are copies: fewer are no matter
+
+
+def duplicate_notes(preds: Predictions) -> list[Note]:
+    """A note where a few predictions come again to the last digit, with the same outcome, though most are their own.
+
+    Clusters say that rows belong together; then nothing is noted.
+    """
+    if preds.cluster is not None or preds.n < 100 or preds.p.ndim == 1 or preds.y is None:
+        return []
+    rng = np.random.default_rng(0)
+    sums = np.asarray(preds.p, dtype=np.float64) @ rng.standard_normal(preds.p.shape[1])
+    outcome = 10 * rng.standard_normal(preds.k)
+    order = np.argsort(sums + (outcome[preds.y] if preds.y.ndim == 1 else preds.y @ outcome), kind="stable")
+    # The sums of copies are equal up to rounding, which brings copies next to each other. The rows themselves decide.
+    row, before = order[1:], order[:-1]
+    same_outcome = (preds.y[row] == preds.y[before]).reshape(len(row), -1).all(axis=1)
+    count = int(((preds.p[row] == preds.p[before]).all(axis=1) & same_outcome).sum())
+    if count <= MIN_COPIES * preds.n or count > (1 - MIN_DISTINCT) * preds.n:
+        return []
+    text = f"{count:,} rows are copies of others, prediction and outcome alike: if they are one case counted twice, drop them or say cluster=."
+    return [Note("TN144", text)]

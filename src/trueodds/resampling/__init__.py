@@ -1,1 +1,1 @@
-"""How sure: resampled rows, redrawn labels, and the intervals made of them."""
+"""Uncertainty by resampling: bootstrap and jackknife, null distributions, confidence intervals, p-values and comparisons."""

@@ -1,4 +1,4 @@
-"""What is asked of the data: one estimator through one lens, and the sums that its draws need."""
+"""An estimand: one estimator through one lens of the data, with the bin sums that resampling it needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators.base import Estimator, Linear, combine, shares
-from trueodds.lenses.lens import Lens
+from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 
 _HEAVY = 16  # draws of many cells that are held together
@@ -151,3 +151,9 @@ def by_estimand(estimands: Sequence[Estimand], per_view: Sequence[Array]) -> lis
         out.append(np.stack(per_view[start : start + len(estimand.views)]))
         start += len(estimand.views)
     return out
+
+
+def pooled_view(view: View, one: Linear) -> View:
+    """The bins of a statistic as a view that names their slots; made once where the statistic has them."""
+    binned = getattr(one, "binned", None)
+    return binned if isinstance(binned, View) and binned.bin_index is not None else view.pool(one.index, one.size)

@@ -1,1 +1,1 @@
-"""Sums that merge: batch with batch, machine with machine."""
+"""Tallies: sums over rows that add across batches and machines."""

@@ -1,18 +1,22 @@
-"""What are the sums per cell of the fine grid? Several binary views side by side, only occupied cells stored."""
+"""Sums per cell of a fine grid on [0, 1] for several binary views, counted from blocks of rows."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
-from trueodds.kernels.cells import CELLS, EDGES, WIDTH
-from trueodds.kernels.merged import merged, occupied
+from trueodds.data.log_probabilities import log_observed
+from trueodds.data.predictions import Predictions
+from trueodds.data.probabilities import SUM_NOTED, two_columns
+from trueodds.kernels import grid_sums, in_blocks, plain
+from trueodds.kernels.fine_grid import CELLS, EDGES, WIDTH, merge_cells, occupied_cells
 from trueodds.lenses.view import SUMS, View
 
 PLAIN = ("wp", "wpp", "wy", "wpy")  # rows of weight 1 with one label each: every other sum follows from these and n
@@ -48,10 +52,9 @@ class Cells:
 
     @classmethod
     def of(cls, p: Any, y: Any, w: Any = None) -> Cells:
-        """The cells of one binary view: p (n,) in [0, 1], y (n,) in [0, 1], w (n,) ≥ 0."""
-        from trueodds.tallies.rows import binary
+        """The cells of one cells_of_view view: p (n,) in [0, 1], y (n,) in [0, 1], w (n,) ≥ 0."""
 
-        return binary(View(p, y, w))
+        return cells_of_view(View(p, y, w))
 
     @classmethod
     def summed(cls, views: int, width: int, fill: Callable[[Array, Array], None]) -> Cells:
@@ -63,7 +66,7 @@ class Cells:
             table = np.zeros(shape[0], dtype=np.int64), np.zeros(shape)
             _table_cache.tables.clear()  # of one shape or two: memory stays a few MB
         fill(*table)
-        cells = cls(*occupied(*table))
+        cells = cls(*occupied_cells(*table))
         _table_cache.tables[shape] = table
         return cells
 
@@ -119,7 +122,7 @@ class Cells:
         if np.array_equal(self.index, other.index):
             return Cells(self.index, self.n + other.n, self.sums + other.sums, self.bins)
         one, two = (self.index, self.n, self.sums), (other.index, other.n, other.sums)
-        index, n, sums = merged(*one, *two)
+        index, n, sums = merge_cells(*one, *two)
         return Cells(index, n, sums, self.bins)
 
     def coarsen(self, bins: int) -> Cells:
@@ -158,3 +161,124 @@ class Cells:
         p = np.divide(sums.pop("wp"), w, out=middle.copy(), where=some)
         y = np.divide(sums.pop("wy"), w, out=np.zeros(len(w)), where=some)
         return View(p, y, w, n=part.n, sums=sums, at=middle, name=name, classes=classes)
+
+
+# Classes whose dense cells are held at a time: 2.5 MB, or 1.6 of the wider ones; more falls out of the cache.
+CHUNK, WIDE_CHUNK = 16, 5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """A block of rows as the kernels take it: read-only and C-ordered."""
+
+    kind: str
+    P: Array  # (n, m), float32 or float64; m = 1 for bare confidence
+    y: Array | None  # (n,) labels, or (n, m) of 0 and 1 for multilabel
+    shares: Array | None  # (n, m) votes
+    w: Array | None  # (n,)
+    rounding_tolerance: float  # from 1; a sum that is farther off is no rounding
+    single: bool  # whether one column was given, so that the probability of the first of two classes is 1 − p
+    logits: Array | None = None  # (n,) or (n, m) as given, where P is made of them and may underflow
+    log_observed: Array | None = None  # (n,) log-probability of the observed class, where there are logits
+
+    @classmethod
+    def of(cls, preds: Predictions, where: slice | Array) -> Rows:
+        """The chosen rows."""
+        p = preds.p[where]
+        if preds.kind == "confidence":
+            P = p[:, None]
+        else:
+            P = two_columns(p, None if preds.logits is None else preds.logits[where]) if p.ndim == 1 else p
+        dtype = np.dtype(preds.dtype)
+        eps = float(np.finfo(dtype if dtype.kind == "f" else np.float64).eps)
+        rounding_tolerance = max(P.shape[1] * eps, SUM_NOTED) if preds.kind == "classes" and p.ndim == 2 else np.inf
+        y, shares, w = (
+            None if array is None else plain(array[where]) for array in (preds.y, preds.votes, preds.weight)
+        )
+        z = logs = None
+        if preds.logits is not None:
+            z, logs = preds.logits[where], preds.once("log observed", partial(log_observed, preds))[where]
+        return cls(preds.kind, plain(P), y, shares, w, rounding_tolerance, p.ndim == 1, z, logs)
+
+    @property
+    def exact(self) -> bool:
+        """Whether the cell follows from float64 arithmetic alone, as it does for float32 values."""
+        return self.P.dtype == np.float32
+
+    @property
+    def plain(self) -> bool:
+        """One label per row, no weights."""
+        return self.w is None and self.shares is None
+
+    @property
+    def weight(self) -> Array:
+        """The weights, ones where none were given."""
+        return np.ones(len(self.P)) if self.w is None else self.w
+
+
+def cells_of_view(view: View) -> Cells:
+    """The cells of one binary view of rows."""
+    hard = bool(((view.y == 0) | (view.y == 1)).all() and (view.w == 1).all())
+    return _columns(plain(view.p[:, None]), view.y[:, None], None if hard else plain(view.w))
+
+
+def cells_by_rank(rows: Rows, which: Array) -> Cells:
+    """The cells of the largest probabilities, which (n, ranks) are their columns."""
+    return _columns(*top_values(rows, which), None if rows.plain else rows.weight)
+
+
+def top_values(rows: Rows, which: Array) -> tuple[Array, Array]:
+    """The largest probabilities, which (n, ranks) are their columns, and their outcomes, (n, ranks) both."""
+    if rows.shares is not None:
+        return plain(np.take_along_axis(rows.P, which, axis=1)), np.take_along_axis(rows.shares, which, axis=1)
+    assert rows.y is not None
+    if rows.kind == "confidence":
+        return rows.P, rows.y[:, None]
+    return plain(np.take_along_axis(rows.P, which, axis=1)), which == rows.y[:, None]
+
+
+def cells_by_class(rows: Rows, first: int, last: int) -> Cells:
+    """The cells of the classes first..last−1, each against the rest; some classes per thread at a time."""
+    step = CHUNK if rows.plain else WIDE_CHUNK
+
+    def work(start: int, stop: int) -> tuple[int, Cells]:
+        return start, _span(rows, first + start, first + stop)
+
+    return Cells.side_by_side(in_blocks(work, last - first, step))
+
+
+def _columns(P: Array, Y: Array, w: Array | None) -> Cells:
+    """The cells of columns P (n, m) with their outcomes Y (n, m); without w the outcomes are 0 or 1."""
+    m, exact = P.shape[1], P.dtype == np.float32
+    if w is None:
+        hit = (P, plain(Y == 1), 0, m, EDGES, exact)
+        return Cells.summed(m, len(PLAIN), lambda n, sums: grid_sums.add_by_hit(*hit, n, sums))
+    share = (P, plain(Y.astype(np.float64)), w, 0, m, EDGES, exact)
+    return Cells.summed(m, len(FULL), lambda n, sums: grid_sums.add_by_share(*share, n, sums))
+
+
+def _span(rows: Rows, first: int, last: int) -> Cells:
+    P, where = rows.P, (first, last, EDGES, rows.exact)
+    if not rows.plain:
+        shares = (P, plain(outcomes(rows, first, last)), plain(rows.weight), *where)
+        return Cells.summed(last - first, len(FULL), lambda n, sums: grid_sums.add_by_share(*shares, n, sums))
+    assert rows.y is not None
+    if rows.kind == "multilabel":
+        hits = (P, plain(rows.y[:, first:last] == 1), *where)
+        return Cells.summed(last - first, len(PLAIN), lambda n, sums: grid_sums.add_by_hit(*hits, n, sums))
+    labels = (P, rows.y, *where)
+    return Cells.summed(last - first, len(PLAIN), lambda n, sums: grid_sums.add_by_label(*labels, n, sums))
+
+
+def class_values(rows: Rows, first: int, last: int) -> tuple[Array, Array]:
+    """The probabilities and the outcomes of the classes first..last−1, (n, last − first) both."""
+    return plain(rows.P[:, first:last]), outcomes(rows, first, last)
+
+
+def outcomes(rows: Rows, first: int, last: int) -> Array:
+    """The outcome shares of some classes, (n, last − first) float64."""
+    if rows.shares is not None:
+        return rows.shares[:, first:last]
+    assert rows.y is not None
+    observed = rows.y[:, first:last] if rows.kind == "multilabel" else rows.y[:, None] == np.arange(first, last)
+    return observed.astype(np.float64)

@@ -1,4 +1,4 @@
-"""Which rows stand for all? A sample that does not depend on how the rows were cut into batches or spread over machines."""
+"""Reservoir sample of rows that does not depend on how they are split into batches."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.results import percent
+from trueodds.core.formatting import format_percent
 from trueodds.core.typing import Array
-from trueodds.data.joined import joined
+from trueodds.data.concatenate import concatenate
 from trueodds.data.predictions import Predictions
 from trueodds.tallies.tally import Tally
 
@@ -77,7 +77,7 @@ class Reservoir:
 
     def _cut(self) -> Reservoir:
         """The same sample as one part that holds nothing else."""
-        keys, rows = np.concatenate([keys for keys, _ in self.parts]), joined([rows for _, rows in self.parts])
+        keys, rows = np.concatenate([keys for keys, _ in self.parts]), concatenate([rows for _, rows in self.parts])
         order = np.argsort(keys, kind="stable")[: self.max_rows]
         ceiling = keys[order[-1]] if len(order) == self.max_rows else self.ceiling
         return Reservoir(self.max_rows, ((keys[order], rows[order]),), ceiling, self.population_size)
@@ -88,25 +88,25 @@ class Reservoir:
         n = min(self.max_rows, self.population_size)
         if n == self.population_size:
             return None
-        share = percent(float(f"{n / self.population_size:.2g}"))
+        share = format_percent(float(f"{n / self.population_size:.2g}"))
         text = f"What is fitted rests on a random sample of {n:,} of {self.population_size:,} rows ({share}); what is measured, on all rows."
         return Note("TN171", text)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Counted:
+class SampledTally:
     """A tally and a sample of the same rows, made in one pass."""
 
     tally: Tally
     sample: Reservoir
 
     @classmethod
-    def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, max_probs: int | None = None) -> Counted:
+    def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, max_probs: int | None = None) -> SampledTally:
         """Both of one batch."""
         return cls(Tally.of(preds), Reservoir.of(preds, ids, seed=seed, max_probs=max_probs))
 
-    def __add__(self, other: Counted) -> Counted:
-        return Counted(self.tally + other.tally, self.sample + other.sample)
+    def __add__(self, other: SampledTally) -> SampledTally:
+        return SampledTally(self.tally + other.tally, self.sample + other.sample)
 
 
 def _below(part: tuple[Array, Predictions], ceiling: np.uint64) -> tuple[Array, Predictions] | None:

@@ -1,4 +1,4 @@
-"""What is left of the rows? Sums which add, and give back a View for every lens they were made for."""
+"""Tally: mergeable sums over fine cells that give back a view for every stored lens."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ from trueodds.core.typing import Array
 from trueodds.data.plausibility import MIN_LABELS, hard_labels_note
 from trueodds.data.predictions import Predictions
 from trueodds.kernels import in_blocks
-from trueodds.kernels.cells import HALVINGS, WIDTH
-from trueodds.lenses import lens as lenses_of
-from trueodds.lenses.lens import Lens, as_lens
+from trueodds.kernels.fine_grid import HALVINGS, WIDTH
+from trueodds.lenses import custom
+from trueodds.lenses.base import Lens
+from trueodds.lenses.classes import Canonical
+from trueodds.lenses.lens import as_lens
 from trueodds.lenses.view import View
-from trueodds.tallies import slots
-from trueodds.tallies.cells import Cells
-from trueodds.tallies.counted import counted
-from trueodds.tallies.counts import Counts
-from trueodds.tallies.group_sums import tally_groups
-from trueodds.tallies.groups import union
-from trueodds.tallies.rows import Rows, binary
-from trueodds.tallies.scores import ScoreSums
-from trueodds.tallies.simplex import SimplexCells
+from trueodds.tallies import stored_views as slots
+from trueodds.tallies.cells import Cells, Rows, cells_of_view
+from trueodds.tallies.group_tallies import tally_groups, union
+from trueodds.tallies.row_counts import Counts, count_rows
+from trueodds.tallies.score_sums import ScoreSums
+from trueodds.tallies.simplex_cells import SimplexCells
 
 BLOCK = 65_536  # rows counted at a time
 BLOCKS = 16  # at most, so that what waits to be added stays small
@@ -102,7 +101,7 @@ class Tally:
         tally = replace(_count(preds, slice(None), bins), grid=grid, groups=groups)
         extra_lenses = [as_lens(lens) for lens in ([lenses] if isinstance(lenses, (str, Lens)) else lenses)]
         if grid is not None and preds.kind == "classes":
-            extra_lenses.append(lenses_of.Canonical())
+            extra_lenses.append(Canonical())
         for lens in extra_lenses:
             tally = tally._with(lens, preds)
         return tally
@@ -112,13 +111,13 @@ class Tally:
         lens.check(preds)
         if self._where(lens) or lens.name in self.joint:
             return self
-        if isinstance(lens, lenses_of.Custom):
+        if isinstance(lens, custom.Custom):
             raise InputError(
                 "TO404", "A tally keeps lenses that have a name everywhere.", f"ψ {lens.name}", "Measure it on rows."
             )
         (view,) = lens.views(preds)
         if not view.joint:
-            cells = Cells.side_by_side([(0, self.cells), (len(self.slots), binary(view))])
+            cells = Cells.side_by_side([(0, self.cells), (len(self.slots), cells_of_view(view))])
             return replace(self, slots=(*self.slots, lens.name), cells=cells)
         if self.grid is None:
             raise InputError(
@@ -247,15 +246,15 @@ class Tally:
 
     def to_dict(self) -> dict[str, Any]:
         """The tally as its file holds it."""
-        from trueodds.tallies import wire
+        from trueodds.tallies import serialization
 
-        return wire.to_dict(self)
+        return serialization.to_dict(self)
 
     def save(self, path: str | Path) -> None:
         """Write the tally to a file, whole or not at all."""
-        from trueodds.tallies import wire
+        from trueodds.tallies import serialization
 
-        wire.save(self, path)
+        serialization.save(self, path)
 
     def __repr__(self) -> str:
         what = "confidence and correctness" if self.kind == "confidence" else f"{self.k} classes"
@@ -263,7 +262,7 @@ class Tally:
 
     def _where(self, lens: Lens) -> list[tuple[str, str]]:
         """The slots of a lens with the names of its views; empty where a slot is missing."""
-        entries = slots.lens_slots(lens, self.kind, self.classes)
+        entries = slots.stored_views_of_lens(lens, self.kind, self.classes)
         return entries if all(key in self.slots for key, _ in entries) else []
 
 
@@ -277,14 +276,14 @@ def _count(preds: Predictions, where: slice | Array, bins: int, *, group: bool =
 
     def work(start: int, stop: int) -> Tally:
         rows = Rows.of(preds, slice(start, stop) if isinstance(where, slice) else where[start:stop])
-        sums = counted(rows, ranks, classes, bins if null else None)
+        sums = count_rows(rows, ranks, classes, bins if null else None)
         return Tally(
             kind=preds.kind,
             classes=preds.classes,
             dtype=preds.dtype,
             bins=bins,
             grid=None,
-            slots=slots.named(ranks, classes),
+            slots=slots.view_names(ranks, classes),
             n=stop - start,
             weight=float(stop - start if rows.w is None else rows.w.sum()),
             cells=sums.cells,

@@ -1,1 +1,1 @@
-"""The papers' experiments and our own, each a function that returns a table; pyproject.toml has a line per study."""
+"""Simulation studies and repeated published experiments that check trueodds where the correct answer is known."""

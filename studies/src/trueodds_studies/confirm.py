@@ -1,31 +1,116 @@
-"""Does `auto` confirm what is there, and nothing else? How often, with what gain, beside one method named beforehand."""
+"""How often auto recalibration is confirmed without need, and with what gain in log loss where it is needed."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import stdtr
+from scipy.special import expit, stdtr
 
 from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators._glm.log_probabilities import softmax
 from trueodds.calibrators.auto import AutoSpec
 from trueodds.calibrators.base import CalibrationMap
-from trueodds.calibrators.choosing.crossed import Rows
-from trueodds.calibrators.choosing.folds import fold_of
-from trueodds.calibrators.choosing.gain import log_capped, mean_and_error
-from trueodds.calibrators.fitted_calibrator import fit
+from trueodds.calibrators.choose import CrossFittingRows
+from trueodds.calibrators.cross_validation import mean_and_standard_error, stratified_folds
+from trueodds.calibrators.fitting import fit
+from trueodds.calibrators.uniform_mixture import log_with_mixture_floor
 from trueodds.core.typing import Array
-from trueodds_studies.base import Finding, folder
-from trueodds_studies.distorted import CALIBRATED, DISTORTED
-from trueodds_studies.rates import clopper_pearson
-from trueodds_studies.resumable_runs import Progress, rows_of
-from trueodds_studies.stated import Stated
+from trueodds.data.probabilities import two_columns
+from trueodds_studies.common.rejection_rates import clopper_pearson
+from trueodds_studies.common.resumable_runs import Progress, run_cells
+from trueodds_studies.common.simulated_worlds import CALIBRATED_WORLDS, LogitNormal, PowerTransformedWorld
+from trueodds_studies.common.study_result import StudyResult, make_folder
+
+
+@dataclass(frozen=True)
+class TemperedWorld(PowerTransformedWorld):
+    """Vectors softmax(spread · z) of standard normal z; class k comes with probability ∝ μ_k^powers_k · factors_k.
+
+    A temperature T is mended by the power 1/T; powers and factors that differ ask for a map of more parameters.
+    """
+
+    std: float = 1.5
+    powers: tuple[float, ...] = ()  # of each class; none is `power` for all
+    factors: tuple[float, ...] = ()
+
+    def stated(self, rng: np.random.Generator, n: int) -> Array:
+        """n vectors, (n, k)."""
+        return softmax(self.std * rng.normal(size=(n, self.k)))
+
+    def true(self, P: Array) -> Array:
+        """The true probabilities of these vectors, (n, k)."""
+        if not self.powers and not self.factors:
+            return super().true(P)
+        r = P ** np.array(self.powers or (self.power,) * self.k) * np.array(self.factors or (1.0,) * self.k)
+        return np.asarray(r / r.sum(axis=1, keepdims=True))
+
+
+@dataclass(frozen=True)
+class WaveWorld(LogitNormal):
+    """Two classes whose true log odds wave around those stated."""
+
+    height: float = 0.8
+
+    def true(self, P: Array) -> Array:
+        """The true probabilities, (n, 2)."""
+        x = np.log(P[:, 1] / P[:, 0])
+        return two_columns(expit(x + self.height * np.sin(2 * x)))
+
+
+@dataclass(frozen=True)
+class ExactZerosWorld(PowerTransformedWorld):
+    """Two classes, p ~ Beta(0.3, 0.3), and in a third of the rows exactly 0."""
+
+    k: int = 2
+
+    def stated(self, rng: np.random.Generator, n: int) -> Array:
+        """Sure calls, many of them beyond any doubt."""
+        return two_columns(rng.beta(0.3, 0.3, n) * (rng.random(n) > 1 / 3))
+
+
+@dataclass(frozen=True)
+class HeavyTailsWorld(PowerTransformedWorld):
+    """Two classes, logit p = 3 t with 2 degrees of freedom."""
+
+    k: int = 2
+
+    def stated(self, rng: np.random.Generator, n: int) -> Array:
+        """Scores some of which are surer than any sample can show."""
+        return two_columns(expit(3 * rng.standard_t(2, n)))
+
+
+class MiscalibratedCase(NamedTuple):
+    """A world with an error, rows of it, and the method that mends it best."""
+
+    world: PowerTransformedWorld
+    n: int
+    method: str
+
+
+CONFIRM_CALIBRATED = (*CALIBRATED_WORLDS, ExactZerosWorld("exact zeros"), HeavyTailsWorld("heavy tails"))
+CONFIRM_MISCALIBRATED = (
+    MiscalibratedCase(LogitNormal("T = 0.6", std=0.9, power=1 / 0.6), 150, "temperature"),
+    MiscalibratedCase(LogitNormal("T = 1.3", std=1.95, power=1 / 1.3), 1000, "temperature"),
+    MiscalibratedCase(LogitNormal("T = 1.15", std=1.725, power=1 / 1.15), 5000, "temperature"),
+    MiscalibratedCase(LogitNormal("shift", std=1.5, odds=1.35), 1000, "llo"),
+    MiscalibratedCase(WaveWorld("wave", std=1.5), 1000, "spline"),
+    MiscalibratedCase(TemperedWorld("T = 1.5, 10 classes", k=10, std=2.25, power=1 / 1.5), 300, "temperature"),
+    MiscalibratedCase(
+        TemperedWorld("one class of 3", k=3, factors=(1.65, 1.0, 1.0)), 500, "bias_corrected_temperature"
+    ),
+    MiscalibratedCase(TemperedWorld("slopes, 3 classes", k=3, std=1.7, powers=(0.7, 1.0, 1.25)), 1000, "structured"),
+    MiscalibratedCase(
+        TemperedWorld("slopes, 10 classes", k=10, powers=tuple(np.linspace(0.7, 1.4, 10).tolist())), 1500, "vector"
+    ),
+)
+
 
 ALPHA = 0.05
-FRESH = 10_000  # rows on which a delivered map is judged, by their true probabilities
+FRESH_ROWS = 10_000  # rows on which a delivered map is judged, by their true probabilities
 
 LEGEND = """calibrated worlds: every probability is right, so that a confirmed fix is a false one. distorted worlds: the true
 probabilities are those stated to a power, the classes' odds times a factor, or a wave in the log odds.
@@ -45,10 +130,12 @@ class Plan:
     sets: int = 100  # of each calibrated world at each number of rows
     powered: int = 100  # of each distorted world
     rows: tuple[int, ...] = (100, 300, 1000)
-    worlds: tuple[str, ...] = tuple(world.name for world in CALIBRATED) + tuple(case.world.name for case in DISTORTED)
+    worlds: tuple[str, ...] = tuple(world.name for world in CONFIRM_CALIBRATED) + tuple(
+        case.world.name for case in CONFIRM_MISCALIBRATED
+    )
     seed: int = 0
 
-    def rng(self, world: Stated, n: int, repetition: int) -> np.random.Generator:
+    def rng(self, world: PowerTransformedWorld, n: int, repetition: int) -> np.random.Generator:
         """The stream of one data set."""
         return np.random.default_rng([self.seed, *world.name.encode(), n, repetition])
 
@@ -60,7 +147,7 @@ QUICK = Plan(sets=4, powered=4, rows=(100,), worlds=("logit-normal", "exact zero
 class Cell:
     """One world at one number of rows."""
 
-    world: Stated
+    world: PowerTransformedWorld
     n: int
     sets: int
     method: str | None = None
@@ -78,7 +165,7 @@ def confirm(
     rng: int = 0,
     plan: Plan | None = None,
     progress: Progress | None = None,
-) -> Finding:
+) -> StudyResult:
     """How often `auto` confirms a fix where none is needed and where one is, and whether the gain it reports comes.
 
     >>> finding = confirm(plan=Plan(1, 1, (100,), ("logit-normal",)))
@@ -86,13 +173,15 @@ def confirm(
     ('logit-normal', 1)
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    cells = [Cell(world, n, plan.sets) for world in CALIBRATED if world.name in plan.worlds for n in plan.rows]
+    cells = [Cell(world, n, plan.sets) for world in CONFIRM_CALIBRATED if world.name in plan.worlds for n in plan.rows]
     cells += [
-        Cell(case.world, case.n, plan.powered, case.method) for case in DISTORTED if case.world.name in plan.worlds
+        Cell(case.world, case.n, plan.powered, case.method)
+        for case in CONFIRM_MISCALIBRATED
+        if case.world.name in plan.worlds
     ]
-    where = folder(out)
-    rows = rows_of("confirm", cells, measure_cell, plan, where, progress)
-    finding = Finding("confirm", _sentence(rows), rows, plan.__dict__, LEGEND.format(fresh=f"{FRESH:,}"))
+    where = make_folder(out)
+    rows = run_cells("confirm", cells, measure_cell, plan, where, progress)
+    finding = StudyResult("confirm", _summarize(rows), rows, plan.__dict__, LEGEND.format(fresh=f"{FRESH_ROWS:,}"))
     if where is not None:
         finding.save(where)
     return finding
@@ -100,16 +189,18 @@ def confirm(
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of one cell."""
-    world, fresh = cell.world, cell.world.stated(np.random.default_rng(20_070_602), FRESH)
+    world, fresh = cell.world, cell.world.stated(np.random.default_rng(20_070_602), FRESH_ROWS)
     truth = world.true(fresh.copy())
     reports, gains, alone, warm = [], [], 0, 0.0
     for repetition in range(cell.sets):
         preds = world.rows(plan.rng(world, cell.n, repetition), cell.n)
         calibrator = fit(AutoSpec(alpha=ALPHA), preds)
         reports.append(calibrator.report.to_dict())
-        gains.append(_gain(calibrator.calibration_map, fresh, truth))
-        warm += _gain(fit(CALIBRATORS.make("temperature", {}), preds).calibration_map, fresh, truth) / cell.sets
-        alone += cell.method is not None and paired(cell.method, preds.P, preds.Y) <= ALPHA
+        gains.append(_expected_gain(calibrator.calibration_map, fresh, truth))
+        warm += (
+            _expected_gain(fit(CALIBRATORS.make("temperature", {}), preds).calibration_map, fresh, truth) / cell.sets
+        )
+        alone += cell.method is not None and paired_t_pvalue(cell.method, preds.P, preds.Y) <= ALPHA
     confirmed = np.array([report["confirmed"] for report in reports])
     required_rows = [report["required_rows"] for report in reports if report["outcome"] == "too few rows"]
     hits, fresh_gains = int(confirmed.sum()), np.array(gains)
@@ -120,32 +211,32 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         "confirmed": hits / cell.sets, "low": low, "high": high,
         "method": cell.method, "alone": alone / cell.sets if cell.method else None,
         "too_few": len(required_rows) / cell.sets, "needed": float(np.median(required_rows)) if required_rows else None,
-        "gain": _mean([report["gain"] for report in some]), "fresh": _mean(fresh_gains[confirmed]),
-        "covers": _mean([g >= report["gain_low"] for g, report in zip(fresh_gains[confirmed], some, strict=True)]),
+        "gain": _finite_mean([report["gain"] for report in some]), "fresh": _finite_mean(fresh_gains[confirmed]),
+        "covers": _finite_mean([g >= report["gain_low"] for g, report in zip(fresh_gains[confirmed], some, strict=True)]),
         "delivered": float(fresh_gains.mean()), "temperature": warm,
     }  # fmt: skip
 
 
-def paired(method: str, P: Array, Y: Array, folds: int = 5) -> float:
+def paired_t_pvalue(method: str, P: Array, Y: Array, folds: int = 5) -> float:
     """The p-value of a one-sided paired t test of what the method gains on each fold by its fit to the others."""
-    rows = Rows(P, Y, np.ones(len(P)), fold_of(P, folds, None, np.random.default_rng(0)))
-    gains = (Y * (rows.crossed(CALIBRATORS.make(method, {})) - log_capped(P, rows.shares()))).sum(axis=1)
-    gain, se = mean_and_error(gains, rows.w)
+    rows = CrossFittingRows(P, Y, np.ones(len(P)), stratified_folds(P, folds, None, np.random.default_rng(0)))
+    gains = (Y * (rows.crossed(CALIBRATORS.make(method, {})) - log_with_mixture_floor(P, rows.shares()))).sum(axis=1)
+    gain, se = mean_and_standard_error(gains, rows.w)
     return float(stdtr(len(P) - 1, -gain / se)) if se > 0 else 1.0
 
 
-def _gain(calibration_map: CalibrationMap, P: Array, truth: Array) -> float:
+def _expected_gain(calibration_map: CalibrationMap, P: Array, truth: Array) -> float:
     """By how much the map lowers the expected log loss of these rows; what cannot come costs nothing."""
     with np.errstate(divide="ignore", invalid="ignore"):
         steps = np.where(truth > 0, truth * (np.log(calibration_map.apply(P)) - np.log(P)), 0.0)
     return float(steps.sum(axis=1).mean())
 
 
-def _mean(values: Any) -> float | None:
+def _finite_mean(values: Any) -> float | None:
     return float(np.mean(values)) if len(values) else None
 
 
-def _sentence(rows: Sequence[Mapping[str, Any]]) -> str:
+def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
     null, bent = ([row for row in rows if (row["method"] is None) == none] for none in (True, False))
     parts = []
     if null:

@@ -1,4 +1,4 @@
-"""Which estimator to believe? Bias, error, coverage and ranking of every one, where the truth is known."""
+"""Bias, root mean squared error, interval coverage and ranking of every estimator where the true error is known."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.api.arguments import lens_for
+from trueodds.api.arguments import resolve_lens
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.estimators.base import Estimator, ProperScore
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimates
-from trueodds.resampling.floors import floors
-from trueodds.resampling.interval_spec import IntervalSpec
-from trueodds_studies import figures
-from trueodds_studies.base import Finding, folder
-from trueodds_studies.cases import Case, cases_of, truth
-from trueodds_studies.designs import BINARY, CROWDS, VECTORS, Design
-from trueodds_studies.resumable_runs import Progress, rows_of
+from trueodds.resampling.intervals.method import IntervalSpec
+from trueodds.resampling.noise_floor import noise_floor_draws
+from trueodds_studies.common.estimator_cases import EstimatorCase, estimator_cases, population_value
+from trueodds_studies.common.figure import RED, colors_by_size, draw_dots, save_dot_plot
+from trueodds_studies.common.resumable_runs import Progress, run_cells
+from trueodds_studies.common.simulated_worlds import BINARY_WORLDS, MULTICLASS_WORLDS, VOTE_WORLDS, SimulatedWorld
+from trueodds_studies.common.study_result import StudyResult, make_folder
 
-RIVAL = ("mild", "strong")  # the two models that an estimator has to put in order
-CLEAR = 3.0  # floors: where the truth is further than that from calibrated, an interval may cover 98 % at most
+RANKED_PAIR = ("mild", "strong")  # the two models that an estimator has to put in order
+CLEAR_SE = 3.0  # floors: where the truth is further than that from calibrated, an interval may cover 98 % at most
 
 
 LEGEND = """{sets} data sets per row. world: calibrated, mild, strong and rare are a latent score whose logit the model
@@ -50,7 +50,7 @@ class Plan:
     redraws: int = 99
     seed: int = 0
 
-    def rng(self, world: Design, n: int, repetition: int) -> np.random.Generator:
+    def rng(self, world: SimulatedWorld, n: int, repetition: int) -> np.random.Generator:
         """The stream of one data set: the same rows for every estimator."""
         return np.random.default_rng([self.seed, *world.name.encode(), n, repetition])
 
@@ -62,8 +62,8 @@ QUICK = Plan(sets=20, rows=(200, 1000), resamples=200, redraws=99)
 class Cell:
     """One estimator in one world at one number of rows."""
 
-    case: Case
-    world: Design
+    case: EstimatorCase
+    world: SimulatedWorld
     n: int
 
     @property
@@ -80,7 +80,7 @@ def coverage(
     methods: Sequence[str] | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
-) -> Finding:
+) -> StudyResult:
     """Every estimator where the truth is known by quadrature, beside the constant answer 0.
 
     Worlds: the Gaussian mixture of the 2019 paper, logistic distortions (calibrated, mild, strong, rare), the
@@ -94,20 +94,20 @@ def coverage(
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     cells = list(_cells(plan, methods))
-    where = folder(out)
-    rows = rows_of("coverage", cells, measure_cell, plan, where, progress)
-    finding = Finding("coverage", _sentence(rows), rows, plan.__dict__, LEGEND.format(sets=plan.sets))
+    where = make_folder(out)
+    rows = run_cells("coverage", cells, measure_cell, plan, where, progress)
+    finding = StudyResult("coverage", _summarize(rows), rows, plan.__dict__, LEGEND.format(sets=plan.sets))
     if where is not None:
         finding.save(where)
-        _draw(finding, where)
+        _draw_if_possible(finding, where)
     return finding
 
 
 def _cells(plan: Plan, methods: Sequence[str] | None) -> Iterator[Cell]:
     for name in methods or ESTIMATORS.names():
         ESTIMATORS.load(name)  # an unknown one is refused by the table
-        for case in cases_of(name):
-            for world in (*BINARY, *VECTORS, *CROWDS):
+        for case in estimator_cases(name):
+            for world in (*BINARY_WORLDS, *MULTICLASS_WORLDS, *VOTE_WORLDS):
                 if case.fits(world):
                     yield from (Cell(case, world, n) for n in plan.rows if n <= case.max_rows)
 
@@ -115,7 +115,7 @@ def _cells(plan: Plan, methods: Sequence[str] | None) -> Iterator[Cell]:
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of one cell."""
     estimator = ESTIMATORS.make(cell.case.name, cell.case.settings(cell.n))
-    target = truth(cell.case, estimator, cell.world)
+    target = population_value(cell.case, estimator, cell.world)
     interval_spec = IntervalSpec(resamples=plan.resamples)
     values, lows, highs, noise_floors, debiased = [], [], [], [], []
     for repetition in range(plan.sets):
@@ -142,27 +142,27 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         "below": float((target < low)[some].mean()) if some.any() else None,
         "width": _finite(float((high - low)[some].mean())) if some.any() else None,
         "without": int((~some).sum()),
-        "clear": bool(abs(target - best_value) > CLEAR * abs(float(np.mean(noise_floors)) - best_value)),
+        "clear": bool(abs(target - best_value) > CLEAR_SE * abs(float(np.mean(noise_floors)) - best_value)),
     }  # fmt: skip
-    if cell.world.name == RIVAL[1]:
-        row["ranks"] = _ranks(cell, estimator, plan, v)
+    if cell.world.name == RANKED_PAIR[1]:
+        row["ranks"] = _ranking_rate(cell, estimator, plan, v)
     return {key: _finite(value) if isinstance(value, float) else value for key, value in row.items()}
 
 
 def _floors(
     preds: Predictions, rng: np.random.Generator, redraws: int, every: Sequence[Estimand]
 ) -> list[Array | None]:
-    return floors(preds, every, rng, redraws)
+    return noise_floor_draws(preds, every, rng, redraws)
 
 
-def _estimand(estimator: Estimator, case: Case, preds: Predictions) -> Estimand:
-    lens = lens_for(preds, case.lens, estimator)
+def _estimand(estimator: Estimator, case: EstimatorCase, preds: Predictions) -> Estimand:
+    lens = resolve_lens(preds, case.lens, estimator)
     return Estimand.of(estimator, lens, preds, lens.aggregate)
 
 
-def _ranks(cell: Cell, estimator: Estimator, plan: Plan, strong: Any) -> float:
+def _ranking_rate(cell: Cell, estimator: Estimator, plan: Plan, strong: Any) -> float:
     """The share of data sets in which the mild distortion gets the smaller error, on the same rows."""
-    mild = next(world for world in BINARY if world.name == RIVAL[0])
+    mild = next(world for world in BINARY_WORLDS if world.name == RANKED_PAIR[0])
     right = 0.0
     for repetition, value in enumerate(strong):
         preds = mild.rows(plan.rng(cell.world, cell.n, repetition), cell.n)
@@ -181,7 +181,7 @@ def _finite(x: float) -> float | None:
     return x if math.isfinite(x) else None
 
 
-def _sentence(rows: Sequence[Mapping[str, Any]]) -> str:
+def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
     with_interval = [row for row in rows if row["covers"] is not None]
     low = [row for row in with_interval if row["covers"] < 0.93]
     wide = [row for row in with_interval if row["clear"] and row["covers"] > 0.98]
@@ -193,7 +193,33 @@ def _sentence(rows: Sequence[Mapping[str, Any]]) -> str:
     )
 
 
-def _draw(finding: Finding, where: Path) -> None:
+def _draw_if_possible(finding: StudyResult, where: Path) -> None:
     """Coverage and error of every estimator as a picture; without matplotlib there is only the table."""
     if importlib.util.find_spec("matplotlib") is not None:
-        figures.coverage(finding, where / "coverage.svg")
+        draw_coverage(finding, where / "coverage.svg")
+
+
+def draw_coverage(finding: StudyResult, path: Path) -> None:
+    """Three panels: how often the interval covers, how close the estimate is, how often it ranks two models right."""
+    from matplotlib.figure import Figure
+
+    names = list(dict.fromkeys(row["estimator"] for row in finding.rows))
+    place = {name: i for i, name in enumerate(reversed(names))}
+    figure = Figure(figsize=(11, 1.6 + 0.24 * len(names)), layout="constrained")
+    covers, error, ranks = figure.subplots(1, 3, sharey=True, width_ratios=(3, 3, 1.4))
+    sizes = sorted({row["n"] for row in finding.rows})
+    shade = dict(zip(sizes, colors_by_size(len(sizes)), strict=True))
+    covers.axvspan(0.93, 0.98, color="#e8eef5", lw=0)
+    draw_dots(covers, finding.rows, place, shade, "covers")
+    covers.set(xlim=(0.75, 1.01), title="95 % interval covers the truth", xlabel="share of data sets")
+    ratio = [row | {"ratio": _rmse_ratio(row)} for row in map(dict, finding.rows)]
+    error.axvline(1, color=RED, lw=1)
+    draw_dots(error, ratio, place, shade, "ratio")
+    error.set(xscale="log", title="error against that of answering 0", xlabel="RMSE / RMSE of the constant 0")
+    draw_dots(ranks, finding.rows, place, shade, "ranks")
+    ranks.set(xlim=(0.45, 1.02), title="ranks two right", xlabel="share of data sets")
+    save_dot_plot(figure, (covers, error, ranks), list(place), shade, path)
+
+
+def _rmse_ratio(row: Mapping[str, Any]) -> float | None:
+    return row["rmse"] / row["rmse_of_0"] if row["rmse_of_0"] and row["rmse"] is not None else None

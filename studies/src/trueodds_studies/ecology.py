@@ -1,29 +1,41 @@
-"""Do three models of where trees grow say it right? Binary MCLLO where the rows of one plot belong together."""
+"""Calibration and recalibration of three models of tree presence on 386 plots, with rows clustered by plot."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from trueodds_studies.base import Finding, folder
-from trueodds_studies.comparators import METHODS, Method, evaluate_methods
-from trueodds_studies.data import stamp
-from trueodds_studies.recalibrated import figures, presence
-from trueodds_studies.recalibrated.losses import mixed
-from trueodds_studies.recalibrated.plots import FILE, MODELS, Plots
-from trueodds_studies.resumable_runs import Progress, rows_of
+from trueodds.api.measure import measure
+from trueodds.api.test import test
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.kernels.holm import holm
+from trueodds_studies.common.data_files import hash_file, load_parquet
+from trueodds_studies.common.figure import draw_split_dots
+from trueodds_studies.common.recalibration_methods import (
+    METHODS,
+    MIN_PROB,
+    RecalibrationMethod,
+    evaluate_methods,
+    loss_changes,
+    mixed_log_loss,
+    sqrt_bin_count,
+    summarize_splits,
+)
+from trueodds_studies.common.resumable_runs import Progress, Row, run_cells
+from trueodds_studies.common.study_result import StudyResult, format_count, format_range, make_folder
 
-EVERY = (
+ALL_METHODS = (
     *METHODS,
-    Method("Platt", "platt"),
-    Method("beta", "beta"),
-    Method("isotonic", "isotonic"),
-    Method("auto", "auto"),
+    RecalibrationMethod("Platt", "platt"),
+    RecalibrationMethod("beta", "beta"),
+    RecalibrationMethod("isotonic", "isotonic"),
+    RecalibrationMethod("auto", "auto"),
 )
 
 
@@ -62,7 +74,7 @@ def ecology(
     data: str | Path | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
-) -> Finding:
+) -> StudyResult:
     """Presence of 13 tree species on 386 plots in Utah by three models; the rows of a plot are not independent.
 
     The paper's ecology data are not public, and these stand in for them. Per model: δ and γ with standard errors of
@@ -72,25 +84,251 @@ def ecology(
     their supplement; the data: Freeman & Moisen (2008), R package PresenceAbsence.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where, plots = folder(out), Plots.of(data)
+    where, plots = make_folder(out), SurveyPlots.of(data)
     place = None if data is None else str(data)
     cells = [Cell(model, split, place) for model in MODELS for split in range(plan.splits)]
-    results = rows_of("ecology", cells, measure_cell, plan, where, progress, {FILE: stamp(FILE, data)})
-    finding = presence.ecology(plots, results, plan)
+    results = run_cells(
+        "ecology", cells, measure_cell, plan, where, progress, {ECOLOGY_FILE: hash_file(ECOLOGY_FILE, data)}
+    )
+    finding = build_result(plots, results, plan)
     if where is not None:
         finding.save(where)
         if importlib.util.find_spec("matplotlib") is not None:
-            figures.ecology(results, where / "ecology.svg")
+            draw_halves(results, where / "ecology.svg")
     return finding
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """Every method on one half of the plots, judged on the other."""
-    plots = Plots.of(cell.data)
+    plots = SurveyPlots.of(cell.data)
     first, other = plots.halves(np.random.default_rng([plan.seed, cell.split]))
     learn, held_out = plots.rows(cell.model, first), plots.rows(cell.model, other)
     rows = []
-    for one in evaluate_methods(learn, held_out, EVERY):
+    for one in evaluate_methods(learn, held_out, ALL_METHODS):
         assert held_out.y is not None
-        rows.append(one.row | {"mixed": mixed(one.after.P, held_out.y, learn.n), "chose": one.calibration_map.name})
+        rows.append(
+            one.row | {"mixed": mixed_log_loss(one.after.P, held_out.y, learn.n), "chose": one.calibration_map.name}
+        )
     return {"model": cell.model, "split": cell.split, "rows": rows}
+
+
+ECOLOGY_FILE = "ecology_tree_species.parquet"
+MODELS = ("GAM", "See5", "SGB")
+
+
+@dataclass(frozen=True)
+class SurveyPlots:
+    """Presence of each species on each plot, and what three models say; species after species, plots in one order."""
+
+    species: Array  # (n,) names
+    plot: Array  # (n,) from 0
+    y: Array  # (n,)
+    predicted: dict[str, Array]  # of each model (n,)
+
+    @classmethod
+    def of(cls, data: str | Path | None) -> SurveyPlots:
+        """The file says no plot: every species has the same plots in the same order, which residuals bear out."""
+        table = load_parquet(ECOLOGY_FILE, data, "SPECIES", "OBSERVED", *MODELS)
+        species = table["SPECIES"].astype(str)
+        names = dict.fromkeys(species.tolist())
+        plot = np.empty(len(species), dtype=np.int64)
+        for name in names:
+            mask = species == name
+            plot[mask] = np.arange(mask.sum())
+        return cls(species, plot, table["OBSERVED"], {model: table[model] for model in MODELS})
+
+    def rows(self, model: str, some: Array | None = None, *, clustered: bool = True) -> Predictions:
+        """What a model says of some rows; those of a plot are a cluster."""
+        keep = np.ones(len(self.y), dtype=bool) if some is None else some
+        cluster = self.plot[keep] if clustered else None
+        return Predictions(self.y[keep], self.predicted[model][keep], cluster=cluster)
+
+    def halves(self, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Masks of the rows of one half of the plots and of the other."""
+        count = int(self.plot.max()) + 1
+        first = np.isin(self.plot, rng.permutation(count)[: count // 2])
+        return first, ~first
+
+    def alike(self, model: str) -> float:
+        """Mean square of the correlations between the residuals y − p of two species over plots.
+
+        1 over the number of plots is what chance alone gives where each species' plots are in an order of its own.
+        """
+        return _correlated(self._by_plot(model))
+
+    def shuffled(self, model: str, rng: np.random.Generator) -> float:
+        """The same with the plots of every species shuffled."""
+        return _correlated(rng.permuted(self._by_plot(model), axis=1))
+
+    def _by_plot(self, model: str) -> Array:
+        residuals = self.y - self.predicted[model]
+        return np.stack([residuals[self.species == name] for name in dict.fromkeys(self.species.tolist())])
+
+
+def _correlated(residuals: Array) -> float:
+    return float((np.corrcoef(residuals)[np.triu_indices(len(residuals), 1)] ** 2).mean())
+
+
+STANDARD_ERRORS = ("se", "se rows", "se plots")  # by the model's variance, by that of rows, by that of plots
+
+LEGEND = """All {n:,} rows of {plots} plots, as they are. δ and γ of LLO, which is MCLLO for two classes; se: of independent rows whose variance is as the
+fitted map says; se rows: as the rows show (jackknife); se plots: as the plots show (jackknife). p rows: of MCLLO's likelihood-ratio test, as if
+rows were independent; p plots: Wald's test, of whole plots; p flips: the score test, the signs of whole plots' residuals flipped (floor {min_pvalue:g}). floored: rows nearer to 0 or 1 than {min_prob:g};
+missed: outcomes that had probability 0, which alone rejects and makes the log loss infinite. ECE: presence, {bins} bins (√n). alike: mean squared
+correlation of two species' residuals over plots; shuffled: the same, mean of {shuffles} shuffles of plots within species; p alike: share of
+shuffles with as much, itself counted."""
+
+SPECIES_LEGEND = """One row per plot, so that rows are independent and p is of MCLLO's likelihood-ratio test on them. holm: the same for {species} species at once. se: of γ.
+No δ and γ where no finite ones are best. rate: how often the species was there. ECE: {bins} bins (√n); log loss infinite where an outcome had probability 0."""
+
+HALVES_LEGEND = """Fitted on half of the plots, judged on the other; mean over {splits}. loss, se, worst: nats per row, after 1/(n + 1) of the
+uniform is mixed in, mean with its standard error as if halvings were independent, and largest; infinite: share of halvings with an
+infinite log loss without that. ECE: presence, √n bins. p>.05: share in which MCLLO's score test, whole plots flipped, passes.
+difference: loss less that without recalibration; wide: standard error of its mean, widened for the plots that halvings share by
+√(1 + J) for J halvings (Nadeau & Bengio 2003); worse: share above 0. chose: what auto took, and how often."""
+
+
+def build_result(plots: SurveyPlots, results: Sequence[Row], plan: Any) -> StudyResult:
+    """The tables, that by model first; `results` has every halving."""
+    by_model = tuple(model_row(plots, model, plan) for model in MODELS)
+    species = tuple(row for model in MODELS for row in species_table(plots, model))
+    every, places = len(species) // len(MODELS), int(plots.plot.max()) + 1
+    halves = recalibration_table(results)
+    legend = LEGEND.format(
+        n=len(plots.y),
+        plots=places,
+        min_pvalue=1 / (plan.resamples + 1),
+        min_prob=MIN_PROB,
+        bins=sqrt_bin_count(len(plots.y)),
+        shuffles=plan.shuffles,
+    )
+    also = (
+        StudyResult(
+            "ecology.species",
+            summarize_species(species),
+            species,
+            plan.__dict__,
+            SPECIES_LEGEND.format(species=every, bins=sqrt_bin_count(places)),
+        ),
+        StudyResult(
+            "ecology.halves",
+            summarize_halves(halves),
+            halves,
+            plan.__dict__,
+            HALVES_LEGEND.format(splits=format_count(plan.splits, "seeded halving")),
+        ),
+    )
+    return StudyResult("ecology", summarize(by_model, every, places), by_model, plan.__dict__, legend, also)
+
+
+def model_row(plots: SurveyPlots, model: str, plan: Any) -> dict[str, Any]:
+    """What is found on all rows of one model."""
+    rows, independent = plots.rows(model), plots.rows(model, clustered=False)
+    by_model, by_row, by_plot = (
+        test(preds, "mcllo", min_prob=MIN_PROB, variance=variance)
+        for preds, variance in ((independent, None), (independent, "empirical"), (rows, None))
+    )
+    flips = test(rows, "mcllo", null="redraw", min_prob=MIN_PROB, resamples=plan.resamples)
+    correlation, rng = plots.alike(model), np.random.default_rng([plan.seed, MODELS.index(model)])
+    draws = np.array([plots.shuffled(model, rng) for _ in range(plan.shuffles)])
+    event, errors = by_model.parts["event"], [one.parts["event"] for one in (by_model, by_row, by_plot)]
+    return {
+        "model": model,
+        "delta": event["delta"], **{f"delta {kind}": event["delta"] * one["tau_se"] for kind, one in zip(STANDARD_ERRORS, errors, strict=True)},
+        "gamma": event["gamma"], **{f"gamma {kind}": one["gamma_se"] for kind, one in zip(STANDARD_ERRORS, errors, strict=True)},
+        "p rows": float(by_model), "p plots": float(by_plot), "p flips": float(flips),
+        **count_zeros(independent), "ECE": float(measure(independent, "ece", bins=sqrt_bin_count(independent.n), interval=None)),
+        "log loss": float(measure(independent, "log_loss", interval=None)),
+        "alike": correlation, "shuffled": float(draws.mean()), "p alike": float((1 + (draws >= correlation).sum()) / (1 + len(draws))),
+    }  # fmt: skip
+
+
+def count_zeros(preds: Predictions) -> dict[str, int]:
+    """Rows that the floor moves, and outcomes that had probability 0."""
+    assert preds.y is not None
+    min_probs = preds.P.min(axis=1)
+    return {
+        "floored": int((min_probs < MIN_PROB).sum()),
+        "missed": int((preds.P[np.arange(preds.n), preds.y] == 0).sum()),
+    }
+
+
+def species_table(plots: SurveyPlots, model: str) -> list[dict[str, Any]]:
+    """One row per species."""
+    rows: list[dict[str, Any]] = []
+    for name in dict.fromkeys(plots.species.tolist()):
+        preds = plots.rows(model, plots.species == name, clustered=False)
+        verdict = test(preds, "mcllo", min_prob=MIN_PROB)
+        event = verdict.parts["event"]
+        finite = bool(np.isfinite(event["gamma"]))
+        assert preds.y is not None
+        rows.append({
+            "model": model, "species": name, "rate": float(preds.y.mean()),
+            "delta": event["delta"] if finite else None, "gamma": event["gamma"] if finite else None,
+            "se": event["gamma_se"] if finite else None, "p": float(verdict), "holm": 1.0,
+            "missed": count_zeros(preds)["missed"],
+            "ECE": float(measure(preds, "ece", bins=sqrt_bin_count(preds.n), interval=None)),
+            "log loss": float(measure(preds, "log_loss", interval=None)),
+        })  # fmt: skip
+    for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        row["holm"] = float(p)
+    return rows
+
+
+def recalibration_table(results: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """Each model and method over the halvings."""
+    rows = []
+    for model in MODELS:
+        runs = [one["rows"] for one in results if one["model"] == model]
+        none = [run[0] for run in runs]
+        for number, first in enumerate(runs[0]):
+            method_rows = [run[number] for run in runs]
+            row = {"model": model, "method": first["method"]} | summarize_splits(method_rows)
+            rows.append(row if number == 0 else row | loss_changes(method_rows, none, shared=1.0))
+    return tuple(rows)
+
+
+def summarize_species(rows: Sequence[Row]) -> str:
+    """How many species each model has wrong."""
+    phrases = []
+    for model in MODELS:
+        own = [row["holm"] <= 0.05 for row in rows if row["model"] == model]
+        phrases.append(f"{sum(own)} of {len(own)} for {model}")
+    return f"By species MCLLO's test rejects at 5 %, by Holm's correction, {', '.join(phrases)}."
+
+
+def summarize_halves(rows: Sequence[Row]) -> str:
+    """What recalibration gains on plots that it has not seen."""
+    phrases = []
+    for model in MODELS:
+        by = {row["method"]: row for row in rows if row["model"] == model}
+        low = min(by.values(), key=lambda row: float(row["loss"]))
+        phrases.append(
+            f"{model} {by['none']['loss']:.3f} as it is, {by['MCLLO']['loss']:.3f} after MCLLO, {by['auto']['loss']:.3f} by auto's choice"
+            f" (least: {low['loss']:.3f}, {low['method']})"
+        )
+    return f"Log loss on the other half of the plots: {'; '.join(phrases)}."
+
+
+def summarize(rows: Sequence[Row], species: int, plots: int) -> str:
+    """What the study shows."""
+    wider = [row[f"{name} se plots"] / row[f"{name} se"] for row in rows for name in ("delta", "gamma")]
+    beyond = [row[f"{name} se plots"] / row[f"{name} se rows"] for row in rows for name in ("delta", "gamma")]
+    phrases = [
+        f"{row['model']} γ {row['gamma']:.2f} ± {row['gamma se plots']:.2f} (p = {row['p flips']:.2g})" for row in rows
+    ]
+    return (
+        f"The paper's ecology data are not public; {species} tree species on {plots} plots stand in. {', '.join(phrases)}, plots kept "
+        f"whole. Standard errors that respect plots are {format_range(wider, 2)} times the model's, and {format_range(beyond, 2)} times those of a jackknife over single rows."
+    )
+
+
+def draw_halves(results: Sequence[Row], path: Path) -> Any:
+    """The same for the models of trees, one dot per half of the plots."""
+    models = list(dict.fromkeys(one["model"] for one in results))
+    grouped = {model: [one["rows"] for one in results if one["model"] == model] for model in models}
+    panels = (("mixed", "log loss, nats per row", None), ("p", "p of MCLLO's test, whole plots", 0.05))
+    titles = {model: model for model in models}
+    return draw_split_dots(
+        grouped, titles, panels, "What do recalibrations on half of the plots do to the other half?", path
+    )

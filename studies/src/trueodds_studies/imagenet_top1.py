@@ -1,18 +1,40 @@
-"""What can be said of a classifier when only its confidence and whether it was right are known?"""
+"""What can be estimated, tested and recalibrated from the confidence and correctness of ImageNet networks alone."""
 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from trueodds_studies.base import Finding, folder
-from trueodds_studies.data import stamp
-from trueodds_studies.resumable_runs import Progress, rows_of
-from trueodds_studies.top1 import figures, needs, network_results, network_tables
-from trueodds_studies.top1.nets import FILE, NETS, known, load_predictions, same_images
+from trueodds.api.compare import compare
+from trueodds.api.draw import draw
+from trueodds.api.draw import draw as diagram
+from trueodds.api.fit import fit
+from trueodds.api.measure import measure
+from trueodds.api.test import test
+from trueodds.calibrators import CALIBRATORS
+from trueodds.core.atomic_write import open_atomic
+from trueodds.core.errors import InputError
+from trueodds.core.registry import Registry
+from trueodds.data.predictions import Predictions
+from trueodds.diagrams import DIAGRAMS
+from trueodds.estimators import ESTIMATORS
+from trueodds.hypotests import TESTS
+from trueodds.lenses.lens import NAMES
+from trueodds.lenses.selective_risk import selective_risk
+from trueodds_studies.common.data_files import hash_file
+from trueodds_studies.common.network_predictions import (
+    IMAGENET_FILE,
+    IMAGENET_NETWORKS,
+    check_imagenet_network,
+    has_same_images,
+    load_imagenet_top1,
+    split_in_halves,
+)
+from trueodds_studies.common.resumable_runs import Progress, Row, run_cells
+from trueodds_studies.common.study_result import StudyResult, make_folder
 
 ALL_NETS = "together"
 
@@ -28,17 +50,19 @@ class Plan:
 
 
 QUICK = Plan(rows=1500, resamples=100, redraws=99)
-SMALL = 2000  # rows on which it is tried what works
+SMALL_ROWS = 2000  # rows on which it is tried what works
 
-ESTIMATORS = "value [95 % interval] (noise floor: the mean if every confidence were right)."
-TESTS = """p-values; 0: less than the least number that floating point has. floor: what stands in for confidences of 0 and 1, whose log odds are
+ESTIMATORS_LEGEND = "value [95 % interval] (noise floor: the mean if every confidence were right)."
+TESTS_LEGEND = """p-values; 0: less than the least number that floating point has. floor: what stands in for confidences of 0 and 1, whose log odds are
 infinite, where a network has some."""
-FIXES = f"auto on a random half of the rows; the scores are of the other half: {ESTIMATORS}"
-RISKS = """AURC [95 % interval]: the mean risk as ever less sure answers are given; random, ideal: of an order without sense, and of the best.
+RECALIBRATION_LEGEND = f"auto on a random half of the rows; the scores are of the other half: {ESTIMATORS_LEGEND}"
+RISKS_LEGEND = """AURC [95 % interval]: the mean risk as ever less sure answers are given; random, ideal: of an order without sense, and of the best.
 risk at .5: share wrong of the surer half."""
-PAIRS = """difference [low, high]: intervals hold together over the pairs of one error, 95 %; p adjusted likewise; smaller: the network
+PAIRS_LEGEND = """difference [low, high]: intervals hold together over the pairs of one error, 95 %; p adjusted likewise; smaller: the network
 whose error is smaller."""
-NEEDS = "On 2,000 rows of the first network. with floor: where a confidence is 0 or 1 and log odds are taken."
+REQUIREMENTS_LEGEND = (
+    "On 2,000 rows of the first network. with floor: where a confidence is 0 or 1 and log odds are taken."
+)
 
 
 @dataclass(frozen=True)
@@ -64,7 +88,7 @@ def imagenet_top1(
     data: str | Path | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
-) -> Finding:
+) -> StudyResult:
     """Three ImageNet networks of which only confidence and correctness were kept, by everything that needs no more.
 
     Tables: every estimator and test; what `auto` fixes; risk and coverage; the networks compared in pairs; and every lens,
@@ -72,46 +96,255 @@ def imagenet_top1(
     Lee, Huang, Hassani & Dobriban (2023), T-Cal.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where, place = folder(out), None if data is None else str(data)
-    nets = tuple(known(name) for name in methods or NETS)
+    where, place = make_folder(out), None if data is None else str(data)
+    nets = tuple(check_imagenet_network(name) for name in methods or IMAGENET_NETWORKS)
     cells = [*(Cell(net, place) for net in nets), Cell(ALL_NETS, place, nets)]
-    *net_rows, joint_row = rows_of(
-        "imagenet_top1", cells, measure_cell, plan, where, progress, {FILE: stamp(FILE, place)}
+    *net_rows, joint_row = run_cells(
+        "imagenet_top1", cells, measure_cell, plan, where, progress, {IMAGENET_FILE: hash_file(IMAGENET_FILE, place)}
     )
     made = (
-        ("tests", "Every test that takes these rows.", network_tables.tests(net_rows), TESTS),
-        ("fixes", "What a fix gains.", network_tables.fixes(net_rows), FIXES),
-        ("risk", "Answers that may be withheld.", network_tables.risks(net_rows), RISKS),
-        ("pairs", "The networks in pairs.", tuple(joint_row["pairs"]), PAIRS),
-        ("needs", "What works, and what the rest needs.", tuple(joint_row["needs"]), NEEDS),
+        ("tests", "Every test that takes these rows.", pvalue_table(net_rows), TESTS_LEGEND),
+        ("fixes", "What a fix gains.", recalibration_table(net_rows), RECALIBRATION_LEGEND),
+        ("risk", "Answers that may be withheld.", risk_table(net_rows), RISKS_LEGEND),
+        ("pairs", "The networks in pairs.", tuple(joint_row["pairs"]), PAIRS_LEGEND),
+        ("needs", "What works, and what the rest needs.", tuple(joint_row["needs"]), REQUIREMENTS_LEGEND),
     )
-    also = tuple(Finding(f"imagenet_top1.{name}", words, rows, plan.__dict__, why) for name, words, rows, why in made)
-    words = network_tables.sentence(net_rows, joint_row["needs"])
-    finding = Finding("imagenet_top1", words, network_tables.estimators(net_rows), plan.__dict__, ESTIMATORS, also)
+    also = tuple(
+        StudyResult(f"imagenet_top1.{name}", words, rows, plan.__dict__, why) for name, words, rows, why in made
+    )
+    words = summarize(net_rows, joint_row["needs"])
+    finding = StudyResult("imagenet_top1", words, estimator_table(net_rows), plan.__dict__, ESTIMATORS_LEGEND, also)
     if where is not None:
         finding.save(where)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
-            models = {net: load_predictions(net, place, plan.rows, plan.seed) for net in nets}
-            figures.draw(models, where / "imagenet_top1.svg")
+            models = {net: load_imagenet_top1(net, place, plan.rows, plan.seed) for net in nets}
+            draw_reliability_diagrams(models, where / "imagenet_top1.svg")
     return finding
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """What is found of one network, or of all together."""
     if cell.net == ALL_NETS:
-        models = {net: load_predictions(net, cell.data, plan.rows, plan.seed) for net in cell.nets}
-        sample = load_predictions(cell.nets[0], cell.data, SMALL, plan.seed)
+        models = {net: load_imagenet_top1(net, cell.data, plan.rows, plan.seed) for net in cell.nets}
+        sample = load_imagenet_top1(cell.nets[0], cell.data, SMALL_ROWS, plan.seed)
         pairs = (
-            network_results.compare_pairs(models, plan.resamples, plan.seed, paired=same_images(cell.data))
+            compare_pairs(models, plan.resamples, plan.seed, paired=has_same_images(cell.data))
             if len(models) > 1
             else []
         )
-        return {"pairs": pairs, "needs": needs.works(sample)}
-    preds = load_predictions(cell.net, cell.data, plan.rows, plan.seed)
+        return {"pairs": pairs, "needs": check_requirements(sample)}
+    preds = load_imagenet_top1(cell.net, cell.data, plan.rows, plan.seed)
     return {
         "net": cell.net,
-        "estimates": network_results.estimates(preds, plan.resamples, plan.seed),
-        "tests": network_results.verdicts(preds, plan.redraws, plan.seed),
-        "fixed": network_results.fixed(preds, plan.resamples, plan.seed),
-        "risk": network_results.risk(preds, plan.resamples, plan.seed),
+        "estimates": estimate_rows(preds, plan.resamples, plan.seed),
+        "tests": verdict_rows(preds, plan.redraws, plan.seed),
+        "fixed": recalibrate(preds, plan.resamples, plan.seed),
+        "risk": risk_row(preds, plan.resamples, plan.seed),
     }
+
+
+COVERAGES = (0.5, 0.8, 0.95)
+COMPARED = ("ece", "debiased_l2", "smece", "brier", "log_loss")
+SCORES = (("ECE", "ece"), ("log loss", "log_loss"), ("Brier", "brier"))
+
+
+def estimate_rows(preds: Predictions, resamples: int, seed: int) -> list[dict[str, Any]]:
+    """Every estimator that takes these rows, with interval and noise floor."""
+    rows = []
+    for name in ESTIMATORS.names():
+        try:
+            answer = measure(preds, name, resamples=resamples, rng=seed)
+        except InputError:
+            continue  # why is told once, in the table of what works
+        low, high = (answer.interval.low, answer.interval.high) if answer.interval else (None, None)
+        rows.append(
+            {"estimator": name, "value": answer.value, "low": low, "high": high, "noise floor": answer.noise_floor}
+        )
+    return rows
+
+
+def verdict_rows(preds: Predictions, redraws: int, seed: int) -> list[dict[str, Any]]:
+    """Every test that takes these rows, with a floor where it needs one."""
+    rows = []
+    for name in TESTS.names():
+        resample_settings: dict[str, Any] = {"resamples": redraws} if TESTS.takes(name, "resamples") else {}
+        tries: tuple[dict[str, Any], ...] = ({}, {"min_prob": MIN_PROB})
+        for min_prob_settings in tries:
+            try:
+                verdict = test(preds, name, rng=seed, **resample_settings, **min_prob_settings)
+            except InputError:
+                continue
+            rows.append(
+                {
+                    "test": name,
+                    "floor": min_prob_settings.get("min_prob"),
+                    "statistic": verdict.statistic,
+                    "p": verdict.pvalue,
+                }
+            )
+            break
+    return rows
+
+
+def recalibrate(preds: Predictions, resamples: int, seed: int) -> dict[str, Any]:
+    """What `auto` makes of one half of the rows, and how it does on the other."""
+    learn, held_out = split_in_halves(preds, seed)
+    calibrator = fit(learn, "auto", rng=seed)
+    assert held_out.y is not None
+    after = Predictions.from_confidence(calibrator.predict_proba(held_out.p)[:, 1], held_out.y)
+    row: dict[str, Any] = {"fix": str(calibrator.report), "method": calibrator.method}
+    for label, name in SCORES:
+        for when, rows in (("before", held_out), ("after", after)):
+            answer = measure(rows, name, resamples=resamples, rng=seed)
+            row[f"{label} {when}"] = answer.value
+            row[f"{label} {when} low"], row[f"{label} {when} high"] = _format_ends(answer.interval)
+            row[f"{label} {when} floor"] = answer.noise_floor
+    return row
+
+
+def risk_row(preds: Predictions, resamples: int, seed: int) -> dict[str, Any]:
+    """AURC with its interval, and the risk where only the surest answers are given."""
+    curve = selective_risk(preds, at=COVERAGES, resamples=resamples, rng=seed)
+    low, high = _format_ends(curve.interval)
+    row: dict[str, Any] = {"AURC": curve.aurc, "low": low, "high": high, "random": curve.random, "ideal": curve.ideal}
+    return row | {f"risk at {share:g}": float(r) for share, r in zip(COVERAGES, curve.at["risk"], strict=True)}
+
+
+def compare_pairs(
+    models: Mapping[str, Predictions], resamples: int, seed: int, *, paired: bool
+) -> list[dict[str, Any]]:
+    """Every pair of networks by several errors; the intervals of one error hold together."""
+    rows = []
+    for name in COMPARED:
+        for pair in compare(dict(models), name, paired=paired, resamples=resamples, rng=seed).pairs:
+            low, high = _format_ends(pair.interval)
+            row: dict[str, Any] = {"estimator": name, "pair": " − ".join(pair.names), "difference": pair.difference}
+            rows.append(row | {"low": low, "high": high, "p": pair.pvalue, "smaller": pair.better or "not settled"})
+    return rows
+
+
+def _format_ends(interval: Any) -> tuple[float | None, float | None]:
+    return (None, None) if interval is None else (interval.low, interval.high)
+
+
+FAMILIES: Mapping[str, tuple[Registry, Callable[..., Any]]] = {
+    "estimator": (ESTIMATORS, lambda preds, name, **more: measure(preds, name, interval=None, **more)),
+    "test": (TESTS, lambda preds, name, **more: test(preds, name, **_resample_settings(name), **more)),
+    "calibrator": (CALIBRATORS, fit),
+    "diagram": (DIAGRAMS, draw),
+}  # fmt: skip
+MIN_PROB = 1e-6  # for what takes log odds, where a confidence is 0 or 1
+
+
+def check_requirements(preds: Predictions) -> list[dict[str, str]]:
+    """Kind, name, and `yes`, `with min_prob=1e-06`, or the refusal with its code."""
+    rows = [{"kind": "lens", "name": name, "works": _check_method(measure, preds, "ece", lens=name)} for name in NAMES]
+    for kind, (registry, ask) in FAMILIES.items():
+        for name in registry.names():
+            answer = _check_method(ask, preds, name)
+            if answer != "yes" and _check_method(ask, preds, name, min_prob=MIN_PROB) == "yes":
+                answer = f"with min_prob={MIN_PROB:g} ({answer.split(':')[0]} without)"
+            rows.append({"kind": kind, "name": name, "works": answer})
+    return rows
+
+
+def _check_method(ask: Callable[..., Any], preds: Predictions, name: str, **more: Any) -> str:
+    try:
+        ask(preds, name, **more)
+    except InputError as refusal:
+        return f"{refusal.code}: {refusal.problem}"
+    return "yes"
+
+
+def _resample_settings(name: str) -> dict[str, Any]:
+    return {"resamples": 19} if TESTS.takes(name, "resamples") else {}
+
+
+def estimator_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """One row per estimator, a column per network: value [95 % interval] (noise floor)."""
+    names = [row["estimator"] for row in cells[0]["estimates"]]
+    table = []
+    for name in names:
+        rows = {cell["net"]: next(r for r in cell["estimates"] if r["estimator"] == name) for cell in cells}
+        table.append({"estimator": name} | {net: format_estimate(row) for net, row in rows.items()})
+    return tuple(table)
+
+
+def pvalue_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """One row per test, its p-value a column per network."""
+    names = [row["test"] for row in cells[0]["tests"]]
+    table = []
+    for name in names:
+        rows = {cell["net"]: next((r for r in cell["tests"] if r["test"] == name), None) for cell in cells}
+        floors = [row["floor"] for row in rows.values() if row is not None]
+        entry = {"test": name} | {net: None if row is None else row["p"] for net, row in rows.items()}
+        table.append(entry | {"floor": next((min_prob for min_prob in floors if min_prob is not None), None)})
+    return tuple(table)
+
+
+def recalibration_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """What `auto` did, and the scores of rows that it has not seen, before and after."""
+    rows = []
+    for cell in cells:
+        row, entry = cell["fixed"], {"net": cell["net"], "fix": cell["fixed"]["fix"]}
+        for score, _ in SCORES:
+            for when in ("before", "after"):
+                prefix = f"{score} {when}"
+                parts = {"value": row[prefix], "low": row[f"{prefix} low"], "high": row[f"{prefix} high"]}
+                entry[prefix] = format_estimate(parts | {"noise floor": row[f"{prefix} floor"]})
+        rows.append(entry)
+    return tuple(rows)
+
+
+def risk_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """Who may stay silent: AURC and the risk of the surest answers."""
+    rows = []
+    for cell in cells:
+        row = dict(cell["risk"])
+        area = format_estimate(
+            {"value": row.pop("AURC"), "low": row.pop("low"), "high": row.pop("high"), "noise floor": None}
+        )
+        rows.append({"net": cell["net"], "AURC": area, **row})
+    return tuple(rows)
+
+
+def summarize(cells: Sequence[Row], needs: Sequence[Row]) -> str:
+    """How much works, and what is found."""
+    works = sum(row["works"] == "yes" for row in needs)
+    with_min_prob = sum(row["works"].startswith("with floor") for row in needs)
+    phrases = [
+        f"{cell['net']} ECE {_value(cell, 'ece'):.4f}, after the fix {cell['fixed']['method']} {cell['fixed']['ECE after']:.4f} on other rows"
+        for cell in cells
+    ]
+    return (
+        f"Of {len(needs)} lenses and members of the registries {works} work on confidence and correctness alone, {with_min_prob} more with a floor, and "
+        f"{len(needs) - works - with_min_prob} say what they need. {'; '.join(phrases)}."
+    )
+
+
+def format_estimate(row: Row) -> str:
+    """Value [low, high] (noise floor)."""
+    between = "" if row["low"] is None else f" [{row['low']:.4f}, {row['high']:.4f}]"
+    return f"{row['value']:.4f}{between}" + ("" if row["noise floor"] is None else f" ({row['noise floor']:.4f})")
+
+
+def _value(cell: Row, name: str) -> float:
+    return float(next(row["value"] for row in cell["estimates"] if row["estimator"] == name))
+
+
+def draw_reliability_diagrams(models: Mapping[str, Predictions], path: Path) -> None:
+    """The networks side by side, as `to.draw(preds, "reliability")` draws each, with one legend below: in the panels it hid bars."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.2 * len(models), 4.6), layout="constrained")
+    axes = figure.subplots(1, len(models), squeeze=False)[0]
+    made = [diagram(preds, "reliability") for preds in models.values()]
+    for ax, name, reliability in zip(axes, models, made, strict=True):
+        reliability.less("legend").draw(ax)
+        ax.set_title(name, fontsize=10)
+    handles, names = zip(*max((reliability.legend() for reliability in made), key=len), strict=True)
+    figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False, fontsize=9)
+    FigureCanvasSVG(figure)
+    with open_atomic(path, "TO801") as file:
+        figure.savefig(file, format="svg", metadata={"Date": None})

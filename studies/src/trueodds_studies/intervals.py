@@ -1,4 +1,4 @@
-"""Do intervals hold the truth, and are they short? Coverage and width of every error's interval in many worlds."""
+"""Coverage and width of the default confidence intervals of calibration errors in miscalibrated worlds."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.api.arguments import lens_for
-from trueodds.binning.partition import EqualMass
+from trueodds.api.arguments import resolve_lens
+from trueodds.binning.equal_mass import EqualMass
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
@@ -21,26 +21,26 @@ from trueodds.estimators.base import Estimator, combine, shares
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.estimate import estimates
-from trueodds.resampling.floors import floors
-from trueodds.resampling.interval_spec import IntervalSpec
-from trueodds_studies.base import Finding, folder
-from trueodds_studies.cases import Case
-from trueodds_studies.distortions import Distorted, at_floors, floors_of
-from trueodds_studies.resumable_runs import Progress, rows_of
+from trueodds.resampling.intervals.method import IntervalSpec
+from trueodds.resampling.noise_floor import noise_floor_draws
+from trueodds_studies.common.estimator_cases import EstimatorCase
+from trueodds_studies.common.miscalibrated_worlds import DistortedWorld, count_noise_floors, scale_to_noise_floors
+from trueodds_studies.common.resumable_runs import Progress, run_cells
+from trueodds_studies.common.study_result import StudyResult, make_folder
 
 CASES = (
-    Case("ece"),
-    Case("ace"),
-    Case("corp"),
-    Case("rmsce"),
-    Case("debiased_l1", growing=True),
-    Case("debiased_l2", growing=True),
-    Case("ece_linear", fixed_settings=(("bins", 10),)),
+    EstimatorCase("ece"),
+    EstimatorCase("ace"),
+    EstimatorCase("corp"),
+    EstimatorCase("rmsce"),
+    EstimatorCase("debiased_l1", growing=True),
+    EstimatorCase("debiased_l2", growing=True),
+    EstimatorCase("ece_linear", fixed_settings=(("bins", 10),)),
 )
 SQUARED = ("rmsce", "debiased_l2")
 FINE = 400  # equal-mass bins that stand for none where vectors, not scores, decide the truth
 TARGET_COVERAGE, MIN_COVERAGE = 0.93, 0.91  # of the intervals that are to hold the truth
-CLEAR, WIDE = 2.0, 1.5  # floors of its own from which on an interval is to be at most so many times ±1.96 sd wide
+CLEAR_SE, WIDE = 2.0, 1.5  # floors of its own from which on an interval is to be at most so many times ±1.96 sd wide
 
 LEGEND = """{sets} data sets per row. shape: in which way the model is off; floors: its error in 15 uniform bins over what noise alone makes
 of it. truth: the estimator's value on endless rows, in the same bins; unbinned: the mean distance (root mean square for rmsce, debiased_l2)
@@ -76,9 +76,9 @@ QUICK = Plan(
 class Cell:
     """One estimator in one world at one number of rows."""
 
-    case: Case
+    case: EstimatorCase
     lens: str
-    world: Distorted
+    world: DistortedWorld
     floors: float
     n: int
     half: int
@@ -97,7 +97,7 @@ def intervals(
     methods: Sequence[str] | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
-) -> Finding:
+) -> StudyResult:
     """Coverage and width of the default intervals, in worlds that are 0, 1, 2 and 5 noise floors off.
 
     Two classes through `positive`, and 3 and 10 through `confidence` and `classwise`; models that are over- or
@@ -115,18 +115,18 @@ def intervals(
         names = ", ".join(case.name for case in CASES)
         raise InputError("TO203", "The study has no such estimator.", ", ".join(methods), f"Choose among {names}.")
     cells = [cell for case in cases for cell in _cells(case, plan)]
-    where = folder(out)
-    rows = rows_of("intervals", cells, measure_cell, plan, where, progress)
-    finding = Finding("intervals", _sentence(rows), rows, plan.__dict__, LEGEND.format(sets=plan.sets))
+    where = make_folder(out)
+    rows = run_cells("intervals", cells, measure_cell, plan, where, progress)
+    finding = StudyResult("intervals", _summarize(rows), rows, plan.__dict__, LEGEND.format(sets=plan.sets))
     if where is not None:
         finding.save(where)
     return finding
 
 
-def _cells(case: Case, plan: Plan) -> Iterator[Cell]:
-    worlds = [("positive", Distorted(f"{s} {shape}", 2, s, shape)) for s, shape in plan.binary]
+def _cells(case: EstimatorCase, plan: Plan) -> Iterator[Cell]:
+    worlds = [("positive", DistortedWorld(f"{s} {shape}", 2, s, shape)) for s, shape in plan.binary]
     worlds += [
-        (lens, Distorted(f"{k} classes {shape}", k, "softmax", shape))
+        (lens, DistortedWorld(f"{k} classes {shape}", k, "softmax", shape))
         for k, lens in plan.several
         for shape in ("temperature", "shift", "local" if lens == "confidence" else "underconfident")
     ]
@@ -148,13 +148,13 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of one cell."""
     world = _world(cell.world, cell.lens, cell.floors, cell.n)
     estimator = ESTIMATORS.make(cell.case.name, cell.case.settings(cell.n))
-    truth, unbinned = _truth(estimator, cell.lens, world), _unbinned(cell.case.name, cell.lens, world)
+    truth, unbinned = _true_value(estimator, cell.lens, world), _unbinned(cell.case.name, cell.lens, world)
     interval_spec = IntervalSpec(resamples=plan.resamples)
     values, lows, highs, noise = [], [], [], []
     for repetition in range(plan.sets):
         rng = np.random.default_rng([plan.seed, *cell.world.name.encode(), round(10 * cell.floors), cell.n, repetition])
         preds = world.rows(rng, cell.n)
-        lens = lens_for(preds, cell.lens, estimator)
+        lens = resolve_lens(preds, cell.lens, estimator)
         estimands = [Estimand.of(estimator, lens, preds, lens.aggregate)]
         (estimate,) = estimates(preds, estimands, interval_spec, rng, partial(_floors, preds, rng, plan.redraws))
         values.append(estimate.value)
@@ -167,7 +167,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     return {
         "estimator": cell.case.label, "lens": cell.lens, "classes": cell.world.k,
         "scores": cell.world.scores, "shape": "calibrated" if cell.floors == 0 else cell.world.shape,
-        "floors": round(floors_of(world, cell.lens, cell.n), 2), "n": cell.n, "half": cell.half, "truth": truth, "unbinned": unbinned,
+        "floors": round(count_noise_floors(world, cell.lens, cell.n), 2), "n": cell.n, "half": cell.half, "truth": truth, "unbinned": unbinned,
         "mean": float(value.mean()), "sd": sd, "floor": float(np.mean(noise)),
         "method": estimate.interval.method if estimate.interval else "none",
         "covers": _share((low <= truth) & (truth <= high)), "low_misses": _share(truth < low),
@@ -178,37 +178,37 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
 
 
 @cache
-def _world(world: Distorted, lens: str, n_floors: float, n: int) -> Distorted:
-    return at_floors(world, lens, n_floors, n)
+def _world(world: DistortedWorld, lens: str, n_floors: float, n: int) -> DistortedWorld:
+    return scale_to_noise_floors(world, lens, n_floors, n)
 
 
 def _floors(
     preds: Predictions, rng: np.random.Generator, redraws: int, every: Sequence[Estimand]
 ) -> list[Array | None]:
-    return floors(preds, every, rng, redraws)
+    return noise_floor_draws(preds, every, rng, redraws)
 
 
-def _truth(estimator: Estimator, name: str, world: Distorted) -> float:
+def _true_value(estimator: Estimator, name: str, world: DistortedWorld) -> float:
     """The value on endless rows, in the estimator's own bins."""
     population = world.population()
-    lens = lens_for(population, name, estimator)
+    lens = resolve_lens(population, name, estimator)
     views = lens.views(population)
-    return _exact(np.array([estimator.stand_in().value(view) for view in views]), views, lens.aggregate)
+    return _has_exact_value(np.array([estimator.stand_in().value(view) for view in views]), views, lens.aggregate)
 
 
-def _unbinned(name: str, lens_name: str, world: Distorted) -> float:
+def _unbinned(name: str, lens_name: str, world: DistortedWorld) -> float:
     """The mean distance of score and true probability, or its root mean square; `corp` has no bins, so its own value."""
     if name == "corp":
-        return _truth(ESTIMATORS.make(name, {}), lens_name, world)
+        return _true_value(ESTIMATORS.make(name, {}), lens_name, world)
     population = world.population()
-    lens = lens_for(population, lens_name, ESTIMATORS.make(name, {}))
+    lens = resolve_lens(population, lens_name, ESTIMATORS.make(name, {}))
     views, power = lens.views(population), 2.0 if name in SQUARED else 1.0
     fine = [view if world.k == 2 else view.binned(EqualMass(FINE).freeze(view)) for view in views]
     gaps = [float(v.w @ np.abs(v.y - v.p) ** power / v.total) ** (1 / power) for v in fine]
-    return _exact(np.array(gaps), views, lens.aggregate)
+    return _has_exact_value(np.array(gaps), views, lens.aggregate)
 
 
-def _exact(values: Array, views: Sequence[View], aggregate: str) -> float:
+def _has_exact_value(values: Array, views: Sequence[View], aggregate: str) -> float:
     value = values[0] if len(views) == 1 else combine(values, shares(views, aggregate), aggregate)
     return 0.0 if abs(float(value)) < 1e-9 else float(value)  # what rounding leaves of a zero is zero
 
@@ -217,9 +217,9 @@ def _share(hits: Array) -> float | None:
     return float(hits.mean()) if len(hits) else None
 
 
-def _sentence(rows: Sequence[Mapping[str, Any]]) -> str:
+def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
     with_interval = [row for row in rows if row["covers"] is not None]
-    clear = [row for row in with_interval if row["truth"] >= CLEAR * row["floor"] and row["width"] is not None]
+    clear = [row for row in with_interval if row["truth"] >= CLEAR_SE * row["floor"] and row["width"] is not None]
     enough = sum(row["covers"] >= TARGET_COVERAGE for row in with_interval)
     min_coverage = min((row["covers"] for row in with_interval), default=math.nan)
     text = f"{enough} of {len(with_interval)} intervals cover the truth in at least {TARGET_COVERAGE:.0%} of the data sets, the worst in {min_coverage:.1%}."
@@ -227,7 +227,7 @@ def _sentence(rows: Sequence[Mapping[str, Any]]) -> str:
         widths = [row["width"] for row in clear]
         long = sum(width > WIDE for width in widths)
         text += (
-            f" From {CLEAR:g} noise floors on they are {np.mean(widths):.2f} times ±1.96 standard deviations wide in the mean,"
+            f" From {CLEAR_SE:g} noise floors on they are {np.mean(widths):.2f} times ±1.96 standard deviations wide in the mean,"
             f" {max(widths):.2f} at most; {long} of {len(clear)} are wider than {WIDE:g} times."
         )
     return text

@@ -1,26 +1,34 @@
-"""Which test to believe? How often each rejects where every probability is right, and where they are not."""
+"""Size and power of every hypothesis test under each null distribution that it offers."""
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from trueodds.api.verbs import test
+from trueodds.api.test import test
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
 from trueodds.hypotests import TESTS
-from trueodds_studies.base import Finding, folder
-from trueodds_studies.figures import levels
-from trueodds_studies.forms import Form, forms_of
-from trueodds_studies.rates import clopper_pearson
-from trueodds_studies.resumable_runs import Progress, rows_of
-from trueodds_studies.sizes import BY_TEST, LEVELS, by_test, sentence, with_verdicts
-from trueodds_studies.stated import BENT, WORLDS, Stated
+from trueodds_studies.common.figure import RED, colors_by_size, draw_dots, save_dot_plot
+from trueodds_studies.common.rejection_rates import (
+    BY_TEST_LEGEND,
+    LEVELS,
+    add_verdicts,
+    clopper_pearson,
+    summarize_by_test,
+    summarize_sizes,
+)
+from trueodds_studies.common.resumable_runs import Progress, run_cells
+from trueodds_studies.common.simulated_worlds import CALIBRATED_WORLDS, MISCALIBRATIONS, PowerTransformedWorld
+from trueodds_studies.common.study_result import StudyResult, make_folder
 
 
 @dataclass(frozen=True)
@@ -31,11 +39,11 @@ class Plan:
     asymptotic_sets: int = 2000  # without: they cost little
     powered: int = 200  # of each kind of miscalibration
     rows: tuple[int, ...] = (30, 100, 500, 2000)
-    worlds: tuple[str, ...] = tuple(world.name for world in WORLDS)
+    worlds: tuple[str, ...] = tuple(world.name for world in CALIBRATED_WORLDS)
     resamples: int = 199
     seed: int = 0
 
-    def rng(self, world: Stated, n: int, repetition: int) -> np.random.Generator:
+    def rng(self, world: PowerTransformedWorld, n: int, repetition: int) -> np.random.Generator:
         """The stream of one data set: the same rows for every test."""
         return np.random.default_rng([self.seed, *world.name.encode(), n, repetition])
 
@@ -58,8 +66,8 @@ level; exceeds, said: where most of those rejections carry the note TN212, and t
 class Cell:
     """One form of a test in one world at one number of rows."""
 
-    form: Form
-    world: Stated
+    form: HypothesisForm
+    world: PowerTransformedWorld
     n: int
 
     @property
@@ -93,7 +101,7 @@ def level(
     methods: Sequence[str] | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
-) -> Finding:
+) -> StudyResult:
     """Size at 5 % and 1 %, and power at 5 %, of every test under every null law that it offers.
 
     Worlds: two classes with ordinary, sure and rare predictions, 3 and 10 classes with flat and sharp vectors; every
@@ -105,27 +113,31 @@ def level(
     [('spiegelhalter', 'asymptotic', 2, 30), ('spiegelhalter', 'redraw', 2, 30)]
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where = folder(out)
-    rows = with_verdicts(rows_of("level", list(cells(plan, methods)), measure_cell, plan, where, progress))
+    where = make_folder(out)
+    rows = add_verdicts(run_cells("level", list(level_cells(plan, methods)), measure_cell, plan, where, progress))
     legend = LEGEND.format(powered=plan.powered, rates=2 * len(rows), resamples=plan.resamples)
-    finding = Finding("level", sentence(rows), rows, plan.__dict__, legend)
+    finding = StudyResult("level", summarize_sizes(rows), rows, plan.__dict__, legend)
     if where is not None:
         finding.save(where)
-        Finding("level.tests", sentence(rows), by_test(rows), plan.__dict__, BY_TEST).save(where)
-        _draw(finding, where)
+        StudyResult("level.tests", summarize_sizes(rows), summarize_by_test(rows), plan.__dict__, BY_TEST_LEGEND).save(
+            where
+        )
+        _draw_if_possible(finding, where)
     return finding
 
 
-def cells(plan: Plan, methods: Sequence[str] | None = None) -> Iterator[Cell]:
+def level_cells(plan: Plan, methods: Sequence[str] | None = None) -> Iterator[Cell]:
     """Every form of every member, in every world that it has a meaning in."""
-    worlds = [world for world in WORLDS if world.name in plan.worlds]
+    worlds = [world for world in CALIBRATED_WORLDS if world.name in plan.worlds]
     for name in methods or TESTS.names():
-        for form in forms_of(name):
+        for form in hypothesis_forms(name):
             for world in worlds:
                 yield from (Cell(form, world, n) for n in plan.rows if form.fits(world.k, n))
 
 
-def simulate_pvalues(form: Form, world: Stated, n: int, sets: int, plan: Plan) -> SimulatedPValues:
+def simulate_pvalues(
+    form: HypothesisForm, world: PowerTransformedWorld, n: int, sets: int, plan: Plan
+) -> SimulatedPValues:
     """The test's verdicts on so many data sets; one that it refuses for its values has no p-value."""
     pvalues, doubted = np.full(sets, np.nan), np.zeros(sets, dtype=bool)
     settings, lens = form.settings(plan.resamples), form.claim(world.k)
@@ -155,7 +167,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     for name, nominal in LEVELS.items():
         low, high = clopper_pearson(simulation.hits(nominal), sets)
         row |= {f"size{name}": simulation.rate(nominal), f"low{name}": low, f"high{name}": high}
-    for name, how in BENT.items():
+    for name, how in MISCALIBRATIONS.items():
         other = simulate_pvalues(form, world.bent(name, **how), n, form.sets(n, plan.powered), plan)
         row[f"power_{name}"] = other.rate(LEVELS["5"])
     row["doubt"] = float(simulation.doubted.mean())
@@ -164,7 +176,128 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     return row | {"undefined": float(np.isnan(simulation.pvalues).mean())}
 
 
-def _draw(finding: Finding, where: Path) -> None:
+def _draw_if_possible(finding: StudyResult, where: Path) -> None:
     """Size and power as a picture; without matplotlib there is only the table."""
     if importlib.util.find_spec("matplotlib") is not None:
-        levels(finding, where / "level.svg")
+        draw_levels(finding, where / "level.svg")
+
+
+@dataclass(frozen=True)
+class HypothesisForm:
+    """A test with the settings of a study.
+
+    `null` is how the null law is obtained, as in the test's settings; `redraw` for a test that has no such setting,
+    `both` where rows are drawn anew too. `lens` is for more than two classes: if not said, the whole vector where the
+    test takes vectors, else the confidence.
+    """
+
+    name: str
+    null: str
+    variant: str = ""  # what tells it from the other forms of the test
+    fixed_settings: tuple[tuple[str, Any], ...] = ()  # its settings
+    lens: str | None = None
+    fewest: int = 2  # classes
+    classes: int = 10**9  # at most
+    max_rows: int = 10**9  # rows
+    slow: int = 10**9  # rows from which it takes its time: then it gets a share of the data sets
+    share: float = 0.2
+
+    @property
+    def label(self) -> str:
+        """The name in the table."""
+        return f"{self.name} {self.variant}".strip()
+
+    def claim(self, k: int) -> str:
+        """The lens for k classes."""
+        if k == 2:
+            return "positive"
+        return self.lens or ("canonical" if TESTS.load(self.name).vectors else "confidence")
+
+    @property
+    def draws(self) -> bool:
+        """Whether it makes draws, which cost."""
+        return self.null in getattr(TESTS.load(self.name), "drawing", (self.null,)) or self.null == "both"
+
+    def settings(self, resamples: int) -> dict[str, Any]:
+        """The settings, with the study's number of draws where the test makes any."""
+        drawn = {"resamples": resamples} if TESTS.takes(self.name, "resamples") else {}
+        return drawn | dict(self.fixed_settings)
+
+    def fits(self, k: int, n: int) -> bool:
+        """Whether it is measured for so many classes and rows."""
+        return self.fewest <= k <= self.classes and n <= self.max_rows
+
+    def sets(self, n: int, sets: int) -> int:
+        """How many of so many data sets it gets."""
+        return math.ceil(sets * self.share) if n >= self.slow else sets
+
+
+@cache
+def hypothesis_forms(name: str) -> tuple[HypothesisForm, ...]:
+    """The default form, the other null laws that the test offers, and what the table adds."""
+    test_class = TESTS.load(name)
+    if not test_class.nulls:
+        return (HypothesisForm(name, "redraw"), *EXTRA_FORMS.get(name, ()))
+    (default,) = (field.default for field in dataclasses.fields(test_class) if field.name == "null")
+    nulls = dict.fromkeys((default, *test_class.nulls) if default in test_class.nulls else test_class.nulls)
+    usual = [HypothesisForm(name, null, fixed_settings=() if null == default else (("null", null),)) for null in nulls]
+    return (
+        *(dataclasses.replace(form, **COSTLY_FORMS.get((name, form.null), {})) for form in usual),
+        *EXTRA_FORMS.get(name, ()),
+    )
+
+
+def _by_name(*forms: HypothesisForm) -> dict[str, tuple[HypothesisForm, ...]]:
+    table: dict[str, tuple[HypothesisForm, ...]] = {}
+    for form in forms:
+        table[form.name] = (*table.get(form.name, ()), form)
+    return table
+
+
+EXTRA_FORMS = _by_name(
+    HypothesisForm("consistency", "redraw", "confidence", lens="confidence", fewest=3),
+    HypothesisForm("consistency", "both", "rows too", (("redraw", "both"),), classes=2, max_rows=500, slow=0),
+    HypothesisForm("hosmer_lemeshow", "asymptotic", "exact", (("null", "asymptotic"), ("form", "exact")), classes=2),
+    HypothesisForm("cox", "asymptotic", "score", (("form", "score"),)),
+    HypothesisForm("score", "asymptotic", "log_loss", (("statistic", "log_loss"),)),
+    HypothesisForm("cross_fitted", "asymptotic", "log loss", (("score", "log_loss"),)),
+    HypothesisForm("decision_regret", "asymptotic", "1 : 4", (("cost", ((0, 4), (1, 0))),), classes=2),
+)
+COSTLY_FORMS: dict[tuple[str, str], dict[str, Any]] = {
+    ("bins", "redraw"): {"slow": 2000},
+    ("cme", "asymptotic"): {"slow": 2000},
+    ("cme", "redraw"): {"slow": 2000},
+    ("score", "redraw"): {"slow": 2000},
+    ("skce", "block"): {"slow": 500},
+    ("skce", "bootstrap"): {"slow": 500, "max_rows": 500},
+    ("skce", "distribution-free"): {"slow": 500},
+    ("skce", "redraw"): {"slow": 2000},
+    ("tcal", "redraw"): {"slow": 2000},
+}
+
+
+def draw_levels(finding: StudyResult, path: Path) -> None:
+    """Three panels: how often each test rejects at 5 and 1 % where nothing is wrong, and at 5 % an overconfident model.
+
+    Lines mark the levels.
+    """
+    from matplotlib.figure import Figure
+
+    rows = [{**row, "estimator": row["test"] + (" *" if row["null"] == "redraw" else "")} for row in finding.rows]
+    place = {name: i for i, name in enumerate(reversed(list(dict.fromkeys(row["estimator"] for row in rows))))}
+    figure = Figure(figsize=(11, 1.6 + 0.24 * len(place)), layout="constrained")
+    axes = figure.subplots(1, 3, sharey=True, width_ratios=(3, 2, 2))
+    sizes = sorted({row["n"] for row in rows})
+    shade = dict(zip(sizes, colors_by_size(len(sizes)), strict=True))
+    panels = (
+        ("size5", "rejects at 5 %", 0.05),
+        ("size1", "rejects at 1 %", 0.01),
+        ("power_overconfident", "power", None),
+    )
+    for ax, (name, title, nominal) in zip(axes, panels, strict=True):
+        if nominal is not None:
+            ax.axvline(nominal, color=RED, lw=1)
+        draw_dots(ax, rows, place, shade, name)
+        ax.set(title=title, xlabel="share of data sets")
+        ax.set_xlim(0, 1.02 if nominal is None else None)
+    save_dot_plot(figure, axes, list(place), shade, path, "* labels redrawn")

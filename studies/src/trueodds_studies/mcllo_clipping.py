@@ -1,36 +1,37 @@
-"""Who decides MCLLO's verdict where a forest says 0: the data, or the number that stands in for the zeros?"""
+"""How the MCLLO test depends on the value that replaces zero probabilities of a random forest."""
 
 from __future__ import annotations
 
 import importlib.util
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import chdtri
 
-from trueodds.api.verbs import test
+from trueodds.api.test import test
 from trueodds.core.typing import Array
 from trueodds.data.predictions import Predictions
-from trueodds_studies.base import Finding, folder, moved
-from trueodds_studies.mcllo.forest import FLOORS, Forest, Stand, stands, unexpected
-from trueodds_studies.rates import above, clopper_pearson
-from trueodds_studies.resumable_runs import Progress, Row, rows_of
+from trueodds_studies.common.figure import make_panels, save_figure
+from trueodds_studies.common.rejection_rates import clopper_pearson, exceeds_level
+from trueodds_studies.common.resumable_runs import Progress, Row, run_cells
+from trueodds_studies.common.study_result import StudyResult, format_change, make_folder
 
 LEVEL = 0.05
 MIN_TEST_PROB = 1e-15  # the smallest floor that the test itself takes
-KINDS = ("all rows", "without them")  # them: the rows whose outcome had no votes
+ROW_SUBSETS = ("all rows", "without them")  # them: the rows whose outcome had no votes
 
-ONE = """One forest: {rows} rows, 20 votes among 3 classes, {zeros} rows with a zero, {missed} of which came. rows: all, or without those {missed}.
+ONE_FOREST_LEGEND = """One forest: {rows} rows, 20 votes among 3 classes, {zeros} rows with a zero, {missed} of which came. rows: all, or without those {missed}.
 stand-in: what is said instead of 0. lrt, p: likelihood ratio against the last class, χ² with 4 degrees of freedom; lrt_low, lrt_high:
 its least and largest value over the three baselines; gamma, delta: slopes and shifts; score, p_redrawn: score statistic and its
 p-value among {resamples} redraws from the stood-in probabilities. p_zeros_meant: the same where labels are redrawn from the shares
 of the votes themselves, in which a zero means never, and the floor, from 1e-15 on,
 stands in only inside the logs."""
 
-MANY = """{sets} forests of {rows} rows. Votes + 1/2 are exactly right by construction: there a test at 5 % may reject 5 %. Elsewhere the
+MANY_FORESTS_LEGEND = """{sets} forests of {rows} rows. Votes + 1/2 are exactly right by construction: there a test at 5 % may reject 5 %. Elsewhere the
 stood-in probabilities are wrong, by as much as the floor is. lrt, redrawn: share of forests rejected at 5 % by the likelihood ratio
 and by the score among {resamples} redraws, with 99 % Clopper-Pearson limits; verdict: for what is right, exceeds where the lower
 limit, Bonferroni over both tests, is above 5 %. without: the same on the rows whose outcome had votes; that choice looks at the
@@ -50,12 +51,12 @@ class Plan:
 
     def forest(self, repetition: int) -> tuple[Array, Array]:
         """Votes and labels of one of many forests."""
-        return Forest(self.rows).rows(np.random.default_rng([self.seed, self.rows, repetition]))
+        return SimulatedForest(self.rows).rows(np.random.default_rng([self.seed, self.rows, repetition]))
 
     def shown(self) -> tuple[Array, Array]:
         """The first of them in which as many outcomes as `missed` had no votes."""
         every = (self.forest(repetition) for repetition in itertools.count())
-        return next((votes, y) for votes, y in every if unexpected(votes, y).sum() >= self.missed)
+        return next((votes, y) for votes, y in every if has_no_votes(votes, y).sum() >= self.missed)
 
 
 QUICK = Plan(sets=25)
@@ -65,7 +66,7 @@ QUICK = Plan(sets=25)
 class Cell:
     """One stand-in, on all rows or without those whose outcome had no votes."""
 
-    stand: Stand
+    stand: ZeroReplacement
     kind: str
 
     @property
@@ -81,7 +82,7 @@ def mcllo_clipping(
     rng: int = 0,
     plan: Plan | None = None,
     progress: Progress | None = None,
-) -> Finding:
+) -> StudyResult:
     """One forest under many stand-ins for its zeros, with and without outcomes that had no votes; then 500 of them.
 
     The paper says of no zero what was done about it. Votes + 1/2 are exactly right in these forests, so that the
@@ -92,31 +93,33 @@ def mcllo_clipping(
     (18, ['mcllo_clipping.many'])
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where = folder(out)
+    where = make_folder(out)
     votes, y = plan.shown()
-    cells = [Cell(stand, kind) for kind in KINDS for stand in stands()]
+    cells = [Cell(stand, kind) for kind in ROW_SUBSETS for stand in zero_replacements()]
     rows = tuple(forest_row(votes, y, cell, plan) for cell in cells)
-    zeros, missed = int((votes == 0).any(axis=1).sum()), int(unexpected(votes, y).sum())
+    zeros, missed = int((votes == 0).any(axis=1).sum()), int(has_no_votes(votes, y).sum())
     legend_values = plan.__dict__ | {"zeros": zeros, "missed": missed}
-    many_cells = [Cell(stand, kind) for stand in stands() for kind in KINDS]
-    many = _side_by_side(rows_of("mcllo_clipping", many_cells, measure_cell, plan, where, progress))
-    also = Finding(
+    many_cells = [Cell(stand, kind) for stand in zero_replacements() for kind in ROW_SUBSETS]
+    many = _side_by_side(run_cells("mcllo_clipping", many_cells, measure_cell, plan, where, progress))
+    also = StudyResult(
         "mcllo_clipping.many",
-        of_many(many),
+        summarize_many(many),
         many,
         plan.__dict__,
-        MANY.format(**legend_values | {"resamples": plan.redraws}),
+        MANY_FORESTS_LEGEND.format(**legend_values | {"resamples": plan.redraws}),
     )
-    finding = Finding("mcllo_clipping", sentence(rows, many), rows, plan.__dict__, ONE.format(**legend_values), (also,))
+    finding = StudyResult(
+        "mcllo_clipping", summarize(rows, many), rows, plan.__dict__, ONE_FOREST_LEGEND.format(**legend_values), (also,)
+    )
     if where is not None:
         finding.save(where)
-        _draw(finding, where)
+        _draw_if_possible(finding, where)
     return finding
 
 
 def forest_row(votes: Array, y: Array, cell: Cell, plan: Plan) -> Row:
     """What the test says of one forest."""
-    mask = ~unexpected(votes, y) if cell.kind == KINDS[1] else np.ones(len(y), dtype=bool)
+    mask = ~has_no_votes(votes, y) if cell.kind == ROW_SUBSETS[1] else np.ones(len(y), dtype=bool)
     votes, y, stand = votes[mask], y[mask], cell.stand
     preds = Predictions(y, stand.of(votes))
     ratios = [test(preds, "mcllo", baseline=c) for c in range(votes.shape[1])]
@@ -124,8 +127,8 @@ def forest_row(votes: Array, y: Array, cell: Cell, plan: Plan) -> Row:
     row: dict[str, Any] = {
         "rows": cell.kind, "stand-in": stand.name, "n": preds.n, "lrt": last.statistic, "p": last.pvalue,
         "lrt_low": min(verdict.statistic for verdict in ratios), "lrt_high": max(verdict.statistic for verdict in ratios),
-        "verdict": _verdict(last.pvalue), "score": drawn.statistic, "p_redrawn": drawn.pvalue,
-        "verdict_redrawn": _verdict(drawn.pvalue), "p_zeros_meant": None,
+        "verdict": _format_verdict(last.pvalue), "score": drawn.statistic, "p_redrawn": drawn.pvalue,
+        "verdict_redrawn": _format_verdict(drawn.pvalue), "p_zeros_meant": None,
     }  # fmt: skip
     for j in range(votes.shape[1] - 1):
         row |= {f"{name}_{j + 1}": last.parts[f"class:{j}"][name] for name in ("gamma", "delta")}
@@ -143,7 +146,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Row:
     ratios, pvalues = [], []
     for repetition in range(plan.sets):
         votes, y = plan.forest(repetition)
-        mask = ~unexpected(votes, y) if cell.kind == KINDS[1] else np.ones(len(y), dtype=bool)
+        mask = ~has_no_votes(votes, y) if cell.kind == ROW_SUBSETS[1] else np.ones(len(y), dtype=bool)
         preds = Predictions(y[mask], cell.stand.of(votes[mask]))
         drawn = test(preds, "mcllo", null="redraw", resamples=plan.redraws, rng=repetition)
         asymptotic = test(preds, "mcllo")
@@ -154,8 +157,8 @@ def measure_cell(cell: Cell, plan: Plan) -> Row:
     for name, count in zip(("lrt", "redrawn"), hits.tolist(), strict=True):
         low, high = clopper_pearson(count, plan.sets)
         row |= {name: count / plan.sets, f"{name}_low": low, f"{name}_high": high}
-    right = cell.stand == Stand("votes", 0.5) and cell.kind == KINDS[0]
-    beyond = any(above(count, plan.sets, LEVEL, 2) for count in hits.tolist())
+    right = cell.stand == ZeroReplacement("votes", 0.5) and cell.kind == ROW_SUBSETS[0]
+    beyond = any(exceeds_level(count, plan.sets, LEVEL, 2) for count in hits.tolist())
     return row | {"verdict": ("exceeds" if beyond else "keeps") if right else ""}
 
 
@@ -168,30 +171,33 @@ def _side_by_side(rows: Sequence[Row]) -> tuple[Row, ...]:
     return tuple(table)
 
 
-def sentence(rows: Sequence[Row], many: Sequence[Row]) -> str:
+def summarize(rows: Sequence[Row], many: Sequence[Row]) -> str:
     """What was found, in one."""
-    every, rest = (_decided([row for row in rows if row["rows"] == kind]) for kind in KINDS)
+    every, rest = (_describe_dependence([row for row in rows if row["rows"] == kind]) for kind in ROW_SUBSETS)
     shares = [100 * row["lrt"] for row in many if row["stand-in"].startswith("floor")]
     right = next(row for row in many if row["verdict"])
     return (
-        f"One forest: {every}. Without its rows whose outcome had no votes {rest}. Of forests whose votes + 1/2 are exactly right, floors from {FLOORS[0]:g} to {FLOORS[-1]:g} have"
+        f"One forest: {every}. Without its rows whose outcome had no votes {rest}. Of forests whose votes + 1/2 are exactly right, draw_replacements from {MIN_PROBS[0]:g} to {MIN_PROBS[-1]:g} have"
         f" {shares[0]:.0f} % to {shares[-1]:.0f} % rejected at 5 %, and votes + 1/2 {100 * right['lrt']:.1f} %"
         f" ({100 * right['redrawn']:.1f} % by redrawn labels)."
     )
 
 
-def _decided(rows: Sequence[Row]) -> str:
+def _describe_dependence(rows: Sequence[Row]) -> str:
     """How far the verdict hangs on what stands in for zeros."""
-    floors, rejected = [row for row in rows if row["stand-in"].startswith("floor")], [row["p"] <= LEVEL for row in rows]
+    draw_replacements, rejected = (
+        [row for row in rows if row["stand-in"].startswith("floor")],
+        [row["p"] <= LEVEL for row in rows],
+    )
     if all(rejected) or not any(rejected):
         text = f"every stand-in {'rejects' if rejected[0] else 'passes'}"
     else:
         text = f"the stand-in decides, {sum(rejected)} of {len(rejected)} reject"
-    ends = moved(floors[0]["lrt"], floors[-1]["lrt"], 2)
-    return f"{text}, and the likelihood ratio {ends} as the floor goes from {FLOORS[0]:g} to {FLOORS[-1]:g}"
+    ends = format_change(draw_replacements[0]["lrt"], draw_replacements[-1]["lrt"], 2)
+    return f"{text}, and the likelihood ratio {ends} as the floor goes from {MIN_PROBS[0]:g} to {MIN_PROBS[-1]:g}"
 
 
-def of_many(many: Sequence[Row]) -> str:
+def summarize_many(many: Sequence[Row]) -> str:
     """What many forests come to."""
     gap = max(abs(row["lrt"] - row["redrawn"]) for row in many)
     worst = max(many, key=lambda row: abs(row["lrt"] - row["redrawn"]))
@@ -201,13 +207,117 @@ def of_many(many: Sequence[Row]) -> str:
     )
 
 
-def _verdict(pvalue: float) -> str:
+def _format_verdict(pvalue: float) -> str:
     return "rejects" if pvalue <= LEVEL else "does not"
 
 
-def _draw(finding: Finding, where: Path) -> None:
+def _draw_if_possible(finding: StudyResult, where: Path) -> None:
     """The picture; without matplotlib there are only the tables."""
     if importlib.util.find_spec("matplotlib") is not None:
-        from trueodds_studies.mcllo.floors import floors
+        draw_replacements(finding.rows, finding.also[0].rows, where / "mcllo_clipping.svg")
 
-        floors(finding.rows, finding.also[0].rows, where / "mcllo_clipping.svg")
+
+MIN_PROBS = (2.2e-16, 1e-12, 1e-8, 1e-6, 1e-4, 1e-3)  # the first is what rounding leaves of 1
+
+
+@dataclass(frozen=True)
+class SimulatedForest:
+    r"""Votes v ~ Multinomial(trees, r) and labels that come with the same r ~ Dirichlet(½, …, ½).
+
+    Given its votes a label comes with probability :math:`(v_j + ½) / (\sum v + K/2)`: votes + ½ are exactly right,
+    and a class without votes comes in 1 of 43 rows where 20 trees vote among 3 classes.
+    """
+
+    n: int = 240
+    trees: int = 20
+    k: int = 3
+
+    def rows(self, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Votes (n, k) and labels (n,)."""
+        r = rng.dirichlet(np.full(self.k, 0.5), self.n)
+        y = (np.cumsum(r, axis=1)[:, :-1] <= rng.random(self.n)[:, None]).sum(axis=1)
+        return rng.multinomial(self.trees, r), y
+
+
+@dataclass(frozen=True)
+class ZeroReplacement:
+    """What stands in for a zero: a floor of the shares, votes added to every class, or a mixture with the uniform."""
+
+    kind: str
+    amount: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """As the tables call it."""
+        return {
+            "floor": f"floor {self.amount:.2g}",
+            "votes": f"votes + {self.amount:.3g}",
+            "mixture": "mixture 1/(n + 1)",
+        }[self.kind]
+
+    def of(self, votes: Array) -> Array:
+        """Probabilities above 0, rows summing to 1.
+
+        >>> ZeroReplacement("votes", 0.5).of(np.array([[1, 0]])).tolist()
+        [[0.75, 0.25]]
+        """
+        n, k = votes.shape
+        if self.kind == "votes":
+            P = votes + self.amount
+        else:
+            P = votes / votes.sum(axis=1, keepdims=True)
+            P = np.maximum(P, self.amount) if self.kind == "floor" else n / (n + 1) * P + 1 / ((n + 1) * k)
+        return np.asarray(P / P.sum(axis=1, keepdims=True))
+
+
+def zero_replacements(k: int = 3) -> Iterator[ZeroReplacement]:
+    """From the smallest floor to the most votes added."""
+    yield from (ZeroReplacement("floor", min_prob) for min_prob in MIN_PROBS)
+    yield ZeroReplacement("mixture")
+    yield from (ZeroReplacement("votes", amount) for amount in (1 / k, 0.5))
+
+
+def has_no_votes(votes: Array, y: Array) -> Array:
+    """(n,) whether what came had no votes."""
+    return np.asarray(votes[np.arange(len(y)), y] == 0)
+
+
+CRITICAL_VALUE = float(chdtri(4, 0.05))
+
+
+def draw_replacements(rows: Sequence[Row], many: Sequence[Row], path: Path) -> None:
+    """One forest: likelihood ratio and slopes by stand-in, with its outcomes that had no votes and without; then many."""
+    stands = [row["stand-in"] for row in many]
+    y = {stand: len(stands) - i for i, stand in enumerate(stands)}
+    figure, (ratio, slopes, share) = make_panels(1, 3, (11, 3.9), sharey=True)
+    kinds = list(dict.fromkeys(row["rows"] for row in rows))
+    ratio.axvline(CRITICAL_VALUE, color="#cccccc", lw=1)
+    slopes.axvline(1, color="#cccccc", lw=1)
+    for kind, color, up in zip(kinds, ("#b5402a", "#2f6da8"), (0.12, -0.12), strict=True):
+        own = [row for row in rows if row["rows"] == kind]
+        at = [y[row["stand-in"]] + up for row in own]
+        ratio.hlines(at, [row["lrt_low"] for row in own], [row["lrt_high"] for row in own], color=color, lw=1.5)
+        ratio.plot([row["lrt"] for row in own], at, "o", ms=4, color=color, label=f"one forest, {kind}")
+        for name, mark in (("gamma_1", "o"), ("gamma_2", "s")):
+            slopes.plot([row[name] for row in own], at, mark, ms=4, color=color, mfc="none" if mark == "s" else color)
+    share.axvline(5, color="#cccccc", lw=1)
+    for name, color, text, up in (
+        ("lrt", "#b5402a", "likelihood ratio by χ²", 0.12),
+        ("redrawn", "#555555", "score, redrawn", -0.12),
+    ):
+        at = [y[row["stand-in"]] + up for row in many]
+        share.hlines(
+            at,
+            [100 * row[f"{name}_low"] for row in many],
+            [100 * row[f"{name}_high"] for row in many],
+            color=color,
+            lw=1.5,
+        )
+        share.plot([100 * row[name] for row in many], at, "D", ms=4, color=color, label=f"{text}, 99 % limits")
+    ratio.set_yticks(list(y.values()), list(y), fontsize=8)
+    ratio.set(xscale="log", xlabel="likelihood ratio, over the baselines; line: 5 %", title="one forest")
+    slopes.set(xlabel="γ₁ (filled) and γ₂", title="one forest", xlim=(0, None))
+    share.set(xlabel="per cent of forests rejected at 5 %", title="many forests", xlim=(-2, 102))
+    handles = [handle for ax in (ratio, share) for handle in ax.get_legend_handles_labels()[0]]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    save_figure(figure, path)

@@ -1,4 +1,4 @@
-"""How do a study's tables get into the documentation? Between two marks that name them: python -m trueodds_studies.page."""
+"""Insert the tables that a study saved into a page of the documentation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from trueodds.core import saved
+from trueodds.core import json_files
 
 
 def write_into(page: Path, table: Path) -> None:
@@ -20,7 +20,7 @@ def write_into(page: Path, table: Path) -> None:
     if not marked.search(text):
         raise LookupError(f"{page} has no lines <!-- {name} --> and <!-- end of {name} --> to put the table between.")
     new = table.read_text(encoding="utf-8")
-    saved.write(page, marked.sub(lambda match: f"{match[1]}{new}{match[2]}", text), "TO801")
+    json_files.write_text(page, marked.sub(lambda match: f"{match[1]}{new}{match[2]}", text), "TO801")
 
 
 def main(words: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Does the audit see what there is to see? Its power beside that of the best single test, which knows the world."""
+"""Power of the audit's family of tests beside that of the best single test in worlds with one known miscalibration."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.api.verbs import test
+from trueodds.api.test import test
 from trueodds.data.predictions import Predictions
-from trueodds_studies.base import Finding, folder
-from trueodds_studies.powers.worlds import WORLDS, World
-from trueodds_studies.rates import clopper_pearson
-from trueodds_studies.resumable_runs import Progress, rows_of
+from trueodds_studies.common.miscalibrated_worlds import POWER_WORLDS, MiscalibratedWorld
+from trueodds_studies.common.rejection_rates import clopper_pearson
+from trueodds_studies.common.resumable_runs import Progress, run_cells
+from trueodds_studies.common.study_result import StudyResult, make_folder
 
 ALPHA = 0.05
-SINGLE: Mapping[int, Sequence[tuple[str, str, Mapping[str, Any]]]] = {  # by number of classes: test, lens, settings
+SINGLE_TESTS: Mapping[
+    int, Sequence[tuple[str, str, Mapping[str, Any]]]
+] = {  # by number of classes: test, lens, settings
     2: (
         ("spiegelhalter", "positive", {}),
         ("cox", "positive", {}),
@@ -36,8 +38,8 @@ SINGLE: Mapping[int, Sequence[tuple[str, str, Mapping[str, Any]]]] = {  # by num
         ("debiased_l2", "classwise", {"null": "redraw"}),
     ),
 }
-MANY = 100  # classes with which half as many sets are drawn
-SLOW = {"skce": 1000, "tcal": 1000}  # rows beyond which their draws take too long
+MANY_CLASSES = 100  # classes with which half as many sets are drawn
+SLOW_TESTS = {"skce": 1000, "tcal": 1000}  # rows beyond which their draws take too long
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ class Plan:
     resamples: int = 199
     seed: int = 0
 
-    def rng(self, world: World, n: int, repetition: int) -> np.random.Generator:
+    def rng(self, world: MiscalibratedWorld, n: int, repetition: int) -> np.random.Generator:
         """The stream of one data set: the same rows for every test."""
         return np.random.default_rng([self.seed, *f"{world.name} {world.k}".encode(), n, repetition])
 
@@ -74,9 +76,9 @@ class Cell:
     n: int
 
     @property
-    def world(self) -> World:
+    def world(self) -> MiscalibratedWorld:
         """The world; its functions do not go to worker processes."""
-        return next(world for world in WORLDS if (world.name, world.k) == (self.name, self.k))
+        return next(world for world in POWER_WORLDS if (world.name, world.k) == (self.name, self.k))
 
     @property
     def key(self) -> str:
@@ -90,9 +92,9 @@ def power(
     out: str | Path | None = None,
     rng: int = 0,
     plan: Plan | None = None,
-    worlds: Sequence[World] = WORLDS,
+    worlds: Sequence[MiscalibratedWorld] = POWER_WORLDS,
     progress: Progress | None = None,
-) -> Finding:
+) -> StudyResult:
     """How often the audit's family rejects at 5 %, in worlds that are wrong in one way each, and the best single test.
 
     >>> finding = power(plan=Plan(2, 2, rows=(50,), resamples=19), worlds=WORLDS[:1])
@@ -100,18 +102,18 @@ def power(
     [('calibrated, logits N(0, 2)', 2, 50, 2)]
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where = folder(out)
-    rows = rows_of("power", list(cells(plan, worlds)), measure_cell, plan, where, progress)
-    names = ", ".join(dict.fromkeys(name for some in SINGLE.values() for name, _, _ in some))
-    finding = Finding(
-        "power", sentence(rows), rows, plan.__dict__, LEGEND.format(names=names, resamples=plan.resamples)
+    where = make_folder(out)
+    rows = run_cells("power", list(power_cells(plan, worlds)), measure_cell, plan, where, progress)
+    names = ", ".join(dict.fromkeys(name for some in SINGLE_TESTS.values() for name, _, _ in some))
+    finding = StudyResult(
+        "power", summarize(rows), rows, plan.__dict__, LEGEND.format(names=names, resamples=plan.resamples)
     )
     if where is not None:
         finding.save(where)
     return finding
 
 
-def cells(plan: Plan, worlds: Sequence[World]) -> Iterator[Cell]:
+def power_cells(plan: Plan, worlds: Sequence[MiscalibratedWorld]) -> Iterator[Cell]:
     """Every world at every number of rows."""
     for world in worlds:
         if world.k <= plan.max_classes:
@@ -122,11 +124,11 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     """The row of one cell."""
     world, n = cell.world, cell.n
     sets = plan.calibrated if world.calibrated else plan.sets
-    sets = -(-sets // 2) if world.k >= MANY else sets
+    sets = -(-sets // 2) if world.k >= MANY_CLASSES else sets
     single = (
         []
         if world.calibrated
-        else [candidate for candidate in SINGLE[min(world.k, 3)] if n <= SLOW.get(candidate[0], n)]
+        else [candidate for candidate in SINGLE_TESTS[min(world.k, 3)] if n <= SLOW_TESTS.get(candidate[0], n)]
     )
     rejected: dict[str, list[bool]] = {}
     for repetition in range(sets):
@@ -162,7 +164,7 @@ def _pvalue(
     return verdict.pvalue if verdict.family_pvalue is None else verdict.family_pvalue
 
 
-def sentence(rows: Sequence[Mapping[str, Any]]) -> str:
+def summarize(rows: Sequence[Mapping[str, Any]]) -> str:
     """What the table says."""
     wrong = [row for row in rows if row["best"] is not None]
     if not wrong:

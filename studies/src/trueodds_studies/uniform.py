@@ -1,4 +1,4 @@
-"""Are the p-values of redrawn labels what they say: uniform on 1/(B + 1), …, 1 where every probability is right?"""
+"""Kolmogorov tests of the uniformity of resampling p-values for calibrated models on few rows."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.special import smirnov
 
+from trueodds.core.typing import Array
 from trueodds.hypotests import TESTS
 from trueodds.kernels.holm import holm
-from trueodds_studies.base import Finding, folder
-from trueodds_studies.forms import forms_of
-from trueodds_studies.level import Cell, simulate_pvalues
+from trueodds_studies.common.resumable_runs import Progress, run_cells
+from trueodds_studies.common.simulated_worlds import CALIBRATED_WORLDS
+from trueodds_studies.common.study_result import StudyResult, make_folder
+from trueodds_studies.level import Cell, hypothesis_forms, simulate_pvalues
 from trueodds_studies.level import Plan as LevelPlan
-from trueodds_studies.rates import distances, kolmogorov, randomize_pvalues
-from trueodds_studies.resumable_runs import Progress, rows_of
-from trueodds_studies.stated import WORLDS
 
 LEGEND = """{sets} data sets of {rows} rows, every probability right, {draws} redraws. A p-value is made continuous by a uniform step of
 its grid. above: how far the distribution function of the p-values lies above that of the uniform law (a test that rejects too often),
@@ -52,7 +52,7 @@ def uniform(
     methods: Sequence[str] | None = None,
     plan: Plan | None = None,
     progress: Progress | None = None,
-) -> Finding:
+) -> StudyResult:
     """Kolmogorov's test of the p-values of every test whose labels are redrawn, on few rows, where laws of large numbers do not help.
 
     >>> finding = uniform(methods=["spiegelhalter"], plan=Plan(sets=5, worlds=("logit-normal",), resamples=9))
@@ -60,10 +60,10 @@ def uniform(
     ('spiegelhalter', 'uniform')
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
-    where = folder(out)
-    rows = _with_verdicts(rows_of("uniform", list(_cells(plan, methods)), measure_cell, plan, where, progress))
+    where = make_folder(out)
+    rows = _add_verdicts(run_cells("uniform", list(_cells(plan, methods)), measure_cell, plan, where, progress))
     legend = LEGEND.format(sets=plan.sets, rows=plan.rows, draws=plan.resamples)
-    finding = Finding("uniform", _sentence(rows), rows, plan.__dict__, legend)
+    finding = StudyResult("uniform", _summarize(rows), rows, plan.__dict__, legend)
     if where is not None:
         finding.save(where)
     return finding
@@ -71,9 +71,11 @@ def uniform(
 
 def _cells(plan: Plan, methods: Sequence[str] | None) -> Iterator[Cell]:
     for name in methods or TESTS.names():
-        for form in forms_of(name):
+        for form in hypothesis_forms(name):
             if form.null == "redraw":
-                worlds = (world for world in WORLDS if world.name in plan.worlds and form.fits(world.k, plan.rows))
+                worlds = (
+                    world for world in CALIBRATED_WORLDS if world.name in plan.worlds and form.fits(world.k, plan.rows)
+                )
                 yield from (Cell(form, world, plan.rows) for world in worlds)
 
 
@@ -84,14 +86,14 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     row: dict[str, Any] = {"test": cell.form.label, "design": cell.world.name, "n": cell.n, "sets": len(p)}
     if len(p) == 0:
         return row | dict.fromkeys(("above", "below", "p_above", "p_uniform"))
-    above, below = distances(randomize_pvalues(p, plan.resamples, np.random.default_rng(plan.seed)))
+    above, below = uniform_distances(randomize_pvalues(p, plan.resamples, np.random.default_rng(plan.seed)))
     return row | {
-        "above": above, "below": below, "p_above": kolmogorov(len(p), above, sides=1),
-        "p_uniform": kolmogorov(len(p), max(above, below)),
+        "above": above, "below": below, "p_above": kolmogorov_pvalue(len(p), above, sides=1),
+        "p_uniform": kolmogorov_pvalue(len(p), max(above, below)),
     }  # fmt: skip
 
 
-def _with_verdicts(rows: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+def _add_verdicts(rows: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
     one_sided, both = (
         holm([float("nan") if row[key] is None else row[key] for row in rows]) for key in ("p_above", "p_uniform")
     )
@@ -104,9 +106,38 @@ def _verdict(above: float, both: float) -> str:
     return "exceeds" if above <= 0.01 else "too seldom" if both <= 0.01 else "uniform"
 
 
-def _sentence(rows: Sequence[Mapping[str, Any]]) -> str:
+def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
     count = {what: sum(row["verdict"] == what for row in rows) for what in ("uniform", "too seldom", "exceeds")}
     return (
         f"Of {len(rows)} sets of p-values from redrawn labels {count['uniform']} are uniform as far as can be seen,"
         f" {count['too seldom']} reject too seldom, as where draws tie with the data, and {count['exceeds']} too often."
     )
+
+
+def randomize_pvalues(pvalues: Array, draws: int, rng: np.random.Generator) -> Array:
+    """p-values on {1/(B+1), …, 1} made continuous: uniform on [0, 1] if and only if they are uniform on their grid.
+
+    >>> float(randomize_pvalues(np.array([1.0]), 99, np.random.default_rng(0))[0]) > 0.99
+    True
+    """
+    return np.asarray(pvalues - rng.random(len(pvalues)) / (draws + 1))
+
+
+def uniform_distances(values: Sequence[float] | Array) -> tuple[float, float]:
+    """How far the distribution function of values lies above that of the uniform law, and below it (D⁺, D⁻).
+
+    >>> uniform_distances([0.1, 0.2])
+    (0.8, 0.1)
+    """
+    x = np.sort(np.asarray(values, dtype=np.float64))
+    n = len(x)
+    return float((np.arange(1, n + 1) / n - x).max()), float((x - np.arange(n) / n).max())
+
+
+def kolmogorov_pvalue(n: int, distance: float, sides: int = 2) -> float:
+    """The p-value of Kolmogorov's test on n values: exact for one side, at most twice that for both.
+
+    >>> round(kolmogorov_pvalue(1, 0.975, sides=1), 3)  # of one value: P(U < 0.025)
+    0.025
+    """
+    return min(1.0, sides * float(smirnov(n, max(distance, 0.0))))

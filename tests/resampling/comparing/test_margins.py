@@ -10,66 +10,76 @@ from tests.resampling.comparing.models import odds, rows
 from trueodds.core.results import Interval
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.view import View
-from trueodds.resampling.comparing.margins import Ends, centered, mover, of_roots
-from trueodds.resampling.comparing.pairs import inverted
+from trueodds.resampling.comparison.differences import pvalue_by_inversion
+from trueodds.resampling.intervals.difference import (
+    IntervalEnds,
+    debiased_difference,
+    mover_interval,
+    root_difference,
+)
 
 Z = 1.959963984540054
 
 
 def test_margins_that_are_all_chance_give_zou_and_donner_s_interval() -> None:
     # both stand clear of 0 and their margins are z sd: √(.02² + .01²) on either side, or with ρ = .5 less
-    a, b = Ends(0.3, 0.28, 0.32, 0.02 / Z), Ends(0.2, 0.19, 0.21, 0.01 / Z)
-    uncorrelated = mover(a, b, 0.0, 0.95)
+    a, b = IntervalEnds(0.3, 0.28, 0.32, 0.02 / Z), IntervalEnds(0.2, 0.19, 0.21, 0.01 / Z)
+    uncorrelated = mover_interval(a, b, 0.0, 0.95)
     assert (uncorrelated.low, uncorrelated.high) == pytest.approx(
         (0.1 - np.hypot(0.02, 0.01), 0.1 + np.hypot(0.02, 0.01))
     )
-    correlated = mover(a, b, 0.5, 0.95)
+    correlated = mover_interval(a, b, 0.5, 0.95)
     assert correlated.high - correlated.low == pytest.approx(2 * np.sqrt(0.0005 - 0.0002))
-    against = mover(a, b, -0.5, 0.95)  # taken as −.75
+    against = mover_interval(a, b, -0.5, 0.95)  # taken as −.75
     assert against.high - against.low == pytest.approx(2 * np.sqrt(0.0005 + 0.0003))
 
 
 def test_an_interval_that_touches_0_is_added_whole() -> None:
     # nothing of b's lower margin is chance: the difference reaches up to u_a − l_b = .32 − 0
-    interval = mover(Ends(0.3, 0.28, 0.32, 0.02 / Z), Ends(0.05, 0.0, 0.07, 0.005), 0.9, 0.95)
+    interval = mover_interval(IntervalEnds(0.3, 0.28, 0.32, 0.02 / Z), IntervalEnds(0.05, 0.0, 0.07, 0.005), 0.9, 0.95)
     assert interval.high == pytest.approx(0.32)
 
 
 def test_what_is_no_chance_in_a_margin_does_not_shrink() -> None:
     # a: margin .1, of which z sd = .04 is chance (l_a = .2 stands clear): .06 + √(.04² + .03²) = .11
-    interval = mover(Ends(0.3, 0.2, 0.34, 0.04 / Z), Ends(0.1, 0.07, 0.13, 0.03 / Z), 0.0, 0.95)
+    interval = mover_interval(
+        IntervalEnds(0.3, 0.2, 0.34, 0.04 / Z), IntervalEnds(0.1, 0.07, 0.13, 0.03 / Z), 0.0, 0.95
+    )
     assert interval.low == pytest.approx(0.2 - 0.11)
 
 
 def test_a_value_beyond_its_interval_is_moved_to_the_end() -> None:
-    outside, inside = (mover(Ends(v, 0.0, 0.03, 0.01), Ends(0.2, 0.16, 0.24, 0.02), 0.0, 0.95) for v in (0.05, 0.03))
+    outside, inside = (
+        mover_interval(IntervalEnds(v, 0.0, 0.03, 0.01), IntervalEnds(0.2, 0.16, 0.24, 0.02), 0.0, 0.95)
+        for v in (0.05, 0.03)
+    )
     assert outside == inside
 
 
 def test_the_centered_form_by_hand() -> None:
     # T = 1, V = 3, quantiles of 2..5 at 2.5 and 97.5 % are 2.075 and 4.925: the longer margin is 1.925
-    interval = centered(1.0, 3.0, np.linspace(2, 5, 101), 0.95)
+    interval = debiased_difference(1.0, 3.0, np.linspace(2, 5, 101), 0.95)
     assert (interval.low, interval.high) == pytest.approx((1 - 1.925, 1 + 1.925))
 
 
 def test_the_difference_of_roots_by_hand() -> None:
     # squares between −.01 and .03, roots between .1 and .2 each: s is .2 to .4; −.01/.2 and .03/.2, cut at .2 − .1
     own = Interval(0.1, 0.2, 0.95, "sun")
-    interval = of_roots(Interval(-0.01, 0.03, 0.95, "debiased"), own, own)
+    interval = root_difference(Interval(-0.01, 0.03, 0.95, "debiased"), own, own)
     assert (interval.low, interval.high) == pytest.approx((-0.05, 0.1))
     # an end toward 0 is divided by the largest sum: .01/.4; .0225/.2 is cut, too
-    interval = of_roots(Interval(0.01, 0.0225, 0.95, "debiased"), own, own)
+    interval = root_difference(Interval(0.01, 0.0225, 0.95, "debiased"), own, own)
     assert (interval.low, interval.high) == pytest.approx((0.025, 0.1))
     # of a square of .04 the root can be no more than .2, though both intervals begin at 0
     null = Interval(0.0, 0.5, 0.95, "sun")
-    assert of_roots(Interval(-0.04, 0.0, 0.95, "debiased"), null, null).low == pytest.approx(-0.2)
+    assert root_difference(Interval(-0.04, 0.0, 0.95, "debiased"), null, null).low == pytest.approx(-0.2)
 
 
 def test_a_p_value_is_the_level_whose_interval_ends_at_0() -> None:
     # low = 1 − level/.9: 0 at level .9, so p = .1
-    assert inverted(lambda level: Interval(1 - level / 0.9, 2.0, level, "")) == pytest.approx(0.1, abs=1e-6)
-    assert inverted(lambda level: Interval(-1.0, 2.0, level, "")) == 1.0
-    assert inverted(lambda level: Interval(0.5, 2.0, level, "")) == 0.0
+    assert pvalue_by_inversion(lambda level: Interval(1 - level / 0.9, 2.0, level, "")) == pytest.approx(0.1, abs=1e-6)
+    assert pvalue_by_inversion(lambda level: Interval(-1.0, 2.0, level, "")) == 1.0
+    assert pvalue_by_inversion(lambda level: Interval(0.5, 2.0, level, "")) == 0.0
 
 
 OPPOSITE = (lambda eta: odds(eta + 0.7), lambda eta: odds(eta - 0.7))  # one says too much, the other too little
@@ -123,5 +133,5 @@ def test_p_is_small_where_the_interval_excludes_0_although_one_square_is_negativ
 
 
 def test_an_interval_that_does_not_exist_at_low_levels_does_not_make_p_one():
-    pvalue = inverted(lambda level: None if level < 0.3 else Interval(1 - level, 2.0, level, ""))
+    pvalue = pvalue_by_inversion(lambda level: None if level < 0.3 else Interval(1 - level, 2.0, level, ""))
     assert pvalue < 1e-6

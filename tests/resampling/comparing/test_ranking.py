@@ -7,7 +7,7 @@ import pytest
 
 import trueodds as to
 from tests.resampling.comparing.models import odds, rows
-from trueodds.resampling.comparing.rankings import Joint
+from trueodds.resampling.comparison.differences import SimultaneousDifferences
 
 
 def models(n: int = 800, seed: int = 0) -> dict[str, to.Predictions]:
@@ -54,7 +54,7 @@ def test_joint_intervals_are_wider_than_single_ones_and_no_wider_than_bonferroni
 
 
 class Drawn:
-    """What `Joint` reads of a pair."""
+    """What `SimultaneousDifferences` reads of a pair."""
 
     method = "mover"
 
@@ -66,7 +66,7 @@ class Drawn:
 def test_one_and_the_same_difference_thrice_is_one() -> None:
     # the largest of three equal deviations is each of them: no correction is due, and p stays up to resampling
     draws = np.random.default_rng(0).normal(size=4000)
-    joint = Joint([Drawn(draws)] * 3)
+    joint = SimultaneousDifferences([Drawn(draws)] * 3)
     assert joint.level(0.95) == pytest.approx(0.95, abs=0.01)
     assert joint.adjusted(0.04) == pytest.approx(0.04, abs=0.01)
 
@@ -74,20 +74,20 @@ def test_one_and_the_same_difference_thrice_is_one() -> None:
 def test_independent_differences_are_corrected_like_sidak() -> None:
     # 3 independent ones: (1 − .05)^(1/3) = .98305; and 1 − (1 − .02)³ = .0588. 20,000 draws tell them to about .002
     rng = np.random.default_rng(0)
-    joint = Joint([Drawn(sample) for sample in rng.normal(size=(3, 20_000))])
+    joint = SimultaneousDifferences([Drawn(sample) for sample in rng.normal(size=(3, 20_000))])
     assert joint.level(0.95) == pytest.approx(0.95 ** (1 / 3), abs=0.003)
     assert joint.adjusted(0.02) == pytest.approx(1 - 0.98**3, abs=0.006)
 
 
 def test_the_interval_excludes_0_where_the_adjusted_p_is_small_enough() -> None:
     rng = np.random.default_rng(1)
-    joint = Joint([Drawn(sample) for sample in rng.normal(size=(3, 999))])
+    joint = SimultaneousDifferences([Drawn(sample) for sample in rng.normal(size=(3, 999))])
     alone = 1 - joint.level(0.95)
     assert joint.adjusted(alone * 0.999) <= 0.05 < joint.adjusted(alone * 1.05)
 
 
 def test_too_few_draws_leave_bonferroni() -> None:
-    joint = Joint([Drawn(np.arange(9.0)), Drawn(np.arange(9.0))])
+    joint = SimultaneousDifferences([Drawn(np.arange(9.0)), Drawn(np.arange(9.0))])
     assert joint.level(0.95) == 0.975
 
 

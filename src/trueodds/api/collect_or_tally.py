@@ -1,0 +1,89 @@
+"""Decide whether the rows of a call are collected into memory, read in several passes, sampled or tallied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Literal
+
+from trueodds.core.errors import InputError
+from trueodds.core.settings import check
+from trueodds.data.predictions import Predictions
+from trueodds.io import Source, read
+from trueodds.tallies.reservoir import Reservoir, SampledTally
+from trueodds.tallies.tally import Tally
+
+IN_MEMORY = 20_000_000  # probabilities that are collected by default; more are tallied
+
+
+def resolve_data(
+    data: Any, mode: str | None = None, weight_kind: str = "importance", progress: Any = None
+) -> Predictions | Tally:
+    """Predictions where the rows fit into memory, else a Tally; `mode` decides by hand."""
+    return _resolve(data, mode, weight_kind, lambda source: source.reduce(Tally.of, progress=progress), progress)
+
+
+def resolve_and_sample(
+    data: Any, mode: str | None, weight_kind: str, seed: int, progress: Any = None
+) -> tuple[Predictions | Tally, Reservoir | None]:
+    """As `resolve_data`; of what is tallied, a random sample of the rows too, from the same pass."""
+    sample: list[Reservoir] = []
+
+    def counted(source: Source) -> Tally:
+        result: SampledTally = source.reduce(partial(SampledTally.of, seed=seed), progress=progress, keyed=True)
+        sample.append(result.sample)
+        return result.tally
+
+    rows = _resolve(data, mode, weight_kind, counted, progress)
+    return rows, sample[0] if sample else None
+
+
+def _resolve(
+    data: Any, mode: str | None, weight_kind: str, count: Callable[[Source], Tally], progress: Any
+) -> Predictions | Tally:
+    _check_mode(mode, weight_kind)
+    if isinstance(data, Tally):
+        if mode == "exact":
+            raise InputError("TO403", "mode='exact' needs the rows.", "a tally", "Give the file of predictions.")
+        if weight_kind == "frequency":
+            raise InputError("TO403", "Frequency weights need the rows.", "a tally", "Give the file of predictions.")
+        return data
+    rows = _collect_or_tally(data, mode, count, progress)
+    if weight_kind == "frequency":
+        if isinstance(rows, Tally):
+            raise InputError("TO403", "Frequency weights need the rows.", "a tally", "Use mode='exact'.")
+        return rows.repeated()
+    if isinstance(rows, Predictions) and rows.weight is not None and not rows.weight.all():
+        return rows[rows.weight > 0]  # a row of weight 0 is no row: it decides nothing and is not counted
+    return rows
+
+
+def _check_mode(mode: Any, weight_kind: Any) -> None:
+    check("mode", mode, Literal["exact", "tally"] | None)
+    check("weight_kind", weight_kind, Literal["importance", "frequency"], "importance")
+
+
+def _collect_or_tally(
+    data: Any, mode: str | None, count: Callable[[Source], Tally], progress: Any
+) -> Predictions | Tally:
+    if isinstance(data, Predictions) and mode != "tally":
+        return data
+    source = data if isinstance(data, Source) else read(data)
+    if mode == "exact":
+        return source.collect(progress=progress)
+    if mode is None:
+        preds = source.collect_or(IN_MEMORY, progress=progress)
+        if preds is not None:
+            return preds
+    return count(source)
+
+
+def resolve_for_passes(data: Any, mode: str | None, weight_kind: str, limit: int) -> Predictions | Source | Tally:
+    """Predictions as they are, and rows that are few; else a source that is read in passes, or a tally."""
+    _check_mode(mode, weight_kind)
+    in_memory = isinstance(data, Tally) or (isinstance(data, Predictions) and mode is None)
+    if in_memory or mode == "exact":
+        return resolve_data(data, mode, weight_kind)
+    source = data if isinstance(data, Source) else read(data)
+    preds = None if mode == "tally" else source.collect_or(limit)
+    return source if preds is None else resolve_data(preds, "exact", weight_kind)

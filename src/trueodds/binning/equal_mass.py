@@ -1,0 +1,156 @@
+"""Bins that hold equally many rows, a given number of rows, or as many bins as keep the outcome rate monotone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from trueodds.binning.partition import BinRule, Partition, count_of_bins, require_binary
+from trueodds.binning.selections import Selections
+from trueodds.binning.sorted_scores import ByScore, by_place
+from trueodds.core.errors import InputError, describe
+from trueodds.core.settings import BinCount, Count, parse_digits
+from trueodds.core.typing import Array
+from trueodds.kernels.bins import Bins, Closed, FittedPartition
+from trueodds.kernels.monotonic_sweep import sweep
+from trueodds.lenses.view import View
+
+
+@dataclass(frozen=True)
+class EqualMass(Partition):
+    """Bins that hold equally many rows; tied scores are never split, so there may be fewer bins than asked.
+
+    Groups differ in size by at most one row, larger groups first; the edge between two groups is the midpoint
+    of the neighbouring scores. A weight of two counts as two rows.
+    """
+
+    bins: BinCount | BinRule = 15
+    closed: Closed = "right"
+    cut: Literal["first", "floor"] = (
+        "first"  # "floor" ends group i after ⌊n i / bins⌋ rows, the rule of histogram binning
+    )
+
+    def freeze(self, view: View) -> FittedPartition:
+        """The edges for these scores."""
+        require_binary(view, "equal-mass")
+        k = count_of_bins(self.bins, view)
+        return Bins(_mass_edges(by_place(view), _cuts(view, k, self.cut)), self.closed)
+
+    def sums(self, of: Selections) -> Array:
+        """The sums of the bins, cut anew for each selection."""
+        cuts = _cuts(of.first, count_of_bins(self.bins, of.first), self.cut)
+        inner = _midway(of, cuts)
+        return of.sums(np.where(inner < 1, inner, np.inf), self.closed)
+
+    def __str__(self) -> str:
+        return f"equal-mass {self.bins}" + (", left-closed" if self.closed == "left" else "")
+
+
+@dataclass(frozen=True)
+class Sweep(Partition):
+    """As many equal-mass (or uniform) bins as keep the outcome rate monotone in the score.
+
+    The largest count such that with it and every smaller count the outcome rates of the occupied bins do not
+    fall. The labels choose the bins, so a redraw chooses again. Source: Roelofs et al. (2022).
+    """
+
+    base: Literal["equal-mass", "uniform"] = "equal-mass"
+    uses_outcomes = True
+
+    def freeze(self, view: View) -> FittedPartition:
+        """The edges for these scores and outcomes."""
+        require_binary(view, "sweep")
+        by_score = by_place(view)
+        s, mass, events = by_score.sums()
+        if not len(s):
+            return Bins(np.array([0.0, 1.0]))
+        max_bins, by_mass = round(view.counted) - 1, self.base == "equal-mass"
+        _, bins = sweep(mass[None], mass[None] * s, events[None], s, max_bins=max_bins, by_mass=by_mass, order=1.0)
+        k = int(bins[0])
+        return Bins(_mass_edges(by_score, _cuts(view, k, "ceil")) if by_mass else np.arange(k + 1) / k)
+
+    def __str__(self) -> str:
+        return f"sweep over {self.base}"
+
+
+def _cuts(view: View, k: int, rounding: str) -> Array:
+    """After which weight each of k groups but the last ends: whole rows, where weights are multiples of one row's."""
+    j, unit = np.arange(1, k), view.unit
+    if unit is None:
+        return j * view.total / k
+    n = round(view.total / unit)
+    if rounding == "first":  # sizes differ by at most one, larger groups first
+        return (j * (n // k) + np.minimum(j, n % k)) * unit
+    base, rest = j * (n // k), j * (n % k)  # j n may be beyond 64 bits
+    return (
+        base + (rest // k if rounding == "floor" else -(-rest // k))
+    ) * unit  # "ceil": row r is in group floor(r k / n)
+
+
+def _mass_edges(by_score: ByScore, cuts: Array) -> Array:
+    """Edges midway between the row that completes each cut and the next row."""
+    inner = np.unique(_midway(by_score, cuts))
+    inner = inner[inner < 1]  # an edge at 0 stays: many exact zeros are a bin of their own
+    return np.concatenate(([0.0], inner, [1.0]))
+
+
+def _midway(by_score: ByScore | Selections, cuts: Array) -> Array:
+    last, following = by_score.between(cuts)
+    return np.asarray((last + following) / 2)
+
+
+@dataclass(frozen=True)
+class FixedMass(Partition):
+    """Groups of so many rows by rising score; the last one takes those that are left over, so it may hold nearly twice
+    as many.
+
+    `partition="mass:100"` of `rmsce` is the calibration error that benchmarks of language models report. Equal scores
+    are never split, and the edge between two groups is the midpoint of the neighboring scores; where many rows state
+    the same score, as stated confidences do, groups hold more rows than asked. A weight of two counts as two rows;
+    weights that are no counts are cut as the rows that they are worth.
+
+    >>> str(FixedMass(100)), Mass(2).freeze(View(p=[0.1, 0.2, 0.4, 0.5, 0.9], y=[0, 0, 1, 0, 1])).size
+    ('mass 100', 2)
+    """
+
+    rows: Count = 100
+    closed: Closed = "right"
+
+    def freeze(self, view: View) -> FittedPartition:
+        """The edges for these scores."""
+        require_binary(view, "mass")
+        by_score, n = by_place(view), self._count(view)
+        if n // self.rows <= len(view):
+            return Bins(_mass_edges(by_score, self._cuts(view)), self.closed)
+        # Of more groups than there are rows, the last that each row completes tells as much.
+        step = self.rows * view.total / n
+        ends = np.unique(np.floor(np.cumsum(by_score.sums()[1]) / step))
+        return Bins(_mass_edges(by_score, ends[(ends >= 1) & (ends < n // self.rows)] * step), self.closed)
+
+    def sums(self, of: Selections) -> Array:
+        """The sums of the bins, cut anew for each selection."""
+        inner = _midway(of, self._cuts(of.first))
+        return of.sums(np.where(inner < 1, inner, np.inf), self.closed)
+
+    def _cuts(self, view: View) -> Array:
+        """After which weight each group but the last ends."""
+        n = self._count(view)
+        k = max(1, int(n // self.rows))
+        return np.arange(1, k) * (self.rows * view.total / n)
+
+    def _count(self, view: View) -> float:
+        """How many rows the weights stand for."""
+        return round(view.total) if view.has_integer_weights else view.effective_n
+
+    def __str__(self) -> str:
+        return f"mass {self.rows}" + (", left-closed" if self.closed == "left" else "")
+
+
+def parse_mass(name: str, closed: Closed) -> FixedMass:
+    """The partition behind `mass:100`."""
+    rows = parse_digits(name.removeprefix("mass:"))
+    if rows is None:
+        raise InputError("TO203", "mass:ROWS says how many rows a bin holds.", describe(name), "For instance mass:100.")
+    return FixedMass(rows, closed)

@@ -1,0 +1,153 @@
+"""Median-variance tree: cells of the simplex found by splitting at medians."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+
+from trueodds.binning.partition import Partition
+from trueodds.core.settings import Count
+from trueodds.core.typing import Array
+from trueodds.kernels.bins import FittedPartition
+from trueodds.lenses.view import View
+
+
+@dataclass(frozen=True)
+class MedianVariance(Partition):
+    """A tree on the simplex: split the axis of largest variance at its median, both children ≥ `min_size`.
+
+    Best first, so that `max_bins` keeps the cells where the variance is largest; rows that tie with the median
+    go to the upper child. Source: Vaicenavicius et al. (2019), in the form of Widmann et al. (2019).
+    """
+
+    min_size: Count = 10
+    max_bins: Count | None = None
+
+    def freeze(self, view: View) -> FittedPartition:
+        """The tree for these predictions; a binary view is split along its one score."""
+        weights = view.w * (view.counted / view.total)
+        tree: Tree = grow_tree(view.at if view.joint else view.at[:, None], weights, self.min_size, self.max_bins)
+        return tree
+
+    def __str__(self) -> str:
+        return f"median-variance min {self.min_size}" + (f" max {self.max_bins}" if self.max_bins else "")
+
+
+class Tree:
+    """A grown tree; it places any vector in one of its `size` leaves."""
+
+    def __init__(self) -> None:
+        self.axis: list[int] = [-1]  # -1 at a leaf
+        self.cut: list[float] = [0.0]
+        self.low: list[int] = [0]
+        self.high: list[int] = [0]
+
+    def split(self, node: int, axis: int, cut: float) -> tuple[int, int]:
+        """Turn a leaf into a branch; the numbers of its two children."""
+        children = (len(self.axis), len(self.axis) + 1)
+        self.axis[node], self.cut[node], (self.low[node], self.high[node]) = axis, cut, children
+        for _ in children:
+            self.axis.append(-1)
+            self.cut.append(0.0)
+            self.low.append(0)
+            self.high.append(0)
+        return children
+
+    @property
+    def size(self) -> int:
+        """How many leaves."""
+        return sum(axis < 0 for axis in self.axis)
+
+    def index(self, at: Array) -> Array:
+        """The leaf of each vector, counted from 0 in the order the leaves were made."""
+        x = at if at.ndim == 2 else at[:, None]
+        leaf_number = np.cumsum(np.array(self.axis) < 0) - 1
+        place = np.zeros(len(x), dtype=np.intp)
+        todo: list[tuple[int, Array]] = [(0, np.arange(len(x)))]
+        while todo:
+            node, rows = todo.pop()
+            if self.axis[node] < 0:
+                place[rows] = leaf_number[node]
+                continue
+            is_low = x[rows, self.axis[node]] < np.float64(self.cut[node])
+            todo.append((self.low[node], rows[is_low]))
+            todo.append((self.high[node], rows[~is_low]))
+        return place
+
+
+def grow_tree(x: Array, w: Array, min_size: int, max_bins: int | None = None) -> Tree:
+    """Split best first, along the axis of largest variance at its median, while both children keep `min_size`.
+
+    `x` is (n, m), `w` counts how many rows each stands for. Rows below the median go low, ties go high.
+    """
+    tree = Tree()
+    rows = np.arange(len(x))
+    if w.sum() < 2 * min_size:
+        return tree
+    tick = 0  # equal variances split in the order they were made
+    heap = [(*_widest(x, w, rows), tick, 0, rows)]
+    while heap and (max_bins is None or tree.size < max_bins):
+        _, axis, _, node, rows = heapq.heappop(heap)
+        cut = _median(x[rows, axis], w[rows])
+        is_low = x[rows, axis] < np.float64(cut)  # a Python float would be rounded to float32 beside float32
+        halves = rows[is_low], rows[~is_low]
+        if min(w[half].sum() for half in halves) < min_size:
+            continue
+        for child, half in zip(tree.split(node, axis, cut), halves, strict=True):
+            if w[half].sum() >= 2 * min_size:
+                tick += 1
+                heapq.heappush(heap, (*_widest(x, w, half), tick, child, half))
+    return tree
+
+
+def nested_cells(x: Array, depth: int) -> Array:
+    """The cell of each vector (n, m) among 2^depth nested ones, split at the mean of the axis of largest variance.
+
+    A mean lies between clusters of vectors, through which a median may cut. The leading bits of a cell's number are
+    those of the cell that it was split from, so that one number per vector gives the cells at every depth; `grow_tree`
+    stops at a least number of rows instead. Equal vectors share a cell.
+
+    >>> nested_cells(np.array([[0.1], [0.2], [0.8], [0.9]]), 2)
+    array([0, 1, 2, 3])
+    """
+    place = np.zeros(len(x), dtype=np.int64)
+    todo = [(np.arange(len(x)), 0, depth)]
+    while todo:
+        rows, prefix, left = todo.pop()
+        if left == 0 or len(rows) < 2:
+            place[rows] = prefix << left
+            continue
+        part = x[rows]
+        axis = int(np.argmax(np.round(part.var(axis=0), 12)))
+        column = part[:, axis]
+        low = column < round(float(column.mean()), 12)  # rounding of sums must not decide
+        if low.all() or not low.any():  # no vector differs on any axis
+            place[rows] = prefix << left
+            continue
+        todo.append((rows[low], 2 * prefix, left - 1))
+        todo.append((rows[~low], 2 * prefix + 1, left - 1))
+    return place
+
+
+def _widest(x: Array, w: Array, rows: Array) -> tuple[float, int]:
+    """Minus the largest variance among the axes, and that axis (the first of equals)."""
+    part, mass = x[rows].astype(np.float64, copy=False), w[rows]
+    total = mass.sum()
+    mean = mass @ part / total
+    variance = mass @ (part - mean) ** 2 / max(total - 1, np.finfo(float).tiny)
+    # Rounding, which the order of rows changes, must not decide between equal variances.
+    axis = int(np.argmax(variance >= np.max(variance) * (1 - 1e-9)))
+    return -float(f"{variance[axis]:.9g}"), axis
+
+
+def _median(x: Array, w: Array) -> float:
+    """The median of rows that each stand for `w` rows: the mean of the two middle ones where they are even."""
+    order = np.argsort(x, kind="stable")
+    mass = np.cumsum(w[order])
+    half = mass[-1] / 2
+    tolerance = 1e-12 * mass[-1]
+    below = x[order[np.searchsorted(mass, half - tolerance, "left")]]
+    above = x[order[min(np.searchsorted(mass, half + tolerance, "right"), len(x) - 1)]]
+    return (float(below) + float(above)) / 2

@@ -1,0 +1,85 @@
+"""Look up a partition by name and settings, and choose the default partition of a view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from trueodds.binning.equal_mass import EqualMass, Sweep
+from trueodds.binning.median_variance import MedianVariance
+from trueodds.binning.partition import BinsOrEdges, Partition
+from trueodds.binning.simplex_grid import Distinct, SimplexGrid
+from trueodds.binning.uniform import FixedEdges, Uniform
+from trueodds.core.errors import InputError, describe
+from trueodds.core.settings import Count, OneOf, check
+from trueodds.kernels.bins import Closed
+from trueodds.lenses.view import View
+
+PARTITION_TYPES: dict[str, tuple[type[Partition], tuple[str, ...]]] = {  # by name, with the settings of each
+    "uniform": (Uniform, ("bins", "closed", "range")),
+    "equal-mass": (EqualMass, ("bins", "closed")),
+    "sweep": (Sweep, ()),
+    "median-variance": (MedianVariance, ("min_size",)),
+    "simplex-grid": (SimplexGrid, ("bins", "closed")),
+    "distinct": (Distinct, ()),
+}
+NAMES = ("uniform", "equal-mass", "mass:100", "sweep", "edges", "median-variance", "simplex-grid", "distinct")
+
+
+def as_partition(
+    partition: str | Partition | None = None,
+    *,
+    bins: int | str | Sequence[float] | None = None,
+    min_size: int | None = None,
+    closed: Closed | None = None,
+    range: str | None = None,
+) -> Partition | None:
+    """The partition behind a name and its settings; None leaves the choice to the view (see `default_for`).
+
+    >>> str(as_partition("equal-mass", bins=10)), str(as_partition(bins=[0, 0.5, 1]))
+    ('equal-mass 10', 'edges 0 0.5 1')
+    """
+    settings = {
+        "bins": check("bins", bins, BinsOrEdges | None, 15),
+        "min_size": check("min_size", min_size, Count | None, 10),
+        "closed": check("closed", closed, Closed | None, "right"),
+        "range": check("range", range, Literal["1/K"] | None, None),
+    }
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if isinstance(partition, Partition):
+        _no_others(settings, f"a partition that is given as {type(partition).__name__}", ())
+        return partition
+    if isinstance(partition, str) and partition.startswith("mass:"):
+        from trueodds.binning.equal_mass import parse_mass
+
+        _no_others(settings, f"partition {partition}", ("closed",))
+        return parse_mass(partition, settings.get("closed", "right"))
+    partition = check("partition", partition, Annotated[str, OneOf(NAMES)] | Partition | None)
+    if partition == "edges" or (isinstance(settings.get("bins"), tuple) and partition in (None, "uniform")):
+        _no_others(settings, "given edges", ("bins", "closed"))
+        return FixedEdges(settings.get("bins", ()), settings.get("closed", "right"))
+    if partition is None and not settings:
+        return None
+    name = str(partition or ("median-variance" if "min_size" in settings else "uniform"))
+    partition_type, takes = PARTITION_TYPES[name]
+    _no_others(settings, f"partition {name}", takes)
+    return partition_type(**settings)
+
+
+def default_for(view: View) -> Partition:
+    """15 uniform bins for one score; the median-variance tree for vectors."""
+    return _TREE if view.joint else _UNIFORM
+
+
+_TREE, _UNIFORM = MedianVariance(), Uniform()
+
+
+def _no_others(settings: dict[str, Any], what: str, takes: tuple[str, ...]) -> None:
+    for name in settings:
+        if name not in takes:
+            raise InputError(
+                "TO202",
+                f"{what[0].upper() + what[1:]} takes no {name}.",
+                f"{name}={describe(settings[name])}",
+                f"It takes: {', '.join(takes) or 'nothing'}.",
+            )

@@ -1,0 +1,152 @@
+"""Scores of a binary view in sorted order: their sums, weighted quantiles and weighted standard deviation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels import sort
+from trueodds.kernels.bin_sums import key_sums, sorted_sums
+from trueodds.kernels.bins import MAX_LINEAR_SEARCH, Bins
+from trueodds.kernels.order_statistics import OrderStatistics, select_order_statistics
+from trueodds.lenses.rows import by_outcome
+from trueodds.lenses.view import SORTED, View
+
+MANY = 2**18  # rows from which on counting them costs less than to sort them
+TOLERANCE = 1e-12  # of all weight: a cut that a cumulative weight meets up to its rounding ends there
+
+
+def by_score(view: View) -> ByScore:
+    """The scores of a binary view in rising order, looked at when first asked for."""
+    return view.once(SORTED, lambda: _of_view(view))
+
+
+def by_place(view: View) -> ByScore:
+    """The same as a partition looks at it: cells lie where they are placed, rows at their scores."""
+    return by_score(view) if view.is_rows else ByScore(view.at, view.y, view.w)
+
+
+def _of_view(view: View) -> ByScore:
+    if view.rows is not None and not view.read:
+        return ByScore.of_keys(view.rows.keys())
+    return ByScore(view.p, view.outcomes, None if view.plain else view.w)
+
+
+class ByScore:
+    """Rows or cells by rising score; those without weight are absent.
+
+    What is kept is a key for each row, or the order of rows that do not count alike, 4 or 8 bytes a row: sums are made
+    for whom they serve, since views of a thousand classes would otherwise hold several times what their probabilities
+    take. Few bins of many rows are found by counting; whoever needs more sorts the keys for all.
+
+    >>> by_score = ByScore(np.array([0.9, 0.2, 0.9]), np.array([1.0, 0.0, 0.0]))
+    >>> [x.tolist() for x in by_score.sums()]
+    [[0.2, 0.9], [1.0, 2.0], [0.0, 1.0]]
+    """
+
+    def __init__(self, p: Array, y: Array, w: Array | None = None) -> None:
+        even = w is None or bool((w == 1).all())
+        self._start(sort.row_keys(p, y) if even else None)
+        if self._keys is None:
+            self._rows = p, y, np.ones(len(p)) if w is None else w, sort.argsort_scores(p)
+
+    @classmethod
+    def of_keys(cls, keys: Array) -> ByScore:
+        """Rows that are keys already (see `sort.row_keys`), which are put in order where they lie."""
+        new = cls.__new__(cls)
+        new._start(keys)
+        return new
+
+    def _start(self, keys: Array | None) -> None:
+        self._keys, self._sorted = keys, False
+        self._near: OrderStatistics | None = None  # what the last cuts have told of the bins between them
+
+    def sums(self) -> tuple[Array, Array, Array]:
+        """The rising distinct scores, Σw and Σwy at each, (m,) float64."""
+        if self._keys is not None:
+            return sort.count_by_score(self._sorted_keys(self._keys))
+        return sort.sum_by_score(*self._rows)
+
+    def in_bins(self, bins: Bins) -> Mapping[str, Array] | None:
+        """n, wp, wy, wpy and wpp of each bin, which is a stretch of sorted rows. None where rows do not count alike."""
+        if self._keys is None:
+            return None
+        if self._prefers_counting(self._keys, bins.size):
+            cut = self._near
+            table = None if cut is None else cut.in_bins(bins.edges, bins.closed)
+            return by_outcome(key_sums(self._keys, bins.edges, bins.closed) if table is None else table)
+        table = sorted_sums(self._sorted_keys(self._keys), bins.edges, bins.closed)
+        return dict(zip(("n", "wp", "wy", "wpy", "wpp"), table.T, strict=True))
+
+    def between(self, mass: Array) -> tuple[Array, Array]:
+        """The score of the row that completes each weight, counted from the lowest score, and of the row after it."""
+        if not len(mass):
+            return np.empty(0), np.empty(0)
+        if self._keys is not None and len(self._keys):
+            keys, ranks = self._keys, np.concatenate(ranks_around(mass, len(self._keys)))
+            cut = select_order_statistics(keys, ranks) if self._prefers_counting(keys, len(mass)) else None
+            self._near = cut
+            scores = sort.scores_of_keys(self._sorted_keys(keys)[ranks] if cut is None else cut.at(ranks))
+            return scores[: len(mass)], scores[len(mass) :]
+        s, w, _ = self.sums()
+        if not len(s):
+            return s, s
+        reached = np.cumsum(w)
+        tolerance = TOLERANCE * reached[-1]
+        last = np.searchsorted(reached, mass - tolerance, "left")
+        return s[last], s[np.minimum(np.searchsorted(reached, mass + tolerance, "right"), len(s) - 1)]
+
+    def _prefers_counting(self, keys: Array, bins: int) -> bool:
+        """Whether so many rows are better counted than sorted for so few bins."""
+        return not self._sorted and bins <= MAX_LINEAR_SEARCH and len(keys) >= MANY
+
+    def _sorted_keys(self, keys: Array) -> Array:
+        if not self._sorted:
+            keys.sort()
+            self._sorted = True
+        return keys
+
+
+def ranks_around(mass: Array, n: int) -> tuple[Array, Array]:
+    """Which of n rising rows, of weight 1 each, completes each weight, and which comes after it."""
+    tolerance = TOLERANCE * n
+    last = np.clip(np.ceil(mass - tolerance) - 1, 0, n - 1).astype(np.int64)
+    return last, np.minimum(np.floor(mass + tolerance), n - 1).astype(np.int64)
+
+
+def group_starts(w: Array, max_groups: int) -> Array:
+    """The first of the scores of each group, if scores of weight w (m,) make up at most so many groups of equal weight."""
+    if len(w) <= max_groups:
+        return np.arange(len(w))
+    middle = (np.cumsum(w) - w / 2) / w.sum()
+    return np.flatnonzero(np.diff((middle * max_groups).astype(np.int64), prepend=-1) > 0)
+
+
+def weighted_std(x: Array, w: Array) -> Array:
+    """The standard deviation with the weights (m,) as shares, of scores (…, m)."""
+    mean = (w * x).sum(axis=-1, keepdims=True) / w.sum()
+    deviation = x - mean
+    deviation *= deviation
+    deviation *= w
+    return np.sqrt(deviation.sum(axis=-1) / w.sum())
+
+
+def weighted_quantiles(s: Array, w: Array, at: tuple[float, ...]) -> list[Array]:
+    """Quantiles of rising scores (…, m) with linear interpolation between neighbors, where a weight of two is two rows.
+
+    The quantile q of n rows is the mean of the sorted rows from place q(n − 1) to one row further, which for equal
+    weights is the usual interpolation.
+
+    >>> weighted_quantiles(np.array([0.0, 1.0, 5.0]), np.array([1.0, 1.0, 2.0]), (0.5, 1.0))
+    [np.float64(3.0), np.float64(5.0)]
+    """
+    ends = np.cumsum(w)
+    values = []
+    for start in np.asarray(at) * (ends[-1] - 1):
+        i, j = np.searchsorted(ends, start, "right"), np.searchsorted(ends, start + 1, "left")
+        i, j = min(i, len(w) - 1), min(j, len(w) - 1)
+        part = np.diff(np.clip(ends[i:j], start, start + 1), prepend=start, append=start + 1)
+        values.append(s[..., i : j + 1] @ part)
+    return values

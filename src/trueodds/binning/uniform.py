@@ -1,0 +1,88 @@
+"""Bins of equal width, and bins between given edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from trueodds.binning.partition import (
+    BinRule,
+    Partition,
+    count_of_bins,
+    lower_limit,
+    require_binary,
+    sums_in_fixed_bins,
+)
+from trueodds.binning.selections import Selections
+from trueodds.binning.simplex_grid import SimplexGrid
+from trueodds.core.errors import InputError, describe
+from trueodds.core.settings import BinCount
+from trueodds.core.typing import Array
+from trueodds.kernels.bins import Bins, Closed, FittedPartition
+from trueodds.lenses.view import View
+
+
+@dataclass(frozen=True)
+class Uniform(Partition):
+    """Bins of equal width on [0, 1], or on [1/K, 1] with `range="1/K"`.
+
+    `bins="sqrt"` is ⌊√n⌋ of them, `"auto"` ⌈n^(2/5)⌉: few enough for their noise to fall as rows come in.
+    """
+
+    bins: BinCount | BinRule = 15
+    closed: Closed = "right"
+    range: Literal["1/K"] | None = None
+    blind = True
+
+    def freeze(self, view: View) -> FittedPartition:
+        """The edges; on a joint view, the grid on all axes."""
+        k = count_of_bins(self.bins, view)
+        if view.joint:
+            if self.range:
+                raise InputError(
+                    "TO205", "range='1/K' is for one score per row.", f"the lens {view.name}", "Leave range out."
+                )
+            return SimplexGrid(k, self.closed).freeze(view)
+        # i/k, not linspace: 3/10 is the float that "0.3" parses to, so a decimal score falls on its own edge.
+        edges = np.arange(k + 1) / k
+        low = lower_limit(view, self.range)
+        return Bins(low + edges * (1 - low) if low else edges, self.closed)
+
+    def sums(self, of: Selections) -> Array:
+        """The sums of the bins, which are the same for all."""
+        return sums_in_fixed_bins(self.freeze(of.first), of)
+
+    def __str__(self) -> str:
+        text = f"uniform {self.bins}" + (" on [1/K, 1]" if self.range else "")
+        return text + (", left-closed" if self.closed == "left" else "")
+
+
+@dataclass(frozen=True)
+class FixedEdges(Partition):
+    """Bins between edges that the user gives, from 0 to 1."""
+
+    edges: tuple[float, ...]
+    closed: Closed = "right"
+    blind = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        e = np.asarray(self.edges, dtype=np.float64)
+        if len(e) < 2 or not (np.diff(e) > 0).all() or e[0] != 0 or e[-1] != 1:
+            raise InputError(
+                "TO203", "Edges must rise from 0 to 1.", describe(self.edges), "For instance bins=[0, 0.5, 0.9, 1]."
+            )
+
+    def freeze(self, view: View) -> FittedPartition:
+        """The given edges."""
+        require_binary(view, "given")
+        return Bins(np.asarray(self.edges, dtype=np.float64), self.closed)
+
+    def sums(self, of: Selections) -> Array:
+        """The sums of the bins, which are the same for all."""
+        return sums_in_fixed_bins(self.freeze(of.first), of)
+
+    def __str__(self) -> str:
+        return "edges " + " ".join(f"{e:.12g}" for e in self.edges) + (", left-closed" if self.closed == "left" else "")

@@ -1,0 +1,1 @@
+"""Likelihood contours of calibration parameters, and belief functions derived from them."""

@@ -1,0 +1,259 @@
+"""Belief and plausibility of each class from likelihood contours with one parameter, or with a shift and a slope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._credal.likelihood_contour import LikelihoodSurface, unit_vectors
+from trueodds.calibrators._glm.log_probabilities import softmax
+from trueodds.core.typing import Array
+from trueodds.tallies.softmax_likelihood import Likelihood
+
+# The level γ of a cut is uniform. With γ = exp(−t²/2) ends of cuts are smooth in t, so few nodes are enough.
+MAX_CUT_LEVEL = 6.0
+CUT_LEVELS, CUT_WEIGHTS = np.polynomial.legendre.leggauss(16)
+CUT_LEVELS = (CUT_LEVELS + 1) * MAX_CUT_LEVEL / 2
+CUT_WEIGHTS = CUT_WEIGHTS * CUT_LEVELS * np.exp(-(CUT_LEVELS**2) / 2)
+CUT_WEIGHTS /= CUT_WEIGHTS.sum()
+
+_GAP = 0.75  # of t, between the places where the likelihood is looked at
+_BLOCK = 1 << 15
+MAX_ABS_VALUE = 1e100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Beliefs:
+    """Per class, (n, K): what is certain of it, what is not ruled out, and ignorance split evenly."""
+
+    belief: Array
+    plausibility: Array
+    pignistic: Array
+
+
+@dataclass(frozen=True, eq=False)
+class SlopeBeliefs:
+    r"""softmax(θ s) with the ends of the cuts {θ: L(θ) ≥ γ L(θ̂)}, at the nodes of γ.
+
+    With γ and Z uniform the focal set is :math:`\{j : F_{j-1}(\theta) \le Z < F_j(\theta)\}` over all θ of the cut,
+    F being the cumulative probabilities. It is an interval of classes, so the ends of F over the cut say all.
+    """
+
+    theta: float
+    low: Array  # (t,) falling
+    high: Array  # (t,) rising
+
+    @classmethod
+    def around(cls, theta: float, sums: Callable[[float], Likelihood]) -> tuple[SlopeBeliefs, int]:
+        """The cuts around the θ of largest likelihood, and the passes that finding them took."""
+        sides = [_trace_cut_ends(theta, sums, sign) for sign in (-1.0, 1.0)]
+        return cls(theta, sides[0][0], sides[1][0]), sides[0][1] + sides[1][1]
+
+    @classmethod
+    def alone(cls, theta: float) -> SlopeBeliefs:
+        """No other θ than this one, where the rows tell none from another."""
+        return cls(theta, *np.full((2, len(CUT_LEVELS)), theta))
+
+    def point(self, S: Array) -> Array:
+        """softmax(θ̂ s)."""
+        return _softmax_at(self.theta, S)
+
+    def of(self, S: Array) -> Beliefs:
+        """Belief, plausibility and pignistic probability of the scores S (n, K)."""
+        parts = [np.empty(S.shape) for _ in range(3)]
+        rows = max(1, _BLOCK // S.shape[1])
+        for start in range(0, len(S), rows):
+            part = slice(start, start + rows)
+            for out, values in zip(parts, self._block(S[part]), strict=True):
+                out[part] = values
+        return Beliefs(*parts)
+
+    def _block(self, S: Array) -> tuple[Array, Array, Array]:
+        belief, plausibility, pignistic = (np.zeros(S.shape) for _ in range(3))
+        lower = upper = _cumulative(self.theta, S)
+        for low, high, mass in zip(self.low, self.high, CUT_WEIGHTS, strict=True):
+            ends = [_cumulative(theta, S) for theta in (low, high)]
+            lower, upper = np.minimum(lower, np.minimum(*ends)), np.maximum(upper, np.maximum(*ends))
+            belief += mass * np.maximum(lower[:, 1:] - upper[:, :-1], 0.0)
+            plausibility += mass * (upper[:, 1:] - lower[:, :-1])
+            pignistic += mass * _split_overlaps(lower[:, :-1], upper[:, 1:])
+        return belief, plausibility, pignistic
+
+    def to_dict(self) -> dict[str, Any]:
+        """θ̂ and the ends of the cuts."""
+        return {"theta": self.theta, "low": self.low.tolist(), "high": self.high.tolist()}
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any]) -> SlopeBeliefs:
+        """Ends below and above θ̂."""
+        saved_parameters.check_keys(parameters, ("theta", "low", "high"), "a contour")
+        theta = saved_parameters.read_number(parameters, "theta", -MAX_ABS_VALUE, MAX_ABS_VALUE)
+        low = saved_parameters.read_vector(parameters, "low", -MAX_ABS_VALUE, theta, size=len(CUT_LEVELS))
+        return cls(
+            theta, low, saved_parameters.read_vector(parameters, "high", theta, MAX_ABS_VALUE, size=len(CUT_LEVELS))
+        )
+
+
+def _softmax_at(theta: float, S: Array) -> Array:
+    return softmax(theta * S if theta != 0 else np.zeros(S.shape))
+
+
+def _cumulative(theta: float, S: Array) -> Array:
+    """0, F₁, …, F_K = 1, (n, K + 1)."""
+    F = np.zeros((len(S), S.shape[1] + 1))
+    np.minimum(np.cumsum(_softmax_at(theta, S), axis=1), 1.0, out=F[:, 1:])
+    F[:, -1] = 1.0
+    return F
+
+
+def _split_overlaps(start: Array, end: Array) -> Array:
+    """Of the intervals [start, end] of Z in each row (n, K), which cover [0, 1]: each one's share where some overlap."""
+    k = start.shape[1]
+    places = np.concatenate([start, end], axis=1)
+    order = places.argsort(axis=1, kind="stable")
+    sorted_places = np.take_along_axis(places, order, axis=1)
+    open_there = np.where(order < k, 1, -1).cumsum(axis=1)[:, :-1]
+    shares = np.diff(sorted_places, axis=1) / np.maximum(open_there, 1)
+    until = np.zeros(places.shape)
+    np.put_along_axis(until, order[:, 1:], shares.cumsum(axis=1), axis=1)
+    return until[:, k:] - until[:, :k]
+
+
+def _trace_cut_ends(theta: float, sums: Callable[[float], Likelihood], sign: float) -> tuple[Array, int]:
+    """The end of each cut on one side, from places about `_GAP` of t apart; dθ/dt = t / F′ joins them."""
+    at = sums(theta)
+    base, current = at.value, theta
+    t, places, slopes = [0.0], [theta], [sign / float(np.sqrt(at.hessian[0, 0]))]
+    for _ in range(200):
+        rise = ((t[-1] + _GAP) ** 2 - t[-1] ** 2) / 2
+        g, h = abs(float(at.gradient[0])), float(at.hessian[0, 0])
+        current += sign * 2 * rise / (g + float(np.sqrt(g * g + 2 * h * rise)))
+        at = sums(current)
+        t.append(float(np.sqrt(2 * max(at.value - base, 0.0))))
+        places.append(current)
+        slopes.append(t[-1] / float(at.gradient[0]))
+        if t[-1] >= MAX_CUT_LEVEL:
+            break
+    ends = cubic_hermite(CUT_LEVELS, np.array(t), np.array(places), np.array(slopes))[0]
+    return np.maximum(ends, theta) if sign > 0 else np.minimum(ends, theta), len(t) - 1
+
+
+_ANGLES = 64
+_MAX_LOG_ODDS = 1e12  # log odds that stand for infinite ones, so that a slope of 0 times them is 0
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftSlopeBeliefs:
+    r"""σ(τ + γx) with the range of the log odds over each cut of the likelihood.
+
+    A cut is convex, so the ends at x are its support function in the direction (1, x), kept with its slope on a circle
+    of directions. Belief is the mean of the lower ends, :math:`\hat q - \int_0^{\hat q} pl_x`, likewise above.
+    """
+
+    theta: Array  # (2,) τ, γ
+    turn: Array  # (2, 2) to the coordinates in which cuts are nearly round
+    support: Array  # (t, a) at angles 2πi/a, over t
+    slope: Array  # (t, a) its derivative by the angle
+
+    @classmethod
+    def around(cls, surface: LikelihoodSurface) -> ShiftSlopeBeliefs:
+        """The cuts of a likelihood surface around its maximum."""
+        angles = 2 * np.pi * np.arange(_ANGLES) / _ANGLES
+        support, slope = np.empty((2, len(CUT_LEVELS), _ANGLES))
+        radii: Array | float = 1.0
+        for i, t in enumerate(CUT_LEVELS):
+            radii = surface.radii(angles, t**2 / 2, radii)
+            points = radii[:, None] * unit_vectors(angles)
+            normal = surface.gradients(t * points)
+            psi = np.arctan2(normal[:, 1], normal[:, 0])
+            out = unit_vectors(psi)
+            h, dh = (points * out).sum(axis=1), points[:, 1] * out[:, 0] - points[:, 0] * out[:, 1]
+            psi = np.maximum.accumulate(np.unwrap(psi))
+            three = [
+                np.concatenate([psi + shift for shift in (-2 * np.pi, 0, 2 * np.pi)]),
+                *(np.tile(v, 3) for v in (h, dh)),
+            ]
+            support[i], slope[i] = cubic_hermite(angles, *three)
+        return cls(surface.theta, surface.turn, support, slope)
+
+    def point(self, x: Array) -> Array:
+        """σ(τ̂ + γ̂x)."""
+        q = self._middle(_clip_log_odds(x))
+        return np.stack([expit(-q), expit(q)], axis=1)
+
+    def _middle(self, x: Array) -> Array:
+        return self.theta[0] + self.theta[1] * x
+
+    def of(self, x: Array) -> Beliefs:
+        """Belief, plausibility and pignistic probability at the scores x (n,)."""
+        x = _clip_log_odds(x)
+        way = np.stack([np.ones(len(x)), x], axis=1) @ self.turn
+        length, angle = np.hypot(way[:, 0], way[:, 1]), np.arctan2(way[:, 1], way[:, 0])
+        middle = self._middle(x)
+        ends = np.zeros((len(x), 2)), np.zeros((len(x), 2))
+        for t, mass, h, dh in zip(CUT_LEVELS, CUT_WEIGHTS, self.support, self.slope, strict=True):
+            for end, sign, turned in zip(ends, (-1, 1), (angle + np.pi, angle), strict=True):
+                eta = middle + sign * t * length * periodic_cubic_hermite(turned, h, dh)
+                end += mass * np.stack([expit(-eta), expit(eta)], axis=1)
+        # The log odds of the first class are the negative ones: its belief is made of the upper ends.
+        belief = np.stack([ends[1][:, 0], ends[0][:, 1]], axis=1)
+        plausibility = np.stack([ends[0][:, 0], ends[1][:, 1]], axis=1)
+        return Beliefs(belief, plausibility, (belief + plausibility) / 2)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Maximum, coordinates, and the support of the cuts."""
+        return {name: getattr(self, name).tolist() for name in ("theta", "turn", "support", "slope")}
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any]) -> ShiftSlopeBeliefs:
+        """Numbers of the right shapes; no cut's end lies inside."""
+        saved_parameters.check_keys(parameters, ("theta", "turn", "support", "slope"), "a contour")
+        turn = _read_matrix(parameters, "turn", (2, 2), -MAX_ABS_VALUE)
+        support, slope = (
+            _read_matrix(parameters, key, (len(CUT_LEVELS), _ANGLES), low)
+            for key, low in (("support", 0.0), ("slope", -MAX_ABS_VALUE))
+        )
+        return cls(
+            saved_parameters.read_vector(parameters, "theta", -MAX_ABS_VALUE, MAX_ABS_VALUE, size=2),
+            turn,
+            support,
+            slope,
+        )
+
+
+def _clip_log_odds(x: Array) -> Array:
+    return np.clip(x, -_MAX_LOG_ODDS, _MAX_LOG_ODDS)
+
+
+def _read_matrix(mapping: Mapping[str, Any], key: str, shape: tuple[int, int], low: float) -> Array:
+    rows = mapping[key] if isinstance(mapping[key], list) else []
+    sized = {f"{key} row {i}": row for i, row in enumerate(rows)}
+    saved_parameters.check_keys(sized, [f"{key} row {i}" for i in range(shape[0])], key)
+    return np.stack([saved_parameters.read_vector(sized, row, low, MAX_ABS_VALUE, size=shape[1]) for row in sized])
+
+
+def cubic_hermite(x: Array, nodes: Array, values: Array, slopes: Array) -> tuple[Array, Array]:
+    """The cubic through rising nodes with their slopes, and its derivative, at x within them."""
+    at = np.clip(np.searchsorted(nodes, x, "right") - 1, 0, len(nodes) - 2)
+    gap = np.maximum(nodes[at + 1] - nodes[at], 1e-300)
+    return _cubic((x - nodes[at]) / gap, gap, values[at], values[at + 1], slopes[at], slopes[at + 1])
+
+
+def periodic_cubic_hermite(angle: Array, values: Array, slopes: Array) -> Array:
+    """The periodic cubic through values at angles 2πi/a."""
+    gap = 2 * np.pi / len(values)
+    place = (angle / gap) % len(values)
+    at = place.astype(np.intp) % len(values)
+    after = (at + 1) % len(values)
+    return _cubic(place - np.floor(place), gap, values[at], values[after], slopes[at], slopes[after])[0]
+
+
+def _cubic(u: Array, gap: Array | float, y0: Array, y1: Array, d0: Array, d1: Array) -> tuple[Array, Array]:
+    rise, d0, d1 = y1 - y0, d0 * gap, d1 * gap
+    a, b = 3 * rise - 2 * d0 - d1, d0 + d1 - 2 * rise
+    return y0 + u * (d0 + u * (a + u * b)), (d0 + u * (2 * a + 3 * u * b)) / gap

@@ -1,0 +1,124 @@
+"""Likelihood contours of the shift and slope of binary log odds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from trueodds.binning.sorted_scores import group_starts
+from trueodds.core.typing import Array
+
+CELLS = 1 << 11  # groups of neighbouring scores that stand for more rows than that
+_CLOSE = 1e-10  # how exactly a fall is met, relative to it; sums over 1e6 rows have no more digits
+_ALIKE = 1e-18  # scores that vary by less than the root of it, relative to their size, are equal
+_STEPS = 200
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScoreCells:
+    """Rows pooled by their score."""
+
+    x: Array  # (m,) rising
+    w: Array  # (m,) > 0
+    wy: Array  # (m,)
+
+    def grouped(self) -> ScoreCells:
+        """At most `CELLS` groups of neighbours of about equal weight, at their mean scores."""
+        if len(self.x) <= CELLS:
+            return self
+        first = group_starts(self.w, CELLS)
+        w, wx, wy = (np.add.reduceat(values, first) for values in (self.w, self.w * self.x, self.wy))
+        return ScoreCells(wx / w, w, wy)
+
+
+def group_by_score(x: Array, y: Array, w: Array) -> ScoreCells:
+    """The rows with weight by rising distinct score, so that their order does not matter.
+
+    >>> group_by_score(np.array([2.0, 1.0, 2.0]), np.array([1.0, 0.0, 0.0]), np.ones(3)).w.tolist()
+    [1.0, 2.0]
+    """
+    live = w > 0
+    scores, where = np.unique(x[live], return_inverse=True)
+    return ScoreCells(scores, np.bincount(where, w[live]), np.bincount(where, (w * y)[live]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LikelihoodSurface:
+    r"""Minus the log-likelihood of log odds :math:`\tau + \gamma x` around its minimum, in the units of its curvature.
+
+    :math:`(\tau, \gamma) = \theta + T\beta`, where :math:`F(\beta) \approx |\beta|^2 / 2`. Where all scores are equal
+    the slope is held.
+    """
+
+    theta: Array  # (2,) τ and γ at the minimum
+    turn: Array  # (2, 2) T
+    eta: Array  # (m,) log odds at the minimum
+    move: Array  # (2, m) how β changes them
+    rows: ScoreCells
+    slope_fixed: bool  # whether the slope is not free
+
+    @classmethod
+    def of(cls, rows: ScoreCells, theta: Array) -> LikelihoodSurface:
+        """Around the minimum θ of these rows."""
+        total = float(rows.w.sum())
+        mean = float(rows.w @ rows.x) / total
+        eta = theta[0] + theta[1] * rows.x
+        curvature = rows.w * expit(eta) * expit(-eta)
+        # Orthogonal steps: of the log odds at the middle of what the curvature weighs, and of the slope around it.
+        middle = float(curvature @ rows.x / curvature.sum()) if len(rows.x) > 1 else mean
+        centered = rows.x - middle
+        first, second = float(curvature.sum()), float(curvature @ centered**2)
+        slope_fixed = not second > _ALIKE * float(curvature @ rows.x**2)
+        a, b = 1 / np.sqrt(first), 0.0 if slope_fixed else 1 / np.sqrt(second)
+        return cls(
+            theta,
+            np.array([[a, -middle * b], [0.0, b]]),
+            eta,
+            np.stack([np.full(len(centered), a), centered * b]),
+            rows,
+            slope_fixed,
+        )
+
+    def at(self, beta: Array) -> Array:
+        """τ and γ, (…, 2), of β (…, 2)."""
+        return self.theta + beta @ self.turn.T
+
+    def radii(self, angles: Array, fall: float, start: Array | float = 1.0) -> Array:
+        """How far along each angle F rises by `fall`, in units of √(2 fall); `start` is a guess of it.
+
+        Convex, so Newton's method from outside is monotone.
+        """
+        along = unit_vectors(angles)
+        steps = along @ self.move
+        still = along[:, 1] ** 2 * float(self.slope_fixed)
+        unit = np.sqrt(2 * fall)
+        r = np.full(len(angles), unit) * start
+        base, q = _softplus(self.eta)
+        expected = self.rows.w * q  # at a minimum what came and what is said have the same sums
+        for _ in range(_STEPS):
+            softplus, q = _softplus(self.eta + r[:, None] * steps)
+            risen = (softplus - base) @ self.rows.w - r * (steps @ expected) + still * r**2 / 2
+            slope = (steps * (self.rows.w * q - expected)).sum(axis=1) + still * r
+            if (np.abs(risen - fall) <= _CLOSE * (fall + 1)).all():
+                break
+            r = np.maximum(r - (risen - fall) / np.maximum(slope, 1e-300), r / 16)
+        return r / unit
+
+    def gradients(self, beta: Array) -> Array:
+        """The slope of F at each β (a, 2)."""
+        gradient = (self.rows.w * (expit(self.eta + beta @ self.move) - expit(self.eta))) @ self.move.T
+        gradient[:, 1] += float(self.slope_fixed) * beta[:, 1]
+        return gradient
+
+
+def _softplus(eta: Array) -> tuple[Array, Array]:
+    """log(1 + exp η) and its derivative, by one exponential."""
+    e = np.exp(-np.abs(eta))
+    return np.log1p(e) + np.maximum(eta, 0), np.where(eta >= 0, 1, e) / (1 + e)
+
+
+def unit_vectors(angles: Array) -> Array:
+    """The unit vectors (a, 2)."""
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)

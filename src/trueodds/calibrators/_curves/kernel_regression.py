@@ -1,0 +1,70 @@
+"""Nadaraya-Watson regression with a Gaussian kernel, and rules for its bandwidth."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from trueodds.binning.sorted_scores import weighted_quantiles, weighted_std
+from trueodds.core.typing import Array
+from trueodds.kernels.smoothing import gaussian_sums
+
+BANDWIDTH_RULES = ("silverman", "normal")
+MIN_BANDWIDTH = {"probability": 0.002, "logit": 0.02}  # what the finest grid of a map resolves
+MAX_BANDWIDTH = {"probability": 1.0, "logit": 100.0}
+_MAX_DISTINCT = 4096  # distinct scores up to which each is seen where it is
+_CELLS = 32  # in a bandwidth, at whose mean scores are seen beyond
+
+
+def kernel_regression(
+    at: Array, s: Array, w: Array, wy: Array, h: float, mirrored: bool = True
+) -> tuple[Array, Array, Array]:
+    """The curve r at some places, its slope, and the density of the scores up to a factor, each (n,).
+
+    The scores s (m,) rise, with Σw and Σwy at each; mirrored, they and the places lie in [0, 1].
+    """
+    if mirrored:
+        n_reflections = math.ceil((9 * h + 1) / 2)
+        images = [sign * s + 2 * j for j in range(-n_reflections, n_reflections + 1) for sign in (1, -1)]
+        # The nearest of all images lies in [−1, 2], and of those 9 h beyond it nothing is left.
+        masked_images = [(i, (-1 - 9 * h <= i) & (i <= 2 + 9 * h)) for i in images]
+        s, w, wy = (
+            np.concatenate([part[keep] for part, (_, keep) in zip(parts, masked_images, strict=True)])
+            for parts in (images, [w] * len(masked_images), [wy] * len(masked_images))
+        )
+        order = np.argsort(s, kind="stable")
+        s, w, wy = s[order], w[order], wy[order]
+    mass, events, tilt, turn, log = gaussian_sums(at, s, w, wy, h).T
+    values = events / mass
+    return values, (turn - values * tilt) / mass, mass * np.exp(log)
+
+
+def bin_scores(s: Array, w: Array, wy: Array, h: float) -> tuple[Array, Array, Array]:
+    """The scores, or where they are many those in each fine cell together, at their mean."""
+    if len(s) <= _MAX_DISTINCT:
+        return s, w, wy
+    first = np.flatnonzero(np.diff(np.floor((s - s[0]) * (_CELLS / h)), prepend=-1.0))
+    ws, w, wy = (np.add.reduceat(v, first) for v in (w * s, w, wy))
+    return ws / w, w, wy
+
+
+def select_bandwidth(s: Array, w: Array, bandwidth: float | str, scale: str, end: float = math.inf) -> float:
+    """The bandwidth as given, or by a rule from the rising scores s (m,) with their weights.
+
+    Scores at ±`end`, log odds that a floor gave to exact 0 and 1, tell nothing of how far scores lie apart.
+    """
+    if not isinstance(bandwidth, str):
+        return float(bandwidth)
+    inside = np.abs(s) < end * (1 - 1e-9)
+    if inside.any():
+        s, w = s[inside], w[inside]
+    w = w * max(1.0, 2 / float(w.sum()))  # weights below those of two rows tell no spread
+    n = float(w.sum())
+    sd = float(weighted_std(s, w)) * math.sqrt(n / (n - 1))
+    if bandwidth == "silverman":
+        lower, upper = weighted_quantiles(s, w, (0.25, 0.75))
+        h = 0.9 * min(sd, float(upper - lower) / 1.34) * n**-0.2
+    else:
+        h = (4 / 3) ** 0.2 * sd * n**-0.2
+    return min(max(h, MIN_BANDWIDTH[scale]), MAX_BANDWIDTH[scale])

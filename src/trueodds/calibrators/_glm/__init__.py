@@ -1,0 +1,1 @@
+"""Maximum likelihood fits of logistic and log-linear calibration maps."""

@@ -1,0 +1,293 @@
+"""The log-linear map softmax(W log p + b), its penalties, and its penalized maximum likelihood fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._glm.fit_data import FitData
+from trueodds.calibrators._glm.log_probabilities import (
+    LogProbabilities,
+    Probabilities,
+    floored_logs,
+    normalized_logs,
+    softmax,
+)
+from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, Minimum, Ridge, minimize_lbfgs, minimize_newton
+from trueodds.calibrators._glm.row_sums import RowSums
+from trueodds.calibrators.base import CalibrationMap, Term
+from trueodds.calibrators.saved_parameters import read_flag
+from trueodds.calibrators.temperature import TemperatureSpec
+from trueodds.core.errors import Note
+from trueodds.core.typing import Array
+from trueodds.data.log_probabilities import log_softmax
+from trueodds.tallies.softmax_likelihood import Likelihood, softmax_by_class
+
+M = TypeVar("M", bound="LogLinearMap")
+
+MAX_PARAMETER = 1e15  # of a saved weight or bias: beyond what any fit reaches, and no product overflows
+
+
+@dataclass(frozen=True, eq=False)
+class LogLinearMap(CalibrationMap):
+    """Rows softmax(W log p + b), or of logits in place of log p.
+
+    With one weight per class an exact zero stays zero; weight 0 makes it p⁰ = 1, and a negative one takes the row. A
+    full W mixes the logs of all classes, so there they are floored as in the fit.
+    """
+
+    takes_logs: ClassVar[bool] = True
+    weights: Array  # (K,) the diagonal of W, or (K, K)
+    bias: Array  # (K,) summing to 0 where no penalty says otherwise
+    min_prob: float
+    n_passes: int = 0
+    converged: bool = True
+    logits: bool = False
+
+    def apply(self, P: Probabilities) -> Array:
+        """The softmax of the weighted logs."""
+        if self.weights.ndim == 2:
+            return softmax(
+                (floor_logits(P, self.min_prob) if self.logits else floored_logs(P, self.min_prob)) @ self.weights.T
+                + self.bias
+            )
+        x: Any = P if self.logits else normalized_logs(P)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return softmax(np.where(self.weights == 0, 0.0, self.weights * x) + self.bias)
+
+    def terms(self, k: int) -> tuple[Term, ...]:
+        """W and b."""
+        if self.weights.ndim == 2:
+            return (Term(1.0, self.weights, self.bias, self.min_prob),)
+        return (Term(1.0, np.diag(self.weights), self.bias),)
+
+    def describe(self) -> str:
+        """The ranges of weights and biases."""
+        if self.weights.ndim == 1:
+            return f"slopes {_range(self.weights)}, biases {_range(self.bias)}"
+        offdiagonal = self.weights[~np.eye(len(self.bias), dtype=bool)]
+        return (
+            f"diagonal {_range(self.weights.diagonal())}, beside it {_range(offdiagonal)}, biases {_range(self.bias)}"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """W, b and the floor, and how the fit went."""
+        return {
+            "weights": self.weights.tolist(),
+            "bias": self.bias.tolist(),
+            "min_prob": self.min_prob,
+            "logits": self.logits,
+            "n_passes": self.n_passes,
+            "converged": self.converged,
+        }
+
+    @classmethod
+    def from_dict(cls: type[M], parameters: Mapping[str, Any], k: int) -> M:
+        """K weights or K rows of them, K biases."""
+        saved_parameters.check_keys(
+            parameters, ("weights", "bias", "min_prob", "logits", "n_passes", "converged"), "parameters"
+        )
+        return cls(
+            read_weights(parameters, k),
+            saved_parameters.read_vector(parameters, "bias", -MAX_PARAMETER, MAX_PARAMETER, size=k),
+            saved_parameters.read_number(parameters, "min_prob", np.nextafter(0, 1), 0.5),
+            saved_parameters.read_count(parameters, "n_passes"),
+            read_flag(parameters, "converged"),
+            read_flag(parameters, "logits"),
+        )
+
+
+def floor_logits(z: Any, min_prob: float) -> Array:
+    """Logits (n, K) in which that of an exact zero, −∞, is what the row's floor would have."""
+    lost = np.isneginf(z)
+    if not lost.any():
+        return z
+    top = z.max(axis=1, keepdims=True)
+    total = top + np.log(np.exp(z - top).sum(axis=1, keepdims=True))
+    return np.where(lost, total + np.log(min_prob), z)
+
+
+def read_weights(parameters: Mapping[str, Any], k: int) -> Array:
+    """One saved weight per class, or a row of K for each."""
+    values = parameters["weights"]
+    if isinstance(values, list) and len(values) == k and all(isinstance(row, list) for row in values):
+        return np.stack(
+            [
+                saved_parameters.read_vector({"weights": row}, "weights", -MAX_PARAMETER, MAX_PARAMETER, size=k)
+                for row in values
+            ]
+        )
+    return saved_parameters.read_vector(parameters, "weights", -MAX_PARAMETER, MAX_PARAMETER, size=k)
+
+
+def _range(x: Array) -> str:
+    low, high = f"{x.min():.3g}", f"{x.max():.3g}"
+    return low if low == high else f"{low} to {high}"
+
+
+MANY = 1000  # parameters from which on their curvature takes longer than going without
+SLIGHT = 1e-3  # nats over all rows per squared parameter: what decides where the rows alone do not
+
+_SOON = 1e-2  # nats left to gain over all rows where that is said: it need not be nearer to infinity
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogLinearRows:
+    """Rows that have weight, laid out for the sums: each column in one piece."""
+
+    x: Array  # (n, K) logs of probabilities, or logits
+    Y: Array  # (n, K)
+    w: Array  # (n,)
+
+
+def prepare_rows(data: FitData, *, relative: bool = False) -> LogLinearRows:
+    """Floored logs of P, or P itself where it holds logits; `relative` to each row's largest, which keeps digits."""
+    x = floor_logits(data.P, data.min_prob) if data.logits else floored_logs(data.P, data.min_prob)
+    if relative:
+        x -= x.max(axis=1, keepdims=True)
+    Y, w = np.asfortranarray(data.Y, dtype=np.float64), data.w.astype(np.float64, copy=False)
+    return LogLinearRows(np.asfortranarray(x), Y, w)
+
+
+def initial_beta(data: RowSums, min_prob: float, logits: bool = False) -> float:
+    """Where the search begins: β = 1/T of temperature scaling, from where Newton's steps need no shortening."""
+    beta = TemperatureSpec(min_prob=min_prob).fit_data(data.prepared(_as_stated) if logits else data).beta
+    return 1.0 if beta >= MAX_BETA else 0.0 if beta <= MIN_BETA else beta
+
+
+def _as_stated(data: FitData) -> FitData:
+    """The log-probabilities of logits."""
+    return replace(data, P=LogProbabilities(log_softmax(data.P)), logits=False)
+
+
+def fit_log_linear(
+    data: RowSums, strength: Array, target: Array, start: Array, *, shared: bool, ties: Array | None = None
+) -> Minimum:
+    r"""The parameters of least mean loss per row plus Σ strength (θ − target)², from passes over `LogLinearRows`.
+
+    θ are the weights of each class and its bias, (K, d + 1): of the class's own log (d = 1), or, `shared`, of every
+    class's (d = K). `ties` T says θ = Tφ; then strength, target and start are those of φ. What a softmax cannot tell
+    apart, the same number added to all classes' biases or to a column of W, is that of the target. Where no finite
+    parameters are best, a slight ridge about the target decides, and `converged` is False.
+    """
+    optimum = _minimize(data, strength, target, start, shared, ties, nothing=_SOON)
+    if optimum.converged:
+        return optimum
+    slight = _minimize(data, strength + SLIGHT / data.facts.mass, target, start, shared, ties, nothing=0.0)
+    return Minimum(slight.theta, slight.at, optimum.n_passes + slight.n_passes, False, slight.slope)
+
+
+def _minimize(
+    data: RowSums, strength: Array, target: Array, start: Array, shared: bool, ties: Array | None, *, nothing: float
+) -> Minimum:
+    k = data.facts.k
+    a, c, begin = strength.reshape(-1), target.reshape(-1), start.reshape(-1)
+
+    def step(theta: Array, *, curved: bool = True) -> Callable[[LogLinearRows], Likelihood]:
+        return partial(likelihood, theta=theta, shared=shared, ties=ties, curved=curved)
+
+    if max(a.size, k * (k + 1 if shared else 2)) <= MANY:
+        ridge = Ridge(_identified_penalty(a, k, shared, ties), c)
+        return minimize_newton(
+            lambda theta: data.sum(step(theta)), begin, ridge, nothing=nothing,
+            several=lambda places: data.sums(map(step, places)),
+        )  # fmt: skip
+    curvature = data.sum(partial(_curvature, shared=shared)) / data.facts.mass
+    curvature = curvature.reshape(-1) if ties is None else ties.T**2 @ curvature.reshape(-1)
+    scale = 1 / np.sqrt(curvature + 2 * a + 1e-9 * curvature.max())
+    return minimize_lbfgs(lambda theta: data.sum(step(theta, curved=False)), begin, Ridge(a, c), scale)
+
+
+def likelihood(rows: LogLinearRows, theta: Array, shared: bool, ties: Array | None, curved: bool = True) -> Likelihood:
+    """What rows add to the likelihood of θ and its derivatives."""
+    F = rows.x if shared else rows.x[:, :, None]
+    return softmax_by_class(F, rows.Y, rows.w, theta, ties=ties, curved=curved)
+
+
+def _identified_penalty(a: Array, k: int, shared: bool, ties: Array | None) -> Array:
+    """The penalty and, for columns that it leaves free, the mean over the classes, on which no probability depends.
+
+    That leaves the minimum where it is, and gives every direction a curvature.
+    """
+    full: Array = np.diag(a)
+    if ties is not None:
+        full[1:, 1:] += 1 / k
+        return full
+    columns = a.reshape(k, -1)
+    for j in range(0 if shared else 1, columns.shape[1]):  # the weights of one class each are told apart
+        if not columns[:, j].any():
+            at = np.arange(k) * columns.shape[1] + j
+            full[np.ix_(at, at)] += 1 / k
+    return full
+
+
+def _curvature(rows: LogLinearRows, shared: bool) -> Array:
+    """What rows add to the curvature by each parameter at the identity, (K, d + 1)."""
+    q, F = softmax(rows.x), rows.x if shared else rows.x[:, :, None]
+    v = rows.w[:, None] * q * (1 - q)
+    own = v.T @ F**2 if F.ndim == 2 else np.einsum("nk,nkd->kd", v, F**2)
+    return np.concatenate([own, v.sum(axis=0)[:, None]], axis=1)
+
+
+def not_converged_notes(calibration_map: Any) -> list[Note]:
+    """That no finite parameters fit best, where that is so."""
+    if calibration_map.converged:
+        return []
+    return [
+        Note(
+            "TN532",
+            "No finite parameters fit best: some classes never came, or the probabilities separate them without an error. A slight pull to the map that changes nothing decided; set a penalty to say how strong it shall be.",
+        )
+    ]
+
+
+def small_sample_notes(rows: int, parameters: int) -> list[Note]:
+    """That there are few rows for so many parameters without a penalty."""
+    if rows >= 10 * parameters:
+        return []
+    return [
+        Note(
+            "TN535",
+            f"{rows:,} rows for {parameters:,} parameters without a penalty: with fewer than ten each, the fit may be worse than none. Set a penalty, or use a simpler calibrator.",
+        )
+    ]
+
+
+def negative_slope_notes(slopes: Array) -> list[Note]:
+    """That some class's probability falls where the model's rises."""
+    if (slopes >= 0).all():
+        return []
+    return [
+        Note(
+            "TN533",
+            f"{int((slopes < 0).sum()):,} of {len(slopes):,} slopes are below 0, so that what the model calls likely is called unlikely: check the order of the classes, or set a penalty.",
+        )
+    ]
+
+
+SHARE = 0.5  # nats: parameters with a standard deviation of 1 about those of the identity
+
+
+def odir_penalty(k: int, penalty: float, bias_penalty: float) -> Array:
+    """λ/(K(K−1)) of each weight beside the diagonal and μ/K of each bias, per row, (K, K + 1)."""
+    return _penalty_matrix(penalty / (k * (k - 1)), 0.0, bias_penalty / k, k)
+
+
+def ridge_penalty(k: int, penalty: float, bias_penalty: float) -> Array:
+    """λ of each weight and μ of each bias, per row, (K, K + 1)."""
+    return _penalty_matrix(penalty, penalty, bias_penalty, k)
+
+
+def scaled_penalty(k: int, mass: float, factor: float = 1.0, diagonal: float = SHARE) -> Array:
+    """What falls with the weight of all rows: K(K−1) nats beside the diagonal, K of each bias, both times a factor."""
+    return _penalty_matrix(factor * k * (k - 1), diagonal, factor * k, k) / mass
+
+
+def _penalty_matrix(beside: float, diagonal: float, bias: float, k: int) -> Array:
+    """One strength for the weights beside the diagonal, one for those on it, one for the biases, (K, K + 1)."""
+    return np.concatenate([np.where(np.eye(k, dtype=bool), diagonal, beside), np.full((k, 1), bias)], axis=1)

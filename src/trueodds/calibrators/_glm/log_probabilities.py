@@ -1,0 +1,221 @@
+"""Log-probabilities and log odds with a floor for small probabilities, and the softmax back to probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from scipy.special import expit
+
+from trueodds.core.errors import Note
+from trueodds.core.settings import Range
+from trueodds.core.typing import Array
+from trueodds.data.log_probabilities import complement, log_complement, log_sum_exp
+from trueodds.lenses.view import View
+
+MIN_PROB = 1e-12  # what fits take for a smaller probability, if nothing else is said
+MIN_PROB_OF_LOGITS = 1e-300  # the same where log-probabilities are known: it stands for exact zeros alone
+MinProb = Annotated[float, Range(0, 0.5, closed="neither")]
+_VALUES = 2**16  # compared at a time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogProbabilities:
+    """The log-probabilities of rows, which calibrators that take logarithms accept in place of probabilities.
+
+    Logits give them in full, where probabilities would underflow to 0.
+
+    >>> rows = LogProbabilities(np.array([[0.0, -2000.0], [-1.0, -0.5]]))
+    >>> len(rows), rows[1:].values.tolist(), probabilities(rows[:1]).tolist()
+    (2, [[-1.0, -0.5]], [[1.0, 0.0]])
+    """
+
+    values: Array  # (n, K) float64, −inf for an exact zero
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(n, K)."""
+        return self.values.shape
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: Any) -> LogProbabilities:
+        """Some of the rows."""
+        return LogProbabilities(self.values[rows])
+
+
+Probabilities = Array | LogProbabilities
+
+
+def probabilities(P: Probabilities) -> Array:
+    """The probabilities (n, K); those of log-probabilities may underflow to 0."""
+    return np.exp(P.values) if isinstance(P, LogProbabilities) else P
+
+
+def logs_of(P: Probabilities) -> Array:
+    """The logarithms (n, K), −inf of exact zeros."""
+    if isinstance(P, LogProbabilities):
+        return P.values
+    with np.errstate(divide="ignore"):
+        return np.log(P, dtype=np.float64)
+
+
+def predicted_class(P: Probabilities) -> Array:
+    """The class of the largest probability of each row, (n,); the first of several."""
+    return np.asarray((P.values if isinstance(P, LogProbabilities) else P).argmax(axis=1))
+
+
+def normalized_logs(P: Probabilities) -> Array:
+    """The logarithms (n, K) of rows made to sum to 1, −inf of exact zeros."""
+    logs = logs_of(P)
+    return logs - log_sum_exp(logs)[:, None]
+
+
+def floored_logs(P: Probabilities, min_prob: float) -> Array:
+    """log(max(p, floor)) less that of the row's sum, (n, K): the logs of a row that sums to 1.
+
+    Of log-probabilities the floor `MIN_PROB_OF_LOGITS` replaces exact zeros only.
+
+    >>> floored_logs(np.array([[1.0, 0.0]]), 1e-12).round(2).tolist()
+    [[0.0, -27.63]]
+    >>> floored_logs(LogProbabilities(np.array([[0.0, -2000.0]])), MIN_PROB_OF_LOGITS).tolist()
+    [[0.0, -2000.0]]
+    """
+    if isinstance(P, LogProbabilities):
+        return floor_logs(P.values, min_prob) - log_sum_exp(P.values)[:, None]
+    logs = np.log(np.maximum(P, min_prob, dtype=np.float64))
+    logs -= np.log(P.sum(axis=1, keepdims=True, dtype=np.float64))
+    return logs
+
+
+def floor_logs(logs: Array, min_prob: float) -> Array:
+    """Known logarithms with those below the floor at the floor; `MIN_PROB_OF_LOGITS` and less stand for exact zeros alone."""
+    low = np.isneginf(logs) if min_prob <= MIN_PROB_OF_LOGITS else logs < np.log(min_prob)
+    return np.where(low, np.log(min_prob), logs) if low.any() else logs
+
+
+def log_pair(P: Probabilities, c: int, min_prob: float = 0.0) -> Array:
+    """The logarithms of all other classes together and of class c, (n, 2), neither below the floor.
+
+    Of two classes each has its own column. Of more, 1 − p is replaced by the sum of the others where it loses digits.
+
+    >>> log_pair(np.array([[1e-30, 1.0]]), 1).round(2).tolist()
+    [[-69.08, 0.0]]
+    """
+    others = np.arange(P.shape[1])[None] != c
+    if isinstance(P, LogProbabilities):
+        logs = P.values
+        rest = log_complement(logs, others, logs[:, c]) if P.shape[1] > 2 else logs[:, 1 - c]
+        pair = np.stack([rest, logs[:, c]], axis=1)
+        return pair if min_prob == 0 else floor_logs(pair, min_prob)
+    p = P[:, c].astype(np.float64)
+    rest = complement(P, others, p) if P.shape[1] > 2 else P[:, 1 - c].astype(np.float64)
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(np.stack([rest, p], axis=1), min_prob))
+
+
+def log_ratio(P: Probabilities, min_prob: float) -> Array:
+    """log(p₁ / p₀) of two columns (n, 2), each floored; the digits near 0 and 1 are those of P."""
+    q, p = log_pair(P, 1, min_prob).T
+    return np.asarray(p - q)
+
+
+def log_pair_of_score(x: Array) -> Array:
+    """The logarithms of 1 − x and of x for single probabilities (n,), as `log_pair` has them for rows."""
+    x = np.clip(x, 0.0, 1.0, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return np.log(np.stack([1 - x, x], axis=1))
+
+
+def log_odds(x: Array, min_prob: float) -> Array:
+    """log(p / (1 − p)) of single probabilities (n,), with both sides floored; exact near 0 and 1.
+
+    >>> log_odds(np.array([0.5, 1.0]), 1e-12).round(2).tolist()
+    [0.0, 27.63]
+    """
+    x = np.minimum(x, 1.0, dtype=np.float64)
+    return np.log(np.maximum(x, min_prob)) - np.log(np.maximum(1 - x, min_prob))
+
+
+def probability_pair(eta: Array) -> Array:
+    """The probabilities (n, 2) of two classes from the log odds of the second, each with all its digits."""
+    return np.stack([expit(-eta), expit(eta)], axis=1)
+
+
+def softmax(eta: Array) -> Array:
+    """Rows proportional to exp(η), (n, K); −inf is an exact zero, and +inf takes the whole row."""
+    top = eta.max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        q = np.exp(eta - top)
+    if np.isposinf(top).any():
+        q = np.where(np.isposinf(top), np.isposinf(eta), q)
+    q /= q.sum(axis=1, keepdims=True)
+    return q
+
+
+@dataclass(frozen=True, slots=True)
+class FloorCounts:
+    """Which probabilities the floor of a fit moved, in a form that adds."""
+
+    min_prob: float
+    size: int = 0  # probabilities in all
+    moved: int = 0
+    n_events: int = 0  # of those
+    impossible: int = 0  # rows whose outcome had probability 0
+
+    @classmethod
+    def of(cls, P: Probabilities, Y: Array, min_prob: float) -> FloorCounts:
+        """Of probabilities (n, K) and outcomes: shares (n, K) or labels (n,)."""
+        if isinstance(P, LogProbabilities):
+            zero = np.isneginf(P.values)
+            low = zero if min_prob <= MIN_PROB_OF_LOGITS else P.values < np.log(min_prob)
+            P = np.where(zero, 0.0, np.where(low, min_prob / 2, 1.0))
+        rows = max(1, _VALUES // P.shape[1])
+        threshold = _round_up(min_prob, P.dtype)
+        moved, n_events, impossible = 0, 0, 0
+        for part in (slice(start, start + rows) for start in range(0, len(P), rows)):
+            low = P[part] < threshold
+            if (count := int(np.count_nonzero(low))) > 0:
+                moved += count
+                y = Y[part]
+                hit = low[np.arange(len(y)), y][:, None] if y.ndim == 1 else low & (y > 0)
+                if hit.any():
+                    n_events += int(np.count_nonzero(hit))
+                    zero = P[part][np.arange(len(y)), y][:, None] == 0 if y.ndim == 1 else P[part] == 0
+                    impossible += int((hit & zero).any(axis=1).sum())
+        return cls(min_prob, P.size, moved, n_events, impossible)
+
+    def __add__(self, other: FloorCounts) -> FloorCounts:
+        return FloorCounts(
+            self.min_prob,
+            self.size + other.size,
+            self.moved + other.moved,
+            self.n_events + other.n_events,
+            self.impossible + other.impossible,
+        )
+
+    def notes(self) -> list[Note]:
+        """How many were moved, and how many of those came."""
+        if not self.moved:
+            return []
+        text = f"The fit's floor {self.min_prob:g} touched {self.moved:,} of {self.size:,} probabilities, {self.n_events:,} of which came"
+        more = ": those weigh heavily, and by how much the floor decides." * (self.n_events > 0) or "."
+        return [Note("TN502", text + more)]
+
+
+def min_prob_for(view: View, min_prob: float) -> float:
+    """The floor for a view's logarithms: the default one is for exact zeros alone where log-probabilities are known."""
+    return MIN_PROB_OF_LOGITS if min_prob == MIN_PROB and view.has_logs else min_prob
+
+
+def floor_notes(P: Probabilities, Y: Array, min_prob: float) -> list[Note]:
+    """How many probabilities the floor of the fit moved, and how many of those came; Y shares (n, K) or labels (n,)."""
+    return FloorCounts.of(P, Y, min_prob).notes()
+
+
+def _round_up(min_prob: float, dtype: np.dtype[Any]) -> Any:
+    """The smallest number of the type that is not below the floor: comparing within a type takes half the time."""
+    threshold = dtype.type(min_prob)
+    return threshold if float(threshold) >= min_prob else np.nextafter(threshold, dtype.type(1))

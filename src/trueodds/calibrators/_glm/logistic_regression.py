@@ -1,0 +1,289 @@
+"""Binary logistic regression: sums of the likelihood, maximum likelihood fits, and notes on separated or falling curves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from trueodds.calibrators._glm.newton import GRADIENT_TOLERANCE, Minimum, minimize_newton
+from trueodds.calibrators._glm.row_sums import InMemory, RowSums
+from trueodds.core.errors import Note
+from trueodds.core.typing import Array
+from trueodds.tallies.softmax_likelihood import Likelihood
+
+_BLOCK = 1 << 13  # rows per block: temporaries stay in cache, and linear algebra stays in one thread
+
+
+def logistic_likelihood(X: Array, y: Array, w: Array, theta: Array, offset: Array | None = None) -> Likelihood:
+    r"""The sums of the model :math:`\mathrm{logit}\,q_i = \eta_i = o_i + X_i\theta`.
+
+    .. math:: F = \sum_i w_i\,[\log(1 + e^{\eta_i}) - y_i\eta_i], \quad
+        \nabla F = \sum_i w_i (q_i - y_i) X_i, \quad \nabla^2 F = \sum_i w_i q_i (1 - q_i) X_i^\top X_i
+
+    Convex in θ. X is (n, m), best column by column in memory, y (n,) shares, w (n,), θ (m,), o (n,). No difference is taken of numbers that are all
+    but equal, so a slope of 1e-12 per row is as exact as one of 0.1. Cost: O(nm²) time, O(m²) memory beyond a block.
+
+    >>> one = logistic_likelihood(np.ones((4, 1)), np.array([1.0, 1, 1, 0]), np.ones(4), np.log([3.0]))
+    >>> one.gradient.round(12).tolist(), one.hessian.round(12).tolist()
+    ([0.0], [[0.75]])
+    """
+    m = X.shape[1]
+    total = Likelihood(0.0, np.zeros(m), np.zeros((m, m)), 0.0, 0)
+    for start in range(0, len(X), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        total = total + _block(X[part], y[part], w[part], theta, None if offset is None else offset[part])
+    return total
+
+
+def _block(X: Array, y: Array, w: Array, theta: Array, offset: Array | None) -> Likelihood:
+    columns = X.T
+    eta = np.zeros(len(X)) if offset is None else offset.copy()
+    for j, column in enumerate(columns):
+        eta += theta[j] * column
+    above = eta >= 0
+    size = np.abs(eta)
+    e = np.exp(-size)
+    near = 1 / (1 + e)  # of the side that η is on
+    opposite = e * near
+    # What came of the other side: the slope is w(q − y), written without the difference.
+    missed = np.where(above, 1 - y, y)
+    value = float(w @ (np.log1p(e) + size * missed))
+    slope = w * np.where(above, 1.0, -1.0) * (missed * near - (1 - missed) * opposite)
+    weighted = [(w * near * opposite) * column for column in columns]
+    gradient = np.array([slope @ column for column in columns])
+    hessian = np.array([[one @ other for other in columns] for one in weighted])
+    return Likelihood(value, gradient, hessian.reshape(len(theta), len(theta)), float(w.sum()), len(w))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LogisticFit:
+    """The coefficients of largest likelihood."""
+
+    theta: Array  # (m,)
+    value: float  # minus the log-likelihood there
+    n_passes: int
+    converged: bool  # whether they are finite
+    rank: int  # in how many directions the rows say something
+    means: Array | None = None  # (m,) of the columns, 0 of the first
+
+
+def fit_logistic(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -> LogisticFit:
+    """The θ of largest likelihood; the first column is the intercept's.
+
+    Directions of which the rows say nothing stay as in `rest`. Newton's method on columns that are turned so that
+    they are uncorrelated: scores close to each other, or columns close to each other, are no worse than others.
+    """
+    return fit_logistic_from_sums(InMemory(LogisticRows(X, y, w)), rest, intercept=intercept)
+
+
+def fit_smoothed(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -> LogisticFit:
+    """The θ of largest likelihood of the `smoothed_targets` shares, which is always finite."""
+    return fit_smoothed_from_sums(InMemory(LogisticRows(X, y, w)), rest, intercept=intercept)
+
+
+def fit_finite(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -> LogisticFit:
+    """The best coefficients; where none are finite the tame ones, with `converged` False."""
+    return fit_finite_from_sums(InMemory(LogisticRows(X, y, w)), rest, intercept=intercept)
+
+
+def fit_logistic_from_sums(data: RowSums, rest: Array, *, intercept: bool = True) -> LogisticFit:
+    """`fit_logistic` from passes over `LogisticRows`."""
+    return _fit_logistic(data, data.sum(partial(Moments.of, intercept=intercept)), rest, intercept)
+
+
+def fit_smoothed_from_sums(data: RowSums, rest: Array, *, intercept: bool = True) -> LogisticFit:
+    """`fit_smoothed` from passes over `LogisticRows`."""
+    return _fit_smoothed(data, data.sum(partial(Moments.of, intercept=intercept)), rest, intercept)
+
+
+def fit_finite_from_sums(data: RowSums, rest: Array, *, intercept: bool = True) -> LogisticFit:
+    """`fit_finite` from passes over `LogisticRows`."""
+    moments = data.sum(partial(Moments.of, intercept=intercept))
+    optimum = _fit_logistic(data, moments, rest, intercept)
+    return optimum if optimum.converged else replace(_fit_smoothed(data, moments, rest, intercept), converged=False)
+
+
+def _fit_logistic(data: RowSums, moments: Moments, rest: Array, intercept: bool) -> LogisticFit:
+    optimum, theta, rank = _maximize_likelihood(data, moments, (moments.n_events, moments.n_nonevents), rest, intercept)
+    return LogisticFit(theta, optimum.at.value, optimum.n_passes, optimum.converged, rank, moments.means)
+
+
+def _fit_smoothed(data: RowSums, moments: Moments, rest: Array, intercept: bool) -> LogisticFit:
+    smoothed = data.prepared(partial(_smooth_targets, n_events=moments.n_events, n_nonevents=moments.n_nonevents))
+    n_events, n_nonevents = moments.n_events, moments.n_nonevents
+    imagined = n_events * ((n_events + 1) / (n_events + 2)) + n_nonevents / (n_nonevents + 2)
+    optimum, theta, rank = _maximize_likelihood(
+        smoothed, moments, (imagined, n_events + n_nonevents - imagined), rest, intercept
+    )
+    return LogisticFit(
+        theta, optimum.at.value, optimum.n_passes, optimum.slope <= 100 * GRADIENT_TOLERANCE, rank, moments.means
+    )
+
+
+def _maximize_likelihood(
+    data: RowSums, moments: Moments, outcomes: tuple[float, float], rest: Array, intercept: bool
+) -> tuple[Minimum, Array, int]:
+    """From the weight of what came, and of what did not."""
+    turns = moments.turns
+    start = -turns.back @ rest
+    if intercept:
+        start = start + turns.back[:, 0] * np.log((outcomes[0] + 1) / (outcomes[1] + 1))
+    turned = data.prepared(partial(turns.turned, rest=rest))
+    if not len(start):  # no column says anything
+        return Minimum(start, turned.sum(partial(_at, theta=start)), 1, True, 0.0), rest, 0
+    optimum = minimize_newton(
+        lambda theta: turned.sum(partial(_at, theta=theta)), start,
+        several=lambda places: turned.sums(partial(_at, theta=theta) for theta in places),
+    )  # fmt: skip
+    return optimum, rest + turns.turn @ optimum.theta, len(start)
+
+
+def _at(lines: LogisticRows, theta: Array) -> Likelihood:
+    return logistic_likelihood(lines.X, lines.y, lines.w, theta, lines.offset)
+
+
+def _smooth_targets(lines: LogisticRows, n_events: float, n_nonevents: float) -> LogisticRows:
+    return lines._replace(y=_shares(lines.y, n_events, n_nonevents))
+
+
+def smoothed_targets(y: Array, w: Array) -> Array:
+    r"""Platt's shares, which keep every fit finite: one more outcome of either kind is imagined.
+
+    .. math:: t = y\,\frac{N_1 + 1}{N_1 + 2} + (1 - y)\,\frac{1}{N_0 + 2}
+
+    >>> smoothed_targets(np.array([1.0, 0.0, 0.0]), np.ones(3)).round(4).tolist()
+    [0.6667, 0.25, 0.25]
+    """
+    return _shares(y, float(w @ y), float(w @ (1 - y)))
+
+
+def _shares(y: Array, n_events: float, n_nonevents: float) -> Array:
+    return y * ((n_events + 1) / (n_events + 2)) + (1 - y) / (n_nonevents + 2)
+
+
+def intercept_and_score(x: Array) -> Array:
+    """The columns (1, x)."""
+    return np.stack([np.ones(len(x)), x]).T
+
+
+def separation_note(curves: int = 1) -> Note:
+    """No finite coefficients are best."""
+    which = "" if curves == 1 else f" in {curves:,} curves"
+    return Note(
+        "TN515",
+        f"The scores separate what came from what did not{which}, or all outcomes are the same: no finite coefficients fit best, so one more outcome of either kind was imagined, as Platt does.",
+    )
+
+
+MAX_COEFFICIENT = 1e100  # beyond any coefficient that a fit can give
+
+
+def curve_notes(lost: int, fallen: int, curves: int) -> list[Note]:
+    """The notes on curves without a finite best, and on those that do not rise, of so many in all."""
+    return [*([separation_note(lost)] if lost else []), *falling_curve_notes(fallen, curves)]
+
+
+def falling_curve_notes(curves: int, of: int = 1) -> list[Note]:
+    """Curves that do not rise with the score."""
+    if not curves:
+        return []
+    which = "the curve does not rise" if of == 1 else f"{curves:,} of {of:,} curves do not rise"
+    return [
+        Note(
+            "TN517",
+            f"Outcomes are not more frequent where more was said: {which} with the score. It informs no better than chance or points the wrong way; are the classes in the right order?",
+        )
+    ]
+
+
+_ALIKE = 1e-9  # a column that varies by less, relative to its size, is constant
+_SAME = 1e-8  # the share of the variance below which columns are linear in each other
+
+
+class LogisticRows(NamedTuple):
+    """Rows of a binary logistic model."""
+
+    X: Array  # (n, m), best column by column in memory; the first is the intercept's, where there is one
+    y: Array  # (n,) shares
+    w: Array  # (n,)
+    offset: Array | None = None  # (n,)
+
+
+class Decorrelation(NamedTuple):
+    """From columns to uncorrelated ones of variance 1, and back."""
+
+    shift: Array  # (m,) added to each column
+    varies: Array  # (m,) whether it varies
+    inner: Array  # (m, r) of the shifted columns
+    turn: Array  # (m, r) from the coefficients of the new columns to those of the old ones
+    back: Array  # (r, m) for which back·turn = 1
+
+    def turned(self, lines: LogisticRows, rest: Array) -> LogisticRows:
+        """The new columns, with what `rest` makes of the old ones as the offset."""
+        Z = (lines.X.T + self.shift[:, None]) * self.varies[:, None]
+        columns = np.zeros((self.inner.shape[1], len(lines.X)))
+        for i, j in np.ndindex(*columns.shape[:1], len(Z)):
+            columns[i] += self.inner[j, i] * Z[j]
+        return LogisticRows(columns.T, lines.y, lines.w, lines.X @ rest)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """Sums of squares of columns about their means; those of more rows are the sum, by the distance of the means.
+
+    >>> X, y, w = np.array([[1.0, 2.0], [1.0, 4.0], [1.0, 9.0]]), np.array([1.0, 0.0, 1.0]), np.ones(3)
+    >>> one, both = Moments.of(LogisticRows(X[:1], y[:1], w[:1])), Moments.of(Lines(X[1:], y[1:], w[1:]))
+    >>> (one + both).products.tolist(), Moments.of(LogisticRows(X, y, w)).products.tolist()
+    ([[3.0, 0.0], [0.0, 26.0]], [[3.0, 0.0], [0.0, 26.0]])
+    """
+
+    total: float
+    n_events: float
+    n_nonevents: float
+    means: Array  # (m,) 0 where a column is not shifted: of the intercept, or where there is none
+    squares: Array  # (m,) Σ w x², as they are
+    products: Array  # (m, m) Σ w zz', about the means
+
+    @classmethod
+    def of(cls, lines: LogisticRows, intercept: bool = True) -> Moments:
+        """Of some rows."""
+        X, y, w, _ = lines
+        total, means = float(w.sum()), np.zeros(X.shape[1])
+        if intercept and total > 0:
+            means[1:] = [w @ column / total for column in X.T[1:]]
+        Z = X.T - means[:, None]
+        squares = np.array([w @ column**2 for column in X.T])
+        products = np.array([[(w * one) @ other for other in Z] for one in Z])
+        return cls(total, float(w @ y), float(w @ (1 - y)), means, squares, products.reshape(len(Z), len(Z)))
+
+    def __add__(self, other: Moments) -> Moments:
+        total, difference = self.total + other.total, other.means - self.means
+        part = other.total / total if total > 0 else 0.0
+        return Moments(
+            total,
+            self.n_events + other.n_events,
+            self.n_nonevents + other.n_nonevents,
+            self.means + difference * part,
+            self.squares + other.squares,
+            self.products + other.products + self.total * part * np.outer(difference, difference),
+        )
+
+    @property
+    def turns(self) -> Decorrelation:
+        """To uncorrelated columns."""
+        m, total = len(self.means), self.total
+        size, rms = np.sqrt(self.products.diagonal() / total), np.sqrt(self.squares / total)
+        varies = size > _ALIKE * rms
+        size = np.where(varies, size, 1.0)
+        correlation = self.products * np.outer(varies, varies) / total / np.outer(size, size)
+        values, turns = np.linalg.eigh(correlation)
+        live = values > _SAME * max(float(values[-1]), _SAME)
+        values, turns = np.sqrt(values[live]), turns[:, live]
+        center = np.eye(m)
+        center[0, 1:] = -self.means[1:]
+        inner = turns / size[:, None] / values
+        back = (turns * size[:, None] * values).T @ np.linalg.inv(center)
+        return Decorrelation(-self.means, varies, inner, center @ inner, back)

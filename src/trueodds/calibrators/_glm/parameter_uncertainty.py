@@ -1,0 +1,238 @@
+"""Standard errors, likelihood ratio and posterior probability of fitted shifts and slopes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from trueodds.calibrators import saved_parameters
+from trueodds.calibrators._glm.fit_data import FitData, FitDataSummary
+from trueodds.calibrators._glm.parameter_covariance import (
+    ParameterCovariance,
+    Scores,
+    Units,
+    jackknife_covariance,
+    sandwich_covariance,
+)
+from trueodds.calibrators._glm.wald import RANK_TOLERANCE, critical_value, upper_tail
+from trueodds.calibrators.saved_parameters import read_flag
+from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
+
+STD_ERROR_METHODS = (
+    "curvature",
+    "weights",
+    "votes",
+    "clusters",
+)  # how standard errors were made: the last three by the sandwich
+NO_STD_ERROR_REASONS = ("infinite", "absent", "untold", "many", "few", "far")  # or why there are none
+
+PAIR = 2  # numbers of each class, τ and γ: from so few units, or fewer, nothing is told of them
+
+_CORRELATION_MARGIN = 1e-10  # by which a correlation stays off 1: closer, rounding decides what Wald's test says
+_WIDEST = 1e60  # of a saved variance
+_KEYS = ("errors", "covariance", "ratio", "rank", "n", "penalized")
+_LATER = ("units", "even")  # files from before there were any lack them
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParameterUncertainty:
+    """What the rows of a fit say about τ = log δ and γ of each class but the baseline."""
+
+    errors: str  # of STD_ERROR_METHODS or NO_STD_ERROR_REASONS
+    covariance: Array | None = None  # (K − 1, 2, 2) of (τ, γ) of each class; with another class's they are not kept
+    ratio: float | None = None  # twice the gain in log-likelihood over δ = γ = 1, where χ² can judge it
+    rank: int = 0  # its degrees of freedom: in so many directions the rows say something
+    n: float = 0.0  # independent rows
+    penalized: bool = False
+    units: float | None = None  # as many equal rows or clusters as the covariance rests on, where these made it
+    even: Array | None = None  # (K − 1,) whether the rows held log odds on both sides of 0; None where not known
+
+    @property
+    def pvalue(self) -> float:
+        """How often χ² is as large as the ratio; NaN where there is none."""
+        return math.nan if self.ratio is None else upper_tail(self.ratio, self.rank)
+
+    @property
+    def posterior(self) -> float:
+        """The probability that nothing had to be changed, by BIC from even odds; NaN where there is no ratio."""
+        if self.ratio is None or not self.rank:
+            return math.nan
+        return float(expit((self.rank * math.log(self.n) - self.ratio) / 2))
+
+    @property
+    def within(self) -> float:
+        """Standard errors to the ends of a 95 % interval."""
+        return critical_value(self.units)
+
+    def beyond(self, statistic: float) -> float:
+        """How often chance is as large as Wald's statistic of a class."""
+        return upper_tail(statistic, PAIR, self.units)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every field as JSON holds it; what is not known is left out."""
+        V = None if self.covariance is None else self.covariance.tolist()
+        fields = dict(zip(_KEYS, (self.errors, V, self.ratio, self.rank, self.n, self.penalized), strict=True))
+        later = {"units": self.units, "even": None if self.even is None else self.even.tolist()}
+        return fields | {key: value for key, value in later.items() if value is not None}
+
+    @classmethod
+    def from_dict(cls, parameters: Mapping[str, Any], k: int) -> ParameterUncertainty:
+        """K − 1 covariances exactly where the errors are known, and a ratio only where one can be."""
+        saved_parameters.check_keys(parameters, _KEYS + tuple(key for key in _LATER if key in parameters), "certainty")
+        errors, V, ratio, rank = (
+            parameters["errors"],
+            parameters["covariance"],
+            parameters["ratio"],
+            saved_parameters.read_count(parameters, "rank"),
+        )
+        if not isinstance(errors, str) or errors not in STD_ERROR_METHODS + NO_STD_ERROR_REASONS:
+            raise _refused("errors", f"one of {', '.join(STD_ERROR_METHODS + NO_STD_ERROR_REASONS)}", errors)
+        if (V is not None) != (errors in STD_ERROR_METHODS):
+            raise _refused("covariance", "there exactly where the standard errors are known", V)
+        if rank > 2 * (k - 1):
+            raise _refused("rank", f"at most {2 * (k - 1)}", rank)
+        penalized, n = read_flag(parameters, "penalized"), saved_parameters.read_number(parameters, "n", 0, 1e18)
+        if ratio is not None:
+            ratio = saved_parameters.read_number(parameters, "ratio", 0, 1e300)
+            if penalized or errors not in ("curvature", "untold") or not rank or n < 1:
+                raise _refused("ratio", "null where χ² cannot judge it", ratio)
+        units, even = parameters.get("units"), parameters.get("even")
+        if units is not None:
+            units = saved_parameters.read_number(parameters, "units", PAIR, 1e18)
+            if errors not in ("votes", "clusters") or units == PAIR:
+                raise _refused("units", f"more than {PAIR}, and only where rows or clusters made the errors", units)
+        if even is not None and (V is None or not _flags(even, k - 1)):
+            raise _refused("even", f"{k - 1} times true or false beside the covariance", even)
+        covariance = None if V is None else _covariance(V, k)
+        return cls(errors, covariance, ratio, rank, n, penalized, units, None if even is None else np.array(even))
+
+
+def uncertainty_to_dict(certainty: ParameterUncertainty | None) -> dict[str, Any]:
+    """What a map adds to its parameters; nothing where it has none, as maps that were saved before there were any."""
+    return {} if certainty is None else {"certainty": certainty.to_dict()}
+
+
+def read_uncertainty(parameters: Mapping[str, Any], keys: tuple[str, ...], k: int) -> ParameterUncertainty | None:
+    """The certainty among saved parameters, which hold these keys beside it."""
+    extra = ("certainty",) if "certainty" in parameters else ()
+    saved_parameters.check_keys(parameters, keys + extra, "parameters")
+    return ParameterUncertainty.from_dict(saved_parameters.read_table(parameters, "certainty"), k) if extra else None
+
+
+def _covariance(V: Any, k: int) -> Array:
+    """K − 1 symmetric matrices of two variances above 0."""
+    if (
+        not isinstance(V, list)
+        or len(V) != k - 1
+        or not all(isinstance(matrix, list) and len(matrix) == 2 for matrix in V)
+    ):
+        raise _refused("covariance", f"{k - 1} times 2 rows of 2 numbers", V)
+    rows = [
+        [saved_parameters.read_vector({"covariance": row}, "covariance", -_WIDEST, _WIDEST, size=2) for row in matrix]
+        for matrix in V
+    ]
+    covariance: Array = np.array(rows)
+    if (covariance[:, 0, 1] != covariance[:, 1, 0]).any() or not are_proper_covariances(covariance):
+        raise _refused("covariance", "of variances above 0 and a correlation between −1 and 1", V)
+    return covariance
+
+
+def are_proper_covariances(V: Array) -> bool:
+    """Whether these are covariances of two numbers; products of variances could overflow or vanish, roots do not."""
+    variances, across = V.diagonal(axis1=1, axis2=2), V[:, 0, 1]
+    if not ((variances > 1 / _WIDEST) & (variances < _WIDEST)).all():
+        return False
+    return bool((np.abs(across) / np.sqrt(variances[:, 0]) / np.sqrt(variances[:, 1]) < 1 - _CORRELATION_MARGIN).all())
+
+
+def _flags(values: Any, size: int) -> bool:
+    return isinstance(values, list) and len(values) == size and all(isinstance(value, bool) for value in values)
+
+
+def _refused(key: str, expected: str, got: Any) -> InputError:
+    text = f"In a saved calibrator {key} must be {expected}."
+    return InputError("TO505", text, repr(got)[:60], "Fit it again and save it with .save(path).")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FitEvidence:
+    """Finite best parameters (γ, τ′) of each class in turn, with x around `means` and so τ = τ′ − γ mean.
+
+    Around their means the two are all but uncorrelated. Weights say which rows matter, whatever numbers they are:
+    those that are all equal say nothing, and with others χ² is no law for the likelihood ratio.
+    """
+
+    facts: FitData | FitDataSummary
+    curvature: Array  # (d, d) of minus the log-likelihood
+    means: Array  # (m,)
+    even: Array  # (m,) whether the log odds reach both sides of 0
+    penalty: float  # λ, which pulls by λθ²
+    scores: Callable[[], Scores] | None  # None where the rows are far
+    squares: Callable[[], Array]  # the curvature with squared weights
+    ratio: Callable[[], float]
+    rank: int | None = None  # in how many directions the rows say something, where that is known
+
+    def certainty(self) -> ParameterUncertainty:
+        """How sure the parameters are."""
+        H, d = self.curvature, len(self.curvature)
+        own = np.sqrt(H.diagonal())
+        unit = np.divide(1.0, own, out=np.zeros(d), where=own > 0)
+        values = np.linalg.eigvalsh(H * np.outer(unit, unit))
+        numerical_rank = int((values > RANK_TOLERANCE * max(float(values[-1]), 1e-300)).sum())
+        rank = min(d if self.rank is None else self.rank, numerical_rank)
+        errors, pulled = self.facts.errors, self.penalty > 0
+        # Equal weights of any size: those of 1 are meant.
+        gain = self.ratio() / self.facts.weight if rank and errors == "curvature" and not pulled else None
+
+        def make_certainty(errors: str, V: Array | None = None, units: float | None = None) -> ParameterUncertainty:
+            even = None if V is None else self.even
+            return ParameterUncertainty(errors, V, gain, rank, float(self.facts.n), pulled, units, even)
+
+        if rank < d and not pulled:
+            return make_certainty("untold")
+        if errors in ("votes", "clusters") and self.scores is None:
+            return make_certainty("far")
+        parameter_covariance = self._parameter_covariance(errors)
+        if parameter_covariance is None or (
+            parameter_covariance.units is not None and not parameter_covariance.units > PAIR
+        ):
+            return make_certainty("few")
+        V = self._pairs(parameter_covariance.covariance)
+        # Scores that are all 0, of shares that are met or slopes that only the penalty holds, have no variance.
+        return (
+            make_certainty(errors, V, parameter_covariance.units)
+            if are_proper_covariances(V)
+            else ParameterUncertainty("untold", None, None, rank, 0.0, pulled)
+        )
+
+    def _parameter_covariance(self, errors: str) -> ParameterCovariance | None:
+        """The covariance of all parameters; None where units are fewer than these."""
+        assert errors in STD_ERROR_METHODS
+        d = len(self.curvature)
+        hessian = self.curvature + 2 * self.penalty * np.eye(d)
+        unit = 1 / np.sqrt(hessian.diagonal())
+        bread = np.linalg.inv(hessian * np.outer(unit, unit)) * np.outer(unit, unit)
+        if errors == "curvature":
+            return ParameterCovariance(bread * self.facts.weight)
+        if errors == "weights":
+            return sandwich_covariance(bread, self.squares()) if self.facts.n > d else None
+        assert isinstance(self.facts, FitData)
+        assert self.scores is not None
+        w, cluster = self.facts.w, self.facts.cluster
+        units = Units.of_rows(w) if cluster is None else Units.of_clusters(w, cluster)
+        return jackknife_covariance(bread, hessian, self.scores(), units) if units.count > d else None
+
+    def _pairs(self, V: Array) -> Array:
+        """(m, 2, 2) of (τ, γ) of each class."""
+        m = len(self.means)
+        pairs = V.reshape(m, 2, m, 2)[np.arange(m), :, np.arange(m)]
+        turn = np.zeros((m, 2, 2))  # (γ, τ′) → (τ, γ)
+        turn[:, 0, 0], turn[:, 0, 1], turn[:, 1, 0] = -self.means, 1.0, 1.0
+        pairs = turn @ pairs @ turn.transpose(0, 2, 1)
+        return np.asarray((pairs + pairs.transpose(0, 2, 1)) / 2)

@@ -1,0 +1,77 @@
+"""Wald statistics of parameters and their reference distributions: chi-squared, F and Student's t."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import chdtr, chdtrc, fdtr, fdtrc, stdtrit
+
+from trueodds.core.typing import Array
+
+NORMAL_CRITICAL_VALUE = 1.959963984540054  # standard errors to the ends of a 95 % interval
+
+
+def upper_tail(statistic: float, df: int, units: float | None = None) -> float:
+    """P(χ² > statistic), or that of Hotelling's T² where the variance rests on so many independent units; else NaN.
+
+    T² (G − d)/((G − 1) d) is F with d and G − d degrees of freedom.
+
+    >>> round(upper_tail(5.991465, 2), 6), round(beyond(5.991465, 2, 20), 6)
+    (0.05, 0.084851)
+    """
+    if not df:
+        return math.nan
+    if units is None:
+        return float(chdtrc(df, statistic))
+    return float(fdtrc(df, units - df, _f_statistic(statistic, df, units))) if units > df else math.nan
+
+
+def lower_tail(statistic: float, df: int, units: float | None = None) -> float:
+    """P(χ² ≤ statistic) or that of T², with all its digits where it is tiny."""
+    if not df:
+        return math.nan
+    if units is None:
+        return float(chdtr(df, statistic))
+    return float(fdtr(df, units - df, _f_statistic(statistic, df, units))) if units > df else math.nan
+
+
+def _f_statistic(statistic: float, df: int, units: float) -> float:
+    return statistic * (units - df) / (df * (units - 1))
+
+
+def critical_value(units: float | None = None) -> float:
+    """Standard errors to the ends of a 95 % interval; NaN where a single unit tells them.
+
+    >>> round(critical_value(), 6), round(within(11), 6)
+    (1.959964, 2.228139)
+    """
+    if units is None:
+        return NORMAL_CRITICAL_VALUE
+    return float(stdtrit(units - 1, 0.975)) if units > 1 else math.nan
+
+
+MIN_STD = 1e-100  # standard deviation, below which there is none: its inverse squared would overflow
+RANK_TOLERANCE = 1e-10  # of the variance in the best told direction, below which a direction is not told at all
+
+
+def whitening_matrix(V: Array) -> Array:
+    """W (d, rank) with WᵀVW = 1, without the directions in which V is 0.
+
+    >>> whitening_matrix(np.diag([4.0, 0.0])).tolist()
+    [[0.5], [0.0]]
+    """
+    own = np.sqrt(V.diagonal())
+    unit = np.divide(1.0, own, out=np.zeros(len(own)), where=own > MIN_STD)
+    values, turns = np.linalg.eigh(V * np.outer(unit, unit))
+    live = values > RANK_TOLERANCE * max(float(values.max(initial=0.0)), 1e-300)
+    return np.asarray(unit[:, None] * turns[:, live] / np.sqrt(values[live]))
+
+
+def wald_statistic(deviation: Array, V: Array) -> float:
+    """off' V⁺ off.
+
+    >>> round(wald_statistic(np.array([1.0, 1.0]), np.diag([4.0, 1.0])), 9)
+    1.25
+    """
+    return float(((deviation @ whitening_matrix(V)) ** 2).sum())

@@ -1,0 +1,1 @@
+"""Natural cubic splines and their fits for the spline calibrator."""

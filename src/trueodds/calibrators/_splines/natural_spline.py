@@ -1,0 +1,283 @@
+"""Natural cubic splines, and their penalized likelihood fit with a roughness penalty chosen by AIC."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from trueodds.binning.sorted_scores import group_starts, weighted_quantiles
+from trueodds.calibrators._glm.newton import Minimum, Ridge, minimize_newton
+from trueodds.core.typing import Array
+from trueodds.kernels.splines import spline_likelihood
+from trueodds.tallies.softmax_likelihood import Likelihood
+
+FLAT_SLOPE = 1e-10  # slopes that are none: over all log odds that a float can say they come to 1e-7
+
+
+@dataclass(frozen=True, eq=False)
+class NaturalSpline:
+    """The natural cubic spline through points.
+
+    >>> NaturalSpline(np.array([0.0, 1.0, 2.0]), np.array([0.0, 1.0, 0.0]))(np.array([-1.0, 0.5, 1.0])).tolist()
+    [-1.5, 0.6875, 1.0]
+    """
+
+    knots: Array  # (m,) strictly rising, m ≥ 2
+    values: Array  # (m,)
+
+    def __call__(self, x: Array) -> Array:
+        """The values at x (n,); at an infinite one, where the line at that end leads."""
+        low, high = self.knots[0], self.knots[-1]
+        j, u, width = self._place(np.clip(x, low, high))
+        out = self.values[j] + u * (self.values[j + 1] - self.values[j])
+        down = 1 - u
+        out += (
+            width
+            * width
+            / 6
+            * (self.second_derivatives[j] * (down**3 - down) + self.second_derivatives[j + 1] * (u**3 - u))
+        )
+        first, last = self.slope(self.knots[[0, -1]]).tolist()
+        # A level end stays level, however far, and rounding does not tilt it.
+        if abs(first) > FLAT_SLOPE:
+            out += first * np.minimum(x - low, 0.0)
+        if abs(last) > FLAT_SLOPE:
+            out += last * np.maximum(x - high, 0.0)
+        return out
+
+    def slope(self, x: Array) -> Array:
+        """The first derivative at x (n,); beyond the knots that of the lines."""
+        j, u, width = self._place(np.clip(x, self.knots[0], self.knots[-1]))
+        rise = (self.values[j + 1] - self.values[j]) / width
+        return rise + width / 6 * (
+            self.second_derivatives[j + 1] * (3 * u**2 - 1) - self.second_derivatives[j] * (3 * (1 - u) ** 2 - 1)
+        )
+
+    @cached_property
+    def second_derivatives(self) -> Array:
+        """The second derivatives at the knots, (m,)."""
+        return second_derivative_matrix(self.knots) @ self.values
+
+    def _place(self, x: Array) -> tuple[Array, Array, Array]:
+        j = np.clip(np.searchsorted(self.knots, x, "right") - 1, 0, len(self.knots) - 2)
+        width = np.diff(self.knots)[j]
+        return j, (x - self.knots[j]) / width, width
+
+
+def second_derivative_matrix(knots: Array) -> Array:
+    """What makes the second derivatives at the knots out of the values there, (m, m); at both ends they are 0."""
+    Q, R = banded_matrices(knots)
+    out = np.zeros((len(knots), len(knots)))
+    out[1:-1] = np.linalg.solve(R, Q.T)
+    return out
+
+
+def banded_matrices(knots: Array) -> tuple[Array, Array]:
+    r"""Q (m, m − 2) and R (m − 2, m − 2), by which values f and inner second derivatives γ belong together.
+
+    .. math:: Q^\top f = R\gamma, \quad \int f''^2 = \gamma^\top R\gamma = f^\top Q R^{-1} Q^\top f
+
+    Source: Green & Silverman (1994), section 2.1.
+    """
+    h, m = np.diff(knots), len(knots)
+    i = np.arange(m - 2)
+    Q, R = np.zeros((m, m - 2)), np.zeros((m - 2, m - 2))
+    Q[i, i], Q[i + 1, i], Q[i + 2, i] = 1 / h[:-1], -1 / h[:-1] - 1 / h[1:], 1 / h[1:]
+    R[i, i] = (h[:-1] + h[1:]) / 3
+    R[i[1:], i[:-1]] = R[i[:-1], i[1:]] = h[1:-1] / 6
+    return Q, R
+
+
+def roughness_matrix(knots: Array) -> Array:
+    r"""K with :math:`\int f''(x)^2\,dx = f^\top K f` for the spline through the values f at the knots, (m, m)."""
+    return banded_matrices(knots)[0] @ second_derivative_matrix(knots)[1:-1]
+
+
+# Penalties per row that `auto` tries, in square log odds: from all but a line to a wave between each pair of knots.
+PENALTY_GRID = 10.0 ** np.arange(3.0, -6.5, -0.5)
+GROUPS = 1024  # of neighboring scores, by which the penalty is chosen where there are more; the fit uses every score
+DEGREES_OF_FREEDOM_FACTOR = (
+    1.4  # how often a degree of freedom counts: 1 is AIC, which is too wavy on some hundred rows
+)
+ALIKE = 1e-9  # relative differences of the criterion that are none
+SAME = 1e-6  # log odds that float32 tells apart by chance
+MIN_KNOT_GAP = 0.1  # the distance of two knots, in that of evenly spread ones
+
+
+class OutcomeCounts(NamedTuple):
+    """What came at each log odds."""
+
+    x: Array  # (m,) not falling
+    events: Array  # (m,) Σwy
+    nonevents: Array  # (m,) Σw(1 − y)
+
+    @property
+    def mass(self) -> Array:
+        """Σw."""
+        return self.events + self.nonevents
+
+    def in_groups(self, max_groups: int) -> OutcomeCounts:
+        """Neighbors together at their mean, where there are more than so many; all, where no two differ by `SAME`."""
+        alike = self.x[-1] - self.x[0] < SAME
+        if len(self.x) <= (1 if alike else max_groups):
+            return self
+        w = self.mass
+        first = np.zeros(1, dtype=np.int64) if alike else group_starts(w, max_groups)
+        events, nonevents, wx = (np.add.reduceat(v, first) for v in (self.events, self.nonevents, w * self.x))
+        return OutcomeCounts(wx / (events + nonevents), events, nonevents)
+
+    @property
+    def separated(self) -> bool:
+        """Whether some steeper line always fits better: what came lies on one side of what did not."""
+        event_scores, nonevent_scores = self.x[self.events > 0], self.x[self.nonevents > 0]
+        if not len(event_scores) or not len(nonevent_scores):
+            return True
+        return len(self.x) > 1 and bool(
+            event_scores[0] >= nonevent_scores[-1] or event_scores[-1] <= nonevent_scores[0]
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SplineFit:
+    """The curve of least loss and penalty."""
+
+    curve: NaturalSpline
+    freedom: float  # effective degrees of freedom; those of a line are 2
+    n_passes: int
+    converged: bool
+
+
+class SplineBasis:
+    """Directions in which a curve can move: up, steeper, and m − 2 wavy ones, each of which is as rough as the other."""
+
+    def __init__(self, knots: Array, center: float) -> None:
+        m = len(knots)
+        Q, R = banded_matrices(knots)
+        second_derivatives = np.zeros((m, m))
+        # γ'Rγ is the roughness: with γ = L⁻ᵀψ for R = LL' it is ψ'ψ. Lines come first and have none, exactly.
+        second_derivatives[1:-1, 2:] = np.linalg.inv(np.linalg.cholesky(R)).T
+        values = np.empty((m, m))
+        values[:, 0], values[:, 1] = 1.0, knots - center
+        values[:, 2:] = np.linalg.pinv(Q.T) @ R @ second_derivatives[1:-1, 2:]
+        self.knots, self.values, self.second_derivatives, self.center = knots, values, second_derivatives, center
+        self.local = np.stack(
+            [values[:-1], values[1:], second_derivatives[:-1], second_derivatives[1:]], axis=1
+        )  # (m − 1, 4, m)
+
+    def likelihood(self, data: OutcomeCounts, theta: Array) -> Likelihood:
+        """The sums of these parameters, of which the later ones may be left out as 0."""
+        d = len(theta)
+        sums = spline_likelihood(*data, self.knots, self.values[:, :d] @ theta, self.second_derivatives[:, :d] @ theta)
+        local = self.local[:, :, :d]
+        square = sums[:, 5 + _PAIRS].reshape(-1, 4, 4)
+        flat = local.reshape(-1, d)
+        hessian = flat.T @ (square @ local).reshape(-1, d)
+        return Likelihood(
+            float(sums[:, 0].sum()),
+            sums[:, 1:5].reshape(-1) @ flat,
+            (hessian + hessian.T) / 2,
+            float(data.mass.sum()),
+            len(data.x),
+        )
+
+    def minimize(self, data: OutcomeCounts, penalty: float, start: Array) -> Minimum:
+        """The parameters of least loss + penalty · roughness; without end it is a line."""
+        if math.isinf(penalty):
+            return minimize_newton(lambda theta: self.likelihood(data, theta), start[:2])
+        strength = np.full(len(self.knots), penalty / data.mass.sum())
+        strength[:2] = 0.0
+        full = np.zeros(len(self.knots))
+        full[: len(start)] = start
+        return minimize_newton(lambda theta: self.likelihood(data, theta), full, Ridge(strength, np.zeros(len(full))))
+
+    def curve(self, theta: Array) -> NaturalSpline:
+        """The curve of these parameters; a line has two knots."""
+        at = [0, -1] if len(theta) == 2 else slice(None)
+        return NaturalSpline(self.knots[at], (self.values[:, : len(theta)] @ theta)[at])
+
+
+_PAIRS = np.array([a * (a + 1) // 2 + b if a >= b else b * (b + 1) // 2 + a for a in range(4) for b in range(4)])
+
+
+def fit_shift(data: OutcomeCounts) -> SplineFit:
+    """The line of slope 1 where there is one score, of which some came and some did not."""
+    ends = data.x[0] + np.array([0.0, 1.0])
+    return SplineFit(NaturalSpline(ends, ends + math.log(data.events[0] / data.nonevents[0]) - data.x[0]), 1.0, 0, True)
+
+
+def fit_spline(data: OutcomeCounts, knots: Array, penalty: float | None = None) -> SplineFit:
+    r"""The natural spline f at these knots of least :math:`F(f) + \lambda\int f''^2`, F minus the log-likelihood.
+
+    Without a penalty that of least :math:`F + 1.4\,\mathrm{edf}`, among `PENALTY_GRID` and the line; of equally good ones the
+    smoothest. Here :math:`\mathrm{edf} = \mathrm{tr}\,(H + 2\lambda K)^{-1} H` with the curvature H of F at the best line: a
+    curve that is sure of what it saw bends F so little that it would seem to cost nothing.
+    """
+    basis = SplineBasis(knots, float(data.mass @ data.x / data.mass.sum()))
+    groups = data.in_groups(GROUPS)
+    line = basis.minimize(groups, math.inf, np.array([basis.center, 1.0]))  # from the identity
+    waves = _waves(basis, groups, line.theta)
+    start, n_passes = line.theta, line.n_passes + 1
+    if penalty is None:
+        penalty, start, more = _select_penalty(basis, groups, line, waves)
+        n_passes += more
+    optimum = basis.minimize(data, penalty, start)
+    return SplineFit(basis.curve(optimum.theta), waves.freedom(penalty), n_passes + optimum.n_passes, optimum.converged)
+
+
+class Waves(NamedTuple):
+    """What the rows tell, at the best line, of the wavy directions beyond what lines can follow."""
+
+    curvature: Array  # the curvature of F along each of them
+    slope: Array
+
+    def freedom(self, penalty: float) -> float:
+        """The degrees of freedom: 2 for the line, and of each wave what the penalty leaves of it."""
+        return 2.0 + float((self.curvature / (self.curvature + 2 * penalty)).sum())
+
+    def gain(self, penalty: float) -> float:
+        """About twice what F can fall from the line to an all but free curve, and what it can fall to a stiff one."""
+        return float((self.slope**2 / (self.curvature + 2 * penalty)).sum())
+
+
+def _waves(basis: SplineBasis, data: OutcomeCounts, line: Array) -> Waves:
+    if len(np.unique(data.x)) < 3:
+        return Waves(np.empty(0), np.empty(0))
+    at = basis.likelihood(data, np.concatenate([line, np.zeros(len(basis.knots) - 2)]))
+    H, follow = at.hessian, np.linalg.pinv(at.hessian[:2, :2], hermitian=True) @ at.hessian[:2, 2:]
+    curvature, turns = np.linalg.eigh(H[2:, 2:] - H[2:, :2] @ follow)
+    return Waves(np.maximum(curvature, 0.0), turns.T @ (at.gradient[2:] - at.gradient[:2] @ follow))
+
+
+def _select_penalty(basis: SplineBasis, data: OutcomeCounts, line: Minimum, waves: Waves) -> tuple[float, Array, int]:
+    theta, n_passes, chosen = line.theta, 0, (math.inf, line.theta)
+    first = min_criterion = line.at.value + DEGREES_OF_FREEDOM_FACTOR * waves.freedom(math.inf)
+    for penalty in PENALTY_GRID * data.mass.sum() if len(waves.curvature) else ():
+        cost = DEGREES_OF_FREEDOM_FACTOR * waves.freedom(penalty)
+        if line.at.value + cost - waves.gain(penalty) > first:
+            continue  # the line is better, so far as its surroundings tell
+        optimum = basis.minimize(data, penalty, theta)
+        theta, n_passes = optimum.theta, n_passes + optimum.n_passes
+        criterion = optimum.at.value + cost
+        if criterion < min_criterion - ALIKE * (1 + abs(min_criterion)):
+            min_criterion, chosen = criterion, (penalty, theta)
+    return *chosen, n_passes
+
+
+def place_knots(data: OutcomeCounts, n_knots: int) -> Array:
+    """Knots at even quantiles from the first to the last score, moved apart where they nearly meet.
+
+    Quantiles are kept at a least distance by an isotonic fit: mirrored scores have mirrored knots, and scores that
+    move a little move no knot far.
+    """
+    x, w = data.x, data.mass
+    w = w * max(1.0, n_knots / w.sum())
+    inner = np.array(weighted_quantiles(x, w, tuple(np.arange(1, n_knots - 1) / (n_knots - 1))))
+    min_gap = MIN_KNOT_GAP * (x[-1] - x[0]) / (n_knots - 1)
+    gaps = min_gap * np.arange(1, n_knots - 1)
+    moved = np.clip(isotonic_regression(inner - gaps).x, x[0], x[-1] - min_gap * (n_knots - 1)) + gaps
+    return np.concatenate([x[:1], moved, x[-1:]])

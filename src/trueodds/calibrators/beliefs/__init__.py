@@ -1,1 +1,0 @@
-"""What does a likelihood leave open about a probability?"""

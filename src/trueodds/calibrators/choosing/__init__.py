@@ -1,1 +1,0 @@
-"""Who judges a fix, and on which rows?"""

@@ -1,0 +1,218 @@
+"""Estimate class frequencies of unlabeled rows under label shift: maximum likelihood (EM), BBSE and soft BBSE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+import numpy as np
+from scipy.linalg.lapack import dposv
+
+from trueodds.core.formatting import format_number
+from trueodds.core.settings import OneOf
+from trueodds.core.typing import Array
+
+_MAX_EVALUATIONS = 200
+_ROWS = 4096  # whose ratios are held at a time
+_SINGULAR = 100.0  # the condition number above which a confusion matrix tells little
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frequencies:
+    """Estimated shares of the classes, and what is doubtful about them."""
+
+    shares: Array  # (K,) summing to 1
+    n_passes: int = 0
+    converged: bool = True
+    doubts: tuple[str, ...] = ()
+
+
+def maximum_likelihood_frequencies(P: Array, Y: Array, w: Array, T: Array) -> Frequencies:  # noqa: ARG001 - one shape for all estimates
+    r"""Those under which the target's predictions T (m, K) are most likely.
+
+    .. math:: \max_\pi \frac1m \sum_i \log \sum_k \frac{p_{ik}}{\pi^s_k} \pi_k
+
+    Expectation and maximization multiplies :math:`\pi_k` by :math:`d_k = \frac1m \sum_i \frac{p_{ik} / \pi^s_k}{\sum_l
+    (p_{il} / \pi^s_l) \pi_l}` until these are 1, in hundreds of passes where the classes are hard to tell apart. The
+    likelihood is concave, so Newton's method finds the same shares, in about ten passes and to the last digits; a class
+    that left has the share 0. Source: Saerens, Latinne & Decaestecker (2002).
+    """
+    source = (w @ Y) / w.sum()
+    observed = source > 0
+    R = T[:, observed] / source[observed]
+    possible = R.sum(axis=1) > 0
+    lost = int(np.count_nonzero(~possible))
+    doubts = [f"{lost:,} target rows say only classes that never came in the source, and were left out"] if lost else []
+    if lost == len(T):
+        return Frequencies(source, 0, False, tuple(doubts))
+    optimum = _likeliest_shares(R[possible], source[observed])
+    n_passes = optimum.evaluations
+    if not optimum.converged:
+        doubts.append(f"The likelihood still rises after {n_passes:,} passes: the classes are hard to tell apart")
+    shares = np.zeros(len(source))
+    shares[observed] = optimum.x / optimum.x.sum()
+    return Frequencies(shares, n_passes, optimum.converged, tuple(doubts))
+
+
+def _likeliest_shares(R: Array, start: Array) -> NonnegativeMinimum:
+    """The shares π of largest mean log(Rπ), as the least −mean log(Rπ) + Σπ, whose minimum has the sum 1."""
+
+    def value(share: Array) -> float:
+        mixed = R @ share
+        return float(share.sum() - np.log(mixed).mean()) if mixed.min() > 0 else np.inf
+
+    def derivatives(share: Array) -> tuple[Array, Array]:
+        mixed, k = R @ share, len(share)
+        gradient, hessian = np.ones(k), np.zeros((k, k))
+        for first in range(0, len(R), _ROWS):
+            ratio = R[first : first + _ROWS] / mixed[first : first + _ROWS, None]
+            gradient -= ratio.sum(axis=0) / len(R)
+            hessian += ratio.T @ ratio / len(R)
+        return gradient, hessian
+
+    return minimize_nonnegative(value, derivatives, start, max_evaluations=_MAX_EVALUATIONS)
+
+
+def bbse(P: Array, Y: Array, w: Array, T: Array) -> Frequencies:
+    r"""Those that mix the confusion matrix's columns into the target's shares of predicted classes.
+
+    .. math:: \min_{\omega \ge 0} \lVert C\omega - \mu \rVert, \quad C_{ij} = P_s(\hat y = i, y = j), \quad
+        \mu_i = P_t(\hat y = i), \quad \pi_k = \pi^s_k \omega_k
+
+    Source: Lipton, Wang & Smola (2018), without their negative weights.
+    """
+    k = P.shape[1]
+    return _solve_confusion_matrix(np.eye(k)[P.argmax(axis=1)], Y, w, np.eye(k)[T.argmax(axis=1)])
+
+
+def soft_bbse(P: Array, Y: Array, w: Array, T: Array) -> Frequencies:
+    """The same with probabilities in place of predicted classes, which wastes less of them."""
+    return _solve_confusion_matrix(P, Y, w, T)
+
+
+def _solve_confusion_matrix(predicted: Array, Y: Array, w: Array, there: Array) -> Frequencies:
+    C = (predicted * w[:, None]).T @ Y / w.sum()
+    source = C.sum(axis=0)
+    observed = source > 0
+    shares = np.zeros(len(source))
+    shares[observed] = _least_squares(C[:, observed], there.mean(axis=0)) * source[observed]
+    condition = float(np.linalg.cond(C[:, observed] / source[observed]))
+    doubts = (
+        ()
+        if condition < _SINGULAR
+        else (
+            f"The confusion matrix is nearly singular (condition {format_number(condition)}), so the frequencies are rough",
+        )
+    )
+    total = shares.sum()
+    return Frequencies(shares / total if total > 0 else source, 0, bool(total > 0), doubts)
+
+
+def _least_squares(C: Array, mean: Array) -> Array:
+    """The ω ≥ 0 of least |Cω − mean|²."""
+    H, c = C.T @ C, C.T @ mean
+    scale = float(c.max())
+    if scale <= 0:  # no class of the target was ever predicted in the source
+        return np.zeros(len(c))
+    H, c = H / scale, c / scale
+    optimum = minimize_nonnegative(
+        lambda x: float(x @ H @ x) / 2 - float(c @ x), lambda x: (H @ x - c, H), np.ones(len(c))
+    )
+    return optimum.x
+
+
+ESTIMATES: dict[str, Callable[[Array, Array, Array, Array], Frequencies]] = {
+    "em": maximum_likelihood_frequencies,
+    "bbse": bbse,
+    "bbse-soft": soft_bbse,
+}
+FrequencyMethod = Annotated[str, OneOf(tuple(ESTIMATES))]
+
+
+TOLERANCE = 1e-12  # of the gradient, which the caller scales to about 1
+MAX_EVALUATIONS = 200
+_DAMPING = 1e-8  # the share of its own curvature that is added to that of each entry
+_SHORTEST = 2.0**-40  # part of a step
+_EXCHANGES = 3  # of many entries at a time that may bring nothing before one is exchanged at a time
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NonnegativeMinimum:
+    """Where Newton's method under bounds stopped."""
+
+    x: Array  # (m,) ≥ 0
+    evaluations: int  # of the function, and of its derivatives
+    converged: bool
+
+
+def minimize_nonnegative(
+    value: Callable[[Array], float],
+    derivatives: Callable[[Array], tuple[Array, Array]],
+    start: Array,
+    *,
+    max_evaluations: int = MAX_EVALUATIONS,
+) -> NonnegativeMinimum:
+    r"""The x ≥ 0 of least f(x), from its values and its derivatives :math:`(\nabla f, \nabla^2 f)`.
+
+    It has converged where no entry of the gradient is below 0 and none is above 0 beside a positive entry of x, up to
+    `TOLERANCE`. Each step leads to the least value among x ≥ 0 of the quadratic function that agrees with f here, and is
+    halved until f falls. A slight damping keeps directions without curvature where they started. Convergence is
+    quadratic and its limit does not depend on the path, so that rounding decides no more than the last digits.
+
+    >>> A, b = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([1.0, -1.0])
+    >>> f, df = lambda x: x @ A @ x / 2 - b @ x, lambda x: (A @ x - b, A)
+    >>> minimize_nonnegative(f, df, np.ones(2)).x.round(9).tolist()
+    [0.5, 0.0]
+    """
+    x = np.array(start, dtype=np.float64)
+    current, evaluations = value(x), 1
+    while True:
+        gradient, hessian = derivatives(x)
+        evaluations += 1
+        violation = float(np.abs(x - np.maximum(x - gradient, 0.0)).max(initial=0.0))
+        if violation <= TOLERANCE or evaluations >= max_evaluations:
+            break
+        curvature = hessian.diagonal()
+        damped = hessian + np.diag(np.where(curvature > 0, _DAMPING * curvature, 1.0))
+        step = minimize_quadratic(damped, damped @ x - gradient, x > 0) - x
+        decrease, length = -float(gradient @ step), 1.0
+        while length >= _SHORTEST and evaluations < max_evaluations:
+            candidate = x + length * step
+            candidate_value = value(candidate)
+            evaluations += 1
+            # A value that rounding hides is as good as a lower one.
+            if candidate_value <= current - 1e-4 * length * decrease + 1e-14 * (1 + abs(current)):
+                x, current = candidate, candidate_value
+                break
+            length /= 2
+        else:
+            break
+    return NonnegativeMinimum(x, evaluations, violation <= 100 * TOLERANCE)
+
+
+def minimize_quadratic(H: Array, c: Array, active: Array) -> Array:
+    r"""The x ≥ 0 of least :math:`x^\top H x / 2 - c^\top x`, H positive definite; `active` guesses where x > 0.
+
+    Entries on the wrong side of their bound change it together, or the last of them alone where that brings nothing,
+    which ends. Source: Júdice & Pires (1994); Murty (1974).
+    """
+    scale = 1 / np.sqrt(H.diagonal())
+    H, c, active = H * scale[:, None] * scale, c * scale, active.copy()
+    tolerance = 1e-15 * float(np.abs(c).max(initial=0.0))
+    fewest, exchanges = len(c) + 1, _EXCHANGES
+    for _ in range(100 + 10 * len(c)):
+        x, indices = np.zeros(len(c)), np.flatnonzero(active)
+        if len(indices):
+            x[indices] = dposv(H[np.ix_(indices, indices)], c[indices])[1]
+        wrong = np.flatnonzero(np.where(active, x < 0, H @ x - c < -tolerance))
+        if not len(wrong):
+            break
+        if len(wrong) < fewest:
+            fewest, exchanges = len(wrong), _EXCHANGES
+        elif exchanges:
+            exchanges -= 1
+        else:
+            wrong = wrong[-1:]
+        active[wrong] = ~active[wrong]
+    return np.maximum(x, 0.0) * scale

@@ -1,1 +1,0 @@
-"""How are likelihoods of calibrators summed, penalized and climbed?"""

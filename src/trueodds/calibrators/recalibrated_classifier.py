@@ -1,0 +1,256 @@
+"""RecalibratedClassifier: a scikit-learn classifier followed by a calibrator fitted on out-of-sample predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import check_cv
+from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d, has_fit_parameter
+
+from trueodds.calibrators import CALIBRATORS
+from trueodds.calibrators.base import CalibratorSpec
+from trueodds.calibrators.cross_validation import count_units, stratified_folds, stratified_holdout
+from trueodds.calibrators.fitted_calibrator import FittedCalibrator
+from trueodds.calibrators.fitting import fit, has_integer_weights
+from trueodds.calibrators.sklearn import Calibrator
+from trueodds.core.errors import InputError
+from trueodds.core.settings import Folds, OneOf, Probability, check
+from trueodds.core.typing import Array
+from trueodds.data.groups import check_clusters
+from trueodds.data.predictions import Predictions
+from trueodds.data.probabilities import softmax
+
+_MODES = ("cross-fit", "split", "frozen")
+
+
+class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """A classifier followed by a calibrator that was fitted on predictions for rows the classifier had not seen.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Any scikit-learn classifier with `predict_proba`, or else `decision_function` (read as logits).
+    calibrator : str, Rule or calibrator, default "auto"
+        A name, or `Temperature()` and the like; `auto` changes nothing unless a fix proves itself on untouched rows.
+    cv : int, splitter or iterable, default 5
+        For "cross-fit"; a whole number means stratified folds that keep `groups` whole.
+    mode : {"cross-fit", "split", "frozen"}
+        "cross-fit": the calibrator sees out-of-fold predictions of clones, then the classifier is fitted on all rows.
+        "split": the classifier sees all but `test_size` of the rows, the calibrator the rest.
+        "frozen": the classifier is fitted already and never fitted again; every given row calibrates.
+        A `FrozenEstimator` is always "frozen".
+    test_size : float, default 0.25
+        For "split".
+    random_state : int, RandomState or None
+        Of the split or the folds; None is a fixed seed, so that the same call gives the same model.
+
+    Attributes
+    ----------
+    estimator_ : the classifier that predicts
+    calibrator_ : Fitted
+        The map with its notes; `calibrator_.save("cal.json")`.
+    classes_ : array (K,)
+    report_ : Recalibration, of `calibrator="auto"`
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_classification
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = make_classification(600, n_redundant=10, random_state=0)
+    >>> model = RecalibratedClassifier(GaussianNB(), "temperature").fit(X, y)
+    >>> print(model.calibrator_.calibration_map.describe())
+    T = 2.86
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        calibrator: Any = "auto",
+        *,
+        cv: Any = 5,
+        mode: str = "cross-fit",
+        test_size: float = 0.25,
+        random_state: Any = None,
+    ) -> None:
+        self.estimator = estimator
+        self.calibrator = calibrator
+        self.cv = cv
+        self.mode = mode
+        self.test_size = test_size
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> RecalibratedClassifier:
+        """Fit classifier and calibrator; rows with the same entry in `groups` stay together in every split.
+
+        Weights reach the calibrator, and the classifier where its fit takes them.
+        Raises InputError: TO203 for settings, TO507 for a single row, TO508 for an estimator that cannot be calibrated, TO1xx for its output.
+        """
+        check("test_size", self.test_size, Probability, 0.25)
+        check("mode", self.mode, Annotated[str, OneOf(_MODES)], _MODES[0])
+        spec = self._spec()
+        check_classification_targets(y)
+        y_true: Array = column_or_1d(y, warn=True)
+        X, y_true = indexable(X, y_true)
+        w = None if sample_weight is None else _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+        cluster = check_clusters(groups, len(y_true))
+        available = count_units(len(y_true), cluster)
+        frozen = self.mode == "frozen" or isinstance(self.estimator, FrozenEstimator)
+        if frozen:
+            check_is_fitted(self.estimator)
+            self.estimator_, rows = self.estimator, np.arange(len(y_true))
+            P = self._predict_scores(self.estimator_, X)
+        elif available < 2:
+            raise InputError(
+                "TO507",
+                "Rows to train on and rows to calibrate on must differ: at least two (or two groups) are needed.",
+                f"{available} sample" if groups is None else f"{available} group",
+                "Get more rows, or calibrate a fitted classifier with mode='frozen'.",
+            )
+        elif self.mode == "split":
+            rows, P = self._split(X, y_true, w, cluster)
+        else:
+            rows, P = self._cross_fit(X, y_true, w, cluster)
+        self.classes_ = _classes_of(self.estimator_)
+        cluster = None if cluster is None else cluster[rows]
+        weight = None if w is None else w[rows]
+        made = Predictions.from_logits if self._on_logits() else Predictions
+        preds = made(y_true[rows], P, weight=weight, cluster=cluster, classes=list(self.classes_))
+        self.calibrator_: FittedCalibrator = fit(spec, preds, counts=has_integer_weights(preds.weight))
+        if self.calibrator_.report is not None:
+            self.report_ = self.calibrator_.report
+        elif hasattr(self, "report_"):
+            del self.report_  # of an earlier fit by another method
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def _split(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
+        out = stratified_holdout(_one_hot(y), self.test_size, groups, self._rng())
+        self.estimator_ = _trained(self.estimator, X, y, w, np.flatnonzero(~out))
+        rows = np.flatnonzero(out)
+        return rows, self._predict_scores(self.estimator_, _safe_indexing(X, rows))
+
+    def _cross_fit(self, X: Any, y: Array, w: Array | None, groups: Array | None) -> tuple[Array, Array]:
+        every = np.arange(len(y))
+        self.estimator_ = _trained(self.estimator, X, y, w, every)
+        classes = _classes_of(self.estimator_)
+        P, tested = np.full((len(y), len(classes)), -np.inf if self._on_logits() else 0.0), np.zeros(len(y), dtype=bool)
+        for train, test in self._folds(X, y, groups):
+            if tested[test].any():
+                raise InputError(
+                    "TO203",
+                    "Each row must be in one test part only: a later one would replace what an earlier one said.",
+                    type(self.cv).__name__,
+                    "Use a splitter without repeats.",
+                )
+            model = _trained(self.estimator, X, y, w, train)
+            # A class that the fold lacks has no column there; its probability was 0.
+            P[np.ix_(test, np.searchsorted(classes, model.classes_))] = self._predict_scores(
+                model, _safe_indexing(X, test)
+            )
+            tested[test] = True
+        return every[tested], P[tested]
+
+    def _folds(self, X: Any, y: Array, groups: Array | None) -> Iterator[tuple[Array, Array]]:
+        if not isinstance(self.cv, (int, np.integer)) or isinstance(self.cv, bool):
+            yield from check_cv(self.cv, y, classifier=True).split(X, y, groups)
+            return
+        size = min(check("cv", self.cv, Folds, 5), count_units(len(y), groups))
+        fold = stratified_folds(_one_hot(y), size, groups, self._rng())
+        for f in range(size):
+            yield np.flatnonzero(fold != f), np.flatnonzero(fold == f)
+
+    def _on_logits(self) -> bool:
+        return bool(getattr(self.calibrator, "logits", False) or getattr(self._spec(), "logits", False))
+
+    def _spec(self) -> CalibratorSpec:
+        calibrator = self.calibrator
+        if isinstance(calibrator, Calibrator):
+            return calibrator.made()
+        made: CalibratorSpec = (
+            calibrator if isinstance(calibrator, CalibratorSpec) else CALIBRATORS.make(calibrator, {})
+        )
+        return made
+
+    def _predict_scores(self, model: Any, X: Any) -> Array:
+        return _logits(model, X) if self._on_logits() else _probabilities(model, X)
+
+    def _rng(self) -> np.random.Generator:
+        seed = 0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31))
+        return np.random.default_rng(seed)
+
+    def predict_proba(self, X: Any) -> Array:
+        """Recalibrated probabilities (n, K), float64, columns in the order of `classes_`."""
+        check_is_fitted(self)
+        return self.calibrator_.predict_proba(self._predict_scores(self.estimator_, X), logits=self._on_logits())
+
+    def predict(self, X: Any) -> Array:
+        """The most probable class of each row; the first of several."""
+        q = self.predict_proba(X)
+        return self.classes_[q.argmax(axis=1)]
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "calibrator_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = get_tags(self.estimator).input_tags
+        return tags
+
+
+def _one_hot(y: Array) -> Array:
+    labels, number = np.unique(y, return_inverse=True)
+    return np.eye(len(labels))[number.reshape(-1)]
+
+
+def _trained(estimator: Any, X: Any, y: Array, w: Array | None, rows: Array) -> Any:
+    weighted = w is not None and has_fit_parameter(estimator, "sample_weight")
+    extra = {"sample_weight": w[rows]} if weighted and w is not None else {}
+    return clone(estimator).fit(_safe_indexing(X, rows), y[rows], **extra)
+
+
+def _classes_of(model: Any) -> Array:
+    if not hasattr(model, "classes_"):
+        raise InputError(
+            "TO508",
+            "The estimator must be a classifier: it has no classes_.",
+            type(model).__name__,
+            "Choose a classifier.",
+        )
+    return np.asarray(model.classes_)
+
+
+def _probabilities(model: Any, X: Any) -> Array:
+    if hasattr(model, "predict_proba"):
+        return np.asarray(model.predict_proba(X))
+    return softmax(_logits(model, X))
+
+
+def _logits(model: Any, X: Any) -> Array:
+    if not hasattr(model, "decision_function"):
+        required = "decision_function" if hasattr(model, "predict_proba") else "predict_proba or decision_function"
+        raise InputError(
+            "TO508",
+            f"The estimator must be a classifier with {required}.",
+            type(model).__name__,
+            "Choose a classifier that has it, or a calibrator without logits=True.",
+        )
+    z = np.asarray(model.decision_function(X), dtype=np.float64)
+    if z.ndim == 2 and z.shape[1] != len(_classes_of(model)):
+        raise InputError(
+            "TO508",
+            "The estimator's decision_function must give one score per class.",
+            f"{z.shape[1]} scores for {len(model.classes_)} classes",
+            "For SVC set decision_function_shape='ovr'.",
+        )
+    return np.stack([np.zeros_like(z), z], axis=1) if z.ndim == 1 else z

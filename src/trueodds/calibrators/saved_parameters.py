@@ -1,0 +1,89 @@
+"""Read the parameters of a saved calibrator, checking the type and range of each value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
+
+REFIT_HINT = "Fit it again and save it with .save(path)."
+
+
+def check_keys(mapping: Mapping[str, Any], expected: Sequence[str], where: str) -> None:
+    """Refuse a table that lacks a key or has one too many."""
+    missing, extra = [key for key in expected if key not in mapping], [key for key in mapping if key not in expected]
+    if missing or extra:
+        got = ", ".join([f"no {key}" for key in missing] + [f"an unknown {str(key)[:40]}" for key in extra])
+        raise InputError("TO505", f"A saved calibrator must have {', '.join(expected)} in {where}.", got, REFIT_HINT)
+
+
+def read_number(mapping: Mapping[str, Any], key: str, low: float, high: float) -> float:
+    """A finite number of the table, within its range."""
+    return float(read_vector({key: [mapping[key]]}, key, low, high, size=1)[0])
+
+
+def read_count(mapping: Mapping[str, Any], key: str) -> int:
+    """A whole number of at least 0."""
+    if not is_count(mapping[key]) or mapping[key] < 0:
+        raise invalid_value(key, "a whole number of at least 0", mapping[key])
+    return int(mapping[key])
+
+
+def read_table(mapping: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """A table within the table."""
+    if not isinstance(mapping[key], dict):
+        raise invalid_value(key, "an object", mapping[key])
+    nested: Mapping[str, Any] = mapping[key]
+    return nested
+
+
+def read_vector(
+    mapping: Mapping[str, Any], key: str, low: float, high: float, *, size: int | None = None, increasing: str = ""
+) -> Array:
+    """Finite numbers within their range, of the right number and, if asked, `strictly` or `weakly` rising."""
+    values, low, high = (
+        mapping[key],
+        float(low),
+        float(high),
+    )  # NumPy's numbers cannot be compared with whole ones this large
+    plain = isinstance(values, list) and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
+    if not plain or not values or (size is not None and len(values) != size):
+        raise invalid_value(key, f"{'some' if size is None else size} numbers", values)
+    # Compared before anything is converted: JSON admits whole numbers that no float can hold. NaN fails too.
+    if not all(low <= v <= high for v in values):
+        raise invalid_value(key, f"numbers from {low:g} to {high:g}", next(v for v in values if not low <= v <= high))
+    array = np.array(values, dtype=np.float64)
+    steps = np.diff(array)
+    if (increasing == "strictly" and (steps <= 0).any()) or (increasing == "weakly" and (steps < 0).any()):
+        raise invalid_value(key, f"{increasing} rising numbers", values)
+    return array
+
+
+def invalid_value(key: str, expected: str, got: Any) -> InputError:
+    text = repr(got)
+    return InputError(
+        "TO505",
+        f"In a saved calibrator {key} must be {expected}.",
+        text if len(text) < 60 else text[:57] + "...",
+        REFIT_HINT,
+    )
+
+
+def is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def read_flag(mapping: Mapping[str, Any], key: str) -> bool:
+    """A saved yes or no."""
+    if not isinstance(mapping[key], bool):
+        raise InputError(
+            "TO505",
+            f"In a saved calibrator {key} must be true or false.",
+            repr(mapping[key])[:40],
+            "Fit it again and save it with .save(path).",
+        )
+    return bool(mapping[key])

@@ -1,0 +1,163 @@
+"""trueodds audit: measure, test and recalibrate in one report, with gates for continuous integration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trueodds.cli import gate, gate_values, output, records
+from trueodds.cli.groups import CROSSINGS, MIN_EFFECT, crossed
+from trueodds.cli.options import (
+    COST,
+    FAIL_ON,
+    JSON,
+    SEED,
+    WEIGHT_KIND,
+    data_options,
+    is_tally,
+    open_data,
+    pop_columns,
+    read_costs,
+)
+from trueodds.cli.output import Progress
+from trueodds.core.errors import InputError
+
+if TYPE_CHECKING:
+    from trueodds.core.results import Estimate
+    from trueodds.lenses.selective_risk import SelectiveRisk
+
+
+MEASURED = ("ece", "brier", "log_loss")  # what every audit measures; a test holds it to that
+
+
+@click.command(short_help="The whole answer: how far off, where, is it chance, what fixes it.")
+@data_options(group=True)
+@click.option("--html", "html_path", metavar="F", help="Write the report as one self-contained page.")
+@JSON
+@click.option(
+    "--alpha", type=click.FloatRange(0, 1, True, True), default=0.05, show_default=True, help="Of the verdict."
+)
+@SEED
+@click.option("--level", type=click.FloatRange(0, 1, True, True), default=0.95, show_default=True, help="Of intervals.")
+@click.option("--resamples", type=click.IntRange(min=1), help="Redraws of the labels; 999, or more for many claims.")
+@WEIGHT_KIND
+@CROSSINGS
+@MIN_EFFECT
+@COST
+@FAIL_ON
+@click.pass_context
+def audit(
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    html_path: str | None,
+    json_path: str | None,
+    alpha: float,
+    seed: int,
+    level: float,
+    resamples: int | None,
+    weight_kind: str,
+    crossings: bool,
+    min_effect: float,
+    cost_path: str | None,
+    fail_on: tuple[str, ...],
+    mode: str | None,
+    **columns: Any,
+) -> None:
+    """Can these probabilities be believed? How far off, where, is it chance, and what fixes it.
+
+    FILE is a file of predictions, a pattern such as 'part-*.parquet', or a tally; several are taken together.
+    """
+    gates = gate.read(fail_on, gate.AUDIT)
+    named = pop_columns(columns)
+    if any(condition.group for condition in gates) and "group" not in named and not any(map(is_tally, files)):
+        raise InputError("TO610", "No column of groups is named.", repr(fail_on[0]), "Add --group C for every column.")
+    output.ready(files, html=html_path, json=json_path)
+    crossed(files, named, crossings)
+    with Progress() as progress, records.by_question(named, costs=cost_path is not None):
+        data, costs = read_costs(open_data(files, named), cost_path, mode, weight_kind)
+        gated = Gated(data, {"mode": mode, "weight_kind": weight_kind, "level": level, "rng": seed})
+        gated.prepare(gates)
+        from trueodds.reports import audit as audited
+
+        audit_result = audited(
+            data,
+            alpha=alpha,
+            level=level,
+            rng=seed,
+            resamples=resamples,
+            mode=mode,
+            weight_kind=weight_kind,
+            crossings=crossings,
+            min_effect=min_effect,
+            progress=progress,
+            **costs,
+        )
+        facts = audit_result.to_dict()
+        if html_path is not None:
+            audit_result.to_html(html_path)
+    if json_path is not None:
+        output.write(json_path, output.as_json(facts))
+    if json_path != "-":
+        from trueodds.reports.text import terminal
+
+        text = terminal.render_text(
+            output.spoken_notes(facts), output.width(), output.paint if output.colored() else None
+        )
+        output.show(text, painted=True)
+    gate.conclude(ctx, gates, gate_values.OfAudit(facts, gated.measure, lambda: gated.risk(gates)))
+
+
+class Gated:
+    """What gates ask beyond what an audit lists, measured on the same rows, which are read once more for it."""
+
+    def __init__(self, data: Any, how: Mapping[str, Any]) -> None:
+        self._data, self._how = data, how
+        self._estimates: dict[tuple[str, str | None], Estimate] = {}
+
+    def prepare(self, gates: Sequence[gate.Gate]) -> None:
+        """Measure what no audit lists, so that what cannot be measured is refused before the work."""
+        for condition in gates:
+            if (
+                condition.sign
+                and condition.group is None
+                and condition.name not in gate.AUDIT.numbers
+                and not _listed(condition)
+            ):
+                self.measure(condition)
+
+    def measure(self, condition: gate.Gate) -> Estimate:
+        """The estimate that a gate is about."""
+        key = condition.name, condition.lens
+        if key not in self._estimates:
+            import trueodds as to
+
+            self._estimates[key] = to.measure(self._rows, condition.name, lens=condition.lens, **self._how)
+        return self._estimates[key]
+
+    def risk(self, gates: Sequence[gate.Gate]) -> SelectiveRisk:
+        """The risk at the coverages of the gates, of confidence."""
+        from trueodds.lenses.lens import as_lens
+        from trueodds.lenses.selective_risk import risk_of
+        from trueodds.tallies.tally import Tally
+
+        rows, lens = self._rows, as_lens("confidence")
+        (view,) = rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
+        return risk_of(
+            view, getattr(rows, "cluster", None), n_queries=getattr(self._data, "n_queries", None),
+            at=gate_values.coverages(gates), level=self._how["level"], rng=self._how["rng"],
+        )  # fmt: skip
+
+    @cached_property
+    def _rows(self) -> Any:
+        from trueodds.api.collect_or_tally import resolve_data
+
+        return resolve_data(self._data, self._how["mode"], self._how["weight_kind"])
+
+
+def _listed(condition: gate.Gate) -> bool:
+    """Whether an audit lists the number, unless it is infinite."""
+    return condition.name in MEASURED and condition.lens in (None, "positive", "confidence", "classwise", "canonical")

@@ -1,0 +1,106 @@
+"""trueodds compare: compare the calibration of two models, or rank several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trueodds.cli import gate, gate_values, output
+from trueodds.cli.options import (
+    FAIL_ON,
+    JSON,
+    LENS,
+    SEED,
+    WEIGHT_KIND,
+    data_options,
+    is_tally,
+    open_data,
+    pop_columns,
+)
+from trueodds.cli.output import Progress
+from trueodds.cli.settings import INTERVAL_SETTINGS, settings, settings_options
+from trueodds.core.errors import InputError
+
+
+@click.command(short_help="Which model is off by less: the difference of two errors, or an order of several.")
+@data_options(mode=False)
+@click.option(
+    "--estimator", help="Its name: see trueodds list estimators; debiased_l2, if not said, with brier in a note."
+)
+@click.option("--names", metavar="A,B,…", help="What the models are called; the names of the files, if not said.")
+@click.option(
+    "--paired/--unpaired", default=None, help="Whether all speak of the same rows; equal outcomes, if not said."
+)
+@click.option(
+    "--null", type=click.Choice(["auto", "swap"]), default="auto", show_default=True,
+    help="swap: p from exchanging the models' predictions row by row.",
+)  # fmt: skip
+@LENS
+@JSON
+@FAIL_ON
+@WEIGHT_KIND
+@SEED
+@settings_options("estimators", without=("--region",))
+@click.pass_context
+def compare(
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    estimator: str | None,
+    names: str | None,
+    paired: bool | None,
+    null: str,
+    lens: str | None,
+    json_path: str | None,
+    fail_on: tuple[str, ...],
+    seed: int,
+    weight_kind: str,
+    **params: Any,
+) -> None:
+    """Which model is off by less: the difference of two errors, or an order of several.
+
+    Each FILE (or quoted pattern) holds the predictions of one model, in columns of the same names. On the same rows in
+    the same order they are compared row by row.
+    """
+    method_settings, columns = settings(params), pop_columns(params)
+    output.ready(files, json=json_path)
+    if len(files) < 2:
+        raise InputError("TO601", "A comparison needs at least two models.", files[0], "Name one file for each.")
+    if fail_on and len(files) > 2:
+        problem = "An order of several models has no difference to bound."
+        raise InputError("TO610", problem, f"--fail-on with {len(files)} files", "Compare two files.")
+    called = [name.strip() for name in names.split(",")] if names else _names(files)
+    from trueodds.api.compare import DEFAULT
+    from trueodds.api.compare import compare as compared
+    from trueodds.estimators import ESTIMATORS
+
+    ESTIMATORS.check(estimator or DEFAULT, method_settings, [name for name in INTERVAL_SETTINGS if name != "region"])
+    gates = gate.read(fail_on, gate_values.compare_scope(estimator or DEFAULT, method_settings))
+    with Progress() as progress:
+        models = []
+        for number, file in enumerate(files):
+            progress(number / len(files), "reading")
+            counted = is_tally(file) and not all(map(is_tally, files))  # beside files, to which the columns belong
+            models.append(open_data([file], {} if counted else columns))
+        how: dict[str, Any] = {
+            "lens": lens,
+            "null": null,
+            "paired": paired,
+            "names": called,
+            "rng": seed,
+        } | method_settings
+        estimator_args = [] if estimator is None else [estimator]
+        positional: list[Any] = [*models, *estimator_args] if len(models) == 2 else [models, *estimator_args]
+        comparison = compared(*positional, weight_kind=weight_kind, **how)
+    output.answer(comparison.describe(), comparison.notes, comparison.to_dict(), json_path)
+    if gates:  # of two models, as the scope has seen to
+        gate.conclude(ctx, gates, gate_values.OfComparison(comparison))
+
+
+def _names(files: Sequence[str]) -> list[str]:
+    """The names of the files without folder and ending, where those differ."""
+    short = [Path(file).stem.removesuffix(".tally") for file in files]
+    return short if len(set(short)) == len(short) else list(files)

@@ -1,0 +1,145 @@
+"""trueodds draw: save a calibration diagram as a picture, a page or a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trueodds.cli import output
+from trueodds.cli.messages import restate
+from trueodds.cli.options import LENS, SEED, WEIGHT_KIND, data_options, open_data, pop_columns
+from trueodds.cli.settings import settings, settings_options, value
+from trueodds.core.errors import InputError
+
+_PICTURES = (".svg", ".png", ".pdf", ".html")
+_TABLES = (".csv", ".json")
+_TURNING = ("tetrahedron",)  # diagrams that a page lets turn; no other has a page
+
+
+@click.command()
+@data_options()
+@click.option("--diagram", default="reliability", show_default=True, help="Its name: see trueodds list diagrams.")
+@click.option(
+    "--out",
+    required=True,
+    metavar="F",
+    help="A picture (.svg .png .pdf; .html: a tetrahedron that turns) or its numbers (.csv .json).",
+)
+@click.option(
+    "--each",
+    "per_file",
+    is_flag=True,
+    help="Every FILE is a model of its own, called as the file is, epochs in folders run/epoch; so it is for comparison, murphy and training.",
+)
+@click.option("--without", multiple=True, metavar="LAYER", help="Leave a layer out of the picture, such as strip.")
+@click.option("--title", metavar="TEXT", help="The headline, in place of the diagram's own.")
+@click.option("--no-title", is_flag=True, help="No headline and no finding above the picture.")
+@click.option("--figsize", metavar="W,H", help="Width and height of the picture in inches, such as 5,4.")
+@click.option("--dpi", metavar="N", help="Pixels per inch of a .png; 200 if not said.")
+@LENS
+@WEIGHT_KIND
+@SEED
+@settings_options("diagrams")
+def draw(
+    files: tuple[str, ...],
+    diagram: str,
+    out: str,
+    per_file: bool,
+    without: tuple[str, ...],
+    title: str | None,
+    no_title: bool,
+    figsize: str | None,
+    dpi: str | None,
+    lens: str | None,
+    seed: int,
+    mode: str | None,
+    weight_kind: str,
+    **params: Any,
+) -> None:
+    """Where it is off: a picture, or the numbers behind it."""
+    method_settings, columns = settings(params), pop_columns(params)
+    kind = Path(out).suffix.lower()
+    if kind not in _PICTURES + _TABLES:
+        known = " ".join(_PICTURES + _TABLES)
+        raise InputError("TO606", "A diagram is saved by the ending of its file.", repr(out), f"One of {known}.")
+    output.ready(files, out=out)
+    import trueodds as to
+    from trueodds.diagrams import DIAGRAMS
+    from trueodds.diagrams.presentation import Presentation
+
+    if title is not None and no_title:
+        raise InputError("TO603", "A picture has a title or none.", "--title and --no-title", "Leave one of them out.")
+    looks = {"--title": title is not None, "--no-title": no_title} if kind in _TABLES else {}
+    looks |= {"--figsize": figsize is not None, "--dpi": dpi is not None} if kind in (*_TABLES, ".html") else {}
+    if idle := [option for option, used in looks.items() if used]:
+        what = "A page has no size" if kind == ".html" else "A table has no title and no size"
+        raise InputError("TO603", f"{what}.", f"{idle[0]} --out {out}", "Leave it out, or write a .svg, .png or .pdf.")
+    look: dict[str, Any] = {
+        "title": False if no_title else title,
+        "figsize": None if figsize is None else _sides(figsize),
+        "dpi": None if dpi is None else value(dpi),
+    }
+    Presentation(**look)  # refused before the file is read
+
+    DIAGRAMS.check(diagram, method_settings)
+    if kind == ".html" and diagram not in _TURNING:
+        known = " ".join(suffix for suffix in _PICTURES + _TABLES if suffix != ".html")
+        why = f"Only the diagram {' and '.join(_TURNING)} is saved as a page, on which it turns."
+        raise InputError("TO606", why, f"--diagram {diagram} --out {out}", f"Use one of {known}.")
+    per_file = per_file or (len(files) > 1 and DIAGRAMS.load(diagram).several)
+    data = models(files, columns) if per_file else open_data(files, columns)
+    if (n_queries := getattr(data, "n_queries", None)) and DIAGRAMS.takes(diagram, "n_queries"):
+        method_settings = {"n_queries": n_queries} | method_settings  # records know how many answers were not given
+    drawing = to.draw(data, diagram, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **look, **method_settings)
+    drawing = drawing.less(*without)
+    if kind in _PICTURES:
+        drawing.save(out)
+    elif kind == ".json":
+        output.write(out, output.as_json(drawing.to_dict()))
+    else:
+        _write_csv(out, drawing.to_dict()["table"])
+    output.show(f"{drawing.describe()}\n{out}")
+    for note in drawing.notes:
+        output.show(f"  {restate(str(note))}")
+
+
+def models(files: Sequence[str], columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Each file by its name without folder and ending, which must tell them apart; epochs of several runs as run/epoch."""
+    names = [Path(file).stem.removesuffix(".tally") for file in files]
+    folders = [Path(file).expanduser().resolve().parent for file in files]
+    if len(set(folders)) > 1 and all(map(_is_number, names)):
+        names = [f"{folder.name}/{name}" for folder, name in zip(folders, names, strict=True)]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise InputError(
+            "TO603", "Two models have the same name.", ", ".join(sorted(twice)), "Give their files names of their own."
+        )
+    return {name: open_data([file], columns) for name, file in zip(names, files, strict=True)}
+
+
+def _sides(text: str) -> Any:
+    """What W,H stands for; what is none is refused where every picture's size is checked."""
+    return [value(side) for side in text.split(",")]
+
+
+def _is_number(name: str) -> bool:
+    try:
+        return isfinite(float(name))
+    except ValueError:
+        return False
+
+
+def _write_csv(out: str, table: dict[str, list[Any]]) -> None:
+    import csv
+    import io
+
+    from trueodds.core import json_files
+
+    text = io.StringIO()
+    lines = csv.writer(text)
+    lines.writerow(table)
+    lines.writerows(zip(*table.values(), strict=True))
+    json_files.write_text(out, text.getvalue(), "TO602")

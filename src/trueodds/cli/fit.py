@@ -1,0 +1,128 @@
+"""trueodds fit and apply: fit a calibrator, save it, and apply it to a file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from trueodds.cli import output
+from trueodds.cli.messages import restate
+from trueodds.cli.options import SEED, WEIGHT_KIND, data_options, is_tally, open_data, pop_columns
+from trueodds.cli.output import Progress
+from trueodds.cli.settings import settings, settings_options
+from trueodds.core.errors import InputError
+
+
+@click.command()
+@data_options(mode=False)
+@click.option(
+    "--method",
+    default="auto",
+    show_default=True,
+    help="Its name: see trueodds list calibrators. auto chooses, confirms on held-out rows, or leaves it alone.",
+)
+@click.option("--out", required=True, metavar="F", help="Where to save it, as JSON.")
+@WEIGHT_KIND
+@SEED
+@settings_options("calibrators")
+def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: str, **params: Any) -> None:
+    """What fixes it: a calibrator, saved for trueodds apply.
+
+    Judge it on other rows: on those it was fitted on any calibrator looks good.
+    """
+    method_settings, columns = settings(params), pop_columns(params)
+    output.ready(files, out=out)
+    if tally := next((file for file in files if is_tally(file)), None):
+        raise InputError("TO403", "Fitting a calibrator needs the rows.", f"{tally}, a tally", "Give the predictions.")
+    import trueodds as to
+    from trueodds.calibrators import CALIBRATORS
+
+    CALIBRATORS.check(method, method_settings)
+    calibrator = to.fit(open_data(files, columns), method, rng=seed, weight_kind=weight_kind, **method_settings)
+    calibrator.save(out)
+    lines = calibrator.summary().split("\n")
+    output.show("\n".join([*(restate(line) if line.startswith("[TN") else line for line in lines), out]))
+
+
+@click.command(short_help="Put a saved calibrator to use on a file.")
+@click.argument("calibrator")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.option("--probs", metavar="'p_*'", help="Columns of the probabilities. [default: p_*]")
+@click.option("--logits", metavar="'z_*'", help="Columns of logits or log-probabilities instead.")
+@click.option("--confidence", metavar="C", help="Column of the confidence in the chosen answer instead.")
+@click.option("--percent", is_flag=True, help="A --confidence of 70 means 70 %; the new ones are written likewise.")
+@click.option("--sum-tolerance", type=float, metavar="X", help="How far a row may be from sum 1 (rounded tables).")
+@click.option("--out", required=True, metavar="F", help="The same rows with the new probabilities.")
+def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> None:
+    """Put a saved calibrator to use: the file again, with recalibrated probabilities.
+
+    No label is needed. All other columns stay as they are. Records of a language model, such as --logprobs reads, are
+    first written as a file of predictions by trueodds answers --out.
+    """
+    tolerance, percent = params.get("sum_tolerance"), params.pop("percent")
+    columns = pop_columns(params, outcome=False)
+    if percent and "confidence" not in columns:
+        raise InputError("TO601", "--percent needs --confidence.", "--percent alone", "Add --confidence C.")
+    output.ready((calibrator, *files), out=out)
+    if is_tally(calibrator):
+        raise InputError("TO503", "That is a tally, not a calibrator.", calibrator, "Give what trueodds fit wrote.")
+    from trueodds.calibrators import fitted_calibrator
+
+    loaded_calibrator = fitted_calibrator.load(calibrator)
+    from trueodds.io import read
+    from trueodds.io.write import rewrite
+
+    source = read(list(files), label=None, **columns)
+    plan = getattr(source, "plan", None)
+    if plan is not None and plan.kind == "confidence" and tuple(loaded_calibrator.classes) != ("wrong", "correct"):
+        raise InputError(
+            "TO607",
+            "The calibrator is for classes, and not for the confidence in an answer.",
+            f"--confidence {columns['confidence']} and {', '.join(map(str, loaded_calibrator.classes))} in the calibrator",
+            "Name the columns of the probabilities by --probs.",
+        )
+    on_logits = (
+        plan is not None
+        and plan.logits
+        and (loaded_calibrator.calibration_map.logits or loaded_calibrator.calibration_map.takes_logs)
+    )
+    by_hand = any(isinstance(column, list) for column in columns.values())  # names in an order are an order
+    named = [] if plan is None or by_hand else list(plan.suffixes or ())
+    classes = [str(name) for name in loaded_calibrator.classes]
+    order = _order(classes, named)
+
+    def better(P: Any) -> Any:
+        if order is None:
+            return loaded_calibrator.predict_proba(P, logits=on_logits, sum_tolerance=tolerance)
+        renewed = P.copy()
+        renewed[:, order] = loaded_calibrator.predict_proba(P[:, order], logits=on_logits, sum_tolerance=tolerance)
+        return renewed
+
+    with Progress() as progress:
+        done = rewrite(source, better, out, logits=on_logits, percent=percent, progress=progress.rows)
+    output.show(f"{loaded_calibrator.describe()}\n{done:,} rows written to {out}")
+    if named and order is None and named != classes:
+        pairs = ", ".join(f"{column} is class {name}" for column, name in zip(named, classes, strict=True))
+        output.show(f"  Matched by position, as one side has numbers for names: {pairs}.")
+
+
+def _order(classes: list[str], columns: list[str]) -> list[int] | None:
+    """The column of each class, where the file has them in another order; None where they already agree.
+
+    A calibrator treats each class in its own way, so classes are matched by name wherever both sides have names.
+    """
+    if columns == classes or not columns:
+        return None
+    if sorted(columns) == sorted(classes):
+        places = {name: i for i, name in enumerate(columns)}
+        return [places[name] for name in classes]
+    by_number = [str(number) for number in range(len(classes))]
+    if len(columns) != len(classes) or by_number in (classes, columns):
+        return None  # the calibrator itself refuses another number of classes
+    raise InputError(
+        "TO607",
+        "The file and the calibrator name different classes.",
+        f"{', '.join(columns)} in the file, {', '.join(classes)} in the calibrator",
+        "Name the columns in the calibrator's order: --probs a,b,c.",
+    )

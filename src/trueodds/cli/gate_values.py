@@ -1,0 +1,317 @@
+"""Look up the number that a condition of --fail-on names in the result of a command."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from trueodds.cli.gate import ENDS, VALUE, WORST, Gate, Scope, default_of, made_with
+from trueodds.core.errors import InputError
+from trueodds.core.formatting import format_number
+from trueodds.core.results import Estimate, Interval, Verdict
+from trueodds.core.suggestions import suggest_names
+
+if TYPE_CHECKING:
+    from trueodds.core.comparison_results import Comparison
+    from trueodds.core.group_results import ByGroup
+    from trueodds.lenses.selective_risk import SelectiveRisk
+
+
+ALPHA = 0.05  # at which `reject` of a single test or comparison rejects
+CLEAR = "clear of its noise floor, so nothing is taken off"
+
+
+def measure_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
+    """Of `trueodds measure`: the one estimate."""
+    return Scope(
+        "measure", estimators=(estimator,), lenses=True, bare=settings.get("interval", "auto") is None,
+        estimator=made_with(estimator, settings), example=f"'{estimator}.high>0.05'",
+    )  # fmt: skip
+
+
+def test_scope(margin: Any) -> Scope:
+    """Of `trueodds test`: p, the statistic, and where the error lies beside a margin."""
+    words = ("reject",) if margin is None else ("reject", "beyond", "undecided")
+    return Scope(
+        "test", words, dict.fromkeys(("pvalue", "statistic", "effect"), VALUE), example="reject or 'pvalue<=0.01'"
+    )
+
+
+def groups_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
+    """Of `trueodds groups`: the error of all rows and of every group, and their family-wise p."""
+    return Scope(
+        "groups", ("reject",), {"pvalue": VALUE}, (estimator,), (estimator,),
+        bare=settings.get("interval", "auto") is None, estimator=made_with(estimator, settings),
+        example=f"'{estimator}[worst].low>0.02'",
+    )  # fmt: skip
+
+
+def compare_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
+    """Of `trueodds compare`: the difference of two models, and its p."""
+    return Scope(
+        "compare", ("reject",), {"difference": ENDS, "pvalue": VALUE}, estimator=made_with(estimator, settings),
+        example="'difference.low>0'",
+    )  # fmt: skip
+
+
+ANSWERS = Scope(
+    "answers",
+    numbers={"accuracy": ENDS, "coverage": VALUE, "mean_confidence": VALUE, "aurc": ENDS, "risk": ENDS},
+    estimators=("rmsce", "bas"),
+    example="'risk@0.8>0.05'",
+)
+
+
+@dataclass(frozen=True)
+class OfEstimate:
+    """Of one estimate, and of the views of its lens."""
+
+    estimate: Estimate
+
+    def number(self, gate: Gate) -> tuple[float | None, str]:
+        """The estimate's number, through its lens or for one of its parts."""
+        estimate = self.estimate
+        if gate.lens in (None, estimate.lens):
+            number, remark = part_of(estimate, gate.part)
+            return number, f"{_called(gate, estimate.lens)}{remark}"
+        if gate.lens in estimate.parts and gate.part == "value":
+            return estimate.parts[gate.lens], f"{gate.name}@{gate.lens}"
+        known = suggest_names(str(gate.lens), [estimate.lens, *filter(_is_lens, estimate.parts)])
+        raise gate.unknown(f"{estimate.estimator} through the lens {estimate.lens}", known)
+
+    def word(self, gate: Gate) -> tuple[bool, str]:
+        """An estimate decides nothing."""
+        raise gate.unknown("an estimate", "Bound a number.")
+
+
+@dataclass(frozen=True)
+class OfVerdict:
+    """Of one test."""
+
+    verdict: Verdict
+
+    def number(self, gate: Gate) -> tuple[float | None, str]:
+        """The p-value, the statistic or the effect."""
+        if gate.name == "pvalue":
+            _reaches(gate, self.verdict.min_pvalue, gate.limit)
+        number: float | None = getattr(self.verdict, gate.name)
+        return number, gate.name
+
+    def word(self, gate: Gate) -> tuple[bool, str]:
+        """Whether calibration is rejected at 5 %, or where the error lies beside the margin."""
+        if gate.name != "reject":
+            decision = self.verdict.decision
+            if decision is None:
+                raise gate.unknown("no decision", "See the notes.")
+            return decision == gate.name, f"the decision is {decision}"
+        return _rejected(gate, self.verdict.pvalue, self.verdict.min_pvalue, ALPHA)
+
+
+@dataclass(frozen=True)
+class OfComparison:
+    """Of the difference of two models, the first minus the second."""
+
+    comparison: Comparison
+
+    def number(self, gate: Gate) -> tuple[float | None, str]:
+        """The difference, an end of its interval, or its p-value."""
+        comparison = self.comparison
+        if gate.name == "pvalue":
+            _reaches(gate, comparison.min_pvalue, gate.limit)
+            return comparison.pvalue, gate.name
+        name = f"{_called(gate, None)} ({comparison.estimator} {' − '.join(comparison.names)})"
+        return comparison.difference if gate.part == "value" else _end(comparison.interval, gate.part), name
+
+    def word(self, gate: Gate) -> tuple[bool, str]:
+        """Whether the models are told apart at 5 %."""
+        return _rejected(gate, self.comparison.pvalue, self.comparison.min_pvalue, ALPHA)
+
+
+@dataclass(frozen=True)
+class OfGroups:
+    """Of every group's error, and that of all rows."""
+
+    by_group: ByGroup
+
+    def number(self, gate: Gate) -> tuple[float | None, str]:
+        """The error of a group, of the one nearest to failing, or of all rows; or the family-wise p."""
+        min_pvalue = float(self.by_group.settings["min_pvalue"])
+        if gate.name == "pvalue":
+            _reaches(gate, min_pvalue, gate.limit)
+            return self.by_group.pvalue, gate.name
+        if gate.group is None:
+            return OfEstimate(self.by_group.overall).number(gate)
+        return of_groups(gate, {group.label: group.estimate for group in self.by_group.groups})
+
+    def word(self, gate: Gate) -> tuple[bool, str]:
+        """Whether some group is off, all groups taken together."""
+        return _rejected(
+            gate, self.by_group.pvalue, float(self.by_group.settings["min_pvalue"]), 1 - self.by_group.level
+        )
+
+
+@dataclass(frozen=True)
+class OfAnswers:
+    """Of what `trueodds answers` tells, as its JSON holds it."""
+
+    report: Mapping[str, Any]
+    risk: SelectiveRisk
+    measures: Sequence[Estimate]
+
+    def number(self, gate: Gate) -> tuple[float | None, str]:
+        """Accuracy, coverage, the risk if only the surest answer, or one of the two estimates."""
+        for estimate in self.measures:
+            if estimate.estimator == gate.name:
+                return OfEstimate(estimate).number(gate)
+        if gate.name in ("aurc", "risk"):
+            return of_risk(gate, self.risk)
+        value = self.report[gate.name]
+        return (value[gate.part] if isinstance(value, Mapping) else value), _called(gate, None)
+
+    def word(self, gate: Gate) -> tuple[bool, str]:
+        """Answers decide nothing."""
+        raise gate.unknown("answers", "Bound a number.")
+
+
+@dataclass(frozen=True)
+class OfAudit:
+    """Of an audit as its JSON holds it; what it does not list is measured on its rows."""
+
+    report: Mapping[str, Any]
+    measure: Callable[[Gate], Estimate]
+    risk: Callable[[], SelectiveRisk]
+
+    def number(self, gate: Gate) -> tuple[float | None, str]:
+        """A number that the audit lists, else one that is measured for the gate."""
+        if gate.name == "pvalue":
+            verdict = self.report["verdict"]
+            _reaches(gate, verdict.get("min_pvalue"), gate.limit)
+            return verdict.get("pvalue"), "family p"
+        if gate.name in ("aurc", "risk"):
+            return of_risk(gate, self.risk())
+        if gate.group is not None:
+            return of_groups(gate, {group["label"]: _of_group(group) for group in self.report.get("groups") or ()})
+        listed = [_estimate(measure) for measure in self.report["measures"] if measure["estimator"] == gate.name]
+        for estimate in listed if gate.lens else listed[:1]:  # the default lens comes first
+            if gate.lens in (None, estimate.lens) or (gate.lens in estimate.parts and gate.part == "value"):
+                number, name = OfEstimate(estimate).number(gate)
+                if number is not None and not math.isnan(number):
+                    return number, name
+        return OfEstimate(self.measure(gate)).number(gate)
+
+    def word(self, gate: Gate) -> tuple[bool, str]:
+        """The verdict of the family."""
+        verdict = self.report["verdict"]
+        if verdict.get("rejected") is None or verdict.get("pvalue") is None:
+            raise gate.unknown("no p-value for all claims", "See the notes.")
+        return verdict["rejected"], verdict["reason"]
+
+
+def part_of(estimate: Estimate, part: str) -> tuple[float | None, str]:
+    """A part of an estimate, with a remark where it is not taken as it stands.
+
+    The debiased value is shown near the noise floor only. Clear of it there is nothing to take off: it is the value.
+    """
+    if part in ("low", "high"):
+        return _end(estimate.interval, part), ""
+    if part != "debiased" or estimate.debiased is not None:
+        number: float | None = getattr(estimate, part)
+        return number, ""
+    if default_of(estimate.estimator).interval == "debiased":
+        return estimate.value, " (debiased by itself)"
+    if estimate.noise_floor is None or not math.isfinite(estimate.value):
+        return None, ""
+    return estimate.value, f" ({CLEAR})"
+
+
+def of_groups(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float | None, str]:
+    """The number of one group, or of the one that comes nearest to failing.
+
+    Where a group has no number none is passed over in silence: then the gate fails, or cannot be judged.
+    """
+    if not groups:
+        raise gate.unknown("no groups", "Add --group C for every column of groups.")
+    requested = str(gate.group)
+    if requested in groups:
+        number, remark = part_of(groups[requested], gate.part)
+        return number, f"{_called(gate, None)}{remark}"
+    if requested != WORST:
+        raise gate.unknown(f"no group {requested!r}", suggest_names(requested, [WORST, *groups]))
+    numbers = {label: part_of(estimate, gate.part) for label, estimate in groups.items()}
+    known = {label: x for label, (x, _) in numbers.items() if x is not None and not math.isnan(x)}
+    nearest = max if gate.from_above else min
+    label = nearest(known, key=lambda name: known[name]) if known else None
+    if label is None or (len(known) < len(groups) and not gate.fails(known[label])):
+        missing = ", ".join(name for name in groups if name not in known)
+        raise gate.unknown(f"no {gate.part} of {missing}", "A group that cannot be judged is no pass: see the notes.")
+    return known[label], f"{_called(gate, None)} ({label}{numbers[label][1].replace(' (', ', ').removesuffix(')')})"
+
+
+def of_risk(gate: Gate, risk: SelectiveRisk) -> tuple[float | None, str]:
+    """The area under the risk-coverage curve, or the risk at a coverage that was requested."""
+    if gate.name == "aurc":
+        return (risk.aurc if gate.part == "value" else _end(risk.interval, gate.part)), _called(gate, None)
+    column = "risk" if gate.part == "value" else gate.part
+    place = next(i for i, coverage in enumerate(risk.at["coverage"]) if math.isclose(coverage, gate.coverage or 0.0))
+    return float(risk.at[column][place]), _called(gate, gate.lens)
+
+
+def coverages(gates: Sequence[Gate]) -> list[float]:
+    """The coverages whose risk is requested."""
+    return [gate.coverage for gate in gates if gate.name == "risk" and gate.coverage is not None]
+
+
+def _rejected(gate: Gate, pvalue: float | None, min_pvalue: float | None, alpha: float) -> tuple[bool, str]:
+    _reaches(gate, min_pvalue, alpha)
+    if pvalue is None or math.isnan(pvalue):
+        raise gate.unknown("no p-value", "See the notes.")
+    return pvalue <= alpha, f"p {format_number(pvalue)} {'<=' if pvalue <= alpha else '>'} {format_number(alpha)}"
+
+
+def _reaches(gate: Gate, min_pvalue: float | None, limit: float) -> None:
+    """Refuse to judge where no p-value that the draws can give would fail."""
+    if not gate.from_above and min_pvalue is not None and min_pvalue > limit * (1 + 1e-9):
+        raise gate.unknown(f"no p-value below {format_number(min_pvalue)} was possible", "Give more --resamples.")
+
+
+def _end(interval: Interval | None, part: str) -> float | None:
+    return None if interval is None else float(getattr(interval, part))
+
+
+def _is_lens(name: str) -> bool:
+    """Whether a part of an estimate is a view through a lens, and not a term such as `over`."""
+    from trueodds.lenses.lens import as_lens
+
+    try:
+        as_lens(name)
+    except InputError:
+        return False
+    return True
+
+
+def _called(gate: Gate, lens: str | None) -> str:
+    group = "" if gate.group is None else f"[{gate.group}]"
+    part = "" if gate.part == "value" else f".{gate.part}"
+    return f"{gate.name}{group}{part}" + ("" if lens is None else f"@{lens}")
+
+
+def _estimate(report: Mapping[str, Any]) -> Estimate:
+    """An estimate from its JSON, where an infinity is null."""
+    interval = report.get("interval")
+    value = math.nan if report["value"] is None else report["value"]
+    return Estimate(
+        report["estimator"], report["lens"], value, report["n"], Interval(**interval) if interval else None,
+        report.get("noise_floor"), report.get("debiased"), report.get("parts") or {},
+    )  # fmt: skip
+
+
+def _of_group(report: Mapping[str, Any]) -> Estimate:
+    """The error of a group of an audit, debiased as `measure` does it."""
+    from trueodds.resampling.noise_floor import subtract_noise_floor
+
+    error, noise_floor = report["error"], report.get("noise_floor")
+    less = math.nan if error is None or noise_floor is None else float(subtract_noise_floor(error, noise_floor))
+    debiased = None if math.isnan(less) else less
+    return _estimate({**report, "estimator": "ece", "lens": "", "value": error, "debiased": debiased, "parts": {}})

@@ -1,0 +1,105 @@
+"""trueodds groups: measure and test calibration in every subgroup."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from trueodds.cli import gate, gate_values, output
+from trueodds.cli.options import (
+    FAIL_ON,
+    JSON,
+    LENS,
+    SEED,
+    WEIGHT_KIND,
+    data_options,
+    is_tally,
+    open_data,
+    pop_columns,
+)
+from trueodds.cli.output import Progress
+from trueodds.cli.settings import INTERVAL_SETTINGS, settings, settings_options
+from trueodds.core.errors import InputError
+
+CROSSINGS = click.option("--crossings", is_flag=True, help="Also look at every two group columns taken together.")
+MIN_EFFECT = click.option(
+    "--min-effect", type=click.FloatRange(min=0), default=0.05, show_default=True, metavar="X",
+    help="The smallest error that matters: a group is within where its interval ends below it.",
+)  # fmt: skip
+
+
+def crossed(files: Sequence[str], columns: Mapping[str, Any], crossings: bool) -> None:
+    """Refuse crossings of columns that are not named; a tally has its own columns."""
+    named = columns.get("group", ())
+    if crossings and len(named) < 2 and not any(is_tally(file) for file in files):
+        got = f"--group {named[0]} alone" if named else "no --group"
+        raise InputError(
+            "TO324", "--crossings needs two group columns or more.", got, "Add --group C for every column."
+        )
+
+
+@click.command(short_help="For whom is it off: the error of every group, and the gaps between them.")
+@data_options(group=True, mode=False)
+@click.option("--estimator", default="ece", show_default=True, help="Its name: see trueodds list estimators.")
+@CROSSINGS
+@click.option(
+    "--against", type=click.Choice(["pairs", "rest"]), default="pairs", show_default=True,
+    help="Gaps of every two groups, or of each from all other rows.",
+)  # fmt: skip
+@MIN_EFFECT
+@LENS
+@JSON
+@FAIL_ON
+@WEIGHT_KIND
+@SEED
+@settings_options("estimators", without=("--region", "--resample"))
+@click.pass_context
+def groups(
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    estimator: str,
+    crossings: bool,
+    against: str,
+    min_effect: float,
+    lens: str | None,
+    json_path: str | None,
+    fail_on: tuple[str, ...],
+    seed: int,
+    weight_kind: str,
+    **params: Any,
+) -> None:
+    """For whom is it off: the error of every group, judged together, and the gaps between them.
+
+    Name the columns that hold the groups, each by a --group of its own.
+    """
+    method_settings, columns = settings(params), pop_columns(params)
+    output.ready(files, json=json_path)
+    if "group" not in columns:
+        raise InputError("TO601", "No column of groups is named.", "no --group", "Add --group C for every such column.")
+    crossed(files, columns, crossings)
+    if tally := next((file for file in files if is_tally(file)), None):
+        raise InputError("TO403", "Groups that overlap need the rows.", f"{tally}, a tally", "Give the predictions.")
+    from trueodds.api.by_group import by_group
+    from trueodds.estimators import ESTIMATORS
+
+    ESTIMATORS.check(
+        estimator, method_settings, [name for name in INTERVAL_SETTINGS if name not in ("region", "resample")]
+    )
+    gates = gate.read(fail_on, gate_values.groups_scope(estimator, method_settings))
+    how: dict[str, Any] = {
+        "lens": lens,
+        "crossings": crossings,
+        "min_effect": min_effect,
+        "against": against,
+        "rng": seed,
+    } | method_settings
+    with Progress() as progress:
+        group_results = by_group(
+            open_data(files, columns), estimator, weight_kind=weight_kind, progress=progress, **how
+        )
+    text = group_results.describe().replace("the JSON lists them", "--json lists them")
+    output.answer(text, group_results.notes, group_results.to_dict(), json_path)
+    gate.conclude(ctx, gates, gate_values.OfGroups(group_results))

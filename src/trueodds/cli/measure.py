@@ -1,0 +1,68 @@
+"""trueodds measure: measure one calibration error or score."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from trueodds.cli import gate, gate_values, output, records
+from trueodds.cli.options import (
+    COST,
+    FAIL_ON,
+    JSON,
+    LENS,
+    SEED,
+    WEIGHT_KIND,
+    data_options,
+    open_data,
+    pop_columns,
+    read_costs,
+    takes_costs,
+)
+from trueodds.cli.settings import INTERVAL_SETTINGS, settings, settings_options
+
+
+@click.command()
+@data_options()
+@click.option("--estimator", default="ece", show_default=True, help="Its name: see trueodds list estimators.")
+@LENS
+@COST
+@JSON
+@FAIL_ON
+@WEIGHT_KIND
+@SEED
+@settings_options("estimators")
+@click.pass_context
+def measure(
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    estimator: str,
+    lens: str | None,
+    cost_path: str | None,
+    json_path: str | None,
+    fail_on: tuple[str, ...],
+    seed: int,
+    mode: str | None,
+    weight_kind: str,
+    **params: Any,
+) -> None:
+    """How far off: one error, with its interval and its noise floor."""
+    method_settings, columns = settings(params), pop_columns(params)
+    output.ready(files, json=json_path)
+    import trueodds as to
+    from trueodds.estimators import ESTIMATORS
+
+    ESTIMATORS.check(estimator, method_settings, INTERVAL_SETTINGS)
+    gates = gate.read(fail_on, gate_values.measure_scope(estimator, method_settings))
+    if cost_path:
+        takes_costs(ESTIMATORS, estimator, "estimator")
+    data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind)
+    method_settings |= costs
+    with records.by_question(columns, costs=bool(cost_path)):
+        estimate = to.measure(
+            data, estimator, lens=lens, rng=seed, mode=mode, weight_kind=weight_kind, **method_settings
+        )
+    output.answer(estimate.describe(), estimate.notes, estimate.to_dict(), json_path)
+    gate.conclude(ctx, gates, gate_values.OfEstimate(estimate))

@@ -1,0 +1,132 @@
+"""Rewrite the library's messages for the command line: options in place of Python keywords."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from trueodds.cli.options import COLUMNS
+from trueodds.cli.settings import SETTINGS
+from trueodds.core.errors import InputError
+
+_LISTS = ("classes", "probs", "logits", "votes", "multilabel", "group")
+# What a keyword is called here, and what stands for its value where the message leaves it open.
+_NAMES: dict[str, tuple[str, str]] = {
+    option.lstrip("-").replace("-", "_"): (option, placeholder)
+    for option, placeholder in (
+        *((option, how["metavar"]) for option, how in COLUMNS),
+        *((option, "X") for option in SETTINGS),
+        *(
+            ("--mode", "exact"),
+            ("--lens", "NAME"),
+            ("--alpha", "X"),
+            ("--grid", "N"),
+            ("--weight-kind", "frequency"),
+            ("--dpi", "300"),
+        ),
+    )
+} | {"logits": ("--logits", "'p_*'"), "sum_tolerance": ("--sum-tolerance", "0.02"), "rng": ("--seed", "0")}
+_METHOD_OPTIONS = {"measure": "--estimator", "test": "--test", "fit": "--method", "draw": "--diagram"}
+_SET = ("style", "bars", "simultaneous", "min_count", "folds", "share", "simulations", "distortion", "direction")
+_NAMES |= {name: (f"--set {name}=", "X") for name in _SET}
+# A bare word after = is never ours: a group may be called region=north.
+_KEYWORD = re.compile(
+    rf"(?<![\w./=-])(?<!--set )(?P<name>{'|'.join(_NAMES)})="
+    r"(?P<value>'[^']*'|\[[^\]]*\]"
+    r"|(?:True|False|None|[+-]?(?:inf|\d+(?:\.\d+)?(?:e[+-]?\d+)?))(?![\w/-]|\.\w)|(?=[\s.,;:)]|$))"
+)
+_UNDERSCORED = re.compile(
+    rf"(?<![\w./=-])({'|'.join(name for name in _NAMES if '_' in name and name != 'min_count')})\b"
+)
+_NAMED = re.compile(r"(?:Known:|Did you mean) (.+?)(?:\?|\.(?= |$))")
+_WORD = re.compile(r"[\w.:%+-]+")  # what a shell takes without quotes
+# Constructors and attributes, in the order in which they are looked for.
+_PHRASES = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r", or read\(…, logits=True\)", ""),
+        (r"\b(?:[Cc]all |[Uu]se )?(?:Predictions\.)?from_confidence(?:\([^)]*\))?", "--confidence C --correct C"),
+        (r"\b(?:[Cc]all |[Uu]se )?(?:Predictions\.)?from_multilabel(?:\([^)]*\))?", "--multilabel 'y_*'"),
+        (r"\buse Predictions\.from_logits", "pass --logits 'p_*'"),
+        (r"\b(?:[Cc]all |[Uu]se )?(?:Predictions\.)?from_logits(?:\([^)]*\))?", "--logits 'p_*'"),
+        (r"y_true as \(n, K\)(?: shares)?", "--votes 'v_*'"),
+        (r"Uniform\(15\); words are understood by trueodds\.measure\(…, (partition='[\w-]+')\)", r"\1"),
+        (r"Predictions\(Y\[:, j\], P\[:, j\]\)", "--label y_A --probs p_A"),
+        (r"Fit it again and save it with \.save\(path\)", "Fit it again: trueodds fit FILE --out F"),
+        (r"If 70 means 70 %, divide by 100", "If 70 means 70 %, say --percent"),
+        (
+            r"read them by to\.read_answers\(…, abstained=…\)",
+            "name a column that says so by --abstained F",
+        ),
+        (r"Name each by itself: group=\[(.+)\]", lambda match: f"Repeat --group: {_group_options(match[1])}"),
+        (
+            r"to\.(measure|test|fit|draw)\(preds, '(\w+)'\)",
+            lambda match: f"trueodds {match[1]} FILE {_METHOD_OPTIONS[match[1]]} {match[2]}",
+        ),
+        (r"\bfigsize=\(5, 4\)", "--figsize 5,4"),
+        (r"\bpaired=True\b", "--paired"),
+        (r"\bpaired=False\b", "--unpaired"),
+        (r"in the order of \.classes", "in the order of the calibrator's classes"),
+    )
+)
+_TWICE = re.compile(r"(--[\w-]+ \w+) \(\1\)")
+
+
+def restate(text: str, quoted: Iterable[str] = ()) -> str:
+    """A fix or a note with options in the place of keywords; what is `quoted` from the data stays as it is.
+
+    >>> restate("If these are logits, use Predictions.from_logits, or read(…, logits=True).")
+    "If these are logits, pass --logits 'p_*'."
+    >>> restate("For instance level=0.9, bins=[0, 0.5, 1], simultaneous=True or cluster=.")
+    "For instance --level 0.9, --bins '[0, 0.5, 1]', --set simultaneous=true or --cluster C."
+    >>> restate("None for order=1; say order=2.", ["order=1"])
+    'None for order=1; say --order 2.'
+    """
+    if literals := sorted({word for word in quoted if word}, key=len, reverse=True):
+        pieces = re.split(rf"(?<!\w)({'|'.join(map(re.escape, literals))})(?!\w)", text)
+        return "".join(piece if i % 2 else restate(piece) for i, piece in enumerate(pieces))
+    for pattern, replacement in _PHRASES:
+        text = pattern.sub(replacement, text)
+    text = _UNDERSCORED.sub(lambda match: _NAMES[match[1]][0], _KEYWORD.sub(_option, text))
+    return _TWICE.sub(r"\1", text)
+
+
+def restate_error(error: InputError) -> InputError:
+    """The same error, its keywords said as options; what is quoted from data or paths stays as it is."""
+    missing = error.code.startswith("TO30")  # a column that is not there; those that are may be called label=1
+    got, fix = error.got, restate(error.fix, _NAMED.findall(error.fix) if missing else ())
+    if keyword := _KEYWORD.fullmatch(got):
+        option = _NAMES[keyword["name"]][0]
+        got = _option(keyword)
+        if missing and option not in fix:
+            fix += f" Name it by {option}."
+    # A problem may begin with the name of a file, and files may be called label=1.csv: only quoted values count.
+    problem = (
+        error.problem
+        if error.code.startswith("TO3")
+        else _UNDERSCORED.sub(
+            lambda match: _NAMES[match[1]][0],
+            _KEYWORD.sub(lambda match: _option(match) if match["value"][:1] == "'" else match[0], error.problem),
+        )
+    )
+    return InputError(error.code, problem, got, fix)
+
+
+def _group_options(names: str) -> str:
+    return " ".join(f"--group {name[1:-1] if _WORD.fullmatch(name[1:-1]) else name}" for name in names.split(", "))
+
+
+def _option(match: re.Match[str]) -> str:
+    name, value = match["name"], match["value"]
+    option, placeholder = _NAMES[name]
+    if value == "None" and name in ("label", *_LISTS):
+        return f"no {option}"
+    if value == "" or (name == "logits" and value == "True"):
+        text = placeholder
+    elif value.startswith("["):
+        text = ",".join(re.findall(r"'([^']*)'", value)) if name in _LISTS else f"'{value}'"
+    elif value.startswith("'"):
+        text = value[1:-1] if _WORD.fullmatch(value[1:-1]) else value
+    else:
+        text = value.lower() if value in ("True", "False", "None") else value
+    return option + text if option.endswith("=") else f"{option} {text}"

@@ -1,0 +1,77 @@
+"""trueodds power: compute the power of a test, or the number of rows needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from trueodds.cli import output
+from trueodds.cli.options import JSON, LENS, SEED, WEIGHT_KIND, data_options, open_data, pop_columns
+from trueodds.cli.output import Progress
+from trueodds.cli.settings import settings, settings_options
+
+
+@click.command()
+@data_options(mode=False)
+@click.option("--test", "name", default="omnibus", show_default=True, help="Its name: see trueodds list tests.")
+@click.option("--n", type=click.IntRange(min=1), help="Rows; as many as the file has, if not said.")
+@click.option(
+    "--power", "target", type=click.FloatRange(0, 1, True, True), default=0.8, show_default=True,
+    help="In which share of data sets the error is to be found.",
+)  # fmt: skip
+@click.option(
+    "--effect", type=float, metavar="X", help="An error such as 0.03: how surely it is found, and the rows for it."
+)
+@click.option("--width", type=float, metavar="X", help="The rows for an interval that is so wide, with --estimator.")
+@click.option("--estimator", default="ece", show_default=True, help="Whose interval: see trueodds list estimators.")
+@click.option("--alpha", type=click.FloatRange(0, 1, True, True), default=0.05, show_default=True, help="Of the test.")
+@LENS
+@JSON
+@WEIGHT_KIND
+@SEED
+@settings_options("tests", without=("--margin",))
+def power(
+    files: tuple[str, ...],
+    name: str,
+    n: int | None,
+    target: float,
+    effect: float | None,
+    width: float | None,
+    estimator: str,
+    alpha: float,
+    lens: str | None,
+    json_path: str | None,
+    seed: int,
+    weight_kind: str,
+    **params: Any,
+) -> None:
+    """How many rows it takes: the error that a test finds in n rows, or the rows for an error or a width."""
+    method_settings, columns = settings(params), pop_columns(params)
+    output.ready(files, json=json_path)
+    import trueodds as to
+    from trueodds.estimators import ESTIMATORS
+    from trueodds.hypotests import TESTS
+    from trueodds.hypotests._power.power import PLANS
+
+    if width is None:
+        TESTS.check(name, method_settings, ("region", *PLANS))
+    else:
+        ESTIMATORS.check(estimator, method_settings, ("region", "aggregate"))
+    with Progress() as progress:
+        result = to.power(
+            open_data(files, columns),
+            name,
+            n=n,
+            power=target,
+            effect=effect,
+            width=width,
+            alpha=alpha,
+            lens=lens,
+            estimator=estimator,
+            weight_kind=weight_kind,
+            rng=seed,
+            progress=lambda share: progress(share, "simulating data sets"),
+            **method_settings,
+        )
+    output.answer(result.describe(), result.notes, result.to_dict(), json_path)

@@ -1,0 +1,65 @@
+"""trueodds study: run an installed simulation study again."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import Any
+
+import click
+
+from trueodds.cli import output
+from trueodds.cli.output import Progress
+from trueodds.core.errors import InputError, install_studies_command
+from trueodds.core.registry import Registry
+
+GROUP = "trueodds.studies"  # of the entry points by which a package offers studies
+
+
+@click.command(short_help="Run an experiment again.")
+@click.argument("name")
+@click.option("--quick", is_flag=True, help="Fewer data sets, for a first look.")
+@click.option(
+    "--out", type=click.Path(file_okay=False), help="Folder for table and picture; a stopped study goes on there."
+)
+@click.option("--method", "methods", multiple=True, help="Only this one; may be given again.")
+@click.option("--data", type=click.Path(file_okay=False), help="Folder with the data of studies that need some.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the simulated data.")
+@click.option("--json", "as_json", is_flag=True, help="The table as JSON instead of text.")
+def study(
+    name: str, quick: bool, out: str | None, methods: tuple[str, ...], data: str | None, seed: int, as_json: bool
+) -> None:
+    """Run one of the studies: see trueodds list studies."""
+    run = installed().load(name)
+    restrictions: dict[str, Any] = {"methods": list(methods) or None, "data": data}
+    settings = {key: value for key, value in restrictions.items() if value is not None}
+    for key in settings.keys() - inspect.signature(run).parameters.keys():
+        raise InputError(
+            "TO603",
+            f"The study {name} has no use for that.",
+            f"--{'method' if key == 'methods' else key}",
+            "Leave it out.",
+        )
+    with Progress() as progress:
+        result = run(quick=quick, out=out, rng=seed, progress=progress, **settings)
+    output.show(json.dumps(result.to_dict()) if as_json else str(result))
+
+
+def offered() -> dict[str, str]:
+    """The studies of all installed packages by name, each with its `module:function`; none of them is imported."""
+    from importlib.metadata import entry_points
+
+    return {point.name: point.value for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+
+
+def installed() -> Registry:
+    """The studies that can be run; TO804 where no package offers any."""
+    table = offered()
+    if not table:
+        raise InputError(
+            "TO804",
+            "The studies are a package of their own, trueodds-studies, which is not installed.",
+            f"no entry points of the group {GROUP}",
+            install_studies_command(),
+        )
+    return Registry("study", table)

@@ -1,0 +1,56 @@
+"""trueodds tally and merge: tally rows into a small file, and add such files up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trueodds.cli import output
+from trueodds.cli.options import add_tallies, data_options, open_data, pop_columns
+from trueodds.cli.output import Progress
+
+
+@click.command(short_help="Count rows into a small file that adds up.")
+@data_options(group=True, mode=False)
+@click.option("--out", required=True, metavar="F", help="Where to save it, such as a.tally.json.")
+@click.option("--lens", "lenses", multiple=True, help="Lenses to keep beyond the standing ones: 'groups:[[0,1],[2]]'.")
+@click.option("--grid", type=click.IntRange(min=1), help="Keep all probabilities together on a grid of so many bins.")
+@click.option("--bins", type=click.IntRange(min=1), default=15, show_default=True, help="Bins of the joint null law.")
+@click.option("--resume", metavar="F", help="Keeps the sum so far: after a stop the same command goes on from there.")
+def tally(
+    files: tuple[str, ...],
+    out: str,
+    resume: str | None,
+    lenses: tuple[str, ...],
+    grid: int | None,
+    bins: int,
+    **params: Any,
+) -> None:
+    """Count rows into a small file that adds up: audit, measure and test read it."""
+    columns = pop_columns(params)
+    output.ready(files, out=out, resume=resume)
+    with Progress() as progress:
+        data = open_data(files, columns)
+        import trueodds as to
+        from trueodds.tallies import serialization
+
+        total = to.tally(data, lenses=lenses, grid=grid, bins=bins, resume=resume, progress=progress.rows)
+        serialization.save(total, out)
+    if resume is not None:
+        Path(resume).unlink(missing_ok=True)  # what it kept is in the tally now
+    output.show(f"{total.n:,} rows\n{out}")
+
+
+@click.command(short_help="Add tallies up.")
+@click.argument("files", metavar="TALLY...", nargs=-1, required=True)
+@click.option("--out", required=True, metavar="F", help="Where to save the sum.")
+def merge(files: tuple[str, ...], out: str) -> None:
+    """Add tallies up; those of other classes or settings are refused."""
+    output.ready(files, out=out)
+    from trueodds.tallies import serialization
+
+    total = add_tallies(files)
+    serialization.save(total, out)
+    output.show(f"{total.n:,} rows of {len(files)} {'tally' if len(files) == 1 else 'tallies'}\n{out}")

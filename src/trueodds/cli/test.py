@@ -1,0 +1,76 @@
+"""trueodds test: test the hypothesis that the predictions are calibrated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from trueodds.cli import gate, gate_values, output, records
+from trueodds.cli.options import (
+    COST,
+    FAIL_ON,
+    JSON,
+    LENS,
+    SEED,
+    WEIGHT_KIND,
+    data_options,
+    open_data,
+    pop_columns,
+    read_costs,
+    takes_costs,
+)
+from trueodds.cli.output import Progress
+from trueodds.cli.settings import settings, settings_options
+
+
+@click.command()
+@data_options()
+@click.option("--test", "name", default="omnibus", show_default=True, help="Its name: see trueodds list tests.")
+@LENS
+@COST
+@JSON
+@FAIL_ON
+@WEIGHT_KIND
+@SEED
+@settings_options("tests")
+@click.pass_context
+def test(
+    ctx: click.Context,
+    /,
+    files: tuple[str, ...],
+    name: str,
+    lens: str | None,
+    cost_path: str | None,
+    json_path: str | None,
+    fail_on: tuple[str, ...],
+    seed: int,
+    mode: str | None,
+    weight_kind: str,
+    **params: Any,
+) -> None:
+    """Is it chance: one p-value, under a hypothesis said in words."""
+    method_settings, columns = settings(params), pop_columns(params)
+    output.ready(files, json=json_path)
+    import trueodds as to
+    from trueodds.hypotests import TESTS
+
+    TESTS.check(name, method_settings, ("region", "margin"))
+    gates = gate.read(fail_on, gate_values.test_scope(method_settings.get("margin")))
+    if cost_path:
+        takes_costs(TESTS, name, "test")
+    with Progress() as progress, records.by_question(columns, costs=bool(cost_path)):
+        data, costs = read_costs(open_data(files, columns), cost_path, mode, weight_kind)
+        method_settings |= costs
+        verdict = to.test(
+            data,
+            name,
+            lens=lens,
+            rng=seed,
+            mode=mode,
+            weight_kind=weight_kind,
+            progress=lambda share: progress(share, "redrawing labels"),
+            **method_settings,
+        )
+    output.answer(verdict.describe(), verdict.notes, verdict.to_dict(), json_path)
+    gate.conclude(ctx, gates, gate_values.OfVerdict(verdict))

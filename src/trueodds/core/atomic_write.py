@@ -1,0 +1,235 @@
+"""Write files atomically: a file is replaced as a whole or not at all.
+
+What was there before stays until the new file is complete. A symbolic link stays a link: the file it leads to is
+replaced, and keeps its mode and, where permitted, its owner. A new file gets the mode that `open` would give it.
+
+A killed process leaves nothing behind: on Linux the file has no name before it is complete (`O_TMPFILE`), so that the
+kernel frees it. File systems without that (NFS, older overlays) hold it under a name that is the same for every write
+to that place, locked by its writer; the next write finds it unlocked and removes it.
+
+Devices, pipes and descriptors (`/dev/stdout`) are no files to replace: they are written in place, once the content is
+complete. So is a file that may be written but not replaced, such as one that is mounted alone into a container.
+"""
+
+from __future__ import annotations
+
+import atexit
+import errno
+import os
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
+from hashlib import sha256
+from typing import IO
+
+from trueodds.core.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # not POSIX
+    fcntl = None  # type: ignore[assignment]
+
+_IN_MEMORY = 2**26  # bytes that wait in memory for a device or a pipe; more wait in a temporary file
+_NOT_REPLACEABLE = (errno.EBUSY, errno.EPERM, errno.EACCES, errno.EXDEV)
+_UNNAMED = getattr(os, "O_TMPFILE", 0)
+
+
+@contextmanager
+def open_atomic(path: str | os.PathLike[str], code: str) -> Iterator[IO[bytes]]:
+    """A binary file to write: where the block ends without an error its content stands at `path`, else nothing changed.
+
+    Raises InputError with this code where it cannot be written.
+    """
+    name = os.path.expanduser(os.fsdecode(path))
+    try:
+        if "\0" in name:
+            raise OSError(errno.EINVAL, "a path holds no NUL")
+        with _writer(name) as file:
+            yield file
+    except InputError:
+        raise
+    except (OSError, UnicodeError) as problem:
+        why = getattr(problem, "strerror", None) or problem
+        fix = "Check the path, its permissions and the space left."
+        raise InputError(code, "The file cannot be written.", f"{name}: {why}", fix) from None
+
+
+def _writer(name: str) -> AbstractContextManager[IO[bytes]]:
+    descriptor = _descriptor(name)
+    if descriptor is not None:
+        return _in_place(lambda: _duplicate(descriptor))
+    try:
+        old = os.stat(name)
+    except FileNotFoundError:
+        return _replacement(os.path.realpath(name), None)
+    if stat.S_ISDIR(old.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not os.access(name, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    target = os.path.realpath(name)
+    if stat.S_ISREG(old.st_mode) and os.access(os.path.dirname(target), os.W_OK | os.X_OK):
+        return _replacement(target, old)
+    return _in_place(lambda: open(name, "wb"))
+
+
+def _descriptor(name: str) -> int | None:
+    """The descriptor of this process that a path such as /dev/stdout leads to; None for all others."""
+    descriptors = os.path.realpath("/dev/fd")
+    for _ in range(40):  # as many links as Linux follows
+        folder, last = os.path.split(name)
+        folder = os.path.realpath(folder or ".")
+        if folder == descriptors and last.isascii() and last.isdigit():
+            return int(last)
+        try:
+            name = os.path.join(folder, os.readlink(os.path.join(folder, last)))
+        except OSError:
+            return None
+    return None
+
+
+def _duplicate(descriptor: int) -> IO[bytes]:
+    """The same open file, which goes on where the last write ended."""
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    return os.fdopen(os.dup(descriptor), "wb")
+
+
+@contextmanager
+def _in_place(opened: Callable[[], IO[bytes]]) -> Iterator[IO[bytes]]:
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as waiting:
+        yield waiting
+        waiting.seek(0)
+        with opened() as file:
+            shutil.copyfileobj(waiting, file)
+
+
+@contextmanager
+def _replacement(target: str, old: os.stat_result | None) -> Iterator[IO[bytes]]:
+    descriptor, part = _created(target, 0o666 if old is None else stat.S_IMODE(old.st_mode) & 0o777)
+    removal = partial(_remove, part)
+    atexit.register(removal)  # where a second signal ends the process at once
+    try:
+        with os.fdopen(descriptor, "w+b") as file:
+            yield file
+            file.flush()
+            _keep_mode(descriptor, old)
+            if part is not None:
+                os.fsync(descriptor)  # a server may tell only now that its disk is full
+            elif old is None and _link(descriptor, target):
+                return
+            else:
+                part = _random(target)
+                _link(descriptor, part)
+            _put(file, part, target, old)
+    except BaseException:
+        _remove(part)
+        raise
+    finally:
+        atexit.unregister(removal)
+
+
+def _created(target: str, mode: int) -> tuple[int, str | None]:
+    """A new open file in the folder of the target, and its name, where it needs one."""
+    if _UNNAMED:
+        with suppress(OSError):  # not every file system can
+            descriptor = os.open(os.path.dirname(target), _UNNAMED | os.O_RDWR, mode)
+            if os.path.exists(_of(descriptor)):
+                return descriptor, None
+            os.close(descriptor)
+    name = f".trueodds-{sha256(os.fsencode(os.path.basename(target))).hexdigest()[:16]}.part"
+    part = os.path.join(os.path.dirname(target), name)
+    while True:
+        try:
+            descriptor = os.open(part, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+        except FileExistsError:
+            part = part if _abandoned(part) else _random(target)
+            continue
+        if _locked(descriptor, part, wait=True):
+            return descriptor, part
+        os.close(descriptor)
+
+
+def _abandoned(part: str) -> bool:
+    """Whether nobody writes the file any more, which is then removed."""
+    try:
+        descriptor = os.open(part, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return not os.path.lexists(part)
+    try:
+        free = fcntl is not None and _locked(descriptor, part, wait=False)
+        if free:
+            os.unlink(part)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return free
+
+
+def _locked(descriptor: int, part: str, *, wait: bool) -> bool:
+    """Lock an open file until it is closed; False where another process has it, or where the name is another file's now.
+
+    Where there are no locks a writer goes on without, and nobody else's file counts as abandoned.
+    """
+    if fcntl is not None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except OSError:
+            return wait
+    with suppress(OSError):
+        return os.path.samestat(os.fstat(descriptor), os.stat(part, follow_symlinks=False))
+    return False
+
+
+def _keep_mode(descriptor: int, old: os.stat_result | None) -> None:
+    """Mode and owner of the file that was there, as far as this user may give them."""
+    if old is None or not hasattr(os, "fchmod"):
+        return
+    for owner in (old.st_uid, -1):
+        with suppress(PermissionError):
+            os.fchown(descriptor, owner, old.st_gid)
+            break
+    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))
+
+
+def _put(file: IO[bytes], part: str, target: str, old: os.stat_result | None) -> None:
+    if fcntl is None:
+        file.close()  # an open file has no other name there
+    try:
+        os.replace(part, target)
+    except OSError as problem:
+        if old is None or file.closed or problem.errno not in _NOT_REPLACEABLE:
+            raise
+        file.seek(0)
+        with open(target, "wb") as there:
+            shutil.copyfileobj(file, there)
+        os.unlink(part)
+
+
+def _link(descriptor: int, name: str) -> bool:
+    """Give an unnamed file its name, unless another one has it."""
+    try:
+        # With a descriptor to start from, though the path is absolute, Python follows the link to the open file.
+        os.link(_of(descriptor), name, src_dir_fd=descriptor)
+    except FileExistsError:
+        return False
+    return True
+
+
+def _of(descriptor: int) -> str:
+    return f"/proc/self/fd/{descriptor}"
+
+
+def _random(target: str) -> str:
+    return os.path.join(os.path.dirname(target), f".trueodds-{os.urandom(8).hex()}.part")
+
+
+def _remove(part: str | None) -> None:
+    if part is not None:
+        with suppress(OSError):
+            os.unlink(part)

@@ -1,0 +1,169 @@
+"""The results of comparing models: one difference, or a ranking of several models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trueodds.core.errors import Note
+from trueodds.core.formatting import format_number, format_percent, format_settings
+from trueodds.core.json_files import strict_json
+from trueodds.core.printable import printable
+from trueodds.core.results import Estimate, Interval, Result, keep_defined
+
+MAX_PAIRS = 6  # pairs named in one line; a table of all is in `pairs`
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Comparison(Result):
+    """How much larger the error of the first model is than that of the second, and how sure that is."""
+
+    estimator: str
+    lens: str
+    difference: float
+    n: int
+    paired: bool
+    models: Mapping[str, Estimate]  # the first minus the second
+    null: str
+    interval: Interval | None = None
+    pvalue: float | None = None
+    min_pvalue: float | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.difference):
+            object.__setattr__(self, "pvalue", None)
+        keep_defined(self, "difference", ("pvalue",))
+
+    def __float__(self) -> float:
+        return float(self.difference)
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """What the two models are called."""
+        first, second = self.models
+        return first, second
+
+    @property
+    def better(self) -> str | None:
+        """The model whose error is smaller, where the interval leaves no doubt; else None."""
+        if self.interval is None or self.interval.low <= 0 <= self.interval.high:
+            return None
+        first, second = self.names
+        best_value = float(self.settings.get("best_value", 0.0))
+        values = [estimate.value for estimate in self.models.values()]
+        if not best_value or all(value >= best_value for value in values):
+            return second if self.interval.low > 0 else first
+        return (first if self.interval.low > 0 else second) if all(value <= best_value for value in values) else None
+
+    def describe(self) -> str:
+        """The difference with its interval and p-value, and both models, in one line."""
+        first, second = self.names
+        pieces = [f"{self.estimator} {first} − {second} {format_number(self.difference)}"]
+        if self.interval is not None:
+            pieces[0] += f" {self.interval}"
+        if self.pvalue is not None:
+            min_pvalue = f" (floor {format_number(self.min_pvalue)})" if self.min_pvalue is not None else ""
+            pieces.append(f"p={format_number(self.pvalue)}{min_pvalue}")
+        pieces.append(", ".join(_beside(name, estimate) for name, estimate in self.models.items()))
+        pieces.append(f"n={self.n:,} {'paired' if self.paired else 'unpaired'}")
+        pieces.append(", ".join([self.lens, *format_settings(self.settings)]))
+        return printable(" · ".join(pieces))
+
+    def pair(self) -> dict[str, Any]:
+        """The difference without the two models' own estimates, as a ranking tells it."""
+        return {
+            "names": list(self.names),
+            "difference": strict_json(self.difference),
+            "interval": self.interval.to_dict() if self.interval else None,
+            "pvalue": strict_json(self.pvalue),
+            "paired": self.paired,
+            "better": self.better,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison as JSON holds it."""
+        return {
+            "schema": "trueodds.comparison/1",
+            "estimator": self.estimator,
+            "lens": self.lens,
+            **self.pair(),
+            "min_pvalue": strict_json(self.min_pvalue),
+            "null": self.null,
+            "models": {name: estimate.to_dict() for name, estimate in self.models.items()},
+            "n": self.n,
+            "settings": strict_json(self.settings),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Ranking(Result):
+    """Several models in the order of their errors, and which parts of that order are settled."""
+
+    estimator: str
+    lens: str
+    order: tuple[str, ...]  # the smallest error first
+    models: Mapping[str, Estimate]
+    pairs: tuple[Comparison, ...]  # every two models; the intervals hold together, p-values are adjusted
+    n: int
+    level: float
+    null: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+
+    @property
+    def settled(self) -> tuple[tuple[str, str], ...]:
+        """The pairs (better, worse) whose order is beyond doubt, all at once."""
+        winners = [(comparison.better, comparison.names) for comparison in self.pairs]
+        return tuple((better, names[names[0] == better]) for better, names in winners if better is not None)
+
+    @property
+    def unsettled(self) -> tuple[tuple[str, str], ...]:
+        """The pairs whose order these rows do not tell, each with the smaller error first."""
+        place = self.order.index
+        open_pairs = [sorted(comparison.names, key=place) for comparison in self.pairs if comparison.better is None]
+        return tuple((first, second) for first, second in open_pairs)
+
+    def describe(self) -> str:
+        """The order and which parts of it are settled, in one line."""
+        order = ", ".join(f"{name} {format_number(self.models[name].value)}" for name in self.order)
+        pieces = [f"{self.estimator} {order}"]
+        pieces.append(f"settled: {_listed(self.settled, '<')}")
+        pieces.append(f"not settled: {_listed(self.unsettled, '?')}")
+        pieces.append(f"{format_percent(self.level)} jointly")
+        pieces.append(f"n={self.n:,} {self.settings.get('rows', '')}".rstrip())
+        pieces.append(", ".join([self.lens, *format_settings(self.settings)]))
+        return printable(" · ".join(pieces))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The ranking as JSON holds it."""
+        return {
+            "schema": "trueodds.ranking/1",
+            "estimator": self.estimator,
+            "lens": self.lens,
+            "order": list(self.order),
+            "settled": [list(pair) for pair in self.settled],
+            "unsettled": [list(pair) for pair in self.unsettled],
+            "pairs": [comparison.pair() for comparison in self.pairs],
+            "models": {name: estimate.to_dict() for name, estimate in self.models.items()},
+            "n": self.n,
+            "level": self.level,
+            "null": self.null,
+            "settings": strict_json(self.settings),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+
+def _beside(name: str, estimate: Estimate) -> str:
+    noise_floor = "" if estimate.noise_floor is None else f" (noise floor {format_number(estimate.noise_floor)})"
+    return f"{name} {format_number(estimate.value)}{noise_floor}"
+
+
+def _listed(pairs: Sequence[tuple[str, str]], sign: str) -> str:
+    named = [f"{first} {sign} {second}" for first, second in pairs[:MAX_PAIRS]]
+    more = [f"{len(pairs) - MAX_PAIRS} more"] if len(pairs) > MAX_PAIRS else []
+    return ", ".join([*named, *more]) or "nothing"

@@ -1,0 +1,32 @@
+"""Format numbers, percentages and settings as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+
+def format_number(x: float | None) -> str:
+    """A number as people read it: four decimals for ordinary sizes, three digits for tiny or huge ones.
+
+    >>> format_number(0.039812), figure(0.000012), figure(0.001), figure(None)
+    ('0.0398', '1.2e-05', '0.001', '–')
+    """
+    if x is None:
+        return "–"
+    if not math.isfinite(x):
+        return "inf" if x > 0 else "-inf" if x < 0 else "nan"
+    if x == 0 or 0.001 <= abs(x) < 10:
+        return f"{x:.4f}" if round(x, 3) != round(x, 6) else f"{x:.3g}"
+    return f"{x:.3g}"
+
+
+def format_percent(level: float) -> str:
+    """A level as a percentage: 0.95 is 95%, 0.999 is 99.9%."""
+    return f"{100 * level:.6g}%"
+
+
+def format_settings(settings: Mapping[str, Any]) -> list[str]:
+    """The settings that change the number, in a few words; the whole table is in `to_dict`."""
+    return [str(settings[key]) for key in ("partition", "distance", "aggregate") if settings.get(key) is not None]

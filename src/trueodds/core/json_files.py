@@ -1,0 +1,102 @@
+"""Read and write strict JSON files."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from trueodds.core.atomic_write import open_atomic
+from trueodds.core.errors import InputError
+from trueodds.core.settings import check
+
+
+def write_text(path: str | os.PathLike[str], text: str, code: str) -> None:
+    """Write a text file; another process sees the old file or the whole new one, never a part."""
+    with open_atomic(check("path", path, str | os.PathLike), code) as file:
+        file.write(text.encode())
+
+
+def read_json(path: str | os.PathLike[str], code: str) -> Any:
+    """The document of a strict JSON file; NaN and Infinity are none."""
+    return parse_json(read_text(path, code), code, str(path))
+
+
+def read_text(path: str | os.PathLike[str], code: str) -> str:
+    """What a text file holds, line ends as they are."""
+    try:
+        with Path(path).expanduser().open(encoding="utf-8", newline="") as file:
+            return file.read()
+    except (OSError, ValueError) as problem:
+        raise InputError(code, "The file cannot be read.", str(problem), "Check the path.") from None
+
+
+class RepeatedKey(ValueError):
+    """A key that one object of a JSON text holds twice, so that nobody can say which value is meant."""
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these keys and values, for `object_pairs_hook`; by itself, Python keeps the last of equal keys."""
+    mapping = dict(pairs)
+    if len(mapping) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise RepeatedKey(next(key for key in keys if keys.count(key) > 1))
+    return mapping
+
+
+def describe_json_error(problem: Exception) -> str:
+    """What is wrong with a JSON text, by the exception that its parser raised."""
+    if isinstance(problem, RepeatedKey):
+        return f"the key {str(problem)[:80]!r} twice in one object"
+    if isinstance(problem, ValueError) and "int_max_str_digits" in str(problem):
+        return "a whole number of thousands of digits"
+    return str(problem)[:200]
+
+
+def parse_json(text: str, code: str, what: str = "the text") -> Any:
+    """The document of a strict JSON text.
+
+    >>> parse_json('{"n": 1}', "TO402")
+    {'n': 1}
+    """
+    try:
+        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=unique_keys)
+    except (ValueError, RecursionError) as problem:
+        raise InputError(
+            code, f"{what} holds no JSON.", describe_json_error(problem), "Give a file that trueodds saved."
+        ) from None
+
+
+def read_schema_family(path: str | os.PathLike[str]) -> str | None:
+    """The family that a file says it belongs to, such as `trueodds.tally`; None where it says nothing."""
+    try:
+        with Path(path).expanduser().open(encoding="utf-8") as file:
+            start = file.read(4096)
+    except (OSError, ValueError):
+        return None
+    for family in ("trueodds.tally", "trueodds.calibrator"):
+        if f'"{family}/' in start:
+            return family
+    return None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")
+
+
+def strict_json(value: Any) -> Any:
+    """A value as strict JSON holds it: an infinity or NaN becomes null, arrays become lists."""
+    if isinstance(value, Mapping):
+        return {str(key): strict_json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [strict_json(item) for item in value]
+    if hasattr(value, "tolist"):
+        return strict_json(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    return str(value)

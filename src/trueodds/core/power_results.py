@@ -1,0 +1,110 @@
+"""The result of planning a sample size: the detectable error, the required number of rows, or the power."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from trueodds.core.errors import Note
+from trueodds.core.formatting import format_number, format_percent
+from trueodds.core.json_files import strict_json
+from trueodds.core.printable import printable
+from trueodds.core.results import Interval, Result
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Power(Result):
+    """How large an error n rows show, or how many rows an error or an interval takes; `question` says which.
+
+    `question="effect"`: `effect` is the smallest error that is found in the `target` share of samples of n rows.
+    `question="rows"`: `power` is the share of samples of n rows in which an error of `effect` is found, and `required` are
+    the rows for the `target` share. `question="width"`: `required` are the rows for an interval of total width `target`.
+    """
+
+    name: str  # of the test; of the estimator whose width was asked for
+    question: str  # "effect", "rows" or "width"
+    lens: str
+    n: int
+    alpha: float
+    target: float
+    power: float | None = None
+    effect: float | None = None  # the lens's mean |r − p|, in probability units
+    required: int | None = None
+    limits: Interval | None = None  # of what was simulated: the power, or the mean width at `required`
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+
+    def __float__(self) -> float:
+        """What was asked for: an effect, or a number of rows."""
+        answer = self.effect if self.question == "effect" else self.required
+        return float("nan") if answer is None else float(answer)
+
+    def describe(self) -> str:
+        """The answer to what was asked, in one line."""
+        return printable(self._summary())
+
+    def _summary(self) -> str:
+        if self.question == "width":
+            return f"{self._width()} · {', '.join([self.lens, *self._bins()])} · {format_percent(1 - self.alpha)}"
+        return f"With {self.n:,} rows the {self.name} test finds {self._answer()} · {self.lens} · level {format_number(self.alpha)}"
+
+    def _answer(self) -> str:
+        error, target = (
+            f"probabilities that are on average {format_number(self.effect)} {self._kind()}",
+            format_percent(self.target),
+        )
+        if self.question == "rows":
+            more = (
+                "more rows than could be tried" if self.required is None else f"{self._about()}{self.required:,} rows"
+            )
+            return f"{error} in {self._share()} of data sets; {target} takes {more}"
+        if self.settings.get("reached", True):
+            simulated = "" if self.limits is None else f" ({self._share()})"
+            return f"{error}, or more so, in {target} of data sets{simulated}"
+        return f"even the strongest case, {error}, in {self._share()} of data sets only, not in {target}"
+
+    def _width(self) -> str:
+        now = format_number(self.settings.get("width_now"))
+        return (
+            f"An interval of {self.name} that is {format_number(self.target)} wide takes {self._about()}{self.required or 0:,} rows"
+            f" (of {self.n:,} it is {now} wide)"
+        )
+
+    def _share(self) -> str:
+        limits = "" if self.limits is None else f" [{_percent(self.limits.low)}, {_percent(self.limits.high)}]"
+        return f"{_percent(self.power or 0.0)}{limits}"
+
+    def _about(self) -> str:
+        return "" if self.limits is None else "about "  # what was simulated
+
+    def _kind(self) -> str:
+        shift, overstated = self.settings.get("distortion") == "shift", self.settings.get("direction") != "under"
+        if shift:
+            return "too high" if overstated else "too low"
+        return "too sure" if overstated else "not sure enough"
+
+    def _bins(self) -> list[str]:
+        return [str(self.settings[key]) for key in ("partition", "distance") if self.settings.get(key) is not None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON holds it."""
+        return {
+            "schema": "trueodds.power/1",
+            "name": self.name,
+            "question": self.question,
+            "lens": self.lens,
+            "n": self.n,
+            "alpha": self.alpha,
+            "target": self.target,
+            "power": strict_json(self.power),
+            "effect": strict_json(self.effect),
+            "required": self.required,
+            "limits": self.limits.to_dict() if self.limits else None,
+            "settings": strict_json(self.settings),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+
+def _percent(x: float) -> str:
+    return f"{100 * x:.1f}%"

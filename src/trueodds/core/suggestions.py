@@ -1,0 +1,181 @@
+"""Suggest the known names for an unknown word, with the synonyms of the literature and of other libraries.
+
+Case, hyphens, underscores and blanks make no difference. A phrase begins with the name it stands for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Sequence
+
+_PHRASES: dict[str, tuple[str, ...]] = {  # one phrase or several -> what other people call it
+    # estimators
+    "ece": ("expected calibration error", "calibration error", "l1 calibration error", "confidence ece", "top1 ece"),
+    "ece with lens='top-label'": ("top-label ece", "top-label calibration error"),
+    "ece with lens='classwise'": ("classwise ece", "cwece", "classwise calibration error", "marginal calibration error"),
+    "sce": ("static calibration error",),
+    "mce": ("maximum calibration error", "max calibration error", "max ce"),
+    "ace | ece with partition='equal-mass'": (
+        "adaptive ece", "adaptive calibration error", "ada ece", "equal mass ece", "quantile ece",
+    ),
+    "tace": ("thresholded adaptive calibration error",),
+    "rmsce": ("rms calibration error", "root mean square calibration error", "l2 calibration error", "l2 ece"),
+    "debiased_l2": ("debiased ece", "debiased calibration error", "debiased rmsce"),
+    "sweep": ("ece sweep", "sweep ece", "monotonic sweep"),
+    "ece_kde": ("kde ece", "kernel density ece"),
+    "smece": ("smooth ece", "smooth calibration error"),
+    "ks": ("kolmogorov smirnov", "ks error", "ks statistic", "ks test"),
+    "ecce | ecce_mad | ecce_r": ("estimated cumulative calibration error", "cumulative calibration error"),
+    "skce": ("squared kernel calibration error", "kernel calibration error", "kce", "kernel test"),
+    "mmce": ("maximum mean calibration error",),
+    "brier": (
+        "brier score", "brier loss", "brier score loss", "neg brier score", "mean squared error", "mse",
+        "quadratic score",
+    ),
+    "brier (its root is the RMSE)": ("rmse", "root mean squared error"),
+    "brier with decomposition='murphy'": ("brier decomposition", "murphy decomposition", "resolution", "refinement"),
+    "log_loss": (
+        "nll", "negative log likelihood", "cross entropy", "neg log loss", "log score", "logarithmic score",
+        "ignorance score", "deviance",
+    ),
+    "rps": ("ranked probability score",),
+    "ici": ("integrated calibration index", "eavg"),
+    "o_e": (
+        "oe ratio", "observed expected", "observed to expected", "observed to expected ratio", "e:o", "eo ratio",
+        "expected observed ratio",
+    ),
+    # tests
+    "hosmer_lemeshow": ("hl", "hl test", "hosmer lemeshow test"),
+    "spiegelhalter": ("spiegelhalter z", "spiegelhalter z test", "spiegelhalter test", "z test"),
+    "consistency": ("consistency resampling", "consistency test"),
+    "cox": (
+        "cox test", "cox regression", "calibration slope", "calibration intercept", "slope", "intercept",
+        "calibration in the large", "citl",
+    ),
+    "giviti": ("giviti test",),
+    # calibrators
+    "temperature": ("temperature scaling", "temp scaling", "ts"),
+    "platt": ("platt scaling", "sigmoid", "logistic", "logistic calibration", "logistic recalibration"),
+    "isotonic": ("isotonic regression", "pav", "pava"),
+    "centred_isotonic": ("centered isotonic", "centered isotonic regression", "cir"),
+    "beta": ("beta calibration", "betacal"),
+    "histogram": ("histogram binning", "uniform mass binning"),
+    "histogram | confidence_histogram": ("histogram", "hist"),
+    "vector": ("vector scaling",),
+    "matrix": ("matrix scaling",),
+    "dirichlet": ("dirichlet calibration",),
+    "bbq": ("bayesian binning", "bayesian binning into quantiles"),
+    "venn_abers": ("va", "ivap", "cvap", "venn abers predictor"),
+    "ensemble_temperature": ("ets", "ensemble temperature scaling"),
+    "bias_corrected_temperature": ("bcts", "bias corrected temperature scaling"),
+    "scaling_binning": ("scaling binning calibrator", "platt binning"),
+    "spline": ("spline calibration", "splines"),
+    "prior_shift": ("label shift", "prior correction", "prior probability shift"),
+    "identity": ("uncalibrated", "no calibration"),
+    # diagrams
+    "reliability": (
+        "reliability diagram", "reliability plot", "calibration curve", "calibration plot", "calibration diagram",
+    ),
+    "reliability_curve": ("loess", "lowess", "smooth calibration curve", "flexible calibration curve"),
+    "corp": ("corp diagram", "corp reliability diagram"),
+    "murphy": ("murphy diagram",),
+    "calibration_belt": ("belt", "giviti belt"),
+    "confidence_histogram": ("prediction histogram",),
+    "selective_risk": ("aurc", "risk coverage", "risk coverage curve", "accuracy rejection curve"),
+    # settings and their values
+    "equal-mass": ("quantile", "adaptive", "equal frequency", "equal count", "uniform mass"),
+    "uniform": ("equal width", "uniform width"),
+    "partition": ("strategy", "binning"),
+    "bins": ("n bins", "num bins", "nbins"),
+    "order": ("norm",),
+    "resamples": ("n bootstrap", "n boot", "n bootstraps", "n resamples", "bootstraps"),
+    "level": ("confidence level", "conf level"),
+    "min_prob": ("eps", "epsilon", "floor"),
+}  # fmt: skip
+
+_DISCRIMINATION = (
+    "That measures discrimination, not calibration; 'brier' and 'log_loss' count both, and the parts of 'corp' tell "
+    "them apart."
+)
+_ANSWERS = (
+    "That judges the answers, not their probabilities; an audit shows accuracy, and 'brier' and 'log_loss' score both."
+)
+NO_CALIBRATION = {
+    **dict.fromkeys(("auc", "auroc", "roc auc", "roc auc score", "c statistic", "c index", "concordance"), _DISCRIMINATION),
+    **dict.fromkeys(("auprc", "pr auc", "average precision", "gini", "roc"), _DISCRIMINATION),
+    **dict.fromkeys(("accuracy", "acc", "error rate", "f1", "f1 score", "precision", "recall", "mcc"), _ANSWERS),
+}  # fmt: skip
+
+
+def normalize_name(word: str) -> str:
+    """A word without what spellings differ in.
+
+    >>> normalize_name("Log-Loss"), plain("log_loss"), plain("O:E")
+    ('logloss', 'logloss', 'oe')
+    """
+    return re.sub(r"[^a-z0-9]", "", word.lower())
+
+
+SYNONYMS = {
+    normalize_name(other): tuple(phrase.split(" | ")) for phrase, others in _PHRASES.items() for other in others
+}
+_UNRELATED = {normalize_name(word): text for word, text in NO_CALIBRATION.items()}
+
+
+def first_word(phrase: str) -> str:
+    """The name that a phrase stands for: its first word."""
+    return phrase.partition(" ")[0]
+
+
+def resolve_synonym(word: str, known: Collection[str]) -> list[str]:
+    """Which of the known names this is another spelling of or another word for, with what has to be set beside.
+
+    >>> resolve_synonym("Classwise-ECE", ["ece", "sce"]), resolve("ECE", ["ece"]), resolve("nonsense", ["ece"])
+    (["ece with lens='classwise'"], ['ece'], [])
+    """
+    if spelled := [name for name in known if normalize_name(name) == normalize_name(word)]:
+        return spelled
+    return [phrase for phrase in SYNONYMS.get(normalize_name(word), ()) if first_word(phrase) in known]
+
+
+def unrelated_measure(word: str) -> str | None:
+    """What to say to the name of a measure that is none of calibration."""
+    return _UNRELATED.get(normalize_name(word))
+
+
+def suggest_names(word: str, known: Iterable[str]) -> str:
+    """The fix for an unknown word: what it is called here, the closest known ones, else all of them.
+
+    >>> suggest_names("quantile", ["equal-mass", "uniform"]), near("unifrom", ["equal-mass", "uniform"])
+    ('Did you mean equal-mass?', 'Did you mean uniform?')
+    """
+    known = sorted(known)
+    return did_you_mean(word, known) or list_names(known)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The question whether one of the known words was meant; empty where none is close.
+
+    >>> did_you_mean("n_bootstrap", ["level", "resamples"]), did_you_mean("eggs", ["level", "resamples"])
+    ('Did you mean resamples?', '')
+    """
+    known = sorted(known)
+    close = resolve_synonym(word, known) or difflib.get_close_matches(word.lower(), known, n=3)
+    return f"Did you mean {' or '.join(close)}?" if close else ""
+
+
+def list_names(names: Sequence[str], max_length: int = 200) -> str:
+    """The known names as a sentence; of those that take more than so many characters the first, and how many follow.
+
+    >>> list_names(["beta", "platt"]), listed(["beta", "platt", "isotonic"], max_length=12)
+    ('Known: beta, platt.', 'Known: beta, platt and 1 more.')
+    """
+    size, shown = 0, 0
+    for name in names:
+        size += len(name) + 2 * (shown > 0)
+        if size > max_length and shown:
+            break
+        shown += 1
+    more = f" and {len(names) - shown:,} more" if shown < len(names) else ""
+    return f"Known: {', '.join(names[:shown])}{more}."

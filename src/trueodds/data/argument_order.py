@@ -1,0 +1,74 @@
+"""Recognize labels and probabilities passed in the wrong order, and raise an error with the fix."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
+
+ORDER = " take (y_true, y_prob): swap the two arguments."
+
+
+def refuse_swapped(y: Array, p: Array) -> None:
+    """Predictions, and every function that takes arrays, take (y_true, y_prob); recognize the other order."""
+    if not _fractions(y):  # the small one first: of right arguments no more is looked at
+        return
+    fix = f"Predictions{ORDER}"
+    integral = p.dtype.kind in "biuUS" or (p.ndim == 1 and p.dtype.kind == "f" and not _fractions(p) and (p > 1).any())
+    if y.ndim == 2 and integral:
+        raise InputError(
+            "TO109",
+            "The arguments look swapped: y_true has probabilities, y_prob has labels.",
+            f"shapes {y.shape} and {p.shape}",
+            fix,
+        )
+    labels = p.dtype.kind in "biuUS" or (p.dtype.kind == "f" and not _fractions(p) and np.isfinite(p).all())
+    if y.ndim == 1 and p.ndim == 1 and labels:
+        raise InputError(
+            "TO109",
+            "The arguments look swapped: y_true has fractions, y_prob has whole numbers.",
+            f"y_true starts {y[:3].tolist()}, y_prob starts {p[:3].tolist()}",
+            fix,
+        )
+
+
+def with_called_order(problem: InputError, fix: str) -> InputError:
+    """The same refusal with the order of the function that was called; other problems are left as they are."""
+    if problem.code != "TO109" or problem.fix != f"Predictions{ORDER}":
+        return problem
+    return InputError(problem.code, problem.problem, problem.got, fix)
+
+
+def refuse_swapped_confidence(confidence: Array, correct: Array) -> None:
+    """from_confidence takes (confidence, correct); recognize the other order."""
+    if (
+        correct.dtype.kind == "f"
+        and _fractions(correct)
+        and (confidence.dtype.kind in "biu" or not _fractions(confidence))
+    ):
+        raise InputError(
+            "TO109",
+            "The arguments look swapped: correct has fractions, confidence has 0 and 1.",
+            f"correct starts {correct[:3].tolist()}",
+            "Call from_confidence(confidence, correct).",
+        )
+
+
+def refuse_swapped_multilabel(y: Array, p: Array) -> None:
+    """from_multilabel takes (Y, P); recognize the other order."""
+    if y.dtype.kind == "f" and _fractions(y) and (p.dtype.kind in "biu" or not _fractions(p)):
+        raise InputError(
+            "TO109",
+            "The arguments look swapped: Y has fractions, P has 0 and 1.",
+            f"Y starts {y[:1].tolist()}, P starts {p[:1].tolist()}",
+            "Call from_multilabel(Y, P).",
+        )
+
+
+def _fractions(x: Array) -> bool:
+    """Whether a value lies strictly between whole numbers."""
+    if x.dtype.kind != "f":
+        return False
+    finite = x[np.isfinite(x)]
+    return bool((finite != np.rint(finite)).any())

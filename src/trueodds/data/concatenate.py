@@ -1,0 +1,50 @@
+"""Concatenate predictions of the same kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from trueodds.core.errors import InputError
+from trueodds.data.predictions import FIELDS, Predictions, restore_predictions
+
+_ROWS = ("p", "logits", "y", "votes", "counts", "weight")
+
+
+def concatenate(parts: Sequence[Predictions]) -> Predictions:
+    """All rows of several Predictions, in their order; checked before, they are not checked again.
+
+    Raises InputError TO401 for another kind, other classes, columns that only one has, or clusters.
+
+    >>> both = concatenate([Predictions([0, 1], [0.2, 0.7]), Predictions([1], [0.9])])
+    >>> both.n, both.p.tolist()
+    (3, [0.2, 0.7, 0.9])
+    """
+    first = parts[0]
+    for other in parts[1:]:
+        if _signature(other) != _signature(first):
+            got = f"{_signature(first)} and {_signature(other)}"
+            raise InputError("TO401", "Rows of different make cannot be joined.", got, "Read them in the same way.")
+    if len(parts) == 1:
+        return first
+    values = {name: getattr(first, name) for name in FIELDS} | {"n": sum(part.n for part in parts)}
+    for name in _ROWS:
+        if values[name] is not None:
+            values[name] = np.concatenate([getattr(part, name) for part in parts])
+    values["group"] = {name: np.concatenate([part.group[name] for part in parts]) for name in first.group}
+    values["notes"] = tuple(dict.fromkeys(note for part in parts for note in part.notes))
+    return restore_predictions(values)
+
+
+def _signature(preds: Predictions) -> tuple[object, ...]:
+    """What must agree; rows in clusters agree with none, as their numbers mean nothing elsewhere."""
+    has = tuple(name for name in _ROWS if getattr(preds, name) is not None)
+    return (
+        preds.kind,
+        preds.classes,
+        preds.p.shape[1:],
+        has,
+        tuple(sorted(preds.group)),
+        preds.cluster is None or id(preds),
+    )

@@ -1,0 +1,59 @@
+"""Check the group columns and the clusters of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from trueodds.core.errors import InputError
+from trueodds.core.settings import check
+from trueodds.core.typing import Array
+from trueodds.data.arrays import (
+    as_array,
+    refuse_first,
+)
+
+
+def check_groups(group: Any, n: int) -> dict[str, Array]:
+    """Each group column as an array."""
+    if group is None:
+        return {}
+    if hasattr(group, "columns") and np.ndim(group) == 2:  # a frame: each column is a group column
+        group = {name: group[name] for name in group.columns}
+    columns = dict(group) if isinstance(group, Mapping) else {"group": group}
+    checked = {}
+    for name, column in columns.items():
+        check("the name of a group column", name, str | bool | int | float)
+        values = as_array(column, str(name))
+        if values.shape != (n,):
+            raise InputError(
+                "TO112",
+                f"{name} must have one value per row.",
+                f"shape {values.shape} for {n:,} rows",
+                "Align it first.",
+            )
+        empty = (
+            np.isnan(values) if values.dtype.kind == "f" else np.isnat(values) if values.dtype.kind in "mM" else None
+        )
+        if empty is not None and empty.any():
+            refuse_first(
+                values,
+                empty,
+                "TO103",
+                f"{name} has missing values.",
+                "Give the missing ones a name of their own.",
+            )
+        checked[str(name)] = values.view()
+        checked[str(name)].flags.writeable = False
+    return checked
+
+
+def check_clusters(cluster: ArrayLike | None, n: int) -> Array | None:
+    """Cluster numbers 0, 1, … per row."""
+    if cluster is None:
+        return None
+    values = check_groups({"cluster": cluster}, n)["cluster"]
+    return np.unique(values, return_inverse=True)[1].reshape(-1).astype(np.int64)

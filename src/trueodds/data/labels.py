@@ -1,0 +1,281 @@
+"""Check labels, votes and class names, and read class names from the columns of a data frame."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.printable import has_surrogates
+from trueodds.core.settings import EXACT
+from trueodds.core.typing import Array
+from trueodds.data.arrays import (
+    as_float_array as numbers,
+)
+from trueodds.data.arrays import (
+    check_one_dimensional,
+    count_phrase,
+    refuse_first,
+)
+
+
+def check_class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
+    """The names of the classes in the order of the columns."""
+    if classes is None:
+        return tuple(range(k))
+    names = () if isinstance(classes, str) or not np.iterable(classes) else tuple(_plain_name(name) for name in classes)
+    if not names or not all(map(_is_name, names)):
+        raise InputError(
+            "TO113", "classes must be a list of names.", describe(classes), "For instance classes=['no', 'yes']."
+        )
+    if broken := [name for name in names if isinstance(name, str) and has_surrogates(name)]:
+        fix = "Decode the names again, as UTF-8."
+        raise InputError("TO113", "A class is named by text that cannot be encoded.", repr(broken[0]), fix)
+    if len(names) != k:
+        raise InputError(
+            "TO113",
+            "classes must name every column.",
+            f"{len(names)} names for {k} classes",
+            "Give one name per column, in the order of the columns.",
+        )
+    if len(set(names)) != k or len({str(name) for name in names}) != k:
+        raise InputError("TO113", "The names of classes must differ.", repr(list(names)), "Rename the repeated ones.")
+    return names
+
+
+def _is_name(name: Any) -> bool:
+    """Text or a number of at most 64 bits, as arrays of labels hold them."""
+    return isinstance(name, str) or (isinstance(name, int) and name.bit_length() <= 64) or isinstance(name, float)
+
+
+def _plain_name(name: Any) -> Any:
+    """A name without NumPy's wrapping; bytes are text."""
+    name = name.item() if isinstance(name, np.generic) else name
+    return name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else name
+
+
+def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool) -> Array:
+    """Labels as class numbers."""
+    if y.ndim != 1:
+        raise InputError(
+            "TO101", "y_true must be (n,) labels or (n, K) votes.", f"shape {y.shape}", "Pass one label per row."
+        )
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        refuse_first(
+            y,
+            ~np.isfinite(y),
+            "TO103",
+            "Every label must be a number.",
+            "Fill or remove those rows; nothing is dropped for you.",
+        )
+    if y.dtype.kind in "US" or (has_names and not _count_from_zero(names)):
+        return _match_names(y, names, has_names)
+    if y.dtype.kind == "f":
+        if (y != np.rint(y)).any():
+            refuse_first(
+                y,
+                y != np.rint(y),
+                "TO106",
+                "Labels must be whole numbers.",
+                "For votes or soft labels pass y_true as (n, K) shares.",
+            )
+    elif y.dtype.kind not in "biu":
+        raise InputError(
+            "TO106", "Labels must be integers or names.", f"dtype {y.dtype}", "Convert them, or pass classes=."
+        )
+    if y.min() < 0 or y.max() >= k:
+        refuse_first(
+            y,
+            (y < 0) | (y >= k),
+            "TO105",
+            f"Labels must lie in 0..{k - 1}.",
+            "If they start at 1, subtract 1; if they are other codes, pass classes=.",
+        )
+    return y.astype(np.int64, copy=False)
+
+
+def _match_names(y: Array, names: tuple[Any, ...], has_names: bool) -> Array:
+    if not has_names:
+        raise InputError(
+            "TO106",
+            "Labels are names, and the columns have none.",
+            f"{describe(str(y[0]))} in row 0",
+            "Pass classes= with the names in the order of the columns.",
+        )
+    # Names given as text, such as those of a command line, are matched by what a number is written as.
+    text = y.dtype.kind in "US" or all(isinstance(name, str) for name in names)
+    number = {str(name) if text else name: i for i, name in enumerate(names)}
+    unique, inverse = np.unique(y, return_inverse=True)
+    codes = np.empty(len(unique), dtype=np.int64)
+    for i, label in enumerate(unique.tolist()):
+        label = _plain_name(label)
+        label = (
+            f"{label:g}" if text and isinstance(label, float) and label.is_integer() else str(label) if text else label
+        )
+        if label not in number:
+            row = int(np.argmax(inverse == i))
+            raise InputError(
+                "TO105",
+                "A label is no class.",
+                f"{describe(label)} in row {row}{count_phrase(int((inverse == i).sum()))}",
+                f"The classes are {list(names)}; give the labels as they are written there.",
+            )
+        codes[i] = number[label]
+    return codes[inverse.reshape(-1)]
+
+
+def _count_from_zero(names: tuple[Any, ...]) -> bool:
+    """Whether a number can only mean a column: the names are 0..K−1, or words none of which looks like a number."""
+    words = all(isinstance(name, str) and not looks_like_a_number(name) for name in names)
+    return words or [str(name) for name in names] == [str(c) for c in range(len(names))]
+
+
+def looks_like_a_number(name: Any) -> bool:
+    """Whether a class name could be mistaken for the number of a column."""
+    try:
+        float(name)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def check_votes(y: Array, k: int) -> tuple[Array, Array | None]:
+    """Shares of each class per row, and the number of votes where counts were given."""
+    if y.shape[1] == 1:
+        raise InputError(
+            "TO101", "y_true has a single column.", f"shape {y.shape}", "Pass y_true[:, 0] as one label per row."
+        )
+    if y.shape[1] != k:
+        raise InputError(
+            "TO111",
+            "Votes must have one column per class.",
+            f"{y.shape[1]} columns for {k} classes",
+            "Pass y_true as (n, K) counts or shares.",
+        )
+    v = numbers(y, "votes").astype(np.float64)
+    bad = ~np.isfinite(v) | (v < 0)
+    if bad.any():
+        refuse_first(v, bad, "TO111", "Votes must be counts or shares ≥ 0.", "Mend those rows.")
+    with np.errstate(over="ignore"):
+        m = v.sum(axis=1)
+    if (m > EXACT).any():
+        row = int(np.argmax(m))
+        got = f"{v[row].max():g} in row {row}"
+        raise InputError("TO111", "The votes of a row are too many to be counted.", got, "Mend it.")
+    if (m <= 0).any():
+        raise InputError(
+            "TO111",
+            "Every row needs a vote.",
+            f"none in row {int(np.argmin(m))} ({int((m <= 0).sum()):,} such rows)",
+            "Remove rows that nobody labelled.",
+        )
+    counted, shared = (v == np.rint(v)).all(axis=1), np.abs(m - 1) <= 1e-5
+    if not counted.all() and not shared.all():
+        neither = ~counted & ~shared
+        row = int(np.argmax(neither if neither.any() else ~counted))
+        part = int(np.argmax(v[row] != np.rint(v[row])))
+        got = f"{m[row]:.6g} in row {row}" if m[row] % 1 else f"{v[row, part]:g} in row {row}, class {part}"
+        raise InputError(
+            "TO111",
+            "Votes are whole counts, or shares that sum to 1, in all rows alike.",
+            got if neither.any() else f"shares in row {row}, and counts in others",
+            "Pass the counts.",
+        )
+    return v / m[:, None], m if counted.all() else None
+
+
+def check_correctness(z: Array) -> Array:
+    """Whether the answer was right, as 0 and 1."""
+    check_one_dimensional(z, "correct")
+    return check_binary(z, "correct")
+
+
+def check_binary(y: Array, name: str = "Y") -> Array:
+    """Zeros and ones."""
+    if y.dtype.kind not in "biuf":
+        raise InputError("TO116", f"{name} must hold 0 and 1.", f"dtype {y.dtype}", "Convert it first.")
+    bad = ~((y == 0) | (y == 1))
+    if bad.any():
+        refuse_first(y, bad, "TO116", f"{name} must hold 0 and 1.", "Convert it first.")
+    return y.astype(np.int64)
+
+
+def column_names(x: Any) -> list[str] | None:
+    """The column names of a data frame (pandas, Polars, PyArrow) in memory; None for anything else."""
+    if not hasattr(x, "__array__") or getattr(x, "ndim", 2) != 2:
+        return None
+    # on the class, for an attribute of a pandas frame may be one of its columns
+    names = x.column_names if hasattr(type(x), "column_names") else getattr(x, "columns", None)
+    return None if names is None or callable(names) else [str(name) for name in names]
+
+
+def classes_from_columns(
+    y_true: Any, y: Array, y_prob: Any, classes: Sequence[Any] | None
+) -> tuple[Sequence[Any] | None, list[Note]]:
+    """The classes in the order of the columns of `y_prob`, where it is a data frame whose column names tell them.
+
+    `y` is `y_true` as an array. The rules are those of files: class numbers other than 0..K−1 in this order, and class
+    names if the labels are text, name the classes; other names say nothing. Raises InputError TO113 where `classes`, or
+    the columns of votes, are the same names in another order.
+    """
+    names = column_names(y_prob)
+    if names is None or len(names) < 2:
+        return classes, []
+    candidates = _candidates(names, "p_")
+    if classes is not None:
+        class_names = [str(name) for name in classes] if np.iterable(classes) and not isinstance(classes, str) else []
+        _refuse_another_order([class_names], candidates, "the classes")
+        return classes, []
+    if y.ndim == 2:
+        votes = column_names(y_true)
+        by_place = [[str(i) for i in range(y.shape[1])]]
+        _refuse_another_order(_candidates(votes, "v_") if votes else by_place, candidates, "those of y_true")
+    if y.ndim == 1 and y.dtype.kind in "US":
+        labels = set(y.astype(str).tolist())
+        return next((candidate for candidate in candidates if labels <= set(candidate)), candidates[0]), []
+    numbers = next((candidate for candidate in candidates if are_numbers(candidate)), None)
+    if numbers is None or numbers == [str(i) for i in range(len(names))]:
+        return None, []
+    text = f"The columns of y_prob are numbered {numbers[0]}, {numbers[1]}, …: a label is the number of its column."
+    return [int(number) for number in numbers], [Note("TN302", text)]
+
+
+def refuse_other_columns(Y: Any, P: Any) -> None:
+    """Refuse labels and probabilities in data frames whose columns have the same names in another order (TO113)."""
+    labels, probs = column_names(Y), column_names(P)
+    if labels is not None and probs is not None:
+        _refuse_another_order(_candidates(labels, "y_"), _candidates(probs, "p_"), "those of Y", "P")
+
+
+def _candidates(names: list[str], prefix: str) -> list[list[str]]:
+    """What column names may call the classes: what follows the usual prefix, the names, what follows a shared prefix."""
+    candidates = (
+        [[name.removeprefix(prefix) for name in names]] if all(name.startswith(prefix) for name in names) else []
+    )
+    candidates.append(names)
+    heads, tails = {name.rpartition("_")[0] for name in names}, [name.rpartition("_")[2] for name in names]
+    if len(heads) == 1 and sorted(tails) == sorted(str(i) for i in range(len(names))):  # proba_1, proba_0
+        candidates.append(tails)
+    return candidates
+
+
+def are_numbers(names: Sequence[str]) -> bool:
+    """Whether every name is a whole number of at most 18 digits, as Python writes it."""
+    return all(re.fullmatch(r"0|[1-9][0-9]{0,17}", name) for name in names)
+
+
+def _refuse_another_order(
+    expected: list[list[str]], candidates: list[list[str]], what: str, of: str = "y_prob"
+) -> None:
+    for one in expected:
+        for other in candidates:
+            if one != other and sorted(one) == sorted(other):
+                raise InputError(
+                    "TO113",
+                    f"The columns of {of} come in another order than {what}.",
+                    f"{', '.join(other)} and {', '.join(one)}",
+                    "Bring the columns into the same order.",
+                )

@@ -1,0 +1,157 @@
+"""Check predicted probabilities and logits, and convert logits to probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import NonNegative, check
+from trueodds.core.typing import Array
+from trueodds.data.arrays import (
+    LOGITS,
+    refuse_first,
+)
+
+LARGE = 2**18  # values from which on a compiled loop is worth loading
+SUM_NOTED = 1e-9  # distance of a row sum from 1 below which nobody needs to know of it
+SUM_TOLERANCE = {"float16": 2e-3}  # what the dtype's rounding of a softmax row comes to; 1e-5 for the others
+
+
+def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | None, *, sums: bool) -> list[Note]:
+    """Finite, in [0, 1] up to K roundings of the dtype, rows summing to 1; notes on what is kept though not exact."""
+    k = 2 if p.ndim == 1 else p.shape[1]
+    eps = float(np.finfo(dtype).eps) if dtype.kind == "f" else float(np.finfo(np.float64).eps)
+    sum_tolerance = check("sum_tolerance", sum_tolerance, NonNegative | None, 1e-5)
+    notes: list[Note] = []
+    low, high, rows = _summarize(p, max(k * eps, SUM_NOTED), sums=sums)
+    if not (np.isfinite(low) and np.isfinite(high)):
+        refuse_first(
+            p,
+            ~np.isfinite(p),
+            "TO103",
+            "Every probability must be a finite number.",
+            "Fill or remove those rows; nothing is dropped for you.",
+        )
+    if low < 0 or high > 1 + k * eps:
+        fix = (
+            f"If these are logits, {LOGITS}."
+            if p.ndim == 2 or low < -1e-3 or high > 1.01
+            else "Nothing is clipped: mend the values."
+        )
+        if p.ndim == 1 and low >= -1 and high < 10 and (p == np.rint(p)).all():
+            fix = "If these are predicted labels, pass the probabilities, such as those of predict_proba."
+        elif low >= 0 and 1 < high <= 100 and high > 2:
+            fix = f"If these are percentages, divide by 100; if logits, {LOGITS}."
+        refuse_first(p, (p < 0) | (p > 1 + k * eps), "TO102", "Every probability must lie in [0, 1].", fix)
+    if high > 1:
+        count = int((p > 1).sum())
+        notes.append(
+            Note(
+                "TN102",
+                f"{count:,} {'value is' if count == 1 else 'values are'} above 1 by rounding (at most {high - 1:.1e}); kept as given, binned as 1.",
+            )
+        )
+    if sums and p.ndim == 2:
+        assert rows is not None
+        notes += _check_row_sums(p, dtype, sum_tolerance, rows)
+    return notes
+
+
+def _summarize(p: Array, exact: float, *, sums: bool) -> tuple[float, float, tuple[int, float, int] | None]:
+    """The least and the largest value; the row whose sum is worst, its distance from 1, and how many rows are off.
+
+    Large tables are looked at once, by a compiled loop; small ones are not worth loading it.
+    """
+    if not (sums and p.ndim == 2):
+        return float(p.min()), float(p.max()), None
+    if p.size >= LARGE:
+        from trueodds.kernels.check_probabilities import check_table
+
+        summary = check_table(p, exact)
+        if summary.lowest >= 0 and np.isfinite(summary.highest):
+            return summary.lowest, summary.highest, (summary.worst, summary.distance, summary.n_inexact)
+    deviation = np.abs(_sum_rows(p) - 1)
+    worst = int(np.argmax(deviation))
+    return float(p.min()), float(p.max()), (worst, float(deviation[worst]), int((deviation > exact).sum()))
+
+
+def _check_row_sums(
+    p: Array, dtype: np.dtype[Any], sum_tolerance: float | None, rows: tuple[int, float, int]
+) -> list[Note]:
+    worst, distance, count = rows
+    tolerance = SUM_TOLERANCE.get(dtype.name, 1e-5) if sum_tolerance is None else sum_tolerance
+    if distance > tolerance:
+        many = int((np.abs(_sum_rows(p) - 1) > tolerance).sum())
+        raise InputError(
+            "TO104",
+            f"The probabilities of a row must sum to 1 (within {tolerance:g}).",
+            f"{p[worst].sum(dtype=np.float64):.6g} in row {worst} ({many:,} such rows)",
+            f"If the table was rounded, pass sum_tolerance=; if these are logits, {LOGITS}; if labels are independent, Predictions.from_multilabel.",
+        )
+    if count == 0:
+        return []
+    return [Note("TN101", f"{count:,} rows sum to 1 only within {distance:.1e}; their values are used as given.")]
+
+
+def _sum_rows(p: Array) -> Array:
+    """Row sums in float64: short rows column by column, which NumPy does many rows at a time."""
+    if p.shape[1] > 64:
+        return np.asarray(p.sum(axis=1, dtype=np.float64))
+    total = p[:, 0].astype(np.float64)
+    for c in range(1, p.shape[1]):
+        total += p[:, c]
+    return total
+
+
+def check_logits(z: Array) -> Array:
+    """Checked logits as float64, (n,) or (n, K); −inf is the logit of an exact zero."""
+    if np.isnan(z).any() or (z == np.inf).any() or (z.ndim == 1 and np.isinf(z).any()):
+        refuse_first(
+            z,
+            np.isnan(z) | (z == np.inf) | (np.isinf(z) & (z.ndim == 1)),
+            "TO103",
+            "Every logit must be a number below infinity.",
+            "Fill or remove those rows.",
+        )
+    z = z.astype(np.float64)
+    if z.ndim == 2 and (lost := np.isinf(z).all(axis=1)).any():
+        row = int(np.argmax(lost))
+        raise InputError(
+            "TO103", "A row of logits must have a finite value.", f"-inf in all of row {row}", "Remove that row."
+        )
+    return z
+
+
+def softmax(z: Array) -> Array:
+    """Probabilities of logits in float64; −inf is an exact zero."""
+    z = check_logits(z)
+    if z.ndim == 1:
+        return np.where(z >= 0, 1 / (1 + np.exp(-np.abs(z))), np.exp(-np.abs(z)) / (1 + np.exp(-np.abs(z))))
+    e = np.exp(z - z.max(axis=1, keepdims=True))
+    probabilities: Array = e / e.sum(axis=1, keepdims=True)
+    return probabilities
+
+
+def note_doubtful_logits(z: Array) -> list[Note]:
+    """A word where logits look like probabilities; they are read as what they were said to be."""
+    if z.ndim == 1 or len(z) < 2 or z.min() < 0 or z.max() > 1 or (np.abs(z.sum(axis=1) - 1) > 1e-5).any():
+        return []
+    return [
+        Note(
+            "TN108",
+            "These logits lie in [0, 1] and every row sums to 1, as probabilities do; they were read as logits, as said.",
+        )
+    ]
+
+
+def two_columns(p: Array, logits: Array | None = None) -> Array:
+    """The probabilities of both classes (n, 2) from those of the second (n,), and from its log odds where these are known.
+
+    Where a probability is above 1 by rounding that of the first class is 0.
+
+    >>> two_columns(np.array([0.75])).tolist(), two_columns(np.array([1.0]), np.array([40.0])).round(20).tolist()
+    ([[0.25, 0.75]], [[4.25e-18, 1.0]])
+    """
+    return np.stack([np.maximum(1 - p, 0) if logits is None else softmax(-logits), p], axis=1)

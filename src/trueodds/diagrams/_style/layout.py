@@ -1,0 +1,310 @@
+"""Layout of a diagram's title, legend and panels, in a new figure or in given matplotlib axes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trueodds.core.errors import Note
+from trueodds.diagrams._style import styling, title_and_legend
+from trueodds.diagrams._style.title_and_legend import MIN_TYPE_SIZE, Header, fit_headers, fit_legend
+
+if TYPE_CHECKING:
+    from trueodds.diagrams.base import Diagram
+
+
+MAX_PANELS = 12  # more do not fit on a page that can be read
+MAX_LEGEND_HEIGHT = 0.25  # of the height of axes that are given: what a legend above their parts may take
+NARROW = 2.9  # inches: axes of this width and less have short labels in their legend
+TYPE = 9.5  # points of ordinary text in a figure that is not small
+WIDE = 6.4  # inches of a figure with three panels beside each other, or more
+
+# Inches around and between the panels of a grid.
+LEFT, RIGHT, BOTTOM, GAP_X, GAP_Y, PANEL = 0.78, 0.22, 0.5, 0.22, 0.27, 1.32
+MIN_PANEL_SIZE = (0.6, 0.4)  # inches of a panel in axes that are given: smaller ones cannot be read
+TALL = 1.7  # inches that a panel with equal units may take
+AMPLE = 1.5  # times as much: from here on a usual number of columns is better than larger panels
+
+
+def draw_diagram(diagram: Diagram, ax: Any) -> Any:
+    """One panel or a grid, in `ax` or in a new Figure."""
+    width = _figure_size(diagram)[0] - LEFT if ax is None else styling.inches(ax)[0]
+    if width <= NARROW:
+        diagram = diagram.with_short_labels()
+    count = min(len(diagram.panels["view"]), MAX_PANELS)
+    return _draw_single(diagram, ax) if count == 1 else _draw_grid(diagram, ax, count)
+
+
+def _figure_size(diagram: Diagram) -> tuple[float, float]:
+    return diagram.presentation.figsize or diagram.size
+
+
+def _draw_single(diagram: Diagram, ax: Any) -> Any:
+    if ax is not None:
+        _add_title_and_legend(diagram, ax, _draw_labeled(diagram, ax))
+        return ax
+    width, height = _figure_size(diagram)
+    figure = _figure(diagram, width, height, layout="constrained")
+    ax = figure.subplots(gridspec_kw=_expected(diagram))
+    size = _draw_labeled(diagram, ax)
+    if diagram.equal:
+        ax.set_aspect("equal", adjustable="box", anchor="NW")
+    head = fit_headers(diagram, diagram.summary, _room(width, size), size)[0]
+    head.put(figure, ax.transAxes, (0.0, 1.0))
+    figure.get_layout_engine().set(rect=(0, 0, 1, 1 - head.height / 72 / height))
+    return figure
+
+
+def _draw_labeled(diagram: Diagram, ax: Any) -> float:
+    """Paint the first panel and name the axes; returns the points of ordinary text."""
+    _paint_panel(diagram, ax, 0)
+    title_and_legend.attach_legend_entries(ax, diagram.legend())
+    size = styling.type_size(ax)
+    x, y = diagram.axis_labels()
+    # A name within them may be long; a few letters beyond the axes are where the ticks are.
+    across, up = (72 * 1.3 * side for side in styling.inches(ax))
+    ax.set_xlabel(styling.shorten_text(x, across, size), fontsize=size, color=styling.TEXT, parse_math=False)
+    ax.set_ylabel(styling.shorten_text(y, up, size), fontsize=size, color=styling.TEXT, parse_math=False)
+    return size
+
+
+def _room(width: float, size: float) -> float:
+    """Points above the axes of a figure, less what tick and axis labels take."""
+    return 72 * (width - size / TYPE)
+
+
+def _expected(diagram: Diagram) -> dict[str, float]:
+    """Where the axes of a figure of a given size will stand, roughly: what is painted in them depends on their size."""
+    if diagram.presentation.figsize is None:
+        return {}
+    width, height = diagram.presentation.figsize
+    part = min(max(width / 3.6, 0.7), 1.0)
+    left, bottom = LEFT * part, BOTTOM * part
+    size = float(np.interp(width - left, *styling.TYPE_SIZES))
+    head = fit_headers(diagram, diagram.summary, _room(width, size), size)[0]
+    wide, high = width - left - 0.1, height - bottom - head.height / 72 - 0.1
+    if diagram.tall:
+        wide, high = min(wide, high / diagram.tall), min(high, wide * diagram.tall)
+    ends = {"left": left / width, "right": (left + wide) / width}
+    return ends | {"bottom": bottom / height, "top": (bottom + high) / height}
+
+
+def _add_title_and_legend(diagram: Diagram, ax: Any, size: float) -> None:
+    """Title and legend of axes that are given, which keep their place, size and limits."""
+    for text in [text for text in ax.texts if text.get_gid() == "side"]:
+        text.remove()  # beyond the right edge there may be a neighbor
+    styling.align_outer_labels(ax)
+    width, height = (72 * side for side in styling.inches(ax))
+    _titled(ax, diagram.presentation.heading(diagram.caption()), width, size)
+    always = diagram.presentation.legend is True
+    if diagram.presentation.legend is False or (ax.get_legend() is not None and not always):
+        return  # theirs is left alone
+    head = Header(diagram, "", "", width - 2 * title_and_legend.PAD * size, size)
+    if not diagram.divided:
+        title_and_legend.place_legend(ax, head.in_smaller_type(), diagram.strip_height, always=always)
+    elif head.marks and head.legible and (always or head.legend_height + 6 <= MAX_LEGEND_HEIGHT * height):
+        _roof(ax, (head.legend_height + 6) / height)
+        head.put_legend(ax, loc="upper left", bbox_to_anchor=(0.0, 1.0), borderaxespad=title_and_legend.PAD)
+
+
+def _paint_panel(diagram: Diagram, ax: Any, panel: int) -> None:
+    """Paint a panel; what its marks are called is no entry of a legend."""
+    before = set(ax.get_children())
+    diagram.paint(ax, panel)
+    for artist in set(ax.get_children()) - before - set(ax.child_axes):
+        if (label := str(artist.get_label())) and not label.startswith("_"):
+            artist.set_label(f"_{label}")
+
+
+def _titled(ax: Any, title: str, room: float, size: float) -> None:
+    # A class may be called "$x$": names are no formulas.
+    lines = [styling.shorten_text(line, room, size + 1) for line in title.split("\n")]
+    ax.set_title("\n".join(lines), fontsize=size + 1, color=styling.TEXT, parse_math=False)
+
+
+def _roof(ax: Any, share: float) -> None:
+    """Room for the legend above parts that stand in the axes by their data coordinates."""
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, low + (high - low) / (1 - share))
+
+
+def _draw_grid(diagram: Diagram, ax: Any, count: int) -> Any:
+    views = len(diagram.panels["view"])
+    order = f"{diagram.ranked} first."
+    note = (
+        f"{diagram.summary} Drawn: {count} of {views}, {order}"
+        if views > count
+        else f"{diagram.summary} {_capital(order)}"
+    )
+    figsize = diagram.presentation.figsize
+    if ax is None and figsize is None:
+        columns = _columns(count, equal=diagram.equal)
+        width = max(diagram.size[0], WIDE) if columns > 2 else diagram.size[0]
+        size = _grid_type(width)
+        grid = Grid.around(width, columns, bare=diagram.bare)
+        head = fit_headers(diagram, note, 72 * (width - grid.left - grid.right), size)[0]
+        top = head.height / 72 + 0.08
+        rows = -(-count // columns)
+        panel_height = PANEL
+        if diagram.tall:
+            panel_height = min(diagram.tall * grid.cell(width, 0, count)[0], TALL if rows > 2 else 1.3 * TALL)
+        height = top + rows * (panel_height + grid.gap_y) + grid.bottom
+    else:
+        width, height = figsize if ax is None and figsize is not None else styling.inches(ax)
+        size = _grid_type(width)
+        arrangement = _fitting(diagram, count, width, height, size, note if ax is None else None)
+        if arrangement is None:
+            return _draw_first_view(diagram, ax, size)
+        grid, head = arrangement
+        top = head.height / 72 + 0.08 if ax is None else head.legend_height / 72 + 0.04
+    columns = grid.columns
+    if ax is None:
+        target = figure = _figure(diagram, width, height)
+        where, add = figure.transFigure, figure.add_axes
+    else:
+        target, where, add = ax, ax.transAxes, ax.inset_axes
+        ax.set_axis_off()
+        caption = f"{diagram.lens}, {diagram.ranked}: {diagram.panels['title'][0]}"
+        _titled(ax, diagram.presentation.heading(caption), 72 * width, size)
+    cell = grid.cell(width, height - top, count)
+    names = [(str(diagram.panels["title"][i]), str(diagram.panels["aside"][i])) for i in range(count)]
+    shared: dict[str, Any] = {}
+    for i in range(count):
+        row, column = divmod(i, columns)
+        left = grid.left + column * (cell[0] + grid.gap_x)
+        bottom = height - top - (row + 1) * (cell[1] + grid.gap_y)
+        panel = add((left / width, bottom / height, cell[0] / width, cell[1] / height), **shared)
+        shared = shared or {"sharex": panel, "sharey": panel}
+        _paint_panel(diagram, panel, i)
+        if ax is None and figsize is None and diagram.equal:
+            panel.set_aspect("equal", adjustable="box", anchor="NW")
+        _name(panel, *names[i], 72 * cell[0])
+        panel.tick_params(labelleft=column == 0, labelbottom=i + columns >= count)
+    title_and_legend.attach_legend_entries(shared["sharex"] if ax is None else ax, diagram.legend())
+    style: dict[str, Any] = {
+        "fontsize": size,
+        "color": styling.TEXT,
+        "ha": "center",
+        "va": "center",
+        "transform": where,
+    }
+    style["parse_math"] = False
+    x, y = diagram.axis_labels()
+    across, up = 72 * (width - grid.right), 72 * (height - top)
+    target.text(
+        (grid.left + width - grid.right) / 2 / width, 0.13 / height, styling.shorten_text(x, across, size), **style
+    )
+    middle = (height - top + grid.bottom) / 2 / height
+    # A single row of panels is lower than the words are long: they are written smaller before they are cut.
+    style["fontsize"] = max(MIN_TYPE_SIZE, min(size, size * 0.98 * up / max(styling.text_width(y, size), 1.0)))
+    target.text(0.13 / width, middle, styling.shorten_text(y, up, style["fontsize"]), rotation="vertical", **style)
+    if ax is None:
+        head.put(figure, where, (grid.left / width, 1 - top / height))
+    else:
+        head.put_legend(ax, loc="upper left", bbox_to_anchor=(grid.left / width, 1.0), borderaxespad=0.0)
+    return target
+
+
+def _columns(count: int, *, equal: bool) -> int:
+    """Panels beside each other in a figure of its own."""
+    return {2: 2, 4: 2}.get(count, 4 if equal and count > 6 else 3)
+
+
+def _grid_type(width: float) -> float:
+    return TYPE if width > 4.5 else 8.0 if width > 2.6 else 7.0
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Inches around and between panels, and how many stand beside each other."""
+
+    columns: int
+    left: float
+    right: float
+    bottom: float
+    gap_x: float
+    gap_y: float
+
+    @classmethod
+    def around(cls, width: float, columns: int, *, bare: bool) -> Grid:
+        """The margins in a picture of this width: whole from 3.6 inches, narrower below; `bare` of ticks and their room."""
+        part = min(max(width / 3.6, 0.7), 1.0)
+        left, bottom = (RIGHT, 0.6 * BOTTOM) if bare else (LEFT * part, BOTTOM * part)
+        return cls(columns, left, RIGHT * part, bottom, GAP_X * part, GAP_Y * max(part, 0.8))
+
+    def cell(self, width: float, height: float, count: int) -> tuple[float, float]:
+        """Width and height of a panel in this room."""
+        rows = -(-count // self.columns)
+        wide = (width - self.left - self.right - (self.columns - 1) * self.gap_x) / self.columns
+        return wide, (height - self.bottom) / rows - self.gap_y
+
+
+def _fitting(
+    diagram: Diagram, count: int, width: float, height: float, size: float, note: str | None
+) -> tuple[Grid, Header] | None:
+    """The columns that give panels most room in a given height; None where no panel can be read.
+
+    In axes that are given, where `note` is None, the legend alone stands above the panels.
+    """
+    usual = _columns(count, equal=False)
+    choice: tuple[float, Grid, Header] | None = None
+    for columns in (
+        usual,
+        *(n_columns for n_columns in (2, 1, 3, 4, 5, 6) if n_columns != usual and n_columns <= count),
+    ):
+        grid = Grid.around(width, columns, bare=diagram.bare)
+        room = 72 * (width - grid.left - grid.right)
+        if room <= 0:
+            continue
+        heads = [fit_legend(diagram, room, size)] if note is None else fit_headers(diagram, note, room, size)
+        for head in heads:
+            above = head.legend_height / 72 + 0.04 if note is None else head.height / 72 + 0.08
+            wide, high = grid.cell(width, height - above, count)
+            fits = min(wide / MIN_PANEL_SIZE[0], high / MIN_PANEL_SIZE[1])
+            if fits >= 1 and (choice is None or min(fits, AMPLE) > choice[0]):
+                choice = min(fits, AMPLE), grid, head
+    return None if choice is None else choice[1:]
+
+
+def _draw_first_view(diagram: Diagram, ax: Any, size: float) -> Any:
+    """The first view alone, as the title says."""
+    views, title = len(diagram.panels["view"]), str(diagram.panels["title"][0])
+    panels = {name: column[:1] for name, column in diagram.panels.items()}
+    alone = replace(diagram, panels=panels, table=diagram.rows(0))
+    if alone.presentation.title in (None, True):
+        room = 72 * (_figure_size(diagram)[0] - LEFT if ax is None else styling.inches(ax)[0])
+        long = f"{title}: {diagram.ranked} of {views}"
+        alone = alone.present(title=long if styling.text_width(long, size + 1) <= room else f"1 of {views}: {title}")
+    return _draw_single(alone, ax)
+
+
+def panel_limit_notes(views: int, ranked: str) -> list[Note]:
+    """The note that not every view is drawn; none where all are."""
+    if views <= MAX_PANELS:
+        return []
+    return [Note("TN245", f"Drawn are {MAX_PANELS} of {views} views, {ranked} first; the table holds them all.")]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _figure(diagram: Diagram, width: float, height: float, **kwargs: Any) -> Any:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), dpi=diagram.presentation.dpi, facecolor="white", **kwargs)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _name(panel: Any, title: str, aside: str, room: float) -> None:
+    """The view at the left, and a few words at the right where they fit."""
+    size = styling.type_size(panel)
+    style: dict[str, Any] = {"fontsize": size + 0.5, "fontweight": "bold", "color": styling.TEXT}
+    # A class may be called "$x$": names are no formulas.
+    panel.set_title(styling.shorten_text(title, room, size + 0.5, "bold"), loc="left", pad=3, parse_math=False, **style)
+    if styling.text_width(title, size + 0.5, "bold") + styling.text_width(aside, size - 0.8) + 8 <= room:
+        panel.set_title(aside, loc="right", fontsize=size - 0.8, color=styling.FAINT, pad=3, parse_math=False)

@@ -1,0 +1,307 @@
+"""Title, finding and legend: above the panels of a figure, or at a free place inside given axes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trueodds.diagrams._style import styling
+
+if TYPE_CHECKING:
+    from trueodds.diagrams.base import Diagram
+
+
+MIN_TYPE_SIZE = 6.3  # points of ordinary text; the legend is a point smaller
+MAX_TITLE_LINES = 4  # of a headline: what a caller gives may be longer
+MAX_HEAD_HEIGHT = 0.32  # of the height of a figure of a given size: what headline, finding and legend may take
+_HANDLE_WIDTH = 3.3  # of the type size: what the mark of a legend's entry takes, with the space around it
+
+
+def fit_legend(diagram: Diagram, room: float, size: float) -> Header:
+    """The legend in axes that are given: its type as small as its words ask, down to what can be read."""
+    heads = Header(diagram, "", "", room, size).in_smaller_type()
+    head = next((head for head in heads if head.is_complete), heads[-1])
+    return head if diagram.presentation.legend is not False else replace(head, legend=False)
+
+
+def fit_headers(diagram: Diagram, note: str, room: float, size: float) -> list[Header]:
+    """What may stand above the panels of a figure, the most first: of a given size, with less where there is no room."""
+    presentation = diagram.presentation
+    own = presentation.title not in (None, True)
+    headline = presentation.heading(diagram.headline())
+    full = Header(
+        diagram,
+        headline,
+        note if presentation.titled and diagram.has("finding") else "",
+        room,
+        size,
+        legend=presentation.legend is not False,
+    )
+    if presentation.figsize is None:
+        return [full]
+    alone = replace(full, note="")
+    small = replace(alone, larger=0.5)
+    fewer = [small, replace(small, legend=False)] if own else [small, replace(small, headline="")]
+    max_height = MAX_HEAD_HEIGHT * 72 * presentation.figsize[1]
+    fitting = [head for head in (full, alone, *fewer) if head.height <= max_height and head.is_complete]
+    return fitting or [replace(small, headline=headline if own else "", legend=False)]
+
+
+@dataclass(frozen=True)
+class Header:
+    """Headline, finding and legend; each takes as many lines as it needs in `room` points."""
+
+    diagram: Diagram
+    headline: str
+    note: str
+    room: float
+    size: float
+    larger: float = 2.5  # points by which the type of the headline is
+    legend: bool = True
+
+    @cached_property
+    def question(self) -> str:
+        """The headline in lines."""
+        size = self.size + self.larger
+        lines = [
+            line
+            for part in self.headline.split("\n")
+            for line in styling.wrap_text(part, self.room, size, "bold").split("\n")
+        ]
+        if len(lines) > MAX_TITLE_LINES:
+            lines[MAX_TITLE_LINES - 1 :] = [f"{lines[MAX_TITLE_LINES - 1]} …"]
+        return "\n".join(styling.shorten_text(line, self.room, size, "bold") for line in lines)
+
+    @cached_property
+    def finding(self) -> str:
+        """The finding in lines."""
+        return styling.wrap_text(self.note, self.room, self.size)
+
+    @cached_property
+    def marks(self) -> list[tuple[Any, str]]:
+        """The entries of the legend, names in it cut to the room; none where it is left out."""
+        return [(mark, styling.shorten_text(label, self._label, self.size - 1)) for mark, label in self.every]
+
+    @cached_property
+    def every(self) -> list[tuple[Any, str]]:
+        """The entries in full."""
+        return self.diagram.legend() if self.legend and self.diagram.has("legend") else []
+
+    @property
+    def _label(self) -> float:
+        """Points for the words of an entry, beside its mark."""
+        return self.room - _HANDLE_WIDTH * (self.size - 1)
+
+    @cached_property
+    def columns(self) -> int:
+        """The most columns whose legend entries fit beside each other."""
+        for columns in range(len(self.marks), 1, -1):
+            rows = -(-len(self.marks) // columns)
+            even = rows * columns - len(self.marks) <= 1  # not three beside each other and one below
+            if even and self.legend_size(columns)[0] <= self.room:
+                return columns
+        return 1
+
+    def legend_size(self, columns: int) -> tuple[float, float]:
+        """Points that the legend takes in so many columns."""
+        widths = [styling.text_width(label, self.size - 1) + _HANDLE_WIDTH * (self.size - 1) for _, label in self.marks]
+        rows = -(-len(widths) // columns)
+        return sum(max(widths[i : i + rows]) for i in range(0, len(widths), rows or 1)), rows * 1.42 * (self.size - 1)
+
+    def in_smaller_type(self) -> list[Header]:
+        """The same in this size and ever smaller ones, down to what can be read."""
+        steps = int(max(self.size - MIN_TYPE_SIZE, 0.0) / 0.5)
+        return [replace(self, size=self.size - 0.5 * i) for i in range(steps + 1)]
+
+    @property
+    def legend_height(self) -> float:
+        """Points that the lines of the legend take."""
+        return self.legend_size(self.columns)[1]
+
+    @cached_property
+    def rises(self) -> tuple[float, float, float, float]:
+        """How far above the corner legend, finding and headline begin and all of it ends, in points."""
+        legend = 0.55 * self.size
+        finding = legend + self.legend_height + 0.45 * self.size
+        question = finding + ((self.finding.count("\n") + 1) * 1.3 + 0.35) * self.size if self.finding else finding
+        high = (self.question.count("\n") + 1) * 1.25 * (self.size + self.larger) if self.question else 0.0
+        return legend, finding, question, question + high
+
+    @property
+    def height(self) -> float:
+        """Points from the corner to the top."""
+        return self.rises[3]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no entry is cut."""
+        return all(
+            label == styling.on_one_line(full) for (_, label), (_, full) in zip(self.marks, self.every, strict=True)
+        )
+
+    @property
+    def legible(self) -> bool:
+        """Whether the room holds a few words beside a mark."""
+        return self._label >= 5 * self.size
+
+    def put(self, figure: Any, where: Any, corner: tuple[float, float]) -> None:
+        """Write it above a corner of `where`, from the bottom up; the layout must leave `height` for it."""
+        from matplotlib.transforms import ScaledTranslation
+
+        inches = figure.dpi_scale_trans
+        legend, finding, question = (where + ScaledTranslation(0, up / 72, inches) for up in self.rises[:3])
+        self.put_legend(figure, loc="lower left", bbox_to_anchor=corner, bbox_transform=legend, borderaxespad=0)
+        style: dict[str, Any] = {"ha": "left", "va": "bottom", "linespacing": 1.22, "parse_math": False}
+        if self.finding:
+            figure.text(*corner, self.finding, transform=finding, fontsize=self.size, color=styling.FAINT, **style)
+        if self.question:
+            style |= {"fontsize": self.size + self.larger, "fontweight": "bold", "color": styling.TEXT}
+            figure.text(*corner, self.question, transform=question, **style)
+
+    def put_legend(self, target: Any, columns: int | None = None, **where: Any) -> Any:
+        """The marks and what they mean, at a place."""
+        if not self.marks:
+            return None
+        handles, labels = zip(*self.marks, strict=True)
+        legend = target.legend(
+            handles,
+            [f"{i}" for i in range(len(labels))],  # an entry that begins with "_" would be left out
+            ncols=columns or self.columns,
+            frameon=False,
+            fontsize=self.size - 1,
+            labelcolor=styling.TEXT,
+            borderpad=0,
+            handlelength=1.6,
+            handletextpad=0.5,
+            columnspacing=1.2,
+            labelspacing=0.35,
+            **where,
+        )
+        for text, label in zip(legend.get_texts(), labels, strict=True):
+            text.set_text(label)
+            text.set_parse_math(False)
+        return legend
+
+
+PAD = 0.4  # of the type size, between the legend and the edge of the axes, as matplotlib's borderaxespad
+MIN_GAP = 3.0  # points between the legend and what is drawn, at least
+SPARE = 1.08  # times its size is what a legend must have: a layout may yet make the axes smaller
+WHITE = 250  # of 255: lighter pixels show nothing
+PLACES = (
+    "upper left",
+    "upper right",
+    "lower right",
+    "lower left",
+    "upper center",
+    "center right",
+    "center left",
+    "lower center",
+    "center center",
+)
+_ACROSS = {"left": 0.0, "center": 0.5, "right": 1.0}
+_UP = {"lower": 0.0, "center": 0.5, "upper": 1.0}
+
+
+def attach_legend_entries(ax: Any, entries: Sequence[tuple[Any, str]]) -> None:
+    """Let `ax.legend()` and `ax.get_legend_handles_labels()` know the entries, by artists that draw nothing."""
+    from matplotlib.patches import Rectangle
+
+    for handle, label in entries:
+        for first in handle[:1] if isinstance(handle, tuple) else [handle]:
+            if not hasattr(first, "get_xdata"):  # a patch, which only has looks
+                patch, first = first, Rectangle((-9, -9), 0, 0)
+                first.update_from(patch)
+            first.set_transform(ax.transAxes)  # so that it has no part in the limits of the data
+            first.set_label(label)
+            first.set_in_layout(False)
+            ax.add_artist(first)
+
+
+def place_legend(ax: Any, heads: Sequence[Header], strip_height: float, *, always: bool) -> Any:
+    """Put the legend where it covers nothing; `always`, else, where it covers least. Returns it, or None.
+
+    `heads` hold the same entries in ever smaller type; `strip_height` is the part of the height that a strip takes.
+    """
+    heads = [head for head in heads if head.marks]
+    if not heads:
+        return None
+    covered = CoveredPixels(ax)
+    fallback: tuple[float, Header, int, str] | None = None
+    for head in heads:
+        for columns in range(1, head.columns + 1):
+            for place, share in _covered_shares(ax, covered, head, columns, strip_height):
+                if fallback is None or share < fallback[0]:
+                    fallback = share, head, columns, place
+                if share == 0 and head.is_complete:
+                    made = _add_legend(ax, head, columns, place, strip_height)
+                    if covered.share(made.get_window_extent()) == 0:  # as it was estimated
+                        return made
+                    made.remove()
+    if not always or fallback is None:
+        return None
+    return _add_legend(ax, *fallback[1:], strip_height)
+
+
+class CoveredPixels:
+    """Which pixels of axes are covered by what is drawn in them, apart from grid, frame and background."""
+
+    def __init__(self, ax: Any) -> None:
+        from matplotlib.backends.backend_agg import RendererAgg
+
+        figure = ax.figure.canvas.figure
+        width, height = np.ceil(figure.bbox.size).astype(int)
+        renderer: Any = RendererAgg(width, height, figure.dpi)  # type: ignore[no-untyped-call]
+        background = {ax.patch, ax.xaxis, ax.yaxis, *ax.spines.values()}
+        for artist in ax.get_children():
+            if artist not in background and artist.get_visible():
+                artist.draw(renderer)
+        pixels = np.asarray(renderer.buffer_rgba())[::-1]  # the lowest row first
+        drawn = (pixels[..., 3] > 0) & (pixels[..., :3] < WHITE).any(axis=-1)
+        self.sums = np.pad(drawn.astype(np.int64).cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
+
+    def share(self, box: Any) -> float:
+        """The share of the pixels of a box that are covered."""
+        rows, columns = (size - 1 for size in self.sums.shape)
+        left, right = np.clip([int(np.floor(box.x0)), int(np.ceil(box.x1))], 0, columns)
+        low, high = np.clip([int(np.floor(box.y0)), int(np.ceil(box.y1))], 0, rows)
+        n_covered = self.sums[high, right] - self.sums[low, right] - self.sums[high, left] + self.sums[low, left]
+        return float(n_covered) / max(int((right - left) * (high - low)), 1)
+
+
+def _covered_shares(
+    ax: Any, covered: CoveredPixels, head: Header, columns: int, strip_height: float
+) -> Iterator[tuple[str, float]]:
+    """Each place in which the legend fits, and the share of it that is covered there."""
+    from matplotlib.transforms import Bbox
+
+    unit = ax.figure.dpi / 72
+    room = ax.get_window_extent()
+    width, height = (unit * SPARE * side for side in head.legend_size(columns))
+    pad, gap = unit * PAD * (head.size - 1), unit * MIN_GAP
+    low = room.y0 + strip_height * room.height + (strip_height > 0) * unit  # above the line at the top of the strip
+    free = room.width - 2 * pad - width, room.y1 - low - 2 * pad - height
+    if min(free) < 0:
+        return
+    for place in PLACES:
+        up, across = place.split()
+        left, bottom = room.x0 + pad + _ACROSS[across] * free[0], low + pad + _UP[up] * free[1]
+        box = Bbox.from_extents(left - gap, bottom - gap, left + width + gap, bottom + height + gap)
+        # What lies beyond the axes is no data of theirs.
+        yield place, covered.share(Bbox.intersection(box, Bbox.from_extents(room.x0, low, room.x1, room.y1)))
+
+
+def _add_legend(ax: Any, head: Header, columns: int, place: str, strip_height: float) -> Any:
+    where = {
+        "loc": "center" if place == "center center" else place,
+        "bbox_to_anchor": (0.0, strip_height, 1.0, 1.0 - strip_height),
+        "borderaxespad": PAD,
+    }
+    made = head.put_legend(ax, columns=columns, **where)
+    made.set_frame_on(True)  # lines of the grid pass behind it
+    made.get_frame().set(facecolor="white", edgecolor="none", alpha=1.0)
+    made.set_zorder(6)
+    return made

@@ -1,0 +1,62 @@
+"""Base class of the diagrams of multinomial log odds: class names and the baseline class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from trueodds.calibrators._glm.baseline_logits import check_baseline, resolve_class_name
+from trueodds.core.errors import InputError
+from trueodds.core.settings import Integer
+from trueodds.data.predictions import Predictions
+from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.recipe import Recipe
+from trueodds.lenses.base import Lens
+from trueodds.lenses.classes import Canonical
+from trueodds.lenses.view import View
+from trueodds.tallies.tally import Tally
+
+
+@dataclass(frozen=True)
+class BaselineRecipe(Recipe):
+    """A diagram that shows classes of joint views by name, with the odds against one of them."""
+
+    classes: Sequence[str | int | float] | None = None
+    baseline: Integer | str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_baseline(self.baseline)
+        if self.classes is not None:
+            object.__setattr__(self, "classes", tuple(map(str, self.classes)))
+
+    def of_models(
+        self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
+    ) -> Diagram:
+        """The names of the data, where none are given and the lens keeps the classes as they are."""
+        if self.classes is None and isinstance(lens, Canonical) and len(models) == 1:
+            (rows,) = models.values()
+            return replace(self, classes=tuple(map(str, rows.classes))).of_models(models, lens, rng)
+        return super().of_models(models, lens, rng)
+
+    def against(self, view: View) -> int | None:
+        """The number of the baseline in a view; None for the usual one, and where a name is no matter."""
+        if isinstance(self.baseline, str):
+            return int(resolve_class_name(self.baseline, self.names(view.p.shape[1]))) if view.joint else None
+        return self.baseline
+
+    def names(self, k: int) -> tuple[Any, ...]:
+        """One name for each of k classes."""
+        if self.classes is None:
+            return tuple(str(j) for j in range(k))
+        if len(self.classes) != k:
+            raise InputError(
+                "TO203",
+                "classes has a name for each class.",
+                f"{len(self.classes)} names, {k} classes",
+                "Leave it out.",
+            )
+        return tuple(self.classes)

@@ -1,0 +1,253 @@
+"""Consistency bars and confidence intervals of the observed event rate in each bin: exact, resampled, Wilson and Clopper-Pearson."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from trueodds.core.rng import stream_key
+from trueodds.core.typing import Array
+from trueodds.kernels import random_labels, sign_flips
+from trueodds.lenses.view import View
+from trueodds.resampling.poisson_binomial import EXACT_ROWS, exact_limits, poisson_binomial
+
+_TOLERANCE = 1e-12  # a distribution function that equals the quantile up to rounding has reached it
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """The range of each bin, as outcome rates, and which law gave it."""
+
+    low: Array  # (bins,)
+    high: Array  # (bins,)
+    method: tuple[str, ...]  # of each bin: "exact", "refined normal", "normal", "residuals", "redrawn", "wilson", …
+
+    def missed(self, rate: Array) -> Array:
+        """Whether each rate lies outside; an end that it equals up to rounding holds it.
+
+        >>> Bars(np.array([0.0]), np.array([2 / 3]), ("exact",)).missed(np.array([0.6 / 0.9])).tolist()
+        [False]
+        """
+        return (rate < self.low - _TOLERANCE) | (rate > self.high + _TOLERANCE)
+
+
+def is_significant(p: Array, level: float) -> Array:
+    """Whether p-values are at most 1 − level, which a subtraction puts a rounding below what was meant.
+
+    >>> is_significant(np.array([0.1, 0.10001]), 0.9).tolist()
+    [True, False]
+    """
+    return np.asarray(p <= 1 - level + _TOLERANCE)
+
+
+def consistency(view: View, index: Array, size: int, level: float) -> Bars:
+    r"""Where the outcome rate of each occupied bin falls with probability `level` if the model is calibrated.
+
+    The ends are the quantiles (1 ± level)/2 of Σy/n, the smallest k with P[Σy ≤ k] ≥ q, where y is drawn with
+    its stated probability. Rows of equal weight have the Poisson-binomial law: exact for up to 2,000 rows,
+    the refined normal beyond, :math:`Φ(x) + γ(1 − x²)φ(x)/6` at x = (k + ½ − μ)/σ with skewness γ. Rows of
+    unequal weight: normal with variance Σw²p(1−p)/(Σw)². Outcomes that are shares of votes, which no single
+    draw gives: normal with variance Σw²(y−p)²/(Σw)².
+
+    Units: probability. Cost: O(Σ min(n_b, 2000)²) over bins. Bins without weight are absent.
+    Source: Bröcker & Smith (2007); exact law in place of the binomial, which is wider where predictions differ.
+
+    >>> bars = consistency(View(p=[0.0, 0.5, 1.0], y=[0, 1, 1]), np.array([0, 1, 2]), 3, 0.9)
+    >>> bars.low.tolist(), bars.high.tolist()
+    ([0.0, 0.0, 1.0], [0.0, 1.0, 1.0])
+    """
+    (bars,) = consistency_ranges(view, index, size, (level,))
+    return bars
+
+
+def consistency_ranges(view: View, index: Array, size: int, levels: Sequence[float]) -> tuple[Bars, ...]:
+    """`consistency` at several levels; the law of each bin, which is what costs, is made once."""
+    tails = [(1 - level) / 2 for level in levels]
+    rows = np.flatnonzero(view.w > 0)
+    rows = rows[np.argsort(index[rows], kind="stable")]
+    starts = np.searchsorted(index[rows], np.arange(size + 1))
+    sums = {name: view.sums(name) for name in ("ww", "wyy", "wwv", "wwr")}
+    bin_ranges = [_of_bin(view, rows[start:stop], sums, tails) for start, stop in pairwise(starts) if stop > start]
+    ends = np.array([limits for limits, _ in bin_ranges]).reshape(-1, len(tails), 2)
+    methods = tuple(method for _, method in bin_ranges)
+    return tuple(Bars(ends[:, i, 0], ends[:, i, 1], methods) for i in range(len(tails)))
+
+
+def wilson(view: View, index: Array, size: int, level: float) -> Bars:
+    """The Wilson interval around the outcome rate of each occupied bin, at n = (Σw)²/Σw² effective rows.
+
+    Equal weights, whatever their size, leave n at the number of rows: weights say how much a row matters, not
+    how often it was seen. Units: probability. Source: Wilson (1927); Kish (1965) for the effective number.
+
+    >>> bars = wilson(View(p=[0.5] * 4, y=[0, 0, 0, 0]), np.zeros(4, dtype=int), 1, 0.95)
+    >>> bars.low.tolist(), bars.high.round(4).tolist()
+    ([0.0], [0.4899])
+    """
+    binned = view.pool(index, size)
+    n, rate = binned.w**2 / binned.sums("ww"), np.clip(binned.y, 0, 1)
+    z2 = ndtri((1 + level) / 2) ** 2
+    middle = (rate + z2 / (2 * n)) / (1 + z2 / n)
+    half = np.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
+    # Rounding must not put the rate itself outside its own interval.
+    low, high = np.clip(np.minimum(middle - half, rate), 0, 1), np.clip(np.maximum(middle + half, rate), 0, 1)
+    return Bars(np.where(rate == 0, 0.0, low), np.where(rate == 1, 1.0, high), ("wilson",) * len(n))
+
+
+def clopper_pearson(view: View, index: Array, size: int, level: float) -> Bars:
+    r"""The Clopper–Pearson interval of each occupied bin: the rates that neither one-sided test would reject.
+
+    .. math:: B^{-1}_{(1-c)/2}(k,\, n-k+1) \quad\text{to}\quad B^{-1}_{(1+c)/2}(k+1,\, n-k)
+
+    of k outcomes in n rows at level c. It covers the rate of rows of equal weight and equal probability at least so
+    often; rows that differ in probability make the count less variable. Unequal weights leave n = (Σw)²/Σw² effective
+    rows and k = n·rate, as in `wilson`, and so do shares of votes: then it is an approximation like that one.
+
+    Units: probability. Cost: O(n). Source: Clopper & Pearson (1934); Kish (1965) for the effective number.
+
+    >>> bars = clopper_pearson(View(p=[0.5] * 4, y=[0, 0, 0, 0]), np.zeros(4, dtype=int), 1, 0.95)
+    >>> bars.low.tolist(), bars.high.round(4).tolist()
+    ([0.0], [0.6024])
+    """
+    binned = view.pool(index, size)
+    n, rate = binned.w**2 / binned.sums("ww"), np.clip(binned.y, 0, 1)
+    low, high = exact_limits(n * rate, n, (1 - level) / 2)
+    return Bars(np.minimum(low, rate), np.maximum(high, rate), ("clopper-pearson",) * len(n))
+
+
+def _of_bin(
+    view: View, rows: Array, sums: dict[str, Array], tails: Sequence[float]
+) -> tuple[list[tuple[float, float]], str]:
+    p = np.clip(view.p[rows].astype(np.float64), 0, 1)  # a softmax may exceed 1 by a rounding
+    w, n = view.w[rows], view.n[rows]
+    mass, count = float(w.sum()), round(float(n.sum()))
+
+    def normal(name: str, method: str) -> tuple[list[tuple[float, float]], str]:
+        return [_normal(float(w @ p) / mass, float(sums[name][rows].sum()) / mass**2, tail) for tail in tails], method
+
+    if not math.isclose(sums["wyy"][rows].sum(), w @ view.y[rows], rel_tol=1e-9, abs_tol=1e-9 * mass):
+        return normal("wwr", "residuals")
+    # Cauchy–Schwarz: (Σw)² = n Σw² where, and only where, all weights are equal.
+    if not math.isclose(mass * mass, count * sums["ww"][rows].sum(), rel_tol=1e-9):
+        return normal("wwv", "normal")
+    both = [(tail, 1 - tail) for tail in tails]
+    if count <= EXACT_ROWS:
+        reached = np.cumsum(poisson_binomial(np.repeat(p, n.astype(np.int64)))) + _TOLERANCE
+        ends = [np.minimum(np.searchsorted(reached, pair), count) / count for pair in both]
+        return [(float(low), float(high)) for low, high in ends], "exact"
+    variance = float(sums["wwv"][rows].sum()) * (count / mass) ** 2
+    third = float((n * p * (1 - p) * (1 - 2 * p)).sum())
+    mean = float(n @ p)
+    limits = [[_refined(mean, variance, third, count, q) / count for q in pair] for pair in both]
+    return [(low, high) for low, high in limits], "refined normal"
+
+
+def _normal(mean: float, variance: float, tail: float) -> tuple[float, float]:
+    half = -ndtri(tail) * math.sqrt(max(variance, 0.0))
+    return max(mean - half, 0.0), min(mean + half, 1.0)
+
+
+def _refined(mean: float, variance: float, third: float, count: int, q: float) -> int:
+    """The smallest k whose refined normal distribution function reaches q."""
+    if variance <= 0:
+        return round(mean)
+    sigma = math.sqrt(variance)
+
+    def reached(k: int) -> float:
+        x = (k + 0.5 - mean) / sigma
+        correction = third / sigma**3 * (1 - x * x) * math.exp(-x * x / 2) / (6 * math.sqrt(2 * math.pi))
+        return float(ndtr(x)) + correction + _TOLERANCE
+
+    return min(bisect_left(range(count + 1), q, key=reached), count)
+
+
+_BLOCK_SIZE = 2**22  # draws of cells that are held at a time
+
+
+def resampled_ranges(
+    view: View, index: Array, size: int, levels: Sequence[float], resamples: int, rng: np.random.Generator
+) -> tuple[Bars, ...]:
+    r"""Where the outcome rate of each occupied bin fell in the middle `level` of redraws, one Bars for each level.
+
+    Every label is drawn with its stated probability, predictions and bins kept fixed; the ends are the smallest
+    :math:`v` with :math:`\#\{r^*_b \le v\} \ge qB` at q = (1 ± level)/2. Unlike the laws of `chance.consistency` this
+    needs no approximation for rows that weigh differently. Cells of a tally draw all their labels at once, those with
+    unequal weights inside as a normal sum. Shares of votes keep the size of their residual and have its sign flipped,
+    which is approximate.
+
+    Units: probability. Cost: one draw per row (or cell) and redraw. Bins without weight are absent.
+    Source: Bröcker & Smith (2007), with the predictions kept as they are.
+
+    >>> view = View(p=[0.0, 0.5, 1.0], y=[0, 1, 1])
+    >>> (bars,) = resampled_ranges(view, np.array([0, 1, 2]), 3, (0.9,), 99, np.random.default_rng(0))
+    >>> bars.low.tolist(), bars.high.tolist()
+    ([0.0, 0.0, 1.0], [0.0, 1.0, 1.0])
+    """
+    p = np.clip(view.p.astype(np.float64), 0, 1)
+    voted = np.abs(view.sums("wyy") - view.w * view.y) > 1e-9 * view.w
+    single = view.n == 1
+    mass = np.bincount(index, view.w, size)
+    occupied = mass > 0
+    sums = np.zeros((resamples, size))
+    for rows, drawn in ((single & ~voted, _draw_labels), (single & voted, _flip_residuals), (~single, _draw_cells)):
+        if rows.any():
+            sums += drawn(view, p, index, size, np.flatnonzero(rows), voted, resamples, rng)
+    rates = np.sort(np.clip(sums[:, occupied] / mass[occupied], 0, 1), axis=0)
+    flipped = np.bincount(index, voted & (view.w > 0), size)[occupied] > 0
+    method = tuple("flipped" if is_flipped else "redrawn" for is_flipped in flipped)
+    return tuple(
+        Bars(_empirical_quantile(rates, (1 - level) / 2), _empirical_quantile(rates, (1 + level) / 2), method)
+        for level in levels
+    )
+
+
+def _empirical_quantile(rates: Array, q: float) -> Array:
+    """The smallest rate that the share q of the sorted redraws does not exceed."""
+    return np.asarray(rates[max(math.ceil(q * len(rates) - 1e-9) - 1, 0)])
+
+
+def _draw_labels(
+    view: View, p: Array, index: Array, size: int, rows: Array, _voted: Array, resamples: int, rng: np.random.Generator
+) -> Array:
+    table = index[rows].astype(np.int32).reshape(1, -1, 1)
+    return random_labels.sum_draws(
+        p[rows, None], view.w[rows], table, size, stream_key(rng), 0, resamples, separate=True
+    )
+
+
+def _flip_residuals(
+    view: View, p: Array, index: Array, size: int, rows: Array, _voted: Array, resamples: int, rng: np.random.Generator
+) -> Array:
+    w, predicted, observed = view.w[rows], p[rows], view.y[rows]
+    slots = index[rows].astype(np.int32)[:, None]
+    base = np.bincount(index[rows], w * predicted, size)
+    clusters = np.arange(len(rows))
+    return base + sign_flips.sum_sign_flips(
+        clusters, slots, (w * (observed - predicted))[:, None], size, stream_key(rng), 0, resamples
+    )
+
+
+def _draw_cells(
+    view: View, p: Array, index: Array, size: int, rows: Array, voted: Array, resamples: int, rng: np.random.Generator
+) -> Array:
+    n, w, predicted = view.n[rows].astype(np.int64), view.w[rows], p[rows]
+    # Cauchy–Schwarz: only where all weights of a cell are equal is its count of outcomes all that matters.
+    equal = np.isclose(w * w, n * view.sums("ww")[rows], rtol=1e-9, atol=0) & ~voted[rows]
+    std = np.sqrt(np.maximum(np.where(voted[rows], view.sums("wwr")[rows], view.sums("wwv")[rows]), 0))
+    order = np.argsort(index[rows], kind="stable")
+    slots, first = np.unique(index[rows][order], return_index=True)
+    sums = np.zeros((resamples, size))
+    block = max(1, _BLOCK_SIZE // len(rows))
+    for start in range(0, resamples, block):
+        count = min(block, resamples - start)
+        drawn = w * predicted + std * rng.standard_normal((count, len(rows)))
+        drawn[:, equal] = (
+            rng.binomial(n[equal], predicted[equal], (count, int(equal.sum()))) * (w / np.maximum(n, 1))[equal]
+        )
+        sums[start : start + count, slots] = np.add.reduceat(drawn[:, order], first, axis=1)
+    return sums

@@ -1,0 +1,1 @@
+"""The GiViTI calibration belt."""

@@ -1,0 +1,94 @@
+"""Draw the calibration belt: nested confidence regions, the fitted curve and the ranges off the diagonal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.reliability_axes import UnitSquarePlot, select_part
+
+SHADES = ("#C9D6E2", "#94ACC2", "#6685A3", "#44627F")  # the widest belt is the lightest, in gray print too
+
+
+class BeltPlot(UnitSquarePlot):
+    """Belts, curve, diagonal and the strip of predictions."""
+
+    layers = ("belt", "curve", "diagonal", "ranges", "strip")
+    ranked = "smallest p"
+    size = (5.2, 6.4)
+
+    def ranges(self) -> dict[str, Array]:
+        """Where each belt leaves the diagonal: view, level, side (`above` it or `below`), start and stop, a row each."""
+        mask = self.table["part"] == "range"
+        names = {"view": "view", "level": "level", "side": "side", "start": "x_low", "stop": "x_high"}
+        return {name: self.table[column][mask] for name, column in names.items()}
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """Belts with their levels, curve and diagonal."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        entries: list[tuple[Any, str]] = []
+        if self.has("belt"):
+            shades = self._shades()
+            if self.long_labels:
+                entries += [
+                    (Patch(facecolor=shade), f"whole curve in it ({100 * level:.4g}\u00a0%)") for level, shade in shades
+                ]
+            else:
+                inner = [
+                    Line2D([], [], color=shade, linewidth=3.6 / i, solid_capstyle="butt")
+                    for i, (_, shade) in enumerate(shades[1:], 1)
+                ]
+                levels = ", ".join(f"{100 * level:.4g}" for level, _ in shades)
+                entries.append(((Patch(facecolor=shades[0][1]), *inner), f"whole curve, {levels}\u00a0%"))
+        if self.has("curve"):
+            degrees = self.panels["degree"]
+            which = f", degree {degrees[0]}" if len(degrees) == 1 and self.long_labels else ""
+            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8), f"best curve{which}"))
+        more = self.common("came as stated")
+        if self.has("ranges") and self._outside_rows(self.table).any():
+            widest = f"{100 * self.settings['levels'][-1]:.4g}\u00a0%"
+            label = f"outside the belt ({widest})" if self.long_labels else "outside"
+            more.insert(int(self.has("diagonal")), (Line2D([], [], color=styling.OUTSIDE, linewidth=3), label))
+        return entries + more
+
+    def _shades(self) -> list[tuple[float, str]]:
+        """The levels, widest belt first, and their shades."""
+        return list(zip(self.settings["levels"][::-1], SHADES, strict=False))
+
+    def _outside_rows(self, rows: Mapping[str, Array]) -> Array:
+        """The rows that say where the diagonal is outside the widest belt."""
+        return np.asarray((rows["part"] == "range") & (rows["level"] == self.settings["levels"][-1]))
+
+    def paint(self, ax: Any, panel: int) -> None:
+        """One view."""
+        rows, size = self.rows(panel), styling.type_size(ax)
+        wide = self.square(ax, size)
+        if self.has("strip"):
+            shares, tallest = select_part(rows, "strip"), float(self.panels["tallest"][panel])
+            styling.draw_strip(ax, shares["x_low"], shares["x_high"], shares["rate"], tallest, size, label=wide)
+        if self.has("belt"):
+            for i, (level, shade) in enumerate(self._shades()):
+                mask = (rows["part"] == "belt") & (rows["level"] == level)
+                x, low, high = (rows[name][mask] for name in ("x_low", "low", "high"))
+                style: dict[str, Any] = {"zorder": 1.3 + i / 100, "label": f"belt {level:g}"}
+                ax.fill_between(x, low, high, facecolor=shade, linewidth=0, **style)
+                if len(x) == 1:  # one stated probability: a belt without width is still seen
+                    ax.vlines(x, low, high, colors=shade, linewidth=7, **style)
+        if self.has("ranges"):
+            outside = self._outside_rows(rows)
+            for low, high in zip(rows["x_low"][outside], rows["x_high"][outside], strict=True):
+                style = {"marker": "s", "markersize": 4} if low == high else {"solid_capstyle": "butt"}
+                ax.plot(
+                    [low, high], [low, high], color=styling.OUTSIDE, linewidth=3, zorder=2.5, label="range", **style
+                )
+        if self.has("curve"):
+            mask = rows["part"] == "curve"
+            alone = {"marker": "o", "markersize": 4} if mask.sum() == 1 else {}
+            x, y = rows["x_low"][mask], rows["rate"][mask]
+            ax.plot(x, y, color=styling.INSIDE, linewidth=1.8 if wide else 1.3, zorder=3, label="curve", **alone)

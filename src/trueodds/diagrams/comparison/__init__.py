@@ -1,0 +1,1 @@
+"""Reliability diagrams of several models on one pair of axes."""

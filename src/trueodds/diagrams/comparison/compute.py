@@ -1,0 +1,233 @@
+"""Compare the reliability diagrams and calibration errors of several models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+
+from trueodds.core.errors import Note
+from trueodds.core.settings import OneOf
+from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style.reliability_axes import STYLES
+from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.bins import Columns, stack_tables
+from trueodds.diagrams.comparison.plot import ComparisonDiagram
+from trueodds.diagrams.model_lineup import Models, views_by_model
+from trueodds.diagrams.model_results import UNKNOWN, ModelResult, describe_comparison, measure_models
+from trueodds.diagrams.recipe import IMPORTANCE, BinnedRecipe, lens_of
+from trueodds.diagrams.reliability.compute import Reliability
+from trueodds.estimators.binned import BinnedError
+from trueodds.lenses.base import Lens
+from trueodds.lenses.view import View
+from trueodds.resampling.intervals.method import IntervalSpec
+
+Sets = Mapping[str, tuple[View, ...]]
+
+
+@dataclass(frozen=True)
+class Comparison(BinnedRecipe):
+    r"""Reliability of several models on one pair of axes, with each one's error and its difference to the first.
+
+    Answers: which model is off by less, before or after a fix for instance, where, and is that more than chance? Each
+    model has its color, mark and line: marks at (p̄, ȳ − p̄), or (p̄, ȳ) in the style `diagonal`, as in `reliability`,
+    with their bars, each model moved aside by 2.2 points that equal bins stay apart; below, where its predictions are, and
+
+    .. math:: \text{ECE} = \sum_b \tfrac{w_b}{w} |\bar y_b - \bar p_b|, \qquad \Delta_m = \text{ECE}_m - \text{ECE}_1
+
+    with the noise floor of each and an interval of each difference. Models of the same rows are resampled together;
+    the intervals of all differences hold together with probability `level` (max-T, else Bonferroni; see `to.compare`).
+
+    Views: binary; several are a grid, and the difference is then that of the mean over views. One model alone is
+    drawn, too. Of tallies no difference is told. Units: probability. Cost: that of `reliability` for each model and
+    of its interval: 2,000 resamples and 999 redraws. Raises TO203 for an unknown setting, TO205 for a joint view,
+    for models with other views and for `paired=True` with other outcomes, TO705 for more than eight models.
+    Source: Bröcker & Smith (2007) for the bars; the comparison as in `to.compare`.
+
+    Parameters
+    ----------
+    partition : Partition, optional
+        15 uniform bins; bins that depend on the predictions are each model's own.
+    level : float
+        Of bars and intervals.
+    style : str
+        `deviation`, which sets models apart that lie close to the diagonal, or `diagonal`; the table is the same.
+    bars : str or None
+        `confidence`: the Wilson interval of the outcome rate around each mark (`chance.wilson`). `consistency`: where
+        the mark would fall if the model were calibrated (`chance.consistency`).
+    paired : bool, optional
+        Whether the models speak of the same rows in the same order; if not said, equal outcomes decide.
+
+    Columns of `table`: view model part bin low high n weight share mean_prediction outcome_rate deviation bar_low
+    bar_high (rates, whatever the style) outside, and error error_low error_high noise_floor difference difference_low
+    difference_high. `part` is `bin`, or `model` for all rows of a model in a view, which alone has the errors; of
+    several views the model's standing over all stands under the name of the lens. What a part does not have is NaN,
+    or False.
+
+    >>> Comparison()([View(p=[0.5, 0.5, 0.9], y=[0, 1, 1], name="positive")]).finding
+    'ECE 0.0333.'
+    """
+
+    name: ClassVar[str] = "comparison"
+    several: ClassVar[bool] = True
+    by_chance: ClassVar[tuple[str, ...]] = (
+        "error_low",
+        "error_high",
+        "noise_floor",
+        "difference_low",
+        "difference_high",
+    )
+    exempt: ClassVar[dict[str, str]] = IMPORTANCE
+    style: Annotated[str, OneOf(STYLES)] = "deviation"
+    bars: Literal["confidence", "consistency"] | None = "confidence"
+    paired: bool | None = None
+
+    def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+        """The diagram of the views of one model, without floor and interval, which need its rows."""
+        return self._drawn({"": views}, None, [])
+
+    def of_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
+        """The diagram of named models."""
+        sets = views_by_model(models, lens, self.name)
+        seed = int(rng) if isinstance(rng, (int, np.integer)) else int(rng.integers(2**31))
+        results, notes = measure_models(
+            models, BinnedError(self.partition), lens, IntervalSpec(level=self.level), self.paired, seed
+        )
+        return self._drawn(sets, results, notes)
+
+    def _drawn(self, sets: Sets, results: list[ModelResult] | None, notes: list[Note]) -> Diagram:
+        made = {name: [self._alone(view) for view in views] for name, views in sets.items()}
+        count = len(next(iter(sets.values())))
+        worst = [max(float(diagrams[i].panels["error"][0]) for diagrams in made.values()) for i in range(count)]
+        order = np.argsort(-np.array(worst), kind="stable")
+        made = {name: [diagrams[i] for i in order] for name, diagrams in made.items()}
+        alone = [
+            [ModelResult(float(diagrams[i].panels["error"][0])) for diagrams in made.values()]
+            for i in range(len(order))
+        ]
+        if results is not None and len(order) == 1:
+            alone = [results]
+        first = next(iter(made.values()))
+        lens = lens_of(next(iter(sets.values())))
+        table = [
+            part
+            for i in range(len(order))
+            for (name, diagrams), one in zip(made.items(), alone[i], strict=True)
+            for part in (bin_rows(diagrams[i], name), model_row(diagrams[i], name, one))
+        ]
+        if len(order) > 1 and results is not None:
+            table += [aggregate_row(lens, name, one) for name, one in zip(made, results, strict=True)]
+        return ComparisonDiagram(
+            name=self.name,
+            lens=lens,
+            table=stack_tables(table),
+            panels=stack_tables([panel_rows(made, alone, results)]),
+            settings={
+                "partition": first[0].settings["partition"],
+                "style": self.style,
+                "bars": self.bars,
+                "level": self.level,
+                "paired": self.paired,
+                "models": list(sets),
+            },
+            notes=tuple(dict.fromkeys([*notes, *self._notes(made)])),
+        )
+
+    def _alone(self, view: View) -> Diagram:
+        """One model's marks and bars are those of its own reliability diagram."""
+        return Reliability(self.partition, self.level, style=self.style, bars=self.bars)([view])
+
+    def _notes(self, made: Mapping[str, Sequence[Diagram]]) -> list[Note]:
+        views = len(next(iter(made.values())))
+        own = [note for diagrams in made.values() for diagram in diagrams for note in diagram.notes]
+        # Counts of bins differ from model to model; which law gave the bars is said once.
+        once = list({note.code: note for note in own if note.code != "TN246"}.values())
+        if self.bars == "consistency":
+            text = f"Each bar holds for its bin alone: of a calibrated model up to {styling.percent(1 - self.level)} of the marks fall outside."
+            once.append(Note("TN246", text))
+        if views > layout.MAX_PANELS:
+            text = f"Drawn are the {layout.MAX_PANELS} largest errors of {views} views; the table holds them all."
+            once.append(Note("TN245", text))
+        return once
+
+
+TEXT_COLUMNS = ("view", "model", "part", "title", "aside", "finding")
+RESULT_COLUMNS = tuple(ModelResult.__dataclass_fields__)
+
+
+def bin_rows(diagram: Diagram, name: str) -> Columns:
+    """The bins of one model."""
+    table, count = diagram.table, len(diagram.table["bin"])
+    absent = {column: np.full(count, UNKNOWN) for column in ("bar_low", "bar_high")}
+    outside = {"outside": np.zeros(count, dtype=bool)}
+    return {
+        "view": table["view"],
+        "model": np.full(count, name, dtype=object),
+        "part": np.full(count, "bin", dtype=object),
+        **{column: values for column, values in {**absent, **outside, **table}.items() if column != "view"},
+        **{column: np.full(count, UNKNOWN) for column in RESULT_COLUMNS},
+    }
+
+
+def model_row(diagram: Diagram, name: str, one: ModelResult) -> Columns:
+    """All rows of one model in a view, with its errors."""
+    totals = {column: diagram.panels[column][0] for column in ("n", "weight", "mean_prediction", "outcome_rate")}
+    totals["deviation"] = totals["outcome_rate"] - totals["mean_prediction"]
+    return _overall_row(str(diagram.panels["view"][0]), name, one, {"low": 0.0, "high": 1.0, "share": 1.0} | totals)
+
+
+def aggregate_row(lens: str, name: str, one: ModelResult) -> Columns:
+    """The standing of one model over all views of a lens."""
+    return _overall_row(lens, name, one, {})
+
+
+def _overall_row(view: str, name: str, one: ModelResult, totals: Mapping[str, Any]) -> Columns:
+    numbers = ("low", "high", "weight", "share", "mean_prediction", "outcome_rate", "deviation", "bar_low", "bar_high")
+    row = {"view": view, "model": name, "part": "model", "bin": -1, "n": 0, "outside": False}
+    row |= dict.fromkeys(numbers, UNKNOWN) | dict(totals) | {column: getattr(one, column) for column in RESULT_COLUMNS}
+    return {
+        column: np.array([value], dtype=object if column in TEXT_COLUMNS else None) for column, value in row.items()
+    }
+
+
+def panel_rows(
+    made: Mapping[str, Sequence[Diagram]],
+    alone: Sequence[Sequence[ModelResult]],
+    combined: Sequence[ModelResult] | None,
+) -> Columns:
+    """One row per view; the range of y is shared by all models and panels."""
+    drawn = [diagram for diagrams in made.values() for diagram in diagrams[: layout.MAX_PANELS]]
+    ends = {
+        "y_low": min(float(diagram.panels["y_low"][0]) for diagram in drawn),
+        "y_high": max(float(diagram.panels["y_high"][0]) for diagram in drawn),
+        "tallest": max(float(diagram.panels["tallest"][0]) for diagram in drawn),
+    }
+    rows: list[dict[str, Any]] = []
+    names = list(made)
+    for i, those in enumerate(zip(*made.values(), strict=True)):
+        view, title = str(those[0].panels["view"][0]), str(those[0].panels["title"][0])
+        errors = [one.error for one in alone[i]]
+        rows.append(
+            {
+                "view": view,
+                "title": title,
+                "aside": f"ECE {_format_range(errors)}",
+                "finding": describe_comparison(names, alone[i], "ECE"),
+                "n": max(int(diagram.panels["n"][0]) for diagram in those),
+                **ends,
+            }
+        )
+    if len(rows) > 1:
+        lead = f"Mean over {len(rows)} views: {describe_comparison(names, combined, 'ECE')} " if combined else ""
+        worst = max(one.error for one in alone[0])
+        rows[0]["finding"] = f"{lead}Largest: {rows[0]['title']}, ECE\u00a0{worst:.4f}."
+    return {
+        name: np.array([row[name] for row in rows], dtype=object if name in TEXT_COLUMNS else None) for name in rows[0]
+    }
+
+
+def _format_range(errors: Sequence[float]) -> str:
+    low, high = min(errors), max(errors)
+    return f"{low:.3f}" if len(errors) == 1 else f"{low:.3f}–{high:.3f}"

@@ -1,0 +1,162 @@
+"""Draw the reliability of several models with bars, histogram strips and a table of errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.diagrams import model_strips
+from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.reliability_axes import BinnedPlot
+from trueodds.diagrams.model_lineup import COLORS, DASHES, MARKS, legend_name, sentence_name
+from trueodds.diagrams.model_results import format_error, format_interval
+
+MODEL_OFFSET = 2.2  # points by which a model is moved aside of the one before it: equal bins would hide each other
+
+
+class ComparisonDiagram(BinnedPlot):
+    """Marks joined by lines, bars, strips and numbers of each model."""
+
+    layers = ("bars", "lines", "marks", "strip", "numbers", "diagonal")
+    unit = "rows"
+
+    @property
+    def size(self) -> tuple[float, float]:  # type: ignore[override]
+        """The diagonal style is square; numbers take a line for each model."""
+        table = model_strips.table_height(len(self.names)) if self.has("numbers") and len(self.names) > 1 else 0.0
+        if self.deviation:
+            return 6.4, model_strips.figure_height(self, 6.4, 4.7, self.strip_height, table)
+        square = (5.8 - model_strips.LABELS_WIDTH) * styling.square_height(*styling.RATES, 0.0)
+        return 5.8, model_strips.figure_height(self, 5.8, 4.7, self.strip_height, table, square)
+
+    @property
+    def strip_height(self) -> float:  # type: ignore[override]
+        """The strips' part of the height."""
+        return model_strips.total_strip_height(len(self.names)) if self.has("strip") else 0.0
+
+    @property
+    def names(self) -> list[str]:
+        """The models in their order."""
+        return list(self.settings["models"])
+
+    def headline(self) -> str:
+        """The question, in plain words."""
+        if len(self.names) == 1:
+            return super().headline()
+        return "Which model is off by less, and where?"
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """The models, and what bars and filled marks say."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        entries: list[tuple[Any, str]] = []
+        barred = self.settings["bars"] is not None and self.has("bars")
+        for i, name in enumerate(self.names):
+            style: dict[str, Any] = {"linestyle": DASHES[i] if self.has("lines") else "none"}
+            if self.has("marks"):
+                style |= {"marker": MARKS[i], "markersize": 5}
+            elif barred and not self.has("lines"):
+                style = {"linestyle": "-"}  # the bars alone have the model's color
+            # An entry of no line and no mark would be a name beside nothing.
+            if barred or self.has("lines") or self.has("marks"):
+                entries.append((Line2D([], [], color=COLORS[i], linewidth=1.2, **style), legend_name(name)))
+            elif self.has("strip"):
+                entries.append((Patch(facecolor=COLORS[i], alpha=0.55), legend_name(name)))
+        level = f"{100 * self.settings['level']:.4g}\u00a0%"
+        if self.settings["bars"] is not None:
+            consistency = self.settings["bars"] == "consistency"
+            if self.has("bars"):
+                says = f"if calibrated ({level})" if consistency else f"{level} interval"
+                entries.append((Line2D([], [], color=styling.FAINT, linewidth=5 if consistency else 1.3), says))
+            if self.has("marks"):
+                hollow = Line2D(
+                    [], [], linestyle="none", marker="o", markersize=5, color=styling.FAINT, markerfacecolor="white"
+                )
+                entries.append((hollow, "hollow: by chance"))
+        if self.has("strip"):
+            entries.append((Patch(facecolor=styling.FAINT, alpha=0.55), "predictions"))
+        return entries
+
+    def paint(self, ax: Any, panel: int) -> None:
+        """One view."""
+        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        size = styling.type_size(ax)
+        low, high = float(view["y_low"]), float(view["y_high"])
+        self.axes(ax, low, high)
+        if self.has("diagonal"):
+            self.calibrated(ax)
+        tables = [_select_rows(rows, name, "bin") for name in self.names]
+        for i, table in enumerate(tables):
+            self._model(ax, i, table, low, high)
+        if self.has("strip"):
+            model_strips.draw_strips(ax, tables, self.strip_height, float(view["tallest"]))
+        several = len(self.names) > 1 and len(self.panels["view"]) == 1
+        if self.has("numbers") and several and model_strips.table_fits(ax, len(self.names)):
+            self._numbers(ax, rows, size - 0.5)
+
+    def _model(self, ax: Any, i: int, rows: Mapping[str, Array], low: float, high: float) -> None:
+        from matplotlib.transforms import ScaledTranslation
+
+        color, x = COLORS[i], rows["mean_prediction"]
+        y, bottom, top = self.placed(rows)
+        small = styling.inches(ax)[0] < 3.4
+        step = (i - (len(self.names) - 1) / 2) * MODEL_OFFSET * (0.5 if small else 1.0)
+        aside = ax.transData + ScaledTranslation(step / 72, 0, ax.figure.dpi_scale_trans)
+        if self.settings["bars"] is not None and self.has("bars"):
+            thick = self.settings["bars"] == "consistency"
+            style = {"linewidth": 2.4, "alpha": 0.35} if thick else {"linewidth": 0.7 if small else 1.1}
+            ax.vlines(x, bottom, top, colors=color, zorder=2 if thick else 3, label="bars", transform=aside, **style)
+            for edge, mark, beyond in ((high, "^", top > high), (low, "v", bottom < low)):
+                at = x[beyond]
+                height = np.full(len(at), edge)
+                ax.plot(
+                    at, height, linestyle="none", marker=mark, markersize=3, color=color, zorder=3.5, transform=aside
+                )
+        if self.has("lines"):
+            dashes: dict[str, Any] = {"color": color, "linestyle": DASHES[i], "linewidth": 1.0, "alpha": 0.8}
+            ax.plot(x, y, zorder=3.2, label="lines", transform=aside, **dashes)
+        if self.has("marks"):
+            outside = rows["outside"] if self.settings["bars"] is not None else np.ones(len(x), dtype=bool)
+            for which, face in ((~outside, "white"), (outside, color)):
+                ax.plot(
+                    x[which],
+                    y[which],
+                    linestyle="none",
+                    marker=MARKS[i],
+                    markersize=3.4 if small else 5.0,
+                    markeredgewidth=0.8 if small else 1.2,
+                    markeredgecolor=color,
+                    markerfacecolor=face,
+                    zorder=4,
+                    label="marks",
+                    transform=aside,
+                )
+
+    def _numbers(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
+        values = [
+            {key: float(_select_rows(rows, name, "model")[key][0]) for key in TABLE_COLUMNS} for name in self.names
+        ]
+        differ = [
+            "–"
+            if i == 0
+            else format_error(one["difference"]) + format_interval(one["difference_low"], one["difference_high"])
+            for i, one in enumerate(values)
+        ]
+        columns = [
+            ("ECE", [format_error(one["error"]) for one in values]),
+            ("noise floor", [format_error(one["noise_floor"]) for one in values]),
+            (f"minus {styling.shorten_text(sentence_name(self.names[0]), 60, size)}", differ),
+        ]
+        model_strips.draw_number_table(ax, self.names, columns, size)
+
+
+TABLE_COLUMNS = ("error", "noise_floor", "difference", "difference_low", "difference_high")
+
+
+def _select_rows(rows: Mapping[str, Array], name: str, part: str) -> dict[str, Array]:
+    mask = (rows["model"] == name) & (rows["part"] == part)
+    return {column: values[mask] for column, values in rows.items()}

@@ -1,0 +1,77 @@
+"""Draw the confidence histogram: bars, and lines at mean prediction and observed event rate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trueodds.diagrams._style import styling
+from trueodds.diagrams.base import Diagram
+
+
+class ConfidenceHistogramPlot(Diagram):
+    """Blue bars and two lines."""
+
+    size = (6.4, 4.2)
+    layers = ("bars", "band", "lines")
+    ranked = "largest gap"
+
+    def headline(self) -> str:
+        """The question, in plain words."""
+        if self.lens == "confidence":
+            return "How sure is it, and how often is it right?"
+        return "Does it come true as often as it says?"
+
+    def caption(self) -> str:
+        """The view, and how far seen is from said."""
+        points = 100 * float(self.panels["deviation"][0])
+        return f"{self.panels['title'][0]}: {points:+.1f} points".replace("-", "−")
+
+    def axis_labels(self) -> tuple[str, str]:
+        """Predicted along x, rows along y."""
+        return self.predicted_label, "share of predictions"
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """The two lines, with their numbers where there is one panel, the band, and without either the bars."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        entries: list[tuple[Any, str]] = []
+        if self.has("lines"):
+            predicted_label, observed_label = (
+                "says on average",
+                "is right" if self.lens == "confidence" else "comes true",
+            )
+            if len(self.panels["view"]) == 1:
+                predicted_label += f": {styling.percent(float(self.panels['mean_prediction'][0]))}"
+                observed_label += f": {styling.percent(float(self.panels['outcome_rate'][0]))}"
+            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=2), predicted_label))
+            entries.append(
+                (Line2D([], [], color=styling.OUTSIDE, linewidth=2, linestyle=(0, (4, 1.5))), observed_label)
+            )
+        if self.has("band"):
+            level = f"{100 * self.settings['level']:.4g}\u00a0%"
+            entries.append((Patch(facecolor=styling.INSIDE_BAR, alpha=0.8), f"range if calibrated ({level})"))
+        if not entries and self.has("bars"):
+            entries.append((Patch(facecolor=styling.ROWS), "predictions"))
+        return entries or [(Line2D([], [], linestyle="none"), "")]
+
+    def paint(self, ax: Any, panel: int) -> None:
+        """One view."""
+        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        styling.style_axes(ax, styling.type_size(ax))
+        styling.probability_axis(ax)
+        ax.grid(False, axis="x")
+        ax.set_ylim(0, view["top"])
+        ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
+        if self.has("bars"):
+            style = {"facecolor": styling.ROWS, "edgecolor": "white", "linewidth": 0.6, "label": "share"}
+            styling.draw_boxes(ax, rows["low"], rows["high"], np.zeros(1), rows["share"], **style)
+        if self.has("band"):
+            style = {"color": styling.INSIDE_BAR, "alpha": 0.8, "linewidth": 0, "zorder": 1.5, "label": "band"}
+            ax.axvspan(view["bar_low"], view["bar_high"], **style)
+        if self.has("lines"):
+            style = {"linewidth": 2, "zorder": 3}
+            ax.axvline(view["mean_prediction"], color=styling.INSIDE, label="said", **style)
+            ax.axvline(view["outcome_rate"], color=styling.OUTSIDE, linestyle=(0, (4, 1.5)), label="seen", **style)

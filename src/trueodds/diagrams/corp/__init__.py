@@ -1,0 +1,1 @@
+"""The CORP reliability diagram by isotonic regression."""

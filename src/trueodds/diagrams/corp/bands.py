@@ -1,0 +1,213 @@
+"""Consistency and confidence bands of the CORP curve: resampled, normal per score, or by Chernoff's distribution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import airy, ndtri
+
+from trueodds.core.typing import Array
+from trueodds.diagrams.resampled_labels import ResampledLabels
+from trueodds.diagrams.score_sums import ScoreSums
+from trueodds.estimators._smoothing.kernel_density import Beta
+from trueodds.kernels.isotonic import isotonic_means
+
+MAX_SCORES = 1024  # scores that draws tell apart; beyond, neighbors share a group
+MAX_POINTS = 256  # scores at which a band is read off
+BLOCK_SIZE = 2**18  # numbers of a block of draws
+
+
+@dataclass(frozen=True)
+class Band:
+    """Limits at scores, between which they run along straight lines: `x_low` and `x_high` are the same."""
+
+    x_low: Array  # (k,)
+    x_high: Array
+    low: Array
+    high: Array
+    method: str  # how it was got
+
+    def at(self, x: Array) -> tuple[Array, Array]:
+        """The limits at scores."""
+        return np.interp(x, self.x_low, self.low), np.interp(x, self.x_low, self.high)
+
+    def within(self, low: float, high: float) -> Band:
+        """The part of the band between two scores."""
+        cut = np.array([low, high] if high > low else [low])
+        inside = (self.x_low > low) & (self.x_low < high)
+        limits = zip(self.at(cut), (self.low, self.high), strict=True)
+        lows, highs = (np.concatenate([ends[:1], limit[inside], ends[1:]]) for ends, limit in limits)
+        x = np.concatenate([cut[:1], self.x_low[inside], cut[1:]])
+        return Band(x, x, lows, highs, self.method)
+
+
+def choose_band_method(scores: ScoreSums, band: str) -> str:
+    """`resampling`, or `discrete_band` or `continuous_band` asymptotics: Dimitriadis, Gneiting & Jordan's choice.
+
+    Votes are always resampled: the limit laws are those of labels.
+    """
+    n, unique = float(scores.n.sum()), len(scores.at)
+    if band == "confidence" or scores.voted or n <= max(1000, min(5000, 50 * unique)):
+        return "resampling"
+    return "discrete" if n >= 8 * unique**2 else "continuous"
+
+
+def resampled_band(
+    scores: ScoreSums,
+    band: str,
+    level: float,
+    resamples: int,
+    redraw: str,
+    rng: np.random.Generator,
+) -> Band:
+    """Quantiles (1 ± level)/2, at each score, of isotonic fits to redrawn labels.
+
+    Labels come with the stated probability (`consistency`) or the fitted rate (`confidence`). `redraw="labels"`
+    keeps the predictions fixed; `both` draws rows with replacement first, and reads the fit between the scores that
+    were drawn along straight lines, beyond them not at all. Rows of one score that weigh differently have a normal
+    sum with variance Σw²r(1−r); votes keep the size of their residual y − r and draw its sign, and are normal where
+    they were tallied. Cost: O(resamples · m) for m ≤ 4,096 distinct scores or groups of them.
+    """
+    scores = scores.by_place(MAX_SCORES)
+    rates = np.clip(scores.at if band == "consistency" else isotonic_means(scores.w, scores.wy), 0.0, 1.0)
+    labels = ResampledLabels(scores, rates)
+    points = _band_points(scores.at)
+    fits = np.empty((resamples, len(points)))
+    block = max(1, BLOCK_SIZE // len(rates))
+    for start in range(0, resamples, block):
+        size = min(block, resamples - start)
+        if redraw == "labels":
+            drawn = isotonic_means(scores.w, labels.drawn(size, rng))[:, points]
+        else:
+            drawn = _interpolate_fits(scores.at, *labels.with_rows(size, rng), points)
+        fits[start : start + size] = drawn
+    read = np.quantile if redraw == "labels" else np.nanquantile
+    low, high = np.clip(read(fits, [(1 - level) / 2, (1 + level) / 2], axis=0), 0, 1)
+    at = scores.at[points]
+    return Band(at, at, low, high, f"{resamples:,} draws of labels{' and rows' if redraw == 'both' else ''}")
+
+
+def discrete_band(scores: ScoreSums, band: str, level: float) -> Band:
+    """Normal limits around the rate of each score by itself: what isotonic regression does to few scores of many rows.
+
+    Where a confidence band would be without width, at rates of 0 and 1 between other scores, it is interpolated.
+    """
+    z, at = ndtri((1 + level) / 2), scores.at
+    rates = np.clip(at if band == "consistency" else isotonic_means(scores.w, scores.wy), 0.0, 1.0)
+    half = z * np.sqrt(scores.residual(rates)) / scores.w
+    low, high = np.clip(rates - half, 0, 1), np.clip(rates + half, 0, 1)
+    if band == "confidence":
+        known = (rates > 0) & (rates < 1)
+        known[[0, -1]] = True
+        low, high = (np.interp(at, at[known], limit[known]) for limit in (low, high))
+    points = _band_points(at)
+    return Band(at[points], at[points], low[points], high[points], "normal limits, many rows per score")
+
+
+def continuous_band(scores: ScoreSums, level: float) -> Band:
+    r"""Around the diagonal, for scores with a density: :math:`x \pm q\, (4 x (1-x) / (n f(x)))^{1/3}`.
+
+    q is the quantile of Chernoff's law, f the density of the scores by Chen's first beta kernel with bandwidth
+    :math:`n^{-2/5}`, n the number of rows of equal weight that the weights are worth. Votes vary less than labels,
+    for which it holds. On the grid 0, .01, …, 1. Source: Dimitriadis, Gneiting & Jordan (2021); Chen (1999).
+    """
+    x, n = np.arange(101) / 100, scores.effective_n
+    density = FirstBetaKernel(scores.at, n**-0.4, 0.0, 1.0).at(x, scores.w / scores.w.sum())
+    with np.errstate(divide="ignore"):
+        scale = np.where((x > 0) & (x < 1), np.cbrt(4 * x * (1 - x) / (n * density)), 0.0)
+    half = chernoff_quantile((1 + level) / 2) * scale
+    return Band(x, x, np.maximum(x - half, 0), np.minimum(x + half, 1), "Chernoff's law, dense scores")
+
+
+class FirstBetaKernel(Beta):
+    """Chen's first beta kernel: the density of Beta(x/b + 1, (1 − x)/b + 1) at the score."""
+
+    def _shape(self, u: Array) -> Array:
+        return u / self.width + 1
+
+
+def _interpolate_fits(at: Array, w: Array, wy: Array, points: Array) -> Array:
+    """The fit of each draw at these scores, along straight lines between those that were drawn."""
+    fits = isotonic_means(w, wy)
+    out = np.empty((len(w), len(points)))
+    for i, (mass, fit) in enumerate(zip(w, fits, strict=True)):
+        some = mass > 0
+        out[i] = np.interp(at[points], at[some], fit[some], left=np.nan, right=np.nan)
+    return out
+
+
+def _band_points(at: Array) -> Array:
+    """Which scores a band is read off at: all of few, else half of them evenly by rank and half evenly along x."""
+    if len(at) <= MAX_POINTS:
+        return np.arange(len(at))
+    by_rank = np.linspace(0, len(at) - 1, MAX_POINTS // 2).astype(np.int64)
+    along_x = np.searchsorted(at, np.linspace(at[0], at[-1], MAX_POINTS // 2))
+    return np.unique(np.concatenate([by_rank, along_x]))
+
+
+MAX_CHERNOFF = 3.0  # beyond which less than 1e-8 of the probability lies
+
+
+def chernoff_quantile(q: float) -> float:
+    r"""The quantile of :math:`\arg\max_t W(t) - t^2`, W two-sided Brownian motion, for ½ ≤ q < 1.
+
+    Its density is :math:`g(z) g(-z) / 2`, where g has the Fourier transform
+    :math:`2^{1/3} / \text{Ai}(i\, 2^{-1/3} λ)`. Accurate to 1e-6 for q up to 0.9999.
+    Source: Groeneboom & Wellner (2001).
+
+    >>> round(chernoff_quantile(0.95), 5), round(quantile(0.975), 5)
+    (0.84508, 0.99818)
+    """
+    z, reached = _tabulate_cdf()
+    return float(np.interp(q, reached, z))
+
+
+@lru_cache(maxsize=1)
+def _tabulate_cdf() -> tuple[Array, Array]:
+    wave = np.linspace(0, 25, 601)  # 1/|Ai| is below 1e-17 beyond
+    step = wave[1]
+    transform = 2 ** (1 / 3) / airy(1j * 2 ** (-1 / 3) * wave)[0]
+    transform[0] /= 2  # the trapezoidal rule, exact to rounding for so smooth a function
+    z = np.linspace(0, MAX_CHERNOFF, 3001)
+    turn = np.outer(z, wave)
+    even, odd = np.cos(turn) @ transform.real, np.sin(turn) @ transform.imag
+    density = (even + odd) * (even - odd) * (step / np.pi) ** 2 / 2
+    area = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
+    return z, 0.5 + 0.5 * area / area[-1]
+
+
+TOLERANCE = 1e-12  # equal counts must compare as equal
+
+
+class Segment(NamedTuple):
+    """Successive stated scores at all of which too much, or at all of which too little was said."""
+
+    low: float
+    high: float
+    too_much: bool
+    share: float  # of all weight
+
+
+def find_segments(band: Band, at: Array, w: Array, fit: Array | None = None) -> tuple[Segment, ...]:
+    """Where, among the rising scores `at`, the fit lies outside a band around the diagonal, or without one the diagonal.
+
+    Nothing is said of scores that nobody stated. A band around the curve that has no width at a score says nothing
+    there: labels drawn from a rate of 0 or 1 cannot differ.
+    """
+    low, high = band.at(at)
+    if fit is None:
+        masks = (at - high > TOLERANCE, low - at > TOLERANCE)
+        masks = (masks[0] & (low < high), masks[1] & (low < high))
+    else:
+        masks = (low - fit > TOLERANCE, fit - high > TOLERANCE)
+    total = w.sum()
+    segments = []
+    for out, too_much in zip(masks, (True, False), strict=True):
+        edges = np.flatnonzero(np.diff(out, prepend=False, append=False))
+        for first, after in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+            share = float(w[first:after].sum() / total)
+            segments.append(Segment(float(at[first]), float(at[after - 1]), too_much, share))
+    return tuple(sorted(segments))

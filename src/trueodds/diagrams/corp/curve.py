@@ -1,0 +1,144 @@
+"""The CORP curve of one view: isotonic blocks, score decomposition, and the table of what is drawn."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import Note
+from trueodds.core.typing import Array
+from trueodds.diagrams._style.formatting import format_score
+from trueodds.diagrams.bins import score_histogram
+from trueodds.diagrams.corp.bands import Band, Segment
+from trueodds.diagrams.score_sums import sum_by_score
+from trueodds.estimators.corp import Corp
+from trueodds.kernels.isotonic import isotonic_means
+from trueodds.lenses.view import View
+
+
+class CorpCurve:
+    """The CORP curve of one view: blocks of scores with one rate, and the score's parts."""
+
+    def __init__(self, view: View, score: str) -> None:
+        self.view, self.corp = view, Corp(score)
+        self.scores = sum_by_score(view)
+        self.fit = np.clip(isotonic_means(self.scores.w, self.scores.wy), 0.0, 1.0)  # (m,)
+        self.numbers = self.corp.parts(view)
+        # From sums by score, which no order of the rows changes, not even by a rounding.
+        w = self.scores.w.sum()
+        self.mean_prediction = float((self.scores.w * self.scores.at).sum() / w)
+        self.outcome_rate = float(self.scores.wy.sum() / w)
+
+    @property
+    def title(self) -> str:
+        """The name of the view as people read it."""
+        return self.view.name.removeprefix("class:")
+
+    @cached_property
+    def blocks(self) -> dict[str, Array]:
+        """Stretches of scores with one rate: x_low, x_high, rate, and the n and weight of their rows."""
+        first = np.flatnonzero(np.diff(self.fit, prepend=-1.0) > 0)
+        last = np.append(first[1:], len(self.fit)) - 1
+        return {
+            "x_low": self.scores.at[first],
+            "x_high": self.scores.at[last],
+            "rate": self.fit[first],
+            "n": np.add.reduceat(self.scores.n, first),
+            "weight": np.add.reduceat(self.scores.w, first),
+        }
+
+    @property
+    def certain(self) -> bool:
+        """Whether the curve starts at 0 or ends at 1, where labels drawn from it cannot differ."""
+        return bool(self.fit[0] == 0 or self.fit[-1] == 1)
+
+    def notes(self) -> list[Note]:
+        """A word where the score is infinite."""
+        return self.corp.notes(self.view)
+
+
+NUMBER_COLUMNS = ("x_low", "x_high", "rate", "low", "high", "n", "weight", "share")
+
+
+@dataclass(frozen=True)
+class CorpPanel:
+    """All that is drawn of one view."""
+
+    curve: CorpCurve
+    bins: int
+    style: str
+    band: Band | None = None
+    out: tuple[Segment, ...] = ()
+    crossed: bool = False
+
+    @cached_property
+    def strip(self) -> dict[str, Array]:
+        """The share of rows in bins of their score."""
+        return score_histogram(self.curve.view, self.bins)
+
+    @cached_property
+    def rates(self) -> dict[str, Array]:
+        """The share of rows in bins of their recalibrated rate."""
+        blocks, edges = self.curve.blocks, np.arange(self.bins + 1) / self.bins
+        index = np.clip(np.searchsorted(edges, blocks["rate"], "left") - 1, 0, None)  # right-closed, the first at 0
+        n, weight = (np.bincount(index, blocks[name], self.bins) for name in ("n", "weight"))
+        some = np.flatnonzero(weight > 0)
+        share = weight[some] / weight.sum()
+        return {"low": edges[some], "high": edges[some + 1], "n": n[some], "weight": weight[some], "share": share}
+
+    def table(self) -> dict[str, Array]:
+        """The rows of the table: NaN where a part has no such number."""
+        blocks = self.curve.blocks
+        share = blocks["weight"] / blocks["weight"].sum()
+        beyond = np.zeros(len(share), dtype=bool)
+        for segment in self.out:
+            beyond |= (blocks["x_low"] <= segment.high) & (blocks["x_high"] >= segment.low)
+        parts: list[tuple[str, dict[str, Array], Array | bool]] = [("block", {**blocks, "share": share}, beyond)]
+        if self.band is not None:
+            ends = {name: getattr(self.band, name) for name in ("x_low", "x_high", "low", "high")}
+            parts.append(("band", ends, False))
+            out = np.array(
+                [(segment.low, segment.high, not segment.too_much, segment.share) for segment in self.out]
+            ).reshape(-1, 4)
+            names = ("x_low", "x_high", "low", "share")
+            parts.append(("outside", dict(zip(names, out.T, strict=True)), True))
+        parts.append(("strip", self.strip, False))
+        if self.style == "discrimination":
+            parts.append(("rates", self.rates, False))
+        sizes = [len(next(iter(columns.values()))) for _, columns, _ in parts]
+        table = {
+            "view": np.full(sum(sizes), self.curve.view.name, dtype=object),
+            "part": np.repeat(np.array([part for part, _, _ in parts], dtype=object), sizes),
+        }
+        for name in NUMBER_COLUMNS:
+            arrays = [
+                np.asarray(columns.get(name, np.full(size, np.nan)), dtype=np.float64)
+                for (_, columns, _), size in zip(parts, sizes, strict=True)
+            ]
+            table[name] = np.concatenate(arrays)
+        flags = [np.broadcast_to(flag, size) for (_, _, flag), size in zip(parts, sizes, strict=True)]
+        return table | {"outside": np.concatenate(flags)}
+
+    def panel(self) -> dict[str, Any]:
+        """The numbers and words of the panel."""
+        curve = self.curve
+        return {
+            "view": curve.view.name,
+            "title": curve.title,
+            "aside": f"MCB {format_score(curve.numbers['mcb'])}",
+            "n": curve.view.n_rows,
+            "weight": curve.view.total,
+            **curve.numbers,
+            "mean_prediction": curve.mean_prediction,
+            "outcome_rate": curve.outcome_rate,
+            "scores": len(curve.scores.at),
+            "blocks": len(curve.blocks["rate"]),
+            "law": "" if self.band is None else self.band.method,
+            "share_outside": math.fsum(segment.share for segment in self.out),
+            # A curve that never falls cannot pass through both corners.
+            "corner": "upper left" if np.interp(0.5, curve.scores.at, curve.fit) <= 0.6 else "lower right",
+        }

@@ -1,0 +1,194 @@
+"""Draw the CORP reliability diagram: curve, band, marks at its blocks, strips of predictions and the score decomposition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.formatting import format_score
+from trueodds.diagrams._style.reliability_axes import UnitSquarePlot, select_part
+
+MANY_BLOCKS = 60  # blocks beyond which their marks shrink
+HALF_MARK_WIDTH = 0.005  # along x: half of what a mark takes
+
+
+class CorpDiagram(UnitSquarePlot):
+    """Curve, band, strips and numbers."""
+
+    layers = ("band", "curve", "marks", "strip", "numbers", "diagonal", "means")
+    ranked = "largest MCB"
+
+    @property
+    def size(self) -> tuple[float, float]:  # type: ignore[override]
+        """With as much room below, and in the style `discrimination` beside the unit square, as the strips take."""
+        return (6.0, 6.7) if self._beside else (5.2, 6.7)
+
+    @property
+    def tall(self) -> float:  # type: ignore[override]
+        """Axes that the strip at the right makes wider."""
+        return super().tall * (1 - styling.STRIP * self._beside)
+
+    @property
+    def _beside(self) -> bool:
+        return self.settings["style"] == "discrimination" and self.has("strip")
+
+    def headline(self) -> str:
+        """The question, in plain words."""
+        if self.settings["style"] == "discrimination":
+            return "How far does it tell apart what comes true and what does not?"
+        return super().headline()
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """What is drawn, and what the band says."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        entries: list[tuple[Any, str]] = []
+        out = bool((self.table["part"] == "outside").any())
+        style: dict[str, Any] = {"linestyle": "-" if self.has("curve") else "none"}
+        if self.has("marks"):
+            style |= {"marker": "o", "markersize": 4}
+        if self.has("curve") or self.has("marks"):
+            label = "seen, never falling" if self.long_labels else "seen"
+            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8, **style), label))
+            if out:
+                consistent = self.settings["band"] == "consistency"
+                where = "seen, beyond the band" if consistent else "diagonal outside the band"
+                where = where if self.long_labels else "off"
+                entries.append((Line2D([], [], color=styling.OUTSIDE, linewidth=3.0, **style), where))
+        if self.settings["band"] and self.has("band"):
+            entries.append((Patch(facecolor=styling.INSIDE_BAR), self._band_says()))
+        more = self.common("came as stated")
+        if self.settings["style"] == "discrimination" and self.has("means"):
+            place = 1 if self.has("diagonal") else 0
+            more.insert(
+                place, (Line2D([], [], **_MEAN), "means of all: stated |, came —" if self.long_labels else "means")
+            )
+        return entries + more
+
+    def _band_says(self) -> str:
+        level = f"{100 * self.settings['level']:.4g}\u00a0%"
+        if not self.long_labels:
+            return f"{level} {'by chance' if self.settings['band'] == 'consistency' else 'interval'}"
+        return {
+            "consistency": f"range if calibrated ({level} at each score)",
+            "confidence": f"{level} interval at each score",
+            "honest": f"{level} band, all scores at once",
+        }[self.settings["band"]]
+
+    def paint(self, ax: Any, panel: int) -> None:
+        """One view."""
+        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        size = styling.type_size(ax)
+        wide = self.square(ax, size)
+        if self._beside:
+            left, right = ax.get_xlim()
+            ax.set_xlim(left, left + (right - left) / (1 - styling.STRIP))
+            _draw_rate_strip(ax, select_part(rows, "rates"), view["tallest_rate"])
+        if self.has("strip"):
+            strip = select_part(rows, "strip")
+            styling.draw_strip(ax, strip["x_low"], strip["x_high"], strip["share"], view["tallest"], size, label=wide)
+        if self.settings["style"] == "discrimination" and self.has("means"):
+            ax.plot([view["mean_prediction"]] * 2, [0, 1], zorder=2.2, label="mean stated", **_MEAN)
+            ax.plot([0, 1], [view["outcome_rate"]] * 2, zorder=2.2, label="mean came", **_MEAN)
+        if self.settings["band"] and self.has("band"):
+            _draw_band(ax, select_part(rows, "band"))
+        blocks, out = select_part(rows, "block"), select_part(rows, "outside")
+        x, y = np.stack([blocks["x_low"], blocks["x_high"]], axis=1).ravel(), np.repeat(blocks["rate"], 2)
+        dot = (4.2 if wide else 2.6) * (1.0 if len(blocks["rate"]) <= MANY_BLOCKS else 0.6)
+        thick = 1.8 if wide else 1.3
+        styles: dict[str, dict[str, Any]] = {
+            "curve": {"linewidth": thick},
+            "marks": {"linestyle": "none", "marker": "o", "markersize": dot, "markeredgewidth": 0},
+        }
+        for layer, style in styles.items():
+            if self.has(layer):
+                ax.plot(x, y, color=styling.INSIDE, zorder=3, label=layer, **style)
+                for low, high in zip(out["x_low"], out["x_high"], strict=True):
+                    _draw_outside(ax, x, y, low, high, label=f"{layer} outside", **style)
+        if self.has("numbers") and min(styling.inches(ax)) > 2.2:
+            _draw_decomposition(ax, view, self.settings["score"], size)
+
+
+_MEAN: dict[str, Any] = {"color": styling.TEXT, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}
+
+
+def _draw_band(ax: Any, band: Mapping[str, Array]) -> None:
+    x = np.stack([band["x_low"], band["x_high"]], axis=1).ravel()
+    low, high = np.repeat(band["low"], 2), np.repeat(band["high"], 2)
+    ax.fill_between(x, low, high, facecolor=styling.INSIDE_BAR, alpha=0.55, linewidth=0, zorder=1.4, label="band")
+    if len(x) == 2 and x[0] == x[1]:  # one score: a range without width is still seen
+        ax.vlines(x[0], low[0], high[0], colors=styling.INSIDE_BAR, linewidth=7, zorder=1.4, label="band")
+
+
+def _draw_outside(ax: Any, x: Array, y: Array, low: float, high: float, **style: Any) -> None:
+    """The part of it between two scores, and half a mark beyond, in the color of what is outside."""
+    if "marker" in style:
+        within = (x >= low - 1e-12) & (x <= high + 1e-12)
+        x, y = x[within], y[within]
+    else:
+        style["linewidth"] *= 1.8
+        style["solid_capstyle"] = "butt" if x[-1] > x[0] else "projecting"
+        ends = np.clip([low - HALF_MARK_WIDTH, high + HALF_MARK_WIDTH], x[0], x[-1])
+        within = (x > ends[0]) & (x < ends[1])
+        first, last = np.interp(ends, x, y)
+        x = np.concatenate([ends[:1], x[within], ends[1:]])
+        y = np.concatenate([[first], y[within], [last]])
+    ax.plot(x, y, color=styling.OUTSIDE, zorder=3.1, **style)
+
+
+def _draw_rate_strip(ax: Any, rates: Mapping[str, Array], tallest: float) -> None:
+    """The share of rows by recalibrated rate, along the right edge above the strip."""
+    # Placed by the rates themselves: a legend may still push the top of the axes up.
+    low, high = styling.RATES
+    where = ax.get_yaxis_transform()
+    side = ax.inset_axes((1 - styling.STRIP, low, styling.STRIP, high - low), transform=where, zorder=3)
+    side.set_label("strip")
+    side.set_xlim(0, tallest * 1.12)
+    side.set_ylim(low, high)
+    styling.draw_boxes(
+        side,
+        np.zeros(len(rates["share"])),
+        rates["share"],
+        rates["low"],
+        rates["high"],
+        facecolor=styling.ROWS,
+        edgecolor="white",
+        linewidth=0.5,
+        label="share",
+    )
+    side.set_xticks([])
+    side.set_yticks([])
+    for name, spine in side.spines.items():
+        spine.set_visible(name == "left")
+        spine.set_color("#9A9A9A")
+        spine.set_linewidth(0.8)
+    side.set_facecolor("#F7F9FB")
+
+
+def _draw_decomposition(ax: Any, view: Mapping[str, Any], score: str, size: float) -> None:
+    name = {"brier": "Brier score", "log_loss": "log loss"}[score]
+    lines = [
+        f"{name} {format_score(view['score'])}",
+        f"miscalibration MCB {format_score(view['mcb'])}",
+        f"discrimination DSC {format_score(view['dsc'])}",
+        f"uncertainty UNC {format_score(view['unc'])}",
+    ]
+    left = view["corner"] == "upper left"
+    ax.text(
+        0.0 if left else 1.0,
+        1.0 if left else 0.0,
+        "\n".join(lines),
+        fontsize=size - 1,
+        color=styling.TEXT,
+        ha="left" if left else "right",
+        va="top" if left else "bottom",
+        linespacing=1.35,
+        gid="numbers",
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 2},
+        zorder=3.5,
+    )

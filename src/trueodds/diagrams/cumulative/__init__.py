@@ -1,0 +1,1 @@
+"""The cumulative diagram of calibration errors (ECCE)."""

@@ -1,0 +1,147 @@
+"""Draw the cumulative diagram: line, band, extremes, steepest segment and an axis strip of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trueodds.core.typing import Array
+from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.formatting import format_pvalue
+from trueodds.diagrams._style.reliability_axes import select_part
+from trueodds.diagrams._style.styling import AXIS_LINE_COLOR, add_axis_strip
+from trueodds.diagrams.base import Diagram
+
+AXIS_STRIP_HEIGHT = 0.11  # of the height of the axes: where the scores are ticked
+
+
+class CumulativeResidualsPlot(Diagram):
+    """Line, band, extremes, steepest stretch, and the scores along the foot."""
+
+    layers = ("band", "curve", "extremes", "stretch", "ticks", "numbers")
+    unit = "parts"
+    ranked = "most surprising range"
+    size = (6.4, 4.8)
+
+    @property
+    def strip_height(self) -> float:  # type: ignore[override]
+        """The rail's part of the height."""
+        return AXIS_STRIP_HEIGHT if self.has("ticks") else 0.0
+
+    def headline(self) -> str:
+        """The question, in plain words."""
+        if self.lens == "confidence":
+            return "From the least sure on: when does it say more than comes right?"
+        return "From the lowest score on: when does it say more than comes true?"
+
+    def caption(self) -> str:
+        """The view, and how far the total strays over its worst stretch."""
+        return f"{self.panels['title'][0]}: {self.panels['aside'][0]}"
+
+    def axis_labels(self) -> tuple[str, str]:
+        """Shares of rows along x, the running total along y."""
+        order = "least sure first" if self.lens == "confidence" else "lowest score first"
+        return f"share of predictions, {order}", "running total: came − stated"
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """What is drawn, and what the band says."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        entries: list[tuple[Any, str]] = []
+        if self.has("band"):
+            level = f"{100 * self.settings['level']:.4g}\u00a0%"
+            entries.append((Patch(facecolor=styling.INSIDE_BAR, alpha=0.55), f"all of it, if calibrated ({level})"))
+        if self.has("curve"):
+            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8), "falls where it says too much"))
+        if self.has("stretch") and (self.table["part"] == "stretch").any():
+            slopes = self.panels["slope"]
+            which = f" (slope {slopes[0]:+.2g})".replace("-", "−") if len(slopes) == 1 else ""
+            entries.append((Line2D([], [], color=styling.OUTSIDE, linewidth=3), f"steepest{which}"))
+        if self.has("extremes"):
+            style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5}
+            entries.append((Line2D([], [], color=styling.TEXT, **style), "lowest, highest"))
+        return entries
+
+    def paint(self, ax: Any, panel: int) -> None:
+        """One view."""
+        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        size = styling.type_size(ax)
+        wide = styling.inches(ax)[0] > 3.2
+        styling.style_axes(ax, size)
+        styling.probability_axis(ax)
+        low, high = float(view["y_low"]), float(view["y_high"])
+        ax.set_ylim(low - (high - low) * self.strip_height / (1 - self.strip_height), high)
+        ax.set_yticks(_levels(ax, low, high))
+        ax.yaxis.set_major_formatter(_signed)
+        ax.axhline(0, color=styling.FAINT, linewidth=1, zorder=1.5)
+        if self.has("band"):
+            band = float(view["band"])
+            ax.fill_between(
+                [0, 1], -band, band, color=styling.INSIDE_BAR, alpha=0.55, linewidth=0, zorder=1, label="band"
+            )
+        curve = select_part(rows, "curve")
+        x, y = curve["share_low"], curve["difference"]
+        if self.has("curve"):
+            ax.plot(x, y, color=styling.INSIDE, linewidth=1.6 if wide else 1.2, zorder=3, label="curve")
+        if self.has("stretch"):
+            segments = select_part(rows, "stretch")
+            for first, last in zip(segments["share_low"], segments["share_high"], strict=True):
+                mask = (x >= first) & (x <= last)
+                ax.plot(
+                    x[mask], y[mask], color=styling.OUTSIDE, linewidth=3 if wide else 2, zorder=3.1, label="stretch"
+                )
+        if self.has("extremes"):
+            ends = select_part(rows, "extreme")
+            style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5 if wide else 3.5}
+            ax.plot(ends["share_low"], ends["difference"], color=styling.TEXT, zorder=4, label="extremes", **style)
+        if self.has("ticks"):
+            _draw_axis_strip(ax, select_part(rows, "tick"), size)
+        if self.has("numbers") and len(self.panels["view"]) == 1:
+            _numbers(ax, view, size)
+
+
+def _draw_axis_strip(ax: Any, ticks: Mapping[str, Array], size: float) -> None:
+    """The scores at the foot: where the rows up to a round score end."""
+    strip, points = add_axis_strip(ax, AXIS_STRIP_HEIGHT)
+    first, last = strip.get_xlim()
+    style: dict[str, Any] = {"fontsize": size - 1.5, "color": styling.FAINT, "va": "center", "gid": "score"}
+    word = "score:"
+    occupied = [(first, first + (styling.text_width(word, size - 1.5) + 10) / points)]
+    strip.text(first + 4 / points, 0.4, word, ha="left", **style)
+    for share, score in zip(ticks["share_low"], ticks["score_low"], strict=True):
+        strip.plot([share, share], [0.72, 1], color=AXIS_LINE_COLOR, linewidth=0.8, label="tick")
+        label = f"{100 * score:.4g}\u00a0%"
+        half = (styling.text_width(label, size - 1.5) / 2 + 3) / points
+        box = share - half, share + half
+        if box[1] <= last and all(box[1] <= left or box[0] >= right for left, right in occupied):
+            occupied.append(box)
+            strip.text(share, 0.4, label, ha="center", **style)
+
+
+def _numbers(ax: Any, view: Mapping[str, Any], size: float) -> None:
+    """Both errors and their p-values in one line above the curve, where it fits."""
+    text = (
+        f"ECCE-MAD {100 * view['ecce_mad']:.2f} points, {format_pvalue(view['pvalue_mad'])}  ·  "
+        f"ECCE-R {100 * view['ecce_r']:.2f} points, {format_pvalue(view['pvalue_r'])}"
+    )
+    if styling.text_width(text, size - 1) > 72 * styling.inches(ax)[0] * 0.95:
+        return
+    style: dict[str, Any] = {"fontsize": size - 1, "color": styling.TEXT, "ha": "right", "va": "top"}
+    ax.text(1.0, float(view["y_high"]), text, gid="numbers", zorder=3.5, **style)
+
+
+def _levels(ax: Any, low: float, high: float) -> list[float]:
+    from matplotlib.ticker import MaxNLocator
+
+    room = styling.inches(ax)[1]
+    max_ticks = 7 if room > 2.5 else 5 if room > 1 else 3
+    ticks = MaxNLocator(max_ticks, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    lowest = low + 0.05 * (high - low)  # a label there would meet the rail
+    return [float(tick) for tick in ticks if lowest <= tick <= high]
+
+
+def _signed(value: float, _: Any = None) -> str:
+    if abs(value) < 1e-12:
+        return "0"
+    return f"{100 * value:+.3g}\u00a0pt".replace("-", "−")

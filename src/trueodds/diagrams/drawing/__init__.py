@@ -1,1 +1,0 @@
-"""How pictures look, where their parts stand, and how they get into a page."""

@@ -1,1 +1,0 @@
-"""How a model fares epoch by epoch."""

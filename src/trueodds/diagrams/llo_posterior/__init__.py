@@ -1,0 +1,1 @@
+"""Posterior probability of calibration over shift and slope of the log odds."""

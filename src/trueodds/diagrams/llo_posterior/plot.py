@@ -1,0 +1,118 @@
+"""Draw the posterior of shift and slope as shades with contours and marked points."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.odds_axis import set_odds_axis
+
+_SHADES = ("#FFFFFF", "#E3EEF7", "#C4DCEE", styling.ROWS)
+_OPTIMUM: dict[str, Any] = {"marker": "o", "color": styling.INSIDE, "markersize": 7, "markeredgecolor": "white"}
+_IDENTITY: dict[str, Any] = {"marker": "X", "color": styling.OUTSIDE, "markersize": 9, "markeredgecolor": "white"}
+_BOLDEST: dict[str, Any] = {"marker": "D", "color": styling.TEXT, "markersize": 5, "markeredgecolor": "white"}
+
+
+class PosteriorPlot(Diagram):
+    """Shades, contours and marks."""
+
+    layers = ("map", "contours", "marks")
+    unit = "points"
+    ranked = "least probable"
+    size = (6.4, 5.0)
+
+    def headline(self) -> str:
+        """The question, in plain words."""
+        return "Which recalibrations leave forecasts that are probably calibrated?"
+
+    def axis_labels(self) -> tuple[str, str]:
+        """Shift along x, slope along y."""
+        return "shift δ: odds are multiplied by it", "slope γ of the log odds"
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """Shades, contours, marks: those that are drawn in some panel."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        if not self.panels["finite"][: layout.MAX_PANELS].any():
+            return []
+        some = set(self.table["level"][self.table["kind"] == "contour"].tolist())
+        drawn = [f"{100 * level:.4g}" for level in self.settings["posteriors"] if level in some]
+        levels = ", ".join(drawn) + "\u00a0%" + ", inside out" * (len(drawn) > 1)
+        bold = "boldest of each" if len(drawn) > 1 else f"boldest at {levels}"
+        contours, marks = self.has("contours") and drawn, self.has("marks")
+        identity, optimum, boldest = (
+            Line2D([], [], linestyle="none", **mark) for mark in (_IDENTITY, _OPTIMUM, _BOLDEST)
+        )
+        return [
+            *([(Patch(facecolor=_SHADES[-1]), "posterior near 100\u00a0%")] if self.has("map") else []),
+            *([(Line2D([], [], color=styling.TEXT, linewidth=1.2), levels)] if contours else []),
+            *([(identity, "as said (1, 1)"), (optimum, "best fit")] if marks else []),
+            *([(boldest, bold)] if marks and drawn else []),
+        ]
+
+    def paint(self, ax: Any, panel: int) -> None:
+        """One view."""
+        from matplotlib.colors import LinearSegmentedColormap
+
+        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        size = styling.type_size(ax)
+        styling.style_axes(ax, size)
+        ax.grid(False)
+        set_odds_axis(ax, view["delta_low"], view["delta_high"])
+        ax.set_ylim(view["gamma_low"], view["gamma_high"])
+        if not view["finite"]:
+            _draw_empty(ax, size)
+            return
+        if self.has("map"):
+            side, grid = self.settings["resolution"], rows["kind"] == "grid"
+            x, y, z = (rows[name][grid].reshape(side, side) for name in ("delta", "gamma", "posterior"))
+            shades = LinearSegmentedColormap.from_list("posterior", _SHADES)
+            steps = np.arange(21) / 20
+            ax.contourf(x, y, z, levels=steps, cmap=shades, antialiased=False, zorder=0.5).set_label("map")
+        for axis in (ax.axhline, ax.axvline):
+            axis(1, color=styling.FAINT, linewidth=0.8, zorder=1.5)
+        scale = 1.0 if styling.inches(ax)[0] > 2.4 else 0.7
+        for level in self.settings["posteriors"] if self.has("contours") else ():
+            at = (rows["kind"] == "contour") & (rows["level"] == level)
+            style = {"color": styling.TEXT, "linewidth": 1.2 * scale**2, "zorder": 2, "label": "contour"}
+            ax.plot(rows["delta"][at], rows["gamma"][at], **style)
+        if not self.has("marks"):
+            return
+        for kind, mark in (("boldest", _BOLDEST), ("identity", _IDENTITY), ("best", _OPTIMUM)):
+            at = rows["kind"] == kind
+            style = {**mark, "markersize": mark["markersize"] * scale, "linestyle": "none", "zorder": 4}
+            if kind != "identity" or view["identity_inside"]:
+                ax.plot(rows["delta"][at], rows["gamma"][at], label=kind, **style)
+        if not view["identity_inside"]:
+            _draw_pointer(ax, view, size)
+
+
+def _draw_empty(ax: Any, size: float) -> None:
+    style = {"ha": "center", "va": "center", "fontsize": size, "color": styling.FAINT, "transform": ax.transAxes}
+    ax.text(0.5, 0.5, "no finite shift\nand slope are best", **style)
+
+
+def _draw_pointer(ax: Any, view: dict[str, Any], size: float) -> None:
+    """On the edge, a mark where (1, 1) would come in, which lies beyond."""
+    x = min(max(1.0, view["delta_low"]), view["delta_high"])
+    y = min(max(1.0, view["gamma_low"]), view["gamma_high"])
+    style = {**_IDENTITY, "markersize": _IDENTITY["markersize"] * 0.9, "linestyle": "none", "zorder": 5}
+    ax.plot([x], [y], clip_on=False, label="identity", **style)
+    left, low = x > 1, y > 1
+    across = "right" if x == view["delta_high"] else "left" if left or x == view["delta_low"] else "center"
+    up = "bottom" if low or y == view["gamma_low"] else "top"
+    away = (-7 if across == "right" else 7 if across == "left" else 0, 7 if up == "bottom" else -7)
+    ax.annotate(
+        "as said lies beyond",
+        (x, y),
+        xytext=away,
+        textcoords="offset points",
+        fontsize=size - 1,
+        color=styling.OUTSIDE,
+        ha=across,
+        va=up,
+    )

@@ -1,0 +1,185 @@
+"""Draw intervals and confidence ellipses of shift and slope for each class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.odds_axis import set_odds_axis
+
+_INSIDE: dict[str, Any] = {"color": styling.INSIDE, "marker": "o", "markersize": 6, "markerfacecolor": "white"}
+_OUTSIDE: dict[str, Any] = {"color": styling.OUTSIDE, "marker": "D", "markersize": 6, "markeredgecolor": "white"}
+_FILL = 0.13  # how opaque ellipses are
+_MANY = 12  # classes whose fills would hide each other: there only what is outside is filled, lightly
+
+
+class ParameterPlot(Diagram):
+    """Crosses and ellipses."""
+
+    layers = ("ellipses", "intervals", "names", "marks", "sides")
+    unit = "rows"
+    ranked = "farthest off"
+    size = (6.4, 5.0)
+    strip_height = 0.08
+
+    def headline(self) -> str:
+        """The question, in plain words."""
+        if len(self.panels["view"]) == 1 and self.panels["baseline"][0]:
+            return "Which classes are said too seldom, and which too surely?"
+        return "Is it said too seldom, or too surely?"
+
+    def axis_labels(self) -> tuple[str, str]:
+        """Shift along x, slope along y."""
+        baseline = self.panels["baseline"][0]
+        return (
+            f"shift δ of the odds against {baseline}" if baseline else "shift δ of the odds",
+            "slope γ of the log odds",
+        )
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """Estimates inside and outside, and the point that changes nothing; of what is drawn."""
+        from matplotlib.lines import Line2D
+
+        if not (shown := self.panels["classes"][: layout.MAX_PANELS] > 0).any():
+            return []
+        level = f"{100 * self.settings['level']:.4g}\u00a0%"
+        region = "ellipse" if self._ellipses else "region"
+        any_outside = bool((self.panels["classes_outside"][: layout.MAX_PANELS] > 0).any())
+        any_inside = bool((self.panels["classes"] > self.panels["classes_outside"])[: layout.MAX_PANELS][shown].any())
+        inside, outside = (mark if self.has("marks") else {"color": mark["color"]} for mark in (_INSIDE, _OUTSIDE))
+        colored = self.has("marks") or self.has("intervals") or self._ellipses
+        one = Line2D([], [], linestyle="none", color=styling.TEXT, marker="+", markersize=9, markeredgewidth=1.6)
+        # Where nothing but the points is drawn, no line is explained.
+        long = {"linewidth": 1.2} if self.has("intervals") or self._ellipses else {"linestyle": "none"}
+        return [
+            *([(one, "(1, 1): nothing to change")] if self.has("marks") else []),
+            *([(Line2D([], [], **long, **inside), f"{level} {region} holds it")] if any_inside and colored else []),
+            *(
+                [(Line2D([], [], **long, **outside), "misses it" if any_inside else f"{level} {region} misses it")]
+                if any_outside and colored
+                else []
+            ),
+        ]
+
+    @property
+    def _ellipses(self) -> bool:
+        return bool(self.settings["ellipses"]) and self.has("ellipses")
+
+    def paint(self, ax: Any, panel: int) -> None:
+        """One view."""
+        from matplotlib.collections import PolyCollection
+
+        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        size, wide = styling.type_size(ax), styling.inches(ax)[0] > 2.4
+        styling.style_axes(ax, size)
+        set_odds_axis(ax, view["delta_low"], view["delta_high"])
+        low, high = view["gamma_low"], view["gamma_high"]
+        ax.set_ylim(low - (high - low) * self.strip_height / (1 - self.strip_height), high)
+        if not view["classes"]:
+            style = {
+                "ha": "center",
+                "va": "center",
+                "fontsize": size,
+                "color": styling.FAINT,
+                "transform": ax.transAxes,
+            }
+            ax.text(0.5, 0.5, "no finite shifts\nand slopes are best", **style)
+            return
+        for line in (ax.axhline, ax.axvline):
+            line(1, color=styling.FAINT, linewidth=0.9, zorder=1.5)
+        own = rows["kind"] == "estimate"
+        outlines = np.stack([rows["delta"], rows["gamma"]], axis=1)[~own].reshape(int(own.sum()), -1, 2)
+        many = view["classes"] > _MANY
+        fill = min(_FILL, 0.6 / view["classes"]) if many else _FILL
+        faint = {"alpha": 0.45} if many else {}
+        if self.has("marks"):
+            style = {"marker": "+", "markersize": 11, "markeredgewidth": 1.8, "color": styling.TEXT, "zorder": 5}
+            ax.plot([1], [1], label="identity", **style)
+        for which, mark in ((~rows["outside"], _INSIDE), (rows["outside"], _OUTSIDE)):
+            at = which & own
+            if self._ellipses:
+                shape = outlines[which[own]]
+                style = {"edgecolor": mark["color"], "linewidth": 0.5 if many else 0.9, "zorder": 2, **faint}
+                ax.add_collection(PolyCollection(shape, facecolor="none", label="ellipses", **style), autolim=False)
+                if not many or mark is _OUTSIDE:
+                    style = {"facecolor": mark["color"], "edgecolor": "none", "alpha": fill}
+                    ax.add_collection(PolyCollection(shape, zorder=1.8, label="fills", **style), autolim=False)
+            delta, gamma = rows["delta"][at], rows["gamma"][at]
+            if self.has("intervals"):
+                bars = {"color": mark["color"], "linewidth": 0.4 if many else 1.1, "zorder": 3, **faint}
+                ax.hlines(gamma, rows["delta_low"][at], rows["delta_high"][at], label="intervals of delta", **bars)
+                ax.vlines(delta, rows["gamma_low"][at], rows["gamma_high"][at], label="intervals of gamma", **bars)
+            if self.has("marks"):
+                style = {**mark, "markersize": 4 if many or not wide else mark["markersize"]}
+                ax.plot(delta, gamma, linestyle="none", zorder=4, label="estimates", **style)
+        if view["classes"] > 1 and self.has("names"):
+            _draw_class_names(ax, {name: column[own] for name, column in rows.items()}, view, size - 1)
+        if wide and self.has("sides"):
+            _draw_side_labels(ax, view, size - 1.5)
+
+
+def _draw_side_labels(ax: Any, view: Mapping[str, Any], size: float) -> None:
+    """What the sides mean: along the foot, and at the end of the line γ = 1 that is farther from (1, 1)."""
+    style = {"fontsize": size, "color": styling.FAINT, "zorder": 3.5}
+    ax.text(0.01, 0.012, "← said too often", ha="left", va="bottom", transform=ax.transAxes, **style)
+    ax.text(0.99, 0.012, "said too seldom →", ha="right", va="bottom", transform=ax.transAxes, **style)
+    left = view["delta_low"] * view["delta_high"] < 1
+    at = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points", "ha": "left" if left else "right"}
+    for text, up in (("↑ too timid", 3), ("↓ too sure", -3)):
+        where = {"xytext": (0, up), "va": "bottom" if up > 0 else "top"}
+        ax.annotate(text, (0.01 if left else 0.99, 1), **at, **where, **style)
+
+
+def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any], size: float) -> None:
+    """The name of each class beside its estimate, where it is nearer to it than to others and meets no other name."""
+    width, height = (72 * side for side in styling.inches(ax))
+    left, right = np.log(view["delta_low"]), np.log(view["delta_high"])
+    x = (rows["tau"] - left) / (right - left) * width
+    # A title, a legend and labels will take some of the height, and names must stay apart then too.
+    y = (rows["gamma"] - view["gamma_low"]) / (view["gamma_high"] - view["gamma_low"]) * 0.7 * height
+    high = view["gamma_high"] - view["gamma_low"]
+    one = -left / (right - left) * width, (1 - view["gamma_low"]) / high * 0.7 * height
+    occupied = [(one[0] - 6, one[1] - 6, one[0] + 6, one[1] + 6)]  # the mark of (1, 1)
+    for i in np.argsort(-rows["statistic"], kind="stable"):
+        name = styling.shorten_text(str(rows["class"][i]), 90, size)
+        others = np.arange(len(x)) != i
+        for across, up in _SIDES:
+            a, b, c, d = box = _label_box(
+                float(x[i]), float(y[i]), styling.text_width(name, size), 1.2 * size, across, up
+            )
+            away = np.hypot(
+                np.maximum(np.maximum(a - x, x - c), 0)[others], np.maximum(np.maximum(b - y, y - d), 0)[others]
+            )
+            free = all(c < e[0] or e[2] < a or d < e[1] or e[3] < b for e in occupied)
+            if free and away.min(initial=np.inf) > _NEAR and a > 2 and c < width - 2:
+                ax.annotate(
+                    name,
+                    (rows["delta"][i], rows["gamma"][i]),
+                    xytext=(_LABEL_OFFSET * across, _LABEL_OFFSET * up),
+                    textcoords="offset points",
+                    ha=("right", "center", "left")[across + 1],
+                    va=("top", "center", "bottom")[up + 1],
+                    fontsize=size,
+                    color=styling.TEXT,
+                    zorder=6,
+                    parse_math=False,
+                    annotation_clip=True,
+                )
+                occupied.append(box)
+                break
+
+
+_SIDES = ((1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))  # of an estimate, as its name is put
+_LABEL_OFFSET, _NEAR = 5.0, 11.0  # points: from an estimate to its own name, and to that of another
+
+
+def _label_box(x: float, y: float, long: float, high: float, across: int, up: int) -> tuple[float, float, float, float]:
+    """Left, low, right and high end of a name."""
+    left = x + _LABEL_OFFSET * across + (across - 1) * long / 2
+    low = y + _LABEL_OFFSET * up + (up - 1) * high / 2
+    return left, low, left + long, low + high

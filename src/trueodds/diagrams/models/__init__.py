@@ -1,1 +1,0 @@
-"""What do the diagrams that show several models beside each other share?"""

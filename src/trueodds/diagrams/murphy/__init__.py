@@ -1,0 +1,1 @@
+"""Murphy diagram of elementary scores, and the plane of miscalibration and discrimination."""

@@ -1,0 +1,369 @@
+"""Compute Murphy diagrams and the miscalibration-discrimination plane of one or several models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.rng import as_generator
+from trueodds.core.settings import Level, OneOf, Range
+from trueodds.core.typing import Array
+from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.bins import stack_tables
+from trueodds.diagrams.model_lineup import Models, views_by_model
+from trueodds.diagrams.model_results import UNKNOWN, ModelResult, describe_comparison, measure_models
+from trueodds.diagrams.murphy.curves import Columns, MurphyModel, bootstrap_bands, threshold_grid, turning_points
+from trueodds.diagrams.murphy.mcb_dsc_plot import PlaneDiagram, plane_limits
+from trueodds.diagrams.murphy.plot import MurphyDiagram
+from trueodds.diagrams.murphy.text import SCORE_NAMES, describe_curves, describe_plane
+from trueodds.diagrams.recipe import IMPORTANCE, BandDraws, Recipe, lens_of
+from trueodds.estimators.base import ProperScore
+from trueodds.estimators.corp import SCORES
+from trueodds.estimators.corp import Corp as CorpError
+from trueodds.estimators.proper_scores import Brier, LogLoss
+from trueodds.lenses.base import Lens
+from trueodds.lenses.view import View
+from trueodds.resampling.intervals.method import IntervalSpec
+
+SCORE_ESTIMATORS: Mapping[str, type[ProperScore]] = {"brier": Brier, "log_loss": LogLoss}
+
+
+@dataclass(frozen=True)
+class Murphy(Recipe):
+    r"""The cost of decisions at every threshold, of one model or several, or their miscalibration and discrimination.
+
+    Answers: for one who acts above θ because a false alarm costs θ and a miss 1 − θ, which model costs least, and at
+    which thresholds? The style `murphy` draws the mean elementary score
+
+    .. math:: S_\theta = 2\theta\, P[p > \theta, y = 0] + 2(1 - \theta)\, P[p < \theta, y = 1]
+
+    of each model, as the estimator `murphy_loss` has it (half of either cost where p = θ). The area under the curve is
+    Brier's score; Ehm et al. (2016) have half of S, and half the area. A curve that is nowhere above another is better
+    under every proper score. With :math:`\hat r` the isotonic recalibration (see `corp`) it falls apart at every θ:
+
+    .. math:: S_\theta(p) = \underbrace{S_\theta(p) - S_\theta(\hat r)}_{\text{MCB}} -
+        \underbrace{(S_\theta(\bar y) - S_\theta(\hat r))}_{\text{DSC}} + \underbrace{S_\theta(\bar y)}_{\text{UNC}}
+
+    The style `plane` has one mark for each model, miscalibration MCB along x and discrimination DSC along y, with the
+    interval of MCB; along a slanted line the mean score MCB − DSC + UNC is the same, and further up the better.
+
+    Views: binary; several are a grid. Weights are importance weights, a vote of .7 is a row of weight .7 and one of .3.
+    Units: cost, in [0, 2]; of the plane those of the score. Where up to 1,000 scores and rates turn the curves, these
+    are exact, with both limits at a jump; beyond, they are drawn at 200 even thresholds and 100 by each model's
+    predictions (TN264), each value exact. Bands are percentiles of resamples of rows, the same for all models of the
+    same rows, and hold at each threshold by itself: simulated at level .9 with uniform and arcsine scores, calibrated and
+    too sure, they held the true cost in 87–89 % of cases with 100 rows (at θ = .1 and .9 in 79–90 %), in 88–90 % with 1,000.
+    Cost: O(n log n), and O(resamples · n) for a band. Raises TO203 for an unknown setting, TO205 for a joint view and
+    for a plane of models whose outcomes differ, TO705 for more than eight models.
+    Source: Ehm, Gneiting, Jordan & Krüger (2016); Dimitriadis, Gneiting, Jordan & Vogel (2024).
+
+    Parameters
+    ----------
+    style : str
+        `murphy` or `plane`.
+    score : str
+        `brier` or `log_loss`, whose MCB, DSC and UNC are told and drawn in the plane.
+    thresholds : int or sequence, optional
+        So many even steps from 0 to 1, or the thresholds themselves: the finding then speaks of these alone. Where
+        the curves turn, if not said.
+    band : str or None
+        `auto`: drawn for one or two models; `bootstrap`: for all. In both the models' differences are judged; None
+        draws no resamples. In the plane: whether MCB has an interval, of one view.
+    parts : bool, optional
+        Whether MCB, DSC and UNC are drawn at each threshold; for one model alone, if not said.
+    level : float
+        Of bands and intervals.
+    resamples : int
+        How many.
+    paired : bool, optional
+        Whether the models speak of the same rows in the same order; if not said, equal outcomes decide.
+
+    Columns of `table`: view model part side threshold score mcb dsc unc low high difference difference_low
+    difference_high beyond share. `part` is `curve` (`side`: `at` the threshold, or the limit from `below` or `above`),
+    `band` (low and high of the score, its difference to the first model's with limits, `beyond` −1 where these are
+    below 0 and 1 where above), `strip` (share of rows with predictions from low to high) and `model` (the score that
+    was asked for, its parts, low and high of MCB, the difference of scores). What a part does not have is NaN or empty.
+
+    The cost at θ = .5 is twice the mean of ½ for each wrong decision: one of three.
+
+    >>> diagram = Murphy(thresholds=[0.5], band=None)([View(p=[0.2, 0.7, 0.9], y=[0, 0, 1], name="positive")])
+    >>> diagram.table["score"][diagram.table["part"] == "curve"].round(4).tolist()
+    [0.3333]
+    """
+
+    name: ClassVar[str] = "murphy"
+    several: ClassVar[bool] = True
+    by_chance: ClassVar[tuple[str, ...]] = ("low", "high", "difference_low", "difference_high", "beyond")
+    exempt: ClassVar[dict[str, str]] = IMPORTANCE | {
+        "tally": "a threshold is a score, of a tally the mean of a cell, and at the score itself a cost is halved",
+    }
+    style: Literal["murphy", "plane"] = "murphy"
+    score: Annotated[str, OneOf(tuple(SCORES))] = "brier"
+    thresholds: Annotated[int, Range(2, 1_000_000)] | Sequence[Annotated[float, Range(0, 1)]] | None = None
+    band: Literal["auto", "bootstrap"] | None = "auto"
+    parts: bool | None = None
+    level: Level = 0.9
+    resamples: BandDraws = 999
+    paired: bool | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.thresholds == ():
+            problem = "thresholds are numbers from 0 to 1, or how many steps from 0 to 1."
+            raise InputError("TO203", problem, "none", "For instance thresholds=100 or [0.1, 0.5].")
+
+    def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
+        """The diagram of the views of one model, without intervals of its score, which need its rows."""
+        return self._drawing({"": views}, {"": None}, rng).made({}, {}, [])
+
+    def of_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
+        """The diagram of named models."""
+        sets = views_by_model(models, lens, self.name)
+        generator = as_generator(rng)
+        seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
+        drawing = self._drawing(sets, models, generator)
+        interval_spec = IntervalSpec(level=self.level, resamples=self.resamples)
+        results, notes = measure_models(models, SCORE_ESTIMATORS[self.score](), lens, interval_spec, self.paired, seed)
+        mcb: dict[str, ModelResult] = {}
+        # Of several views the marks alone are drawn: the interval of a mean of MCBs would belong to none of them.
+        if self.style == "plane" and self.band is not None and len(next(iter(sets.values()))) == 1:
+            for name, rows in models.items():
+                mcb[name] = measure_models({name: rows}, CorpError(self.score), lens, interval_spec, None, seed)[0][0]
+        return drawing.made(dict(zip(models, results, strict=True)), mcb, notes)
+
+    def _drawing(
+        self, sets: Mapping[str, tuple[View, ...]], sources: Mapping[str, Any], rng: np.random.Generator
+    ) -> MurphyBuilder:
+        count = len(next(iter(sets.values())))
+        panels = [[MurphyModel(name, views[i], self.score) for name, views in sets.items()] for i in range(count)]
+        panels.sort(key=lambda models: -max(model.numbers["mcb"] for model in models))
+        return MurphyBuilder(self, _sorted_thresholds(self.thresholds), panels, sources, rng)
+
+
+def _sorted_thresholds(thresholds: Any) -> Array | None:
+    """The thresholds asked for, rising; None where the curves decide."""
+    if thresholds is None:
+        return None
+    if isinstance(thresholds, int):
+        return np.arange(thresholds + 1) / thresholds
+    return np.unique(np.asarray(thresholds, dtype=np.float64))
+
+
+BAND_THRESHOLDS = 100  # even thresholds of a band, beside those by the predictions
+TEXT_COLUMNS = ("view", "title", "aside", "finding")
+POINTWISE_NOTE = "Bands and differences hold at each threshold by itself: at {share} of the thresholds a true cost is expected outside."
+NO_SCORE = ModelResult()
+
+
+class MurphyBuilder:
+    """All rows of the table and panels, view by view; the largest miscalibration first."""
+
+    def __init__(
+        self,
+        recipe: Murphy,
+        thresholds: Array | None,
+        panels: Sequence[Sequence[MurphyModel]],
+        sources: Mapping[str, Any],
+        rng: np.random.Generator,
+    ) -> None:
+        self.recipe, self.panels, self.sources = recipe, panels, sources
+        self.names = [model.name for model in panels[0]]
+        self.coarse = 0
+        self.curves: list[list[Columns]] = []
+        self.bands: list[list[Columns]] = []
+        if recipe.style == "plane":
+            self._equal_outcomes()
+            return
+        for i, models in enumerate(panels):
+            decisions = [model.decisions for model in models]
+            exact = turning_points(decisions) if thresholds is None else None
+            at = (
+                threshold_grid(decisions)
+                if exact is None and thresholds is None
+                else thresholds
+                if exact is None
+                else exact
+            )
+            assert at is not None
+            if exact is None and thresholds is None:
+                self.coarse = max(self.coarse, len(at))
+            self.curves.append([model.curve(at, exact=exact is not None) for model in models])
+            drawn = i < layout.MAX_PANELS and recipe.band is not None and min(len(model.view) for model in models) > 1
+            rows = threshold_grid(decisions, BAND_THRESHOLDS) if thresholds is None else thresholds
+            self.bands.append(
+                bootstrap_bands(models, sources, rows, recipe.level, recipe.resamples, rng, recipe.paired)
+                if drawn
+                else []
+            )
+
+    def made(self, scores: Mapping[str, ModelResult], mcb: Mapping[str, ModelResult], notes: Sequence[Note]) -> Diagram:
+        """The diagram, with each model's standing over all views."""
+        recipe, alone = self.recipe, len(self.panels) == 1
+        # What a calibrated model would score is no error to be subtracted.
+        scores = {name: replace(one, noise_floor=UNKNOWN) for name, one in scores.items()}
+        lens = lens_of([models[0].view for models in self.panels])
+        table: list[Columns] = []
+        for i, models in enumerate(self.panels):
+            if recipe.style == "murphy":
+                table += [*self.curves[i], *self.bands[i], *(model.strip() for model in models)]
+            table += [
+                model.score_row(*((scores.get(model.name), mcb.get(model.name)) if alone else (None, None)))
+                for model in models
+            ]
+        if not alone and scores:
+            table += [
+                self._aggregate_row(lens, model, scores[model.name], mcb.get(model.name)) for model in self.panels[0]
+            ]
+        kind = MurphyDiagram if recipe.style == "murphy" else PlaneDiagram
+        thresholds = recipe.thresholds
+        return kind(
+            name=recipe.name,
+            lens=lens,
+            table=stack_tables(table),
+            panels=stack_tables([self._panels(scores, mcb)]),
+            settings={
+                **{name: getattr(recipe, name) for name in recipe.accepts()},
+                "thresholds": thresholds if thresholds is None else np.asarray(thresholds).tolist(),
+                "parts": self.parted,
+                "banded": self.banded,
+                "models": list(self.names),
+            },
+            notes=tuple(dict.fromkeys([*notes, *self._notes()])),
+        )
+
+    @property
+    def parted(self) -> bool:
+        """Whether the parts of the cost are drawn."""
+        return len(self.names) == 1 if self.recipe.parts is None else self.recipe.parts
+
+    @property
+    def banded(self) -> bool:
+        """Whether bands are drawn."""
+        return self.recipe.band == "bootstrap" or (self.recipe.band == "auto" and len(self.names) <= 2)
+
+    def _aggregate_row(self, lens: str, model: MurphyModel, score: ModelResult, mcb: ModelResult | None) -> Columns:
+        terms = {
+            key: float(np.mean([self._of(models, model.name).numbers[key] for models in self.panels]))
+            for key in model.numbers
+        }
+        differences = {key: getattr(score, key) for key in ("difference", "difference_low", "difference_high")}
+        row = model.rows("model", 1, terms | differences)
+        if mcb is not None:
+            row |= {"low": np.array([mcb.error_low]), "high": np.array([mcb.error_high])}
+        row["view"][:] = lens
+        row["beyond"][:] = score.settled
+        return row
+
+    @staticmethod
+    def _of(models: Sequence[MurphyModel], name: str) -> MurphyModel:
+        return next(model for model in models if model.name == name)
+
+    def _panels(self, scores: Mapping[str, ModelResult], mcb: Mapping[str, ModelResult]) -> Columns:
+        drawn = self.panels[: layout.MAX_PANELS]
+        if self.recipe.style == "murphy":
+            shown = ["score", *(["unc", "dsc"] if self.parted else [])]
+            curves = [curve for curves in self.curves[: layout.MAX_PANELS] for curve in curves]
+            highest = max(float(curve[part].max()) for curve in curves for part in shown)
+            if self.banded:
+                limits = [float(band["high"].max()) for view in self.bands for band in view]
+                highest = max([highest, *limits])
+            tallest = max(float(model.strip()["share"].max()) for models in drawn for model in models)
+            ends = {"y_low": 0.0, "y_high": 1.04 * max(highest, 0.01), "tallest": tallest}
+        else:
+            ends = plane_limits(drawn, mcb if len(self.panels) == 1 else {})
+        rows = [
+            {
+                "view": models[0].view.name,
+                "title": models[0].view.name.removeprefix("class:"),
+                "aside": _score_range(models),
+                "finding": self._finding(i, scores),
+                "n": max(model.view.n_rows for model in models),
+                **ends,
+            }
+            for i, models in enumerate(self.panels)
+        ]
+        if len(rows) > 1:
+            mean_text = f"Mean over {len(rows)} views: {describe_comparison(self.names, self._ordered_results(scores), SCORE_NAMES[self.recipe.score])} "
+            largest = f"Largest miscalibration: {rows[0]['title']}"
+            text = f"{mean_text}{largest}." if scores else f"{largest}. {rows[0]['finding']}"
+            rows[0]["finding"] = text
+        return {
+            name: np.array([row[name] for row in rows], dtype=object if name in TEXT_COLUMNS else None)
+            for name in rows[0]
+        }
+
+    def _ordered_results(self, scores: Mapping[str, ModelResult]) -> list[ModelResult]:
+        return [scores.get(name, NO_SCORE) for name in self.names]
+
+    def _finding(self, i: int, scores: Mapping[str, ModelResult]) -> str:
+        models = self.panels[i]
+        results = [ModelResult(model.numbers["score"]) for model in models]
+        if scores and len(self.panels) == 1:
+            results = self._ordered_results(scores)
+        if self.recipe.style == "plane":
+            return describe_plane(models, results)
+        fixed_thresholds = self.recipe.thresholds is not None
+        return describe_curves(models, self.curves[i], self.bands[i], results, fixed_thresholds=fixed_thresholds)
+
+    def _equal_outcomes(self) -> None:
+        for models in self.panels:
+            unc = [model.numbers["unc"] for model in models]
+            if not np.allclose(unc, unc[0], rtol=1e-9, atol=1e-12):
+                raise InputError(
+                    "TO205",
+                    "Lines of equal score hold for models that speak of the same outcomes.",
+                    f"uncertainty {', '.join(f'{name} {u:.4f}' for name, u in zip(self.names, unc, strict=True))}",
+                    "Use lens='class:NAME' or 'classwise', whose outcome is the same for all models, or style='murphy'.",
+                )
+
+    def _notes(self) -> list[Note]:
+        notes = [
+            note
+            for models in self.panels[: layout.MAX_PANELS]
+            for model in models
+            for note in _infinite_score_notes(model)
+        ][:1]
+        if self.recipe.style == "murphy":
+            sentences = []
+            if any(self.bands):
+                sentences.append(POINTWISE_NOTE.format(share=styling.percent(1 - self.recipe.level)))
+            if self.coarse:
+                sentences.append(
+                    f"Curves are drawn at {self.coarse:,} thresholds, exact at each; jumps between them are slopes."
+                )
+            if sentences:
+                notes.append(Note("TN264", " ".join(sentences)))
+            if any(not _same_outcome_rate(models) for models in self.panels):
+                text = "The models' outcomes differ: a curve is lower also for a model whose outcome is easier to say. Through lens='class:NAME' the outcome is the same for all."
+                notes.append(Note("TN263", text))
+        if len(self.panels) > layout.MAX_PANELS:
+            text = f"Drawn are the {layout.MAX_PANELS} largest miscalibrations of {len(self.panels)} views; the table holds them all, bands of those that are drawn."
+            notes.append(Note("TN245", text))
+        if not all(model.view.is_rows for models in self.panels for model in models):
+            notes.append(
+                Note("TN244", "Rows were tallied: those of one fine cell count with the cell's mean prediction.")
+            )
+        return notes
+
+
+def _same_outcome_rate(models: Sequence[MurphyModel]) -> bool:
+    return bool(
+        np.allclose([model.decisions.rate for model in models], models[0].decisions.rate, rtol=1e-9, atol=1e-12)
+    )
+
+
+def _infinite_score_notes(model: MurphyModel) -> list[Note]:
+    from trueodds.estimators.corp import Corp
+
+    return Corp(model.score).notes(model.view)
+
+
+def _score_range(models: Sequence[MurphyModel]) -> str:
+    scores = [model.numbers["score"] for model in models]
+    low, high = min(scores), max(scores)
+    return f"score {low:.3f}" if len(scores) == 1 else f"score {low:.3f}–{high:.3f}"

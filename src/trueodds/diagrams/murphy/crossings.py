@@ -1,0 +1,102 @@
+"""Crossings, sign segments and pointwise minimum of piecewise linear curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations, pairwise
+
+import numpy as np
+
+from trueodds.core.typing import Array
+
+TOLERANCE = 1e-12  # a difference that is rounding
+
+
+def sign_segments(x: Array, difference: Array) -> list[tuple[float, float, int]]:
+    """Stretches of x with one sign of a difference that is straight between points; equal x are a jump.
+
+    >>> sign_segments(np.array([0.0, 1.0, 1.0, 2.0]), np.array([-1.0, 1.0, -2.0, -2.0]))
+    [(0.0, 0.5, -1), (0.5, 1.0, 1), (1.0, 2.0, -1)]
+    """
+    segments: list[tuple[float, float, int]] = []
+    level = TOLERANCE * max(1.0, float(np.abs(difference).max(initial=0.0)))
+    for a, b, d, e in zip(x[:-1], x[1:], difference[:-1], difference[1:], strict=True):
+        if b <= a:
+            continue
+        first, last = _sign(d, level), _sign(e, level)
+        if first * last < 0:
+            root = float(a + (b - a) * d / (d - e))
+            _append_segment(segments, float(a), root, first)
+            _append_segment(segments, root, float(b), last)
+        else:
+            _append_segment(segments, float(a), float(b), first or last)
+    return segments
+
+
+def _sign(value: float, level: float) -> int:
+    return int(value > level) - int(value < -level)
+
+
+def _append_segment(segments: list[tuple[float, float, int]], low: float, high: float, sign: int) -> None:
+    if segments and segments[-1][2] == sign:
+        low = segments.pop()[0]
+    segments.append((low, high, sign))
+
+
+def length_with_sign(segments: list[tuple[float, float, int]], sign: int) -> float:
+    """The length of the stretches with that sign."""
+    return sum(high - low for low, high, own in segments if own == sign)
+
+
+def find_crossings(segments: list[tuple[float, float, int]]) -> list[float]:
+    """Where the sign turns round; a stretch of equality between is passed over."""
+    signed = [piece for piece in segments if piece[2]]
+    return [b[0] for a, b in pairwise(signed) if a[2] != b[2]]
+
+
+def signs(difference: Array) -> Array:
+    """−1, 0 or 1 at each point; a difference that is rounding is none."""
+    level = TOLERANCE * max(1.0, float(np.abs(difference).max(initial=0.0)))
+    sign: Array = (difference > level).astype(int) - (difference < -level)
+    return sign
+
+
+def lowest_curves(x: Array, curves: Sequence[Array]) -> dict[tuple[int, ...], float]:
+    """Which curves are lowest, those that tie together, and along how much of x; straight between points, equal x a jump.
+
+    >>> lowest_curves(np.array([0.0, 1.0]), [np.array([0.0, 1.0]), np.array([0.75, 0.75]), np.array([0.0, 1.0])])
+    {(0, 2): 0.75, (1,): 0.25}
+    """
+    y = np.stack(curves)
+    wide = np.diff(x) > 0
+    a, b, width = y[:, :-1][:, wide], y[:, 1:][:, wide], np.diff(x)[wide]
+    level = TOLERANCE * max(1.0, float(np.abs(y).max(initial=0.0)))
+    # Between two crossings of any pair the order of straight lines does not change: their middle decides.
+    cuts = [np.zeros_like(width), np.ones_like(width)]
+    for i, j in combinations(range(len(y)), 2):
+        d, e = a[i] - a[j], b[i] - b[j]
+        crossed = np.minimum(d, e) * np.maximum(d, e) < 0
+        cuts.append(np.where(crossed, d / np.where(crossed, d - e, 1.0), 0.0))
+    at = np.sort(np.stack(cuts), axis=0)
+    middle = (at[1:] + at[:-1]) / 2
+    values = a[:, None] + middle * (b - a)[:, None]
+    return _by_set(values <= values.min(axis=0) + level, np.diff(at, axis=0) * width)
+
+
+def lowest_curves_at_points(curves: Sequence[Array]) -> dict[tuple[int, ...], float]:
+    """The same counted at points: at how many of them which curves are lowest.
+
+    >>> lowest_curves_at_points([np.array([0.0, 1.0]), np.array([0.0, 2.0])])
+    {(0,): 1.0, (0, 1): 1.0}
+    """
+    y = np.stack(curves)
+    level = TOLERANCE * max(1.0, float(np.abs(y).max(initial=0.0)))
+    return _by_set(y <= y.min(axis=0) + level, np.ones(y.shape[1]))
+
+
+def _by_set(is_lowest: Array, weight: Array) -> dict[tuple[int, ...], float]:
+    bit = np.tensordot(1 << np.arange(len(is_lowest)), is_lowest, axes=1).ravel()
+    total = np.bincount(bit, weight.ravel())
+    sets = [tuple(i for i in range(len(is_lowest)) if mask >> i & 1) for mask in range(len(total))]
+    mass_by_set = {some: float(mass) for some, mass in zip(sets, total, strict=True) if mass > 0}
+    return dict(sorted(mass_by_set.items(), key=lambda item: -item[1]))

@@ -1,0 +1,264 @@
+"""Murphy curves: mean elementary score by threshold, its decomposition into MCB, DSC and UNC, and bootstrap bands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from trueodds.binning.sorted_scores import by_score, group_starts
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.diagrams.model_results import UNKNOWN, ModelResult
+from trueodds.estimators.corp import Corp
+from trueodds.kernels.bootstrap import Resampler
+from trueodds.kernels.isotonic import isotonic_means
+from trueodds.lenses.view import View
+from trueodds.resampling.bootstrap import Resamples
+from trueodds.resampling.comparison.paired_rows import same_rows
+
+MAX_EXACT_THRESHOLDS = 1000  # thresholds at which curves turn or jump, up to which all of them are drawn
+EVEN_THRESHOLDS, SCORE_GROUPS = 200, 100  # else so many evenly, and so many by the predictions of each model
+AFTER, OPEN, BEFORE = 0.0, 0.5, 1.0  # which share of the rows that state the threshold itself acts
+
+
+def threshold_places(p: Array, thresholds: Array) -> Array:
+    """Where each score is: 2j + 1 at the j-th threshold, 2j below it and above the one before."""
+    exact = p.astype(np.float64, copy=False)
+    return np.searchsorted(thresholds, exact, "left") + np.searchsorted(thresholds, exact, "right")
+
+
+def elementary_scores(w: Array, wy: Array, thresholds: Array, acting: float = OPEN) -> Array:
+    r"""The mean elementary score at each threshold, (…, t), from Σw and Σwy by place, (…, 2t + 1).
+
+    .. math:: S_\theta = 2\theta\, P[p > \theta, y = 0] + 2(1 - \theta)\, P[p < \theta, y = 1]
+
+    as `murphy_loss` has it: who states θ itself pays half of either cost. With `acting` = 1 that row acts, which is
+    the limit from below θ, and with 0 it does not, the limit from above. Units: cost.
+    """
+    nonevents, events = np.cumsum(w - wy, axis=-1), np.cumsum(wy, axis=-1)
+    at = slice(1, None, 2)
+    false = nonevents[..., -1:] - nonevents[..., at] + acting * (w - wy)[..., at]
+    missed = events[..., 0:-1:2] + (1 - acting) * wy[..., at]
+    total = nonevents[..., -1:] + events[..., -1:]
+    cost: Array = 2 * (thresholds * false + (1 - thresholds) * missed) / total
+    return cost
+
+
+class MurphyCurve:
+    """One view's costs by threshold, told apart into MCB, DSC and UNC; sums of shares at each distinct score."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.s, w, wy = by_score(view).sums()
+        self.w, self.wy = w / w.sum(), wy / w.sum()
+        self.fit = np.clip(isotonic_means(self.w, self.wy), 0.0, 1.0)
+        self.rate = float(self.wy.sum())
+
+    @property
+    def turns(self) -> Array:
+        """Where the curves jump or turn: at the scores, the recalibrated rates and the overall rate."""
+        return np.concatenate([self.s, self.fit, [self.rate]])
+
+    def score(self, thresholds: Array, acting: float = OPEN) -> Array:
+        """The mean cost of acting on these probabilities."""
+        return _scores_of(self.s, self.w, self.wy, thresholds, acting)
+
+    def recalibrated(self, thresholds: Array) -> Array:
+        """The same after the best non-falling recalibration; where the rate is θ either decision costs the same."""
+        return _scores_of(self.fit, self.w, self.w * self.fit, thresholds, OPEN)
+
+    def unc(self, thresholds: Array) -> Array:
+        """The same for who knows the overall rate alone."""
+        rate = np.array([self.rate])
+        return _scores_of(rate, np.ones(1), rate, thresholds, OPEN)
+
+    def parts(self, thresholds: Array, acting: float = OPEN) -> dict[str, Array]:
+        """S = MCB − DSC + UNC at each threshold."""
+        score, recalibrated, unc = self.score(thresholds, acting), self.recalibrated(thresholds), self.unc(thresholds)
+        # Isotonic rates are best at every threshold; rounding alone makes a part negative.
+        return {
+            "score": score,
+            "mcb": np.maximum(score - recalibrated, 0.0),
+            "dsc": np.maximum(unc - recalibrated, 0.0),
+            "unc": unc,
+        }
+
+
+def _scores_of(s: Array, w: Array, wy: Array, thresholds: Array, acting: float) -> Array:
+    place, size = threshold_places(s, thresholds), 2 * len(thresholds) + 1
+    return elementary_scores(np.bincount(place, w, size), np.bincount(place, wy, size), thresholds, acting)
+
+
+def turning_points(models: Sequence[MurphyCurve]) -> Array | None:
+    """All thresholds at which some curve jumps or turns, with 0 and 1; None where these are too many to draw."""
+    if sum(len(model.s) for model in models) > 2 * MAX_EXACT_THRESHOLDS * len(models):
+        return None
+    points = np.unique(np.concatenate([[0.0, 1.0], *(model.turns for model in models)]))
+    return points if len(points) <= MAX_EXACT_THRESHOLDS else None
+
+
+def threshold_grid(models: Sequence[MurphyCurve], even: int = EVEN_THRESHOLDS) -> Array:
+    """Even thresholds, and more where the predictions are: rare events have all of theirs near 0."""
+    by_weight = [model.s[group_starts(model.w, SCORE_GROUPS)] for model in models]
+    points = np.unique(np.concatenate([np.arange(even + 1) / even, *by_weight]))
+    return points[(points >= 0) & (points <= 1)]
+
+
+Columns = dict[str, Array]
+NUMERIC_COLUMNS = (
+    "threshold",
+    "score",
+    "mcb",
+    "dsc",
+    "unc",
+    "low",
+    "high",
+    "difference",
+    "difference_low",
+    "difference_high",
+    "beyond",
+    "share",
+)
+SIDES = {"below": BEFORE, "above": AFTER}  # the limits at a jump
+STRIP_BINS = 20  # of the strip
+
+
+class MurphyModel:
+    """One model in one view."""
+
+    def __init__(self, name: str, view: View, score: str) -> None:
+        self.name, self.view, self.score = name, view, score
+        self.decisions = MurphyCurve(view)
+        self.numbers = Corp(score).parts(view)
+
+    def rows(self, part: str, size: int, columns: Mapping[str, Any], side: str | Sequence[str] = "") -> Columns:
+        """Rows of the table; what they do not have is NaN or empty."""
+        words = {"view": self.view.name, "model": self.name, "part": part}
+        table = {name: np.full(size, word, dtype=object) for name, word in words.items()}
+        table["side"] = np.array([side] * size if isinstance(side, str) else side, dtype=object)
+        for name in NUMERIC_COLUMNS:
+            table[name] = np.broadcast_to(np.asarray(columns.get(name, UNKNOWN), dtype=np.float64), size).copy()
+        return table
+
+    def curve(self, thresholds: Array, *, exact: bool) -> Columns:
+        """The cost and its parts by threshold; where all turns are there, both limits at each."""
+        if not exact:
+            parts = self.decisions.parts(thresholds, OPEN)
+            return self.rows("curve", len(thresholds), parts | {"threshold": thresholds}, "at")
+        both = [self.decisions.parts(thresholds, acting) for acting in SIDES.values()]
+        woven = {name: np.stack([part[name] for part in both], axis=1).ravel() for name in both[0]}
+        size = 2 * len(thresholds)
+        woven["threshold"] = np.repeat(thresholds, 2)
+        return self.rows("curve", size, woven, list(SIDES) * len(thresholds))
+
+    def strip(self) -> Columns:
+        """Where the predictions are."""
+        edges = np.arange(STRIP_BINS + 1) / STRIP_BINS
+        place = np.clip(np.searchsorted(edges, self.decisions.s, "left") - 1, 0, STRIP_BINS - 1)
+        share = np.bincount(place, self.decisions.w, STRIP_BINS)
+        occupied = share > 0
+        return self.rows(
+            "strip",
+            int(occupied.sum()),
+            {"low": edges[:-1][occupied], "high": edges[1:][occupied], "share": share[occupied]},
+        )
+
+    def score_row(self, result: ModelResult | None, mcb: ModelResult | None) -> Columns:
+        """The score and its parts, with the interval of MCB and the difference of the score to the first model's."""
+        more: dict[str, float] = {}
+        if result is not None:
+            more = {name: getattr(result, name) for name in ("difference", "difference_low", "difference_high")}
+            more["beyond"] = result.settled
+        if mcb is not None:
+            more |= {"low": mcb.error_low, "high": mcb.error_high}
+        return self.rows("model", 1, self.numbers | more)
+
+    def band(self, thresholds: Array, draws: Array, first: tuple[Array, Array] | None, level: float) -> Columns:
+        """Limits of the cost, and of its difference to the first model's, whose cost and draws are given."""
+        score = self.decisions.score(thresholds)
+        ends = (1 - level) / 2, (1 + level) / 2
+        low, high = np.quantile(draws, ends, axis=0)
+        more: dict[str, Array] = {}
+        if first is not None:
+            limits = np.quantile(draws - first[1], ends, axis=0)
+            more = {"difference": score - first[0], "difference_low": limits[0], "difference_high": limits[1]}
+            more["beyond"] = (limits[0] > 0).astype(float) - (limits[1] < 0)
+        return self.rows(
+            "band", len(thresholds), {"threshold": thresholds, "score": score, "low": low, "high": high} | more
+        )
+
+
+def bootstrap_bands(
+    models: Sequence[MurphyModel],
+    sources: Mapping[str, Any],
+    thresholds: Array,
+    level: float,
+    resamples: int,
+    rng: np.random.Generator,
+    paired: bool | None,
+) -> list[Columns]:
+    """The bands of all models of a view; those of the first model's rows are drawn on the same resamples."""
+    with_it: list[MurphyModel] = [models[0]]
+    first = sources[models[0].name]
+    for model in models[1:]:
+        own = sources[model.name]
+        if isinstance(first, Predictions) and isinstance(own, Predictions) and same_rows(first, own, paired)[0]:
+            with_it.append(model)
+    draws_by_model: dict[str, Array] = {}
+    cluster = getattr(first, "cluster", None)
+    if models[0].view.is_rows:
+        joint_draws = resample_rows([model.view for model in with_it], cluster, thresholds, resamples, rng)
+        draws_by_model = {model.name: draws for model, draws in zip(with_it, joint_draws, strict=True)}
+    for model in models:
+        if model.name not in draws_by_model:
+            own_cluster = getattr(sources[model.name], "cluster", None)
+            draws_by_model[model.name] = (
+                resample_rows([model.view], own_cluster, thresholds, resamples, rng)[0]
+                if model.view.is_rows
+                else resample_cells(model.view, thresholds, resamples, rng)
+            )
+    tables: list[Columns] = []
+    for number, model in enumerate(models):
+        # Two tallies may be of the same rows, and how these vary together is not kept.
+        comparable = number > 0 and model.view.is_rows and models[0].view.is_rows
+        count = min(len(draws_by_model[model.name]), len(draws_by_model[models[0].name]))
+        beside = (models[0].decisions.score(thresholds), draws_by_model[models[0].name][:count]) if comparable else None
+        tables.append(model.band(thresholds, draws_by_model[model.name][:count], beside, level))
+    return tables
+
+
+def resample_rows(
+    views: Sequence[View], cluster: Array | None, thresholds: Array, resamples: int, rng: np.random.Generator
+) -> list[Array]:
+    """Costs of resamples of the same rows for each of these views, (resamples, thresholds); clusters stay whole."""
+    size = 2 * len(thresholds) + 1
+    slots = np.stack([threshold_places(view.p, thresholds) + i * size for i, view in enumerate(views)], axis=1)
+    mass = np.stack([view.w for view in views], axis=1)
+    events = np.stack([view.w * view.y for view in views], axis=1)
+    resampler = Resampler(slots, mass, np.zeros_like(mass), events, size * len(views), cluster)
+
+    def of(times: Array) -> list[Array]:
+        w, _, wy = resampler.sums(times)
+        cost_draws = []
+        for i in range(len(views)):
+            columns = slice(i * size, (i + 1) * size)
+            # A resample whose rows all have weight 0 says nothing.
+            mask = w[:, columns].sum(axis=1) > 0
+            cost_draws.append(elementary_scores(w[mask, columns], wy[mask, columns], thresholds))
+        return cost_draws
+
+    blocks = Resamples(len(mass), cluster, resamples, rng).mapped(of, resampler.size)
+    return [np.concatenate(draws) for draws in zip(*blocks, strict=True)]
+
+
+def resample_cells(view: View, thresholds: Array, resamples: int, rng: np.random.Generator) -> Array:
+    """The same from the sums of a tally: outcomes by place, drawn for as many rows as the weights are worth."""
+    size = 2 * len(thresholds) + 1
+    s, w, wy = by_score(view).sums()
+    place = threshold_places(s, thresholds)
+    events, nonevents = np.bincount(place, wy, size), np.bincount(place, w - wy, size)
+    share = np.clip(np.concatenate([events, nonevents]), 0.0, None)
+    drawn = rng.multinomial(max(1, round(view.effective_n)), share / share.sum(), size=resamples).astype(np.float64)
+    return elementary_scores(drawn[:, :size] + drawn[:, size:], drawn[:, :size], thresholds)

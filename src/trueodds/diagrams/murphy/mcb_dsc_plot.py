@@ -1,0 +1,168 @@
+"""Draw miscalibration (MCB) against discrimination (DSC) of each model, with lines of equal score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from trueodds.diagrams import model_strips
+from trueodds.diagrams._style import styling
+from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.model_lineup import COLORS, MARKS, legend_name
+from trueodds.diagrams.model_results import ModelResult
+from trueodds.diagrams.murphy.curves import MurphyModel
+from trueodds.diagrams.murphy.plot import score_columns
+
+
+class PlaneDiagram(Diagram):
+    """Marks with the interval of MCB, lines of equal score, and numbers."""
+
+    layers = ("marks", "bars", "lines", "labels", "numbers")
+    unit = "rows"
+
+    @property
+    def size(self) -> tuple[float, float]:  # type: ignore[override]
+        """Numbers take a line for each model."""
+        with_table = self.has("numbers") and len(self.panels["view"]) == 1
+        return 6.4, 4.9 + (0.18 * (len(self.names) + 1) if with_table else 0.0)
+
+    @property
+    def names(self) -> list[str]:
+        """The models in their order."""
+        return list(self.settings["models"])
+
+    def headline(self) -> str:
+        """The question, in plain words."""
+        return "Who is well calibrated, and who tells outcomes apart?"
+
+    def axis_labels(self) -> tuple[str, str]:
+        """MCB along x, DSC along y."""
+        return "miscalibration MCB (less is better)", "discrimination DSC (more is better)"
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """The models, and what bars and lines mean."""
+        from matplotlib.lines import Line2D
+
+        entries: list[tuple[Any, str]] = []
+        if self.has("marks"):
+            for i, name in enumerate(self.names):
+                mark = Line2D([], [], linestyle="none", color=COLORS[i], marker=MARKS[i], markersize=6)
+                entries.append((mark, legend_name(name)))
+        if self.has("bars") and np.isfinite(self.table["low"]).any():
+            level = f"{100 * self.settings['level']:.4g}\u00a0%"
+            entries.append((Line2D([], [], color=styling.FAINT, linewidth=1.3), f"{level} of MCB"))
+        if self.has("lines"):
+            score = {"brier": "Brier score", "log_loss": "log loss"}[self.settings["score"]]
+            entries.append((Line2D([], [], color="#B8B8B8", linewidth=0.9), f"equal {score}"))
+        return entries
+
+    def paint(self, ax: Any, panel: int) -> None:
+        """One view."""
+        rows, view = (
+            self.rows(panel),
+            {name: float(column[panel]) for name, column in self.panels.items() if column.dtype.kind == "f"},
+        )
+        size = styling.type_size(ax)
+        styling.style_axes(ax, size)
+        ax.grid(False)
+        x, y = (view["x_low"], view["x_high"]), (view["y_low"], view["y_high"])
+        ax.set_xlim(x)
+        ax.set_ylim(y)
+        _set_ticks(ax, *x, *y)
+        model_rows = {name: values[rows["part"] == "model"] for name, values in rows.items()}
+        small = styling.inches(ax)[0] < 3.4
+        if self.has("lines"):
+            _draw_isolines(ax, view, float(model_rows["unc"][0]), size, label=self.has("labels") and not small)
+        for i in range(len(self.names)):
+            at, height, color = model_rows["mcb"][i], model_rows["dsc"][i], COLORS[i]
+            if not np.isfinite(at):
+                continue
+            if self.has("bars") and np.isfinite(model_rows["low"][i]):
+                ax.hlines(
+                    height,
+                    model_rows["low"][i],
+                    model_rows["high"][i],
+                    colors=color,
+                    linewidth=1.3,
+                    zorder=3,
+                    label="bars",
+                )
+            if self.has("marks"):
+                style: dict[str, Any] = {
+                    "markersize": 5 if small else 8,
+                    "markeredgecolor": "white",
+                    "markeredgewidth": 0.5 if small else 1.0,
+                }
+                ax.plot(
+                    [at], [height], linestyle="none", marker=MARKS[i], color=color, zorder=4, label="marks", **style
+                )
+        if self.has("numbers") and len(self.panels["view"]) == 1 and model_strips.table_fits(ax, len(self.names)):
+            tables = [{name: values[i : i + 1] for name, values in model_rows.items()} for i in range(len(self.names))]
+            score = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]]
+            names = [legend_name(name) for name in self.names]
+            model_strips.draw_number_table(
+                ax, names, score_columns(tables, self.names[0], score, size - 0.5), size - 0.5
+            )
+
+
+def plane_limits(panels: Sequence[Sequence[MurphyModel]], mcb: Mapping[str, ModelResult]) -> dict[str, float]:
+    """The range that all panels share, and by how much the score rises from line to line."""
+    models = [model for models in panels for model in models]
+    right = [model.numbers["mcb"] for model in models] + [one.error_high for one in mcb.values()]
+    up = [model.numbers["dsc"] for model in models]
+    finite = [value for value in right if np.isfinite(value)]
+    width, top = max([*finite, 1e-3]), max([*up, 1e-3])
+    low = min(up)
+    # Where models tell apart alike, a plane from 0 on would put all marks into one corner.
+    bottom = 0.0 if low < 0.5 * top else low - 0.6 * max(top - low, width / 2)
+    bottom = max(0.0, bottom)
+    x_high, y_high = 1.12 * width, top + 0.16 * (top - bottom) if top > bottom else 1.2 * top
+    return {
+        "x_low": -0.05 * x_high,
+        "x_high": x_high,
+        "y_low": bottom - 0.05 * (y_high - bottom),
+        "y_high": y_high,
+        "step": _round_up((x_high + y_high - bottom) / 7),
+    }
+
+
+def _round_up(x: float) -> float:
+    """The nearest of 1, 2 and 5 times a power of ten, not below x."""
+    scale = 10.0 ** np.floor(np.log10(x))
+    return float(next(scale * m for m in (1, 2, 5, 10) if scale * m >= x * (1 - 1e-9)))
+
+
+def _draw_isolines(ax: Any, view: Mapping[str, float], unc: float, size: float, *, label: bool) -> None:
+    """DSC = MCB + UNC − S is straight, and its slope is 1."""
+    x, y = np.array([view["x_low"], view["x_high"]]), (view["y_low"], view["y_high"])
+    step = view["step"]
+    highest, lowest = unc + x[1] - y[0], unc + x[0] - y[1]
+    places = max(0, int(np.ceil(-np.log10(step) - 1e-9)))
+    for k in range(int(np.ceil(lowest / step)), int(np.floor(highest / step)) + 1):
+        score = k * step
+        ax.plot(x, x + unc - score, color="#B8B8B8", linewidth=0.8, zorder=1.2, label="lines")
+        if not label or score < 0:
+            continue
+        # The number stands where the line leaves the picture: at the top, or at the right edge.
+        top = y[1] - unc + score
+        inside = x[0] + 0.06 * (x[1] - x[0]) < top < x[1]
+        place = (top, y[1]) if inside else (x[1], x[1] + unc - score)
+        if not inside and not y[0] + 0.03 * (y[1] - y[0]) < place[1] < y[1] - 0.06 * (y[1] - y[0]):
+            continue
+        where: dict[str, Any] = {"ha": "right", "va": "top"} if inside else {"ha": "right", "va": "center"}
+        text = f"{score:.{places}f}"
+        box = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+        ax.annotate(text, place, xytext=(1, 0), textcoords="offset points", color=styling.FAINT,
+                    fontsize=size - 2, zorder=1.3, bbox=box, gid="score", **where)  # fmt: skip
+
+
+def _set_ticks(ax: Any, left: float, right: float, low: float, high: float) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    wide, tall = styling.inches(ax)
+    across = MaxNLocator(6 if wide > 3.4 else 3 if wide > 1.2 else 2).tick_values(0.0, right)
+    along = MaxNLocator(6 if tall > 2.5 else 4 if tall > 1 else 2).tick_values(low, high)
+    ax.set_xticks([float(tick) for tick in across if left <= tick <= right])
+    ax.set_yticks([float(tick) for tick in along if max(low, 0) <= tick <= high])

@@ -1,0 +1,196 @@
+"""Draw Murphy curves with bootstrap bands, histogram strips and a table of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.diagrams import model_strips
+from trueodds.diagrams._style import styling
+from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.model_lineup import COLORS, DASHES, MARKS, legend_name, sentence_name
+from trueodds.diagrams.model_results import format_error, format_interval
+
+PART_DASHES = {"mcb": (0, (4, 1.5)), "dsc": (0, (1.2, 1.2)), "unc": (0, (6, 1.5, 1.2, 1.5))}
+BEYOND_STYLE: dict[str, Any] = {"linewidth": 4.5, "alpha": 0.3, "solid_capstyle": "butt"}
+MAX_MARKED_THRESHOLDS = 20  # thresholds that were given, up to which each has a mark: of one alone a line is nothing
+PART_LABELS = {"mcb": "miscalibration", "dsc": "discrimination", "unc": "uncertainty"}
+
+
+class MurphyDiagram(Diagram):
+    """Curves with bands, strips and numbers."""
+
+    layers = ("curves", "band", "beyond", "parts", "strip", "numbers")
+    unit = "rows"
+    ranked = "largest miscalibration"
+
+    @property
+    def size(self) -> tuple[float, float]:  # type: ignore[override]
+        """Numbers take a line for each model."""
+        return 6.4, model_strips.figure_height(
+            self,
+            6.4,
+            4.7,
+            self.strip_height,
+            model_strips.table_height(len(self.names)) if self._shows_numbers else 0.0,
+        )
+
+    @property
+    def strip_height(self) -> float:  # type: ignore[override]
+        """The strips' part of the height."""
+        return model_strips.total_strip_height(len(self.names)) if self.has("strip") else 0.0
+
+    @property
+    def names(self) -> list[str]:
+        """The models in their order."""
+        return list(self.settings["models"])
+
+    @property
+    def _shows_numbers(self) -> bool:
+        return self.has("numbers") and len(self.names) > 1 and len(self.panels["view"]) == 1
+
+    @property
+    def _banded(self) -> bool:
+        return self.settings["banded"] and self.has("band") and bool((self.table["part"] == "band").any())
+
+    @property
+    def _parted(self) -> bool:
+        return bool(self.settings["parts"]) and self.has("parts")
+
+    @property
+    def _shows_difference(self) -> bool:
+        return self.has("beyond") and bool((np.abs(self.table["beyond"][self.table["part"] == "band"]) == 1).any())
+
+    @property
+    def _at_points(self) -> bool:
+        thresholds = self.settings["thresholds"]
+        return isinstance(thresholds, list) and len(thresholds) <= MAX_MARKED_THRESHOLDS
+
+    def headline(self) -> str:
+        """The question, in plain words."""
+        if len(self.names) == 1:
+            return "What do decisions by these probabilities cost?"
+        return "For whose decisions is which model the better one?"
+
+    def axis_labels(self) -> tuple[str, str]:
+        """The threshold along x, the cost along y."""
+        return "threshold above which one acts", "mean cost of decisions"
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """The models, and what else is drawn."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        alone = len(self.names) == 1
+        entries: list[tuple[Any, str]] = []
+        if self.has("curves"):
+            for i, name in enumerate(self.names):
+                mark: dict[str, Any] = {"marker": MARKS[i], "markersize": 4} if self._at_points else {}
+                line = Line2D([], [], color=COLORS[i], linestyle=DASHES[i], linewidth=1.6, **mark)
+                entries.append((line, "cost" if alone else legend_name(name)))
+        if self._banded:
+            level = f"{100 * self.settings['level']:.4g}\u00a0% interval"
+            entries.append((Patch(facecolor=COLORS[0] if alone else styling.FAINT, alpha=0.22), level))
+        if self._parted:
+            for part, dashes in PART_DASHES.items():
+                color = styling.FAINT if part == "unc" or not alone else COLORS[0]
+                entries.append((Line2D([], [], color=color, linestyle=dashes, linewidth=1.3), PART_LABELS[part]))
+        if self._shows_difference:
+            thick = Line2D([], [], color=styling.FAINT, **BEYOND_STYLE)
+            level = f"{100 * self.settings['level']:.4g}\u00a0%"
+            entries.append((thick, f"differs from {legend_name(self.names[0])} ({level})"))
+        if self.has("strip"):
+            entries.append((Patch(facecolor=COLORS[0] if alone else styling.FAINT, alpha=0.55), "predictions"))
+        return entries
+
+    def paint(self, ax: Any, panel: int) -> None:
+        """One view."""
+        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        size = styling.type_size(ax)
+        styling.style_axes(ax, size)
+        styling.probability_axis(ax)
+        high = float(view["y_high"])
+        styling.set_limits_above_strip(ax, 0.0, high, self.strip_height)
+        _set_ticks(ax, high)
+        small = styling.inches(ax)[0] < 3.4
+        for i, name in enumerate(self.names):
+            self._model(ax, i, {part: _select_rows(rows, name, part) for part in ("curve", "band")}, small=small)
+        if self._parted:
+            curve = _select_rows(rows, self.names[0], "curve")
+            style: dict[str, Any] = {
+                "color": styling.FAINT,
+                "linestyle": PART_DASHES["unc"],
+                "label": "unc",
+                "zorder": 2.4,
+            }
+            ax.plot(curve["threshold"], curve["unc"], linewidth=1.1, **style)
+        if self.has("strip"):
+            tables = [_select_rows(rows, name, "strip") for name in self.names]
+            model_strips.draw_strips(ax, tables, self.strip_height, float(view["tallest"]))
+        if self._shows_numbers and model_strips.table_fits(ax, len(self.names)):
+            self._numbers(ax, rows, size - 0.5)
+
+    def _model(self, ax: Any, i: int, parts: Mapping[str, Mapping[str, Array]], *, small: bool) -> None:
+        curve, band = parts["curve"], parts["band"]
+        x, color = curve["threshold"], COLORS[i]
+        if self._banded and len(band["threshold"]):
+            limits = band["threshold"], band["low"], band["high"]
+            if self._at_points:
+                ax.vlines(*limits, color=color, alpha=0.35, linewidth=3, zorder=2, label="band")
+            else:
+                ax.fill_between(*limits, color=color, alpha=0.2, linewidth=0, zorder=2, label="band")
+        if self.has("curves"):
+            wide = 1.1 if small else 1.6
+            mark = {"marker": MARKS[i], "markersize": 3 if small else 4} if self._at_points else {}
+            style: dict[str, Any] = {"linestyle": DASHES[i], "linewidth": wide, "zorder": 3.2, "label": "curve"}
+            ax.plot(x, curve["score"], color=color, **style, **mark)
+        if self.has("beyond") and len(band["threshold"]):
+            at = np.where(np.abs(band["beyond"]) == 1, band["score"], np.nan)
+            if np.isfinite(at).any():
+                # Behind all curves, pale and cut off square: seven such strokes must not hide what they judge.
+                under = (
+                    BEYOND_STYLE | ({"linewidth": 3.0} if small else {}) | ({"marker": "o"} if self._at_points else {})
+                )
+                ax.plot(band["threshold"], at, color=color, zorder=2.5, label="beyond", markersize=10, **under)
+        if self._parted:
+            for part in ("mcb", "dsc"):
+                style = {"linestyle": PART_DASHES[part], "linewidth": 0.9 if small else 1.2, "label": part}
+                ax.plot(x, curve[part], color=color, marker="." if self._at_points else None, **style)
+
+    def _numbers(self, ax: Any, rows: Mapping[str, Array], size: float) -> None:
+        tables = [_select_rows(rows, name, "model") for name in self.names]
+        score = {"brier": "Brier", "log_loss": "log loss"}[self.settings["score"]]
+        model_strips.draw_number_table(ax, self.names, score_columns(tables, self.names[0], score, size), size)
+
+
+def score_columns(tables: list[dict[str, Array]], first: str, score: str, size: float) -> list[tuple[str, list[str]]]:
+    """Score, its parts and the difference to the first model, in words for the small table."""
+    rows = [{name: float(values[0]) for name, values in table.items() if values.dtype.kind == "f"} for table in tables]
+    differ = [
+        "–"
+        if i == 0
+        else format_error(row["difference"]) + format_interval(row["difference_low"], row["difference_high"])
+        for i, row in enumerate(rows)
+    ]
+    return [
+        (score, [format_error(row["score"]) for row in rows]),
+        ("MCB", [format_error(row["mcb"]) for row in rows]),
+        ("DSC", [format_error(row["dsc"]) for row in rows]),
+        (f"minus {styling.shorten_text(sentence_name(first), 60, size)}", differ),
+    ]
+
+
+def _select_rows(rows: Mapping[str, Array], name: str, part: str) -> dict[str, Array]:
+    mask = (rows["model"] == name) & (rows["part"] == part)
+    return {column: values[mask] for column, values in rows.items()}
+
+
+def _set_ticks(ax: Any, high: float) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    room = styling.inches(ax)[1]
+    ticks = MaxNLocator(6 if room > 2.5 else 4 if room > 1 else 2).tick_values(0.0, high)
+    ax.set_yticks([float(tick) for tick in ticks if 0 <= tick <= high])

@@ -1,0 +1,1 @@
+"""Lines from each predicted probability through its recalibrated values."""

@@ -1,0 +1,1 @@
+"""The reliability diagram (calibration plot) with bins and consistency bars."""

@@ -1,0 +1,175 @@
+"""Draw the reliability diagram: crosses, bars and a strip with the share of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.diagrams._style import layout, styling
+from trueodds.diagrams._style.reliability_axes import BinnedPlot
+
+
+class ReliabilityDiagram(BinnedPlot):
+    """Crosses, bars and the strip of predictions."""
+
+    layers = ("bars", "crosses", "strip", "gaps", "sides")
+
+    @property
+    def strip_height(self) -> float:  # type: ignore[override]
+        """The strip's part of the height."""
+        return styling.STRIP if self.has("strip") else 0.0
+
+    @property
+    def size(self) -> tuple[float, float]:  # type: ignore[override]
+        """The unit square has room for what stands above it."""
+        return (6.4, 4.6) if self.deviation else (5.2, 6.7)
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """Bars, crosses, gaps and predictions, as far as they are drawn."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        entries: list[tuple[Any, str]] = []
+        kind = self.settings["bars"]
+        level = f"{100 * self.settings['level']:.4g}\u00a0%"
+        if self.settings["simultaneous"]:
+            level += " simultaneous"
+        crosses, bars = self.has("crosses"), self.has("bars") and kind is not None
+        inside_drawn, _ = self._sides_drawn()
+        if bars and kind == "consistency":
+            # Of the color that is drawn: where every cross is outside, no bar is gray.
+            color = styling.INSIDE_BAR if inside_drawn else styling.OUTSIDE_BAR
+            label = f"{level} consistency bar" if self.long_labels else f"{level} consistency"
+            entries.append((Line2D([], [], color=color, linewidth=7, solid_capstyle="butt"), label))
+        elif bars and not crosses:
+            color = styling.INSIDE if inside_drawn else styling.OUTSIDE
+            entries.append((Line2D([], [], color=color, linewidth=1.3), f"{level} confidence interval"))
+        if crosses:
+            for color, style, label in self._cross_labels(level, bars=bars):
+                entries.append((Line2D([], [], linestyle="none", color=color, **style), label))
+        if self._gaps:
+            entries.append((Patch(facecolor=styling.GAP), "gap"))
+        if self.has("strip"):
+            entries.append((Patch(facecolor=styling.ROWS), "predictions"))
+        return entries or [(Line2D([], [], color=styling.FAINT, linewidth=1), "perfect calibration")]
+
+    @property
+    def _gaps(self) -> bool:
+        """Whether gaps are drawn: behind consistency bars they would be a second mark for the same distance."""
+        return self.has("gaps") and not self.deviation and self.settings["bars"] != "consistency"
+
+    def _cross_labels(self, level: str, *, bars: bool) -> list[tuple[str, dict[str, Any], str]]:
+        """Color, mark and label of the crosses that are drawn; each label tells the level that no bar tells."""
+        kind = self.settings["bars"]
+        if kind is None:
+            labels = "observed", ""
+        elif not self.long_labels:
+            suffix = "" if kind == "consistency" and bars else f" ({level})"
+            labels = f"inside{suffix}", f"outside{suffix}"
+        elif kind == "confidence" and bars:
+            labels = f"observed ({level} interval)", f"{level} interval excludes predicted"
+        elif kind == "confidence":
+            labels = f"observed, {level} interval includes predicted", f"observed, {level} interval excludes predicted"
+        else:
+            suffix = "" if bars else f" the {level} consistency bar"
+            labels = f"observed, inside{suffix}", f"observed, outside{suffix}"
+        looks = (styling.INSIDE, _INSIDE), (styling.OUTSIDE, _OUTSIDE)
+        candidates = zip(looks, labels, self._sides_drawn(), strict=True)
+        return [(color, style, label) for (color, style), label, drawn in candidates if drawn]
+
+    def _sides_drawn(self) -> tuple[bool, bool]:
+        """Whether a cross of the panels drawn lies inside its range, and whether one lies outside."""
+        if "bins_outside" not in self.panels:
+            return True, False
+        bins, outside = (self.panels[name][: layout.MAX_PANELS] for name in ("bins", "bins_outside"))
+        return bool((bins > outside).any()), bool(outside.sum())
+
+    def paint(self, ax: Any, panel: int) -> None:
+        """One view."""
+        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        low, high = float(view["y_low"]), float(view["y_high"])
+        self.axes(ax, low, high)
+        self.calibrated(ax)
+        if self._gaps:
+            _gaps(ax, rows)
+        y, bar_low, bar_high = self.placed(rows)
+        if self.settings["bars"] is not None and self.has("bars"):
+            _cut(ax, rows["mean_prediction"], bar_low, bar_high, low, high)
+            thick = styling.bar_width(ax, len(rows["low"]))
+            consistency = self.settings["bars"] == "consistency"
+            _bars(ax, rows["mean_prediction"], bar_low, bar_high, rows["outside"], thick, consistency=consistency)
+        wide = styling.inches(ax)[0] > 3.4
+        if self.has("crosses"):
+            outside = rows.get("outside", np.zeros(len(y), dtype=bool))
+            _crosses(ax, rows["mean_prediction"], y, outside, wide=wide)
+        if self.has("strip"):
+            styling.draw_strip(ax, *_shares(rows, view), view["tallest"], styling.type_size(ax), label=wide)
+        if wide and self.deviation and self.has("sides"):
+            _sides(ax, styling.type_size(ax), low, high, confident=self.lens == "confidence")
+
+
+_INSIDE: dict[str, Any] = {"marker": "x", "markersize": 7.0, "markeredgewidth": 1.8}
+_OUTSIDE: dict[str, Any] = {"marker": "X", "markersize": 8.5, "markeredgecolor": "white", "markeredgewidth": 0.6}
+
+
+def _shares(rows: Mapping[str, Array], view: Mapping[str, Any]) -> tuple[Array, Array, Array]:
+    """Edges and shares of the strip: those of the bins, unless they differ in width, so that heights would mislead."""
+    if "strip" not in view:
+        return rows["low"], rows["high"], rows["share"]
+    occupied = np.flatnonzero(view["strip"])
+    count = len(view["strip"])
+    return occupied / count, (occupied + 1) / count, view["strip"][occupied]
+
+
+def _gaps(ax: Any, rows: Mapping[str, Array]) -> None:
+    style = {"facecolor": styling.GAP, "edgecolor": "none", "zorder": 1.2, "label": "gap"}
+    styling.draw_boxes(ax, rows["low"], rows["high"], rows["mean_prediction"], rows["outcome_rate"], **style)
+
+
+def _crosses(ax: Any, x: Array, y: Array, outside: Array, *, wide: bool) -> None:
+    scale = 1.0 if wide and len(x) <= 30 else 0.7
+    for which, color, mark in ((~outside, styling.INSIDE, _INSIDE), (outside, styling.OUTSIDE, _OUTSIDE)):
+        sizes = {name: mark[name] * scale for name in ("markersize", "markeredgewidth")}
+        ax.plot(x[which], y[which], linestyle="none", color=color, zorder=4, label="crosses", **(mark | sizes))
+
+
+def _bars(ax: Any, x: Array, low: Array, high: Array, outside: Array, thick: float, *, consistency: bool) -> None:
+    if consistency:
+        colors = np.where(outside, styling.OUTSIDE_BAR, styling.INSIDE_BAR)
+        ax.vlines(x, low, high, colors=colors, linewidth=thick, zorder=2, label="bars")
+        # A bar without length, where chance has no say, is still seen by its ends.
+        for end in (low, high):
+            ax.scatter(x, end, marker="_", s=(thick + 2) ** 2, c=colors, linewidths=1.2, zorder=2.1)
+        return
+    colors = np.where(outside, styling.OUTSIDE, styling.INSIDE)
+    ax.vlines(x, low, high, colors=colors, linewidth=1.3, zorder=3, label="bars")
+    for end in (low, high):
+        ax.scatter(x, end, marker="_", s=(0.6 * thick + 3) ** 2, c=colors, linewidths=1.3, zorder=3)
+
+
+def _cut(ax: Any, x: Array, bar_low: Array, bar_high: Array, low: float, high: float) -> None:
+    """Small arrows where a bar goes on beyond the picture."""
+    for edge, marker, beyond in ((high, "^", bar_high > high), (low, "v", bar_low < low)):
+        at = x[beyond]
+        ax.scatter(at, np.full(len(at), edge), marker=marker, s=14, color=styling.FAINT, zorder=3.5, clip_on=False)
+
+
+def _sides(ax: Any, size: float, low: float, high: float, *, confident: bool) -> None:
+    """What above and below zero mean, along the right edge, where there is room."""
+    above, below = ("underconfident →", "← overconfident") if confident else ("under-predicts →", "← over-predicts")
+    points = 72 * styling.inches(ax)[1] * 0.8 * (1 - styling.STRIP) / (high - low)  # title and labels will take a fifth
+    for text, extent, sign, where in ((above, high, 1, "bottom"), (below, -low, -1, "top")):
+        if styling.text_width(text, size - 1.5) < points * extent:
+            style = {"fontsize": size - 1.5, "color": styling.FAINT, "rotation": 90, "ha": "left", "va": where}
+            ax.annotate(
+                text,
+                (1.015, 0),
+                xycoords=ax.get_yaxis_transform(),
+                xytext=(0, 5 * sign),
+                textcoords="offset points",
+                gid="side",
+                **style,
+            )

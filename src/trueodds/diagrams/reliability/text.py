@@ -1,0 +1,157 @@
+"""Describe in words which neighboring bins of a reliability diagram are miscalibrated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import bdtrc
+
+from trueodds.core.typing import Array
+from trueodds.diagrams._style.styling import percent
+from trueodds.diagrams.bins import Binned
+from trueodds.lenses.view import View
+
+_MIN_SHARE = 0.1  # of all that lies beyond chance: what a stretch must hold to be told
+_ALPHA = 0.05  # as many bins outside, or more, are that probable if the model is calibrated: no more is read into them
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Neighboring bins that are all off to one side."""
+
+    first: int
+    last: int
+    above: bool  # came more often than was said
+    weight: float  # Σ share · |deviation|
+
+
+def find_segments(deviation: Array, share: Array, outside: Array) -> list[Segment]:
+    """The runs of neighboring bins, lowest bin first, that are outside on the same side; the heaviest first.
+
+    >>> found_segments = find_segments(np.array([0.1, -0.1, -0.2, 0.0]), np.full(4, 0.25), np.array([True, True, True, False]))
+    >>> [(segment.first, segment.last, segment.above, round(segment.weight, 3)) for segment in found_segments]
+    [(1, 2, False, 0.075), (0, 0, True, 0.025)]
+    """
+    side = np.where(outside, np.where(deviation > 0, 1, -1), 0)
+    starts = np.flatnonzero(np.diff(side, prepend=0) != 0)
+    ends = np.append(starts[1:], len(side)) - 1
+    segments = [
+        Segment(int(a), int(b), bool(side[a] > 0), float(share[a : b + 1] @ np.abs(deviation[a : b + 1])))
+        for a, b in zip(starts, ends, strict=True)
+        if side[a]
+    ]
+    return sorted(segments, key=lambda segment: -segment.weight)
+
+
+def describe_segments(table: Mapping[str, Array], *, confident: bool) -> str:
+    """The heaviest stretches in words, at most two: `overconfident above 60 %`.
+
+    Edges are those of the bins; the first and last occupied bin are said to reach to the end.
+
+    >>> columns = {"low": [0.0, 0.5, 0.6], "high": [0.5, 0.6, 1.0], "deviation": [0.0, -0.1, -0.1]}
+    >>> columns |= {"share": [0.2, 0.4, 0.4], "outside": [False, True, True]}
+    >>> describe_segments({name: np.array(column) for name, column in columns.items()}, confident=True).replace("\u00a0", " ")
+    'overconfident above 50 %'
+    """
+    segments = find_segments(table["deviation"], table["share"], table["outside"])
+    total = sum(segment.weight for segment in segments)
+    heaviest = [segment for segment in segments[:2] if segment.weight >= _MIN_SHARE * total]
+    words = ("underconfident", "overconfident") if confident else ("said too little", "said too much")
+    ordered = sorted(heaviest, key=lambda segment: segment.first)
+    phrases: list[str] = []
+    for i, current in enumerate(ordered):
+        word = words[0] if current.above else words[1]
+        if i and current.above == ordered[i - 1].above:
+            word = ""  # overconfident below 10 % and above 70 %
+        elif i:
+            word = word.removeprefix("said ")  # said too little below 10 % and too much above 70 %
+        phrases.append(f"{word} {_segment_range(table, current)}".strip())
+    return " and ".join(phrases)
+
+
+def explained_by_chance(count: int, outside: int, level: float) -> bool:
+    """Whether chance alone puts as many bins outside, or more, in one calibrated model in twenty, or more often.
+
+    A bar of a calibrated model misses with probability 1 − level or less, and bins miss independently of each other.
+
+    >>> explained_by_chance(11, 1, 0.9), explained_by_chance(11, 6, 0.9)
+    (True, False)
+    """
+    return outside == 0 or float(bdtrc(outside - 1, count, 1 - level)) >= _ALPHA
+
+
+def expected_outside(count: int, level: float) -> str:
+    """How many bins chance would put outside, in words.
+
+    >>> expected_outside(11, 0.9), expected(3, 0.9)
+    ('about 1', 'about 0.3')
+    """
+    many = (1 - level) * count
+    return f"about {many:.0f}" if many >= 0.95 else f"about {many:.1g}"
+
+
+def _segment_range(table: Mapping[str, Array], segment: Segment) -> str:
+    low, high = format_edge(float(table["low"][segment.first])), format_edge(float(table["high"][segment.last]))
+    first, last = segment.first == 0, segment.last == len(table["low"]) - 1
+    if first and last:
+        return "throughout"
+    if last:
+        return f"above {low}"
+    return f"below {high}" if first else f"between {low} and {high}"
+
+
+def format_edge(x: float) -> str:
+    """A probability with the digits that tell it from 0 and from 1.
+
+    >>> [format_edge(x).replace("\u00a0", " ") for x in (0.6, 2 / 3, 0.99987, 1 - 1e-7, 2e-5, 1.0)]
+    ['60 %', '66.7 %', '99.99 %', '99.99999 %', '0.002 %', '100 %']
+    """
+    digits = 1
+    while digits < 14 and 0 < x < 1 and round(100 * x, digits) in (0.0, 100.0):
+        digits += 1
+    if 0 < min(x, 1 - x) < 0.005:
+        digits = max(digits, 2)
+    return f"{100 * x:.{digits}f}".rstrip("0").rstrip(".") + "\u00a0%"
+
+
+def describe_outside_bins(
+    table: Mapping[str, Array],
+    outside: int,
+    jointly_outside: bool,
+    level: float,
+    *,
+    simultaneous: bool,
+    around_rate: bool,
+    name: str,
+) -> str:
+    """How many bins lie beyond chance, and where; `jointly_outside` says that one does among all bins together."""
+    count = len(table["low"])
+    bins = f"{count} {'bins' if count != 1 else 'bin'}"
+    many, lies = f"{outside or 'none'} of {bins}", "lies" if outside <= 1 else "lie"
+    text = f"in {many} the interval misses what was said" if around_rate else f"{many} {lies} outside"
+    if outside == 0:
+        return f"{_capital(text)}."
+    as_many = f"{expected_outside(count, level)} would by chance"
+    if not jointly_outside and not simultaneous and explained_by_chance(count, outside, level):
+        return f"{_capital(text)}; {as_many}."
+    place = _capital(describe_segments(table, confident=name == "confidence"))
+    if not jointly_outside and not simultaneous:
+        return f"{place}: {text}, and {as_many}."
+    return f"{place}: {text}." if around_rate else f"{place}: {many} {lies} beyond chance."
+
+
+def describe_finding(binned: Binned, total: View, place: str, *, views: int, largest: bool) -> str:
+    """Where it is off, and what was said and seen in all."""
+    name = binned.view.name
+    verb = "is right" if name == "confidence" else "comes true"
+    text = f"In all it says {percent(float(total.p[0]))} and {verb} {percent(float(total.y[0]))}."
+    text = f"{place} {text}" if place else text
+    if views == 1:
+        return text
+    return f"{'Largest error: ' if largest else ''}{name.removeprefix('class:')}, ECE\u00a0{binned.error:.4f}. {text}"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,1 @@
+"""The reliability curve by Gaussian kernel smoothing."""

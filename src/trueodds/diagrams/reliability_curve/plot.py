@@ -1,0 +1,145 @@
+"""Draw the reliability curve with its band and reference curve above a strip of the predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from trueodds.core.errors import InputError, describe
+from trueodds.core.typing import Array
+from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.reliability_axes import UnitSquarePlot, select_part
+
+OPAQUE_ROWS = 20  # rows: a part of the band worth fewer is fainter
+
+
+class LocalEstimate(NamedTuple):
+    """What one prediction is worth; NaN where nothing is known, and why."""
+
+    probability: float
+    low: float
+    high: float
+    error: float  # what came less what a calibrated curve shows: above 0 the model promises too little
+    reason: str = ""
+
+
+class ReliabilityCurveDiagram(UnitSquarePlot):
+    """Curve, band, reference, strip and diagonal."""
+
+    layers = ("band", "curve", "reference", "strip", "diagonal")
+    size = (5.2, 6.7)
+    ranked = "largest local error"
+
+    def at(self, score: float, view: str | None = None) -> LocalEstimate:
+        """How probable is what was stated with this probability, and within which limits?
+
+        The table between its places, along straight lines; of the first panel if no view is named. Limits are those of
+        the confidence band, and with another band NaN. Where nobody stated a score within a bandwidth of this one, all
+        is NaN and `reason` says so. Raises TO203 for a score that is no probability and for an unknown view.
+
+        >>> from trueodds.diagrams.reliability_curve.compute import ReliabilityCurve
+        >>> from trueodds.lenses.view import View
+        >>> p, y = np.tile([0.5, 0.9], 40), np.tile([0, 1, 1, 0, 0, 1, 1, 1], 10)
+        >>> diagram = ReliabilityCurve(bandwidth=0.05, scale="probability")([View(p, y, name="positive")])
+        >>> [round(x, 2) for x in diagram.at(0.9)[:4]], diagram.at(0.2).reason
+        ([0.75, 0.61, 0.86, -0.15], 'No prediction lies within a bandwidth (0.05) of 0.2.')
+        """
+        if isinstance(score, bool) or not isinstance(score, (int, float, np.number)) or not 0 <= float(score) <= 1:
+            raise InputError("TO203", "score is a probability.", describe(score), "For instance at(0.9).")
+        named = self.panels["view"].tolist()
+        if view is not None and view not in named:
+            raise InputError(
+                "TO203", "The diagram has no such view.", describe(view), f"One of {', '.join(named[:8])}."
+            )
+        panel = 0 if view is None else named.index(view)
+        rows = select_part(self.rows(panel), "curve")
+        x = float(score)
+        after = min(int(np.searchsorted(rows["score"], x, "left")), len(rows["score"]) - 1)
+        before = after if rows["score"][after] == x else after - 1
+        ends = [max(before, 0), after]
+        nan = float("nan")
+        if before < 0 or x > rows["score"][after] or rows["piece"][ends[0]] != rows["piece"][after]:
+            width, scale = self.panels["bandwidth"][panel], self.panels["scale"][panel]
+            unit = " of log odds" if scale == "logit" else ""
+            return LocalEstimate(
+                nan, nan, nan, nan, f"No prediction lies within a bandwidth ({width:.3g}{unit}) of {x:.6g}."
+            )
+        probability, low, high, error = (
+            float(np.interp(x, rows["score"][ends], rows[name][ends]))
+            for name in ("probability", "probability_low", "probability_high", "error")
+        )
+        reason = (
+            "" if low == low else "Limits of the probability come with band='confidence', for panels that are drawn."
+        )
+        return LocalEstimate(probability, low, high, error, reason)
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """What is drawn, and what the band says."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        entries: list[tuple[Any, str]] = []
+        if self.has("curve"):
+            curve_label, outside_label = (
+                ("seen, smoothed", "off beyond the band") if self.long_labels else ("seen", "off")
+            )
+            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8), curve_label))
+            if self.table["outside"].any():
+                entries.append((Line2D([], [], color=styling.OUTSIDE, linewidth=3.2), outside_label))
+        if self.settings["band"] and self.has("band"):
+            entries.append((Patch(facecolor=styling.INSIDE_BAR), self._band_says()))
+        if self.has("reference"):
+            entries.append((Line2D([], [], **_REFERENCE), "a calibrated curve" if self.long_labels else "calibrated"))
+        return entries + self.common("as stated")
+
+    def _band_says(self) -> str:
+        level = f"{100 * self.settings['level']:.4g}\u00a0%"
+        consistent = self.settings["band"] == "consistency"
+        if not self.long_labels:
+            return f"{level} {'by chance' if consistent else 'interval'}"
+        where = "all at once" if self.settings["simultaneous"] else "at each score"
+        return f"range if calibrated ({level} {where})" if consistent else f"{level} interval {where}"
+
+    def paint(self, ax: Any, panel: int) -> None:
+        """One view."""
+        rows, size = self.rows(panel), styling.type_size(ax)
+        wide = self.square(ax, size)
+        if self.has("strip"):
+            shares = select_part(rows, "strip")
+            tallest = float(self.panels["tallest"][panel])
+            styling.draw_strip(ax, shares["x_low"], shares["x_high"], shares["share"], tallest, size, label=wide)
+        curve = select_part(rows, "curve")
+        for piece in np.unique(curve["piece"]):
+            self._piece(ax, {name: column[curve["piece"] == piece] for name, column in curve.items()}, wide=wide)
+
+    def _piece(self, ax: Any, rows: Mapping[str, Array], *, wide: bool) -> None:
+        """A part of the curve without a gap."""
+        x, thick = rows["score"], 1.8 if wide else 1.3
+        if self.settings["band"] and self.has("band"):
+            # What a row or two say must not look as sure as the band of thousands beside it.
+            strength = min(float(np.nanmax(rows["effective"])) / OPAQUE_ROWS, 1.0)
+            style: dict[str, Any] = {"zorder": 1.4, "label": "band"}
+            fill = {"facecolor": styling.INSIDE_BAR, "alpha": 0.12 + 0.43 * strength, "linewidth": 0}
+            ax.fill_between(x, rows["low"], rows["high"], **fill, **style)
+            if x[-1] - x[0] < 0.004:  # too narrow a range is still seen
+                ax.vlines(
+                    x[:1],
+                    rows["low"][:1],
+                    rows["high"][:1],
+                    colors=styling.INSIDE_BAR,
+                    linewidth=(0.7 + 1.3 * strength) * thick,
+                    **style,
+                )
+        if self.has("reference"):
+            ax.plot(x, rows["reference"], zorder=2.5, label="reference", **_REFERENCE)
+        if self.has("curve"):
+            dot = {"marker": "o", "markersize": 2.2 * thick} if x[-1] - x[0] < 0.004 else {}
+            ax.plot(x, rows["rate"], color=styling.INSIDE, linewidth=thick, zorder=3, label="curve", **dot)
+            if rows["outside"].any():
+                outside = np.where(rows["outside"], rows["rate"], np.nan)
+                ax.plot(x, outside, color=styling.OUTSIDE, linewidth=1.8 * thick, zorder=3.1, label="outside", **dot)
+
+
+_REFERENCE: dict[str, Any] = {"color": styling.TEXT, "linewidth": 1.2, "linestyle": (0, (4, 2.5))}

@@ -1,0 +1,288 @@
+"""Gaussian kernel smoother of outcomes by score, and pointwise and simultaneous bands of the smoothed event rate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from scipy.special import bdtrik, betainc, betaincinv, expit, ndtr, ndtri
+
+from trueodds.calibrators._curves.kernel_regression import (
+    MIN_BANDWIDTH,
+    bin_scores,
+    kernel_regression,
+    select_bandwidth,
+)
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, log_odds
+from trueodds.core.typing import Array
+from trueodds.diagrams.resampled_labels import ResampledLabels
+from trueodds.diagrams.score_sums import ScoreSums, sum_by_score
+from trueodds.estimators._smoothing.kernel_density import KERNELS
+from trueodds.estimators.ece_kde import BELOW, KernelDensityError
+from trueodds.lenses.view import View
+
+Span = Literal["auto", "1/K"]  # where a curve begins: at 0, at 1/K, or where the scores do
+
+POINTS_PER_BANDWIDTH = 3  # places in a bandwidth, at least
+MIN_POINTS = 200  # places from 0 to 1, at least
+GROUPS_PER_BANDWIDTH = 4  # groups of scores in a bandwidth, which bands tell apart
+
+
+@dataclass(frozen=True)
+class Smoother:
+    """A Gaussian on a scale of the scores; probabilities are mirrored at `low` and 1."""
+
+    scale: str
+    low: float  # where probabilities begin: 0 or 1/K
+    bandwidth: float  # on the scale
+
+    @property
+    def mirrored(self) -> bool:
+        """Whether scores have images beyond the ends."""
+        return self.scale == "probability"
+
+    @property
+    def h(self) -> float:
+        """The bandwidth where the range is as long as from 0 to 1."""
+        return self.bandwidth / (1 - self.low) if self.mirrored else self.bandwidth
+
+    @property
+    def is_narrowest(self) -> bool:
+        """Whether the bandwidth is the narrowest there is."""
+        return self.bandwidth == MIN_BANDWIDTH[self.scale]
+
+    def on_scale(self, p: Array) -> Array:
+        """Where probabilities lie, those mirrored from 0 to 1."""
+        if self.mirrored:
+            return (np.clip(p, self.low, 1.0, dtype=np.float64) - self.low) / (1 - self.low)
+        return log_odds(p, MIN_PROB)
+
+    def places(self, s: Array) -> tuple[Array, Array]:
+        """Where the curve is read: rising probabilities within a bandwidth of some stated score, and their piece.
+
+        Places of one piece follow each other without a gap. Probabilities are multiples of 1/200, or of a half, a
+        quarter … of that; log odds of a third of the bandwidth, and those of full per cents.
+        """
+        if self.mirrored:
+            per = MIN_POINTS * 2 ** max(
+                0, math.ceil(math.log2(POINTS_PER_BANDWIDTH / (MIN_POINTS * self.bandwidth)) - 1e-9)
+            )
+            x, step = np.clip(s, self.low, 1.0, dtype=np.float64), 1 / per
+        else:
+            x, step = log_odds(s, MIN_PROB), self.bandwidth / POINTS_PER_BANDWIDTH
+        radius = math.floor(self.bandwidth / step + 1e-9)
+        number = _neighborhood(np.unique(np.rint(x / step).astype(np.int64)), radius)
+        if self.mirrored:
+            lowest = math.ceil(self.low * per - 1e-9)
+            number = number[(number >= lowest - 1) & (number <= per)]
+            # 1/K need not be a multiple: the one below it gives its place to it.
+            number = number[(number >= lowest) | (self.low < lowest / per - 1e-12)]
+            at = np.maximum(number / per, self.low)
+        else:
+            full = np.arange(1, 100) / 100
+            where = log_odds(full, MIN_PROB) / step
+            among = np.isin(np.rint(where), number)
+            at = np.concatenate([expit(number * step), full[among]])
+            at[at <= MIN_PROB], at[1 - at <= MIN_PROB] = 0.0, 1.0
+            number = np.concatenate([number, where[among]])
+        order = np.argsort(number, kind="stable")
+        piece = np.cumsum(np.diff(number[order], prepend=number[order[0]]) > 1 + 1e-9)
+        at, first = np.unique(at[order], return_index=True)
+        return at, piece[first]
+
+    def groups(self, scores: ScoreSums) -> ScoreSums:
+        """The scores, neighbors within a quarter of a bandwidth as one."""
+        z = self.on_scale(scores.at)
+        cell = np.floor((z - z[0]) * (GROUPS_PER_BANDWIDTH / self.h)).astype(np.int64)
+        return scores.pool(np.flatnonzero(np.diff(cell, prepend=-1)))
+
+
+def choose_smoother(view: View, scores: ScoreSums, bandwidth: float | str, scale: str, range: Span | None) -> Smoother:
+    """The glass for a view: by its scores alone, never by what came."""
+    w = scores.w * (view.counted / view.total)
+    low = _range_start(view, scores, range) if scale == "probability" else 0.0
+    if scale == "probability":
+        return Smoother(scale, low, select_bandwidth(scores.at, w, bandwidth, scale))
+    return Smoother(
+        scale, low, select_bandwidth(log_odds(scores.at, MIN_PROB), w, bandwidth, scale, -math.log(MIN_PROB))
+    )
+
+
+def smooth_view(
+    view: View, bandwidth: float | str, scale: str, range: Span | None
+) -> tuple[ScoreSums, Smoother, dict[str, Array]]:
+    """The scores of a view, its glass, and the curve by columns: what came, and what was said, near each place."""
+    scores = sum_by_score(view)
+    smoother = choose_smoother(view, scores, bandwidth, scale, range)
+    at, piece = smoother.places(scores.at)
+    z, x = smoother.on_scale(scores.at), smoother.on_scale(at)
+    rate, reference = (
+        kernel_regression(x, *bin_scores(z, scores.w, sums, smoother.h), smoother.h, smoother.mirrored)[0]
+        for sums in (scores.wy, scores.w * scores.at)
+    )
+    rate, reference = np.clip(rate, 0.0, 1.0), np.clip(reference, 0.0, 1.0)
+    columns = {"piece": piece, "score": at, "rate": rate, "reference": reference}
+    return (
+        scores,
+        smoother,
+        columns | {"error": rate - reference, "probability": correct_smoothing_bias(rate, at, reference)},
+    )
+
+
+def correct_smoothing_bias(rate: Array, score: Array, reference: Array) -> Array:
+    """Rates without what smoothing does to the diagonal, moved as a calibrated model's curve must be to the score.
+
+    Along straight lines 0 stays 0, the reference becomes the score, and 1 stays 1. Where nothing came no rate above 0
+    is read into it, as a shift by score − reference would.
+
+    >>> correct_smoothing_bias(np.array([0.0, 0.04, 0.08, 0.54, 1.0]), np.array(0.1), np.array(0.08)).round(4).tolist()
+    [0.0, 0.05, 0.1, 0.55, 1.0]
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):  # the side that is not taken
+        below, above = rate * score / reference, 1 - (1 - rate) * (1 - score) / (1 - reference)
+    moved = np.where(rate > reference, above, below)
+    return np.asarray(np.clip(np.where(np.minimum(reference, 1 - reference) > 0, moved, rate), 0.0, 1.0))
+
+
+def _range_start(view: View, scores: ScoreSums, range: Span | None) -> float:
+    if range == "auto":
+        known = view.name == "confidence" and view.classes >= 2
+        return 1 / view.classes if known and scores.at[0] >= 1 / view.classes - BELOW else 0.0
+    return KernelDensityError(range=range).span(view)[0]
+
+
+def _neighborhood(numbers: Array, radius: int) -> Array:
+    """All whole numbers within reach of some of the rising ones."""
+    starts = np.maximum(numbers - radius, np.concatenate([[numbers[0] - radius], numbers[:-1] + radius + 1]))
+    counts = numbers + radius + 1 - starts
+    first = np.repeat(starts - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
+    return first + np.arange(counts.sum())
+
+
+NORMAL_VARIANCE = 1e6  # a variance of a count beyond which its law is normal: its quantiles are then right to 1e-6
+
+
+@dataclass(frozen=True)
+class SmootherBand:
+    """A curve at some places, and the groups of scores near each, by which it varies."""
+
+    groups: ScoreSums
+    near: Array  # (m, places), the kernel between groups and places
+    rate: Array  # (places,), the curve
+    reference: Array  # (places,), what a calibrated model's curve would be
+
+    @classmethod
+    def of(cls, scores: ScoreSums, smoother: Smoother, columns: dict[str, Array]) -> SmootherBand:
+        """Of a curve and the scores behind it."""
+        groups = smoother.groups(scores)
+        near = kernel_weights(
+            smoother.on_scale(groups.at), smoother.on_scale(columns["score"]), smoother.h, mirrored=smoother.mirrored
+        )
+        return cls(groups, near, columns["rate"], columns["reference"])
+
+    @cached_property
+    def mass(self) -> Array:
+        """The weight near each place."""
+        return np.asarray(self.groups.w @ self.near)
+
+    @cached_property
+    def effective(self) -> Array:
+        """As many rows of equal weight, all at the place, as those near it are worth: (Σwk)²/Σw²k²."""
+        return np.asarray(self.mass**2 / (self.groups.ww @ self.near**2))
+
+    @cached_property
+    def dispersion(self) -> float:
+        """How much less than labels the outcomes vary around the curve: 1 but for votes."""
+        if not self.groups.voted:
+            return 1.0
+        fit = (self.near @ (self.rate / self.mass)) / (self.near @ (1 / self.mass))
+        binomial_variance = float((self.groups.ww * fit * (1 - fit)).sum())
+        return (
+            min(max(float(self.groups.residual(fit).sum()) / binomial_variance, 1e-6), 1.0)
+            if binomial_variance > 0
+            else 1.0
+        )
+
+    def confidence(self, level: float, draws: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+        """Limits of the rate that the curve shows, at each place by itself; given rng at all places together.
+
+        Clopper & Pearson's for as many rows as are effective over the dispersion. Together: both tails have the
+        probability beyond c standard errors of a normal law, c the quantile, over draws of rows with replacement, of
+        the largest deviation of the curve in standard errors.
+        """
+        m, tail = self.effective / self.dispersion, (1 - level) / 2
+        if rng is not None:
+            g = self.groups
+            w, wy = ResampledLabels(g, np.clip(g.wy / g.w, 0.0, 1.0)).with_rows(draws, rng)
+            # Divided by the weight that is there: that of a draw may be all but none.
+            deviation = np.abs(wy @ self.near - self.rate * (w @ self.near)) / self.mass
+            std_error = np.sqrt(self.rate * (1 - self.rate) / m)
+            largest = (deviation / np.where(std_error > 0, std_error, np.inf)).max(axis=1)
+            tail = min(tail, float(ndtr(-_max_deviation_quantile(largest, level))))
+        n_events, failed = m * self.rate, m * (1 - self.rate)
+        some, fail = np.maximum(n_events, 1e-12), np.maximum(failed, 1e-12)
+        low = np.where(n_events > some / 2, betaincinv(some, failed + 1, tail), 0.0)
+        high = np.where(failed > fail / 2, betaincinv(n_events + 1, fail, 1 - tail), 1.0)
+        return np.minimum(low, self.rate), np.maximum(high, self.rate)
+
+    def consistency(self, level: float, draws: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
+        """Where the curve falls if every outcome comes with its stated probability, at each place or at all together.
+
+        Quantiles of a binomial law, continued between whole numbers, with the mean and variance of the curve.
+        Together: at the tail probability that the least of all places goes below with probability 1 − level in draws.
+        """
+        g, p, tail = self.groups, self.reference, (1 - level) / 2
+        predicted = np.clip(g.at, 0.0, 1.0)
+        variance = (g.residual(predicted) @ self.near**2) / self.mass**2
+        free = (variance > 0) & (p > 0) & (p < 1)  # where chance has a say
+        m, p = (p * (1 - p))[free] / variance[free], p[free]
+        if rng is not None and free.any():
+            deviation = (
+                (ResampledLabels(g, predicted).drawn(draws, rng) - g.w * predicted)
+                @ self.near[:, free]
+                / self.mass[free]
+            )
+            above = _binomial_tail(np.clip(p + deviation, 0.0, 1.0), m, p)
+            min_tail = np.minimum(above, 1 - above).min(axis=1)
+            tail = min(tail, -_max_deviation_quantile(-min_tail, level))
+        low, high = self.reference.copy(), self.reference.copy()
+        for limit, q in ((low, tail), (high, 1 - tail)):
+            limit[free] = _binomial_quantile(q, m, p)
+        return np.clip(np.minimum(low, self.reference), 0, 1), np.clip(np.maximum(high, self.reference), 0, 1)
+
+
+def kernel_weights(z: Array, x: Array, h: float, *, mirrored: bool) -> Array:
+    """How much each score (m,) counts at each place (k,), (m, k); mirrored at 0 and 1 it has images."""
+    gaussian = KERNELS["gaussian"]
+    images = [x]
+    if mirrored:
+        n_images = math.ceil((gaussian.radius * h + 1) / 2)
+        every = [sign * x + 2 * j for j in range(-n_images, n_images + 1) for sign in (1, -1)]
+        images = [i for i in every if i.max() >= -gaussian.radius * h and i.min() <= 1 + gaussian.radius * h]
+    return np.asarray(sum(gaussian.profile((z[:, None] - i) / h) for i in images))
+
+
+def _binomial_tail(share: Array, m: Array, p: Array) -> Array:
+    """The probability of a larger share than this of a binomial law, continued between whole numbers."""
+    many = m * p * (1 - p) > NORMAL_VARIANCE
+    trials = np.where(many, 1.0, m)
+    x = trials * share
+    normal = ndtr((p - share) * np.sqrt(m / (p * (1 - p))))
+    return np.where(many, normal, betainc(x + 0.5, trials - x + 0.5, p))
+
+
+def _binomial_quantile(q: float, m: Array, p: Array) -> Array:
+    """The share of a binomial law that is exceeded with probability 1 − q."""
+    many = m * p * (1 - p) > NORMAL_VARIANCE
+    trials = np.where(many, 1.0, m)
+    k = bdtrik(q, trials, p)
+    return np.where(many, p + ndtri(q) * np.sqrt(p * (1 - p) / m), np.where(k > 0, (k + 0.5) / trials, 0.0))
+
+
+def _max_deviation_quantile(largest: Array, level: float) -> float:
+    """The smallest of the numbers drawn that a further one exceeds with probability 1 − level at most, if one is."""
+    rank = math.ceil(level * (len(largest) + 1) - 1e-9)
+    return float(np.sort(largest)[min(rank, len(largest)) - 1])

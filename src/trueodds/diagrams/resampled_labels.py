@@ -1,0 +1,60 @@
+"""Labels resampled at each distinct score from given event rates, for the bands of reliability curves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.diagrams.score_sums import ScoreSums
+
+
+@dataclass(frozen=True)
+class ResampledLabels:
+    """Labels drawn at each score with given rates, as the sums Σwy that the fit reads."""
+
+    scores: ScoreSums
+    rates: Array  # (m,)
+
+    @cached_property
+    def counted(self) -> Array:
+        """Where the number of labels that came is binomial."""
+        return np.zeros(len(self.rates), dtype=bool) if self.scores.voted else self.scores.even
+
+    @cached_property
+    def std(self) -> Array:
+        """The standard deviation of Σwy."""
+        return np.sqrt(self.scores.residual(self.rates))
+
+    def drawn(self, size: int, rng: np.random.Generator) -> Array:
+        """Σwy of so many draws, (size, m); the rows stay as they are."""
+        of, (count,) = self.scores, (self.counted,)
+        shape = size, len(self.rates)
+        if count.all() and (of.n == 1).all():
+            return of.w * (rng.random(shape) < self.rates)
+        wy = np.empty(shape)
+        wy[:, count] = (of.w / of.n)[count] * rng.binomial(
+            of.n[count].astype(np.int64), self.rates[count], (size, int(count.sum()))
+        )
+        wy[:, ~count] = (of.w * self.rates)[~count] + self.std[~count] * self._noise(size, rng)
+        return wy
+
+    def with_rows(self, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Σw and Σwy, each (size, m), of rows drawn with replacement."""
+        of, count = self.scores, self.counted
+        rows = rng.multinomial(round(of.n.sum()), of.n / of.n.sum(), size)
+        w = of.w / of.n * rows
+        wy = np.empty(w.shape)
+        wy[:, count] = (of.w / of.n)[count] * rng.binomial(rows[:, count], self.rates[count])
+        noise = self._noise(size, rng) * np.sqrt((rows / of.n)[:, ~count])
+        wy[:, ~count] = (w * self.rates)[:, ~count] + self.std[~count] * noise
+        return w, wy
+
+    def _noise(self, size: int, rng: np.random.Generator) -> Array:
+        n = self.scores.n[~self.counted]
+        noise = rng.standard_normal((size, len(n)))
+        single = n == 1  # one residual keeps its size
+        noise[:, single] = np.where(noise[:, single] < 0, -1.0, 1.0)
+        return noise

@@ -1,1 +1,0 @@
-"""What a diagram of risk and coverage draws."""

@@ -1,0 +1,1 @@
+"""Risk-coverage curve of selective prediction."""

@@ -1,0 +1,117 @@
+"""Draw the risk-coverage curve with its band, random order and confidence thresholds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.diagrams._style import styling
+from trueodds.diagrams._style.styling import AXIS_LINE_COLOR, add_axis_strip
+from trueodds.diagrams.base import Diagram
+
+AXIS_STRIP_HEIGHT = 0.11  # of the height of the axes: where the confidences are told
+
+
+class RiskPlot(Diagram):
+    """Curve, band, the line of random order, the questions without an answer, and the confidences along the foot."""
+
+    layers = ("band", "curve", "random", "unanswered", "thresholds")
+    unit = "coverages"
+    size = (6.4, 4.6)
+
+    @property
+    def strip_height(self) -> float:  # type: ignore[override]
+        """The rail's part of the height."""
+        return AXIS_STRIP_HEIGHT if self.has("thresholds") else 0.0
+
+    def headline(self) -> str:
+        """The question, in plain words."""
+        return "If only the surest answers are given, how many of them are wrong?"
+
+    def axis_labels(self) -> tuple[str, str]:
+        """Coverage along x, risk along y."""
+        return "share of questions answered, surest first", "wrong among those answered"
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """The curve, its band and what kind it is, and what an order without sense would have."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        entries: list[tuple[Any, str]] = []
+        if self.has("curve"):
+            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8), "surest answers first"))
+        if self.has("band"):
+            level = f"{100 * self.settings['level']:.4g}\u00a0%"
+            more = ", each coverage by itself" if self.long_labels else ""
+            entries.append((Patch(facecolor=styling.ROWS, alpha=0.45), f"{level} range{more}"))
+        if self.has("random"):
+            label = f"random order: {styling.percent(float(self.panels['random'][0]))}"
+            entries.append((Line2D([], [], color=styling.OUTSIDE, linewidth=1.6, linestyle=(0, (4, 1.5))), label))
+        if self.has("unanswered") and self._unanswered():
+            entries.append((Patch(facecolor=styling.GRID, hatch="///", edgecolor="#C0C0C0"), "no answer"))
+        return entries
+
+    def paint(self, ax: Any, panel: int) -> None:
+        """One view."""
+        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        size = styling.type_size(ax)
+        styling.style_axes(ax, size)
+        styling.probability_axis(ax)
+        high, end = float(view["y_high"]), float(view["coverage"])
+        ax.set_ylim(-high * self.strip_height / (1 - self.strip_height), high)
+        ax.set_yticks(_risk_ticks(ax, high))
+        ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}\u00a0%")
+        x = rows["coverage"]
+        if self.has("unanswered") and self._unanswered():
+            style = {"facecolor": styling.GRID, "edgecolor": "#C0C0C0", "hatch": "///", "linewidth": 0, "zorder": 0.6}
+            ax.fill_between([end, 1.0], 0, high, label="unanswered", **style)
+        if self.has("band"):
+            style = {"color": styling.ROWS, "alpha": 0.45, "linewidth": 0, "zorder": 1, "label": "band"}
+            ax.fill_between(x, rows["low"], rows["high"], **style)
+        if self.has("random"):
+            style = {"colors": styling.OUTSIDE, "linewidth": 1.6, "linestyles": (0, (4, 1.5)), "zorder": 2}
+            ax.hlines([float(view["random"])], 0, end, label="random", **style)
+        if self.has("curve"):
+            ax.plot(x, rows["risk"], color=styling.INSIDE, linewidth=1.8, zorder=3, label="curve")
+        if self.has("thresholds"):
+            _draw_axis_strip(ax, x, rows["threshold"], size)
+
+    def _unanswered(self) -> bool:
+        return float(self.panels["coverage"][0]) < 1
+
+
+def _draw_axis_strip(ax: Any, coverage: Array, threshold: Array, size: float) -> None:
+    """The confidence from which on so many questions are answered, under the ticks along x where there is room."""
+    strip, points = add_axis_strip(ax, AXIS_STRIP_HEIGHT)
+    first, last = strip.get_xlim()
+    style: dict[str, Any] = {"fontsize": size - 1.5, "color": styling.FAINT, "va": "center", "gid": "threshold"}
+    word = "sure from:"
+    free = first + (styling.text_width(word, size - 1.5) + 12) / points
+    strip.text(first + 4 / points, 0.42, word, ha="left", **style)
+    for tick in np.arange(1, 11) / 10:
+        place = int(np.searchsorted(coverage, tick - 1e-9))
+        if place == len(coverage):
+            break
+        label = _format_confidence(float(threshold[place]))
+        half = (styling.text_width(label, size - 1.5) / 2 + 3) / points
+        at = min(float(tick), last - half)
+        if at - half >= free:
+            free = at + half
+            strip.plot([tick, tick], [0.76, 1], color=AXIS_LINE_COLOR, linewidth=0.8, label="tick")
+            strip.text(at, 0.42, label, ha="center", **style)
+
+
+def _format_confidence(confidence: float) -> str:
+    """A confidence in few characters; what is below 1 is not called 100 %."""
+    text = next((text for digits in (3, 4, 5) if (text := f"{100 * confidence:.{digits}g}") != "100"), ">99.999")
+    return f"{'100' if confidence >= 1 else text}\u00a0%"
+
+
+def _risk_ticks(ax: Any, high: float) -> list[float]:
+    from matplotlib.ticker import MaxNLocator
+
+    room = styling.inches(ax)[1]
+    ticks = MaxNLocator(6 if room > 2.5 else 4 if room > 1 else 2, steps=[1, 2, 2.5, 5, 10]).tick_values(0, high)
+    return [float(tick) for tick in ticks if 0 <= tick <= high]

@@ -1,0 +1,159 @@
+"""Draw arrows, shaded cells and ellipses in the triangle of three outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.diagrams import simplex_geometry, simplex_marks
+from trueodds.diagrams._style import styling
+from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.simplex_arrows import stack_outcomes
+
+MAX_CELLS_WITH_WIDE_EDGES = 60  # cells of a panel beyond which white lines between them would hide their shades
+
+
+class SimplexDiagram(Diagram):
+    """One triangle for three outcomes, or one for each class with its rival and the rest."""
+
+    layers = ("cells", "arrows", "faded", "ellipses", "key")
+    size = (6.4, 5.6)
+    unit = "cells"
+    ranked = "strongest evidence"
+    tall = 1.0
+    bare = True
+
+    def headline(self) -> str:
+        """The question, in plain words."""
+        if len(self.panels["view"]) > 1:
+            return "For each class, its closest rival and the rest: do they come as often as said?"
+        return "Do the three outcomes come as often as it says?"
+
+    def caption(self) -> str:
+        """How many cells stray; the corners say what the view is."""
+        return str(self.panels["aside"][0])
+
+    def axis_labels(self) -> tuple[str, str]:
+        """How a triangle is read."""
+        return "tail: said, head: came", ""
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """Arrows, shades, ellipses."""
+        from matplotlib.lines import Line2D
+
+        made = simplex_marks.legend_entries(self, {name: column[0] for name, column in self.panels.items()})
+        if "ellipse_long" in self.table and self.has("ellipses") and simplex_marks.significance_shown(self)[0]:
+            level = f"{100 * self.settings['level_of_each_ellipse']:.4g}\u00a0%"
+            handle = Line2D([], [], linestyle="none", marker="o", markerfacecolor="none", markeredgecolor=styling.TEXT)
+            made.append((handle, f"head if calibrated ({level})"))
+        return made or [(Line2D([], [], linestyle="none"), "")]
+
+    def paint(self, ax: Any, panel: int) -> None:
+        """One triangle."""
+        rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
+        size, alone = styling.type_size(ax), len(self.panels["view"]) == 1
+        keyed = alone and self.has("key") and self.has("cells") and simplex_marks.key_fits(ax)
+        simplex_marks.hide_axes(ax)
+        around = np.vstack([simplex_geometry.TRIANGLE, simplex_geometry.TRIANGLE[:1]])
+        ax.fill(*around.T, facecolor="#FBFBFB", edgecolor="none", zorder=0.8)
+        ax.plot(*around.T, color="#7A7A7A", linewidth=1.0, zorder=1.5, label="edge")
+        if self.has("cells"):
+            _draw_cells(ax, rows, view)
+        if keyed:
+            simplex_marks.draw_key(ax, view, (1.1, 0.36, 0.045, 0.4), size)
+        tail, head = (
+            simplex_geometry.to_triangle(stack_outcomes(dict(rows), name))
+            for name in ("mean_prediction", "outcome_frequency")
+        )
+        beyond = rows["beyond"]
+        if "ellipse_long" in rows and self.has("ellipses") and beyond.any():
+            _draw_ellipses(ax, {name: column[beyond] for name, column in rows.items()}, tail[beyond])
+        for layer, which, kind, z in (("faded", ~beyond, "faded", 2.2), ("arrows", beyond, "beyond", 3)):
+            if self.has(layer) and which.any():
+                drawn = simplex_marks.draw_arrows(ax, tail[which], head[which], kind, zorder=z)
+                drawn.set_alpha(simplex_marks.arrow_opacity(rows, view)[which] if kind == "faded" else 1.0)
+        left, right = (-0.2, 1.36 if keyed else 1.2) if alone else (-0.06, 1.06)
+        # Names take the more of the side, the smaller the picture is.
+        line = 1.35 * size / simplex_marks.points_per_unit(ax, wide=right - left, tall=1.12, alone=alone)
+        low, high = (left, -0.02 - line), (right, 0.885 + line)
+        side = simplex_marks.points_per_unit(ax, wide=right - left, tall=high[1] - low[1], alone=alone)
+        _draw_names(ax, simplex_marks.corner_names(view), size, side, alone=alone)
+        simplex_marks.EqualAspect(ax, low, high)
+
+
+def _draw_cells(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any]) -> None:
+    from matplotlib.collections import PolyCollection
+
+    colors = np.array(simplex_marks.cell_colors(rows, view))
+    low, high = (stack_outcomes(dict(rows), name) for name in ("low", "high"))
+    shapes = [simplex_geometry.cell_outline(a, b) for a, b in zip(low, high, strict=True)]
+    flat = np.array([len(shape) == 0 for shape in shapes])
+    width = 0.5 if len(shapes) <= MAX_CELLS_WITH_WIDE_EDGES else 0.25
+    cells = PolyCollection(
+        [simplex_geometry.to_triangle(shape) for shape in shapes if len(shape)],
+        facecolors=colors[~flat].tolist(),
+        edgecolors="#B9C4CE",
+        linewidths=width,
+        zorder=1,
+        label="cells",
+    )
+    ax.add_collection(cells, autolim=False)
+    # A cell without area, such as a point where lines of the grid meet, is a dot at its mean prediction.
+    dots = simplex_geometry.to_triangle(stack_outcomes(dict(rows), "mean_prediction")[flat])
+    if flat.any():
+        ax.scatter(
+            *dots.T, s=26, c=colors[flat].tolist(), edgecolors="#7A8794", linewidths=0.6, zorder=1.6, label="dots"
+        )
+
+
+def _draw_ellipses(ax: Any, rows: Mapping[str, Array], tail: Array) -> None:
+    from matplotlib.collections import EllipseCollection
+
+    shapes = EllipseCollection(
+        rows["ellipse_long"],
+        rows["ellipse_short"],
+        rows["ellipse_angle"],
+        units="xy",
+        offsets=tail,
+        transOffset=ax.transData,
+        facecolors="none",
+        edgecolors=styling.TEXT,
+        linewidths=0.5,
+        zorder=2.5,
+        label="ellipses",
+        alpha=0.8,
+    )
+    shapes.set_clip_path(_triangle_clip(ax))
+    ax.add_collection(shapes, autolim=False)
+
+
+def _triangle_clip(ax: Any) -> Any:
+    """The triangle as a clip: no frequency lies outside."""
+    from matplotlib.patches import Polygon
+
+    return Polygon(simplex_geometry.TRIANGLE, transform=ax.transData)
+
+
+def _draw_names(ax: Any, names: tuple[str, ...], size: float, side: float, *, alone: bool) -> None:
+    """Each outcome at its corner, cut where it would meet the other; in a grid within the width of the triangle."""
+    left, right = ("center", "center") if alone else ("left", "right")
+    part = 0.92 if alone else 0.5
+    for name, x, y, ha, va, max_width in zip(
+        names, (0.0, 1.0, 0.5), (-0.02, -0.02, 0.885), (left, right, "center"), ("top", "top", "bottom"),
+        (part, part, 1.1), strict=True,
+    ):  # fmt: skip
+        ax.text(
+            x,
+            y,
+            styling.shorten_text(name, max_width * side, size, "bold"),
+            ha=ha,
+            va=va,
+            fontsize=size,
+            fontweight="bold",
+            color=styling.TEXT,
+            zorder=5,
+            parse_math=False,
+        )

@@ -1,0 +1,238 @@
+"""Arrows from mean prediction to outcome frequency in each cell of a probability simplex, and their summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.special import chdtri
+
+from trueodds.binning.partition import Partition, count_of_bins
+from trueodds.binning.simplex_grid import SimplexGrid
+from trueodds.binning.uniform import Uniform
+from trueodds.core.errors import InputError, Note
+from trueodds.core.typing import Array
+from trueodds.diagrams import simplex_geometry
+from trueodds.diagrams._style import layout
+from trueodds.diagrams._style.styling import percent
+from trueodds.diagrams.bin_intervals import is_significant
+from trueodds.diagrams.bins import Columns, stack_tables
+from trueodds.diagrams.simplex_cell_tests import BY_OUTCOME, VOTES, cell_tests
+from trueodds.kernels.holm import holm
+from trueodds.lenses.view import View
+
+
+class Arrows:
+    """The occupied cells of one joint view as columns, in the order of the partition."""
+
+    def __init__(self, view: View, partition: Partition, corners: Sequence[str], title: str, level: float) -> None:
+        self.view, self.corners, self.title = view, tuple(corners), title
+        self.partition = _check_nested(partition, view)
+        self.frozen = self.partition.freeze(view)
+        self.index = np.asarray(self.frozen.index(view.at))
+        self.tests = cell_tests(view, self.index, self.frozen.size, 1 - level)
+        binned, m = self.tests.binned, view.p.shape[1]
+        bin_index = np.asarray(binned.bin_index)
+        low, high = (
+            simplex_geometry.cell_bounds(self.partition, self.frozen, view, self.index) or (np.empty((0, m)),) * 2
+        )
+        self.boxed = len(low) > 0
+        self.columns: Columns = {
+            "view": np.full(len(bin_index), view.name, dtype=object),
+            "cell": bin_index,
+            "n": binned.n.astype(np.int64),
+            "weight": binned.w,
+            "share": binned.w / binned.w.sum(),
+            **_number_columns("mean_prediction", binned.p),
+            **_number_columns("outcome_frequency", binned.y),
+            "distance": np.abs(binned.y - binned.p).sum(axis=1) / 2,
+            "statistic": self.tests.statistic,
+            "df": self.tests.df,
+            "law": self.tests.method,
+            "pvalue": np.exp(self.tests.log_p),
+            **_number_columns("low", low[bin_index] if self.boxed else np.full((len(bin_index), m), np.nan)),
+            **_number_columns("high", high[bin_index] if self.boxed else np.full((len(bin_index), m), np.nan)),
+        }
+
+    @property
+    def error(self) -> float:
+        """The share-weighted mean total-variation distance."""
+        return float(self.columns["share"] @ self.columns["distance"])
+
+    @property
+    def evidence(self) -> float:
+        """log of the smallest p times the number of cells."""
+        return float(min(self.tests.log_p.min() + np.log(len(self.tests.log_p)), 0.0))
+
+    def with_ellipses(self, level: float) -> Columns:
+        """The ellipse around each mean prediction that holds the frequency with probability `level` if calibrated."""
+        rows, m = self.view, self.view.p.shape[1]
+        ww = rows.sums("ww")[:, None]
+        residual = rows.y - rows.p
+        p = rows.p.astype(np.float64)
+        votes = (self.tests.method == VOTES).all()
+        bin_index = np.asarray(self.tests.binned.bin_index)
+        covariance = np.empty((len(bin_index), m, m))
+        for a in range(m):
+            for b in range(m):
+                terms = residual[:, a] * residual[:, b] if votes else (a == b) * p[:, a] - p[:, a] * p[:, b]
+                covariance[:, a, b] = np.bincount(self.index, ww[:, 0] * terms, self.frozen.size)[bin_index]
+        covariance /= self.columns["weight"][:, None, None] ** 2
+        long, short, angle = simplex_geometry.covariance_ellipses(covariance, float(np.sqrt(chdtri(2, 1 - level))))
+        return {"ellipse_long": long, "ellipse_short": short, "ellipse_angle": angle}
+
+
+def add_holm_pvalues(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) -> list[Columns]:
+    """The tables with Holm's p over all cells of the diagram, and whether a cell strays beyond chance."""
+    adjusted = np.array(holm(np.concatenate([body.columns["pvalue"] for body in arrows]).tolist()))
+    tables, start = [], 0
+    for body in arrows:
+        holm_pvalues = adjusted[start : start + len(body.columns["cell"])]
+        start += len(holm_pvalues)
+        strays = is_significant(holm_pvalues if simultaneous else body.columns["pvalue"], level)
+        tables.append({**body.columns, "holm": holm_pvalues, "beyond": strays})
+    return tables
+
+
+def default_partition(view: View, bins: int) -> Partition:
+    """A grid of `bins` on each axis; of a tally, the largest that nests in its own."""
+    own = _tally_grid(view)
+    if own is None:
+        return SimplexGrid(bins)
+    return SimplexGrid(max((k for k in range(3, bins + 1) if own % k == 0), default=own))
+
+
+def method_notes(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) -> list[Note]:
+    """By which laws the cells were judged, where χ² is not all."""
+    methods = np.concatenate([body.tests.method for body in arrows])
+    coarse = sum(int(body.tests.coarse.sum()) for body in arrows)
+    notes = []
+    if exact := int((methods == BY_OUTCOME).sum()):
+        text = f"{exact} of {len(methods)} cells that χ² finds beyond chance expect fewer than 5 rows of some outcome; the "
+        text += "exact laws of their outcomes judge them instead, with Bonferroni's correction."
+        notes.append(Note("TN252", text))
+    if coarse:
+        text = f"{coarse} of {len(methods)} cells expect fewer than 5 rows of some outcome, and rows weigh differently; the "
+        notes.append(Note("TN254", text + "χ² that finds them beyond chance is coarse."))
+    if (methods == VOTES).any():
+        text = "Outcomes are shares of votes; cells are judged by the spread of their residuals, not exactly."
+        notes.append(Note("TN243", text))
+    if not all(body.view.is_rows for body in arrows):
+        notes.append(Note("TN244", "Rows were tallied: those of one fine cell count with the cell's mean prediction."))
+    if not simultaneous:
+        text = f"Each cell is judged alone: of a calibrated model up to {100 * (1 - level):.3g} % stray beyond chance."
+        notes.append(Note("TN246", text))
+    return notes
+
+
+def _number_columns(name: str, columns: Array) -> Columns:
+    return {f"{name}_{k}": np.ascontiguousarray(column) for k, column in enumerate(columns.T)}
+
+
+def _check_nested(partition: Partition, view: View) -> Partition:
+    """The partition, refused where a tally's cells lie across its lines."""
+    own = _tally_grid(view)
+    if own is not None and isinstance(partition, (Uniform, SimplexGrid)):
+        k = count_of_bins(partition.bins, view)
+        if own % k:
+            raise InputError(
+                "TO205",
+                "The cells of a tally cannot be cut: its grid must be a multiple of the picture's.",
+                f"{k} bins on each axis, and a tally on a grid of {own}",
+                f"Take bins={own} or a number that divides it, or give the rows.",
+            )
+    return partition
+
+
+def _tally_grid(view: View) -> int | None:
+    """How many bins per axis the cells of a tally come from; None for rows."""
+    if view.is_rows or view.at is view.p:
+        return None
+    at = np.unique(view.at)  # the middles of bins
+    fits = (k for k in range(1, 3841) if np.allclose(np.mod(at * k, 1.0), 0.5, rtol=0, atol=1e-6))
+    return next(fits, None)
+
+
+def panel_rows(arrows: Sequence[Arrows], tables: Sequence[Columns]) -> Columns:
+    """One row per body; the scale of shades is shared, so that panels can be compared."""
+    low, high, logarithmic = share_scale(np.concatenate([table["share"] for table in tables[: layout.MAX_PANELS]]))
+    rows: list[dict[str, Any]] = []
+    for body, table in zip(arrows, tables, strict=True):
+        beyond, count = int(table["beyond"].sum()), len(table["beyond"])
+        text = describe_arrows(table, body.corners)
+        rows.append(
+            {
+                "view": body.view.name,
+                "title": body.title,
+                "aside": f"{beyond} of {count} beyond chance",
+                "finding": f"Strongest evidence: {body.title}. {text}" if len(arrows) > 1 and not rows else text,
+                **{f"corner_{k}": name for k, name in enumerate(body.corners)},
+                "n": int(table["n"].sum()),
+                "weight": float(table["weight"].sum()),
+                "error": body.error,
+                "cells": count,
+                "cells_beyond": beyond,
+                "smallest_pvalue": float(table["pvalue"].min()),
+                "votes": bool((table["law"] == VOTES).any()),
+                "share_low": low,
+                "share_high": high,
+                "share_log": logarithmic,
+            }
+        )
+    words = ("view", "title", "aside", "finding", "corner_0", "corner_1", "corner_2", "corner_3")
+    return stack_tables([{k: np.array([r[k] for r in rows], dtype=object if k in words else None) for k in rows[0]}])
+
+
+LOG_SCALE_RATIO = 30.0  # between the smallest and the largest share, from which on the scale is logarithmic
+
+
+def share_scale(shares: Array) -> tuple[float, float, bool]:
+    """The ends of the scale for these shares, and whether it is logarithmic."""
+    low, high = float(shares.min()), float(shares.max())
+    logarithmic = high > LOG_SCALE_RATIO * low
+    return (low if logarithmic else 0.0), high, logarithmic
+
+
+def describe_arrows(table: Columns, corners: tuple[str, ...]) -> str:
+    """Which outcomes are said too often or too seldom, or that it is too sure of any; from cells beyond chance alone."""
+    beyond, count = table["beyond"], len(table["beyond"])
+    if not beyond.any():
+        subject = "The only cell does not stray" if count == 1 else f"None of {count} cells strays"
+        return f"{subject} beyond chance."
+    predicted, observed = (stack_outcomes(table, name)[beyond] for name in ("mean_prediction", "outcome_frequency"))
+    share = table["share"][beyond]
+    net = share @ (predicted - observed) / share.sum()
+    favored = np.argmax(predicted, axis=1)
+    rows = np.arange(len(favored))
+    top_predicted, top_observed = (float(share @ x[rows, favored] / share.sum()) for x in (predicted, observed))
+    where = _describe_corner(share * np.abs(predicted - observed).sum(axis=1), favored, corners)
+    if abs(top_predicted - top_observed) > np.abs(net).sum() / 2:
+        direction = "Too sure" if top_predicted > top_observed else "Not sure enough"
+        text = f"{direction} of what it favors{where}: says {percent(top_predicted)}, and {percent(top_observed)} come."
+    else:
+        often, seldom = corners[int(np.argmax(net))], corners[int(np.argmin(net))]
+        text = f"Says {often} too often ({_format_points(net.max())}) and {seldom} too seldom ({_format_points(net.min())}){where}."
+    many = "The only cell strays" if count == 1 else f"{int(beyond.sum())} of {count} cells {_stray(int(beyond.sum()))}"
+    return f"{text} {many} beyond chance, with {percent(float(share.sum()))} of the predictions."
+
+
+def stack_outcomes(table: Columns, name: str) -> np.ndarray:
+    """The columns of all outcomes, (cells, m)."""
+    m = sum(key.startswith("mean_prediction_") for key in table)
+    return np.stack([table[f"{name}_{k}"] for k in range(m)], axis=1)
+
+
+def _describe_corner(moved: np.ndarray, favored: np.ndarray, corners: tuple[str, ...]) -> str:
+    """The outcome in whose corner more than half of what was misplaced lies."""
+    by_corner = np.bincount(favored, moved, len(corners))
+    corner = int(np.argmax(by_corner))
+    return f", mostly where it favors {corners[corner]}" if by_corner[corner] > by_corner.sum() / 2 else ""
+
+
+def _format_points(x: float) -> str:
+    return f"{100 * abs(x):.1f} points"
+
+
+def _stray(count: int) -> str:
+    return "strays" if count == 1 else "stray"

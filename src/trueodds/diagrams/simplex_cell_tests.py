@@ -1,0 +1,99 @@
+"""Calibration tests of each cell of a probability simplex: chi-square, exact or self-normalized."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import betaincc
+
+from trueodds.core.typing import Array
+from trueodds.lenses.view import View
+from trueodds.resampling.poisson_binomial import CountTails, VectorTails
+
+MIN_EXPECTED = 5.0  # expected rows of an outcome, below which a χ² is coarse
+CHI2, BY_OUTCOME, VOTES = "chi-square", "exact by outcome", "votes"
+
+
+@dataclass(frozen=True, slots=True)
+class CellTests:
+    """Each occupied cell of a joint view: statistic, degrees of freedom, p, and the law that gave it."""
+
+    binned: View
+    statistic: Array  # (cells,)
+    df: Array
+    log_p: Array
+    method: Array
+    coarse: (
+        Array  # whether χ² finds a cell beyond chance that expects few rows of an outcome, and nothing better is known
+    )
+
+
+def cell_tests(view: View, index: Array, size: int, alpha: float) -> CellTests:
+    r"""X² = dᵀV⁺d of each cell, with d = Σw(y − p) and the exact covariance V = Σw²(diag p − ppᵀ).
+
+    `chi-square` with the rank of V. Where an outcome is expected fewer than 5 times that law is coarse, and so a p of at
+    most `alpha` is not taken from it: rows of equal weight are judged `exact by outcome`, by m times the smallest
+    two-sided Poisson-binomial p of the m outcomes (Bonferroni), which holds its level at any n. `votes` where outcomes are shares: V = Σw²(y − p)(y − p)ᵀ, for which X²/n is
+    Beta(r/2, (n − r)/2) if residuals are normal.
+    """
+    if view.is_rows and ((view.y > 0) & (view.y < 1)).any():
+        return _test_votes(view, index, size)
+    tails = VectorTails(view, index, size)
+    binned = tails.binned
+    wy = binned.w[:, None] * binned.y
+    log_p, method = tails.log_p(wy), np.full(len(binned.w), CHI2, dtype=object)
+    ww = binned.sums("ww")
+    expected = np.where(tails.fixed, np.inf, binned.p * (binned.w**2 / ww)[:, None])
+    small_expected = (
+        (expected.min(axis=1) < MIN_EXPECTED * (1 - 1e-9)) & (log_p <= np.log(alpha + 1e-12)) & np.isfinite(log_p)
+    )
+    # Cauchy–Schwarz: (Σw)² = n Σw² where, and only where, all weights are equal.
+    exact = small_expected & np.isclose(binned.w**2, binned.n * ww, rtol=1e-9, atol=0)
+    if exact.any():
+        rows = np.flatnonzero(np.isin(index, np.asarray(binned.bin_index)[exact]) & (view.w > 0))
+        min_log_p = np.min([_outcome_log_p(view, rows, index, size, k) for k in range(view.p.shape[1])], axis=0)
+        log_p[exact], method[exact] = np.minimum(min_log_p + np.log(view.p.shape[1]), 0.0), BY_OUTCOME
+    return CellTests(binned, tails.statistic(wy), tails.df, log_p, method, small_expected & ~exact)
+
+
+def _outcome_log_p(view: View, rows: Array, index: Array, size: int, outcome: int) -> Array:
+    """log p of one outcome in each cell that holds some of these rows."""
+    p, y, w = view.p[rows, outcome].astype(np.float64), view.y[rows, outcome], view.w[rows]
+    if view.is_rows:
+        one = View(p, y, None if view.plain else w)
+    else:  # the rows of a fine cell share its mean
+        ww = view.sums("ww")[rows]
+        sums = {"ww": ww, "wpp": w * p * p, "wpy": w * p * y, "wyy": w * y}
+        sums |= {"wwv": ww * p * (1 - p), "wwr": ww * np.maximum(y - 2 * p * y + p * p, 0.0)}
+        one = View(p, y, w, n=view.n[rows], sums=sums)
+    tails = CountTails(one, index[rows], size)
+    return tails.log_p(tails.binned.w * tails.binned.y)
+
+
+def _test_votes(view: View, index: Array, size: int) -> CellTests:
+    binned = view.pool(index, size)
+    rows = np.flatnonzero(view.w > 0)
+    rows = rows[np.argsort(index[rows], kind="stable")]
+    residual = view.w[rows, None] * (view.y[rows] - view.p[rows])
+    starts = np.searchsorted(index[rows], np.asarray(binned.bin_index))
+    tests = [_self_normalized(part) for part in np.split(residual, starts[1:])]
+    statistic, df, log_p = (np.array(x) for x in zip(*tests, strict=True))
+    method = np.full(len(df), VOTES, dtype=object)
+    return CellTests(binned, statistic, df, log_p, method, np.zeros(len(df), dtype=bool))
+
+
+def _self_normalized(residual: Array) -> tuple[float, int, float]:
+    """X² of residuals (n, m), the rank of their second moments, and log p."""
+    d, n = residual.sum(axis=0), len(residual)
+    second = residual.T @ residual
+    diagonal = np.diagonal(second)
+    scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
+    values, vectors = np.linalg.eigh(scale[:, None] * second * scale)
+    positive = values > 1e-10
+    rank = int(positive.sum())
+    x = float((((d * scale) @ vectors[:, positive]) ** 2 / values[positive]).sum())
+    if n <= rank:  # as few rows as that reach the largest X² whatever they say
+        return x, rank, 0.0
+    p = float(betaincc(rank / 2, (n - rank) / 2, min(x / n, 1.0))) if rank else 1.0
+    return x, rank, float(np.log(p)) if p > 0 else -np.inf

@@ -1,0 +1,115 @@
+"""Coordinates of the probability simplex: triangle, tetrahedron, cell outlines, ellipses and projection."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueodds.binning.median_variance import Tree
+from trueodds.binning.partition import Partition, count_of_bins
+from trueodds.binning.simplex_grid import SimplexGrid
+from trueodds.binning.uniform import Uniform
+from trueodds.core.typing import Array
+from trueodds.kernels.bins import Bins, FittedPartition
+from trueodds.lenses.view import View
+
+TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])  # sides of 1; the first outcome is left
+# Sides of 1 around the origin: the first three outcomes are the floor, the fourth is above.
+TETRAHEDRON = np.array(
+    [
+        [-0.5, -np.sqrt(3) / 6, -np.sqrt(6) / 12],
+        [0.5, -np.sqrt(3) / 6, -np.sqrt(6) / 12],
+        [0.0, np.sqrt(3) / 3, -np.sqrt(6) / 12],
+        [0.0, 0.0, np.sqrt(6) / 4],
+    ]
+)
+EDGES = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
+MIN_AREA = 1e-9  # an area below this is that of a line or a point
+
+
+def to_triangle(p: Array) -> Array:
+    """Vectors of three probabilities (…, 3) as points (…, 2) of the triangle."""
+    return np.asarray(p) @ TRIANGLE
+
+
+def cell_bounds(partition: Partition, frozen: FittedPartition, view: View, index: Array) -> tuple[Array, Array] | None:
+    """The least and largest probability of each outcome in each cell, (cells, m) each; None where cells are no boxes."""
+    if isinstance(frozen, Tree):
+        return _leaf_bounds(frozen, view.at.shape[1])
+    if not isinstance(partition, (Uniform, SimplexGrid)):
+        return None
+    k = count_of_bins(partition.bins, view)
+    one = np.zeros(frozen.size, dtype=np.intp)
+    one[index] = np.arange(len(index))  # any row tells which cell it is in
+    line = Bins(np.arange(k + 1) / k, partition.closed)
+    place = np.stack([line.index(column) for column in view.at[one].T], axis=1)
+    return place / k, (place + 1) / k
+
+
+def cell_outline(low: Array, high: Array) -> Array:
+    """The part of the triangle where every probability lies between its bounds: corners (v, 3), none if it has no area.
+
+    >>> cell_outline(np.array([0.5, 0.0, 0.0]), np.ones(3)).tolist()
+    [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.5, 0.0, 0.5]]
+    """
+    shape = np.eye(3)
+    for axis in range(3):
+        for sign, bound in ((1.0, low[axis]), (-1.0, high[axis])):
+            inside = sign * (shape[:, axis] - bound)
+            vertices = []
+            for corner, next_corner, a, b in zip(
+                shape, np.roll(shape, -1, axis=0), inside, np.roll(inside, -1), strict=True
+            ):
+                if a >= 0:
+                    vertices.append(corner)
+                if (a > 0 > b) or (a < 0 < b):
+                    vertices.append(corner + (next_corner - corner) * (a / (a - b)))
+            shape = np.array(vertices).reshape(-1, 3)
+            shape = shape[np.abs(shape - np.roll(shape, 1, axis=0)).max(axis=1, initial=0) > MIN_AREA]
+    x, y = to_triangle(shape).T
+    area = abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2
+    return shape if area > MIN_AREA else np.empty((0, 3))
+
+
+def covariance_ellipses(covariance: Array, radius: float) -> tuple[Array, Array, Array]:
+    """Long and short diameter, in sides of the triangle, and angle in degrees of covariances (cells, 3, 3)."""
+    values, vectors = np.linalg.eigh(TRIANGLE.T @ covariance @ TRIANGLE)
+    short, long = 2 * radius * np.sqrt(np.maximum(values, 0.0)).T
+    along = vectors[:, :, 1]
+    return long, short, np.degrees(np.arctan2(along[:, 1], along[:, 0]))
+
+
+def projection_matrix(azimuth: float, elevation: float) -> Array:
+    """The matrix (4, 3) that takes four probabilities to right, up, and towards the reader.
+
+    Azimuth 0 looks along the floor at the side of the first two outcomes; elevation 90 looks down from the fourth.
+    """
+    a, e = np.radians([azimuth, elevation])
+    right = np.array([np.cos(a), np.sin(a), 0.0])
+    ahead = np.array([-np.sin(a), np.cos(a), 0.0])  # away from the reader along the floor
+    up = np.sin(e) * ahead + np.cos(e) * np.array([0.0, 0.0, 1.0])
+    near = -np.cos(e) * ahead + np.sin(e) * np.array([0.0, 0.0, 1.0])
+    return TETRAHEDRON @ np.stack([right, up, near], axis=1)
+
+
+def hidden_edges(corners: Array) -> list[bool]:
+    """Which of EDGES lie behind the tetrahedron, where `corners` (4, 3) are right, up and near of each corner."""
+    away = []  # of the side that lies across from each corner
+    for corner in range(4):
+        a, b, c = (corners[other] for other in range(4) if other != corner)
+        normal = np.cross(b - a, c - a)
+        outward = normal if normal @ (corners[corner] - a) < 0 else -normal
+        away.append(outward[2] < -1e-9)
+    # An edge belongs to the two sides across from the corners that it does not touch.
+    return [all(away[corner] for corner in range(4) if corner not in edge) for edge in EDGES]
+
+
+def _leaf_bounds(tree: Tree, m: int) -> tuple[Array, Array]:
+    low, high = np.zeros((len(tree.axis), m)), np.ones((len(tree.axis), m))
+    for node, axis in enumerate(tree.axis):  # children come after their parent
+        if axis < 0:
+            continue
+        for child in (tree.low[node], tree.high[node]):
+            low[child], high[child] = low[node], high[node]
+        high[tree.low[node], axis] = low[tree.high[node], axis] = tree.cut[node]
+    leaf = np.array(tree.axis) < 0
+    return low[leaf], high[leaf]

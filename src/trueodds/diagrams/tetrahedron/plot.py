@@ -1,0 +1,348 @@
+"""Draw the tetrahedron of four outcomes as a figure, and as HTML with an SVG that can be rotated."""
+
+from __future__ import annotations
+
+import base64
+import json
+from functools import cache
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trueodds.core import json_files
+from trueodds.core.typing import Array
+from trueodds.diagrams import simplex_geometry, simplex_marks
+from trueodds.diagrams._style import styling
+from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.simplex_arrows import stack_outcomes
+
+CIRCUMRADIUS = float(np.sqrt(6) / 4)  # of a corner from the middle
+WIDEST, TALLEST, MAX_NAME_WIDTH = 1.88, 1.28, 0.6  # sides that the body takes with its names; what a name may take
+DOT_AREAS = (10.0, 90.0)  # square points of the least and the most frequent cell
+
+
+class TetrahedronDiagram(Diagram):
+    """The tetrahedron seen from `azimuth` and `elevation`; `to_html` writes one that can be turned."""
+
+    layers = ("cells", "arrows", "faded", "key")
+    size = (6.4, 5.8)
+    unit = "cells"
+
+    def headline(self) -> str:
+        """The question, in plain words."""
+        return "Do the four outcomes come as often as it says?"
+
+    def caption(self) -> str:
+        """How many cells stray; the corners say what the view is."""
+        return str(self.panels["aside"][0])
+
+    def axis_labels(self) -> tuple[str, str]:
+        """How the tetrahedron is read."""
+        return "tail: said, head: came", ""
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """Arrows and shades."""
+        from matplotlib.lines import Line2D
+
+        return simplex_marks.legend_entries(self, self.view()) or [(Line2D([], [], linestyle="none"), "")]
+
+    def view(self) -> dict[str, Any]:
+        """The one row of `panels`."""
+        return {name: column[0] for name, column in self.panels.items()}
+
+    def paint(self, ax: Any, panel: int) -> None:
+        """The tetrahedron from its side."""
+        rows, view = dict(self.rows(panel)), self.view()
+        corners = simplex_geometry.projection_matrix(self.settings["azimuth"], self.settings["elevation"])
+        size = styling.type_size(ax)
+        keyed = self.has("key") and self.has("cells") and simplex_marks.key_fits(ax)
+        simplex_marks.hide_axes(ax)
+        for (a, b), behind in zip(simplex_geometry.EDGES, simplex_geometry.hidden_edges(corners), strict=True):
+            style: dict[str, Any] = {"linestyle": (0, (4, 3)), "linewidth": 0.8} if behind else {"linewidth": 1.1}
+            label = "hidden edge" if behind else "edge"
+            ax.plot(*corners[[a, b], :2].T, color="#7A7A7A", zorder=1 if behind else 1.5, label=label, **style)
+        tail, head = (stack_outcomes(rows, name) @ corners for name in ("mean_prediction", "outcome_frequency"))
+        order = np.argsort(tail[:, 2], kind="stable")  # what is near is drawn over what is far
+        near = 0.4 + 0.6 * (tail[:, 2] + CIRCUMRADIUS) / (2 * CIRCUMRADIUS)
+        if self.has("cells"):
+            colors = np.array(simplex_marks.cell_colors(rows, view))
+            ax.scatter(
+                *tail[order, :2].T,
+                s=dot_areas(rows, view)[order] * min(styling.inches(ax)[0] / 4.5, 1.0) ** 2,
+                c=colors[order].tolist(),
+                edgecolors="#53616E",
+                linewidths=0.6,
+                zorder=2,
+                label="cells",
+            )
+        for layer, which, kind, z in (
+            ("faded", ~rows["beyond"], "faded", 2.2),
+            ("arrows", rows["beyond"], "beyond", 3),
+        ):
+            selected = order[which[order]]
+            if self.has(layer) and len(selected):
+                drawn = simplex_marks.draw_arrows(ax, tail[selected, :2], head[selected, :2], kind, zorder=z)
+                drawn.set_alpha(
+                    near[selected] * (simplex_marks.arrow_opacity(rows, view)[selected] if kind == "faded" else 1.0)
+                )
+        names = simplex_marks.corner_names(view)
+        low, high = _view_limits(ax, names, corners, size)
+        if keyed:
+            simplex_marks.draw_key(ax, view, (high[0] + 0.02, -0.02, 0.04, 0.4), size)
+            high = (
+                high[0] + 0.06 + 4 * size / simplex_marks.points_per_unit(ax, wide=WIDEST, tall=TALLEST, alone=True),
+                high[1],
+            )
+        side = simplex_marks.points_per_unit(ax, wide=high[0] - low[0], tall=high[1] - low[1], alone=True)
+        _draw_names(ax, names, corners, size, side)
+        simplex_marks.EqualAspect(ax, low, high)
+
+    def turning(self, *, script: bool = True) -> str:
+        """An HTML fragment with the tetrahedron to turn by mouse, touch and arrow keys, and the table of its cells.
+
+        It asks nothing of the network and has no style of its own; with `script=False` the page carries
+        `rotation_script()` once for all fragments. A page with a content-security policy lets that in by its hash.
+        """
+        return html_fragment(self, script=script)
+
+    def live(self) -> tuple[str, str]:
+        """The fragment without its table, and the script that turns it."""
+        return html_fragment(self, script=False, table=False), rotation_script()
+
+    def to_html(self, path: str | Path) -> None:
+        """Write a page of its own with the tetrahedron to turn. Raises TO703 where it cannot be written."""
+        json_files.write_text(path, html_page(self), "TO703")
+
+    def _write(self, path: Path) -> None:
+        """As any picture, and as .html, which can be turned."""
+        if path.suffix.lower() in (".html", ".htm"):
+            self.to_html(path)
+        else:
+            super()._write(path)
+
+
+def dot_areas(rows: dict[str, Array], view: dict[str, Any]) -> Array:
+    """Square points of each cell's dot: the darker the larger."""
+    pale = (simplex_marks.arrow_opacity(rows, view) - simplex_marks.MIN_OPACITY) / simplex_marks.OPACITY_RANGE
+    return np.asarray(DOT_AREAS[0] + (DOT_AREAS[1] - DOT_AREAS[0]) * pale)
+
+
+def _view_limits(ax: Any, names: tuple[str, ...], corners: Array, size: float) -> tuple[tuple[float, float], ...]:
+    """The least and the most that the body takes with its names, which take the more of it the smaller it is."""
+    side = simplex_marks.points_per_unit(ax, wide=WIDEST, tall=TALLEST, alone=True)
+    line = (1.35 * size + 5) / side
+    low, high = corners[:, :2].min(axis=0) - line, corners[:, :2].max(axis=0) + line
+    for name, (x, y, _) in zip(names, corners, strict=True):
+        words = min(styling.text_width(name, size, "bold") / side, MAX_NAME_WIDTH)
+        across = _outward_direction(x, y)[0]
+        beside = words + 7 / side
+        left, right = (0.0, beside) if across > 0.5 else (beside, 0.0) if across < -0.5 else (words / 2, words / 2)
+        low[0], high[0] = min(low[0], x - left), max(high[0], x + right)
+    return (float(low[0]), float(low[1])), (float(high[0]), float(high[1]))
+
+
+def _outward_direction(x: float, y: float) -> tuple[float, float]:
+    """Where a name stands, seen from its corner: away from the middle; above where the corner is the middle."""
+    out = np.hypot(x, y)
+    return (x / out, y / out) if out > 0.05 else (0.0, 1.0)
+
+
+def _draw_names(ax: Any, names: tuple[str, ...], corners: Array, size: float, side: float) -> None:
+    """Each outcome beyond its corner, seen from the middle of the picture; one that is behind is paler."""
+    for name, (x, y, near) in zip(names, corners, strict=True):
+        dx, dy = _outward_direction(x, y)
+        ax.annotate(
+            styling.shorten_text(name, MAX_NAME_WIDTH * side, size, "bold"),
+            (x, y),
+            xytext=(5 * dx, 5 * dy),
+            textcoords="offset points",
+            ha="left" if dx > 0.5 else "right" if dx < -0.5 else "center",
+            va="bottom" if dy > 0.5 else "top" if dy < -0.5 else "center",
+            fontsize=size,
+            fontweight="bold",
+            color=styling.TEXT if near > -0.5 * CIRCUMRADIUS else styling.FAINT,
+            zorder=5,
+            parse_math=False,
+        )
+
+
+SVG_SCALE = 300  # units of the picture that a side of the tetrahedron takes
+SVG_VIEW_BOX = "-290 -208 580 416"  # as far as a corner and its name come when it is turned
+
+
+@cache
+def rotation_script() -> str:
+    """The script that turns every tetrahedron of a page; it stands on the page once."""
+    return _read_asset("turning.js")
+
+
+def html_fragment(diagram: TetrahedronDiagram, *, script: bool, table: bool = True) -> str:
+    """The figure as HTML, with the script and the table of cells, or without."""
+    diagram = diagram.printable()
+    data = scene_data(diagram)
+    summary = f"{diagram.name_of_picture} {diagram.summary}"
+    name = f"{summary} A tetrahedron with an arrow for each cell; arrow keys turn it, Home turns it back. "
+    name += "The numbers are in the table below it."
+    # In JSON inside of HTML nothing may look like a tag.
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    parts = [
+        '<figure data-turning="tetrahedron">',
+        f'<svg viewBox="{SVG_VIEW_BOX}" role="img" tabindex="0" aria-label="{escape(name)}" font-family="sans-serif">',
+        f"<g>{_static_svg(data)}</g></svg>",
+        '<div data-buttons="" role="group" aria-label="Turn the tetrahedron"></div>',
+        '<p aria-live="polite"></p>',
+        f"<figcaption>{_html_legend(diagram)}</figcaption>",
+        _html_table(diagram) if table else "",
+        f'<script type="application/json">{text}</script>',
+        "</figure>",
+    ]
+    if script:
+        parts.append(f"<script>{_read_asset('turning.js')}</script>")
+    return "\n".join(parts)
+
+
+def html_page(diagram: TetrahedronDiagram) -> str:
+    """A page of its own, which lets in its one style and its one script by their hashes, and nothing else."""
+    diagram = diagram.printable()
+    style, code = _read_asset("turning.css"), _read_asset("turning.js")
+    policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(code)}'; base-uri 'none'; form-action 'none'"
+    heading = [f"<h1>{escape(diagram.name_of_picture)}</h1>", f"<p>{escape(diagram.summary)}</p>"]
+    return "\n".join(
+        [
+            "<!doctype html>",
+            '<html lang="en">',
+            "<head>",
+            '<meta charset="utf-8">',
+            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
+            '<meta name="viewport" content="width=device-width, initial-scale=1">',
+            '<meta name="referrer" content="no-referrer">',
+            f"<title>{escape(diagram.name_of_picture)}</title>",
+            f"<style>{style}</style>",
+            "</head>",
+            "<body>",
+            *(heading if diagram.presentation.titled else []),
+            html_fragment(diagram, script=True),
+            *(f"<p>{escape(str(note))}</p>" for note in diagram.notes),
+            "</body>",
+            "</html>",
+            "",
+        ]
+    )
+
+
+def scene_data(diagram: TetrahedronDiagram) -> dict[str, Any]:
+    """What the script draws: the corners in space, and of each cell where its arrow starts and ends, and its looks."""
+
+    rows, view = dict(diagram.table), diagram.view()
+    predicted, observed = (stack_outcomes(rows, name) for name in ("mean_prediction", "outcome_frequency"))
+    pale, colors, areas = (
+        simplex_marks.arrow_opacity(rows, view),
+        simplex_marks.cell_colors(rows, view),
+        dot_areas(rows, view),
+    )
+    names = simplex_marks.corner_names(view)
+    shown = diagram.has("arrows"), diagram.has("faded")
+    cells = [
+        {
+            "said": predicted[i].tolist(),
+            "seen": observed[i].tolist() if shown[0 if rows["beyond"][i] else 1] else predicted[i].tolist(),
+            "color": colors[i] if diagram.has("cells") else "none",
+            "radius": round(float(np.sqrt(areas[i] / np.pi)) * 4 / 3, 2) if diagram.has("cells") else 0,
+            "beyond": bool(rows["beyond"][i]),
+            "opacity": 1.0 if rows["beyond"][i] else round(float(pale[i]), 3),
+            "title": _cell_text(names, predicted[i], observed[i], int(rows["n"][i]), float(rows["pvalue"][i])),
+        }
+        for i in range(len(predicted))
+    ]
+    return {
+        "corners": simplex_geometry.TETRAHEDRON.tolist(),
+        "edges": [list(edge) for edge in simplex_geometry.EDGES],
+        "names": list(names),
+        "azimuth": diagram.settings["azimuth"],
+        "elevation": diagram.settings["elevation"],
+        "scale": SVG_SCALE,
+        "reach": CIRCUMRADIUS,
+        "beyond": simplex_marks.SIGNIFICANT_COLOR,
+        "faded": simplex_marks.FADED_COLOR,
+        "cells": cells,
+    }
+
+
+def _static_svg(data: dict[str, Any]) -> str:
+    """The tetrahedron as it stands before the script draws, and where none runs."""
+    corners = simplex_geometry.projection_matrix(data["azimuth"], data["elevation"]) * SVG_SCALE * [1, -1, 1]
+    made = []
+    for (a, b), behind in zip(simplex_geometry.EDGES, simplex_geometry.hidden_edges(corners * [1, -1, 1]), strict=True):
+        dash = ' stroke-dasharray="5 4"' if behind else ""
+        (x1, y1), (x2, y2) = corners[a, :2], corners[b, :2]
+        made.append(
+            f'<line class="edge" x1="{x1:.2f}" y1="{y1:.2f}" x2="{x2:.2f}" y2="{y2:.2f}" stroke="#7a7a7a"{dash}/>'
+        )
+    for beyond in (False, True):
+        for cell in data["cells"]:
+            if cell["beyond"] is not beyond:
+                continue
+            (x1, y1, _), (x2, y2, _) = np.array(cell["said"]) @ corners, np.array(cell["seen"]) @ corners
+            color, width = (data["beyond"], 2.6) if beyond else (data["faded"], 1.1)
+            made.append(
+                f'<circle class="cell" cx="{x1:.2f}" cy="{y1:.2f}" r="{cell["radius"]}" fill="{cell["color"]}"/>'
+                f'<line class="{"beyond" if beyond else "faded"}" x1="{x1:.2f}" y1="{y1:.2f}" x2="{x2:.2f}" '
+                f'y2="{y2:.2f}" stroke="{color}" stroke-width="{width}" stroke-opacity="{cell["opacity"]}"/>'
+            )
+    for name, (x, y, _) in zip(data["names"], corners, strict=True):
+        made.append(f'<text x="{x:.2f}" y="{y - 8:.2f}" text-anchor="middle" font-size="15">{escape(name)}</text>')
+    return "".join(made)
+
+
+def _html_legend(diagram: TetrahedronDiagram) -> str:
+    level = f"{100 * diagram.settings['level']:.4g}\u00a0%"
+    how = "Holm's correction over all cells" if diagram.settings["simultaneous"] else "each cell for itself"
+    view = diagram.view()
+    low, high = styling.share_text(view["share_low"]), styling.share_text(view["share_high"])
+    text = (
+        "Each arrow goes from what was said to what came in one cell; the nearer to a corner, the more often. "
+        f"Thick and orange: beyond chance ({level}, {how}). Thin and gray: within chance. "
+        f"Larger and darker dot_areas: more of the predictions ({low} to {high})."
+    )
+    return f"<p>{escape(text)}</p>"
+
+
+def _html_table(diagram: TetrahedronDiagram) -> str:
+    """Every cell, the most surprising first."""
+    rows, names = diagram.table, simplex_marks.corner_names(diagram.view())
+    heads = ["n", "share", *(f"says {n}" for n in names), *(f"came {n}" for n in names), "p", "beyond chance"]
+    predicted, observed = (stack_outcomes(dict(rows), name) for name in ("mean_prediction", "outcome_frequency"))
+    lines = []
+    for i in np.argsort(rows["pvalue"], kind="stable"):
+        cells = [
+            f"{int(rows['n'][i]):,}",
+            *(styling.percent(float(x)) for x in (rows["share"][i], *predicted[i], *observed[i])),
+        ]
+        cells += [f"{rows['pvalue'][i]:.2g}", "yes" if rows["beyond"][i] else "no"]
+        lines.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
+    head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in heads)
+    return (
+        '<div class="box" tabindex="0" role="region" aria-label="The cells of the tetrahedron"><table>'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
+    )
+
+
+def _cell_text(names: tuple[str, ...], predicted: Any, observed: Any, n: int, p: float) -> str:
+    parts = (
+        f"{a}: {styling.percent(float(x))} → {styling.percent(float(y))}"
+        for a, x, y in zip(names, predicted, observed, strict=True)
+    )
+    return f"{'; '.join(parts)}. n = {n:,}, p = {p:.2g}"
+
+
+@cache
+def _read_asset(name: str) -> str:
+    return files("trueodds.diagrams.simplicial").joinpath(name).read_text(encoding="utf-8").strip()
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()

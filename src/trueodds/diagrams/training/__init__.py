@@ -1,0 +1,1 @@
+"""Training curves of log loss, accuracy and calibration by epoch."""

@@ -1,0 +1,273 @@
+"""Compute log loss, accuracy, ECE and its p-value for each epoch of one or several training runs."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import ndtri
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.formatting import format_number
+from trueodds.core.rng import as_generator, stream_key
+from trueodds.core.settings import Level, Resamples
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.diagrams.base import Diagram
+from trueodds.diagrams.bin_intervals import is_significant, wilson
+from trueodds.diagrams.recipe import BinnedRecipe
+from trueodds.diagrams.training.plot import TrainingPlot
+from trueodds.estimators.binned import BinnedError
+from trueodds.estimators.proper_scores import LogLoss
+from trueodds.hypotests.consistency import Consistency
+from trueodds.lenses.base import Lens
+from trueodds.lenses.classes import Canonical
+from trueodds.lenses.ranked import Confidence
+from trueodds.lenses.view import View
+from trueodds.tallies.score_sums import ScoreSums, log_loss
+from trueodds.tallies.tally import Tally
+
+
+@dataclass(frozen=True)
+class Training(BinnedRecipe):
+    r"""Log loss, accuracy, ECE and the p-value of `consistency` over the epochs of one training run or of several.
+
+    Answers: is the model still calibrated when its log loss is lowest, or was it calibrated earlier? Models are named
+    by their epoch, a number, as in `draw({"1": preds1, "2": preds2}, "training")`; those of several runs by
+    `run/epoch`, as in `{"a/1": …, "b/1": …}`. All shall predict the same kind of outcome, best for the same rows,
+    which no epoch was trained on. An asterisk marks the epoch of each run with the lowest log loss,
+    :math:`\arg\min_t -\tfrac1w \sum_i w_i \log p^{(t)}_{i, y_i}`.
+
+    Log loss and accuracy are those of the whole prediction, with their intervals (normal; Wilson): they tell how
+    well each is known, not whether two epochs differ, which the same rows judge more sharply (`compare`). ECE and p look
+    through `lens`; a dotted line is the noise floor, the mean ECE if that epoch were calibrated, and p counts redrawn
+    labels as large (`consistency`), all epochs from one seed.
+
+    Views: any, of each model; one panel of four parts. Units: nats, then probability. Cost: a `consistency` test for each
+    model: 10,000 rows of 10 classes take some 0.01 s through `confidence`, 0.15 s through `canonical`. Raises TO203 for
+    unknown settings, TO205 for names without an epoch and for models of different outcomes.
+    Source: Vaicenavicius et al. (2019), figure 3.
+
+    Parameters
+    ----------
+    partition : Partition, optional
+        Of the ECE: 15 uniform bins, or for vectors the median-variance tree.
+    level : float
+        Of the intervals; p-values of at most 1 − level are below the dashed line.
+    resamples : int
+        How many redraws for each model.
+
+    Columns of `table`: view run epoch n log_loss log_loss_low log_loss_high accuracy accuracy_low accuracy_high ece
+    ece_floor pvalue best; a row for each run and epoch. Accuracy is NaN where labels do not exclude each other.
+
+    >>> from trueodds.lenses.lens import Positive
+    >>> calm = Predictions([0, 1] * 50, [0.4, 0.6] * 50)
+    >>> bold = Predictions([0, 1] * 50, [0.01, 0.6] * 50)
+    >>> diagram = Training(resamples=99).of_models({"1": calm, "2": bold}, Positive())
+    >>> diagram.table["log_loss"].round(3).tolist(), diagram.table["best"].tolist()
+    ([0.511, 0.26], [False, True])
+    """
+
+    name: ClassVar[str] = "training"
+    several: ClassVar[bool] = True
+    vectors: ClassVar[bool] = True
+    by_chance: ClassVar[tuple[str, ...]] = ("ece_floor", "pvalue")
+    by_count: ClassVar[tuple[str, ...]] = ("n", "log_loss_low", "log_loss_high", "accuracy_low", "accuracy_high")
+    exempt: ClassVar[dict[str, str]] = {
+        "class order": "all classes make one row for each epoch, and of tied probabilities the first class is predicted"
+    }
+    level: Level = 0.95
+    resamples: Resamples = 999
+
+    def __call__(self, views: Sequence[View], rng: int | np.random.Generator = 0) -> Diagram:
+        """Refused: views alone belong to no epoch."""
+        raise epoch_name_error("views without a name")
+
+    def of_models(
+        self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
+    ) -> Diagram:
+        """The diagram of models named by their epochs."""
+        named = {parse_epoch(name): rows for name, rows in models.items()}
+        check_epochs(models, named)
+        seed = stream_key(rng) if isinstance(rng, np.random.Generator) else rng
+        order = sorted(named, key=lambda key: key[1])
+        runs = list(dict.fromkeys(run for run, _ in named))
+        keys = [key for run in runs for key in order if key[0] == run]
+        notes: list[Note] = []
+        rows = [self._row(lens, key, named[key], seed, notes) for key in keys]
+        table = {name: np.array([row[name] for row in rows], dtype=_KINDS.get(name)) for name in rows[0]}
+        table["best"] = _lowest_loss(table)
+        if table["best"].any():
+            text = (
+                "The rows that judge an epoch chose the one with the lowest log loss: on other rows expect it higher."
+            )
+            notes.append(Note("TN265", text))
+        for column in table.values():
+            column.flags.writeable = False
+        return TrainingPlot(
+            name=self.name,
+            lens=str(lens),
+            table=table,
+            panels=self._panel(str(lens), table),
+            settings={
+                "partition": None if self.partition is None else str(self.partition),
+                "level": self.level,
+                "resamples": self.resamples,
+            },
+            notes=tuple(dict.fromkeys(notes)),
+        )
+
+    def _row(self, lens: Lens, epoch: Epoch, rows: Predictions | Tally, seed: int, notes: list[Note]) -> dict[str, Any]:
+        test = Consistency(statistic=BinnedError(self.partition), resamples=self.resamples)
+        chance = as_generator(seed)
+        verdict = test.from_tally(rows, [lens], chance) if isinstance(rows, Tally) else test(rows, [lens], chance)
+        notes += verdict.notes
+        loss, error = mean_log_loss(rows)
+        if isinstance(rows, Predictions) and math.isinf(loss):
+            when = f"{epoch[0]}/{epoch[1]:g}".removeprefix("/")
+            notes += [replace(note, text=f"Epoch {when}: {note.text}") for note in infinite_loss_notes(rows)]
+        half = float(ndtri((1 + self.level) / 2)) * error
+        right = correctness_view(rows)
+        accuracy, low, high = (math.nan,) * 3
+        if right is not None:
+            bars = wilson(right, np.zeros(len(right.w), dtype=np.intp), 1, self.level)
+            accuracy, low, high = float(right.w @ right.y / right.total), float(bars.low[0]), float(bars.high[0])
+        return {
+            "view": str(lens),
+            "run": epoch[0],
+            "epoch": epoch[1],
+            "n": rows.n,
+            "log_loss": loss,
+            "log_loss_low": max(loss - half, 0.0),
+            "log_loss_high": loss + half,
+            "accuracy": accuracy,
+            "accuracy_low": low,
+            "accuracy_high": high,
+            "ece": float(verdict.statistic),
+            "ece_floor": float(verdict.statistic) - float(verdict.effect or 0.0),
+            "pvalue": float(verdict.pvalue),
+        }
+
+    def _panel(self, lens: str, table: Mapping[str, Array]) -> dict[str, Array]:
+        lowest_loss = np.flatnonzero(table["best"])
+        n_miscalibrated = int(is_significant(table["pvalue"][lowest_loss], self.level).sum())
+        runs, epochs = len(set(table["run"])), len(table["run"])
+        aside = (
+            f"{n_miscalibrated} of {len(lowest_loss)} off at the best"
+            if runs > 1
+            else f"{epochs} {'epochs' if epochs > 1 else 'epoch'}"
+        )
+        row = {
+            "view": lens,
+            "title": lens,
+            "aside": aside,
+            "finding": _finding(table, lowest_loss, n_miscalibrated, self.level),
+            "n": int(table["n"].max()),
+            "runs": runs,
+            "epochs": epochs,
+            "best_off": n_miscalibrated,
+        }
+        return {
+            name: np.array([value], dtype=object if isinstance(value, str) else None) for name, value in row.items()
+        }
+
+
+def _lowest_loss(table: Mapping[str, Array]) -> Array:
+    """The first epoch of each run with the lowest finite log loss."""
+    mask = np.zeros(len(table["run"]), dtype=bool)
+    for run in dict.fromkeys(table["run"]):
+        own = np.flatnonzero((table["run"] == run) & np.isfinite(table["log_loss"]))
+        if len(own):
+            mask[own[np.argmin(table["log_loss"][own])]] = True
+    return mask
+
+
+def _finding(table: Mapping[str, Array], lowest_loss: Array, n_miscalibrated: int, level: float) -> str:
+    if not len(lowest_loss):
+        return "No epoch has a finite log loss."
+    alpha = f"{100 * (1 - level):.3g}\u00a0%"
+    if len(lowest_loss) > 1:
+        chance = f"; chance would do that to about {len(lowest_loss) * (1 - level):.2g}" if n_miscalibrated else ""
+        who = "none" if n_miscalibrated == 0 else "all" if n_miscalibrated == len(lowest_loss) else str(n_miscalibrated)
+        return f"At its lowest log loss {who} of {len(lowest_loss)} runs {'is' if n_miscalibrated <= 1 else 'are'} miscalibrated beyond chance (p ≤ {alpha}){chance}."
+    i = int(lowest_loss[0])
+    where = "the ECE is more than chance explains" if n_miscalibrated else "chance explains the ECE"
+    ece, noise_floor, p = (format_number(float(table[name][i])) for name in ("ece", "ece_floor", "pvalue"))
+    return f"The log loss is lowest at epoch {table['epoch'][i]:g}, where {where}: {ece}, and {noise_floor} if calibrated (p\u00a0=\u00a0{p})."
+
+
+_KINDS: dict[str, Any] = {"view": object, "run": object}
+
+
+Epoch = tuple[str, float]  # of which run, and when
+
+_NAME = re.compile(r"(?:(?P<run>.+)/)?(?P<epoch>[^/]+)", re.DOTALL)
+
+
+def parse_epoch(name: str) -> Epoch:
+    """Run and epoch from the name of a model.
+
+    >>> parse_epoch("a/3"), epoch_of("0.5")
+    (('a', 3.0), ('', 0.5))
+    """
+    match = _NAME.fullmatch(name)
+    try:
+        epoch = float(match["epoch"]) if match else math.nan
+    except ValueError:
+        epoch = math.nan
+    if not math.isfinite(epoch):
+        raise epoch_name_error(repr(name))
+    return (match["run"] or "" if match else ""), epoch
+
+
+def epoch_name_error(got: str) -> InputError:
+    """The error for what belongs to no epoch."""
+    fix = "For instance draw({'1': first, '2': second}, 'training'), or {'a/1': …, 'b/1': …} for several runs."
+    return InputError("TO205", "The diagram training takes models named by their epoch, or by run/epoch.", got, fix)
+
+
+def check_epochs(models: Mapping[str, Predictions | Tally], named: Mapping[Epoch, Predictions | Tally]) -> None:
+    """Refuse epochs that meet, runs without a name beside named ones, and models of different outcomes."""
+    fix = "Give every run and epoch a name of its own."
+    if len(named) < len(models):
+        raise InputError("TO205", "Two models have the same run and epoch.", ", ".join(models), fix)
+    if len({run == "" for run, _ in named}) > 1:
+        raise InputError("TO205", "Some models are named for a run and some are not.", ", ".join(models), fix)
+    kinds = {(rows.kind, tuple(map(str, rows.classes))) for rows in models.values()}
+    if len(kinds) > 1:
+        got = " and ".join(sorted(f"{kind} of {len(classes)}" for kind, classes in kinds))
+        raise InputError("TO205", "The epochs of a training predict the same outcomes.", got, "Draw them apart.")
+
+
+def mean_log_loss(rows: Predictions | Tally) -> tuple[float, float]:
+    """Mean log loss of the whole prediction, in nats, and its standard error."""
+    if isinstance(rows, Tally):
+        sums = rows.score("log_loss")
+        return sums["mean"], sums["standard_error"]
+    if rows.kind == "multilabel":
+        per_label = [log_loss(p, y) for p, y in zip(rows.P.T, rows.Y.T, strict=True)]
+        loss_sums = ScoreSums.of(np.mean(per_label, axis=0), rows.weight)
+    else:
+        (view,) = (Confidence() if rows.kind == "confidence" else Canonical()).views(rows)
+        loss_sums = ScoreSums.of(LogLoss().rows(view), view.w)
+    return loss_sums.mean, loss_sums.standard_error
+
+
+def infinite_loss_notes(rows: Predictions) -> list[Note]:
+    """What made a log loss infinite."""
+    if rows.kind == "multilabel":
+        return []
+    (view,) = (Confidence() if rows.kind == "confidence" else Canonical()).views(rows)
+    return LogLoss().notes(view)
+
+
+def correctness_view(rows: Predictions | Tally) -> View | None:
+    """Whether the predicted class came; labels that do not exclude each other have none."""
+    if rows.kind == "multilabel":
+        return None
+    (view,) = rows.views("confidence") if isinstance(rows, Tally) else Confidence().views(rows)
+    return view

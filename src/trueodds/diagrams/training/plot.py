@@ -1,0 +1,178 @@
+"""Draw log loss, accuracy, ECE and p-value over the epochs of each training run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.diagrams._style import styling
+from trueodds.diagrams.base import Diagram
+
+# Okabe & Ito, from dark to light so that runs differ in gray too; more runs than these share one.
+_COLORS = (styling.INSIDE, styling.OUTSIDE, "#009E73", "#222222", "#CC79A7", "#E69F00")
+_MARKS = ("o", "s", "^", "D", "v", "P")
+_PARTS = (("log_loss", "log loss"), ("accuracy", "accuracy"), ("ece", "ECE"), ("pvalue", "p-value"))
+_NAME = 120.0  # points of the legend that the name of a run may take
+_GAP_X, _GAP_Y = 0.62, 0.36  # inches between the parts: tick labels, and a title
+
+
+class TrainingPlot(Diagram):
+    """Lines over epochs in four parts."""
+
+    layers = ("intervals", "floor", "threshold", "best")
+    size = (6.4, 5.2)
+    unit = "epochs"
+    divided = True
+
+    def headline(self) -> str:
+        """The question, in plain words."""
+        return "Is it calibrated when its log loss is lowest?"
+
+    def axis_labels(self) -> tuple[str, str]:
+        """Named within, at the parts."""
+        return "", ""
+
+    @property
+    def runs(self) -> list[str]:
+        """Their names, in order."""
+        return [str(run) for run in dict.fromkeys(self.table["run"])]
+
+    def legend(self) -> list[tuple[Any, str]]:
+        """The runs, and what the other marks mean."""
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        entries: list[tuple[Any, str]] = []
+        runs = self.runs
+        if 1 < len(runs) <= len(_COLORS):
+            entries += [
+                (Line2D([], [], markersize=4, **_run_style(i, len(runs))), _short_name(run))
+                for i, run in enumerate(runs)
+            ]
+        elif len(runs) > 1:
+            entries.append((Line2D([], [], **_run_style(0, len(runs))), f"{len(runs)} runs"))
+        if self.has("best"):
+            entries.append((Line2D([], [], linestyle="none", **_LOWEST_LOSS), "lowest log loss"))
+        if self.has("floor"):
+            entries.append((Line2D([], [], **_NOISE_FLOOR), "ECE if calibrated"))
+        level = self.settings["level"]
+        if self.has("threshold"):
+            entries.append((Line2D([], [], **_THRESHOLD), f"p = {100 * (1 - level):.3g}\u00a0%"))
+        if self.has("intervals"):
+            entries.append((Patch(facecolor=styling.FAINT, alpha=0.22), f"{100 * level:.4g}\u00a0% interval"))
+        return entries or [(Line2D([], [], **_run_style(0, 1)), "each epoch")]
+
+    def paint(self, ax: Any, panel: int) -> None:
+        """Four parts within the axes, which hold them by their own data coordinates."""
+        rows = self.rows(panel)
+        ax.set_axis_off()
+        ax.set_xlim(0, 1)
+        ax.set_ylim(0, 1)
+        wide, high = styling.inches(ax)
+        gap_x, gap_y = min(_GAP_X / wide, 0.3), min(_GAP_Y / high, 0.25)
+        # Titles of the upper parts and the name of the axis below stay within, as tick labels alone stand outside of axes.
+        top, bottom_margin = min(0.22 / high, 0.15), min(0.17 / high, 0.12)
+        width, height = (1 - gap_x) / 2, (1 - gap_y - top - bottom_margin) / 2
+        for i, (column, title) in enumerate(_PARTS):
+            row, place = divmod(i, 2)
+            left, bottom = place * (width + gap_x), bottom_margin + (1 - row) * (height + gap_y)
+            # In data coordinates: where a legend is put above, the limits grow and the parts make room.
+            part = ax.inset_axes((left, bottom, width, height), transform=ax.transData)
+            part.set_label(column)
+            self._part(part, rows, column, title)
+            if row == 0:
+                part.tick_params(labelbottom=False)
+            else:
+                part.set_xlabel("epoch", fontsize=styling.type_size(ax), color=styling.TEXT, labelpad=2)
+
+    def _part(self, ax: Any, rows: dict[str, Array], column: str, title: str) -> None:
+        size = styling.type_size(ax)
+        styling.style_axes(ax, size)
+        room = 72 * styling.inches(ax)[0]
+        ax.set_title(styling.shorten_text(title, room, size + 0.5, "bold"), loc="left", pad=3, fontsize=size + 0.5,
+                     fontweight="bold", color=styling.TEXT)  # fmt: skip
+        runs = self.runs
+        for i, run in enumerate(runs):
+            own = {name: values[rows["run"] == run] for name, values in rows.items()}
+            self._run(ax, own, column, _run_style(i, len(runs)))
+        if column == "pvalue" and self.has("threshold"):
+            ax.axhline(1 - self.settings["level"], zorder=2, label="threshold", **_THRESHOLD)
+        _set_scales(ax, rows, column)
+
+    def _run(self, ax: Any, own: dict[str, Array], column: str, style: dict[str, Any]) -> None:
+        # What is infinite or does not exist leaves a gap in the line.
+        values = np.where(np.isfinite(own[column]), own[column], np.nan)
+        with_markers = len(values) <= 25
+        ax.plot(
+            own["epoch"],
+            values,
+            label="run",
+            zorder=3,
+            **(style | ({"markersize": 3} if with_markers else {"marker": ""})),
+        )
+        if self.has("intervals") and f"{column}_low" in own:
+            ends = [
+                np.where(np.isfinite(own[f"{column}_{end}"]), own[f"{column}_{end}"], np.nan) for end in ("low", "high")
+            ]
+            ax.fill_between(own["epoch"], *ends, color=style["color"], alpha=0.15, linewidth=0, label="interval")
+        if self.has("floor") and column == "ece":
+            ax.plot(
+                own["epoch"], own["ece_floor"], zorder=2, label="floor", **(_NOISE_FLOOR | {"color": style["color"]})
+            )
+        if self.has("best"):
+            ax.plot(
+                own["epoch"][own["best"]],
+                values[own["best"]],
+                linestyle="none",
+                zorder=5,
+                clip_on=False,
+                label="best",
+                **_LOWEST_LOSS,
+            )
+
+
+_LOWEST_LOSS: dict[str, Any] = {
+    "marker": "*", "markersize": 11, "color": "#FFD23F", "markeredgecolor": "#222222", "markeredgewidth": 0.8
+}  # fmt: skip
+_NOISE_FLOOR: dict[str, Any] = {"color": styling.FAINT, "linestyle": (0, (1, 1.4)), "linewidth": 1.4}
+_THRESHOLD: dict[str, Any] = {"color": styling.FAINT, "linestyle": (0, (4, 2)), "linewidth": 1.0}
+
+
+def _short_name(run: str) -> str:
+    return styling.shorten_text(run, _NAME, 8.5)
+
+
+def _run_style(i: int, runs: int) -> dict[str, Any]:
+    if runs > len(_COLORS):
+        return {"color": styling.INSIDE, "linewidth": 0.8, "alpha": 0.7, "marker": ""}
+    return {"color": _COLORS[i], "linewidth": 1.3, "marker": _MARKS[i]}
+
+
+def _set_scales(ax: Any, rows: dict[str, Array], column: str) -> None:
+    """Whole epochs along x, per cent where it is a share, and p on a logarithmic scale, whose small values matter."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
+
+    epochs = rows["epoch"]
+    wide, high = styling.inches(ax)
+    span = float(np.ptp(epochs)) or 1.0
+    ax.set_xlim(float(epochs.min()) - 0.04 * span, float(epochs.max()) + 0.04 * span)
+    all_integer = bool((epochs == np.round(epochs)).all())
+    ax.xaxis.set_major_locator(MaxNLocator(6 if wide > 1.6 else 3, integer=all_integer, steps=[1, 2, 5, 10]))
+    if column == "pvalue":
+        lowest = min(float(rows["pvalue"].min()), 0.01)
+        ax.set_yscale("log")
+        ax.set_ylim(lowest / 1.6, 1.6)
+        ax.yaxis.set_minor_formatter(NullFormatter())
+        ticks = [10.0**k for k in range(int(np.ceil(np.log10(lowest) - 1e-9)), 1)]
+        ax.set_yticks(ticks if len(ticks) <= 4 or high > 1 else ticks[:: len(ticks) - 1], minor=False)
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.yaxis.set_minor_locator(MaxNLocator(1))
+        ax.set_yticks([], minor=True)
+        return
+    ax.yaxis.set_major_locator(MaxNLocator(5 if high > 1 else 3, steps=[1, 2, 2.5, 5, 10]))
+    if column == "ece":
+        ax.set_ylim(bottom=0)
+    if column == "accuracy":
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:.3g}\u00a0%"))

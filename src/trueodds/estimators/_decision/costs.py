@@ -1,0 +1,115 @@
+"""Cost tables, the action of least expected cost, and the cost paid at the outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import InputError, describe
+from trueodds.core.settings import call_user_function
+from trueodds.core.typing import Array
+from trueodds.data.probabilities import two_columns
+from trueodds.lenses.view import View
+
+Cost = Sequence[Sequence[float]] | Array | Callable[[Array], Array]
+
+TIED = 1e-12  # expected costs that differ by less, relative to the largest cost, are equal but for rounding
+
+
+def as_vectors(p: Array) -> Array:
+    """Probabilities as rows over all outcomes, (n, m) float64: a binary score p is (1 − p, p)."""
+    p = p.astype(np.float64, copy=False)
+    return two_columns(p) if p.ndim == 1 else p
+
+
+def check_cost(cost: Cost) -> Any:
+    """One table of costs as nested tuples, so that settings compare; one per row read-only; a callable as it is."""
+    if callable(cost):
+        return cost
+    try:
+        table = np.array(cost, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        table = np.empty(0)
+    if table.ndim not in (2, 3) or table.shape[-1] < 2 or not table.size or not np.isfinite(table).all():
+        raise InputError(
+            "TO203",
+            "cost must be a table of finite numbers: a row per action, a column per true class; or one table per row.",
+            describe(cost),
+            "For instance cost=[[0, 5], [1, 0]]: doing nothing costs 5 where class 1 comes, acting costs 1 where not.",
+        )
+    if table.ndim == 2:
+        return tuple(map(tuple, table.tolist()))
+    table.flags.writeable = False
+    return table
+
+
+class Costs:
+    """The cost of each action and outcome, the same for every row or one table per row.
+
+    P holds the rows that are looked at, `row` their numbers in the view; without costs every wrong class costs 1.
+    """
+
+    def __init__(self, cost: Cost | None, P: Array, view: View, name: str, row: Array | None = None) -> None:
+        n, m = P.shape
+        table: Any = 1 - np.eye(m) if cost is None else call_user_function("cost", cost, P) if callable(cost) else cost
+        self.table = np.asarray(table, dtype=np.float64)  # (A, m) or (n, A, m)
+        if row is not None and not callable(cost) and self.table.ndim == 3 and len(self.table) == len(view.w):
+            self.table = self.table[row]
+        good = self.table.ndim in (2, 3) and self.table.shape[-1] == m and np.isfinite(self.table).all()
+        if not good or (self.table.ndim == 3 and len(self.table) != n):
+            raise InputError(
+                "TO205",
+                f"{name} needs a cost for each of the {m} outcomes that the lens {view.name} sees.",
+                f"costs of shape {self.table.shape}",
+                f"Give one column per outcome, (actions, {m}), or a table per row, (n, actions, {m}).",
+            )
+        self.tie = TIED * max(float(np.abs(self.table).max()), np.finfo(float).tiny)
+
+    @property
+    def actions(self) -> int:
+        """How many there are."""
+        return self.table.shape[-2]
+
+    def called_for(self, P: Array, instead_of: Array | None = None) -> Array:
+        """The action of least expected cost, the lowest of several; `instead_of` is kept where it is one of them."""
+        expected = self._mixed(P)
+        min_cost = expected.min(axis=1, keepdims=True)
+        tied = expected <= min_cost + self.tie
+        action = tied.argmax(axis=1)
+        if instead_of is None:
+            return action
+        return np.where(tied[np.arange(len(P)), instead_of], instead_of, action)
+
+    def paid(self, action: Array, Y: Array) -> Array:
+        """What each row's action costs at its outcome, (n,); shares of votes are averaged over."""
+        return (self.of(action) * Y).sum(axis=1)
+
+    def of(self, action: Array) -> Array:
+        """The costs of each row's action by outcome, (n, m)."""
+        return self.table[action] if self.table.ndim == 2 else self.table[np.arange(len(action)), action]
+
+    def switches(self) -> list[tuple[float, int, int]]:
+        """Where a rising probability of the second of two outcomes changes the action: (probability, from, to)."""
+        if self.table.ndim != 2 or self.table.shape[1] != 2:
+            return []
+        low, rise = self.table[:, 0], self.table[:, 1] - self.table[:, 0]  # the expected cost of a at p: low + p rise
+        changes: list[tuple[float, int, int]] = []
+        at = 0.0
+        action = int(self.called_for(np.array([[1.0, 0.0]]))[0])
+        while True:
+            flatter = np.flatnonzero(rise < rise[action])
+            if not len(flatter):
+                return changes
+            where = (low[flatter] - low[action]) / (rise[action] - rise[flatter])
+            first = max(float(where.min()), at)
+            if first >= 1:
+                return changes
+            tied = flatter[where <= first + 1e-12]
+            following = int(tied[rise[tied].argmin()])
+            changes.append((first, action, following))
+            at, action = first, following
+
+    def _mixed(self, P: Array) -> Array:
+        return P @ self.table.T if self.table.ndim == 2 else np.einsum("nk,nak->na", P, self.table)

@@ -1,0 +1,1 @@
+"""Shared parts of estimators that sum over pairs of rows."""

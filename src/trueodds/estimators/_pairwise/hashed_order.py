@@ -1,0 +1,52 @@
+"""Order and subsample of rows fixed by hashing their values, independent of the order of the input."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueodds.core.typing import Array
+
+# An irrational start keeps the places off the ends of rows of whole weight, where rounding would decide.
+START = (3 - 5**0.5) / 2
+
+
+def hashed_order(P: Array, *ties: Array) -> Array:
+    """The rows (n, m) in an order that their values fix: as good as random, but the same for any order of the file.
+
+    Rows that hold the same numbers in other columns come next to each other, so that naming the classes in another
+    order changes next to nothing. `ties` (each (n, …)) order the rows that are equal. Values are rounded to single
+    precision first: the last digits of a softmax differ between processors, and would give every row another place.
+    """
+    rounded = P.astype(np.float32)
+    keys = [_hash(rounded, columns=True), _hash(rounded, columns=False)]
+    return np.lexsort(
+        [_hash(P, columns=True), *(_hash(x.reshape(len(x), -1), columns=True) for x in ties[::-1]), *keys]
+    )
+
+
+def evenly_spaced(n: int, count: int) -> Array:
+    """`count` places evenly spaced among n."""
+    return ((np.arange(count) + START) * (n / count)).astype(np.int64)
+
+
+def evenly_by_weight(w: Array, count: int) -> Array:
+    """`count` places evenly spaced in the running sum of the weights."""
+    reached = np.cumsum(w)
+    return np.searchsorted(reached, (np.arange(count) + START) * (reached[-1] / count), side="right")
+
+
+def _hash(x: Array, *, columns: bool) -> Array:
+    """A number per row, made of the bits of its values."""
+    total = np.zeros(len(x), dtype=np.uint64)
+    for c, column in enumerate(x.T):
+        bits = (column.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0: minus zero is zero
+        total += _mixed(_mixed(bits) + np.uint64(c + 1)) if columns else _mixed(bits)
+    return total
+
+
+def _mixed(z: Array) -> Array:
+    """The finalizer of SplitMix64 (Steele, Lea & Flood 2014): neighbors in, strangers out."""
+    z = z + np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

@@ -1,0 +1,110 @@
+"""U-statistic sums over pairs of rows in the same bin, as debiased estimators need them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from trueodds.binning.partition import Partition
+from trueodds.core.typing import Array
+from trueodds.lenses.view import View
+
+OfBins = Callable[[Array, Array, Array, Array], Array]
+
+
+class ByBin:
+    """Bins as the cells of draws, for a statistic of Σw, Σwp, Σwy and Σw² by bin."""
+
+    def __init__(self, view: View, partition: Partition, of: OfBins) -> None:
+        self.of = of
+        self.view, self.frozen = view, view.once(partition, lambda: partition.freeze(view))
+        self.size = self.frozen.size
+        binned = view.binned(self.frozen)
+        sums = np.zeros((4, self.size))
+        sums[:, binned.bin_index] = binned.w, binned.w * binned.p, binned.w * binned.y, binned.sums("ww")
+        self.sums = tuple(sums)
+        self.row_weight = divide_or_zero(self.sums[3], self.sums[0])  # in a draw a bin's Σw² keeps this share of its Σw
+
+    @cached_property
+    def index(self) -> Array:
+        """The bin of each row."""
+        return self.frozen.index(self.view.at)
+
+    def value(self) -> float:
+        """The statistic of the view itself."""
+        return float(self.of(*self.sums))
+
+    def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
+        """The statistic of each draw from its sums per bin."""
+        return self.of(w, wp, wy, w * self.row_weight)
+
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
+        """A debiased error is no norm."""
+
+
+class Pairs:
+    """Rows, or cells of a tally, in the order of their bins, for a statistic of Σw, Σwu, Σw²u² and Σw² by bin.
+
+    A pair of rows takes the square of each row off the square of their sum, so draws are read row by row.
+    """
+
+    def __init__(self, view: View, partition: Partition, of: OfBins) -> None:
+        self.of = of
+        bins = view.once(partition, lambda: partition.freeze(view)).index(view.at)
+        order = np.argsort(bins, kind="stable")
+        self.size = len(bins)
+        self.index = np.empty(self.size, dtype=np.int64)
+        self.index[order] = np.arange(self.size)
+        self.starts = np.flatnonzero(np.diff(bins[order], prepend=-1))
+        sums = (view.w, view.w * (view.y - view.p), view.sums("wwr"), view.sums("ww"))
+        self.sums = tuple(self._by_bin(x[order]) for x in sums)
+        w = view.w[order]
+        self.row_weight = divide_or_zero(view.sums("ww")[order], w)  # the weight of one row of a cell
+        self.is_rows = view.is_rows
+        if not self.is_rows:
+            self.hard = np.allclose(view.sums("wyy"), view.w * view.y, rtol=1e-9, atol=0)
+            self.wpp, self.wwr = (divide_or_zero(view.sums(name)[order], w) for name in ("wpp", "wwr"))
+
+    def value(self) -> float:
+        """The statistic of the view itself."""
+        return float(self.of(*self.sums))
+
+    def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
+        """The statistic of each draw from its sums per row or cell."""
+        residual = wy - wp
+        squares = residual * residual * divide_or_zero(self.row_weight, w) if self.is_rows else self._squares(w, wp, wy)
+        return self.of(*(self._by_bin(x) for x in (w, residual, squares, w * self.row_weight)))
+
+    def _squares(self, w: Array, wp: Array, wy: Array) -> Array:
+        """Σw²u² of cells: yes and no have y² = y, and flipped shares of votes keep their squares."""
+        if not self.hard:
+            return self.wwr * w
+        return self.row_weight * (wy - 2 * divide_or_zero(wp, w) * wy + self.wpp * w)
+
+    def _by_bin(self, x: Array) -> Array:
+        return np.asarray(np.add.reduceat(x, self.starts, axis=-1))
+
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
+        """A debiased error is no norm."""
+
+
+def mean_over_bins(w: Array, ww: Array, square: Array) -> Array:
+    """The mean over bins of a square that needs pairs of rows; bins of one row add 0."""
+    return np.asarray((w * np.where(has_pairs(w, ww), square, 0.0)).sum(axis=-1) / w.sum(axis=-1))
+
+
+def mean_square(w: Array, residual: Array, squares: Array, ww: Array) -> Array:
+    """T_mn, the mean over bins of ((Σwu)² − Σw²u²) / ((Σw)² − Σw²), from the sums of bins along the last axis."""
+    return mean_over_bins(w, ww, divide_or_zero(residual**2 - squares, w**2 - ww))
+
+
+def has_pairs(w: Array, ww: Array) -> Array:
+    """Whether a bin holds more than one row: (Σw)² beyond Σw²."""
+    return np.asarray(w**2 - ww > 1e-12 * w**2)
+
+
+def divide_or_zero(a: Array, b: Array) -> Array:
+    """a / b, 0 where b is 0."""
+    return np.asarray(np.where(b != 0, a / np.where(b != 0, b, 1.0), 0.0))

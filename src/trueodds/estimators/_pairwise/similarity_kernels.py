@@ -1,0 +1,133 @@
+"""Similarity kernels between predictions, and the median-distance bandwidth."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+
+from trueodds.core.errors import InputError
+from trueodds.core.settings import OneOf, Positive, call_user_function
+from trueodds.core.typing import Array
+from trueodds.estimators._pairwise.hashed_order import evenly_by_weight, hashed_order
+from trueodds.kernels.pairs import pairwise_distances
+from trueodds.lenses.view import View
+
+Similarity = Callable[[Array, Array], Array]  # (a, m) and (b, m) to (a, b), symmetric and positive definite
+
+KERNELS = ("exponential", "gaussian", "tv-exponential")
+KernelName = Annotated[str, OneOf(KERNELS)]
+Bandwidth = Positive | Literal["median"]
+ROWS = 1_000  # predictions whose distances give the median
+
+
+@dataclass(frozen=True)
+class Kernel:
+    r"""A similarity of predictions: 1 for equal ones, falling with their distance over the bandwidth ν.
+
+    `exponential` is :math:`e^{-\lVert p-q\rVert_2/\nu}`, `gaussian` :math:`e^{-\lVert p-q\rVert_2^2/2\nu^2}`,
+    `tv-exponential` :math:`e^{-\mathrm{TV}(p,q)/\nu}` (a Laplace kernel: TV is half of L1). All three are positive
+    definite; a Gaussian of TV would not be. A score p of a binary view is the vector (p, 1 − p), so two scores are
+    √2 |p − q| apart for the first two kernels and |p − q| for the third.
+
+    >>> Kernel("tv-exponential", 0.5).of(np.array([[0.2]]), np.array([[0.7]])).round(4).tolist()
+    [[0.3679]]
+    """
+
+    shape: str | Similarity
+    bandwidth: float
+
+    def of(self, P: Array, Q: Array) -> Array:
+        """The similarity of each row of P (a, m) with each of Q (b, m), as (a, b); binary scores have one column."""
+        if not isinstance(self.shape, str):
+            return _custom_kernel(self.shape, _vectors(P), _vectors(Q))
+        k = _distances(P, Q, self.shape)
+        k /= -self.bandwidth if self.shape != "gaussian" else self.bandwidth
+        if self.shape == "gaussian":
+            np.square(k, out=k)
+            k *= -0.5
+        return np.exp(k, out=k)
+
+    def own(self, P: Array) -> Array:
+        """The similarity of each row with itself, (n,)."""
+        if isinstance(self.shape, str):
+            return np.ones(len(P))
+        return np.array([self.of(row[None], row[None])[0, 0] for row in P])
+
+    def decay(self, p: Array) -> Array | None:
+        """For sorted scores, the factor from each to the next; the kernel of two is the product. None: has no such."""
+        if self.shape not in ("exponential", "tv-exponential"):
+            return None
+        step = np.diff(p) * (np.sqrt(2) if self.shape == "exponential" else 1.0)
+        return np.concatenate(([0.0], np.exp(-step / self.bandwidth)))
+
+
+def chosen(kernel: str | Similarity, bandwidth: str | float, view: View) -> Kernel:
+    """The kernel with the bandwidth it takes on this view; a function brings its own."""
+    if not isinstance(kernel, str):
+        return Kernel(kernel, 1.0)
+    return Kernel(kernel, float(bandwidth) if not isinstance(bandwidth, str) else median_distance(view, kernel))
+
+
+def matrix(view: View) -> Array:
+    """The predictions of the view as float64 (n, m); a binary view has one column."""
+    return np.asarray(view.p if view.joint else view.p[:, None], dtype=np.float64)
+
+
+def median_distance(view: View, shape: str = "exponential") -> float:
+    """The median distance of two predictions drawn with replacement, each with itself included, chosen without labels.
+
+    Above 1,000 rows from 1,000 of them that stand evenly in the weight, whatever the order of the rows. Where most
+    pairs are equal the median of those that differ; 1 where none do.
+    """
+    mask = view.w > 0
+    P, w = matrix(view)[mask], view.w[mask]
+    if len(P) > ROWS:
+        order = hashed_order(P)
+        P = P[order[evenly_by_weight(w[order], ROWS)]]
+        w = np.ones(ROWS)
+    d = _distances(P, P, shape).ravel()
+    mass = None if (w == w[0]).all() else np.outer(w, w).ravel()
+    median = _median(d, mass)
+    if median > 0:
+        return median
+    positive = d > 0
+    return _median(d[positive], None if mass is None else mass[positive]) if positive.any() else 1.0
+
+
+def _median(d: Array, mass: Array | None) -> float:
+    """The middle value; between two, their mean. Two rows of weight 1 count as one of weight 2."""
+    if mass is None:
+        return float(np.median(d))
+    order = np.argsort(d)
+    reached = np.cumsum(mass[order])
+    half, tolerance = reached[-1] / 2, 1e-9 * reached[-1]  # scaled weights round, and must not move a tie
+    return float(d[order[np.searchsorted(reached, [half - tolerance, half + tolerance])]].mean())
+
+
+def _distances(P: Array, Q: Array, shape: str) -> Array:
+    if P.shape[1] == 1:  # (p, 1 − p) and (q, 1 − q)
+        return np.abs(P - Q.T) * (1.0 if shape == "tv-exponential" else np.sqrt(2))
+    d = pairwise_distances(P, Q, absolute=shape == "tv-exponential")
+    if shape == "tv-exponential":
+        d *= 0.5
+        return d
+    return np.sqrt(d, out=d)
+
+
+def _vectors(P: Array) -> Array:
+    return np.concatenate([P, 1 - P], axis=1) if P.shape[1] == 1 else P
+
+
+def _custom_kernel(kernel: Similarity, P: Array, Q: Array) -> Array:
+    k = np.array(call_user_function("kernel", kernel, P, Q), dtype=np.float64)
+    if k.shape != (len(P), len(Q)) or not np.isfinite(k).all():
+        raise InputError(
+            "TO203",
+            "A kernel must return a finite number for each row of P and each row of Q.",
+            f"shape {k.shape} for {len(P)} and {len(Q)} rows",
+            "For instance lambda P, Q: P @ Q.T.",
+        )
+    return k

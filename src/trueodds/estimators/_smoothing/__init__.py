@@ -1,0 +1,1 @@
+"""Shared smoothers: kernel densities, local polynomial regression and isotonic regression."""

@@ -1,0 +1,272 @@
+"""Kernel smoothing of scores on an interval with reflection at both ends, by cosine transform."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import betaln, spherical_jn
+
+from trueodds.binning.selections import Selections
+from trueodds.core.typing import Array
+from trueodds.kernels import in_blocks
+from trueodds.kernels.batch_binning import bin_linearly
+from trueodds.kernels.smoothing import moments, triweight_transform, triweight_transform_of_multiples
+
+
+class CosineTransform:
+    """A power of 2 of even cells on [low, high], and the cosine transform of what is in them: mirroring is free.
+
+    The transform is the Fourier transform of the even cells followed by the odd ones backwards, so masses are put in
+    and come out in that order; `order` says which cell stands where.
+    """
+
+    def __init__(self, low: float, high: float, size: int) -> None:
+        self.low, self.high, self.size = low, high, size
+        self.s = low + (high - low) * (np.arange(size) + 0.5) / size  # the midpoints
+        self.order = np.concatenate([np.arange(0, size, 2), np.arange(size - 1, 0, -2)])
+        self.place = np.argsort(self.order)  # where each cell stands
+        # Dividing by sinc² takes out, on average, what linear binning smears.
+        self._smeared = np.sinc(np.arange(size + 1) / (2 * size)) ** 2
+        self._turn = np.exp(-0.5j * np.pi * np.arange(size // 2 + 1) / size)
+
+    def damping(self, kernel: Callable[[Array, int], Array], width: Any) -> Array:
+        """What a kernel of this width, or of each of these (…), leaves of each wave, (…, size + 1).
+
+        `kernel(z, count)` is the mean of cos(kzU) for k = 0 … count.
+        """
+        return kernel(np.asarray(np.pi * width / (self.high - self.low)), self.size) / self._smeared
+
+    def of(self, mass: Array) -> Array:
+        """The waves of the masses in the cells, (…, size) to (…, size / 2 + 1): two in one complex number."""
+        waves = np.fft.rfft(mass)
+        waves *= self._turn
+        return waves
+
+    def damped(self, waves: Array, damping: Array) -> Array:
+        """The smoothed masses in the cells, (…, size)."""
+        half = self.size // 2 + 1
+        left = np.empty(np.broadcast_shapes(waves.shape, (*damping.shape[:-1], half)), dtype=np.complex128)
+        np.multiply(waves.real, damping[..., :half], out=left.real)
+        np.multiply(waves.imag, damping[..., : half - 2 : -1], out=left.imag)
+        left *= self._turn.conj()
+        return np.fft.irfft(left, self.size)
+
+
+FINE, COARSE = (1024, 8), (256, 4)  # at least so many cells of a grid, and so many by one bandwidth
+GROUPS = 4096  # scores that the beta kernel tells apart
+AT_ONCE = 2**21  # kernel values made together: 16 MB
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A symmetric density of standard deviation 1."""
+
+    radius: float  # where it has become 0
+    profile: Callable[[Array], Array]  # its value at u, |u| ≤ reach
+    transform: Callable[[Array], Array]  # the mean of cos(zU)
+    finer: int = 1  # how many times finer a grid it needs: a kink leaves a transform that falls slowly
+    multiples: Callable[[Array, int], Array] | None = None  # of the transform, where many cost less than each by itself
+
+    def at_multiples(self, z: Array, count: int) -> Array:
+        """The transform at 0, z, 2z … count · z for each z, (…, count + 1)."""
+        if self.multiples is not None:
+            return self.multiples(z, count)
+        return self.transform(np.multiply.outer(z, np.arange(count + 1)))
+
+
+def _parabola(z: Array) -> Array:
+    """3 j₁(z) / z, which is 1 at 0."""
+    safe = np.where(z == 0, 1.0, z)
+    return np.where(z == 0, 1.0, 3 * spherical_jn(1, safe) / safe)
+
+
+KERNELS = {
+    # The bandwidth is the standard deviation, so the triweight reaches 3 of them: its variance is 1/9.
+    "triweight": Kernel(
+        3.0,
+        lambda u: 35 / 96 * (1 - (u / 3) ** 2) ** 3,
+        lambda z: triweight_transform(3 * z),
+        multiples=lambda z, count: triweight_transform_of_multiples(3 * z, count),
+    ),
+    "epanechnikov": Kernel(
+        math.sqrt(5), lambda u: 0.15 * math.sqrt(5) * (1 - u**2 / 5), lambda z: _parabola(math.sqrt(5) * z), 4
+    ),
+    "gaussian": Kernel(9.0, lambda u: np.exp(-(u**2) / 2) / math.sqrt(2 * math.pi), lambda z: np.exp(-(z**2) / 2)),
+}
+
+
+class Mirrored:
+    """Kernel sums of rising scores on [low, high], mirrored at both ends without end.
+
+    On a grid of cell midpoints by linear binning and a cosine transform, in which mirroring is free; at any other
+    place by direct sums.
+    """
+
+    def __init__(
+        self, scores: Array, kernel: Kernel, width: float, low: float, high: float, grid: tuple[int, int] = FINE
+    ) -> None:
+        self.kernel, self.width, self.low, self.high = kernel, width, low, high
+        self.waves = CosineTransform(low, high, grid_size(width / (high - low) / kernel.finer, grid))
+        self.s = self.waves.s
+        self.scores = np.clip(scores, low, high)
+        self._damping = self.waves.damping(kernel.at_multiples, width)
+
+    def binned(self, mass: Array) -> Array:
+        """Mass by score (…, m) as mass by cell (…, size), each score shared between the two nearest midpoints."""
+        size = len(self.s)
+        out = np.zeros((*mass.shape[:-1], size + 2))
+        if mass.ndim == 1:
+            half = (self.high - self.low) / size / 2
+            cell_moments = moments(
+                self.scores, lambda a, b: mass[a:b], size + 1, 2, first=self.low - half, last=self.high + half
+            )
+            out[:-1] = cell_moments[:, 0] - cell_moments[:, 1]
+            out[1:] += cell_moments[:, 1]
+        else:
+            cell, starts, upper = self._sharing
+            above = mass * upper
+            out[..., cell] = np.add.reduceat(mass - above, starts, axis=-1)
+            out[..., cell + 1] += np.add.reduceat(above, starts, axis=-1)
+        out[..., 1] += out[..., 0]  # the outer cells are mirror images of their neighbors
+        out[..., size] += out[..., size + 1]
+        return out[..., 1:-1]
+
+    @cached_property
+    def _sharing(self) -> tuple[Array, Array, Array]:
+        """The cells in which scores lie, the first score of each, and which part of each goes to the cell above."""
+        place = (self.scores - self.low) / (self.high - self.low) * len(self.s) + 0.5
+        cell = np.maximum.accumulate(place.astype(np.int64))
+        starts = np.flatnonzero(np.diff(cell, prepend=-1))
+        return cell[starts], starts, place - cell
+
+    def __call__(self, mass: Array) -> Array:
+        """The smoothed mass in each cell, (…, size)."""
+        waves = self.waves.of(np.take(self.binned(mass), self.waves.order, axis=-1))
+        return np.take(self.waves.damped(waves, self._damping), self.waves.place, axis=-1)
+
+    def at(self, places: Array, mass: Array) -> Array:
+        """The kernel sums themselves (…, places), per unit of score: a place and its mirror images, score by score."""
+        length, radius = self.high - self.low, self.kernel.radius * self.width
+        images = math.ceil((radius + length) / (2 * length))
+        shifts = 2 * length * np.arange(-images, images + 1)
+        out = np.zeros((*mass.shape[:-1], len(places)))
+        for i, s in enumerate(places):
+            centers = np.concatenate([s + shifts, 2 * self.low - s + shifts])
+            spans = np.searchsorted(self.scores, [centers - radius, centers + radius])
+            for center, start, stop in zip(centers, *spans, strict=True):
+                if start < stop:
+                    near = self.kernel.profile((self.scores[start:stop] - center) / self.width)
+                    out[..., i] += (mass[..., start:stop] * near).sum(axis=-1)
+        return out / self.width
+
+
+class Beta:
+    """Chen's second kernel on [low, high]: a beta density of the score whose shape follows the place where it is seen.
+
+    It needs no mirror, but does not give every score the same mass. Beyond 4,096 scores neighbors are seen at their
+    mean. Source: Chen (1999).
+    """
+
+    def __init__(self, scores: Array, width: float, low: float, high: float, grid: tuple[int, int] = FINE) -> None:
+        self.width, self.low, self.high = width, low, high
+        size = grid_size(width, grid) // 2
+        self.s = low + (high - low) * (np.arange(size) + 0.5) / size
+        m = len(scores)
+        self.starts = np.unique(np.arange(m) * min(m, GROUPS) // m, return_index=True)[1]
+        self.counts = np.diff(self.starts, append=m)
+        x = np.clip((np.add.reduceat(scores, self.starts) / self.counts - low) / (high - low), 0.0, 1.0)
+        with np.errstate(divide="ignore"):  # 0 · log 0 is 0 here, so log 0 is a finite number without limit
+            self.logs = np.maximum(np.log(x), -1e300)[:, None], np.maximum(np.log1p(-x), -1e300)[:, None]
+
+    def __call__(self, mass: Array) -> Array:
+        """The smoothed mass in each cell, (…, size)."""
+        return np.add.reduceat(mass, self.starts, axis=-1) @ self._on_grid
+
+    def at(self, places: Array, mass: Array) -> Array:
+        """The kernel sums themselves (…, places), per unit of score."""
+        return np.add.reduceat(mass, self.starts, axis=-1) @ self._values(places)
+
+    def masses(self) -> Array:
+        """How much of each score's mass the kernel keeps, (m,)."""
+        return np.repeat(self._on_grid.sum(axis=1), self.counts)
+
+    @cached_property
+    def _on_grid(self) -> Array:
+        blocks = [self._values(s) for s in np.array_split(self.s, max(1, len(self.s) * len(self.counts) // AT_ONCE))]
+        return np.concatenate(blocks, axis=1) * ((self.high - self.low) / len(self.s))
+
+    def _values(self, places: Array) -> Array:
+        u = (places - self.low) / (self.high - self.low)
+        a, b = self._shape(u), self._shape(1 - u)
+        logs = self.logs[0] * (a - 1)
+        logs += self.logs[1] * (b - 1)
+        logs -= betaln(a, b)
+        return np.exp(logs, out=logs) / (self.high - self.low)
+
+    def _shape(self, u: Array) -> Array:
+        b = self.width
+        near = np.minimum(u, 2 * b)
+        edge = 2 * b**2 + 2.5 - np.sqrt(4 * b**4 + 6 * b**2 + 2.25 - near**2 - near / b)
+        return np.where(u >= 2 * b, u / b, edge)
+
+
+def grid_size(width: float, grid: tuple[int, int] = FINE) -> int:
+    """The cells of a grid on [0, 1] for a kernel of this standard deviation: a power of 2."""
+    min_cells, by_width = grid
+    return max(min_cells, 2 ** math.ceil(math.log2(by_width / width) - 1e-9))
+
+
+Read = Callable[[Array, Array, CosineTransform], Array]
+
+MAX_CACHED_CELLS = 2**22  # cells of all selections up to which their waves are kept for the next bandwidth: 64 MB
+_CELLS = 2**14  # of selections that are smoothed together, so that they stay in a core's own cache
+
+
+def smooth_selections(of: Selections, kernel: Kernel, widths: Array, span: tuple[float, float], read: Read) -> Array:
+    """What `read` makes of each of selections that are alike, (selections,).
+
+    It gets how many rows there are, and how many that came, in each cell of a grid on the span, smoothed with the
+    bandwidth of each selection, (some selections, cells) in the order of the waves: the cells of a `Mirrored`.
+    """
+    low, high = span
+    sizes = np.array([grid_size(width / (high - low) / kernel.finer) for width in widths])
+    values = np.empty(len(of))
+    for size in np.unique(sizes):
+        which = np.flatnonzero(sizes == size)
+        values[which] = _on_one_grid(of, which, kernel, widths[which], CosineTransform(low, high, size), read)
+    return values
+
+
+def _on_one_grid(
+    of: Selections, which: Array, kernel: Kernel, widths: Array, waves: CosineTransform, read: Read
+) -> Array:
+    block = max(1, _CELLS // waves.size)
+
+    def transformed(rows: Any) -> Array:
+        p, y = (x[rows] for x in of.sorted_scores)
+        return waves.of(bin_linearly(p, y, waves.low, waves.high, waves.place))
+
+    def every() -> Array:
+        out = np.empty((len(of), 2, waves.size // 2 + 1), dtype=np.complex128)
+        for start in range(0, len(of), block):
+            out[start : start + block] = transformed(slice(start, start + block))
+        return out
+
+    cache = (
+        of.once((CosineTransform, waves.low, waves.size), every) if len(of) * waves.size <= MAX_CACHED_CELLS else None
+    )
+    same = bool((widths == widths[0]).all())
+    damping = waves.damping(kernel.at_multiples, widths[0]) if same else None
+
+    def work(start: int, stop: int) -> Array:
+        rows = slice(start, stop) if len(which) == len(of) else which[start:stop]
+        own = waves.damping(kernel.at_multiples, widths[start:stop, None]) if damping is None else damping
+        smooth = waves.damped(transformed(rows) if cache is None else cache[rows], own)
+        return read(smooth[:, 0], smooth[:, 1], waves)
+
+    return np.concatenate(in_blocks(work, len(which), block))

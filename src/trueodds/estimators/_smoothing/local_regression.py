@@ -1,0 +1,165 @@
+"""Local polynomial regression (loess, lowess) as fixed weights on the outcomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels import compiled, in_blocks
+
+EVALUATED = 200  # scores at which a long curve is computed; straight lines join them
+MAX_CACHED_WEIGHTS = 2**22  # entries of a matrix of weights that is kept: 32 MB
+
+
+@dataclass(frozen=True)
+class Smoother:
+    """How a local polynomial is fitted: its degree, how flat a window gets a constant, where it is computed."""
+
+    degree: int
+    span: float  # the share of all rows in each window
+    flat: float  # windows whose scores have a standard deviation below this share of the range get a constant
+    step: float | None  # the share of the range within which scores share a straight line; None for EVALUATED scores
+
+
+# The constants of the two procedures are those of Cleveland (1979) as R's lowess and loess have them.
+SMOOTHERS = {
+    "loess": Smoother(degree=2, span=0.75, flat=0.0, step=None),
+    "lowess": Smoother(degree=1, span=2 / 3, flat=0.001, step=0.01),
+}
+
+
+class LocalFit:
+    """A local polynomial through any numbers given at fixed scores: linear in them, and exact for straight lines.
+
+    At each score the nearest rows that make up `span` of all weight are weighted by the tricube of their distance
+    and a polynomial is fitted by least squares; a window with too few scores for its degree gets a lower one.
+    """
+
+    def __init__(self, smoother: Smoother, s: Array, share: Array, unit: float) -> None:
+        self.s, self.share = np.ascontiguousarray(s), np.ascontiguousarray(share)
+        span = smoother.span
+        if unit > 0:  # weights that count rows: a whole number of them, as in R
+            span = np.floor(smoother.span / unit + 1e-5) * unit
+        self.span = span - (unit / 2 if unit > 0 else 1e-12)  # sums of shares round
+        self.degree, self.flat = smoother.degree, smoother.flat * float(s[-1] - s[0])
+        self.at = _evaluated(self.s, self.share, smoother.step)
+        self.left = np.clip(np.searchsorted(s[self.at], s, "right") - 1, 0, max(len(self.at) - 2, 0))
+        self.right = np.minimum(self.left + 1, len(self.at) - 1)
+        between = s[self.at][self.right] - s[self.at][self.left]
+        self.part = np.where(between > 0, (s - s[self.at][self.left]) / np.where(between > 0, between, 1.0), 0.0)
+        self.block = max(1, MAX_CACHED_WEIGHTS // len(s))  # a long curve's weights are made in passing, not kept
+        self._cached_weights = self._weights(0) if self.block >= len(self.at) else None
+
+    def __call__(self, sums: Array) -> Array:
+        """The curve at each score, (…, m), through Σw·x by score as shares of all weight, (…, m)."""
+        rows = np.ascontiguousarray(sums).reshape(-1, sums.shape[-1])
+        fit = np.concatenate([_through(rows, self._block(i)) for i in range(0, len(self.at), self.block)], axis=-1)
+        fit = fit.reshape(*sums.shape[:-1], len(self.at))
+        return fit[..., self.left] * (1 - self.part) + fit[..., self.right] * self.part
+
+    def _block(self, start: int) -> Array:
+        return self._weights(start) if self._cached_weights is None else self._cached_weights
+
+    def _weights(self, start: int) -> Array:
+        at = self.at[start : start + self.block]
+        out = np.zeros((len(self.s), len(at)))
+        _local_weights(self.s, self.share, at, self.span, self.degree, self.flat, out)
+        return out
+
+
+def _through(rows: Array, weights: Array) -> Array:
+    """rows (B, m) times weights (m, e). Not by BLAS, whose threads wait for each other on a busy machine."""
+
+    def work(start: int, stop: int) -> Array:
+        out = np.zeros((stop - start, weights.shape[1]))
+        _product(rows[start:stop], weights, out)
+        return out
+
+    return np.concatenate(list(in_blocks(work, len(rows), 16)))
+
+
+def _evaluated(s: Array, share: Array, step: float | None) -> Array:
+    """The indices of the scores at which the curve is computed, the first and the last among them."""
+    if step is not None:
+        return _stepped(s, step * float(s[-1] - s[0]))
+    if len(s) <= EVALUATED:
+        return np.arange(len(s))
+    # Half of them evenly by score and half by weight: neither sparse nor crowded stretches are cut short.
+    even = np.linspace(0, 1, EVALUATED // 2)
+    by_score = np.searchsorted(s, s[0] + even * (s[-1] - s[0]))
+    by_weight = np.searchsorted(np.cumsum(share), even * share.sum())
+    return np.unique(np.concatenate((by_score, by_weight, [0, len(s) - 1])).clip(0, len(s) - 1))
+
+
+def _stepped(s: Array, delta: float) -> Array:
+    """From each score to the furthest one within delta, at least to the next."""
+    at = [0]
+    while at[-1] < len(s) - 1:
+        at.append(max(at[-1] + 1, int(np.searchsorted(s, s[at[-1]] + delta, "right")) - 1))
+    return np.array(at)
+
+
+@compiled
+def _local_weights(s, share, at, span, degree, flat, out):  # type: ignore[no-untyped-def]
+    m = s.shape[0]
+    kernel = np.empty(m)
+    for e in range(at.shape[0]):
+        i = at[e]
+        x = s[i]
+        first, last, mass, h = i, i, share[i], 0.0
+        while mass < span and (first > 0 or last < m - 1):
+            if last == m - 1 or (first > 0 and x - s[first - 1] <= s[last + 1] - x):
+                first -= 1
+                h = x - s[first]
+                mass += share[first]
+            else:
+                last += 1
+                h = s[last] - x
+                mass += share[last]
+        if h == 0.0:
+            out[i, e] = 1.0 / share[i]
+            continue
+        total = mean = 0.0
+        for j in range(first, last + 1):
+            r = abs(s[j] - x) / h
+            tricube = 1.0 if r <= 0.001 else (0.0 if r > 0.999 else (1.0 - r * r * r) ** 3)
+            kernel[j] = tricube
+            total += share[j] * tricube
+            mean += share[j] * tricube * (s[j] - x) / h
+        mean /= total
+        # Polynomials that are orthogonal in the window, one degree after the other: nothing ill-conditioned is solved.
+        sum_squares = skew = 0.0
+        for j in range(first, last + 1):
+            q = (s[j] - x) / h - mean
+            weight = share[j] * kernel[j] * q * q
+            sum_squares += weight
+            skew += weight * (q + mean)
+        line = sum_squares > 1e-20 * total and sum_squares > (flat / h) ** 2 * total
+        curve = 0.0
+        turn, level = 0.0, 0.0
+        if line and degree == 2:
+            turn, level = skew / sum_squares, sum_squares / total
+            for j in range(first, last + 1):
+                u = (s[j] - x) / h
+                q = (u - turn) * (u - mean) - level
+                curve += share[j] * kernel[j] * q * q
+        quadratic = curve > 1e-20 * total
+        for j in range(first, last + 1):
+            u = (s[j] - x) / h
+            pull = 1.0 / total
+            if line:
+                pull -= mean * (u - mean) / sum_squares
+            if quadratic:
+                pull += (turn * mean - level) * ((u - turn) * (u - mean) - level) / curve
+            out[j, e] = kernel[j] * pull
+
+
+@compiled
+def _product(rows, weights, out):  # type: ignore[no-untyped-def]
+    for j in range(weights.shape[0]):
+        for b in range(rows.shape[0]):
+            x = rows[b, j]
+            for e in range(weights.shape[1]):
+                out[b, e] += x * weights[j, e]

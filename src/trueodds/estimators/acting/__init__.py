@@ -1,1 +1,0 @@
-"""What follows from a probability? Costs, payoffs, and judges that have not seen the row."""

@@ -1,0 +1,213 @@
+"""Checks of the MCLLO test: validity of the asymptotic distribution, choice of the baseline class, and fits on the tested rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from trueodds.calibrators._glm.wald import lower_tail
+from trueodds.core.errors import InputError, Note
+from trueodds.core.formatting import format_number
+from trueodds.core.typing import Array
+from trueodds.hypotests._glm.mcllo_likelihood import Odds, count_units, statistics, tail_probability
+from trueodds.lenses.view import View
+
+# Of 7,000 calibrated data sets from ten designs (n = 30 to 2000, K = 2 to 10) each form rejected 3 to 6 % at 5 % where
+# the rows were worth more than this for each degree of freedom; below, the likelihood ratio up to 34 % in one design.
+SAFE, REJECTED = 3, 34
+
+# Of 500 calibrated data sets from each of 94 designs (K = 2, 3, 5; 20, 50 and 200 clusters of 5, 30 of 10, 6 of 30, one
+# of 200 with forty of 5, 60 by Zipf's law, three of 300 with 300 of 3, labels of a Gaussian copula or sharing a uniform
+# number, predictions equal in a cluster or not; 30, 100 and 400 single rows) Wald's form rejected 0 to 8 % at 5 %, the
+# likelihood ratio too. The score, whose law counts all units alike, rejected 0 to 9 % where there were more equal ones
+# than this for each degree of freedom, below up to 21 % (30 single rows; of clusters 8 %).
+SAFE_UNITS, SCORE_REJECTED = 10, 21
+
+
+def mcllo_notes(odds: Odds, view: View, min_prob: float, form: str) -> tuple[Note, ...]:
+    """What the floor moved, what came against it, and what cannot be told."""
+    note_list = []
+    if odds.touched:
+        text = f"The floor {min_prob:g} stood in for the probabilities of {odds.touched:,} of {view.n_rows:,} rows."
+        note_list.append(Note("TN106", text))
+    if odds.missed:
+        text = f"{odds.missed:,} outcomes came that had probability 0: by itself that rejects calibration, and the statistic only says what the rest does at this floor."
+        note_list.append(Note("TN235", text))
+    if (odds.identified if form == "likelihood-ratio" else odds.rank) < len(odds.identity):
+        text = (
+            "The predictions take too few values to tell every shift from its slope: only what can be told is tested."
+        )
+        note_list.append(Note("TN218", text))
+    elif not odds.mle.converged:
+        text = "The predictions separate what came from what did not, or some classes never came: no finite coefficients are best, and the likelihood is taken at its limit. A slight pull to the identity has finite ones: to.fit(preds, 'mcllo', penalty=0.5)."
+        note_list.append(Note("TN217", text))
+    if odds.units is not None:
+        n_units = count_units(odds, form)
+        assert n_units is not None
+        if not odds.enough or (form != "score" and odds.mle.converged and odds.covariance is None):
+            text = f"{odds.units.count:,} independent rows or clusters with weight cannot tell the variance of the scores in {odds.rank} directions, so the test is undefined."
+            note_list.append(Note("TN237", text))
+        elif n_units <= odds.rank:
+            text = f"{odds.units.count:,} independent rows or clusters are so unequal that they tell the variance as {n_units:.2g} equal ones would, in {odds.rank} directions, so the test is undefined. null='redraw' needs no variance."
+            note_list.append(Note("TN237", text))
+    return tuple(note_list)
+
+
+def asymptotic_doubts(odds: Odds, form: str) -> tuple[str, ...]:
+    """Whether so little can be told that the law is not to be trusted."""
+    reasons = []
+    n_units = count_units(odds, form)
+    if n_units is not None:
+        equal = n_units if odds.scatter is None or odds.scatter.units is None else odds.scatter.units
+        if form == "score" and equal < SAFE_UNITS * odds.rank:
+            reasons.append(
+                f"The variance of the scores rests on as much as {equal:.2g} equal rows or clusters would tell; below {SAFE_UNITS * odds.rank}, {SAFE_UNITS} for each degree of freedom, up to {SCORE_REJECTED} % of calibrated models were rejected at 5 % by the score."
+            )
+    elif odds.effective_n < SAFE * odds.rank:
+        reasons.append(
+            f"What is tested rests on as much as {odds.effective_n:.2g} rows would tell; below {SAFE * odds.rank}, {SAFE} for each degree of freedom, up to {REJECTED} % of calibrated models were rejected at 5 %."
+        )
+    if form != "score" and not odds.mle.converged:
+        reasons.append("No finite coefficients are best, and χ² is no law for the limit.")
+    return tuple(reasons)
+
+
+def with_degrees(distribution: str, df: set[float], kind: str) -> str:
+    """The law with its degrees of freedom, where all views have as many.
+
+    >>> with_degrees("the statistic is χ²", {4.0}, "degree of freedom")
+    'the statistic is χ² with 4 degrees of freedom'
+    """
+    if len(df) > 1:
+        return f"{distribution} with as many {_several(kind)} as can be told"
+    (d,) = df
+    return f"{distribution} with {d:g} {kind if d == 1 else _several(kind)}"
+
+
+def _several(kind: str) -> str:
+    first, *rest = kind.split(" ", 1)
+    return " ".join([f"{first}s", *rest])
+
+
+def compare_baselines(
+    odds: Odds, against: Callable[[int], Odds], form: str
+) -> tuple[dict[str, dict[str, float]], tuple[Note, ...]]:
+    """Statistic, p-value and changes of the fit with each class as the baseline, and a note on their range.
+
+    The changes are those of a fitted probability against the fit with the baseline that was chosen: the largest, and
+    the mean over rows (weighted) and classes.
+    """
+    parts: dict[str, dict[str, float]] = {}
+    for j in range(odds.P.shape[1]):
+        other = odds if j == odds.baseline else against(j)
+        statistic = statistics(other, form)[form]
+        moved = np.abs(other.fitted_probs - odds.fitted_probs)[odds.w > 0]
+        parts[f"baseline:{j}"] = {
+            "statistic": statistic,
+            "pvalue": tail_probability(other, other.rank, statistic, form),
+            "largest_change": float(moved.max()),
+            "mean_change": float(odds.w[odds.w > 0] @ moved.mean(axis=1) / odds.w.sum()),
+        }
+    return parts, (Note("TN236", _describe_range(parts, odds.baseline)),)
+
+
+def compare_min_probs(odds: Odds, at: Callable[..., Odds], min_prob: float, form: str) -> dict[str, dict[str, float]]:
+    """Statistic and p-value at a tenth and at ten times the floor, where this one moved anything."""
+    parts: dict[str, dict[str, float]] = {}
+    for other in (min_prob / 10, min_prob * 10):
+        if odds.touched and other < 1 / odds.P.shape[1]:
+            there = at(min_prob=other)
+            statistic = statistics(there, form)[form]
+            parts[f"floor:{other:g}"] = {
+                "statistic": statistic,
+                "pvalue": tail_probability(there, there.rank, statistic, form),
+            }
+    return parts
+
+
+def _describe_range(result: dict[str, dict[str, float]], chosen: int) -> str:
+    p = [one["pvalue"] for one in result.values()]
+    defined = [x for x in p if not np.isnan(x)]
+    change = max(one["largest_change"] for one in result.values())
+    text = (
+        f"With each of the {len(result)} classes as the baseline p lies between {format_number(min(defined))} and {format_number(max(defined))}"
+        if defined
+        else "No baseline has a p-value"
+    )
+    lost = f", undefined for {len(p) - len(defined)} of them" if defined and len(defined) < len(p) else ""
+    return (
+        f"{text}{lost}; a fitted probability differs by up to {format_number(change)} from that with baseline {chosen}."
+    )
+
+
+EXACT = 1e-7  # of the summed sizes of what rows add to a score: so near to 0 a converged fit, or its float32, brings it
+SIMPLE = 1000  # the largest denominator of a simple fraction
+UNLIKELY = 1e-6  # how often chance leaves so little to find, below which that is said
+_MAX_INSPECTED = 2000  # probabilities that are tried as fractions
+
+
+def refuse_in_sample(odds: Odds, view: View, name: str) -> None:
+    """Refuse predictions whose score is 0 by construction.
+
+    Maps of one baseline form a group, so after the best one the best is the identity: every score is 0, to rounding.
+    So it is after a logistic regression on the same rows. Where predictions vary smoothly, n rows that did not make
+    them have such scores with a probability of about 10⁻¹⁴ n. Predictions of few values can by chance: those that are
+    simple fractions, whose residuals cancel as whole numbers do, and those that say exactly how often each of them
+    came; both are left alone. So is whatever keeps a score that rounding cannot explain; see `in_sample_notes`.
+    """
+    if not _vanishing(odds) or not _no_accident(odds, view):
+        return
+    raise InputError(
+        "TO206",
+        f"These predictions were fitted to these very outcomes: the statistic of {name} is 0 by construction, and p = 1 would say nothing.",
+        f"scores of 0 to rounding in all {odds.rank} directions, {view.n_rows:,} rows",
+        "Test held-out rows, or test the predictions before the fit: to.test(preds, 'cross_fitted').",
+    )
+
+
+def in_sample_notes(odds: Odds, statistic: float, df: int, units: float | None) -> tuple[Note, ...]:
+    """A note where chance would hardly ever leave so little to find: maps that were rounded, regularized, or in bins.
+
+    Predictions of no more values than there are parameters are left alone: there it can happen.
+    """
+    if len(np.unique(odds.x[odds.w > 0], axis=0)) <= len(odds.identity):
+        return ()
+    p = lower_tail(statistic, df, units)
+    if not p < UNLIKELY:  # undefined, too
+        return ()
+    text = f"The statistic {statistic:.2g} is so small that chance alone goes below it with p = {p:.2g}: this fits these outcomes better than chance allows. Were the predictions fitted on them? Then test them on other rows."
+    return (Note("TN238", text),)
+
+
+def _vanishing(odds: Odds) -> bool:
+    """Whether every score is 0 to rounding, of rows that pull both ways, and all directions are told."""
+    if not 0 < odds.rank == len(odds.identity):
+        return False
+    r, x = np.abs(odds.w[:, None] * (odds.Y - odds.P))[:, odds.others], np.abs(odds.x)[:, odds.others]
+    pulls = np.stack([(r * x).sum(axis=0), r.sum(axis=0)], axis=1).reshape(-1)
+    return bool((np.abs(odds.null.gradient) <= EXACT * pulls).all())
+
+
+def _no_accident(odds: Odds, view: View) -> bool:
+    """Whether predictions of so many and such values cannot have come to that by chance."""
+    mask = view.w > 0
+    predicted, observed, w = (
+        view.p[mask].reshape(int(mask.sum()), -1),
+        view.y[mask].reshape(int(mask.sum()), -1),
+        view.w[mask],
+    )
+    rows, index = np.unique(predicted, axis=0, return_inverse=True)
+    index, rounding = index.reshape(-1), 4 * float(np.finfo(predicted.dtype).eps)
+    if len(rows) <= len(odds.identity) or _are_simple_fractions(rows, rounding):
+        return False
+    mass = np.bincount(index, w)
+    rates = np.stack([np.bincount(index, w * column) for column in observed.T], axis=1) / mass[:, None]
+    return not np.allclose(rates, rows, rtol=0, atol=max(1e-9, rounding))
+
+
+def _are_simple_fractions(rows: Array, rounding: float) -> bool:
+    """Whether all probabilities, or some of very many, are fractions with a small denominator."""
+    some = np.linspace(0, len(rows) - 1, min(len(rows), max(1, _MAX_INSPECTED // rows.shape[1]))).astype(np.int64)
+    x, denominators = rows[some].astype(np.float64).reshape(-1, 1), np.arange(1, SIMPLE + 1)
+    return bool((np.abs(x * denominators - np.rint(x * denominators)) <= rounding * denominators).any(axis=1).all())

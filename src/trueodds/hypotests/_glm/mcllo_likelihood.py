@@ -1,0 +1,307 @@
+"""The MCLLO likelihood of shifts and slopes of log odds: scores, information, fit, and its likelihood-ratio, Wald and score tests."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from trueodds.calibrators._glm.baseline_logits import baseline_index
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB_OF_LOGITS, LogProbabilities, floored_logs, softmax
+from trueodds.calibrators._glm.newton import Minimum, minimize_newton
+from trueodds.calibrators._glm.parameter_covariance import (
+    ParameterCovariance,
+    Scores,
+    Units,
+    jackknife_covariance,
+    sandwich_covariance,
+)
+from trueodds.calibrators._glm.wald import critical_value, upper_tail, wald_statistic, whitening_matrix
+from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
+from trueodds.kernels.holm import holm
+from trueodds.lenses.view import View
+from trueodds.tallies.softmax_likelihood import Likelihood, softmax_by_class
+
+NEAR = 1e-9  # nats that may be missing from a supremum that no finite parameters reach
+
+
+@dataclass(frozen=True, eq=False)
+class Odds:
+    """A view's log odds against the baseline; the parameters are (γ, τ) of each other class in turn, d = 2(K − 1)."""
+
+    P: Array  # (n, K) what is tested: floored, rows summing to 1
+    x: Array  # (n, K) log odds against the baseline; rows without weight are even
+    Y: Array  # (n, K)
+    w: Array  # (n,) Σw
+    ww: Array  # (n,) Σw²
+    n: Array  # (n,) rows in each cell
+    baseline: int
+    touched: int  # rows that the floor moved
+    missed: int  # rows in which something came that had probability 0
+    units: Units | None = None  # by whose sums the scores' variance is estimated; None where the model says it
+
+    @classmethod
+    def of(cls, view: View, baseline: int | str | None, min_prob: float, name: str, units: Units | None = None) -> Odds:
+        """The log odds of a view; where one is infinite a floor must be given. Two classes are against the first."""
+        mask, Y = view.w > 0, view.Y
+        k = Y.shape[1]
+        base = baseline_index(baseline, k if view.joint else max(view.classes, 2))
+        base = base if view.joint else 0
+        logs = np.where(mask[:, None], view.log_P, -np.log(k))
+        zero = np.isneginf(logs)
+        certain = zero.any(axis=1)
+        if not min_prob and certain.any():
+            raise InputError(
+                "TO205",
+                f"The log odds of a probability of 0 are infinite, and {name} needs them.",
+                f"{int(view.n[certain].sum()):,} of {view.n_rows:,} rows with a probability of 0",
+                "Give min_prob=, for instance 1e-6, which a note then counts; or use the tests skce or consistency.",
+            )
+        missed = (zero & (Y > 0)).any(axis=1)
+        moved = (logs < np.log(min_prob)).any(axis=1) if min_prob else certain
+        logs = floored_logs(LogProbabilities(logs), max(min_prob, MIN_PROB_OF_LOGITS))
+        x = logs - logs[:, [base]]
+        return cls(
+            softmax(logs), x, Y, view.w, view.sums("ww"), view.n, base,
+            int(view.n[moved].sum()), int(view.n[missed].sum()), units,
+        )  # fmt: skip
+
+    @property
+    def others(self) -> list[int]:
+        """The classes that have parameters."""
+        return [j for j in range(self.P.shape[1]) if j != self.baseline]
+
+    @cached_property
+    def even(self) -> bool:
+        """Whether every row weighs 1."""
+        return bool((self.w == self.ww).all())
+
+    @cached_property
+    def identity(self) -> Array:
+        """γ = 1, τ = 0."""
+        return np.tile([1.0, 0.0], len(self.others))
+
+    @cached_property
+    def _free(self) -> Array:
+        """Where the parameters stand among those of all classes."""
+        return np.flatnonzero(np.repeat(np.arange(self.P.shape[1]) != self.baseline, 2))
+
+    @cached_property
+    def _columns(self) -> tuple[Array, Array]:
+        """Features and outcomes with each column in one piece."""
+        return np.asfortranarray(self.x)[:, :, None], np.asfortranarray(self.Y)
+
+    def sums(self, theta: Array, *, squared: bool = False) -> Likelihood:
+        """Minus the log-likelihood with its derivatives; `squared` weighs every row by Σw²."""
+        full_theta = np.zeros(2 * self.P.shape[1])
+        full_theta[self._free] = theta
+        at = softmax_by_class(*self._columns, self.ww if squared else self.w, full_theta)
+        hessian = at.hessian[self._free[:, None], self._free]
+        return Likelihood(at.value, at.gradient[self._free], hessian, at.weight, at.n)
+
+    @cached_property
+    def null(self) -> Likelihood:
+        """At the identity."""
+        return self.sums(self.identity)
+
+    @property
+    def rank(self) -> int:
+        """The degrees of freedom: in how many directions the predictions tell something."""
+        return int(self.by_model.shape[1])
+
+    @cached_property
+    def identified(self) -> int:
+        """How many parameters the predictions tell apart, however little the identity leaves to chance in some of them."""
+        if self.rank == len(self.identity):
+            return self.rank
+        return max(self.rank, int(whitening_matrix(self.sums(np.zeros(len(self.identity))).hessian).shape[1]))
+
+    @cached_property
+    def enough(self) -> bool:
+        """Whether the units are so many that the variance is told in each of those directions."""
+        return self.units is None or (self.white.shape[1] == self.rank and self.units.count > self.rank)
+
+    @cached_property
+    def mle(self) -> Minimum:
+        """The most likely parameters, or some on the way where none are."""
+        return minimize_newton(self.sums, self.identity, nothing=NEAR, fallback=np.zeros(len(self.identity)))
+
+    @cached_property
+    def white(self) -> Array:
+        """(d, rank) that makes of scores independent ones of variance 1; what cannot be told is left out."""
+        if self.units is None:
+            return self.by_model
+        S = self.units.sums(self.x[:, self.others], (self.w[:, None] * (self.Y - self.P))[:, self.others])
+        return whitening_matrix(self.units.bias_correction * S.T @ S)
+
+    @cached_property
+    def by_model(self) -> Array:
+        """The same by the variance that the model says."""
+        return whitening_matrix(self.null.hessian if self.even else self.sums(self.identity, squared=True).hessian)
+
+    @cached_property
+    def fitted_probs(self) -> Array:
+        """What the most likely map says of each row, (n, K)."""
+        eta = np.zeros_like(self.x)
+        eta[:, self.others] = self.x[:, self.others] * self.mle.theta[::2] + self.mle.theta[1::2]
+        return softmax(eta)
+
+    def scores(self, wy: Array) -> Array:
+        """Σw(y − p)x and Σw(y − p) by class, for each of many outcomes (draws, n, K), (draws, d)."""
+        both = np.stack([np.einsum("dnk,nk->dk", wy, self.x), wy.sum(axis=1)], axis=2)
+        wp = self.w[:, None] * self.P
+        both -= np.stack([(wp * self.x).sum(axis=0), wp.sum(axis=0)], axis=1)
+        return both[:, self.others].reshape(len(wy), -1)
+
+    def score(self, wy: Array) -> Array:
+        """The score statistic of each of many outcomes, by the variance of scores, (draws,)."""
+        return np.asarray(((self.scores(wy) @ self.white) ** 2).sum(axis=1))
+
+    @cached_property
+    def effective_n(self) -> float:
+        """As many rows as chance rests on, by the model."""
+        return effective_sample_size(self)
+
+    @property
+    def covariance(self) -> Array | None:
+        """The covariance of the most likely parameters; None where they or their variance are not told."""
+        return None if self.scatter is None else self.scatter.covariance
+
+    @cached_property
+    def scatter(self) -> ParameterCovariance | None:
+        """The same with the number of units that it rests on, by a sandwich where weights or units ask for it."""
+        if not self.mle.converged or self.rank < len(self.identity) or not self.enough:
+            return None
+        hessian = self.mle.at.hessian
+        bread = np.linalg.pinv(hessian, hermitian=True)
+        if self.units is None:
+            return (
+                ParameterCovariance(bread)
+                if self.even
+                else sandwich_covariance(bread, self.sums(self.mle.theta, squared=True).hessian)
+            )
+        x, q, Y = (columns[:, self.others] for columns in (self.x, self.fitted_probs, self.Y))
+        sandwich = jackknife_covariance(bread, hessian, Scores(x, q, Y, self.w), self.units)
+        return sandwich if whitening_matrix(sandwich.covariance).shape[1] == self.rank else None
+
+
+_BLOCK = 2**18  # numbers held at once
+
+
+def effective_sample_size(odds: Odds) -> float:
+    """As many rows as it rests on: d² over the sum of the squared sizes of single whitened scores.
+
+    n equally informative rows are worth n; where a few rare outcomes carry the information it is about these. Squared
+    sizes are those that the model expects.
+    """
+    k, rank = odds.P.shape[1], odds.rank
+    slopes, shifts = np.zeros((2, k, rank))
+    slopes[odds.others], shifts[odds.others] = odds.by_model[::2], odds.by_model[1::2]
+    squared_weight, total = np.divide(odds.ww, odds.n, out=np.zeros(len(odds.n)), where=odds.n > 0), 0.0
+    rows = max(1, _BLOCK // (k * max(rank, 1)))
+    for start in range(0, len(odds.P), rows):
+        part = slice(start, start + rows)
+        P = odds.P[part]
+        pulls = odds.x[part, :, None] * slopes + shifts
+        pulls -= np.einsum("nk,nkr->nr", P, pulls)[:, None]
+        sizes = squared_weight[part, None] * (pulls**2).sum(axis=2)
+        with np.errstate(over="ignore", invalid="ignore"):  # it rests on nothing then
+            total += float((odds.n[part, None] * P * sizes**2).sum())
+    return rank**2 / total if total > 0 else 0.0
+
+
+FORMS = ("likelihood-ratio", "wald", "score")
+NAN = float("nan")
+
+
+def likelihood_gain(odds: Odds) -> float:
+    """Twice the gain in log-likelihood, as it is."""
+    return max(2 * (odds.null.value - odds.mle.at.value), 0.0)
+
+
+def statistics(odds: Odds, form: str | None = None) -> dict[str, float]:
+    """The three statistics, or the one of a form, which may cost less.
+
+    Where rows differ in weight the likelihood ratio is multiplied by the score statistic in the variance of the
+    scores over the one in their information; that makes it χ² again. Source: Pace, Salvan & Sartori (2011). Where the
+    variance is that of units, by the same quotient of Wald's statistics: it is seen at the best fit, where it tells
+    chance apart from a wrong model.
+    """
+    by_form: dict[str, float] = {}
+    slope = odds.null.gradient
+    by_meat = float(((slope @ odds.white) ** 2).sum()) if odds.enough else NAN
+    if form in (None, "score"):
+        by_form["score"] = by_meat
+    if form in (None, "likelihood-ratio"):
+        by_bread = by_meat if odds.even and odds.units is None else wald_statistic(slope, odds.null.hessian)
+        if odds.units is not None and odds.covariance is not None:
+            deviation = odds.mle.theta - odds.identity
+            by_meat, by_bread = (
+                wald_statistic(deviation, odds.covariance),
+                float(deviation @ odds.mle.at.hessian @ deviation),
+            )
+        by_form["likelihood-ratio"] = likelihood_gain(odds) * (by_meat / by_bread if by_bread > 0 else 1.0)
+    if form in (None, "wald"):
+        by_form["wald"] = (
+            NAN if odds.covariance is None else wald_statistic(odds.mle.theta - odds.identity, odds.covariance)
+        )
+    return {name: by_form[name] for name in FORMS if name in by_form}
+
+
+def count_units(odds: Odds, form: str) -> float | None:
+    """As many units as the law of a form counts on; None where the model says the variance.
+
+    The score's variance is taken at the null, where nothing bends to a unit that tells much: its law counts all G.
+    """
+    if odds.units is None:
+        return None
+    return float(odds.units.count) if form == "score" or odds.scatter is None else odds.scatter.units
+
+
+def tail_probability(odds: Odds, df: int, statistic: float, form: str = "wald") -> float:
+    """How often chance is as large: χ², or Hotelling's T² where the variance is that of units."""
+    return upper_tail(statistic, df, count_units(odds, form))
+
+
+def subtests(odds: Odds) -> dict[str, dict[str, float]]:
+    """Wald's tests of some of the parameters."""
+    m = len(odds.others)
+    deviation, gammas, taus = odds.mle.theta - odds.identity, np.eye(2 * m)[::2], np.eye(2 * m)[1::2]
+    contrasts = {"shift": taus, "scale": gammas} | ({"equal-scales": np.diff(gammas, axis=0)} if m > 1 else {})
+    return {name: _wald(odds, which, deviation) for name, which in contrasts.items()}
+
+
+def class_parameters(odds: Odds, *, joint: bool) -> dict[str, dict[str, float]]:
+    """Shift and slope of each class; of a binary view, of its event."""
+    m, by_class = len(odds.others), []
+    deviation = odds.mle.theta - odds.identity
+    wide = critical_value(count_units(odds, "wald"))
+    for i in range(m):
+        parameters: dict[str, float] = {}
+        for name, at in (("tau", 2 * i + 1), ("gamma", 2 * i)):
+            value, se = NAN, NAN
+            if odds.covariance is not None:
+                value, se = float(odds.mle.theta[at]), float(np.sqrt(odds.covariance[at, at]))
+            parameters |= {
+                name: value,
+                f"{name}_se": se,
+                f"{name}_low": value - wide * se,
+                f"{name}_high": value + wide * se,
+            }
+        for end in ("", "_low", "_high"):
+            parameters[f"delta{end}"] = float(np.exp(np.minimum(parameters[f"tau{end}"], 700.0)))
+        by_class.append(parameters | _wald(odds, np.eye(2 * m)[2 * i : 2 * i + 2], deviation))
+    for one, p in zip(by_class, holm([one["pvalue"] for one in by_class]), strict=True):
+        one["holm"] = p
+    names = [f"class:{j}" for j in odds.others] if joint else ["event"]
+    return dict(zip(names, by_class, strict=True))
+
+
+def _wald(odds: Odds, which: Array, deviation: Array) -> dict[str, float]:
+    df = len(which)
+    if odds.covariance is None:
+        return {"statistic": NAN, "df": float(df), "pvalue": NAN}
+    statistic = wald_statistic(which @ deviation, which @ odds.covariance @ which.T)
+    return {"statistic": statistic, "df": float(df), "pvalue": tail_probability(odds, df, statistic)}

@@ -1,0 +1,1 @@
+"""Power and sample size by simulation from the user's own predictions."""

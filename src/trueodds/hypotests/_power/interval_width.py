@@ -1,0 +1,112 @@
+"""The number of rows for which the confidence interval of an error has a given width."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import stdtrit
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.power_results import Power
+from trueodds.core.results import Estimate, Interval
+from trueodds.core.settings import Positive, check
+from trueodds.data.predictions import Predictions
+from trueodds.estimators.base import Estimator
+from trueodds.hypotests._power.power import LIMITS_LEVEL, MAX_ROWS, MIN_ROWS
+from trueodds.lenses.base import Lens
+from trueodds.resampling.intervals.method import IntervalSpec
+from trueodds.resampling.measure import estimate_error
+
+SETS = 16  # data sets of resampled rows by which a width is told
+ROUNDS = 5
+WIDTH_TOLERANCE = 0.02  # of the width that is wanted
+
+
+def rows_for_width(
+    preds: Predictions,
+    estimator: Estimator,
+    lens: Lens,
+    aggregate: str,
+    width: float,
+    alpha: float,
+    rng: np.random.Generator,
+    progress: Callable[[float], None] | None = None,
+) -> Power:
+    """The rows for which the interval of an error is `width` wide on average, both sides together.
+
+    >>> from trueodds.estimators import ESTIMATORS
+    >>> from trueodds.lenses.lens import as_lens
+    >>> preds = Predictions([0, 1, 1, 0] * 50, [0.3, 0.8, 0.6, 0.4] * 50)
+    >>> brier, positive = ESTIMATORS.make("brier", {}), as_lens("positive")
+    >>> 300 < rows_for_width(preds, brier, positive, "mean", 0.01, 0.05, np.random.default_rng(0)).required < 500
+    True
+    """
+    if preds.cluster is not None:
+        raise InputError(
+            "TO205",
+            "Rows are resampled one by one, and these come in clusters.",
+            "cluster=",
+            "Plan with one row per cluster.",
+        )
+    width = check("width", width, Positive)
+    interval_spec = IntervalSpec(level=1 - alpha)
+    estimate = estimate_error(preds, estimator, lens, aggregate, interval_spec, rng)
+    now = _width(estimate)
+    if not math.isfinite(now):
+        why = next((note.text for note in estimate.notes if note.code == "TN201"), "it is infinite")
+        raise InputError(
+            "TO205",
+            "There is no interval whose width could be planned.",
+            f"{estimator.name} through {lens}: {why}",
+            "Choose an error that has one, such as ece, rmsce or brier.",
+        )
+    n, tried, widths = _ahead(preds.n, now, width), 0, np.full(SETS, np.nan)
+    for round_ in range(ROUNDS):
+        tried = min(n, MAX_ROWS)
+        for s in range(SETS):
+            sample = preds[rng.integers(0, preds.n, tried)]
+            widths[s] = _width(estimate_error(sample, estimator, lens, aggregate, interval_spec, rng))
+            if progress:
+                progress((round_ + (s + 1) / SETS) / ROUNDS)
+        mean = float(np.nanmean(widths)) if np.isfinite(widths).any() else now * math.sqrt(preds.n / tried)
+        n = _ahead(tried, mean, width)
+        if abs(mean - width) <= WIDTH_TOLERANCE * width or (tried == MAX_ROWS and n > tried):
+            break
+    if progress:
+        progress(1.0)
+    extrapolated = n > MAX_ROWS
+    finite_widths = widths[np.isfinite(widths)]
+    half_width = (
+        float(
+            stdtrit(len(finite_widths) - 1, LIMITS_LEVEL / 2 + 0.5)
+            * finite_widths.std(ddof=1)
+            / math.sqrt(len(finite_widths))
+        )
+        if len(finite_widths) > 1
+        else 0.0
+    )
+    settings = dict(estimate.settings) | {"width_now": now, "tried": tried, "width_tried": mean, "simulations": SETS}
+    return Power(
+        estimator.name, "width", str(lens), preds.n, alpha, float(width), required=n if extrapolated else tried,
+        limits=Interval(mean - half_width, mean + half_width, LIMITS_LEVEL, "t"), settings=settings,
+        notes=(*estimate.notes, *_notes(extrapolated=extrapolated)),
+    )  # fmt: skip
+
+
+def _width(estimate: Estimate) -> float:
+    return math.nan if estimate.interval is None else estimate.interval.high - estimate.interval.low
+
+
+def _ahead(n: int, now: float, width: float) -> int:
+    """The rows by the √n law."""
+    return max(MIN_ROWS, math.ceil(n * (now / width) ** 2))
+
+
+def _notes(*, extrapolated: bool) -> list[Note]:
+    notes = [Note("TN233", "This holds for rows like these; it was tried on rows drawn from them with replacement.")]
+    if extrapolated:
+        text = f"More than {MAX_ROWS:,} rows were not simulated; this number follows from the widths of fewer."
+        notes.append(Note("TN232", text))
+    return notes

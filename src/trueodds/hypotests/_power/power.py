@@ -1,0 +1,307 @@
+"""The power of a test, the smallest detectable error and the required number of rows, asymptotic or simulated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+from scipy.special import chdtri, chndtr, ndtri
+
+from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.formatting import format_number
+from trueodds.core.power_results import Power
+from trueodds.core.results import Interval
+from trueodds.core.rng import stream_key
+from trueodds.core.settings import Level, Probability, Range, Settings
+from trueodds.data.predictions import Predictions
+from trueodds.hypotests import DEFAULT
+from trueodds.hypotests._power.root_search import find_root
+from trueodds.hypotests._power.simulation import MAX_SIZE, Direction, Distortion, Kind, Population, SimulatedPower
+from trueodds.hypotests.base import HypothesisTest
+from trueodds.hypotests.per_view import ViewTest
+from trueodds.lenses.base import Lens
+from trueodds.resampling.poisson_binomial import exact_limits
+
+PowerFunction = Callable[[float], float]
+
+LIMITS_LEVEL = 0.95  # level of the limits of what was simulated
+MAX_ROWS = 200_000  # of a simulated data set; beyond, powers are extrapolated
+ROWS_IN_ALL = 10**8  # of all data sets of one size
+MIN_ROWS = 5  # rows that a data set is tried with
+ASYMPTOTIC_NOTE = (
+    " The power is that of the law for many rows, a few points off with hundreds of them; simulations= simulates it."
+)
+POWER_TOLERANCE = 0.005  # a simulated power so near to the wanted one will do: its own error is larger
+
+
+@dataclass(frozen=True)
+class Plan(Settings):
+    """What is asked: the power that is wanted, at which level, and against which kind of miscalibration.
+
+    >>> Plan().count(1000, alone=True), Plan().count(10**6, alone=True), Plan(simulations=50).count(1000, alone=True)
+    (1000, 200, 50)
+    """
+
+    n: Annotated[int, Range(MIN_ROWS, 10**9)] | None = None
+    power: Probability = 0.8
+    effect: Probability | None = None
+    alpha: Level = 0.05
+    simulations: Annotated[int, Range(20, 10**8)] | None = None
+    distortion: Kind = "temperature"
+    direction: Direction = "over"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.power <= self.alpha:
+            raise InputError(
+                "TO205",
+                "The power that is wanted must exceed the level: so often a test rejects by chance.",
+                f"power={self.power} with alpha={self.alpha}",
+                "For instance power=0.8.",
+            )
+
+    def count(self, n: int, *, alone: bool) -> int:
+        """How many data sets of n rows are simulated: fewer where each of them is dear."""
+        return self.simulations or min(1000 if alone else 400, max(200, ROWS_IN_ALL // n))
+
+
+PLANS = ("simulations", "distortion", "direction")  # what may be said beside the settings of the test
+
+
+def null_draws_for_level(alpha: float) -> int:
+    """How many null draws a simulated test makes: α(1 + B) is a whole number of at least 10, as far as α allows.
+
+    >>> null_draws_for_level(0.05), redraws_for(0.01)
+    (199, 999)
+    """
+    return max(200, 100 * math.ceil(0.1 / alpha)) - 1
+
+
+def check_question(test: Any, estimator: Any, width: float | None, others: Mapping[str, Any]) -> None:
+    """Refuse what the other question would need: a width is of an estimator, a power of a test."""
+    specified = [name for name, value in others.items() if value is not None]
+    if width is not None and (test != DEFAULT or specified):
+        got = ", ".join([*specified, *([] if test == DEFAULT else [f"test {describe(test)}"])])
+        raise InputError(
+            "TO205",
+            "A width is that of an interval, which no test has a part in.",
+            f"width with {got}",
+            "Leave one out.",
+        )
+    if width is None and estimator != "ece":
+        raise InputError(
+            "TO205",
+            "An estimator is planned for by the width of its interval.",
+            f"estimator={describe(estimator)} without width",
+            "Give width, or name the statistic of a test: test='consistency', statistic='ece'.",
+        )
+
+
+def power_of(
+    preds: Predictions,
+    test: HypothesisTest,
+    lens: Lens,
+    plan: Plan,
+    rng: np.random.Generator,
+    progress: Callable[[float], None] | None = None,
+) -> Power:
+    """The smallest error that the test sees at n rows; with an effect the power, and the rows that it takes."""
+    population = Population(preds, lens, Distortion(plan.distortion, plan.direction))
+    effect = plan.effect
+    if population.largest <= 0 or (effect is not None and effect > population.largest):
+        requested = "any effect" if effect is None else f"effect={effect}"
+        raise InputError(
+            "TO205",
+            "No distortion of this kind makes these predictions so wrong.",
+            f"{requested} where the largest is {format_number(population.largest)}",
+            "Ask for less, or for distortion='shift'.",
+        )
+    curve = _PowerCurve(test, population, plan, stream_key(rng), progress)
+    n = preds.n if plan.n is None else int(plan.n)
+    power = curve.smallest(n) if effect is None else curve.rows(n, float(effect))
+    if progress:
+        progress(1.0)
+    return power
+
+
+class _PowerCurve:
+    """The power of one test over rows and distortions: by its law where that is known, else by simulation."""
+
+    def __init__(
+        self,
+        test: HypothesisTest,
+        population: Population,
+        plan: Plan,
+        key: int,
+        progress: Callable[[float], None] | None,
+    ) -> None:
+        self.test, self.population, self.plan, self.key, self.progress = test, population, plan, key, progress
+        (view,) = population.views if len(population.views) == 1 else (None,)
+        asymptotic = isinstance(test, ViewTest) and test.null == "asymptotic" and plan.simulations is None
+        asymptotic = asymptotic and population.preds.weight is None  # weights change the law
+        self.degrees = test.degrees(view) if asymptotic and view is not None else None
+        self._tried = 0.0
+        self._sets: SimulatedPower | None = None
+
+    def share(self, n: int, x: float, *, roughly: bool = False) -> float:
+        """The power at n rows and distortion x."""
+        if self.degrees is not None:
+            return self._asymptotic(n, x)
+        count = self.count(n) // 4 if roughly else self.count(n)
+        if self._sets is None or self._sets.n != n or self._sets.count < count:
+            progress = self._report_progress if self.progress else None
+            self._sets = SimulatedPower(self.test, self.population, n, self.plan.alpha, count, self.key, progress)
+        power = self._sets.share(x, count)
+        self._tried += 1
+        return power
+
+    def count(self, n: int) -> int:
+        """How many data sets of n rows are simulated."""
+        return self.plan.count(n, alone=self.population.alone)
+
+    def _asymptotic(self, n: int, x: float) -> float:
+        """Non-central χ²: the gain in log-likelihood that the truth itself would give, at n rows."""
+        (view,), truth = self.population.views, self.population.truth(x)
+        assert isinstance(self.test, ViewTest)
+        assert self.degrees is not None
+        gain = max(self.test.on(view.with_y(truth)).statistic, 0.0) * n / self.population.n
+        return float(1 - chndtr(chdtri(self.degrees, self.plan.alpha), self.degrees, gain))
+
+    def smallest(self, n: int) -> Power:
+        """The smallest distortion that is seen often enough in n rows."""
+        self.share(n, 0.0)  # all data sets are made ready at once
+        start = self._distortion(min(self._guess(n), 0.9 * self.population.largest))
+        x, _ = self._crossing(lambda x: self.share(n, x, roughly=True), start, MAX_SIZE, 10 * self.near)
+        x, power = self._crossing(lambda x: self.share(n, x), x, MAX_SIZE, self.near)
+        reached = power >= self.plan.power - self.near
+        return self._answer("effect", n, power, self.population.effect(x), None, x, {"reached": reached})
+
+    def rows(self, n: int, effect: float) -> Power:
+        """The power at n rows, and the rows for the power that is wanted."""
+        x, upper_bound = (
+            self._distortion(effect),
+            math.sqrt(self.max_rows if self.degrees is not None else max(self.max_rows, n)),
+        )
+        power = self.share(n, x)
+        before = self._sets
+        start = math.sqrt(n) * min(max(self._ahead(power), 0.25), 4.0)
+        for roughly in (True, False):
+            at = lambda root, roughly=roughly: self.share(_rows_at_root(root), x, roughly=roughly)  # noqa: E731
+            start, share = self._crossing(at, start, upper_bound, (10 if roughly else 1) * self.near)
+        self._sets = before  # whose power is told
+        required, more = _rows_at_root(start), {"power_at_needed": share}
+        if share >= self.plan.power - self.near:
+            return self._answer("rows", n, power, effect, required, x, more)
+        if share <= 2 * self.plan.alpha:
+            return self._answer("rows", n, power, effect, None, x, more)
+        required = math.ceil(required * self._ahead(share) ** 2)
+        return self._answer("rows", n, power, effect, required, x, more | {"extrapolated": True})
+
+    @property
+    def near(self) -> float:
+        """How near to the wanted power is near enough."""
+        return POWER_TOLERANCE if self.degrees is None else 1e-9
+
+    @property
+    def max_rows(self) -> float:
+        """The rows that are tried at most."""
+        return MAX_ROWS if self.degrees is None else 1e15
+
+    def _crossing(self, share: PowerFunction, start: float, upper_bound: float, near: float) -> tuple[float, float]:
+        return find_root(
+            share,
+            start,
+            self.plan.power,
+            upper_bound,
+            zero=self.plan.alpha,
+            straight=_normal_score,
+            near=near,
+            close=min(near, 0.01),
+        )
+
+    def _ahead(self, share: float) -> float:
+        """By how much √n has to grow from this power to the one that is wanted."""
+        gained = _normal_score(share) - _normal_score(self.plan.alpha)
+        return (_normal_score(self.plan.power) - _normal_score(self.plan.alpha)) / gained if gained > 0 else 20.0
+
+    def _guess(self, n: int) -> float:
+        """The error that the mean of n residuals shows."""
+        view = self.population.views[0]
+        v = float((view.p * (1 - view.p)).mean()) * (view.p.shape[1] / 2 if view.joint else 1)
+        return float((ndtri(self.plan.power) - ndtri(self.plan.alpha)) * math.sqrt(max(v, 1e-9) / n))
+
+    def _distortion(self, effect: float) -> float:
+        """How strong a distortion of this effect is."""
+        largest, at = self.population.largest, self.population.effect
+        return find_root(
+            at, effect / largest, effect, MAX_SIZE, zero=0.0, straight=lambda v: v, near=1e-6 * effect, close=1e-9
+        )[0]
+
+    def _report_progress(self, part: float) -> None:
+        assert self.progress is not None
+        done = self._tried + part
+        self.progress(done / (done + 3))  # how many tries it takes nobody knows
+
+    def _answer(
+        self, question: str, n: int, power: float, effect: float, required: int | None, x: float, more: dict[str, Any]
+    ) -> Power:
+        plan, population = self.plan, self.population
+        settings: dict[str, Any] = {"distortion": plan.distortion, "direction": plan.direction, "size": x} | more
+        limits = None
+        if self.degrees is not None:
+            settings |= {"law": f"non-central chi-squared, {self.degrees} degrees of freedom"}
+        elif self._sets is not None:
+            limits = power_limits(power, self._sets.count)
+            settings |= {"simulations": self._sets.count} | self._sets.settings_used
+        if statistic := getattr(self.test, "statistic", None):
+            settings = {"statistic": getattr(statistic, "name", statistic)} | settings
+        return Power(
+            self.test.name, question, str(population.lens), n, plan.alpha, plan.power, power, effect, required, limits,
+            settings, tuple(self._notes(required, question, more)),
+        )  # fmt: skip
+
+    def _notes(self, required: int | None, question: str, more: dict[str, Any]) -> list[Note]:
+        notes = [
+            Note(
+                "TN233",
+                "This holds for rows like these and for an error of this kind; other errors of the same size may be seen more or less often."
+                + (ASYMPTOTIC_NOTE if self.degrees is not None else ""),
+            )
+        ]
+        if fixed := self.population.distortion.fixed(self.population.preds):
+            notes.append(
+                Note(
+                    "TN231", f"{fixed:,} rows say exactly 0 and 1, which no distortion moves: there the truth is kept."
+                )
+            )
+        if question == "rows" and (required is None or more.get("extrapolated")):
+            text = f"More than {max(MAX_ROWS, self.population.n):,} rows were not simulated"
+            text += (
+                "; this number follows from the power there."
+                if required
+                else ", and the power there is too small to follow it further."
+            )
+            notes.append(Note("TN232", text))
+        return notes
+
+
+def power_limits(share: float, count: int) -> Interval:
+    """Clopper and Pearson's limits of a share that was simulated `count` times.
+
+    >>> print(power_limits(0.8, 1000))
+    [0.7738, 0.8244] 95%
+    """
+    low, high = exact_limits(round(share * count), count, (1 - LIMITS_LEVEL) / 2)
+    return Interval(float(low), float(high), LIMITS_LEVEL, "clopper-pearson")
+
+
+def _normal_score(share: float) -> float:
+    """The normal score of a power: it grows about as the distortion and as the root of n."""
+    return float(ndtri(min(max(share, 1e-4), 1 - 1e-4)))
+
+
+def _rows_at_root(root: float) -> int:
+    return max(MIN_ROWS, math.ceil(root * root - 1e-9))

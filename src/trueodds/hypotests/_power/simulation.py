@@ -1,0 +1,240 @@
+"""Simulated data sets whose true probabilities differ from the predicted ones, and the share of them that a test rejects."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import expit, logit
+
+from trueodds.core.errors import InputError
+from trueodds.core.settings import Settings
+from trueodds.core.typing import Array
+from trueodds.data.log_probabilities import log_probabilities
+from trueodds.data.predictions import Predictions
+from trueodds.estimators.base import combine, shares
+from trueodds.hypotests.base import HypothesisTest
+from trueodds.lenses.base import Lens
+from trueodds.lenses.classes import Positive
+from trueodds.lenses.view import View
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.null_distribution import null_draws
+
+Kind = Literal["temperature", "shift"]
+Direction = Literal["over", "under"]
+MAX_SIZE = 20.0  # exp(−20) is no confidence at all
+
+
+@dataclass(frozen=True)
+class Distortion(Settings):
+    r"""True probabilities r around the stated ones p: none at size 0, and the more the larger x > 0.
+
+    .. math:: r \propto p^{t}, \quad t = e^{-x} \text{ (over)}, \; e^{x} \text{ (under)}
+
+    is the `temperature`: what was said is too sure (`over`) or not sure enough (`under`). A `shift` lowers (`over`)
+    or raises (`under`) by x the log-odds of the second of two classes, of the most probable of several, of each label
+    where these are independent.
+
+    >>> preds = Predictions([0, 1], [0.2, 0.9])
+    >>> Distortion("shift").truth(preds, 1.0)[:, 1].round(3).tolist()
+    [0.084, 0.768]
+    """
+
+    kind: Kind = "temperature"
+    direction: Direction = "over"
+
+    def truth(self, preds: Predictions, x: float) -> Array:
+        """r, (n, K): the probability of every class, or of every independent label."""
+        sign = -1.0 if self.direction == "over" else 1.0
+        if preds.kind == "multilabel":
+            z = logit(preds.P.astype(np.float64))
+            return np.asarray(expit(z + sign * x if self.kind == "shift" else z * np.exp(sign * x)))
+        z = log_probabilities(preds)
+        if self.kind == "shift":
+            which = np.argmax(z, axis=1) if preds.k > 2 else 1
+            z[np.arange(len(z)), which] += sign * x
+        else:
+            z *= np.exp(sign * x)
+        r = np.exp(z - z.max(axis=1, keepdims=True))
+        return np.asarray(r / r.sum(axis=1, keepdims=True))
+
+    def fixed(self, preds: Predictions) -> int:
+        """How many rows no distortion moves, since they say exactly 0 and 1."""
+        if preds.kind == "multilabel":
+            return int(((preds.P == 0) | (preds.P == 1)).all(axis=1).sum())
+        return int((np.isneginf(log_probabilities(preds)).sum(axis=1) == preds.k - 1).sum())
+
+
+class Population:
+    """The rows as a population, seen through one lens; a claim about one score needs no other class than that."""
+
+    def __init__(self, preds: Predictions, lens: Lens, distortion: Distortion) -> None:
+        if preds.cluster is not None:
+            raise InputError(
+                "TO205",
+                "Simulated labels are independent of each other, and these rows come in clusters.",
+                "cluster=",
+                "Plan with one row per cluster.",
+            )
+        self.preds, self.lens, self.distortion, self.n = preds, lens, distortion, preds.n
+        blank = np.zeros(preds.P.shape if preds.kind == "multilabel" else preds.n, dtype=np.int64)
+        self._rows = preds.with_labels(blank) if preds.y is None else preds
+        self.views = lens.views(self._rows)
+        self.alone = len(self.views) == 1 and not self.views[0].joint and preds.kind != "multilabel"
+        self.sample_lens: Lens = lens
+        if self.alone:  # the other classes would only cost time
+            (view,) = self.views
+            self.sample_lens = ScoreLens(lens, view.name, view.classes)
+            self._rows = Predictions(blank, view.p, weight=preds.weight)
+
+    def truth(self, x: float) -> Array:
+        """The true probabilities at distortion x: of the one event (n,), or of every class (n, K)."""
+        R = self.distortion.truth(self.preds, x)
+        return self.through(R)[0] if self.alone else R
+
+    def through(self, R: Array) -> list[Array]:
+        """True probabilities as the views see them."""
+        if self.preds.kind == "multilabel":
+            return [R[:, c] for c in self.lens.columns(self._rows)]
+        widths = [view.p.shape[1] if view.joint else 1 for view in self.views]
+        return [o.of_shares(R, m) for o, m in zip(self._outcomes, widths, strict=True)]
+
+    @cached_property
+    def _outcomes(self) -> list[Any]:
+        return self.lens.outcomes(self.preds)
+
+    def effect(self, x: float) -> float:
+        """The lens's mean |r − p| at distortion x: how far off what is said is, in probability units."""
+        effects = []
+        for view, r in zip(self.views, self.through(self.distortion.truth(self.preds, x)), strict=True):
+            gap = np.abs(r - view.p)
+            effects.append(float(view.w @ (gap.sum(axis=1) / 2 if view.joint else gap)) / view.total)
+        if len(self.views) == 1:
+            return effects[0]
+        return float(combine(np.array(effects), shares(self.views, self.lens.aggregate), self.lens.aggregate))
+
+    @cached_property
+    def largest(self) -> float:
+        """The effect of the strongest distortion."""
+        return self.effect(MAX_SIZE)
+
+    def sample(self, truth: Array, n: int, seed: tuple[int, int]) -> Predictions:
+        """n rows drawn with replacement, labels drawn from the truth; the same rows and luck for every truth and n."""
+        rows = np.random.default_rng([*seed, 0]).integers(0, self.n, n)
+        u = np.random.default_rng([*seed, 1])
+        drawn = self._rows[rows]
+        if self.alone:
+            return drawn.with_labels(u.random(n) < truth[rows])
+        if self.preds.kind == "multilabel":
+            return drawn.with_labels(u.random((n, truth.shape[1])) < truth[rows])
+        labels = (np.cumsum(truth[rows], axis=1) <= u.random(n)[:, None]).sum(axis=1)
+        return drawn.with_labels(np.minimum(labels, truth.shape[1] - 1))
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreLens(Positive):
+    """The one score that a lens looks at, by itself."""
+
+    lens: Lens
+    view: str
+    classes: int  # of the problem that the lens looked at
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The name of the lens behind."""
+        return str(self.lens)
+
+    def views(self, preds: Predictions) -> tuple[View, ...]:
+        """The score against the outcome."""
+        (view,) = super().views(preds)
+        view.name, view.classes = self.view, self.classes
+        return (view,)
+
+
+MAX_LABELS = 2**28  # labels redrawn in all, up to which every data set has null draws of its own
+MAX_DRAWS = 2**25  # null draws that are kept for all data sets
+POOLED_DRAWS = 4000  # null draws of all data sets together, where they share them
+ROUNDING = 1e-12  # of a p-value that equals the level
+
+
+class SimulatedPower:
+    """The power of a test at n rows; every truth is tried on the same rows with the same luck.
+
+    Null draws depend on the predictions of a data set alone, so they are made once for every truth. Where they would
+    be too many (n in the thousands), a few are made per data set and all data sets judged by those of all, whose laws
+    hardly differ then.
+    """
+
+    def __init__(
+        self,
+        test: HypothesisTest,
+        population: Population,
+        n: int,
+        alpha: float,
+        count: int,
+        key: int,
+        progress: Callable[[float], None] | None = None,
+    ) -> None:
+        self.test, self.population, self.n, self.alpha, self.count = test, population, n, alpha, count
+        self.key, self.progress = key, progress
+        self._plain, self._null = population.truth(0.0), {}  # type: tuple[Array, dict[int, Array]]
+        first = self._sample(self._plain, 0)
+        test(first, [population.sample_lens], np.random.default_rng(key))  # what it cannot judge it refuses here
+        self.redraws_labels = test.estimand(first, population.sample_lens) is not None
+        self.draws = int(getattr(test, "resamples", 0)) if self.redraws_labels else 0
+        n_draws = count * self.draws * len(population.views)
+        self.pools_draws = self.redraws_labels and (count * n * self.draws > MAX_LABELS or n_draws > MAX_DRAWS)
+        if self.pools_draws:
+            self.draws = max(3, math.ceil(POOLED_DRAWS / count))
+
+    def share(self, x: float, count: int | None = None) -> float:
+        """The share of the first `count` data sets that the test rejects at distortion x."""
+        count = self.count if count is None else min(count, self.count)
+        truth, rejected = self.population.truth(x), 0
+        for s in range(count):
+            # A p-value that is not defined rejects nothing.
+            rejected += self._pvalue(s, self._sample(truth, s)) <= self.alpha + ROUNDING
+            if self.progress:
+                self.progress((s + 1) / count)
+        return rejected / count
+
+    @property
+    def settings_used(self) -> dict[str, Any]:
+        """How the null law was had."""
+        if not self.redraws_labels:
+            return {}
+        return {"null_draws": self.count * self.draws if self.pools_draws else self.draws, "pooled": self.pools_draws}
+
+    def _sample(self, truth: Array, s: int) -> Predictions:
+        return self.population.sample(truth, self.n, (self.key, s))
+
+    def _pvalue(self, s: int, sample: Predictions) -> float:
+        lens = self.population.sample_lens
+        estimand = self.test.estimand(sample, lens)
+        if estimand is None:
+            return self.test(sample, [lens], np.random.default_rng([self.key, s, 2])).pvalue
+        draws = self._pool if self.pools_draws else self._drawn(s, sample, estimand)
+        return self.test.pvalue_of(estimand, draws, joint=sample.kind != "multilabel")
+
+    def _drawn(self, s: int, sample: Predictions, estimand: Estimand) -> Array:
+        """The null draws of one data set, (views, draws): they do not look at its labels."""
+        if s not in self._null:
+            (self._null[s],) = null_draws(sample, [estimand], self.draws, np.random.default_rng([self.key, s, 2]))
+        return self._null[s]
+
+    @property
+    def _pool(self) -> Array:
+        """The null draws of all data sets."""
+        if -1 not in self._null:
+            draws = []
+            for s in range(self.count):
+                sample = self._sample(self._plain, s)
+                estimand = self.test.estimand(sample, self.population.sample_lens)
+                assert estimand is not None
+                draws.append(self._drawn(s, sample, estimand))
+            self._null = {-1: np.concatenate(draws, axis=1)}
+        return self._null[-1]

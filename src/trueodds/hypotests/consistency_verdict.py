@@ -1,0 +1,223 @@
+"""The verdict of the consistency test from null draws or from all labelings: p-values of views, lenses and families."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import Note
+from trueodds.core.results import Verdict
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.estimators.base import Estimator
+from trueodds.hypotests.base import independence_notes
+from trueodds.hypotests.multiple_testing import family
+from trueodds.kernels.holm import holm
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.null_distribution import cluster_correlation, enumerate_labelings, null_draws
+from trueodds.resampling.pvalues import exact_pvalues, pvalue
+
+ALL_LABELINGS = "every labelling comes with the probability that the predictions give it, independently from row to row"
+
+
+def statistic_settings(statistic: Estimator, estimands: Sequence[Estimand]) -> dict[str, Any]:
+    """The statistic's settings; what depends on one view's bins only where there is one view."""
+    settings = statistic.settings_used(estimands[0].views[0])
+    if len(estimands) == 1 and len(estimands[0].views) == 1:
+        return settings
+    same = all(estimand.views[0].joint == estimands[0].views[0].joint for estimand in estimands)
+    return {
+        key: value
+        for key, value in settings.items()
+        if not key.endswith(("_bins", "_bin")) and (same or key != "partition")
+    }
+
+
+def verdict_from_rows(
+    preds: Predictions,
+    estimands: Sequence[Estimand],
+    draws: Sequence[Array],
+    rng: np.random.Generator,
+    null: str,
+    settings: dict[str, Any],
+    notes: Sequence[Note] = (),
+    cluster_draws: Sequence[Array] | None = None,
+) -> Verdict:
+    """The verdict on rows from their null draws; with clusters the larger p of two nulls counts.
+
+    `cluster_draws` are the draws of the second null, made here where they are not given. Flipped signs cannot tell a bin where nothing came, although something should have, from a sure one: there the
+    labels redrawn with the correlation seen within clusters are the stricter judge.
+    """
+    joint, notes = preds.kind != "multilabel", [*notes, *independence_notes(preds)]
+    null_min_pvalue = 0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())  # of G clusters: 2^(1 − G)
+    verdict = verdict_from_draws(
+        estimands, draws, null, settings, notes, joint_views=joint, joint_lenses=joint, null_min_pvalue=null_min_pvalue
+    )
+    if preds.cluster is None or not joint:
+        return verdict
+    if cluster_draws is None:
+        cluster_draws = null_draws(
+            preds, estimands, draws[0].shape[1], rng, share=cluster_correlation(preds, estimands)
+        )
+    other = verdict_from_draws(
+        estimands,
+        cluster_draws,
+        null,
+        settings,
+        notes,
+        joint_views=True,
+        joint_lenses=True,
+        null_min_pvalue=null_min_pvalue,
+    )
+    return _larger(verdict, other)
+
+
+def _larger(a: Verdict, b: Verdict) -> Verdict:
+    """Of two verdicts on the same claims the larger p-values, claim by claim."""
+    parts = {
+        name: {**part, **{key: max(part[key], b.parts[name][key]) for key in ("pvalue", "holm")}}
+        for name, part in a.parts.items()
+    }
+    both = [p for p in (a.family_pvalue, b.family_pvalue) if p is not None]
+    return replace(a, pvalue=max(a.pvalue, b.pvalue), family_pvalue=max(both) if both else None, parts=parts)
+
+
+def verdict_from_draws(
+    estimands: Sequence[Estimand],
+    draws: Sequence[Array],
+    null: str,
+    settings: dict[str, Any],
+    notes: Sequence[Note],
+    *,
+    joint_views: bool,
+    joint_lenses: bool,
+    null_min_pvalue: float = 0.0,
+) -> Verdict:
+    """The verdict from the observed statistics and their draws (views, B): shared by the test and the audit.
+
+    `joint_views` and `joint_lenses` say whether the draws of a lens's views, and of the lenses, hang together
+    as the data do; where they do not, the family-wise p is Holm's. `null_min_pvalue` is the smallest p that the null can
+    give where that is more than 1/(1 + B).
+    """
+    claims = [
+        claim_from_draws(estimand, drawn, joint=joint_views) for estimand, drawn in zip(estimands, draws, strict=True)
+    ]
+    min_pvalue = max(1 / (1 + draws[0].shape[1]), null_min_pvalue)
+    notes = [
+        *notes,
+        *(
+            note
+            for estimand in estimands
+            if len(estimand.views) == 1
+            for note in estimand.estimator.notes(estimand.views[0])
+            if note.code == "TN107"
+        ),
+    ]
+    n_claims = max(len(estimands), *(len(estimand.views) for estimand in estimands))
+    if n_claims * min_pvalue > 0.05:
+        text = f"Holm's correction of {n_claims:,} claims with {draws[0].shape[1]:,} draws cannot give less than {min(1.0, n_claims * min_pvalue):.2g}: single ones cannot be named. Give more resamples."
+        notes = [*notes, Note("TN209", text)]
+    if len(estimands) == 1:
+        lowest = min_pvalue if joint_views else min(1.0, min_pvalue * len(estimands[0].views))
+        return build_verdict(estimands, claims, claims[0].pvalue, lowest, null, settings, notes)
+    joint = min(holm([claim.pvalue for claim in claims]))
+    if joint_lenses:
+        # Every view of every lens is a claim of the family: one class far off is not averaged away.
+        observed = np.concatenate([claim.values for claim in claims])
+        joint = family(observed, np.concatenate([claim.draws for claim in claims]))
+    else:
+        min_pvalue = min(1.0, min_pvalue * sum(len(estimand.views) for estimand in estimands))
+    return build_verdict(estimands, claims, joint, min_pvalue, null, settings, notes)
+
+
+def build_verdict(
+    estimands: Sequence[Estimand],
+    claims: Sequence[Claim],
+    pvalue: float,
+    min_pvalue: float | None,
+    null: str,
+    settings: dict[str, Any],
+    notes: Sequence[Note],
+) -> Verdict:
+    """The verdict on one lens, or on a family of several, of which the strongest gives statistic and effect."""
+    n, unique_notes = estimands[0].n_rows, tuple(dict.fromkeys(notes))
+    if len(estimands) == 1:
+        (claim,) = claims
+        return Verdict(
+            "consistency", str(estimands[0].lens), claim.statistic, pvalue, n, null, min_pvalue, claim.family,
+            claim.statistic - claim.mean, claim.parts, settings, unique_notes,
+        )  # fmt: skip
+    adjusted = holm([claim.pvalue for claim in claims])
+    parts = {
+        str(estimand.lens): {"statistic": claim.statistic, "pvalue": claim.pvalue, "holm": p, "noise_floor": claim.mean}
+        for estimand, claim, p in zip(estimands, claims, adjusted, strict=True)
+    }
+    strongest = claims[int(np.argmin([np.nan_to_num(claim.pvalue, nan=1.0) for claim in claims]))]
+    return Verdict(
+        "consistency", "family", strongest.statistic, pvalue, n, null, min_pvalue, pvalue,
+        strongest.statistic - strongest.mean, parts, settings, unique_notes,
+    )  # fmt: skip
+
+
+def exact_verdict(preds: Predictions, estimands: Sequence[Estimand], settings: dict[str, Any]) -> Verdict:
+    """The verdict of all labellings: p is exact, and has no floor."""
+    values, chances = enumerate_labelings(preds, estimands)
+    claims = [
+        _exact_claim(estimand, estimand_values, chances)
+        for estimand, estimand_values in zip(estimands, values, strict=True)
+    ]
+    observed, drawn = (np.concatenate([getattr(one, name) for one in claims]) for name in ("values", "draws"))
+    _, joint = exact_pvalues(observed, drawn, chances)
+    overall_pvalue = claims[0].pvalue if len(claims) == 1 else joint
+    return build_verdict(estimands, claims, overall_pvalue, None, ALL_LABELINGS, settings, independence_notes(preds))
+
+
+def _exact_claim(estimand: Estimand, values: Array, chances: Array) -> Claim:
+    raw, as_loss = estimand.values, estimand.estimator.as_loss
+    mean = float(estimand.combined(values) @ chances)
+    (overall_pvalue,), _ = exact_pvalues(
+        np.array([estimand.combined(as_loss(raw))]), estimand.combined(as_loss(values))[None], chances
+    )
+    singles, joint = exact_pvalues(as_loss(raw), as_loss(values), chances)
+    parts = {
+        view.name: {"statistic": float(value), "pvalue": p, "holm": h, "noise_floor": float(drawn @ chances)}
+        for view, value, p, h, drawn in zip(estimand.views, raw, singles, holm(singles), values, strict=True)
+    }
+    family_p, parts = (joint, parts) if len(estimand.views) > 1 else (None, {})
+    return Claim(float(estimand.combined(raw)), overall_pvalue, mean, as_loss(raw), as_loss(values), family_p, parts)
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One lens judged on its draws."""
+
+    statistic: float
+    pvalue: float
+    mean: float
+    values: Array  # (views,)
+    draws: Array  # (views, B)
+    family: float | None
+    parts: dict[str, dict[str, float]]
+
+
+def claim_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> Claim:
+    """One lens judged; where its views are several, each of them too."""
+    raw = estimand.values
+    statistic, mean = float(estimand.combined(raw)), float(estimand.combined(draws).mean())
+    values, draws = estimand.estimator.as_loss(raw), estimand.estimator.as_loss(draws)
+    combined, observed = estimand.combined(draws), float(estimand.combined(values))
+    if len(estimand.views) == 1:
+        return Claim(statistic, pvalue(observed, combined), mean, values, draws, None, {})
+    singles = [pvalue(float(value), drawn) for value, drawn in zip(values, draws, strict=True)]
+    adjusted = holm(singles)
+    parts = {
+        view.name: {"statistic": float(value), "pvalue": p, "holm": h, "noise_floor": float(drawn.mean())}
+        for view, value, p, h, drawn in zip(estimand.views, values, singles, adjusted, draws, strict=True)
+    }
+    everything = family(values, draws) if joint else min(adjusted)
+    # Labels of one row depend on each other in a way that their draws do not: the sum over labels has no null law.
+    overall_pvalue = pvalue(observed, combined) if joint else everything
+    return Claim(statistic, overall_pvalue, mean, values, draws, everything, parts)

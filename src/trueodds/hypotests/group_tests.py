@@ -1,0 +1,189 @@
+"""Tests of calibration within each subgroup, adjusted jointly on one set of null draws for overlapping groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.estimators.base import Estimator
+from trueodds.hypotests.base import independence_notes
+from trueodds.hypotests.multicalibration import MulticalibrationError, cumulative_of, multicalibration
+from trueodds.hypotests.multiple_testing import JointDraws
+from trueodds.hypotests.votes import prepare_votes
+from trueodds.lenses.base import Lens
+from trueodds.lenses.subgroups import Subgroup
+from trueodds.lenses.view import View
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.null_distribution import cluster_correlation, null_description, null_draws
+
+
+@dataclass(frozen=True)
+class GroupPValues:
+    """The p-values of all subgroups, and what it would have taken to be called off."""
+
+    pvalues: list[float]  # of each by itself
+    joint: list[float]  # step-down, over all
+    min_detectable: list[float | None]
+    min_pvalue: float  # the smallest p there can be
+    multicalibration: MulticalibrationError | None
+    null: str  # nothing where the subgroups were drawn apart
+    notes: list[Note]
+    noise_floors: Sequence[float] = ()  # the mean error of each among the same draws
+
+    @property
+    def has_joint_draws(self) -> bool:
+        """Whether the draws of all subgroups hang together, so that what would have been seen is known."""
+        return bool(self.null)
+
+
+@dataclass(frozen=True)
+class GroupClaims:
+    """What is claimed of the subgroups: the error of each, and the cumulative errors behind multicalibration."""
+
+    labels: list[str]
+    estimands: list[Estimand]
+    cumulative: list[Estimand]  # none where the lens has several views, or vectors
+
+    @classmethod
+    def of(
+        cls, preds: Predictions, groups: Sequence[Subgroup], estimator: Estimator, lens: Lens, aggregate: str
+    ) -> GroupClaims:
+        """About these rows."""
+        estimands = [Estimand.of(estimator, group.of(lens), preds, aggregate) for group in groups]
+        return cls([group.label for group in groups], estimands, cumulative_of(preds, lens, groups) if groups else [])
+
+    @property
+    def every(self) -> list[Estimand]:
+        """All that has to be drawn together."""
+        return [*self.estimands, *self.cumulative]
+
+
+def joint_group_pvalues(
+    preds: Predictions,
+    groups: Sequence[Subgroup],
+    estimator: Estimator,
+    lens: Lens,
+    aggregate: str,
+    resamples: int,
+    alpha: float,
+    rng: np.random.Generator,
+    progress: Callable[[float], None] | None = None,
+) -> GroupPValues:
+    """Each subgroup's error among those of redrawn labels; rows that two subgroups share have the same labels in both.
+
+    With votes the residuals of whole rows have their signs flipped. With clusters there are two null laws, of which the larger p counts, as in
+    `consistency`.
+    """
+    hard, notes = prepare_votes(preds)
+    claims = GroupClaims.of(hard, groups, estimator, lens, aggregate)
+    if hard.kind == "multilabel" and len(claims.estimands[0].views) > 1:
+        raise InputError(
+            "TO408",
+            "Labels that do not exclude each other are drawn apart, so their common error has no null law by group.",
+            f"{hard.k} labels through {lens}",
+            "Ask about one label: lens='class:NAME'.",
+        )
+    nulls = [null_draws(hard, claims.every, resamples, rng, progress=progress)]
+    if hard.cluster is not None and hard.kind != "multilabel":
+        nulls.append(null_draws(hard, claims.every, resamples, rng, share=cluster_correlation(hard, claims.estimands)))
+    return group_pvalues_from_draws(hard, claims, nulls, alpha, notes)
+
+
+def group_pvalues_from_draws(
+    hard: Predictions, claims: GroupClaims, nulls: Sequence[Sequence[Array]], alpha: float, notes: Sequence[Note] = ()
+) -> GroupPValues:
+    """What draws of `claims.every` say, under each null law; of p-values the larger counts."""
+    estimands, cumulative, notes = claims.estimands, claims.cumulative, list(notes)
+    as_loss = estimands[0].estimator.as_loss
+    observed = np.array([float(estimand.combined(as_loss(estimand.values))) for estimand in estimands])
+    joint_draws = [
+        JointDraws(
+            observed,
+            np.array([estimand.combined(as_loss(drawn)) for estimand, drawn in zip(estimands, null, strict=False)]),
+        )
+        for null in nulls
+    ]
+    min_pvalue = 1 / (1 + nulls[0][0].shape[1])
+    if hard.cluster is not None:
+        min_pvalue = max(min_pvalue, 2.0 ** -float(hard.cluster.max()))
+    # Flipped residuals are no outcomes: an error that only they show is none that the rows can show.
+    by_labels = joint_draws[1:] if hard.cluster is not None else joint_draws
+    shown = [max(observed[i], *(joint.largest(i) for joint in by_labels)) for i in range(len(estimands))]
+
+    @cache
+    def upper_bound(i: int) -> float:
+        return max(shown[i], largest_attainable_error(estimands[i], hard))
+
+    def can_be(i: int, error: float | None) -> bool:
+        return (
+            error is not None
+            and _smallest(hard, estimands[i]) <= alpha
+            and (error <= shown[i] or error <= upper_bound(i))
+        )
+
+    min_detectable = [joint.min_detectable(alpha, upper_bound) for joint in joint_draws]
+    error = None
+    if cumulative:
+        error = multicalibration(cumulative, [null[len(estimands) :] for null in nulls], claims.labels)
+        if np.isinf(error.sigma):
+            notes.append(Note("TN223", f"Chance has no part in {error.worst}: one outcome against it makes p = 0."))
+    return GroupPValues(
+        np.max([joint.alone for joint in joint_draws], axis=0).tolist(),
+        np.max([joint.adjusted for joint in joint_draws], axis=0).tolist(),
+        [
+            max(x for x in some if x is not None) if all(can_be(i, x) for x in some) else None
+            for i, some in enumerate(zip(*min_detectable, strict=True))
+        ],
+        min_pvalue,
+        error,
+        null_description(hard),
+        [*notes, *independence_notes(hard)],
+        [float(estimand.combined(drawn).mean()) for estimand, drawn in zip(estimands, nulls[0], strict=False)],
+    )
+
+
+def _smallest(hard: Predictions, estimand: Estimand) -> float:
+    """The smallest p there can be: with flipped signs half as much for every further cluster that the rows reach."""
+    return 0.0 if hard.cluster is None else 2.0 ** (1 - len(np.unique(hard.cluster[estimand.views[0].w > 0])))
+
+
+N_CONSTANT_OUTCOMES = 10  # classes that are tried as the outcome of every row
+
+
+def largest_attainable_error(estimand: Estimand, preds: Predictions) -> float:
+    """The largest error among the outcomes that are farthest from what was said, greater being worse; −∞ where undefined.
+
+    Every row has its least likely outcome, its likeliest, or all have the same: the error of bins lies farthest where
+    all rows of a bin have one outcome.
+    """
+    errors = [
+        float(estimand.combined(estimand.estimator.as_loss(estimand.estimator.values(views))))
+        for views in _tried(estimand, preds)
+    ]
+    return max((value for value in errors if value == value), default=-np.inf)
+
+
+def _tried(estimand: Estimand, preds: Predictions) -> Iterator[tuple[View, ...]]:
+    if len(estimand.views) == 1:
+        (view,) = estimand.views
+        for y in _outcomes(view.p):
+            yield (View(view.p, y, view.w, n=view.n, name=view.name, classes=view.classes, exact=view.exact),)
+    else:  # several views read the same label
+        for y in _outcomes(preds.P):
+            yield estimand.lens.views(preds.with_labels(y.argmax(axis=1)))
+
+
+def _outcomes(p: Array) -> Iterator[Array]:
+    """Outcomes of the shape of the probabilities: (n,) of 0 and 1, or (n, m) one-hot."""
+    if p.ndim == 1:
+        yield from (np.zeros(len(p)), np.ones(len(p)), (p < 0.5).astype(np.float64), (p >= 0.5).astype(np.float64))
+        return
+    every = np.arange(p.shape[1])
+    for label in (p.argmin(axis=1), p.argmax(axis=1), *(np.full(len(p), c) for c in every[:N_CONSTANT_OUTCOMES])):
+        yield (label[:, None] == every).astype(np.float64)

@@ -1,1 +1,0 @@
-"""What do tests over groups of equal size share? The groups, and the quadratic form of their residuals."""

@@ -1,0 +1,259 @@
+"""Multiple testing with Holm's correction, min-p from joint null draws, and Westfall and Young's step-down p-values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels.holm import holm
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.pvalues import TIE, pvalue
+
+
+@dataclass(frozen=True)
+class PValues:
+    """p-values of each view, of each lens, and of all lenses together."""
+
+    pvalues: list[Array]
+    of_lens: list[float]
+    family: float
+    smallest_pvalue: float = 0.0  # the smallest p that the draws show to be possible
+    claims: int = 1  # by which Holm's correction multiplies the smallest p; 1 where draws judge them together
+
+    @classmethod
+    def asymptotic(cls, pvalues: Sequence[Sequence[float]]) -> PValues:
+        """Each by its own law, families by Holm's correction over all their views."""
+        of_lens = [smallest_pvalue(holm(lens_pvalues)) for lens_pvalues in pvalues]
+        return cls(
+            [np.array(lens_pvalues) for lens_pvalues in pvalues],
+            of_lens,
+            smallest_pvalue(holm([p for lens_pvalues in pvalues for p in lens_pvalues])),
+        )
+
+    @classmethod
+    def by_draws(
+        cls, estimands: Sequence[Estimand], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
+    ) -> PValues:
+        """Each among its draws, families by min-p over the draws that hang together, else by Holm's correction."""
+        observed = [estimand.values for estimand in estimands]
+        pvalues = [
+            np.array([_view_pvalue(x, drawn) for x, drawn in zip(values, lens_draws, strict=True)])
+            for values, lens_draws in zip(observed, draws, strict=True)
+        ]
+        of_lens = [
+            family(values.ravel(), _as_claims(lens_draws)) if joint_views else smallest_pvalue(holm(list(p)))
+            for values, lens_draws, p in zip(observed, draws, pvalues, strict=True)
+        ]
+        joint = joint_views and (joint_lenses or len(estimands) == 1)
+        claims = 1 if joint else sum(len(p) for p in pvalues)
+        if len(estimands) == 1:
+            return cls(pvalues, of_lens, of_lens[0], claims=claims)
+        family_pvalue = (
+            family(
+                np.concatenate([x.ravel() for x in observed]),
+                np.concatenate([_as_claims(lens_draws) for lens_draws in draws]),
+            )
+            if joint
+            else smallest_pvalue(holm([float(p) for lens_pvalues in pvalues for p in lens_pvalues]))
+        )
+        return cls(pvalues, of_lens, family_pvalue, claims=claims)
+
+
+def _view_pvalue(value: Array, draws: Array) -> float:
+    """The p-value of one view: of its statistic, or of the smallest p among several."""
+    return pvalue(float(value), draws) if draws.ndim == 1 else family(value, draws.T)
+
+
+def _as_claims(draws: Array) -> Array:
+    """Draws of views (views, B), or of several statistics of each (views, B, m), as claims (claims, B)."""
+    return draws if draws.ndim == 2 else np.moveaxis(draws, 2, 1).reshape(-1, draws.shape[1])
+
+
+def smallest_pvalue(pvalues: Sequence[float]) -> float:
+    """The smallest p that is defined; NaN where none is."""
+    defined = [p for p in pvalues if not np.isnan(p)]
+    return float(min(defined)) if defined else float("nan")
+
+
+def family(observed: Array, draws: Array) -> float:
+    """The p-value of the smallest p among claims that share their draws (min-p), exact for the joint null.
+
+    `observed` (claims,), `draws` (claims, B). Draws and data are judged alike, each among all of them, so that
+    no lens wins by the width of its null law; equal smallest p-values are ordered by the largest standardized
+    statistic, so that many claims do not raise the floor 1/(1 + B). Source: Westfall & Young (1993).
+
+    >>> family(np.array([9.0, 0.0]), np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]))
+    0.25
+    """
+    defined = ~np.isnan(observed)
+    if not defined.any():
+        return float("nan")
+    pool = np.concatenate([observed[:, None], draws], axis=1)[defined]
+    pool = np.where(np.isnan(pool), -np.inf, pool)
+    smallest = np.full(pool.shape[1], np.inf)
+    largest = np.full(pool.shape[1], -np.inf)
+    for values in pool:
+        order = np.sort(values)
+        finite = np.isfinite(values)
+        lower = np.where(finite, values - TIE * np.abs(np.where(finite, values, 0.0)), values)
+        smallest = np.minimum(smallest, (len(order) - np.searchsorted(order, lower, "left")) / len(order))
+        scale = values.std() if finite.all() else 0.0
+        largest = np.maximum(largest, (values - values.mean()) / scale if scale > 0 else 0.0)
+    first = smallest < smallest[0] * (1 - TIE)
+    tied = np.abs(smallest - smallest[0]) <= TIE
+    return float((first | (tied & (largest >= largest[0] - TIE * np.abs(largest[0])))).mean())
+
+
+MAX_DISCRETE = 8  # with so few different values, all that three rows can show, there is nothing between them either
+
+
+class JointDraws:
+    r"""Claims that share their draws: the p-value of each by itself, and by Westfall and Young's step-down min-p.
+
+    `observed` (claims,), `draws` (claims, B). The claims are ordered by their own p-values. The j-th is compared with
+    the smallest p-value that each draw has among the claims from the j-th on:
+
+    .. math:: \tilde p_{(j)} = \max_{i \le j} \frac{1 + \#\{b : \min_{l \ge i} p^*_{(l)b} \le p_{(i)}\}}{1 + B}
+
+    The chance of one false rejection or more is at most α whichever claims are false, because the labels of a group's
+    rows have the same law whatever is wrong with other rows. Claims that hang together, as overlapping groups do, cost
+    less than Holm's correction takes. Equal p-values are ordered by the larger standardized statistic, so that many
+    claims do not raise the floor 1/(1 + B). Source: Westfall & Young (1993).
+
+    >>> both = JointDraws(np.array([9.0, 0.0]), np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]))
+    >>> both.alone.tolist(), both.adjusted.tolist()
+    ([0.25, 1.0], [0.25, 1.0])
+    """
+
+    def __init__(self, observed: Array, draws: Array) -> None:
+        self.observed = np.asarray(observed, dtype=np.float64)
+        pool = np.concatenate([self.observed[:, None], draws], axis=1)
+        self._defined = ~np.isnan(self.observed)
+        self._pool = np.where(np.isnan(pool), -np.inf, pool)
+        self.size = pool.shape[1]
+        ranks = [_above(values) for values in self._pool]
+        self._above = np.array([above for above, _ in ranks]).reshape(pool.shape)  # values at least as large
+        self._zscores = np.array([zscore for _, zscore in ranks]).reshape(
+            pool.shape
+        )  # standard deviations above the mean
+        self.alone = np.where(self._defined, self._above[:, 0] / self.size, np.nan)
+
+    @property
+    def adjusted(self) -> Array:
+        """The step-down p-value of each claim, (claims,); of an undefined statistic NaN."""
+        pvalues = np.full(len(self.observed), np.nan)
+        order = [i for i in np.lexsort((-self._zscores[:, 0], self._above[:, 0])) if self._defined[i]]
+        shares = []
+        ranks = np.full(self.size, self.size + 1)
+        zscores = np.full(self.size, -np.inf)
+        for i in reversed(order):
+            ranks, zscores = _more_extreme((ranks, zscores), (self._above[i], self._zscores[i]))
+            shares.append(_as_surprising(ranks, zscores, self._above[i, 0], self._zscores[i, 0]).mean())
+        pvalues[order] = np.maximum.accumulate(shares[::-1]) if order else []
+        return pvalues
+
+    def min_detectable(self, alpha: float, upper_bound: Callable[[int], float] | None = None) -> list[float | None]:
+        """The smallest statistic with which each claim would be rejected at level α, the others and all draws as they are.
+
+        It is found by raising the claim's own statistic until its step-down p is at most α; between two draws too, and
+        above all of them, where many other claims have draws as far out. `most(i)` is the largest statistic that the
+        i-th claim can show, the largest of its draws if not said; None where that would not be enough. Where values
+        recur among the draws there is nothing between them: the threshold is then such a value.
+        """
+        return [
+            self._threshold(i, alpha, upper_bound or self.largest) if self._defined[i] else None
+            for i in range(len(self.observed))
+        ]
+
+    def largest(self, i: int) -> float:
+        """The largest statistic that the i-th claim has among its draws."""
+        return float(self._pool[i].max())
+
+    def _threshold(self, i: int, alpha: float, upper_bound: Callable[[int], float]) -> float | None:
+        others = [j for j in np.lexsort((-self._zscores[:, 0], self._above[:, 0])) if self._defined[j] and j != i]
+        left: list[tuple[Array, Array]] = [(np.full(self.size, self.size + 1), np.full(self.size, -np.inf))]
+        for j in reversed(others):
+            left.append(_more_extreme(left[-1], (self._above[j], self._zscores[j])))
+        left.reverse()  # the most surprising key of each draw among the others from each place on
+
+        def enough(value: float) -> bool:
+            above, zscores = _above(np.concatenate([[value], self._pool[i, 1:]]))
+            for j, rest in zip(others, left, strict=False):
+                own_key, its = (above[0], -zscores[0], i), (self._above[j, 0], -self._zscores[j, 0], j)
+                if own_key < its:
+                    break
+                if _rejected(_more_extreme(rest, (above, zscores)), its[0], -its[1]) > alpha + 1e-12:
+                    return False
+            else:
+                rest = left[-1]
+            return bool(_rejected(_more_extreme(rest, (above, zscores)), above[0], zscores[0]) <= alpha + 1e-12)
+
+        values, counts = np.unique(self._pool[i, 1:], return_counts=True)
+        finite = np.isfinite(values)
+        values, counts = values[finite], counts[finite]
+        if not len(values):
+            return None
+        at = _first(lambda k: enough(float(values[k])), len(values))
+        if at == 0 or (at < len(values) and counts[at - 1 : at + 1].max() > 1):
+            return float(values[at])
+        high = float(values[at]) if at < len(values) else upper_bound(i)
+        if not high > values[at - 1] or not enough(high):
+            return None
+        if len(values) <= MAX_DISCRETE:
+            return high
+        return _bisect(float(values[at - 1]), high, enough)
+
+
+def _first(holds: Callable[[int], bool], count: int) -> int:
+    """The first of so many places from which on it holds; `count` where it holds nowhere."""
+    low, high = 0, count
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def _bisect(low: float, high: float, enough: Callable[[float], bool]) -> float:
+    """The least value above `low` that is enough, to a millionth of the way to `high`, which is."""
+    near = low + 4 * TIE * abs(low)  # no tie any more; mostly that is enough
+    if near < high and enough(near):
+        return near
+    while np.isinf(high):
+        tried = 2 * max(abs(low), 1.0)
+        if tried > 1e300:
+            return high
+        low, high = (low, tried) if enough(tried) else (tried, high)
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
+
+def _rejected(keys: tuple[Array, Array], above: float, zscore: float) -> float:
+    """The share of draws at least as surprising as (above, far)."""
+    return float(_as_surprising(*keys, above, zscore).mean())
+
+
+def _above(values: Array) -> tuple[Array, Array]:
+    """How many of the values are at least as large as each, and how far each lies above their mean."""
+    order, finite = np.sort(values), np.isfinite(values)
+    lower = np.where(finite, values - TIE * np.abs(np.where(finite, values, 0.0)), values)
+    scale = values[finite].std() if finite.any() else 0.0
+    away = (np.where(finite, values, 0.0) - values[finite].mean()) / scale if scale > 0 else np.zeros(len(values))
+    return len(order) - np.searchsorted(order, lower, "left"), np.where(finite, away, values)
+
+
+def _more_extreme(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
+    """Of two keys of each draw the more surprising one."""
+    first = (other[0] < one[0]) | ((other[0] == one[0]) & (other[1] > one[1]))
+    return np.where(first, other[0], one[0]), np.where(first, other[1], one[1])
+
+
+def _as_surprising(ranks: Array, zscores: Array, above: float, away: float) -> Array:
+    """Which draws are at least as surprising as (above, away)."""
+    return (ranks < above) | (
+        (ranks == above) & (zscores >= away - TIE * abs(away) if np.isfinite(away) else zscores >= away)
+    )

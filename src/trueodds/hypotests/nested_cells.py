@@ -1,0 +1,228 @@
+"""Component statistics of the omnibus test from residual sums in nested cells of a score or of probability vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from trueodds.binning.equal_mass import EqualMass
+from trueodds.binning.median_variance import nested_cells
+from trueodds.core.typing import Array
+from trueodds.lenses.view import View
+
+
+@dataclass(frozen=True)
+class Component:
+    """One statistic of several that judge a claim together."""
+
+    name: str
+    weight: float
+    degrees: int = 0  # of χ²; 0 for a normal statistic of two sides
+    squares: bool = False  # whether it is centered, as squares without their diagonal terms are
+    among: int = 1  # of how many normal statistics it is the largest
+
+
+CELLS = 256  # of equal mass; the finest scale of the squares
+ELEMENTS = 2**12  # cells of all classes together, if that leaves each as many as the finest scale has nodes
+SCALES = (2, 4, 8, 16, 32, 64)  # numbers of nodes in which residuals are squared
+BINARY_COMPONENTS = (
+    Component("level", 0.2),
+    Component("slope", 0.2),
+    Component("level and slope", 0.2, degrees=2),
+    *(Component(f"squares in {m} nodes", 0.4 / len(SCALES), degrees=m, squares=True) for m in SCALES),
+)
+
+TINY = 1e-100  # stands for a variance of 0, so that what cannot happen is far out and still finite
+MIN_PROB = 1e-300  # probability below which logarithms are cut
+
+
+class BinaryCells:
+    """The cells of a binary view and what the statistics need of them besides the residual sums."""
+
+    def __init__(self, view: View) -> None:
+        cells = EqualMass(min(CELLS, max(max(SCALES), ELEMENTS // max(view.classes, 1)))).freeze(view)
+        number = cells.index(view.at)
+        occupied, self.index = np.unique(number, return_inverse=True)
+        self.size = len(occupied)
+        p = view.p.astype(np.float64)
+
+        def summed(x: Array) -> Array:
+            return np.bincount(self.index, x, self.size)
+
+        self.variance = summed(np.maximum(view.sums("wwv"), 0.0))
+        logit = np.log(np.maximum(p, MIN_PROB)) - np.log(np.maximum(view.q, MIN_PROB))
+        self.slope = _cell_mean(summed, logit, view.sums("wwv"), view.w)
+        total = max(self.variance.sum(), TINY)
+        ww = view.sums("ww")
+        if has_vote_shares(view):  # whose residuals keep their squares when their signs are flipped
+            per_outcome, without_outcome = np.zeros(self.size), summed(view.sums("wwr"))
+        else:  # w²(y − p)² = w²(y (1 − 2p) + p²), as a line in the cell's outcomes
+            per_outcome = summed(ww * (1 - 2 * p)) / np.maximum(summed(view.w), TINY)
+            without_outcome = summed(ww * p * p)
+        mass = np.cumsum(summed(view.w))
+        self.nodes = Nodes([_starts(mass, m) for m in SCALES if m <= self.size])
+        self.precision = [1 / np.maximum(x, 1e-12 * total) for x in self.nodes.sums(self.variance)]
+        of_cell = np.array([self.nodes.broadcast_to_cells(x, self.size) for x in self.precision]).reshape(-1, self.size)
+        self.diagonal, self.diagonal_without = (of_cell * per_outcome).T, of_cell @ without_outcome
+        total_variance, slopes = self.variance.sum(), (self.slope**2 * self.variance).sum()
+        centered = self.slope - (self.slope @ self.variance) / total
+        self.linear = np.stack(
+            [
+                np.full(self.size, 1 / np.sqrt(max(total_variance, TINY))),
+                self.slope / np.sqrt(max(slopes, TINY)),
+                centered / np.sqrt(max((centered**2 * self.variance).sum(), TINY)),
+            ],
+            axis=1,
+        )
+
+    def statistics(self, w: Array, wp: Array, wy: Array) -> Array:
+        """The members of each draw, (…, members); NaN at scales that are finer than the cells."""
+        residual = wy - wp
+        level, slope, centered = np.moveaxis(residual @ self.linear, -1, 0)
+        out = np.full((*level.shape, len(BINARY_COMPONENTS)), np.nan)
+        out[..., 0], out[..., 1], out[..., 2] = level, slope, level**2 + centered**2
+        diagonals = wy @ self.diagonal + self.diagonal_without
+        for j, (sums, precision) in enumerate(zip(self.nodes.sums(residual), self.precision, strict=True)):
+            out[..., 3 + j] = (sums * sums) @ precision - diagonals[..., j]
+        return out
+
+
+class Nodes:
+    """Nested nodes of neighboring cells, from coarse to fine: sums of all of them for the cost of the finest."""
+
+    def __init__(self, starts: Sequence[Array]) -> None:
+        self.starts = starts
+        self.within = [np.searchsorted(fine, coarse) for coarse, fine in pairwise(starts)]
+
+    def of(self, cell: Array, max_nodes: int) -> Array:
+        """The node of each cell at the finest of the scales up to so many nodes; 0 where there is none."""
+        scales = [scale for scale in self.starts if len(scale) <= max_nodes]
+        return np.searchsorted(scales[-1], cell, "right") - 1 if scales else np.zeros_like(cell)
+
+    def broadcast_to_cells(self, x: Array, cells: int) -> Array:
+        """What each node of one scale has, given to its cells."""
+        starts = next(scale for scale in self.starts if len(scale) == len(x))
+        return np.repeat(x, np.diff(starts, append=cells))
+
+    def sums(self, x: Array, axis: int = -1) -> list[Array]:
+        """Sums over the cells of each node along an axis, by scale."""
+        if not self.starts:
+            return []
+        by_scale = [np.add.reduceat(x, self.starts[-1], axis=axis)]
+        for within in reversed(self.within):
+            by_scale.append(np.add.reduceat(by_scale[-1], within, axis=axis))
+        return by_scale[::-1]
+
+
+def has_vote_shares(view: View) -> bool:
+    """Whether outcomes of rows are shares of votes."""
+    return view.is_rows and bool(((view.y > 0) & (view.y < 1)).any())
+
+
+def _cell_mean(summed: Any, x: Array, weight: Array, fallback: Array) -> Array:
+    """The mean of x in each cell by one weight; by the other where that is 0 throughout."""
+    weights, others = summed(weight), summed(fallback)
+    plain = summed(x * fallback) / np.maximum(others, TINY)
+    return np.where(weights > 0, summed(x * weight) / np.where(weights > 0, weights, 1.0), plain)
+
+
+def _starts(mass: Array, nodes: int) -> Array:
+    """The first cell of each of so many nodes of equal mass, from the cells' cumulated mass."""
+    middle = mass - np.diff(mass, prepend=0.0) / 2
+    node = np.minimum((middle * nodes / mass[-1]).astype(np.int64), nodes - 1)
+    starts: Array = np.flatnonzero(np.diff(node, prepend=-1))
+    return starts
+
+
+VECTOR_ELEMENTS = 2**14  # leaves times classes that a draw fills at most
+VECTOR_SCALES = {
+    4: 0.1,
+    8: 0.1,
+    16: 0.15,
+    64: 0.07,
+    256: 0.03,
+}  # numbers of nodes in which residuals are squared, with weights
+
+
+def vector_components(classes: int) -> tuple[Component, ...]:
+    """The statistics of vectors of so many classes."""
+    return (
+        Component("temperature", 0.2),
+        Component("largest level", 0.08, among=classes),
+        Component("levels", 0.12, degrees=classes - 1),
+        Component("largest slope", 0.05, among=classes),
+        Component("slopes", 0.1, degrees=classes),
+        *(
+            Component(f"squares in {m} nodes", weight, degrees=m * (classes - 1), squares=True)
+            for m, weight in VECTOR_SCALES.items()
+        ),
+    )
+
+
+class VectorLeaves:
+    """The leaves of a tree over the vectors, and what the statistics need of them besides the residual sums."""
+
+    def __init__(self, view: View) -> None:
+        k = view.p.shape[1]
+        depth = int(np.log2(max(VECTOR_ELEMENTS // k, 4)))
+        P = view.p.astype(np.float64)
+        place = nested_cells(P, depth)
+        occupied, self.index = np.unique(place, return_inverse=True)
+        self.size = len(occupied)
+        w, ww = view.w, view.w**2 if view.is_rows else view.sums("ww")
+
+        def summed(x: Array) -> Array:
+            return np.stack([np.bincount(self.index, x[:, c], self.size) for c in range(x.shape[1])], axis=1)
+
+        v = P * (1 - P)
+        variance = summed(ww[:, None] * v)
+        mass = np.maximum(np.bincount(self.index, w, self.size), TINY)[:, None]
+        logs = np.log(np.maximum(P, MIN_PROB))
+        odds = logs - np.log(np.maximum(1 - P, MIN_PROB))
+
+        def mean(x: Array) -> Array:
+            by_variance = summed(ww[:, None] * v * x) / np.where(variance > 0, variance, 1.0)
+            return np.where(variance > 0, by_variance, summed(w[:, None] * x) / mass)
+
+        total = np.maximum(variance.sum(axis=0), TINY)
+        self.logs = mean(logs).ravel()
+        slope = mean(odds)
+        slope -= (slope * variance).sum(axis=0) / total
+        self.slope = slope / np.sqrt(np.maximum((slope**2 * variance).sum(axis=0), TINY))
+        self.level = 1 / np.sqrt(total)
+        self.scale = 1 / np.maximum(total / total.sum(), 1e-3 / k)  # of squares, by class
+        if has_vote_shares(view):
+            self.per_outcome = np.zeros(self.size * k)
+            self.without_outcome = float((ww[:, None] * (view.y - P) ** 2 @ self.scale).sum())
+        else:
+            self.per_outcome = (summed(ww[:, None] * (1 - 2 * P)) / mass * self.scale).ravel()
+            self.without_outcome = float((summed(ww[:, None] * P * P) * self.scale).sum())
+        starts = []
+        for m in VECTOR_SCALES:
+            if m > 2**depth // 2 or m > self.size:
+                break
+            starts.append(np.flatnonzero(np.diff(occupied // (2**depth // m), prepend=-1)))
+        self.nodes = Nodes(starts)
+
+    def statistics(self, w: Array, wp: Array, wy: Array) -> Array:
+        """The members of each draw, (…, members); NaN at scales that are finer than the leaves."""
+        residual = wy - wp
+        flat = (*residual.shape[:-2], -1)
+        level = residual.sum(axis=-2) * self.level
+        slope = np.einsum("...lk,lk->...k", residual, self.slope)
+        values = [
+            residual.reshape(flat) @ self.logs,
+            np.abs(level).max(axis=-1),
+            (level**2).sum(axis=-1),
+            np.abs(slope).max(axis=-1),
+            (slope**2).sum(axis=-1),
+        ]
+        single = wy.reshape((*wy.shape[:-2], -1)) @ self.per_outcome + self.without_outcome
+        values += [(sums**2).sum(axis=-2) @ self.scale - single for sums in self.nodes.sums(residual, axis=-2)]
+        out = np.full((*values[0].shape, 5 + len(VECTOR_SCALES)), np.nan)
+        out[..., : len(values)] = np.stack(values, axis=-1)
+        return out

@@ -1,1 +1,0 @@
-"""What do tests by kernels share? The laws of pairs of rows, places of the simplex, and embeddings there."""

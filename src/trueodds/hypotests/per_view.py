@@ -1,0 +1,367 @@
+"""The base class of tests with one statistic per view, whose null distribution is asymptotic or drawn."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.results import Verdict
+from trueodds.core.settings import OneOf, Resamples, check
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.estimators.base import Estimator, Linear, one_score, single_rows
+from trueodds.hypotests.base import REDRAWS, HypothesisTest, Progress, independence_notes
+from trueodds.hypotests.multiple_testing import PValues
+from trueodds.hypotests.view_statistic import ViewResult, shared_settings, view_parts
+from trueodds.hypotests.votes import TWICE_THE_MEAN, average_votes, draw_vote_labels, prepare_votes
+from trueodds.lenses.base import Lens
+from trueodds.lenses.view import View
+from trueodds.resampling import measure
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.null_distribution import FLIPS, LABELS, cluster_correlation, null_description, null_draws
+from trueodds.tallies.tally import Tally
+
+Reader = Callable[[Array, Array, Array], Array]
+
+NULLS = ("asymptotic", "redraw")
+RESAMPLES = 999  # draws where none are asked for
+MAX_RESAMPLES, MAX_LABELS = (
+    4_999,
+    10**8,
+)  # and as many at most, or so many labels, where the p-value is near usual levels:
+BORDERLINE = (0.005, 0.15)
+CLUSTER_LABELS = (
+    "each label is drawn with its stated probability, independently of those of other clusters, predictions kept fixed"
+)
+
+
+@dataclass(frozen=True)
+class ViewTest(HypothesisTest):
+    """A test of one view at a time; over several views or lenses its family-wise p is Holm's, or joint with redraws.
+
+    A member says `on` (what it finds) and `cells` (the same statistic for many draws). The settings `null`, `redraw`
+    and `resamples` are every member's.
+    """
+
+    vectors: ClassVar[bool] = False  # whether a view may hold a vector per row
+    needs_rows: ClassVar[bool] = False  # whether the cells of a tally do not suffice
+    nulls: ClassVar[tuple[str, ...]] = NULLS  # how its null law may be had
+    drawing: ClassVar[tuple[str, ...]] = ("redraw",)  # those of them that make `resamples` draws
+    asymptotic_null: ClassVar[str] = (
+        ""  # the asymptotic law, in words that follow "labels come with their probabilities, so that"
+    )
+    clustered: ClassVar[str] = ""  # that of `by_clusters`, in such words; none where rows must be independent
+    jointly: ClassVar[str] = ""  # what a view's draws judge together, in words that follow those of the null law
+
+    null: str = "asymptotic"
+    redraw: Annotated[str, OneOf(REDRAWS)] = "labels"
+    resamples: Resamples | None = RESAMPLES
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check("null", self.null, Annotated[str, OneOf(self.nulls)], type(self).null)
+        if self.redraw != "labels" and self.null != "redraw":
+            raise InputError(
+                "TO205",
+                "redraw says how labels are drawn anew, and this null law draws none.",
+                f"redraw={self.redraw!r} with null={self.null!r}",
+                "Use null='redraw', or leave redraw out.",
+            )
+        if self.redraw == "all":
+            raise InputError(
+                "TO205", "All labellings are gone through by consistency only.", "redraw='all'", "Leave it out."
+            )
+
+    def on(self, view: View) -> ViewResult:
+        """Statistic, asymptotic p-value and effect of one view."""
+        raise NotImplementedError
+
+    def look(self, view: View, rng: np.random.Generator) -> ViewResult:
+        """The same for a null law that makes draws of its own."""
+        return self.on(view)
+
+    def by_clusters(self, view: View, cluster: Array) -> ViewResult:
+        """The same by an asymptotic law for which only the clusters, (n,) numbers of them, are independent."""
+        raise NotImplementedError
+
+    def describe_null(self, results: Sequence[Sequence[ViewResult]], *, clustered: bool) -> str:
+        """The asymptotic law of what was found on each view of each lens, in the words of `asymptotic_null`."""
+        return self.clustered if clustered else self.asymptotic_null
+
+    @property
+    def instead(self) -> str:
+        """What keeps its level where the asymptotic law does not."""
+        return "null='redraw'" if "redraw" in self.nulls else f"consistency with statistic={self.name!r}"
+
+    def cells(self, view: View) -> Linear:
+        """How surprising draws are: the statistic on cells that are fixed without the labels.
+
+        Several statistics of one view, judged together by min-p, have an axis of their own behind that of the draws.
+        """
+        raise NotImplementedError
+
+    def among(self, result: ViewResult, view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
+        """What was found, with what only the draws of this view tell; `draws` has those of each null law."""
+        return result
+
+    def __call__(
+        self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
+    ) -> Verdict:
+        """The verdict on one lens, or on a family of several."""
+        return self.verdicts(preds, lenses, rng, progress)[0]
+
+    def verdicts(
+        self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
+    ) -> list[Verdict]:
+        """The verdict on the family of lenses, then on each of them, all from the same draws; of one lens, its own."""
+        summed = preds.cluster if self.null == "asymptotic" and self.clustered else None
+        if preds.cluster is not None and self.null != "redraw" and summed is None:
+            null_text = f"The {self.null} law" if self.null == "asymptotic" else f"null={self.null!r}"
+            raise InputError(
+                "TO205",
+                f"{null_text} of {self.name} takes rows as independent, and these come in clusters.",
+                f"cluster= with null={self.null!r}",
+                "Use null='redraw': the signs of whole clusters are flipped."
+                if "redraw" in self.nulls
+                else "Keep one row per cluster.",
+            )
+        preds, notes = prepare_votes(preds, self.redraw)
+        notes = [
+            *preds.notes,
+            *notes,
+            *(note for lens in lenses for note in lens.notes(preds)),
+            *independence_notes(preds),
+        ]
+        families = [slice(None), *(slice(i, i + 1) for i in range(len(lenses)) if len(lenses) > 1)]
+        if self.null != "redraw":
+            estimands, results = self._asymptotic(preds, lenses, rng, summed)
+            null_text = f"{LABELS if summed is None else CLUSTER_LABELS}, so that {self.describe_null(results, clustered=summed is not None)}"
+            null_text += TWICE_THE_MEAN if preds.votes is not None and summed is None else ""
+            return [self._verdict(estimands[some], results[some], None, null_text, notes) for some in families]
+        estimands = [Estimand(_TestStatistic(self), lens, lens.views(preds)) for lens in lenses]
+        sets = self._draws(preds, estimands, rng, progress)
+        joint = preds.kind != "multilabel"
+        null_min_pvalue = (
+            0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())
+        )  # of G clusters: 2^(1 − G)
+        results = self._add_draws(estimands, self._results(estimands, rng), sets)
+        null = null_description(preds, self.redraw) + self.jointly
+
+        def verdict(some: slice) -> Verdict:
+            pvalue_sets = [
+                self.pvalues(estimands[some], draws[some], joint_views=joint, joint_lenses=joint) for draws in sets
+            ]
+            return self._verdict(
+                estimands[some], results[some], pvalue_sets, null, notes, null_min_pvalue, sets[0][0].shape[1]
+            )
+
+        return [verdict(some) for some in families]
+
+    def _draws(
+        self, preds: Predictions, estimands: Sequence[Estimand], rng: np.random.Generator, progress: Progress | None
+    ) -> list[list[Array]]:
+        """The draws of each view of each lens, under each null law; more of them where the p-value may hang on chance."""
+        samplers = [functools.partial(null_draws, redraw=self.redraw)]
+        if preds.cluster is not None and preds.kind != "multilabel":
+            # Flipped signs do not know a bin where nothing came: labels redrawn with correlation do.
+            samplers.append(functools.partial(null_draws, share=cluster_correlation(preds, estimands)))
+        first = self.resamples or RESAMPLES
+        sets = [sampler(preds, estimands, first, rng, progress=progress) for sampler in samplers]
+        more = 0 if self.resamples else min(MAX_RESAMPLES, MAX_LABELS // max(1, preds.n)) - first
+        if more > 0:
+            joint = preds.kind != "multilabel"
+            p = max(self.pvalues(estimands, draws, joint_views=joint, joint_lenses=joint).family for draws in sets)
+            if BORDERLINE[0] <= p <= BORDERLINE[1]:
+                for draws, sampler in zip(sets, samplers, strict=True):
+                    added = sampler(preds, estimands, more, rng, progress=progress)
+                    draws[:] = [np.concatenate(both, axis=1) for both in zip(draws, added, strict=True)]
+        return sets
+
+    def _asymptotic(
+        self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, cluster: Array | None
+    ) -> tuple[list[Estimand], list[list[ViewResult]]]:
+        """What was found by the asymptotic law; with votes, from many labels drawn from them."""
+        sets = [preds] if preds.votes is None or cluster is not None else draw_vote_labels(preds, rng)
+        every = []
+        for rows in sets:
+            estimands = [Estimand(_TestStatistic(self), lens, lens.views(rows)) for lens in lenses]
+            every.append(self._results(estimands, rng, cluster))
+        if len(every) == 1:
+            return estimands, every[0]
+        views = [
+            [[results[i][v] for results in every] for v in range(len(estimand.views))]
+            for i, estimand in enumerate(estimands)
+        ]
+        return estimands, [[average_votes(one) for one in lens_views] for lens_views in views]
+
+    def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
+        """The verdict from a tally's cells, each taken as rows of its mean prediction."""
+        if self.needs_rows:
+            return super().from_tally(tally, lenses, rng)
+        if self.redraw == "both":
+            raise InputError(
+                "TO205",
+                "redraw='both' draws rows, and a tally has none.",
+                "redraw='both'",
+                "Leave redraw out, or use mode='exact'.",
+            )
+        if tally.counts.voted and self.null == "asymptotic":
+            raise InputError(
+                "TO205",
+                f"The asymptotic law of {self.name} is that of one label per row, and the tally counted shares of votes.",
+                "votes with null='asymptotic'",
+                "Use null='redraw': the signs of residuals are flipped; or mode='exact'.",
+            )
+        estimands = [measure.tally_estimand(tally, _TestStatistic(self), lens) for lens in lenses]
+        results = self._results(estimands, rng)
+        notes = list(dict.fromkeys(note for estimand in estimands for note in measure.tally_notes(tally, estimand)))
+        if self.null != "redraw":
+            null_text = f"{LABELS}, so that {self.describe_null(results, clustered=False)}"
+            return self._verdict(estimands, results, None, null_text, notes)
+        drawn = [measure.tally_null_draws(tally, estimand, self.resamples or RESAMPLES, rng) for estimand in estimands]
+        notes.append(
+            Note("TN403", "The draws are made per cell of the tally; across lenses the family-wise p is Holm's.")
+        )
+        pvalues = self.pvalues(
+            estimands, [draws for draws, _ in drawn], joint_views=all(joint for _, joint in drawn), joint_lenses=False
+        )
+        null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
+        results = self._add_draws(estimands, results, [[draws for draws, _ in drawn]])
+        return self._verdict(estimands, results, [pvalues], null + self.jointly, notes)
+
+    def estimand(self, preds: Predictions, lens: Lens) -> Estimand | None:
+        """The statistic of each view, where labels are redrawn."""
+        if (self.null, self.redraw) != ("redraw", "labels"):
+            return None
+        return Estimand(_TestStatistic(self), lens, lens.views(preds))
+
+    def pvalue_of(self, estimand: Estimand, draws: Array, *, joint: bool) -> float:
+        """The smallest p of the views, adjusted."""
+        return self.pvalues([estimand], [draws], joint_views=joint, joint_lenses=joint).family
+
+    def pvalues(
+        self, estimands: Sequence[Estimand], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
+    ) -> PValues:
+        """The p-values of every view, every lens and of all of them, from the draws of each view."""
+        return PValues.by_draws(estimands, draws, joint_views=joint_views, joint_lenses=joint_lenses)
+
+    def _results(
+        self, estimands: Sequence[Estimand], rng: np.random.Generator, cluster: Array | None = None
+    ) -> list[list[ViewResult]]:
+        for view in (view for estimand in estimands for view in estimand.views):
+            if not self.vectors:
+                one_score(view, self.name)
+            if self.needs_rows:
+                single_rows(view, self.name)
+        if cluster is not None:
+            return [[self.by_clusters(view, cluster) for view in estimand.views] for estimand in estimands]
+        return [[self.look(view, rng) for view in estimand.views] for estimand in estimands]
+
+    def _add_draws(
+        self, estimands: Sequence[Estimand], results: Sequence[Sequence[ViewResult]], sets: Sequence[Sequence[Array]]
+    ) -> list[list[ViewResult]]:
+        return [
+            [
+                self.among(one, estimand.views[v], estimand.values[v], [draws[i][v] for draws in sets])
+                for v, one in enumerate(results[i])
+            ]
+            for i, estimand in enumerate(estimands)
+        ]
+
+    def _verdict(
+        self,
+        estimands: Sequence[Estimand],
+        results: Sequence[Sequence[ViewResult]],
+        pvalue_sets: Sequence[PValues] | None,
+        null: str,
+        notes: Sequence[Note],
+        null_min_pvalue: float = 0.0,
+        resamples: int | None = None,
+    ) -> Verdict:
+        """From what was found and, where labels were redrawn, how the draws judge it."""
+        asymptotic = pvalue_sets is None
+        if pvalue_sets is None:
+            pvalue_sets = [PValues.asymptotic([[one.pvalue for one in lens_results] for lens_results in results])]
+        pvalues = [
+            np.max([np.maximum(one.pvalues[i], null_min_pvalue) for one in pvalue_sets], axis=0)
+            for i in range(len(estimands))
+        ]
+        of_lens = [
+            float(np.max([null_min_pvalue, *(one.of_lens[i] for one in pvalue_sets)])) for i in range(len(estimands))
+        ]
+        family_pvalue = float(np.max([null_min_pvalue, *(one.family for one in pvalue_sets)]))
+        min_pvalue, resamples = None, resamples or self.resamples or RESAMPLES
+        if self.null in self.drawing:
+            null_min_pvalue = max(null_min_pvalue, *(one.smallest_pvalue for one in pvalue_sets))
+            min_pvalue = min(
+                1.0, max(1 / (1 + resamples), null_min_pvalue) * (1 if asymptotic else pvalue_sets[0].claims)
+            )
+        every = [one for lens_results in results for one in lens_results]
+        notes = [*notes, *(note for one in every for note in one.notes)]
+        if asymptotic:
+            doubts = dict.fromkeys(doubt for one in every for doubt in one.doubts)
+            notes += [Note("TN212", f"{doubt} {self.instead} keeps its level there.") for doubt in doubts]
+        settings: dict[str, Any] = {"null": self.null}
+        if not asymptotic:
+            settings["redraw"] = self.redraw
+        if self.null in self.drawing:
+            settings["resamples"] = resamples
+        settings |= every[0].settings_used if len(every) == 1 else shared_settings([one.settings_used for one in every])
+        name, n, unique_notes = self.name, estimands[0].n_rows, tuple(dict.fromkeys(notes))
+        if len(estimands) == 1:
+            (view_results,), (estimand,) = results, estimands
+            strongest_at = int(np.argmin(np.nan_to_num(pvalues[0], nan=2.0)))
+            strongest = view_results[strongest_at]
+            parts = (
+                strongest.parts
+                if len(view_results) == 1
+                else view_parts([v.name for v in estimand.views], view_results, pvalues[0])
+            )
+            family_p = of_lens[0] if len(view_results) > 1 else None
+            if len(view_results) == 1 and strongest.summary:
+                settings["summary"] = strongest.summary
+            return Verdict(
+                name, str(estimand.lens), strongest.statistic, of_lens[0], n, null, min_pvalue, family_p, strongest.effect,
+                parts, settings, unique_notes,
+            )  # fmt: skip
+        strongest_at = int(np.argmin(np.nan_to_num(of_lens, nan=2.0)))
+        leaders = [
+            lens_results[int(np.argmin(np.nan_to_num(p, nan=2.0)))]
+            for lens_results, p in zip(results, pvalues, strict=True)
+        ]
+        parts = view_parts([str(estimand.lens) for estimand in estimands], leaders, np.array(of_lens))
+        return Verdict(
+            name, "family", leaders[strongest_at].statistic, family_pvalue, n, null, min_pvalue, family_pvalue, leaders[strongest_at].effect,
+            parts, settings, unique_notes,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _TestStatistic(Estimator):
+    """The statistic of a test in the place of an error, for whoever draws."""
+
+    name: ClassVar[str] = "surprise"
+    test: ViewTest
+
+    @property
+    def needs_rows(self) -> bool:  # type: ignore[override]
+        """What the test needs."""
+        return self.test.needs_rows
+
+    @property
+    def partition(self) -> Any:
+        """The bins of the test, if it has any."""
+        return getattr(self.test, "partition", None)
+
+    def value(self, view: View) -> float:
+        """How surprising the view is."""
+        return self.linear(view).value()
+
+    def linear(self, view: View) -> Linear:
+        """The test's own cells."""
+        return self.test.cells(view)

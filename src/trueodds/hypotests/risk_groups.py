@@ -1,0 +1,177 @@
+"""Groups of about equal size by predicted risk, and the chi-squared quadratic form of their residuals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from trueodds.binning.sorted_scores import ByScore
+from trueodds.core.typing import Array
+from trueodds.kernels.bins import Bins
+from trueodds.lenses.view import View
+
+TIE_TOLERANCE = 1e-12  # relative difference up to which weights count as equal
+
+
+def quantile_groups(s: Array, w: Array, n: Array, count: int) -> tuple[Array, int]:
+    """The group of each row and how many groups hold rows, cut at quantiles of the scores, right-closed.
+
+    The cuts are the quantiles i/count with linear interpolation (type 7); equal cuts are one. Rows or cells of n rows
+    that weigh alike are counted as rows; others are cut where the weight so far reaches its share, midway to the next
+    score. The group of a row without weight means nothing.
+
+    >>> quantile_groups(np.array([0.1, 0.2, 0.2, 0.9]), np.ones(4), np.ones(4), 2)
+    (array([0, 0, 0, 1]), 2)
+    """
+    mask = w > 0
+    scores, weights, rows = np.asarray(s, dtype=np.float64)[mask], w[mask], n[mask]
+    unit = weights.sum() / rows.sum()
+    even = bool((np.abs(weights - unit * rows) <= TIE_TOLERANCE * weights).all())
+    sorted_scores = ByScore(scores, np.zeros(len(scores)), rows if even else weights)
+    i = np.arange(1, count)
+    if even:
+        # In whole numbers: a quantile that is a score must be that score, which lies in the lower group.
+        place = i * (round(rows.sum()) - 1)
+        low, part = place // count, place % count / count
+        last, following = sorted_scores.between(low + 1.0)
+    else:
+        part = np.full(len(i), 0.5)
+        last, following = sorted_scores.between(i * weights.sum() / count)
+    cuts = last + part * (following - last)
+    edges = np.unique(np.concatenate(([scores.min()], cuts, [scores.max()])))
+    if len(edges) == 1:
+        return np.zeros(len(s), dtype=np.int64), 1
+    group = np.asarray(Bins(edges).index(np.asarray(s, dtype=np.float64)), dtype=np.int64)
+    occupied = np.unique(group[mask])  # with fewer rows than cuts, some cuts have no row between them
+    return np.minimum(np.searchsorted(occupied, group), len(occupied) - 1), len(occupied)
+
+
+CONNECTED = 1e-10  # of 2 at most: eigenvalues of a normalized Laplacian below this are directions without chance
+ROUNDING = 1e-12  # of a group's weight: the sum of residuals that rounding alone may leave
+
+
+@dataclass(frozen=True)
+class GroupResiduals:
+    """Groups by risk, what was promised for their m outcomes, and the form in which residuals count.
+
+    A binary view has m = 2 outcomes, the event last. `form` holds a symmetric matrix per group; residuals d = Σw(y − p)
+    give Σ_g d_gᵀ form_g d_g. An outcome without chance in its group must come as promised: a residual larger than its
+    `tolerance` is infinitely surprising.
+    """
+
+    index: Array  # (rows,)
+    n: Array  # (groups,)
+    w: Array  # (groups,)
+    effective_n: Array  # (groups,) as many equal rows as the weights are worth
+    predicted: Array  # (groups, m) mean prediction
+    variance: Array  # (groups,) the sum over outcomes of the null variance of Σw(y − p)
+    form: Array  # (groups, m, m)
+    tolerance: Array  # (groups, m), infinite where there is chance
+    df: int
+
+    @classmethod
+    def of(cls, view: View, bins: int, *, exact: bool, baseline: int) -> GroupResiduals:
+        """The groups of a view: cut by the score, or by the probability of any outcome but the baseline."""
+        score = 1 - view.at[:, baseline].astype(np.float64) if view.joint else view.at
+        index, size = quantile_groups(score, view.w, view.n, bins)
+        w, ww, n = (np.bincount(index, x, size) for x in (view.w, view.sums("ww"), view.n))
+        p = view.P
+        predicted = _columns(view.w, p, index, size) / w[:, None]
+        if view.joint:
+            variance = _columns(view.sums("ww"), np.maximum(p * (1 - p), 0.0), index, size).sum(axis=1)
+        else:
+            variance = 2 * np.bincount(index, np.maximum(view.sums("wwv"), 0.0), size)
+        if exact:
+            forms = [_exact(_cross_products(view, p, np.flatnonzero(index == g))) for g in range(size)]
+        else:
+            forms = [_pearson(mean, squared) for mean, squared in zip(predicted, ww, strict=True)]
+        form, chance, ranks = (np.array(x) for x in zip(*forms, strict=True))
+        rounding = _columns(view.w, np.abs(p - np.rint(p)), index, size) + ROUNDING * w[:, None]
+        if not view.joint:  # both outcomes have the residual of the event
+            rounding = np.broadcast_to(rounding.max(axis=1, keepdims=True), rounding.shape)
+        tolerance = np.where(chance, np.inf, rounding)
+        return cls(index, n, w, w**2 / ww, predicted, variance, form, tolerance, int(ranks.sum()))
+
+    @property
+    def size(self) -> int:
+        """How many groups."""
+        return len(self.w)
+
+    def statistic(self, _w: Array, wp: Array, wy: Array) -> Array:
+        """The sum over groups, from Σwp and Σwy (…, groups) or (…, groups, m)."""
+        d = self.residuals(wp, wy)
+        total = np.zeros(d.shape[:-2])
+        for g, form in enumerate(self.form):
+            total += ((d[..., g, :] @ form) * d[..., g, :]).sum(axis=-1)
+        return np.where((np.abs(d) > self.tolerance).any(axis=(-2, -1)), np.inf, total)
+
+    def residuals(self, wp: Array, wy: Array) -> Array:
+        """Σw(y − p) of each outcome, (…, groups, m)."""
+        d = wy - wp
+        return d if d.shape[-1] == self.predicted.shape[1] and d.ndim > 2 else np.stack([-d, d], axis=-1)
+
+    def excess(self, d: Array) -> float:
+        """The root mean squared gap of the groups beyond what chance alone makes of it, 0 where that is more.
+
+        The gap of vectors is their Euclidean distance over √2, which for two outcomes is the difference of one.
+        """
+        squared = ((d**2).sum(axis=1) - self.variance) / (2 * self.w**2)
+        return float(np.sqrt(max(0.0, float(self.w @ squared / self.w.sum()))))
+
+    def expected(self) -> Array:
+        """How many outcomes each group expects where any can come, counted as the weights are worth."""
+        return np.asarray((self.effective_n[:, None] * self.predicted)[np.isinf(self.tolerance)])
+
+    def table(self, d: Array, baseline: int | None) -> Mapping[str, Mapping[str, float]]:
+        """Each group's rows, mean prediction, expected and observed outcomes: the event, or all but the baseline."""
+        predicted, residual = (
+            (self.predicted[:, 1], d[:, 1]) if baseline is None else (1 - self.predicted[:, baseline], -d[:, baseline])
+        )
+        return {
+            f"group {g + 1}": {
+                "n": float(self.n[g]),
+                "predicted": float(predicted[g]),
+                "expected": float(self.w[g] * predicted[g]),
+                "observed": float(self.w[g] * predicted[g] + residual[g]),
+            }
+            for g in range(self.size)
+        }
+
+
+def _columns(w: Array, x: Array, index: Array, size: int) -> Array:
+    return np.stack([np.bincount(index, w * column, size) for column in x.T], axis=1)
+
+
+def _cross_products(view: View, p: Array, rows: Array) -> Array:
+    """Σw² p_k p_l for k ≠ l, (m, m): minus the null covariances, whose rows sum to 0 with the variances."""
+    if not view.joint:
+        return np.maximum(view.sums("wwv")[rows].sum(), 0.0) * np.array([[0.0, 1.0], [1.0, 0.0]])
+    weighted = np.sqrt(view.sums("ww")[rows])[:, None] * p[rows]
+    products: Array = weighted.T @ weighted
+    np.fill_diagonal(products, 0.0)
+    return products
+
+
+def _exact(cross_products: Array) -> tuple[Array, Array, int]:
+    """A generalized inverse of the null covariance, which outcomes have chance, and the rank.
+
+    The covariance is the Laplacian of a graph whose edges are the pairs of outcomes that one row can have. Scaled to
+    variances of 1, an outcome that is rare everywhere keeps its direction; each part of the graph that hangs together
+    loses one.
+    """
+    variance = cross_products.sum(axis=1)
+    chance = variance > 0
+    scale = np.where(chance, 1 / np.sqrt(np.where(chance, variance, 1.0)), 0.0)
+    values, vectors = np.linalg.eigh(np.diag(chance.astype(np.float64)) - scale[:, None] * cross_products * scale)
+    mask = values > CONNECTED
+    root = scale[:, None] * vectors[:, mask] / np.sqrt(values[mask])
+    return root @ root.T, chance, int(mask.sum())
+
+
+def _pearson(predicted: Array, squared: float) -> tuple[Array, Array, int]:
+    """Pearson's form, with Σw² in the place of the number of rows: the covariance if all rows of a group said the same."""
+    chance = predicted > 0
+    form = np.diag(np.where(chance, 1 / np.where(chance, squared * predicted, 1.0), 0.0))
+    return form, chance, max(int(chance.sum()) - 1, 0)

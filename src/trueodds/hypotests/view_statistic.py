@@ -1,0 +1,107 @@
+"""The test result of one view, and test statistics as functions of cell sums, evaluated on many null draws at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import Note
+from trueodds.core.typing import Array
+from trueodds.estimators.base import Linear
+from trueodds.kernels.holm import holm
+from trueodds.lenses.view import View
+
+Reader = Callable[[Array, Array, Array], Array]
+
+
+@dataclass(frozen=True)
+class ViewResult:
+    """What a test finds on one view."""
+
+    statistic: float  # as it is shown
+    pvalue: float  # under the asymptotic law; NaN where the test has none, or is not defined
+    effect: float  # how far off, in probability units
+    parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    settings_used: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()  # what holds for every null
+    doubts: tuple[str, ...] = ()  # why the asymptotic law is not to be trusted here; said only where it is used
+    summary: str = ""  # what is estimated, in words
+
+
+class Cells:
+    """A statistic that draws need many times over: sums of fixed cells, and what reads it from them.
+
+    `reader` takes Σw (…, size), Σwp and Σwy (…, size) or (…, size, m) with leading axes that broadcast, and gives
+    (…): greater is more surprising, |z| for a z of two sides.
+    """
+
+    def __init__(self, view: View, index: Array, size: int, reader: Reader) -> None:
+        self.view, self.index, self.size, self.reader = view, index, size, reader
+
+    @classmethod
+    def of_rows(cls, view: View, reader: Reader) -> Cells:
+        """Every row (or cell of a tally) by itself."""
+        return cls(view, np.arange(len(view)), len(view), reader)
+
+    def value(self) -> float:
+        """The statistic of the view itself."""
+        view, m = self.view, self.view.p.shape[1] if self.view.joint else 1
+        w = np.bincount(self.index, view.w, self.size)
+        p, y = (np.asarray(x, dtype=np.float64).reshape(len(view), m) for x in (view.p, view.y))
+        wp, wy = (
+            np.stack([np.bincount(self.index, view.w * x[:, c], self.size) for c in range(m)], axis=1) for x in (p, y)
+        )
+        shape = (1, self.size, m) if view.joint else (1, self.size)
+        statistic: float = self.reader(w[None], wp.reshape(shape), wy.reshape(shape))[0]
+        return statistic
+
+    def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
+        """The statistic of each draw."""
+        return self.reader(w, wp, wy)
+
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
+        """None: it is no error that an interval is made for."""
+        return None
+
+
+class ScaledCells:
+    """A statistic on fixed cells over its standard error under the null; bare where that is 0, for nothing varies then."""
+
+    def __init__(self, linear: Linear, unit: float) -> None:
+        self.linear, self.unit = linear, unit or 1.0
+
+    @property
+    def size(self) -> int:
+        """How many cells."""
+        return self.linear.size
+
+    @property
+    def index(self) -> Array:
+        """The cell of each row."""
+        return self.linear.index
+
+    def value(self) -> float:
+        """The statistic of the view itself."""
+        return self.linear.value() / self.unit
+
+    def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
+        """The statistic of each draw."""
+        return self.linear.statistic(w, wp, wy) / self.unit
+
+    def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
+        """None: it is no error that an interval is made for."""
+
+
+def view_parts(names: Sequence[str], results: Sequence[ViewResult], pvalues: Array) -> dict[str, dict[str, float]]:
+    return {
+        name: {"statistic": one.statistic, "pvalue": float(p), "holm": h, "effect": one.effect}
+        for name, one, p, h in zip(names, results, pvalues, holm([float(p) for p in pvalues]), strict=True)
+    }
+
+
+def shared_settings(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The settings on which all views agree."""
+    return {key: value for key, value in settings[0].items() if all(other.get(key) == value for other in settings)}

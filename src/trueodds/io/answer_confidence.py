@@ -1,0 +1,233 @@
+"""Confidence of a language model's answers: the softmax over the options' log-probabilities, or the agreement of samples."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.typing import Array
+from trueodds.io.conversion import is_readable
+from trueodds.io.records import Record, field_key
+
+ROUNDING = 1e-3  # sums of low-precision log-probabilities of a nearly sure text may end so far above 0
+
+
+def option_scores(
+    rows: list[Record], options: str, answer: str, choices: str | None
+) -> tuple[list[list[float]], list[int]]:
+    """The log-probabilities of each question's options and the number of the right one.
+
+    >>> option_scores([Record("a", 0, None, {"z": [["-0.1", "True"], [-3, False]], "y": "0"})], "z", "y", None)
+    ([[-0.1, -3.0]], [0])
+    """
+    scores = [_scores(row, options) for row in rows]
+    return scores, [_label(row, answer, choices, len(z)) for row, z in zip(rows, scores, strict=True)]
+
+
+def top_option_confidence(scores: list[list[float]], labels: list[int]) -> tuple[Array, Array]:
+    """The softmax probability of each question's likeliest option, the first of equal ones, and whether it was right."""
+    confidence, right = np.empty(len(scores)), np.empty(len(scores), dtype=bool)
+    for i, z in enumerate(scores):
+        values = np.array(z)
+        confidence[i] = 1 / np.exp(values - values.max()).sum()
+        right[i] = int(values.argmax()) == labels[i]
+    return confidence, right
+
+
+def option_number_notes(
+    rows: list[Record], answer: str, choices: str | None, scores: list[list[float]], labels: list[int]
+) -> list[Note]:
+    """What to know of right answers that were read as the number of an option, counted from 0."""
+    values = [_single_value(row.value(answer)) for row in rows]
+    names = [isinstance(value, str) and choices is not None for value in values]
+    notes: list[Note] = []
+    if texts := [value for value, named in zip(values, names, strict=True) if isinstance(value, str) and not named]:
+        text = f"The right answer is a text such as {texts[0].strip()!r}, which was read as the number of an option, counted from 0."
+        notes.append(Note("TN170", text))
+    # If the right options came in any order, 0 would be among so many but in one file of a thousand.
+    never = math.prod(1 - 1 / len(z) for z in scores)
+    if not any(names) and 0 not in labels and never < 0.001:
+        text = f"Of {len(rows):,} questions none has option 0 as the right one. Options are counted from 0: does {answer!r} count from 1?"
+        notes.append(Note("TN180", text))
+    return notes
+
+
+def shared_option_names(rows: list[Record], choices: str) -> tuple[str, ...] | None:
+    """The options' names, where every question lists the same ones, each once."""
+    first = _names(rows[0], choices)
+    same = len(set(first)) == len(first) and all(_names(row, choices) == first for row in rows)
+    return tuple(first) if same else None
+
+
+def _names(record: Record, choices: str) -> list[str]:
+    return [record.name(choices, choice).strip() for choice in record.listed(choices)]
+
+
+def _single_value(value: Any) -> Any:
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
+
+
+def _scores(record: Record, field: str) -> list[float]:
+    options = record.listed(field)
+    texts = bool(options) and all(
+        isinstance(option, str) and not is_readable(option.strip(), "number") for option in options
+    )
+    if texts or len(options) < 2:
+        raise InputError(
+            "TO315",
+            "A question must have at least two options; with one there is nothing to be sure of."
+            if len(options) < 2
+            else "Options have log-probabilities.",
+            f"{options[0][:40]!r} in the field {field!r} in {record.place}"
+            if texts
+            else f"{len(options)} in the field {field!r} in {record.place}",
+            "This looks like text that was generated: name it by samples=."
+            if texts
+            else "Name the field that lists all options, or remove such questions.",
+        )
+    return [_score(record, field, option) for option in options]
+
+
+def _score(record: Record, field: str, option: Any) -> float:
+    """One log-probability: alone, or first in a pair with whether greedy decoding agrees, in one list or two."""
+    value = option
+    while isinstance(value, (list, tuple)) and value:
+        value = value[0]
+    if value is None:
+        raise record.missing(field)
+    z = record.number(field, value)
+    if not math.isfinite(z) or z > ROUNDING:
+        fix = "Take the logarithm of probabilities." if 0 < z <= 1 else "Read logits with trueodds.read(…, logits=)."
+        fix = fix if math.isfinite(z) else "Give a finite number for every option."
+        raise InputError(
+            "TO316", "A log-probability is a finite number of at most 0.", f"{z} for {field!r} in {record.place}", fix
+        )
+    return z
+
+
+def _label(record: Record, field: str, choices: str | None, k: int) -> int:
+    value = _single_value(record.value(field))
+    names = None
+    if choices is not None:
+        names = _names(record, choices)
+        if len(names) != k:
+            got = f"{len(names)} names and {k} log-probabilities in {record.place}"
+            raise InputError("TO318", "Every option has one name.", got, "Name the field that lists these options.")
+    index: int | None = None
+    if isinstance(value, int) and not isinstance(value, bool):
+        index = value
+    elif isinstance(value, str) and names is not None:
+        index = names.index(value.strip()) if names.count(value.strip()) == 1 else None
+    elif isinstance(value, str) and re.fullmatch("[0-9]{1,18}", value.strip()):
+        index = int(value)
+    if index is None or not 0 <= index < k:
+        listing = "Name the field that lists the options with choices=."
+        if index is not None:
+            named = isinstance(value, str)
+            fix = f"Numbers count from 0.{f' If this is the name of an option: {listing}' if named else ''}"
+        else:
+            fix = listing if names is None else "It must name exactly one option."
+        text = record.text(field, value)[:40]
+        got = text if isinstance(value, int) else repr(text)
+        raise InputError(
+            "TO318", f"The answer must be one of the {k} options, 0 to {k - 1}, or its name.",
+            f"{got} for {field!r} in {record.place}", fix,
+        )  # fmt: skip
+    return index
+
+
+@dataclass(slots=True)
+class _Sampled:
+    """One question's samples in their order, and for each the record that tells whether it was right."""
+
+    record: Record
+    texts: list[str]
+    right: list[bool] | None
+    truth: str | None
+
+
+def sample_agreement(
+    rows: list[Record], samples: str, answer: str, correct: str | None, question: str | None
+) -> tuple[list[Record], Array, Array]:
+    """A record of each question, the share of its most frequent answer, and whether that is right.
+
+    >>> rows = [Record("a", 0, None, {"s": ["4", "5", "4 "], "y": 4})]
+    >>> [x.tolist() for x in sample_agreement(rows, "s", "y", None, None)[1:]]
+    [[0.6666666666666666], [True]]
+    """
+    listed = isinstance(rows[0].value(samples), list)
+    if listed:
+        sampled = [_of_list(record, samples, answer, correct) for record in rows]
+    else:
+        sampled = _of_rows(rows, samples, answer, correct, question)
+    share, right = np.empty(len(sampled)), np.empty(len(sampled), dtype=bool)
+    for i, entry in enumerate(sampled):
+        if len(entry.texts) < 2:
+            raise InputError(
+                "TO315",
+                "A question must have at least two samples; one always agrees with itself.",
+                f"{len(entry.texts)} in {entry.record.place}",
+                "Sample more, or remove such questions.",
+            )
+        # A Counter keeps the order of first sight, and max the first of equals.
+        majority_text, times = max(Counter(entry.texts).items(), key=lambda pair: pair[1])
+        share[i] = times / len(entry.texts)
+        right[i] = (
+            entry.right[entry.texts.index(majority_text)] if entry.right is not None else majority_text == entry.truth
+        )
+    return [entry.record for entry in sampled], share, right
+
+
+def _of_list(record: Record, samples: str, answer: str, correct: str | None) -> _Sampled:
+    values = record.listed(samples)
+    if len(values) == 1 and isinstance(values[0], list):  # one request, whose repeats are a list of their own
+        values = values[0]
+    texts = [_answer_text(record, samples, value) for value in values]
+    if correct is None:
+        return _Sampled(record, texts, None, _answer_text(record, answer, record.value(answer)))
+    grades = record.listed(correct)
+    if len(grades) != len(texts):
+        got = f"{len(grades)} of {correct!r} for {len(texts)} of {samples!r} in {record.place}"
+        raise InputError("TO310", "Every sample has one judgment.", got, "Write both lists in one order.")
+    return _Sampled(record, texts, [record.yes(correct, grade) for grade in grades], None)
+
+
+def _of_rows(
+    rows: list[Record], samples: str, answer: str, correct: str | None, question: str | None
+) -> list[_Sampled]:
+    if question is None:
+        received = f"one {type(rows[0].value(samples)).__name__} in {rows[0].place}"
+        fix = "Name the field that tells questions apart with question=, or one that lists the samples."
+        raise InputError("TO205", "One sample per record needs to know which belong together.", received, fix)
+    sampled: dict[str, _Sampled] = {}
+    for record in rows:
+        text = _answer_text(record, samples, record.value(samples))
+        truth = None if correct is not None else _answer_text(record, answer, record.value(answer))
+        one = sampled.setdefault(
+            field_key(record, question), _Sampled(record, [], None if correct is None else [], truth)
+        )
+        if truth != one.truth:
+            got = f"{truth!r} in {record.place}, after {one.truth!r} in row {one.record.row}"
+            raise InputError(
+                "TO318", "A question has one right answer.", got, "Choose the field that tells questions apart."
+            )
+        one.texts.append(text)
+        if one.right is not None and correct is not None:
+            one.right.append(record.yes(correct))
+    return list(sampled.values())
+
+
+def _answer_text(record: Record, field: str, value: Any) -> str:
+    if value is None:
+        raise record.missing(field)
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if isinstance(value, (list, dict)):
+        raise record.wrong(field, value, "Choose a field of texts or numbers.")
+    return record.text(field, value).strip()

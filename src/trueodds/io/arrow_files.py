@@ -1,0 +1,150 @@
+"""Read Parquet and Arrow (Feather) files batch by batch, and write them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
+from trueodds.io.arrow import arrow_batches, arrow_errors, arrow_to_array, validate_batch
+from trueodds.io.conversion import Place
+from trueodds.io.table import Batch, Table, Writer, unique_columns
+
+
+class ParquetTable(Table):
+    """A Parquet file; its metadata tells columns and rows, and batches stream page by page."""
+
+    format = "parquet"
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        with arrow_errors(path, self.format), parquet.ParquetFile(_opened(path)) as file:
+            self.columns = unique_columns(path, file.schema_arrow.names)
+            self.rows = file.metadata.num_rows
+
+    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+        """Decoded as they are asked for: only the named columns, one batch at a time."""
+        with arrow_errors(self.name, self.format):
+            yield from arrow_batches(self.name, self._record_batches(size, list(names)), size)
+
+    def numbers(self, cells: Any, place: Place) -> Array:
+        """An Arrow array as plain numbers."""
+        return arrow_to_array(cells, place)
+
+    def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
+        """Every column as Arrow arrays."""
+        for batch in self._record_batches(size, None):
+            yield dict(zip(batch.schema.names, batch.columns, strict=True))
+
+    def _record_batches(self, size: int, names: list[str] | None) -> Iterator[Any]:
+        # Pre-buffering holds whole row groups: four times the memory for no less time. Checksums are verified
+        # where the file has any: without, a flipped bit in a float is just another float.
+        settings = {"pre_buffer": False, "page_checksum_verification": True}
+        with arrow_errors(self.name, self.format), parquet.ParquetFile(_opened(self.name), **settings) as file:
+            yield from map(validate_batch, file.iter_batches(size, columns=names))
+
+
+def _opened(path: str) -> Any:
+    return pa.OSFile(os.fsencode(path))  # a name in bytes need not be UTF-8
+
+
+MAGIC = b"ARROW1"  # opens the file format; a stream has none
+
+
+class FeatherTable(Table):
+    """An Arrow IPC file, which Feather version 2 is, or a stream of the same record batches."""
+
+    format = "arrow"
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        with arrow_errors(path, self.format), self._opened(path, None) as reader:
+            self.columns = unique_columns(path, reader.schema.names)
+
+    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+        """Only the named columns are decompressed."""
+        places = {name: i for i, name in enumerate(self.columns)}
+        fields = [places[name] for name in names]
+        with arrow_errors(self.name, self.format):
+            yield from arrow_batches(self.name, self._record_batches(fields), size)
+
+    def numbers(self, cells: Any, place: Place) -> Array:
+        """An Arrow array as plain numbers."""
+        return arrow_to_array(cells, place)
+
+    def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
+        """Every column as Arrow arrays."""
+        for batch in self._record_batches(None):
+            for offset in range(0, batch.num_rows, size):
+                piece = batch.slice(offset, size)
+                yield dict(zip(piece.schema.names, piece.columns, strict=True))
+
+    def _record_batches(self, fields: list[int] | None) -> Iterator[Any]:
+        with arrow_errors(self.name, self.format), self._opened(self.name, fields) as reader:
+            if isinstance(reader, pa.ipc.RecordBatchFileReader):
+                for i in range(reader.num_record_batches):
+                    yield validate_batch(reader.get_batch(i))
+            else:
+                yield from map(validate_batch, reader)
+
+    @staticmethod
+    def _opened(path: str, fields: list[int] | None) -> Any:
+        options = pa.ipc.IpcReadOptions(included_fields=fields)
+        file = pa.memory_map(os.fsencode(path))  # a name in bytes need not be UTF-8
+        if file.read(len(MAGIC)) == MAGIC:
+            return pa.ipc.open_file(file, options=options)
+        file.seek(0)
+        return pa.ipc.open_stream(file, options=options)
+
+
+class ArrowWriter(Writer):
+    """A Parquet file, or an Arrow file (Feather version 2)."""
+
+    def __init__(self, file: IO[bytes], target: str, form: str) -> None:
+        super().__init__(file, target)
+        self._form = form
+        self._schema: Any = None
+        self._table: Any = None
+
+    def write(self, columns: Mapping[str, Any], start: int) -> None:
+        """Append a record batch."""
+        arrays = {name: self._array(cells, name, start) for name, cells in columns.items()}
+        if self._schema is None:
+            self._schema = pa.schema([(name, array.type) for name, array in arrays.items()])
+            opened = parquet.ParquetWriter if self._form == "parquet" else pa.ipc.new_file
+            self._table = opened(self.file, self._schema)
+        self._table.write_batch(pa.record_batch(list(arrays.values()), schema=self._schema))
+
+    def close(self, complete: bool) -> None:
+        """Write what stands at the end of such a file."""
+        if self._table is not None:
+            with nullcontext() if complete else suppress(OSError):
+                self._table.close()
+
+    def _array(self, cells: Any, name: str, start: int) -> Any:
+        kind = self._schema.field(name).type if self._schema is not None else None
+        try:
+            if isinstance(cells, np.ndarray) and cells.ndim == 2:
+                width = cells.shape[1]
+                offsets = pa.array(np.arange(0, len(cells) * width + 1, width, dtype=np.int32))
+                return pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(cells).ravel()))
+            array = cells if isinstance(cells, pa.Array) else pa.array(_plain(cells))
+            return array if kind is None or array.type == kind else array.cast(kind)
+        except pa.ArrowException as problem:
+            message = str(problem).strip().split("\n")[0][:120]
+            if kind is not None:
+                raise Place(self.target, name, start).changed(0, str(kind), message) from None
+            raise InputError(
+                "TO314", f"Column {name!r} cannot be written to {self.target}.", message, "Write it as jsonl."
+            ) from None
+
+
+def _plain(cells: Any) -> Any:
+    return cells.tolist() if isinstance(cells, np.ndarray) and cells.dtype.kind == "U" else cells

@@ -1,0 +1,295 @@
+"""Convert cells of any type, and the text of CSV cells, to NumPy arrays; errors name file, column and row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
+
+UNICODE = "Write the column as text in UTF-8."
+WIDEST_TEXT = 1 << 30  # bytes that the texts of one batch may take
+MISSING = ("NAType", "NaTType")  # pandas' words for it, known by name so that pandas is not imported
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where cells come from: a table, a column, and the row of the table that the first cell is in."""
+
+    name: str
+    column: str
+    start: int = 0
+
+    def missing(self, row: int, count: int) -> InputError:
+        """A cell without a value."""
+        return InputError(
+            "TO308",
+            f"Column {self.column!r} of {self.name} has missing values.",
+            f"none in row {self.start + row}{_count_text(count)}",
+            "Fill or remove those rows; nothing is dropped for you.",
+        )
+
+    def wrong_type(self, got: str, fix: str = "Choose another column, or convert it to numbers.") -> InputError:
+        """Cells that are neither numbers nor names."""
+        return InputError("TO307", f"Column {self.column!r} of {self.name} has the wrong type.", got, fix)
+
+    def changed(self, row: int, first: str, later: str) -> InputError:
+        """Cells that are of another type than those before them."""
+        return InputError(
+            "TO309",
+            f"Column {self.column!r} of {self.name} changes its type.",
+            f"{later} in row {self.start + row} after {first}",
+            "Write the whole column as one type.",
+        )
+
+    def ragged(self, row: int, got: int, first: int) -> InputError:
+        """A list that is longer or shorter than the first one."""
+        return InputError(
+            "TO310",
+            f"Every list in column {self.column!r} of {self.name} must have the same length.",
+            f"{got} values in row {self.start + row} after rows of {first}",
+            "Give one value per class in each row.",
+        )
+
+
+def _count_text(count: int) -> str:
+    return f" ({count:,} such {'value' if count == 1 else 'values'} in the rows read together)" if count > 1 else ""
+
+
+def to_array(cells: Sequence[Any] | Array, place: Place) -> Array:
+    """The cells as an array of whole numbers, floats, booleans or text; lists as the rows of a matrix.
+
+    >>> to_array([0, 1], Place("a", "label")).dtype, plain([[0.1, 0.9], [1, 0]], Place("a", "p")).shape
+    (dtype('int64'), (2, 2))
+    """
+    if isinstance(cells, np.ma.MaskedArray):
+        if (mask := np.ma.getmaskarray(cells).reshape(len(cells), -1).any(axis=1)).any():
+            raise place.missing(int(np.argmax(mask)), int(mask.sum()))
+        cells = cells.data
+    if isinstance(cells, np.ndarray):
+        if cells.dtype.kind in "biuf":
+            return cells
+        if cells.dtype.kind == "U":
+            return _checked_text(cells, place)
+        if cells.dtype.kind in "Mm" and not np.isnat(cells).any():
+            return cells.astype(str)
+    cells = list(cells)
+    absent = [i for i, cell in enumerate(cells) if _is_missing(cell)]
+    if absent:
+        raise place.missing(absent[0], len(absent))
+    kinds = {_family(cell) for cell in cells}
+    if kinds == {"list"}:
+        return _matrix(cells, place)
+    if len(kinds) > 1 and not kinds <= {"bool", "int", "float"}:
+        first = _family(cells[0])
+        row = next(i for i, cell in enumerate(cells) if _family(cell) != first)
+        if isinstance(cells[row], float) and cells[row] != cells[row]:
+            raise place.missing(row, 1)
+        raise place.changed(row, describe_cell(cells[0]), describe_cell(cells[row]))
+    if kinds == {"other"}:
+        raise place.wrong_type(f"{describe_cell(cells[0])} in row {place.start}")
+    if kinds == {"text"}:
+        return text_array([str(cell) for cell in cells], place)
+    if kinds == {"bool"}:
+        return np.array(cells, dtype=bool)
+    if "float" in kinds:
+        return np.array([_number(cell, row, place) for row, cell in enumerate(cells)], dtype=np.float64)
+    try:
+        return np.array([int(cell) for cell in cells], dtype=np.int64)
+    except OverflowError:
+        row = next(i for i, cell in enumerate(cells) if not -(2**63) <= cell < 2**63)
+        got = f"a whole number beyond 64 bits in row {place.start + row}"
+        raise place.wrong_type(got, "Write such identifiers as text.") from None
+
+
+def text_array(cells: Sequence[str], place: Place) -> Array:
+    """Texts as an array, whose every cell takes as much memory as the longest."""
+    longest = max(map(len, cells), default=0)
+    if 4 * longest * len(cells) > WIDEST_TEXT:
+        row = next(i for i, cell in enumerate(cells) if len(cell) == longest)
+        got = f"a text of {longest:,} characters in row {place.start + row}"
+        raise place.wrong_type(got, "Names of classes and groups are short: choose another column.")
+    joined = "".join(cells)
+    if not joined.isascii() or "\0" in joined:
+        _check_characters(cells, place)
+    return np.array(cells, dtype=np.str_)
+
+
+def _check_characters(cells: Iterable[str], place: Place) -> None:
+    """Refuse half a surrogate pair, which no file can hold, and a NUL at the end, which NumPy drops."""
+    for row, cell in enumerate(cells):
+        if cell.endswith("\0") or any("\ud800" <= letter <= "\udfff" for letter in cell):
+            raise place.wrong_type(f"{cell[:40]!r} in row {place.start + row}, which is no text in Unicode", UNICODE)
+
+
+def _checked_text(cells: Array, place: Place) -> Array:
+    """Text that is an array already: every number in it is that of a character."""
+    cells = np.ascontiguousarray(cells, dtype=cells.dtype.newbyteorder("="))
+    points = cells.view(np.uint32).reshape(len(cells), -1) if cells.size and cells.dtype.itemsize else np.zeros((0, 1))
+    odd = ((points >= 0xD800) & (points <= 0xDFFF) | (points > 0x10FFFF)).any(axis=1)
+    if odd.any():
+        raise place.wrong_type(
+            f"characters in row {place.start + int(np.argmax(odd))} that are not in Unicode", UNICODE
+        )
+    return cells
+
+
+def _number(cell: Any, row: int, place: Place) -> float:
+    try:
+        return float(cell)
+    except (OverflowError, ValueError):  # a whole number of 309 digits or more, or a signaling NaN
+        raise place.wrong_type(f"{describe_cell(cell)} in row {place.start + row}, which no float holds") from None
+
+
+def _family(cell: Any) -> str:
+    if isinstance(cell, (bool, np.bool_)):
+        return "bool"
+    if isinstance(cell, (int, np.integer)):
+        return "int"
+    if isinstance(cell, (float, np.floating, Decimal)):
+        return "float"
+    if isinstance(cell, str):
+        return "text"
+    return "list" if isinstance(cell, (list, tuple, np.ndarray)) else "other"
+
+
+def _is_missing(cell: Any) -> bool:
+    return cell is None or type(cell).__name__ in MISSING
+
+
+def describe_cell(cell: Any) -> str:
+    """A cell of any type, for an error."""
+    try:
+        text = str(cell)[:40]
+    except ValueError:  # Python writes whole numbers of up to 4,300 digits
+        text = "thousands of digits"
+    return f"{type(cell).__name__} {text!r}"
+
+
+def _matrix(cells: list[Any], place: Place) -> Array:
+    width = len(cells[0])
+    for row, cell in enumerate(cells):
+        if len(cell) != width:
+            raise place.ragged(row, len(cell), width)
+    if width == 0:
+        raise place.ragged(0, 0, 1)
+    if all(isinstance(cell, np.ndarray) and cell.dtype.kind in "biuf" for cell in cells):
+        return np.stack(cells)
+    flat = [value for cell in cells for value in cell]
+    absent = [i for i, value in enumerate(flat) if _is_missing(value)]
+    if absent:
+        raise place.missing(absent[0] // width, len(absent))
+    strange = [i for i, value in enumerate(flat) if _family(value) not in ("bool", "int", "float")]
+    if strange:
+        raise place.wrong_type(
+            f"a list with {describe_cell(flat[strange[0]])} in row {place.start + strange[0] // width}"
+        )
+    return to_array(flat, place).reshape(-1, width)
+
+
+MISSING_TEXTS = ("na", "n/a", "#n/a", "<na>", "null", "none")  # how a column of numbers in a text file says it
+
+
+def parse_cells(cells: Sequence[str], kind: str, place: Place) -> Array:
+    """Text cells of a file without types, read as a kind: int, float, bool or text.
+
+    >>> parse_cells(["1", "2"], infer_kind(["1", "2"]), Place("a.csv", "label")).tolist()
+    [1, 2]
+    """
+    absent = [i for i, cell in enumerate(cells) if cell == ""]
+    if absent:
+        raise place.missing(absent[0], len(absent))
+    if kind == "text":
+        return text_array(cells, place)
+    read = READERS[kind]
+    try:
+        return np.array([read(cell) for cell in cells], dtype=DTYPES[kind])
+    except (ValueError, KeyError, OverflowError):
+        row = next(i for i, cell in enumerate(cells) if not is_readable(cell, kind))
+        raise parse_error(cells[row], row, kind, place) from None
+
+
+def parse_error(cell: str, row: int, kind: str, place: Place) -> InputError:
+    """A text cell that does not read as its column's kind."""
+    if cell.strip().lower() in MISSING_TEXTS:
+        return place.missing(row, 1)
+    if kind == "number":
+        return place.wrong_type(f"{cell[:40]!r} in row {place.start + row}, which is no number")
+    names = {"int": "whole numbers", "float": "numbers", "bool": "true and false"}
+    return place.changed(row, names[kind], f"{cell[:40]!r}")
+
+
+def infer_kind(cells: Sequence[str]) -> str:
+    """The narrowest kind that reads every cell: int, float, bool, else text.
+
+    >>> infer_kind(["0", "1"]), settled(["0", "0.5"]), settled(["true"]), settled(["0", "cat"]), settled(["9" * 20])
+    ('int', 'float', 'bool', 'text', 'text')
+    """
+    for kind in ("int", "float", "bool"):
+        if all(is_readable(cell, kind) for cell in cells):
+            return kind
+    return "text"
+
+
+def infer_filled_kind(cells: Sequence[str]) -> str:
+    """The kind of the cells that are not empty; 00123 is no whole number but a name."""
+    kind = infer_kind([cell for cell in cells if cell])
+    return "text" if kind == "int" and any(cell and str(int(cell)) != cell for cell in cells) else kind
+
+
+def parse_cell(cell: str, kind: str) -> Any:
+    """What a cell spells; a cell that does not read as its column's kind stays text.
+
+    >>> parse_cell("0.50", "float"), valued("", "int"), valued("x", "int"), valued("", "text")
+    (0.5, None, 'x', '')
+    """
+    if kind == "text":
+        return cell
+    if cell == "":
+        return None
+    return READERS[kind](cell) if is_readable(cell, kind) else cell
+
+
+def is_readable(cell: str, kind: str) -> bool:
+    """Whether a text cell reads as the kind; 1_000 is Python's number, nobody else's."""
+    try:
+        READERS[kind](cell)
+    except (ValueError, KeyError, OverflowError):
+        return False
+    return True
+
+
+def _parse_int(cell: str) -> int:
+    if "_" in cell:
+        raise ValueError(cell)
+    value = int(cell)
+    if not -(2**63) <= value < 2**63:
+        raise OverflowError(cell)
+    return value
+
+
+def _parse_float(cell: str) -> float:
+    if "_" in cell:
+        raise ValueError(cell)
+    return float(cell)
+
+
+def _parse_exact_float(cell: str) -> float:
+    value = _parse_float(cell)
+    if abs(value) >= 2**63 and cell.strip().lstrip("+-").isdigit():
+        raise OverflowError(cell)  # an identifier, of which a float would keep the first digits
+    return value
+
+
+READERS: dict[str, Any] = {
+    "int": _parse_int,
+    "float": _parse_exact_float,
+    "number": _parse_float,
+    "bool": {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}.__getitem__,
+}
+DTYPES: dict[str, Any] = {"int": np.int64, "float": np.float64, "number": np.float64, "bool": np.bool_}

@@ -1,0 +1,294 @@
+"""Read CSV files in chunks of whole records without any library, and name the line of a malformed record.
+
+Both readers, with and without Arrow, get their bytes from here, so that they agree on what is broken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
+from trueodds.io.conversion import Place, infer_filled_kind, infer_kind, parse_cell, parse_cells
+from trueodds.io.table import Batch, Table, unique_columns
+
+CHUNK = 1 << 22  # bytes that are read at a time
+LONGEST = 1 << 26  # bytes of one record; a quote that is open for longer is taken for a stray one
+
+BOM = b"\xef\xbb\xbf"
+_QUOTE = ord('"')
+# What may stand before an opening and after a closing quote: the end of a cell, or the other half of a doubled quote.
+_BESIDE = np.isin(np.arange(256), list(b',\r\n"'))
+_CELL = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",\r\n][^,\r\n]*)?)(,|\r\n|\r|\n|\Z)')
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Records that follow each other, none of them cut."""
+
+    path: str
+    data: bytes
+    offset: int  # of its first byte in the file
+
+    @property
+    def quoted(self) -> bool:
+        """Whether there is any quote."""
+        return b'"' in self.data
+
+    def records(self) -> Iterator[tuple[int, list[str]]]:
+        """Each record that is no blank line: the number of its first line in the chunk, from 0, and its cells."""
+        text = self.data.decode()
+        if not self.quoted:
+            plain = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+            yield from ((number, line.split(",")) for number, line in enumerate(plain.split("\n")) if line)
+            return
+        start, line = 0, 0
+        while start < len(text):
+            cells, at, end = [], start, ","
+            while end == ",":
+                match = _CELL.match(text, at)
+                assert match is not None  # the quotes were checked
+                quoted, bare, end = match.groups()
+                cells.append(bare or "" if quoted is None else quoted.replace('""', '"'))
+                at = match.end()
+            if text[start] not in "\r\n":
+                yield line, cells
+            line += text.count("\n", start, at) + text.count("\r", start, at) - text.count("\r\n", start, at)
+            start = at
+
+    def line_of(self, number: int) -> int:
+        """The line of the file, from 1, that a line of the chunk is."""
+        return _line_at(self.path, self.offset) + number
+
+
+def chunks(path: str, size: int | None = None) -> Iterator[Chunk]:
+    """The file in chunks of about `size` bytes, without its byte order mark.
+
+    Raises InputError: TO303 for what is no text in UTF-8, TO311 for a quote that is never closed, a cell that goes on
+    behind its closing quote, and a record longer than `LONGEST`.
+    """
+    try:
+        with open(path, "rb") as file:
+            yield from _complete_records(path, file, size or CHUNK)
+    except OSError as problem:
+        raise _not_utf8(path, str(problem)[:200]) from None
+
+
+def _complete_records(path: str, file: BinaryIO, size: int) -> Iterator[Chunk]:
+    data = file.read(len(BOM))
+    offset, ended, begun = 0, False, False
+    if data == BOM:
+        data, offset = b"", len(BOM)
+    while not ended:
+        read_size = max(size, len(data))  # a record that does not end is not looked at again for every few bytes
+        block = file.read(read_size)
+        data, ended = data + block, len(block) < read_size
+        if not begun:  # the header is the first line that is not blank
+            blank = len(data) - len(data.lstrip(b"\r\n"))
+            data, offset = data[blank:], offset + blank
+        end = _end_of_records(path, data, offset, ended)
+        if end:
+            complete, begun = data[:end], True
+            _check_text(path, complete, offset)
+            yield Chunk(path, complete, offset)
+            data, offset = data[end:], offset + end
+
+
+def _check_text(path: str, data: bytes, offset: int) -> None:
+    """Refuse bytes that are no text in UTF-8; a NUL is a character, but in a text file the mark of another encoding."""
+    at = data.find(b"\0")
+    if not data.isascii():
+        try:
+            data.decode()
+        except UnicodeDecodeError as problem:
+            at = problem.start
+    if at >= 0:
+        raise _not_utf8(path, f"the byte {data[at]:#04x} in line {_line_at(path, offset + at)}")
+
+
+def _end_of_records(path: str, data: bytes, offset: int, ended: bool) -> int:
+    """Where the last whole record ends; `data` begin with a record, and `ended` says that the file ends with them."""
+    opens, closes = _quotes(path, data, offset)
+    is_open = len(opens) > len(closes)
+    end = len(data)
+    if not ended:
+        end -= data.endswith(b"\r")  # the line feed that belongs to it may follow
+        while end:  # back to a line end outside of quotes
+            end = max(data.rfind(b"\n", 0, end), data.rfind(b"\r", 0, end)) + 1
+            i = int(np.searchsorted(opens, end)) - 1
+            if i < 0 or (i < len(closes) and closes[i] < end):
+                break
+            end = int(opens[i])
+    if (ended and is_open) or (end == 0 and len(data) > LONGEST):
+        if is_open:
+            got = f"a quote that opens in line {_line_at(path, offset + int(opens[-1]))} and is not closed"
+            raise _malformed(path, got)
+        got = f"more than {LONGEST:,} bytes without an end from line {_line_at(path, offset)} on"
+        raise _malformed(path, got, "Write one line for each row.")
+    return end
+
+
+def _quotes(path: str, data: bytes, offset: int) -> tuple[Array, Array]:
+    """Where quotes open and close, the last perhaps not yet; a cell with doubled quotes counts as several stretches."""
+    values = np.frombuffer(data, dtype=np.uint8)
+    quotes = np.flatnonzero(values == _QUOTE) if b'"' in data else np.empty(0, dtype=np.int64)
+    opens, closes = quotes[::2], quotes[1::2]
+    # At either end of the data a quote is its own neighbor, which is allowed.
+    before, after = values[np.maximum(opens - 1, 0)], values[np.minimum(closes + 1, len(data) - 1)]
+    if _BESIDE[before].all() and _BESIDE[after].all():
+        return opens, closes
+    return _quotes_by_cell(path, data, offset, quotes.tolist())
+
+
+def _quotes_by_cell(path: str, data: bytes, offset: int, quotes: list[int]) -> tuple[Array, Array]:
+    """The same quote by quote, for cells that are not quoted and hold quotes, which mean themselves."""
+    opens: list[int] = []
+    closes: list[int] = []
+    for at in quotes:
+        if len(opens) > len(closes):
+            closes.append(at)
+            if data[at + 1 : at + 2] not in (b"", b",", b"\r", b"\n", b'"'):
+                first, last = (_line_at(path, offset + position) for position in (opens[-1], at))
+                behind = re.split(rb"[,\r\n]", data[at + 1 : at + 41])[0].decode(errors="replace")
+                got = f"a quote that opens in line {first} and closes in line {last} before {behind!r}"
+                raise _malformed(path, got)
+        elif at == 0 or data[at - 1] in b",\r\n" or (closes and closes[-1] == at - 1):
+            opens.append(at)
+    return np.array(opens, dtype=np.int64), np.array(closes, dtype=np.int64)
+
+
+def _not_utf8(path: str, got: str) -> InputError:
+    return InputError("TO303", f"{path} cannot be read as csv.", got, "Write it as text in UTF-8.")
+
+
+def _malformed(path: str, got: str, fix: str | None = None) -> InputError:
+    mend = "Mend the quotes of that line; inside a quoted cell a quote is written twice."
+    return InputError("TO311", f"{path} has a broken line.", got, fix or mend)
+
+
+def _line_at(path: str, offset: int) -> int:
+    """The line, from 1, of a byte of the file."""
+    line, last = 1, b""
+    with open(path, "rb") as file:
+        while block := file.read(min(CHUNK, offset)):
+            line += _line_ends(block) - (last == b"\r" and block[:1] == b"\n")
+            offset, last = offset - len(block), block[-1:]
+    return line
+
+
+def _line_ends(data: bytes) -> int:
+    return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
+
+
+_HEAD = 1 << 16  # bytes that are read for the header
+
+
+class Rows:
+    """The rows of a chunk as cells of text; every row is as long as the header."""
+
+    def __init__(self, chunk: Chunk, columns: Sequence[str], start: int, headed: bool) -> None:
+        self.chunk, self.columns, self.start, self.headed = chunk, columns, start, headed
+        self._cells: list[list[str]] | None = None
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    @property
+    def cells(self) -> list[list[str]]:
+        """The cells, row by row."""
+        if self._cells is None:
+            records = self.chunk.records()
+            if self.headed:
+                next(records)
+            self._cells = [self._checked(row, line, cells) for row, (line, cells) in enumerate(records, self.start)]
+        return self._cells
+
+    def _checked(self, row: int, line: int, cells: list[str]) -> list[str]:
+        if len(cells) != len(self.columns):
+            raise InputError(
+                "TO311",
+                f"Every row of {self.chunk.path} must have {len(self.columns)} cells, as its first line has.",
+                f"{len(cells)} in row {row} (line {self.chunk.line_of(line)})",
+                "Mend that line; a cell that holds a comma or a line break stands in double quotes.",
+            )
+        return cells
+
+
+Part = tuple[Rows, int, int]  # rows, from the first of these numbers up to the second
+
+
+class CsvTable(Table):
+    """A comma-separated file in UTF-8 whose first line names the columns."""
+
+    format = "csv"
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        header = next((cells for chunk in chunks(path, _HEAD) for _, cells in chunk.records()), None)
+        if header is None:
+            raise InputError("TO312", f"{path} is empty.", "no line", "Its first line must name the columns.")
+        self.columns = unique_columns(path, header)
+
+    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+        """Cells parsed as numbers, or as what the first batch of their column reads as."""
+        kinds = dict.fromkeys(numeric, "number")
+        for start, parts in self._parts(size, self._reader(names, numeric)):
+            yield self._parsed(parts, names, kinds, start)
+
+    def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
+        """Every column's cells as the file spells them."""
+        for _, parts in self._parts(size, Rows):
+            yield self._cells(parts, self.columns)
+
+    def valued_chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, list[Any]]]:
+        """Every column, those not numeric as the values that their cells spell, for formats that tell 1 from "1"."""
+        kinds: dict[str, str] = {}
+        for cells in self.chunks(numeric, size):
+            columns: dict[str, list[Any]] = {}
+            for name, column in cells.items():
+                kind = kinds.setdefault(name, "text" if name in numeric else infer_filled_kind(column))
+                columns[name] = [parse_cell(cell, kind) for cell in column]
+            yield columns
+
+    def numbers(self, cells: Any, place: Place) -> Array:
+        """Text cells as numbers."""
+        return parse_cells(cells, "number", place)
+
+    def _reader(self, names: Sequence[str], numeric: Collection[str]) -> Callable[..., Rows]:
+        """What makes the rows of a chunk, of which these columns are read."""
+        return Rows
+
+    def _parts(self, size: int, reader: Callable[..., Rows]) -> Iterator[tuple[int, list[Part]]]:
+        """The rows of each batch with the number of the first, whatever the chunks are that they lie in."""
+        parts: list[Part] = []
+        start, n, total = 0, 0, 0
+        for number, chunk in enumerate(chunks(self.name)):
+            rows = reader(chunk, self.columns, total, number == 0)
+            first, total = 0, total + len(rows)
+            while first < len(rows):
+                last = min(len(rows), first + size - n)
+                parts.append((rows, first, last))
+                first, n = last, n + last - first
+                if n == size:
+                    yield start, parts
+                    parts, start, n = [], start + size, 0
+        if parts:
+            yield start, parts
+
+    def _parsed(self, parts: list[Part], names: Sequence[str], kinds: dict[str, str], start: int) -> Batch:
+        """One batch; what the columns of the first one read as is kept in `kinds`."""
+        cells = self._cells(parts, names)
+        for name in names:
+            if name not in kinds:
+                kinds[name] = infer_kind(cells[name])
+        return {name: parse_cells(cells[name], kinds[name], Place(self.name, name, start)) for name in names}
+
+    def _cells(self, parts: list[Part], names: Sequence[str]) -> dict[str, list[str]]:
+        places = {name: i for i, name in enumerate(self.columns)}
+        rows = [row for part, first, last in parts for row in part.cells[first:last]]
+        return {name: [row[places[name]] for row in rows] for name in names}

@@ -1,0 +1,123 @@
+"""Read JSON Lines files and lists of records, one object per row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from trueodds.core.errors import InputError
+from trueodds.core.json_files import RepeatedKey, describe_json_error, unique_keys
+from trueodds.io.conversion import Place, to_array
+from trueodds.io.table import Batch, Table, unique_columns
+
+_decoded = json.JSONDecoder(object_pairs_hook=unique_keys).decode
+
+
+class JsonLinesTable(Table):
+    """A file of JSON objects, one to a line; the keys of the first are the columns."""
+
+    format = "jsonl"
+    unit: ClassVar[str] = "line"
+
+    def __init__(self, path: str) -> None:
+        self.name = path
+        first = next(self.records(), None)
+        if first is None:
+            raise InputError("TO312", f"{path} is empty.", "no line", "Write one JSON object per row.")
+        self.columns = unique_columns(path, tuple(first[1]))
+
+    def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
+        """The values of the named keys; other keys may be there or not."""
+        families: dict[str, str] = {}
+        for start, records in self._grouped(size):
+            columns = {name: self._column(records, name, start) for name in names}
+            for name, column in columns.items():
+                family = "text" if column.dtype.kind == "U" else "numbers"
+                if families.setdefault(name, family) != family:
+                    raise Place(self.name, name, start).changed(0, families[name], family)
+            # JSON has one type of number: 1 beside 0.5 is no other type than 1.0
+            yield {
+                name: column.astype(np.float64) if name in numeric and column.dtype.kind in "iu" else column
+                for name, column in columns.items()
+            }
+
+    def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
+        """Every key's values, None where a line lacks the key."""
+        for _, records in self._grouped(size):
+            yield {name: [record.get(name) for _, record in records] for name in self.columns}
+
+    def _column(self, records: list[tuple[int, dict[str, Any]]], name: str, start: int) -> Any:
+        for row, (line, record) in enumerate(records):
+            if name not in record:
+                raise InputError(
+                    "TO308",
+                    f"Column {name!r} of {self.name} has missing values.",
+                    f"no such key in row {start + row} ({self.unit} {line})",
+                    "Write it in every line; nothing is dropped for you.",
+                )
+        return to_array([record[name] for _, record in records], Place(self.name, name, start))
+
+    def _grouped(self, size: int) -> Iterator[tuple[int, list[tuple[int, dict[str, Any]]]]]:
+        start, records = 0, []
+        for pair in self.records():
+            records.append(pair)
+            if len(records) == size:
+                yield start, records
+                start, records = start + size, []
+        if records:
+            yield start, records
+
+    def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Each object with the number of its line."""
+        try:
+            with open(self.name, encoding="utf-8-sig") as lines:
+                for number, line in enumerate(lines, start=1):
+                    if line.strip():
+                        yield number, self._object(line, number)
+        except (OSError, UnicodeDecodeError) as problem:
+            raise InputError(
+                "TO303", f"{self.name} cannot be read as jsonl.", str(problem)[:200], "Write it as text in UTF-8."
+            ) from None
+
+    def _object(self, line: str, number: int) -> dict[str, Any]:
+        try:
+            record = _decoded(line)
+        except RepeatedKey as problem:
+            what, fix = f"Line {number} of {self.name} names a key twice.", "Write each key once."
+            raise InputError("TO313", what, describe_json_error(problem), fix) from None
+        except (ValueError, RecursionError) as problem:
+            raise self._broken(number, describe_json_error(problem)) from None
+        if not isinstance(record, dict):
+            raise self._broken(number, f"a JSON {type(record).__name__}")
+        return record
+
+    def _broken(self, number: int, got: str) -> InputError:
+        return InputError(
+            "TO311",
+            f"{self.unit.capitalize()} {number} of {self.name} is no JSON object.",
+            got,
+            f"Write one object per {self.unit}, as JSON.",
+        )
+
+
+class RecordTable(JsonLinesTable):
+    """Records in memory; the keys of the first are the columns."""
+
+    format = "records"
+    unit = "record"
+
+    def __init__(self, records: Sequence[Any]) -> None:
+        self.name = "the records"
+        self._records = records
+        self.rows = len(records)
+        self.columns = tuple(next(self.records())[1]) if records else ()
+
+    def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Each record with its number, from 1."""
+        for number, record in enumerate(self._records, start=1):
+            if not isinstance(record, dict):
+                raise self._broken(number, f"a {type(record).__name__}")
+            yield number, record

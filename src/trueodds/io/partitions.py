@@ -1,0 +1,200 @@
+"""Sum up partitioned rows on the workers that hold them; the base class of the Dask and Spark sources."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial, reduce
+from typing import Any
+
+from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.data.weights import WEIGHTLESS
+from trueodds.io.columns import Choice, Plan
+from trueodds.io.source import Progress, Source
+from trueodds.io.table import Table
+from trueodds.io.table_source import TableSource, agree
+
+FAN = 16  # sums that are added up in one place
+UNSTEADY = "Write the rows down and read that; of rows that grew, make a new source."
+Opened = Callable[[], Sequence[Table]]  # the tables of one partition, where it lies
+
+
+def open_file(path: str) -> Sequence[Table]:
+    """A file that a worker reads itself."""
+    from trueodds.io import files
+
+    return files.opened(path)
+
+
+def open_frame(data: Any, name: str) -> Sequence[Table]:
+    """A frame that a worker holds, or a list of records."""
+    from trueodds.io.frames import opened
+    from trueodds.io.json_lines import RecordTable
+
+    table = RecordTable(data) if isinstance(data, list) else opened(data)
+    table.name = name
+    return [table]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The sum over some partitions, which know their numbers."""
+
+    ids: tuple[int, ...]  # rising
+    rows: int
+    value: Any = None  # None where no partition had a row
+    problem: InputError | None = None  # of the first partition that has one
+    size: int = 0  # rows times classes
+
+    def __add__(self, other: Part) -> Part:
+        problem, value = self.problem or other.problem, None
+        values = [part.value for part in (self, other) if part.value is not None]
+        try:
+            value = reduce(lambda a, b: a + b, values) if values and problem is None else None
+        except InputError as differ:
+            where = f"{differ.got}, in partitions {self.ids[0]} and {other.ids[0]}"
+            problem = InputError(differ.code, differ.problem, where, differ.fix)
+        ids = tuple(sorted((*self.ids, *other.ids)))
+        return Part(ids, self.rows + other.rows, value, problem, self.size + other.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How the rows of every partition are read; sent to the workers."""
+
+    choice: Choice
+    classes: Sequence[Any] | None = None
+    sum_tolerance: float | None = None
+    batch_rows: int = 65536
+    head: tuple[str, tuple[str, ...]] | None = None  # what was settled first, and its columns: the others have them too
+
+    def source(self, tables: Sequence[Table]) -> TableSource:
+        """The rows of these tables."""
+        how = {"classes": self.classes, "sum_tolerance": self.sum_tolerance, "batch_rows": self.batch_rows}
+        table_source = TableSource(tables, self.choice, **how)  # type: ignore[arg-type]
+        if self.head is not None:
+            agree(*self.head, table_source.name, table_source.plan.names)
+        return table_source
+
+    def part(self, step: Callable[..., Any], keyed: bool, number: int, opened: Opened) -> Part:
+        """The sum over one partition. What is wrong with its rows travels back as it is: no engine tries it again."""
+        total, rows, size = None, 0, 0
+        try:
+            tables = opened()
+            if all(table.rows == 0 for table in tables):
+                return Part((number,), 0)
+            source = self.source(tables)
+            for batch_args in source.keyed(number) if keyed else ((batch,) for batch in source.batches()):
+                step_result = step(*batch_args)
+                total, rows = step_result if total is None else total + step_result, rows + batch_args[0].n
+                size += batch_args[0].n * batch_args[0].k
+        except InputError as problem:
+            # Whatever its table knew of itself, it has no row; nor has it one where all have the weight 0.
+            if rows == 0 and (problem.code == "TO312" or problem.problem == WEIGHTLESS):
+                return Part((number,), 0)
+            return Part((number,), 0, None, problem)
+        return Part((number,), rows, total, None, size)
+
+
+def sum_parts(parts: Iterable[Part]) -> Part:
+    """The sum, in the order of the partitions, so that it is the same in every run; what comes twice counts once.
+
+    >>> one, two = Part((0,), 3, 5), Part((1,), 1, 2)
+    >>> sum_parts([two, one, two])
+    Part(ids=(0, 1), rows=4, value=7, problem=None, size=0)
+    """
+    once = {part.ids: part for part in sorted(parts, key=lambda part: part.ids)}
+    total = reduce(lambda a, b: a + b, once.values()) if once else Part((), 0)
+    if len(set(total.ids)) < len(total.ids):
+        twice = next(id for id in total.ids if total.ids.count(id) > 1)
+        raise _lost(f"partition {twice} in several sums", "twice")
+    return total
+
+
+class PartitionedSource(Source):
+    """Rows in numbered partitions of an engine, which says how a function is run on each and the answers are added up."""
+
+    def __init__(self, head: Table, reading: Reading, files: Sequence[str] = ()) -> None:
+        self.plan: Plan = reading.choice.settle(head)
+        self.reading = replace(reading, head=(head.name, self.plan.names))
+        self.name = head.name if len(files) < 2 else f"{head.name} and {len(files) - 1:,} more"
+        self.notes, self.rows, self._files = self.plan.notes, None, list(files)
+        self._format = head.format
+        self._size: int | None = None
+
+    @abstractmethod
+    def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
+        """`sum_parts` of `work(number, opened)` for every partition; `opened()` gives its tables."""
+
+    @property
+    @abstractmethod
+    def partitions(self) -> int:
+        """How many there are, numbered from 0."""
+
+    @abstractmethod
+    def gathered(self) -> Iterator[Table]:
+        """The partitions as tables on this machine, one after the other."""
+
+    def reduce(self, step: Callable[..., Any], progress: Progress | None = None, *, keyed: bool = False) -> Any:
+        """Run `step` on the batches of each partition where it lies, and add the answers up on the way here."""
+        total = self.run(partial(self.reading.part, step, keyed), progress)
+        if total.problem is not None:
+            raise total.problem
+        if total.ids != tuple(range(self.partitions)):
+            odd = min(set(total.ids) ^ set(range(self.partitions)))
+            raise _lost(f"no answer of partition {odd} of {self.partitions:,}", "no")
+        if total.rows == 0:
+            raise InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row that has weight.")
+        if self.rows not in (None, total.rows):
+            got = f"{self.rows:,} rows, and then {total.rows:,}"
+            raise InputError("TO333", f"{self.name} was not the same when it was read again.", got, UNSTEADY)
+        self.rows, self._size = total.rows, total.size
+        if progress is not None:
+            progress(total.rows, total.rows)
+        return total.value
+
+    def batches(self) -> Iterator[Predictions]:
+        """The rows, partition by partition, on this machine."""
+        return self._local_source().batches()
+
+    def keyed(self) -> Iterator[tuple[Predictions, Array]]:
+        """The rows with their ids, partition by partition, on this machine."""
+        return self._local_source().keyed()
+
+    def collect(self, progress: Progress | None = None) -> Predictions:
+        """All rows, checked together, on this machine."""
+        return self._local_source().collect(progress)
+
+    def collect_or(self, limit: int, progress: Progress | None = None) -> Predictions | None:
+        """None: what lies on workers stays there, unless `collect` is called."""
+        return None
+
+    @property
+    def probabilities(self) -> int | None:
+        """Rows times classes, once the rows were counted."""
+        return self._size
+
+    def describe(self) -> dict[str, Any]:
+        """What is read."""
+        return {
+            "file": self._files[0] if len(self._files) == 1 else self._files or None,
+            "format": self._format,
+            "rows": self.rows,
+            "columns": self.plan.describe(),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    def _local_source(self) -> TableSource:
+        tables = [table for table in self.gathered() if table.rows != 0]
+        if not tables:
+            raise InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")
+        return self.reading.source(tables)
+
+
+def _lost(got: str, how: str) -> InputError:
+    return InputError(
+        "TO330", f"The engine gave {how} answer where there must be one.", got, "Run it again; report it if it stays."
+    )

@@ -1,0 +1,273 @@
+"""Read arrays, data frames or files as a source of predictions, and tell one model from several."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Annotated, Any
+
+from trueodds.core.errors import InputError, install_command
+from trueodds.core.settings import Count, OneOf, check
+from trueodds.data.labels import column_names
+from trueodds.data.predictions import Predictions
+from trueodds.io import files
+from trueodds.io.columns import Choice, Names
+from trueodds.io.partitions import Reading
+from trueodds.io.source import InMemorySource, Source
+from trueodds.io.table import Table
+from trueodds.tallies.tally import Tally
+
+ENGINES = ("arrow", "dask", "spark")
+_HOMES = {"dask": "dask", "pyspark": "spark"}  # the engine that holds what was handed in, by its package
+
+
+def read(
+    data: Any,
+    *,
+    label: str | None = "label",
+    probs: Names = "p_*",
+    logits: Names | bool | None = None,
+    confidence: str | None = None,
+    correct: str | None = None,
+    multilabel: Names | None = None,
+    votes: Names | None = None,
+    weight: Any = None,
+    group: Any = None,
+    cluster: Any = None,
+    row_id: str | None = None,
+    classes: Sequence[Any] | None = None,
+    sum_tolerance: float | None = None,
+    batch_rows: int = 65536,
+    engine: str | None = None,
+) -> Source:
+    """A source of predictions: a file, several files, a dataframe or arrays.
+
+    Nothing but names and types of columns is read at once; rows are read when they are asked for, and a file of
+    any size in batches of bounded memory.
+
+    Parameters
+    ----------
+    data : path, pattern, list of paths, frame, mapping, tuple or Predictions
+        Files by their suffix: .parquet, .csv, .jsonl, .ndjson, .arrow, .feather, .npz. A pattern such as
+        ``part-*.parquet`` means all files it matches, in the order of their names. Frames: pandas, Polars (eager
+        and lazy), PyArrow tables, DuckDB relations; dataframes of Dask and Spark and bags of Dask stay where they lie,
+        and are tallied there. A mapping or .npz has arrays under keys. A tuple is
+        ``(y_true, y_prob)``, with `weight`, `group`, `cluster` as arrays and ``logits=True`` for logits.
+    label : str or None
+        The column of the true class: its number 0..K−1, or its name. None reads no outcome, for `rewrite`.
+    probs : str or sequence of str
+        The columns of the probabilities, in the order of the classes: a pattern (only ``*`` is a wildcard; columns
+        keep the file's order), a list of names, one column of lists, or one column of numbers, the probability
+        of the second class.
+    logits : str, sequence of str, or True, optional
+        The columns of logits or log-probabilities, chosen likewise; True takes `probs` for logits.
+    confidence, correct : str, optional
+        The column of the confidence in the chosen answer, and the one that says whether it was correct.
+    multilabel : str or sequence of str, optional
+        The 0/1 columns of labels that do not exclude each other, matched to `probs` by what the star stands for.
+    votes : str or sequence of str, optional
+        The columns of how many people (or which share of them) chose each class, matched to `probs` or `logits`
+        likewise.
+    weight, group, cluster : str, optional
+        Their columns; `group` may be a list of names.
+    row_id : str, optional
+        The column of a number or text that no other row has: samples of rows too many to hold then do not depend on
+        how the rows lie in files or partitions. Without it the place of a row in its file or partition is its id.
+    classes : sequence, optional
+        The names of the classes in the order of the columns. Without it they are what the star stands for if
+        labels are text, and numbers else; columns numbered otherwise than 0..K−1 are matched by their number.
+    sum_tolerance : float, optional
+        How far a row may be from sum 1, for rounded tables.
+    batch_rows : int
+        The most rows in memory at a time; fewer where there are many classes.
+    engine : {"arrow", "dask", "spark"}, optional
+        Who reads files: this process, or the workers of the Dask client or Spark session that is active, a file each.
+
+    Raises
+    ------
+    InputError
+        TO301 to TO313, with file, column and row; TO203 and TO205 for settings.
+
+    Examples
+    --------
+    >>> source = read({"label": ["dog", "cat"], "p_cat": [0.1, 0.8], "p_dog": [0.9, 0.2]})
+    >>> source.collect().classes, source.probabilities
+    (('cat', 'dog'), 4)
+    """
+    batch_rows = check("batch_rows", batch_rows, Count, 65536)
+    if isinstance(data, Source):
+        return data
+    refuse_several(data)
+    choice = Choice(label, probs, logits, confidence, correct, multilabel, votes, weight, group, cluster, row_id)
+    if sum_tolerance is not None and (choice.has_logits or choice.kind in ("confidence", "multilabel")):
+        raise _pointless("sum_tolerance", "logits" if choice.has_logits else choice.kind)
+    if choice.kind == "confidence" and classes is not None:
+        raise _pointless("classes", choice.kind)
+    if isinstance(data, Predictions):
+        return InMemorySource(_untouched(data, choice, classes, sum_tolerance), batch_rows)
+    if isinstance(data, tuple) and len(data) == 2:
+        return InMemorySource(_paired(data, choice, classes, sum_tolerance), batch_rows)
+    reading = Reading(_named(choice), classes, sum_tolerance, batch_rows)
+    return _parted(data, reading, engine) or reading.source(_tables(data))
+
+
+def _parted(data: Any, reading: Reading, engine: str | None) -> Source | None:
+    """A source whose rows are summed up by the workers of an engine; None where this process reads them."""
+    engine = check("engine", engine, Annotated[str, OneOf(ENGINES)] | None)
+    paths, home = files.paths(data), _HOMES.get(type(data).__module__.partition(".")[0])
+    if paths is None and engine not in (None, home):
+        fix = "Leave engine out: what is no file is read by whoever holds it."
+        raise InputError("TO205", "An engine is for files.", f"engine={engine!r} and a {type(data).__name__}", fix)
+    if paths is not None and engine in ("dask", "spark"):
+        data, home = [file for path in paths for file in files.matching_files(path)], engine
+    if home is None:
+        return None
+    try:
+        source: Source = importlib.import_module(f"trueodds.io.{home}").opened(data, reading)
+    except ModuleNotFoundError as problem:
+        raise InputError(
+            "TO306",
+            f"The engine {home} needs {problem.name}, which is not installed.",
+            "",
+            install_command(home),
+        ) from None
+    return source
+
+
+def _tables(data: Any) -> list[Table]:
+    paths = files.paths(data)
+    if paths is not None:
+        return [table for path in paths for table in files.opened(path)]
+    if isinstance(data, Mapping):
+        from trueodds.io.arrays import MappingTable
+
+        return [MappingTable(data)]
+    from trueodds.io.frames import opened
+
+    return [opened(data)]
+
+
+def _named(choice: Choice) -> Choice:
+    """Columns are named by text; an array here would be looked up as a column in vain."""
+    for use, name in (
+        ("label", choice.label),
+        ("confidence", choice.confidence),
+        ("correct", choice.correct),
+        ("weight", choice.weight),
+        ("cluster", choice.cluster),
+        ("row_id", choice.row_id),
+    ):
+        if name is not None and not isinstance(name, str):
+            raise _no_name(use, name)
+    for use, names in (
+        ("probs", choice.probs),
+        ("logits", choice.logits),
+        ("multilabel", choice.multilabel),
+        ("votes", choice.votes),
+        ("group", choice.group),
+    ):
+        if (
+            isinstance(names, str)
+            or (names is None and use != "probs")
+            or (isinstance(names, bool) and use == "logits")
+        ):
+            continue
+        if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+            raise _no_name(use, names)
+    return choice
+
+
+def _no_name(use: str, got: Any) -> InputError:
+    return InputError(
+        "TO203", f"{use} must name a column.", type(got).__name__, "Arrays go with a pair (y_true, y_prob) only."
+    )
+
+
+def _pointless(setting: str, kind: str) -> InputError:
+    return InputError("TO205", f"{setting} means nothing with {kind}.", f"both {setting} and {kind}", "Leave it out.")
+
+
+def _untouched(preds: Predictions, choice: Choice, classes: Any, sum_tolerance: Any) -> Predictions:
+    settings = [
+        name
+        for name in ("weight", "group", "cluster", "confidence", "votes", "multilabel")
+        if getattr(choice, name) is not None
+    ]
+    settings += ["logits"] if choice.has_logits else []
+    settings += [name for name, value in (("classes", classes), ("sum_tolerance", sum_tolerance)) if value is not None]
+    if settings:
+        raise InputError(
+            "TO205",
+            "Predictions carry everything already.",
+            f"{settings[0]}=",
+            "Give it when you build the Predictions.",
+        )
+    return preds
+
+
+def _paired(data: tuple[Any, Any], choice: Choice, classes: Any, sum_tolerance: Any) -> Predictions:
+    extras = {"weight": choice.weight, "group": choice.group, "cluster": choice.cluster, "classes": classes}
+    if choice.kind == "classes" and choice.logits is True:
+        return Predictions.from_logits(*data, **extras)
+    named = choice.kind if choice.kind != "classes" else "logits" if choice.has_logits else None
+    if named is not None:
+        raise InputError(
+            "TO205",
+            f"A pair of arrays has no columns to choose {named} from.",
+            f"{named}=",
+            "Build Predictions with from_logits, from_confidence or from_multilabel; votes go in as y_true.",
+        )
+    return Predictions(*data, sum_tolerance=sum_tolerance, **extras)
+
+
+def is_model(x: Any) -> bool:
+    """Whether it holds outcomes and probabilities by itself: Predictions, a Source, a Tally, a path, a table, a mapping."""
+    if isinstance(x, (Predictions, Source, Tally, str, PurePath, Mapping)):
+        return True
+    return has_label(x) or (hasattr(x, "columns") and not hasattr(x, "__array__"))  # lazy frames and relations
+
+
+def has_label(x: Any) -> bool:
+    """Whether it is a data frame or a mapping of columns, one of which is the label; other frames are arrays."""
+    names = [str(name) for name in x] if isinstance(x, Mapping) else column_names(x) or []
+    return len(names) > 1 and ("label" in names or (isinstance(x, Mapping) and "labels" in names))
+
+
+def is_pair(data: Any) -> bool:
+    """Whether this is a tuple (y_true, y_prob) of two arrays, not a tuple of two models.
+
+    >>> is_pair(([0, 1], [0.2, 0.7])), is_pair((([0, 1], [0.2, 0.7]), ([0, 1], [0.5, 0.5]))), is_pair(("a.csv", "b.csv"))
+    (True, False, False)
+    """
+    if not isinstance(data, tuple) or len(data) != 2:
+        return False
+    return is_array(data[0]) and (is_array(data[1]) or is_pair(data[1]))  # two rows as tuples look like a pair
+
+
+def is_array(x: Any) -> bool:
+    """Whether it holds one value or row per prediction: a list, an array, a column of a frame, a frame of columns."""
+    if isinstance(x, Sequence) and not isinstance(x, (str, bytes)):
+        return not is_pair(x) and not (len(x) > 0 and isinstance(x[0], (Predictions, Source, Tally, PurePath)))
+    return hasattr(x, "__array__") and getattr(x, "ndim", 1) > 0 and not has_label(x)
+
+
+def models_of(data: Any) -> dict[str, Any] | None:
+    """Several models by their names; None where it is one, such as a mapping of columns."""
+    if not isinstance(data, Mapping):
+        return None
+    known = any(isinstance(model, (Predictions, Source, Tally)) for model in data.values())
+    if known or (data and all(is_model(model) or is_pair(model) for model in data.values())):
+        return {str(name): model for name, model in data.items()}
+    return None
+
+
+def refuse_several(data: Any) -> None:
+    """Refuse several models where one is asked for."""
+    if models := models_of(data):
+        raise InputError(
+            "TO205",
+            "Several models were given where one is asked for.",
+            f"{len(models)} models: {', '.join(models)}",
+            "Ask each by itself; to.compare(models) ranks them, to.draw(models, 'comparison') shows them together.",
+        )

@@ -1,0 +1,245 @@
+"""A source over tables: their rows as Predictions, in bounded batches or all at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.io.blocks import Block, Sameness, block_of, join_blocks, row_ids
+from trueodds.io.columns import Choice, are_nonstandard_numbers, numbered
+from trueodds.io.source import Progress, Source
+from trueodds.io.table import Batch, Table
+
+WIDEST = 1 << 22  # probabilities in one batch, so that a thousand classes do not make it a thousand times larger
+
+_UNANSWERED = (
+    "Where nothing was answered, read them by to.read_answers(…, abstained=…); that may be the column of "
+    "the confidence itself."
+)
+
+
+class TableSource(Source):
+    """Rows of one table, or of several with the same columns one after the other."""
+
+    def __init__(
+        self,
+        tables: Sequence[Table],
+        choice: Choice,
+        *,
+        classes: Sequence[Any] | None = None,
+        sum_tolerance: float | None = None,
+        batch_rows: int = 65536,
+    ) -> None:
+        first = tables[0]
+        self.tables = tuple(tables)
+        self.plan = choice.settle(first)
+        for table in self.tables[1:]:
+            agree(first.name, self.plan.names, table.name, choice.settle(table).names)
+        self.name = first.name if len(tables) == 1 else f"{first.name} and {len(tables) - 1:,} more"
+        counts = [table.rows for table in tables if table.rows is not None]
+        self.rows = sum(counts) if len(counts) == len(tables) else None
+        if self.rows == 0:
+            raise self._empty()
+        self.notes = self.plan.notes
+        self._classes = classes
+        self.sum_tolerance = sum_tolerance
+        self._batch_rows = batch_rows
+        self._cached_width: int | None = None
+
+    def batches(self) -> Iterator[Predictions]:
+        """The rows in order, each batch checked; errors name the file and the row of the file."""
+        yield from self.batches_after(0)
+
+    def batches_after(self, rows: int) -> Iterator[Predictions]:
+        """The batches without the first ones, which had so many rows; whole files of them are not read."""
+        for block in self._weighted(rows):
+            yield self.predictions(block, part=True)
+
+    def keyed(self, first: int = 0) -> Iterator[tuple[Predictions, Array]]:
+        """Each batch with the ids of its rows, (n,) uint64: of the column that has them, else by place."""
+        for block in self._weighted():
+            yield self.predictions(block, part=True), row_ids(block, first)
+
+    def stamps(self) -> list[list[Any]]:
+        """Name, size and time of change of each file, by which a count that was stopped knows them again."""
+        return [_stamp(table.name) for table in self.tables]
+
+    def how(self) -> dict[str, Any]:
+        """How the rows are read and cut into batches: a sum goes on only with rows that are read in the same way."""
+        classes = None if self._classes is None else [str(name) for name in self._classes]
+        return {
+            "columns": self.plan.describe(),
+            "classes": classes,
+            "sum_tolerance": self.sum_tolerance,
+            "batch_rows": self.size,
+        }
+
+    def collect(self, progress: Progress | None = None) -> Predictions:
+        """All rows, checked together, so that notes count over all of them."""
+        preds = self._collected(None, progress)
+        assert preds is not None
+        return preds
+
+    def collect_or(self, limit: int, progress: Progress | None = None) -> Predictions | None:
+        """All rows if that is at most `limit` probabilities, else None; never reads much more than the limit."""
+        known = self.probabilities
+        return None if known is not None and known > limit else self._collected(limit, progress)
+
+    def _collected(self, limit: int | None, progress: Progress | None) -> Predictions | None:
+        blocks: list[Block] = []
+        done = 0
+        for block in self.blocks():
+            blocks.append(block)
+            done += block.n
+            if progress is not None:
+                progress(done, self.rows)
+            if limit is not None and done * (block.p.shape[1] if block.p.ndim == 2 else 2) > limit:
+                return None
+        return self.predictions(join_blocks(blocks), part=False)
+
+    @property
+    def probabilities(self) -> int | None:
+        """Rows times classes, where the rows are known without reading."""
+        return None if self.rows is None else self.rows * self._width
+
+    def describe(self) -> dict[str, Any]:
+        """What is read: file, format, rows, columns and notes."""
+        files = [table.name for table in self.tables]
+        return {
+            "file": files[0] if len(files) == 1 else files,
+            "format": self.tables[0].format,
+            "rows": self.rows,
+            "columns": self.plan.describe(),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    @property
+    def size(self) -> int:
+        """How many rows a batch has at most."""
+        if self.rows is None and len(self.plan.probs) == 1:
+            return self._batch_rows  # lists of a length that only reading would tell
+        return min(self._batch_rows, max(1024, WIDEST // self._width))
+
+    @property
+    def _width(self) -> int:
+        if len(self.plan.probs) > 1:
+            return len(self.plan.probs)
+        if self._cached_width is None:
+            table = next((table for table in self.tables if table.rows != 0), self.tables[0])
+            self._cached_width = table.width(self.plan.probs[0])
+        return self._cached_width
+
+    def blocks(self, after: int = 0) -> Iterator[Block]:
+        """The raw arrays of each batch, not yet checked, without those of the first rows."""
+        same, none, remaining = Sameness(), after == 0, after
+        for number, table in enumerate(self.tables):
+            start = 0
+            if table.rows is not None and table.rows <= remaining:
+                remaining -= table.rows
+                continue
+            for batch in self._cells(table):
+                block = block_of(batch, self.plan, table.name, start, number)
+                if block.n == 0:
+                    continue
+                same.hold(batch, self.plan, block)
+                start, none = start + block.n, False
+                if remaining >= block.n:
+                    remaining -= block.n
+                    continue
+                if remaining:
+                    raise self._others(after)
+                yield block
+        if remaining:
+            raise self._others(after)
+        if none:
+            raise self._empty()
+
+    def _cells(self, table: Table) -> Iterator[Batch]:
+        """The columns of each batch; a confidence that is not there may be an answer that was not given."""
+        try:
+            yield from table.batches(self.plan.names, self.plan.numeric, self.size)
+        except InputError as problem:
+            if problem.code != "TO308" or self.plan.kind != "confidence":
+                raise
+            raise InputError(problem.code, problem.problem, problem.got, f"{problem.fix} {_UNANSWERED}") from None
+
+    def _weighted(self, after: int = 0) -> Iterator[Block]:
+        """Blocks that each have some weight: one without any goes with its neighbors."""
+        pending: Block | None = None
+        for block in self.blocks(after):
+            if pending is None:
+                pending = block
+            elif block.weight is not None and not (_any(pending) and _any(block)):
+                pending = join_blocks([pending, block])
+            else:
+                yield pending
+                pending = block
+        if pending is not None:
+            yield pending
+
+    def predictions(self, block: Block, *, part: bool) -> Predictions:
+        """The block, checked; a problem is told with the file and its row."""
+        if block.y is None:
+            raise InputError("TO304", f"No outcome is read from {self.name}.", "label=None", "Name the label's column.")
+        extras: dict[str, Any] = {"weight": block.weight, "group": block.group or None, "cluster": block.cluster}
+        kind = self.plan.kind
+        try:
+            if kind == "confidence":
+                return Predictions.from_confidence(block.p, block.y, **extras)
+            classes = self.class_names(block)
+            if kind == "multilabel":
+                return Predictions.from_multilabel(block.y, block.p, classes=classes, **extras)
+            if self.plan.logits:
+                return Predictions.from_logits(block.y, block.p, classes=classes, **extras)
+            return Predictions(block.y, block.p, classes=classes, sum_tolerance=self.sum_tolerance, **extras)
+        except InputError as problem:
+            raise block.located(problem, self.plan, part) from None
+
+    def class_names(self, block: Block) -> Sequence[Any] | None:
+        """The given names; else what the columns call the classes, where the labels are names or no numbers 0..K−1."""
+        suffixes = self.plan.suffixes
+        if self._classes is not None or suffixes is None:
+            return self._classes
+        if block.y is not None and block.y.dtype.kind == "U":
+            return suffixes
+        if suffixes == numbered(len(suffixes)):
+            return None
+        if self.plan.kind in ("votes", "multilabel"):
+            return suffixes
+        # p_1, p_10, p_2: where the columns bear numbers of their own, a label means the column of that number.
+        return [int(suffix) for suffix in suffixes] if are_nonstandard_numbers(suffixes) else None
+
+    def _others(self, after: int) -> InputError:
+        what, got = f"{self.name} has not the rows that were counted before.", f"a count of {after:,} rows"
+        return InputError("TO331", what, got, "Remove the state to begin anew.")
+
+    def _empty(self) -> InputError:
+        return InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")
+
+
+def _stamp(path: str) -> list[Any]:
+    try:
+        file_stat = os.stat(path)
+    except OSError:  # a frame in memory, which nothing tells from another one
+        return [path]
+    return [os.path.abspath(path), file_stat.st_size, file_stat.st_mtime_ns]
+
+
+def _any(block: Block) -> bool:
+    return block.weight is not None and bool(block.weight.any())
+
+
+def agree(first: str, names: Sequence[str], other: str, others: Sequence[str]) -> None:
+    """The chosen columns of every file must be those of the first."""
+    differ = set(names) ^ set(others)
+    if differ:
+        raise InputError(
+            "TO309",
+            f"Files that are read together must have the same columns; those of {first} and {other} differ.",
+            f"{sorted(differ)[0]!r} in only one of them",
+            "Read them apart, or name the columns that both have.",
+        )

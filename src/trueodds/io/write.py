@@ -1,0 +1,277 @@
+"""Write columns as CSV, JSON Lines, .npz, Parquet or Arrow files, and rewrite a file with recalibrated probabilities."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from trueodds.core.atomic_write import open_atomic
+from trueodds.core.errors import InputError
+from trueodds.core.json_files import strict_json
+from trueodds.core.printable import printable_json
+from trueodds.core.typing import Array
+from trueodds.data import arrays
+from trueodds.data.probabilities import check_logits, check_probabilities, softmax
+from trueodds.io import files
+from trueodds.io.blocks import Block, Segment, column_matrix
+from trueodds.io.columns import Plan
+from trueodds.io.conversion import Place, to_array
+from trueodds.io.csv_reader import CsvTable
+from trueodds.io.files import format_of, needs_pyarrow
+from trueodds.io.source import Source
+from trueodds.io.table import Table, Writer, to_list
+from trueodds.io.table_source import TableSource
+
+
+def write_columns(path: str, columns: Mapping[str, Any]) -> None:
+    """A table of these columns in the format of the suffix; it is there as a whole or not at all."""
+    target = Path(path).expanduser()
+    form = files.format_of(str(target), "TO314")
+    if form in ("parquet", "arrow"):
+        files.needs_pyarrow(str(target))
+    with open_atomic(target, "TO314") as file, make_writer(form, file, str(target)) as writer:
+        writer.write(columns, 0)
+
+
+def make_writer(form: str, file: IO[bytes], target: str) -> Writer:
+    """The writer of a format."""
+    if form in ("parquet", "arrow"):
+        from trueodds.io.arrow_files import ArrowWriter
+
+        return ArrowWriter(file, target, form)
+    if form == "npz":
+        return NpzWriter(file, target)
+    return CsvWriter(file, target) if form == "csv" else JsonLinesWriter(file, target)
+
+
+class _TextWriter(Writer):
+    """Text in UTF-8, with the line ends of Unix."""
+
+    def __init__(self, file: IO[bytes], target: str) -> None:
+        super().__init__(file, target)
+        self._text = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
+
+    def close(self, complete: bool) -> None:
+        """Write what is buffered."""
+        self._text.detach()
+
+
+class CsvWriter(_TextWriter):
+    """Floats in the shortest form that reads back the same; a matrix becomes one column per class."""
+
+    def __init__(self, file: IO[bytes], target: str) -> None:
+        super().__init__(file, target)
+        self._rows = csv.writer(self._text, lineterminator="\n")
+
+    def write(self, columns: Mapping[str, Any], start: int) -> None:
+        """Append rows, after the line of names."""
+        flat: dict[str, list[Any]] = {}
+        for name, cells in columns.items():
+            if isinstance(cells, np.ndarray) and cells.ndim == 2:
+                flat |= {f"{name}_{j}": cells[:, j].tolist() for j in range(cells.shape[1])}
+            else:
+                flat[name] = [_cell(cell) for cell in to_list(cells)]
+        if start == 0:
+            self._rows.writerow(flat)
+        self._rows.writerows(zip(*flat.values(), strict=True))
+
+
+class JsonLinesWriter(_TextWriter):
+    """Strict JSON, one object per row; text that spells a number stays text."""
+
+    def write(self, columns: Mapping[str, Any], start: int) -> None:
+        """Append rows."""
+        cells = [to_list(column) for column in columns.values()]
+        for row in zip(*cells, strict=True):
+            record = dict(zip(columns, (strict_json(cell) for cell in row), strict=True))
+            self._text.write(printable_json(json.dumps(record, allow_nan=False, ensure_ascii=False)) + "\n")
+
+
+class NpzWriter(Writer):
+    """Arrays under the names of the columns, written in one piece at the end."""
+
+    def __init__(self, file: IO[bytes], target: str) -> None:
+        super().__init__(file, target)
+        self._columns: dict[str, list[Any]] = {}
+
+    def write(self, columns: Mapping[str, Any], start: int) -> None:
+        """Keep rows."""
+        for name, cells in columns.items():
+            self._columns.setdefault(name, []).append(cells if isinstance(cells, np.ndarray) else to_list(cells))
+
+    def close(self, complete: bool) -> None:
+        """Write the arrays."""
+        if not complete:
+            return
+        with zipfile.ZipFile(self.file, "w") as archive:
+            for name, pieces in self._columns.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                    np.lib.format.write_array(file, self._array(name, pieces), allow_pickle=False)
+
+    def _array(self, name: str, pieces: list[Any]) -> Any:
+        if all(isinstance(piece, np.ndarray) for piece in pieces):
+            return np.concatenate(pieces)
+        return to_array([cell for piece in pieces for cell in to_list(piece)], Place(self.target, name))
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(strict_json(value)) if isinstance(value, (list, dict)) else value
+
+
+def rewrite(
+    source: Source,
+    transform: Callable[[Array], Any],
+    out: str | os.PathLike[str],
+    *,
+    logits: bool = False,
+    percent: bool = False,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> int:
+    """Write the rows of a file with other probabilities; the number of rows written.
+
+    Columns, names and order stay; the probability columns hold the new values in float64. Columns of logits become
+    columns of probabilities, named ``p_…`` instead. No label is needed: read with ``label=None``.
+
+    Parameters
+    ----------
+    source : Source
+        Of a file or of several; they are written into one.
+    transform : callable
+        From (n, K) float64 probabilities to (n, K), for instance a fitted calibrator's `predict_proba`.
+    logits : bool
+        Whether `transform` takes the logits of the file instead.
+    percent : bool
+        Whether a confidence of 70 means 70 %; the new ones are written likewise.
+    out : path
+        .parquet, .csv, .jsonl, .ndjson, .arrow, .feather or .npz. It appears when all is written, or not at all;
+        it may be the file that is read.
+
+    Raises
+    ------
+    InputError
+        TO314 for a source that is no file, an unknown suffix, or rows that the format cannot hold.
+    """
+    if not isinstance(source, TableSource):
+        raise InputError("TO314", "Only files can be rewritten.", source.name, "Use predict_proba on the array.")
+    target = Path(out).expanduser()
+    form = format_of(str(target), "TO314")
+    if form in ("parquet", "arrow"):
+        needs_pyarrow(str(target))
+    if not target.parent.is_dir():
+        raise InputError("TO314", "The folder to write into does not exist.", str(target.parent), "Make it first.")
+    done = 0
+    with open_atomic(target, "TO314") as file, make_writer(form, file, str(target)) as writer:
+        for columns, n in _renewed(source, transform, form, logits, 100 if percent else 1):
+            writer.write(columns, done)
+            done += n
+            if progress is not None:
+                progress(done, source.rows)
+    return done
+
+
+def _renewed(
+    source: TableSource, transform: Callable[[Array], Any], form: str, logits: bool, scale: int
+) -> Iterator[tuple[dict[str, Any], int]]:
+    plan, columns = source.plan, source.tables[0].columns
+    none = True
+    for table in source.tables:
+        if set(table.columns) != set(columns):
+            odd = sorted(set(table.columns) ^ set(columns))[0]
+            raise InputError(
+                "TO309",
+                f"Files that are written into one must have the same columns; those of {source.tables[0].name} and "
+                f"{table.name} differ.",
+                f"{odd!r} in only one of them",
+                "Apply to them one by one.",
+            )
+        start = 0
+        for chunk in _chunks(table, plan, source.size, form):
+            values = {name: table.numbers(chunk[name], Place(table.name, name, start)) for name in plan.probs}
+            p = column_matrix(values, plan.probs, table.name, start)
+            if len(p) == 0:
+                continue
+            block = Block((Segment(table.name, start, len(p)),), p, None, None, {}, None)
+            try:
+                P = probabilities(p / scale if scale > 1 else p, plan, source.sum_tolerance, logits)
+            except InputError as problem:
+                raise block.located(problem, plan, part=True) from None
+            Q = np.asarray(transform(P), dtype=np.float64)
+            if Q.shape != P.shape:
+                raise InputError(
+                    "TO314",
+                    "The transform must give as many rows and classes as it is given.",
+                    f"{Q.shape} for {P.shape}",
+                    "Apply a calibrator that was fitted for these classes.",
+                )
+            Q = Q * scale if scale > 1 else Q
+            yield _replaced({name: chunk[name] for name in columns}, plan, Q, p.ndim, table.name), len(p)
+            start, none = start + len(p), False
+    if none:
+        raise InputError("TO312", f"{source.name} is empty.", "0 rows", "Give at least one row.")
+
+
+def _chunks(table: Table, plan: Plan, size: int, form: str) -> Iterator[dict[str, Any]]:
+    """Every column; a format with types gets them from Arrow, where CSV has none."""
+    numeric = frozenset(plan.probs)
+    if form in ("parquet", "arrow") and hasattr(table, "typed_chunks"):
+        return table.typed_chunks(numeric, size)
+    if form in ("jsonl", "npz") and isinstance(table, CsvTable):
+        return table.valued_chunks(numeric, size)
+    return table.chunks(numeric, size)
+
+
+def probabilities(p: Array, plan: Plan, sum_tolerance: float | None = None, logits: bool = False) -> Array:
+    """Checked probabilities (n, K) in float64 of what the columns hold; a single number is that of the second class.
+
+    With `logits`, columns of logits stay what they are.
+
+    >>> probabilities(np.array([0.25]), Plan("classes", ("p",), None, ("label",))).tolist()
+    [[0.75, 0.25]]
+    """
+    values = arrays.as_float_array(p, "the probabilities")
+    arrays.check_shape(values, "the probabilities")
+    if plan.logits and logits:
+        values = check_logits(values)
+        return np.stack([np.zeros_like(values), values], axis=1) if values.ndim == 1 else values
+    if plan.logits:
+        values = softmax(values)
+    else:
+        check_probabilities(values, p.dtype, sum_tolerance, sums=plan.kind in ("classes", "votes"))
+    values = values.astype(np.float64)
+    return np.stack([1 - values, values], axis=1) if values.ndim == 1 else values
+
+
+def _replaced(chunk: dict[str, Any], plan: Plan, Q: Array, ndim: int, name: str) -> dict[str, Any]:
+    if len(plan.probs) > 1:
+        new = {column: Q[:, j] for j, column in enumerate(plan.probs)}
+    else:
+        new = {plan.probs[0]: Q if ndim == 2 else Q[:, 1]}
+    names = dict(zip(plan.probs, _new_names(plan), strict=True))
+    written = {names.get(column, column): new.get(column, cells) for column, cells in chunk.items()}
+    if len(written) < len(chunk):
+        clash = next(new_name for column, new_name in names.items() if new_name != column and new_name in chunk)
+        raise InputError(
+            "TO313",
+            f"{name} has a column already where the new probabilities go.",
+            repr(clash),
+            "Rename it, or write the rows without it.",
+        )
+    return written
+
+
+def _new_names(plan: Plan) -> tuple[str, ...]:
+    """Probabilities are not written under the name of logits."""
+    if not plan.logits:
+        return plan.probs
+    if len(plan.probs) == 1:
+        return ("p",)
+    suffixes = plan.suffixes if plan.suffixes is not None and plan.suffixes != plan.probs else range(len(plan.probs))
+    return tuple(f"p_{suffix}" for suffix in suffixes)

@@ -1,0 +1,291 @@
+"""Sum predicted probabilities and outcomes per bin: of one column, of every class against the rest, or of sorted scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels import compiled, plain, reordered, summed
+from trueodds.kernels.bins import merge_outer_bins, number_bins, scale, thresholds
+from trueodds.kernels.prefetch import CACHE_LINE, prefetch
+from trueodds.kernels.sort import bits_of, decode_scores
+
+ROWS = 1024  # placed at a time
+_COLUMN_ROWS = 2**16  # rows worth a thread's while
+
+
+@compiled
+def _of_labels(p, y, label, bounds, bins, by, out):  # type: ignore[no-untyped-def]
+    """n, Σp and Σp² of the rows of other labels and of this one, by bin, into out (2·(bins + 2), 3)."""
+    bin_index, none, sums = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32), empty_sums(out.shape[0])
+    for start in range(0, p.shape[0], ROWS):
+        block, labels = p[start : start + ROWS], y[start : start + ROWS]
+        m = block.shape[0]
+        number_bins(block, m, bounds, bins, by, none, bin_index)
+        for i in range(m):
+            bin_index[i] = bin_index[i] * 2 + np.int32(labels[i] == label)
+        scatter_scores(block, m, bin_index, sums)
+    add_sums(sums, out)
+
+
+@compiled
+def _of_keys(keys, bounds, bins, by, out):  # type: ignore[no-untyped-def]
+    """The same of rows that are keys (see `sort.row_keys`): those that did not come, and those that came."""
+    bin_index, none, sums = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32), empty_sums(out.shape[0])
+    bits = np.empty(ROWS, dtype=keys.dtype)
+    scores = bits.view(bounds.dtype)
+    for start in range(0, keys.shape[0], ROWS):
+        block = keys[start : start + ROWS]
+        m = block.shape[0]
+        for i in range(m):
+            bits[i] = block[i] >> 1
+        number_bins(scores, m, bounds, bins, by, none, bin_index)
+        for i in range(m):
+            bin_index[i] = bin_index[i] * 2 + np.int32(block[i] & 1)
+        scatter_scores(scores, m, bin_index, sums)
+    add_sums(sums, out)
+
+
+@compiled
+def empty_sums(size):  # type: ignore[no-untyped-def]
+    """What `scatter_scores` adds to: how many, Σp and Σp² in each of so many slots."""
+    return np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros(size)
+
+
+@compiled
+def scatter_scores(p, m, bin_index, sums):  # type: ignore[no-untyped-def]
+    """Adds each score to its slot."""
+    count, one, two = sums
+    for i in range(m):
+        s, x = np.uint32(bin_index[i]), np.float64(p[i])
+        count[s] += 1
+        one[s] += x
+        two[s] += x * x
+
+
+@compiled
+def add_sums(sums, out):  # type: ignore[no-untyped-def]
+    """Adds what was scattered to out (slots, 3)."""
+    count, one, two = sums
+    for t in range(out.shape[0]):
+        out[t, 0] += np.float64(count[t])
+        out[t, 1] += one[t]
+        out[t, 2] += two[t]
+
+
+@compiled
+def _of_rows(p, y, w, n, bounds, bins, by, out):  # type: ignore[no-untyped-def]
+    """n, Σw, Σwp, Σwy and the sums of a View by bin, into out (bins + 2, 10)."""
+    bin_index, none = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32)
+    for start in range(0, p.shape[0], ROWS):
+        m = min(ROWS, p.shape[0] - start)
+        block = p[start : start + m]
+        number_bins(block, m, bounds, bins, by, none, bin_index)
+        for i in range(m):
+            s = np.uint32(bin_index[i])
+            a, x, z = w[start + i], np.float64(block[i]), y[start + i]
+            out[s, 0] += n[start + i]
+            out[s, 1] += a
+            out[s, 2] += a * x
+            out[s, 3] += a * z
+            out[s, 4] += a * a
+            out[s, 5] += a * x * x
+            out[s, 6] += a * x * z
+            out[s, 7] += a * z * z
+            out[s, 8] += a * a * x * (1.0 - x)
+            out[s, 9] += a * a * (z - x) * (z - x)
+
+
+def label_sums(p: Array, y: Array, label: int, edges: Array, closed: str) -> Array:
+    """n, Σp and Σp², (bins, 2, 3): rows of another label than this, and its own. p (n,), y (n,) int64."""
+    bounds, bins, by = _bounds(p, edges, closed)
+
+    def add(start: int, stop: int, out: Array) -> None:
+        for a in range(start, stop, _COLUMN_ROWS):
+            b = min(a + _COLUMN_ROWS, stop)
+            _of_labels(plain(p[a:b]), plain(y[a:b]), label, bounds, bins, by, out)
+
+    table = summed(add, len(p), (2 * (bins + 2), 3), block=_COLUMN_ROWS)
+    return merge_outer_bins(table.reshape(bins + 2, 6)).reshape(bins, 2, 3)
+
+
+def key_sums(keys: Array, edges: Array, closed: str) -> Array:
+    """n, Σp and Σp², (bins, 2, 3): rows that did not come and rows that came, given as keys (see `sort.row_keys`) in any order."""
+    bounds, bins, by = _bounds(decode_scores(keys[:0]), edges, closed)
+    keys = plain(keys)
+    table = summed(
+        lambda a, b, out: _of_keys(keys[a:b], bounds, bins, by, out), len(keys), (2 * (bins + 2), 3), block=_COLUMN_ROWS
+    )
+    return merge_outer_bins(table.reshape(bins + 2, 6)).reshape(bins, 2, 3)
+
+
+def row_sums(p: Array, y: Array, w: Array, n: Array, edges: Array, closed: str) -> Array:
+    """n, Σw, Σwp, Σwy, Σw², Σwp², Σwpy, Σwy², Σw²p(1−p) and Σw²(y−p)², (bins, 10); all but p float64."""
+    bounds, bins, by = _bounds(p, edges, closed)
+
+    def add(start: int, stop: int, out: Array) -> None:
+        for a in range(start, stop, _COLUMN_ROWS):
+            b = min(a + _COLUMN_ROWS, stop)
+            _of_rows(plain(p[a:b]), plain(y[a:b]), plain(w[a:b]), plain(n[a:b]), bounds, bins, by, out)
+
+    return merge_outer_bins(summed(add, len(p), (bins + 2, 10), block=_COLUMN_ROWS))
+
+
+def _bounds(p: Array, edges: Array, closed: str) -> tuple[Array, int, float]:
+    dtype = np.float64 if p.dtype == np.float64 else np.float32
+    return thresholds(edges, closed, dtype), len(edges) - 1, scale(edges, closed, dtype)
+
+
+_BUFFER = 512  # values placed at a time: they stay in the nearest cache
+_MANY = 256  # classes beyond which most values lie in the first bin, where nothing has to be looked up
+_RUN = 128  # values looked at together for one beyond the first bin
+_CLASS_VALUES = 2**18  # values worth a thread's while
+_COPIED_VALUES = 2**18  # copied at a time where the rows do not lie one behind the other
+
+
+@compiled
+def _every(P, y, bounds, bins, by, out):  # type: ignore[no-untyped-def]
+    """n, Σp, Σy and Σpy of every class and bin into out (K·(bins + 2), 4)."""
+    n, k = P.shape
+    size = bins + 2
+    values = P.reshape(-1)
+    rows = max(1, _BUFFER // k)
+    base, bin_index = np.empty(rows * k, dtype=np.int32), np.empty(rows * k, dtype=np.int32)
+    count, total = np.zeros(k * size, dtype=np.int64), np.zeros(k * size)
+    for j in range(rows * k):
+        base[j] = (j % k) * size
+    for start in range(0, n, rows):
+        m = min(rows, n - start)
+        block = values[start * k : (start + m) * k]
+        for j in range((start + 2 * m) * k, (start + 3 * m) * k, CACHE_LINE // P.itemsize):  # the rows after the next
+            prefetch(values, j)
+        number_bins(block, m * k, bounds, bins, by, base, bin_index)
+        for j in range(m * k):
+            s = np.uint32(bin_index[j])
+            count[s] += 1
+            total[s] += np.float64(block[j])
+        for i in range(m):
+            j = i * k + y[start + i]
+            s = np.uint32(bin_index[j])
+            out[s, 2] += 1.0
+            out[s, 3] += np.float64(block[j])
+    for t in range(k * size):
+        out[t, 0] += np.float64(count[t])
+        out[t, 1] += total[t]
+
+
+@compiled
+def _bin(x, bounds):  # type: ignore[no-untyped-def]
+    low, high = 0, bounds.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if x > bounds[middle]:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@compiled
+def _every_of_many(P, bits, y, bounds, limit, bins, out):  # type: ignore[no-untyped-def]
+    """The same where few values of a row lie beyond the first bin: `limit` are the bits of its upper bound."""
+    n, k = P.shape
+    size = bins + 2
+    low, beyond_first = np.zeros(k), np.zeros(k, dtype=np.int64)
+    for i in range(n):
+        row, word = P[i], bits[i]
+        for c in range(k):
+            low[c] += np.float64(row[c]) if word[c] <= limit else 0.0
+        for first in range(0, k, _RUN):
+            last = min(k, first + _RUN)
+            largest = limit
+            for c in range(first, last):
+                largest = max(largest, word[c])
+            if largest > limit:
+                for c in range(first, last):
+                    if word[c] > limit:
+                        t = c * size + 1 + _bin(row[c], bounds)
+                        out[t, 0] += 1.0
+                        out[t, 1] += np.float64(row[c])
+                        beyond_first[c] += 1
+        t = y[i] * size + 1 + _bin(row[y[i]], bounds)
+        out[t, 2] += 1.0
+        out[t, 3] += np.float64(row[y[i]])
+    for c in range(k):
+        out[c * size + 1, 0] += np.float64(n - beyond_first[c])
+        out[c * size + 1, 1] += low[c]
+
+
+def class_sums(P: Array, y: Array, edges: Array, closed: str) -> Array:
+    """n, Σp, Σy and Σpy of every class and bin, (K, bins, 4), for P (n, K) and labels y (n,) int64."""
+    n, k = P.shape
+    dtype = np.float64 if P.dtype == np.float64 else np.float32
+    bounds, by, bins = thresholds(edges, closed, dtype), scale(edges, closed, dtype), len(edges) - 1
+    words = np.int64 if dtype == np.float64 else np.int32
+    limit = bounds[:1].view(words)[0] if len(bounds) else None
+    ready = P.flags.c_contiguous and P.flags.aligned and P.dtype != np.float16
+    step = n if ready else max(1, _COPIED_VALUES // k)
+
+    def add(start: int, stop: int, out: Array) -> None:
+        for a in range(start, stop, step):
+            b = min(a + step, stop)
+            block, labels = plain(P[a:b]), plain(y[a:b])
+            if k > _MANY and limit is not None and limit >= 0:
+                _every_of_many(block, plain(block.view(words)), labels, bounds, limit, bins, out)
+            else:
+                _every(block, labels, bounds, bins, by, out)
+
+    return merge_outer_bins(
+        summed(add, n, (k * (bins + 2), 4), block=max(1, _CLASS_VALUES // k)).reshape(k, bins + 2, 4)
+    )
+
+
+_SORTED_ROWS = 2**17
+_PART_ROWS = 2**14  # whose scores are read off their keys at a time, so that they stay in a core's own cache
+
+
+@reordered
+def _spans(p, keys, start, ends, out):  # type: ignore[no-untyped-def]
+    """n, Σp, Σy, Σpy and Σp² of the rows between ends, into out (bins, 5); p and keys are those from `start` on."""
+    i, b = 0, np.searchsorted(ends, start, "right")
+    while i < p.shape[0]:
+        stop = min(ends[b] - start, p.shape[0])
+        sum_p = sum_y = both = squares = 0.0
+        for j in range(i, stop):
+            x = np.float64(p[j])
+            y = np.float64(keys[j] & 1)
+            sum_p += x
+            sum_y += y
+            both += x * y
+            squares += x * x
+        out[b, 0] += stop - i
+        out[b, 1] += sum_p
+        out[b, 2] += sum_y
+        out[b, 3] += both
+        out[b, 4] += squares
+        i, b = stop, b + 1
+
+
+def edge_keys(edges: Array, closed: str, dtype: Any) -> list[Any]:
+    """The largest key that lies within each inner edge, None where none does."""
+    bounds = thresholds(edges, closed, np.float64 if dtype == np.uint64 else np.float32)[: len(edges) - 2]
+    # A row that does not exceed a bound of its bin comes no later than one that says the bound itself and came.
+    keys = (bits_of(np.maximum(bounds, 0)) << dtype.type(1)) | dtype.type(1)
+    return [None if bound < 0 else key for bound, key in zip(bounds, keys, strict=True)]
+
+
+def sorted_sums(keys: Array, edges: Array, closed: str) -> Array:
+    """n, Σp, Σy, Σpy and Σp² of the rows of sorted keys in each bin, (bins, 5)."""
+    bins = len(edges) - 1
+    within = edge_keys(edges, closed, keys.dtype)
+    ends = np.array([0 if key is None else np.searchsorted(keys, key, "right") for key in within] + [len(keys)])
+    keys = plain(keys)
+
+    def add(start: int, stop: int, out: Array) -> None:
+        for a in range(start, stop, _PART_ROWS):
+            block = keys[a : min(a + _PART_ROWS, stop)]
+            _spans(decode_scores(block), block, a, ends, out)
+
+    return summed(add, len(keys), (bins, 5), block=_SORTED_ROWS)

@@ -1,0 +1,147 @@
+"""Find the bin of each score by comparing it with the stored bin edges."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels import compiled, in_blocks, plain
+
+Closed = Literal["left", "right"]
+
+
+class FittedPartition(Protocol):
+    """A partition that has been chosen: it places any score."""
+
+    @property
+    def size(self) -> int:
+        """How many cells."""
+        ...
+
+    def index(self, at: Array) -> Array:
+        """The cell of each score."""
+        ...
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Cells between given edges, right-closed `(lo, hi]` with the first closed at its lower edge.
+
+    A score is placed by comparing it with the stored edges, never by arithmetic, and a score outside the
+    range falls into the first or last bin: nothing is dropped.
+
+    >>> import numpy as np
+    >>> Bins(np.arange(11) / 10).find_bins(np.array([0.0, 0.3, 0.7, 1.0])).tolist()
+    [0, 2, 6, 9]
+    """
+
+    edges: Array  # (size + 1,)
+    closed: Closed = "right"
+
+    @property
+    def size(self) -> int:
+        """How many bins."""
+        return len(self.edges) - 1
+
+    def index(self, at: Array) -> Array:
+        """The bin of each score."""
+        return find_bins(at, self.edges, self.closed)
+
+
+MAX_LINEAR_SEARCH = 64  # inner edges up to which comparing with every one is faster than a search
+_STEP = 8  # edges compared in one go over a buffer
+_BLOCK = 2**18
+
+
+def thresholds(edges: Array, closed: str, dtype: Any) -> Array:
+    """What a value of this dtype must exceed to lie beyond each inner edge, padded with infinities.
+
+    Exact: a float32 lies above an edge if it lies above the largest float32 that does not, and it lies at or above
+    an edge if it exceeds the float32 before the smallest that does.
+    """
+    inner = np.asarray(edges[1:-1], dtype=np.float64)
+    near = inner.astype(dtype)
+    if closed == "right":
+        bound = np.where(near > inner, np.nextafter(near, dtype(-np.inf)), near)
+    else:
+        above = np.where(near < inner, np.nextafter(near, dtype(np.inf)), near)
+        bound = np.nextafter(above, dtype(-np.inf))
+    padded = np.full(
+        -(-len(bound) // _STEP) * _STEP if len(bound) <= MAX_LINEAR_SEARCH else len(bound), np.inf, dtype=dtype
+    )
+    padded[: len(bound)] = bound
+    padded.flags.writeable = False
+    return padded
+
+
+def scale(edges: Array, closed: str, dtype: Any) -> float:
+    """The number of bins, where ⌈x · bins⌉ numbers them from 1 exactly as comparing with the edges does; else 0.
+
+    The product rises with x, so it is right everywhere if it is right on both sides of each edge.
+    """
+    bins = len(edges) - 1
+    below = thresholds(edges, closed, dtype)[: bins - 1]
+    above = np.nextafter(below, dtype(2))
+    number = np.arange(1, bins)
+    exact = (np.ceil(below.astype(np.float64) * bins) == number).all()
+    exact &= (np.ceil(above.astype(np.float64) * bins) == number + 1).all()
+    return float(bins) if exact else 0.0
+
+
+@compiled
+def number_bins(x, m, bounds, bins, scale, base, bin_index):  # type: ignore[no-untyped-def]
+    """slot[j] is base[j] and the number of x[j]'s bin, from 1; 0 and bins + 1 may stand for the first and the last."""
+    if scale > 0:
+        limit = np.float64(bins + 1)
+        for j in range(m):
+            v = np.ceil(np.float64(x[j]) * scale)
+            v = v if v < limit else limit
+            bin_index[j] = base[j] + np.int32(v)
+        return
+    if bounds.shape[0] > MAX_LINEAR_SEARCH:
+        for j in range(m):
+            low, high = 0, bounds.shape[0]
+            while low < high:
+                middle = (low + high) // 2
+                if x[j] > bounds[middle]:
+                    low = middle + 1
+                else:
+                    high = middle
+            bin_index[j] = base[j] + np.int32(low + 1)
+        return
+    for j in range(m):
+        bin_index[j] = base[j] + np.int32(1)
+    for e in range(0, bounds.shape[0], _STEP):
+        a, b, c, d = bounds[e], bounds[e + 1], bounds[e + 2], bounds[e + 3]
+        f, g, h, k = bounds[e + 4], bounds[e + 5], bounds[e + 6], bounds[e + 7]
+        for j in range(m):
+            v = x[j]
+            lower = np.int32(v > a) + np.int32(v > b) + np.int32(v > c) + np.int32(v > d)
+            bin_index[j] += lower + np.int32(v > f) + np.int32(v > g) + np.int32(v > h) + np.int32(v > k)
+
+
+def merge_outer_bins(table: Array) -> Array:
+    """Sums by the numbers of `number_bins` (…, bins + 2, sums) as sums by bin, (…, bins, sums)."""
+    sums = table[..., 1:-1, :].copy()
+    sums[..., 0, :] += table[..., 0, :]
+    sums[..., -1, :] += table[..., -1, :]
+    return sums
+
+
+def find_bins(x: Array, edges: Array, closed: str) -> Array:
+    """The cell of each value, int64."""
+    x = x if x.dtype.kind == "f" else x.astype(np.float64)
+    dtype = np.float64 if x.dtype == np.float64 else np.float32
+    bounds, by, bins = thresholds(edges, closed, dtype), scale(edges, closed, dtype), len(edges) - 1
+    out = np.zeros(len(x), dtype=np.int64)
+
+    def work(start: int, stop: int) -> None:
+        bin_index = np.zeros(stop - start, dtype=np.int32)
+        number_bins(plain(x[start:stop]), stop - start, bounds, bins, by, bin_index, bin_index)
+        out[start:stop] = np.clip(bin_index - 1, 0, bins - 1)
+
+    in_blocks(work, len(x), _BLOCK)
+    return out

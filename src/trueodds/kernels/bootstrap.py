@@ -1,0 +1,257 @@
+"""Draw bootstrap multiplicities of rows, and sum weights, predictions and outcomes per cell of each resample."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels import compiled
+from trueodds.kernels.random_labels import mix
+
+LEVELS = 6  # multiplicities 0..5 are told by 16 bits; what these leave open, 1 in 1,500, by 32 more
+TAIL = 16  # a Poisson(1) number is 16 or more once in 5e13
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_LOW = np.uint64(0xFFFFFFFF)
+_TURN = 4096  # rows whose balls are counted in 16 bits: at most 4096 (TAIL − 1) of them
+
+
+class Multiplicities:
+    """How often each of n rows comes in each resample of a stream, for any resample without those before.
+
+    A resample is n balls thrown into n rows. Poisson numbers are multinomial given their total, so the rows get
+    Poisson numbers whose mean is a little below 1, and the balls that are missing to n are thrown one by one. In one
+    resample of 700 there are too many: it is drawn anew, which leaves the law given the total as it is. Everything
+    depends on (key, row, resample) alone. Exact to the 48 bits that decide a Poisson number.
+    """
+
+    def __init__(self, n: int, key: int) -> None:
+        self.n, self.key = n, key
+        self.rows = _words(key, np.arange(n, dtype=np.uint64))
+        self.levels, self.tail = _cuts(n)
+
+    def of(self, start: int, stop: int) -> Array:
+        """Those of the resamples start..stop−1, (n, stop − start) uint8."""
+        first, last = start // 2, -(-stop // 2)  # two resamples share a 32-bit number
+        pairs = np.arange(first, last, dtype=np.uint64)
+        out, total = self._poisson(pairs, 0)
+        for r in np.flatnonzero(total > self.n):
+            attempt = 0
+            while total[r] > self.n:
+                attempt += 1
+                retry, thrown = self._poisson(pairs[r // 2 : r // 2 + 1], attempt)
+                out[:, r], total[r] = retry[:, r % 2], thrown[r % 2]
+        _fill(self._stream(pairs, -1), total, out)
+        return out[:, start - 2 * first : stop - 2 * first]
+
+    def _poisson(self, pairs: Array, attempt: int) -> tuple[Array, Array]:
+        """Poisson numbers for these pairs of resamples, and their totals."""
+        out = np.empty((self.n, 2 * len(pairs)), dtype=np.uint8)
+        total = np.zeros(2 * len(pairs), dtype=np.int64)
+        _poisson(self.rows, self._stream(pairs, attempt), self.levels, self.tail, out, total)
+        return out, total
+
+    def _stream(self, pairs: Array, attempt: int) -> Array:
+        return _words(~self.key % 2**64, pairs + np.uint64((attempt + 1) << 40))
+
+
+def _words(key: int, numbers: Array) -> Array:
+    """Two 32-bit words for each number, (2, …) uint32."""
+    bits = mix(mix(np.full(1, key, dtype=np.uint64) + _GOLDEN) + (numbers + np.uint64(1)) * _GOLDEN)
+    return np.stack([bits & _LOW, bits >> np.uint64(32)]).astype(np.uint32)
+
+
+def _cuts(n: int) -> tuple[Array, Array]:
+    """Where 16 bits fall for each Poisson number, and 32 bits where those decide nothing.
+
+    The mean number of balls lies three of its standard deviations below n.
+    """
+    mean = ((math.sqrt(9 + 4 * n) - 3) / 2) ** 2 / n
+    pmf = np.array([math.exp(-mean) * mean**k / math.factorial(k) for k in range(TAIL)])
+    truncated = np.concatenate([np.floor(pmf[:LEVELS] * 2**16), np.zeros(TAIL - LEVELS)])
+    left = np.cumsum(pmf - truncated / 2**16)
+    return np.cumsum(truncated[:LEVELS]).astype(np.uint16), np.rint(left / left[-1] * 2**32).astype(np.uint64)
+
+
+@compiled
+def scramble(a, b, c, d):  # type: ignore[no-untyped-def]
+    """32 random bits from two pairs of 32-bit words; no product exceeds 64 bits."""
+    x = np.uint32(a ^ c)
+    x = np.uint32(x ^ (x >> np.uint32(16)))
+    x = np.uint32((np.uint64(x) * np.uint64(0x7FEB352D)) & np.uint64(0xFFFFFFFF))
+    x = np.uint32(x ^ (x >> np.uint32(15)) ^ b ^ d)
+    x = np.uint32((np.uint64(x) * np.uint64(0x846CA68B)) & np.uint64(0xFFFFFFFF))
+    return np.uint32(x ^ (x >> np.uint32(16)))
+
+
+@compiled
+def _poisson(rows, pairs, levels, tail, out, total):  # type: ignore[no-untyped-def]
+    l0, l1, l2, l3, l4, l5 = levels[0], levels[1], levels[2], levels[3], levels[4], levels[5]
+    n, m = out.shape
+    c, d = pairs[0], pairs[1]
+    words, count = np.empty(m // 2, dtype=np.uint32), np.zeros(m, dtype=np.uint16)
+    halves = words.view(np.uint16)
+    for i in range(n):
+        a, b, row = rows[0, i], rows[1, i], out[i]
+        for r in range(m // 2):
+            words[r] = scramble(a, b, c[r], d[r])
+        largest = np.uint8(0)
+        for r in range(m):
+            x = halves[r]
+            low = np.uint8(np.uint8(x >= l0) + np.uint8(x >= l1) + np.uint8(x >= l2))
+            t = np.uint8(low + np.uint8(np.uint8(x >= l3) + np.uint8(x >= l4) + np.uint8(x >= l5)))
+            row[r] = t
+            largest = max(largest, t)
+        if largest == LEVELS:
+            for r in range(m):
+                if row[r] == LEVELS:
+                    row[r] = _rest(scramble(b ^ np.uint32(r % 2), a, d[r // 2], c[r // 2]), tail)
+        for r in range(m):
+            count[r] = np.uint16(count[r] + np.uint16(row[r]))
+        if i % _TURN == _TURN - 1 or i == n - 1:
+            for r in range(m):
+                total[r] += np.int64(count[r])
+                count[r] = np.uint16(0)
+
+
+@compiled
+def _rest(bits, tail):  # type: ignore[no-untyped-def]
+    t = 0
+    while np.uint64(bits) >= tail[t]:
+        t += 1
+    return np.uint8(t)
+
+
+@compiled
+def _fill(pairs, total, out):  # type: ignore[no-untyped-def]
+    n = out.shape[0]
+    for r in range(out.shape[1]):
+        for ball in range(n - total[r]):
+            bits = scramble(np.uint32(ball), np.uint32(r % 2), pairs[0, r // 2], pairs[1, r // 2])
+            i = (np.uint64(bits) * np.uint64(n)) >> np.uint64(32)
+            out[i, r] += np.uint8(1)
+
+
+def order_by_bin(bin_index: Array, size: int) -> Array:
+    """The order in which slots below `size` rise, the first of equals first; sixteen bits are sorted by radix, ten times as fast."""
+    return np.argsort(bin_index.astype(np.uint16) if size <= 2**16 else bin_index, kind="stable")
+
+
+class Resampler:
+    """Σw, Σwp and Σwy per slot, from how often each unit (a row or a cluster) comes in each resample.
+
+    `slots`, `w`, `wp` and `wy` (n, columns) say where each row adds what, `unit` (n,) whose multiplicity it takes.
+    The entries are kept in the order of their slots, so that a slot's sums stay in the nearest cache.
+    """
+
+    def __init__(self, slots: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
+        counted = np.flatnonzero((w != 0).ravel())  # a row outside a subgroup adds nothing
+        bin_index = slots.ravel()[counted]
+        order = order_by_bin(bin_index, size)
+        entry = counted[order]
+        row = entry // slots.shape[1]
+        self.unit = (row if unit is None else unit[row]).astype(np.uint32)
+        self.bin_index = bin_index[order].astype(np.uint32)
+        self.parts = np.stack([x.ravel()[entry] for x in (w, wp, wy)], axis=1).astype(np.float64)
+        self.size = size
+
+    def sums(self, times: Array) -> Array:
+        """The sums for the multiplicities `times` (units, resamples) uint8: (3, resamples, size)."""
+        out = np.zeros((self.size, 3, times.shape[1]))
+        _add_cells(np.ascontiguousarray(times), self.unit, self.bin_index, self.parts, out)
+        return out.transpose(1, 2, 0)
+
+
+def _sum_cells(times, unit, bin_index, parts, out):  # type: ignore[no-untyped-def]
+    """Every resample at once for each entry; four entries of one slot together, so that its sums are touched once."""
+    i, m = 0, unit.shape[0]
+    while i < m:
+        mass, wp, wy = out[bin_index[i], 0], out[bin_index[i], 1], out[bin_index[i], 2]
+        a, aw, ap, ay = times[unit[i]], parts[i, 0], parts[i, 1], parts[i, 2]
+        if i + 3 < m and bin_index[i + 3] == bin_index[i]:
+            b, bw, bp, by = times[unit[i + 1]], parts[i + 1, 0], parts[i + 1, 1], parts[i + 1, 2]
+            c, cw, cp, cy = times[unit[i + 2]], parts[i + 2, 0], parts[i + 2, 1], parts[i + 2, 2]
+            d, dw, dp, dy = times[unit[i + 3]], parts[i + 3, 0], parts[i + 3, 1], parts[i + 3, 2]
+            for r in range(times.shape[1]):
+                ta, tb, tc, td = np.float64(a[r]), np.float64(b[r]), np.float64(c[r]), np.float64(d[r])
+                mass[r] = mass[r] + ta * aw + tb * bw + tc * cw + td * dw
+                wp[r] = wp[r] + ta * ap + tb * bp + tc * cp + td * dp
+                wy[r] = wy[r] + ta * ay + tb * by + tc * cy + td * dy
+            i += 4
+        else:
+            for r in range(times.shape[1]):
+                t = np.float64(a[r])
+                mass[r] += t * aw
+                wp[r] += t * ap
+                wy[r] += t * ay
+            i += 1
+
+
+_add_cells = compiled(_sum_cells, fastmath={"contract"})  # a product and its sum in one instruction
+
+
+_TILE = 64  # rows whose multiplicities are turned at a time
+
+
+class VectorResampler:
+    """Σw, Σwp and Σwy per cell for vectors p and y, from how often each unit (a row or a cluster) comes in each resample.
+
+    `cell`, `w` (n,), `wp` and `wy` (n, m) say where each row adds what, `unit` (n,) whose multiplicity it takes. The rows
+    are kept in the order of their cells, and a row's numbers in one piece: many cells of few rows are its business,
+    where `Resampler` has few slots of many.
+    """
+
+    def __init__(self, cell: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
+        counted = np.flatnonzero(w != 0)  # a row outside a subgroup adds nothing
+        cells = cell[counted]
+        order = order_by_bin(cells, size)
+        row = counted[order]
+        self.unit = (row if unit is None else unit[row]).astype(np.uint32)
+        self.first = np.searchsorted(cells[order], np.arange(size + 1))
+        self.vectors = np.concatenate([w[row, None], wp[row], wy[row]], axis=1, dtype=np.float64)
+
+    @property
+    def numbers(self) -> int:
+        """How many sums a resample has."""
+        return (len(self.first) - 1) * self.vectors.shape[1]
+
+    def arranged(self, times: Array) -> Array:
+        """Of the multiplicities `times` (units, resamples) uint8 those of the rows as they lie here, (resamples, rows)."""
+        out = np.empty((times.shape[1], len(self.unit)), dtype=np.uint8)
+        _arrange(np.ascontiguousarray(times), self.unit, out)
+        return out
+
+    def sums(self, times: Array) -> tuple[Array, Array, Array]:
+        """Σw (resamples, size), Σwp and Σwy (resamples, size, m) for arranged multiplicities."""
+        m = self.vectors.shape[1] // 2
+        out = np.zeros((len(times), len(self.first) - 1, 2 * m + 1))
+        _add_vectors(times, self.first, self.vectors, out)
+        return out[..., 0], out[..., 1 : m + 1], out[..., m + 1 :]
+
+
+@compiled
+def _arrange(times, unit, out):  # type: ignore[no-untyped-def]
+    tile = np.empty((out.shape[0], _TILE), dtype=np.uint8)
+    for start in range(0, unit.shape[0], _TILE):
+        m = min(_TILE, unit.shape[0] - start)
+        for i in range(m):
+            row = times[unit[start + i]]
+            for r in range(row.shape[0]):
+                tile[r, i] = row[r]
+        for r in range(out.shape[0]):
+            out[r, start : start + m] = tile[r, :m]
+
+
+def _sum_vectors(times, first, vectors, out):  # type: ignore[no-untyped-def]
+    """A resample after the other for each cell, whose rows stay in the nearest cache."""
+    for c in range(first.shape[0] - 1):
+        for r in range(times.shape[0]):
+            sums = out[r, c]
+            for i in range(first[c], first[c + 1]):
+                t, vector = np.float64(times[r, i]), vectors[i]
+                for k in range(vectors.shape[1]):
+                    sums[k] += t * vector[k]
+
+
+_add_vectors = compiled(_sum_vectors, fastmath={"contract"})  # a product and its sum in one instruction

@@ -1,0 +1,86 @@
+"""Check that all values of a table are probabilities and that its rows sum to 1, in one pass."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels import in_blocks, plain, reordered
+
+_ROWS = 256  # turned into columns at a time
+_WIDE = 16  # classes beyond which a row is long enough to be read as it lies
+_VALUES = 2**18  # looked at by a thread at a time
+
+
+class TableCheck(NamedTuple):
+    """What one look tells of a table."""
+
+    lowest: float  # a value below 0, −0 or no number is lower than every other
+    highest: float
+    worst: int  # the row whose sum is farthest from 1
+    distance: float  # of that sum from 1
+    n_inexact: int  # rows whose sum is farther from 1 than rounding explains
+
+
+@reordered
+def _check_rows(P, bits, exact, extremes, bad_rows, distance):  # type: ignore[no-untyped-def]
+    """Into extremes the least and the largest bits, into found the rows that are off and the worst row.
+
+    The bits of floats from 0 rise with them; those of negative ones and of what is no number lie beyond.
+    """
+    n, k = P.shape
+    flat = bits.reshape(-1)
+    low, high = flat[0], flat[0]
+    total, columns = np.empty(_ROWS), np.empty((k if k <= _WIDE else 1, _ROWS), dtype=P.dtype)
+    for start in range(0, n, _ROWS):
+        m = min(_ROWS, n - start)
+        rows, values = P[start : start + m], flat[start * k : (start + m) * k]
+        for j in range(m * k):
+            low, high = min(low, values[j]), max(high, values[j])
+        if k <= _WIDE:
+            total[:m] = 0.0
+            for c in range(k):
+                column = columns[c]
+                for i in range(m):
+                    column[i] = rows[i, c]
+                for i in range(m):
+                    total[i] += np.float64(column[i])
+        else:
+            for i in range(m):
+                row, s = rows[i], 0.0
+                for c in range(k):
+                    s += np.float64(row[c])
+                total[i] = s
+        for i in range(m):
+            d = abs(total[i] - 1.0)
+            bad_rows[0] += not d <= exact
+            if d > distance[0]:
+                distance[0] = d
+                bad_rows[1] = start + i
+    extremes[0], extremes[1] = low, high
+
+
+def check_table(P: Array, exact: float) -> TableCheck:
+    """One look at P (n, K); sums within `exact` of 1 are rounding."""
+    words = np.int64 if P.dtype == np.float64 else np.int32
+
+    def work(start: int, stop: int) -> tuple[Array, Array, Array]:
+        block = plain(P[start:stop])
+        extremes, bad_rows, distance = np.empty(2, dtype=words), np.zeros(2, dtype=np.int64), np.zeros(1)
+        _check_rows(block, plain(block.view(words)), exact, extremes, bad_rows, distance)
+        bad_rows[1] += start
+        return extremes.view(block.dtype), bad_rows, distance
+
+    parts = in_blocks(work, len(P), max(1, _VALUES // P.shape[1]))
+    worst = max(range(len(parts)), key=lambda i: parts[i][2][0])  # of equals the first
+    low, high = (np.array([extremes[i] for extremes, _, _ in parts]) for i in (0, 1))
+    n_inexact = int(sum(bad_rows[0] for _, bad_rows, _ in parts))
+    return TableCheck(_lowest(low), float(np.max(high)), int(parts[worst][1][1]), float(parts[worst][2][0]), n_inexact)
+
+
+def _lowest(low: Array) -> float:
+    """The least value by its bits: one with a sign before all others, whichever it is."""
+    signed = low[np.signbit(low)]
+    return float(signed[0] if len(signed) else np.min(low))

@@ -1,0 +1,77 @@
+"""Compute the least concave function above a sum of piecewise linear terms, at one half."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueodds.kernels import compiled
+
+
+@compiled
+def envelope_at_half(low, high, height, slope, out):  # type: ignore[no-untyped-def]
+    """For each draw, D(t) = Σ height + slope · t over the intervals [low, high] within [0, 1] that hold t: fill `out`.
+
+    The intervals are (draws, k), `out` is (draws, 5): twice the concave envelope of D at 1/2, the largest
+    D(t) / max(t, 1 − t), its t, and the two t on which the envelope rests. Where D jumps the higher limit counts.
+    """
+    k = low.shape[1]
+    at = np.empty(2 * k + 3)
+    x, y = np.empty(4 * k + 6), np.empty(4 * k + 6)
+    hull = np.empty(4 * k + 6, dtype=np.int64)
+    for r in range(low.shape[0]):
+        m = 0
+        for b in range(k):
+            if low[r, b] < high[r, b]:
+                at[m] = low[r, b]
+                at[m + 1] = high[r, b]
+                m += 2
+        at[m], at[m + 1], at[m + 2] = 0.0, 0.5, 1.0
+        m += 3
+        at[:m].sort()
+        up, steeper = np.zeros(m), np.zeros(m)  # how the line of the pieces changes at each end of an interval
+        for b in range(k):
+            if low[r, b] < high[r, b]:
+                i = np.searchsorted(at[:m], low[r, b])
+                j = np.searchsorted(at[:m], high[r, b])
+                up[i] += height[r, b]
+                up[j] -= height[r, b]
+                steeper[i] += slope[r, b]
+                steeper[j] -= slope[r, b]
+        x[0], y[0] = 0.0, 0.0
+        n = 1
+        a = s = 0.0
+        largest, where = 0.0, 0.5
+        for j in range(m - 1):
+            a += up[j]
+            s += steeper[j]
+            if at[j + 1] == at[j]:
+                continue
+            for t in (at[j], at[j + 1]):
+                d = max(a + s * t, 0.0)
+                x[n], y[n] = t, d
+                n += 1
+                if d / max(t, 1.0 - t) > largest:
+                    largest, where = d / max(t, 1.0 - t), t
+        x[n], y[n] = 1.0, 0.0
+        n += 1
+        h = 0
+        for j in range(n):  # the upper hull; x rises, with two limits at a jump
+            while h > 0 and x[hull[h - 1]] == x[j] and y[hull[h - 1]] <= y[j]:
+                h -= 1
+            if h > 0 and x[hull[h - 1]] == x[j]:
+                continue
+            while h > 1:
+                i, g = hull[h - 1], hull[h - 2]
+                if (y[i] - y[g]) * (x[j] - x[g]) > (y[j] - y[g]) * (x[i] - x[g]):
+                    break
+                h -= 1
+            hull[h] = j
+            h += 1
+        for j in range(1, h):
+            i, g = hull[j], hull[j - 1]
+            if x[g] <= 0.5 <= x[i]:
+                share = (0.5 - x[g]) / (x[i] - x[g])
+                out[r, 0] = 2.0 * (y[g] + share * (y[i] - y[g]))
+                out[r, 3], out[r, 4] = x[g], x[i]
+                break
+        out[r, 1], out[r, 2] = largest, where

@@ -1,0 +1,187 @@
+"""Sum predicted probabilities and outcomes per cell of the fine grid and class."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueodds.kernels import compiled
+from trueodds.kernels.covariance import add_covariance_tile, covariance_buffers
+from trueodds.kernels.fine_grid import CELLS, find_column_cells, find_tile_cells
+from trueodds.kernels.row_statistics import (
+    ROWS,
+    score_binary_row,
+    score_row,
+    survey_tile,
+    tile_buffers,
+    transpose_rows,
+)
+
+
+@compiled
+def add_tile(columns, cells, m, n, sums):  # type: ignore[no-untyped-def]
+    """Counts, Σp and Σp² of a tile of rows: columns (k, ROWS) with their cells, n (k·CELLS,), sums (k·CELLS, …)."""
+    for c in range(columns.shape[0]):
+        column, cell = columns[c], cells[c]
+        count, total = n[c * CELLS : (c + 1) * CELLS], sums[c * CELLS : (c + 1) * CELLS]
+        for i in range(m):
+            s, x = np.uint32(cell[i]), np.float64(column[i])
+            count[s] += 1
+            total[s, 0] += x
+            total[s, 1] += x * x
+
+
+@compiled
+def add_by_label(P, y, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
+    """n and Σp, Σp², Σy, Σpy of the classes first..last−1 against labels y (n,), into n (…,) and sums (…, 4)."""
+    k = last - first
+    columns, cells = np.empty((k, ROWS), dtype=P.dtype), np.empty((k, ROWS), dtype=np.int32)
+    x, q = np.empty(ROWS), np.empty(ROWS)
+    for start in range(0, P.shape[0], ROWS):
+        m = min(ROWS, P.shape[0] - start)
+        find_tile_cells(P, start, m, first, edges, exact, columns, x, q, cells)
+        add_tile(columns, cells, m, n, sums)
+        for i in range(m):
+            c = y[start + i] - first
+            if 0 <= c < k:
+                s = c * CELLS + np.int64(cells[c, i])
+                sums[s, 2] += 1.0
+                sums[s, 3] += np.float64(columns[c, i])
+
+
+@compiled
+def add_by_hit(P, hit, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
+    """The same sums for columns with a yes or no each, hit (n, last − first)."""
+    k = last - first
+    columns, cells = np.empty((k, ROWS), dtype=P.dtype), np.empty((k, ROWS), dtype=np.int32)
+    x, q = np.empty(ROWS), np.empty(ROWS)
+    for start in range(0, P.shape[0], ROWS):
+        m = min(ROWS, P.shape[0] - start)
+        find_tile_cells(P, start, m, first, edges, exact, columns, x, q, cells)
+        add_tile(columns, cells, m, n, sums)
+        for c in range(k):
+            for i in range(m):
+                s, z = c * CELLS + np.int64(cells[c, i]), np.float64(hit[start + i, c])
+                sums[s, 2] += z
+                sums[s, 3] += z * np.float64(columns[c, i])
+
+
+@compiled
+def add_by_share(P, Y, w, first, last, edges, exact, n, sums):  # type: ignore[no-untyped-def]
+    """n and Σw, Σwp, Σwy and a View's sums for weights w (n,) and outcome shares Y (n, last − first); sums (…, 9)."""
+    k = last - first
+    columns, cell = np.empty((k, ROWS), dtype=P.dtype), np.empty(ROWS, dtype=np.int32)
+    x, q = np.empty(ROWS), np.empty(ROWS)
+    for start in range(0, P.shape[0], ROWS):
+        m = min(ROWS, P.shape[0] - start)
+        transpose_rows(P, start, m, first, columns)
+        for c in range(k):
+            find_column_cells(columns[c], m, edges, exact, x, q, cell)
+            count, total = n[c * CELLS : (c + 1) * CELLS], sums[c * CELLS : (c + 1) * CELLS]
+            for i in range(m):
+                add_share(np.uint32(cell[i]), w[start + i], x[i], Y[start + i, c], count, total)
+
+
+@compiled
+def add_by_bin(P, Y, w, bin_index, n, sums):  # type: ignore[no-untyped-def]
+    """n (m,) and the sums of `add_by_hit` (m, 4) or `add_by_share` (m, 9) for values P with outcomes Y, each in its slot."""
+    for i in range(P.shape[0]):
+        for c in range(P.shape[1]):
+            s, p, z = bin_index[i, c], np.float64(P[i, c]), Y[i, c]
+            if sums.shape[1] > 4:
+                add_share(s, w[i], p, z, n, sums)
+            else:
+                add_hit(s, p, z, n, sums)
+
+
+@compiled
+def add_hit(s, p, z, n, sums):  # type: ignore[no-untyped-def]
+    """Count a value p with outcome z in slot s."""
+    n[s] += 1
+    sums[s, 0] += p
+    sums[s, 1] += p * p
+    sums[s, 2] += z
+    sums[s, 3] += z * p
+
+
+@compiled
+def add_share(s, a, p, z, n, sums):  # type: ignore[no-untyped-def]
+    """Count a value p with outcome share z and weight a in slot s."""
+    n[s] += 1
+    sums[s, 0] += a
+    sums[s, 1] += a * p
+    sums[s, 2] += a * z
+    sums[s, 3] += a * a
+    sums[s, 4] += a * p * p
+    sums[s, 5] += a * p * z
+    sums[s, 6] += a * z * z
+    sums[s, 7] += a * a * p * (1.0 - p)
+    sums[s, 8] += a * a * (z - p) * (z - p)
+
+
+@compiled
+def tally_rows(P, y, ranks, atol, exact, single, edges, n, sums, counts, extremes, scores, report, bins, first, pairs):  # type: ignore[no-untyped-def]
+    """Everything about P (n, K) with labels y (n,), tile by tile, so that a row is fetched once.
+
+    n ((ranks + K)·CELLS,) and sums (…, 4) take counts and Σp, Σp², Σy, Σpy of the largest values and of the classes;
+    `counts` and `extremes` what `surveyed` tells; scores (2, 3) how many rows have a finite Brier score and log loss,
+    their sum and that of their squares (`single` as `scored` has it); `pairs` what `together` adds, unless there are no bins.
+    """
+    k = P.shape[1]
+    columns, cells = np.empty((k, ROWS), dtype=P.dtype), np.empty((k, ROWS), dtype=np.int32)
+    x, q, none = np.empty(ROWS), np.empty(ROWS), np.empty(0)
+    tile, pair_room = tile_buffers(P), covariance_buffers(k)
+    _, square, top, at = tile
+    class_n, class_sums = n[ranks * CELLS :], sums[ranks * CELLS :]
+    for start in range(0, P.shape[0], ROWS):
+        m = min(ROWS, P.shape[0] - start)
+        labels = y[start : start + m]
+        find_tile_cells(P, start, m, 0, edges, exact, columns, x, q, cells)
+        survey_tile(columns, m, atol, ranks, tile, counts, extremes)
+        add_tile(columns, cells, m, class_n, class_sums)
+        _labeled(columns, cells, labels, class_sums)
+        _ranked(top, at, ranks, cells, labels, n, sums)
+        _scored(columns, labels, square, single, scores)
+        if bins > 0:
+            add_covariance_tile(P, start, m, columns, cells, none, report, bins, first, pairs, pair_room)
+
+
+@compiled
+def _labeled(columns, cells, y, sums):  # type: ignore[no-untyped-def]
+    for i in range(y.shape[0]):
+        c = np.uint32(y[i])
+        s = np.uint32(c * np.uint32(CELLS) + np.uint32(cells[c, i]))
+        sums[s, 2] += 1.0
+        sums[s, 3] += np.float64(columns[c, i])
+
+
+@compiled
+def _ranked(top, at, ranks, cells, y, n, sums):  # type: ignore[no-untyped-def]
+    for rank in range(ranks):
+        values, classes = top[rank], at[rank]
+        for i in range(y.shape[0]):
+            c = np.uint32(classes[i])
+            s = np.uint32(np.uint32(rank * CELLS) + np.uint32(cells[c, i]))
+            x, z = np.float64(values[i]), np.float64(np.int64(c) == y[i])
+            add_hit(s, x, z, n, sums)
+
+
+@compiled
+def _scored(columns, y, squares, single, scores):  # type: ignore[no-untyped-def]
+    k, finite = columns.shape[0], 0
+    brier = brier_squared = loss = loss_squared = 0.0
+    for i in range(y.shape[0]):
+        if k <= 2:
+            p = np.float64(columns[k - 1, i])
+            b, s = score_binary_row(p, 1.0 - p if single else np.float64(columns[0, i]), y[i])
+        else:
+            b, s = score_row(np.float64(columns[y[i], i]), squares[i])
+        brier += b
+        brier_squared += b * b
+        if s < np.inf:
+            finite += 1
+            loss += s
+            loss_squared += s * s
+    for j, value in enumerate((np.float64(y.shape[0]), brier, brier_squared)):
+        scores[0, j] += value
+    for j, value in enumerate((np.float64(finite), loss, loss_squared)):
+        scores[1, j] += value

@@ -1,0 +1,157 @@
+"""Find the largest number of bins whose outcome rates do not fall, for every draw."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels import compiled, in_blocks
+
+TOLERANCE = 1e-12  # of all weight: a cut that a cumulative weight meets up to its rounding ends there
+FALL = 1e-12  # equal rates may differ by the rounding of the sums, which is a share of all weight
+
+
+@compiled
+def _cut(at, k, extent, tolerance):  # type: ignore[no-untyped-def]
+    """The first of the cuts j · whole / k, j from 1, that is not below `at`."""
+    if not at > 0:
+        return 1
+    j = np.int64(np.ceil((at + tolerance) / extent * k))  # up to rounding
+    while j > 1 and (j - 1) * extent / k - tolerance >= at:
+        j -= 1
+    while j * extent / k - tolerance < at:
+        j += 1
+    return j
+
+
+@compiled
+def _end(place, j, t, m, k, extent, tolerance):  # type: ignore[no-untyped-def]
+    """How many cells lie at or below cut j; at least t of them do."""
+    if j >= k:
+        return m
+    cut = j * extent / k - tolerance
+    low, high = t, m
+    while low < high:
+        middle = (low + high) // 2
+        if place[middle] > cut:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@compiled
+def _falls(mass, events, m, a, t, c):  # type: ignore[no-untyped-def]
+    """Whether the outcome rate of the cells t to c is below that of the cells a to t."""
+    before, after = mass[t] - mass[a], mass[c] - mass[t]
+    return (events[c] - events[t]) / after < (events[t] - events[a]) / before - FALL * mass[m] / min(before, after)
+
+
+@compiled
+def _above_hull(mass, events, m, above, hull):  # type: ignore[no-untyped-def]
+    """The points of the curve (mass, seen) that lie above its greatest convex minorant; how many they are."""
+    size = 0
+    for t in range(m + 1):
+        while size >= 2:
+            if not _falls(mass, events, m, hull[size - 2], hull[size - 1], t):
+                break
+            size -= 1
+        hull[size] = t
+        size += 1
+    n_above, h = 0, 0
+    for t in range(m + 1):
+        if h < size and hull[h] == t:
+            h += 1
+        else:
+            above[n_above] = t
+            n_above += 1
+    return n_above
+
+
+@compiled
+def _rises(mass, events, place, m, k, extent, tolerance, above, n_above):  # type: ignore[no-untyped-def]
+    """Whether the rates of k bins do not fall.
+
+    They can fall only at a boundary above the hull, so the shorter list is gone through: bins or such points.
+    """
+    if k <= n_above:
+        a, t = 0, 0
+        while t < m:
+            c = _end(place, _cut(place[t], k, extent, tolerance), t, m, k, extent, tolerance)
+            if t > 0 and _falls(mass, events, m, a, t, c):
+                return False
+            a, t = t, c
+        return True
+    for f in range(n_above):
+        t = above[f]
+        j = _cut(place[t - 1], k, extent, tolerance)
+        if _end(place, j, t - 1, m, k, extent, tolerance) == t:
+            a = 0 if j == 1 else _end(place, j - 1, 0, m, k, extent, tolerance)
+            c = _end(place, _cut(place[t], k, extent, tolerance), t, m, k, extent, tolerance)
+            if _falls(mass, events, m, a, t, c):
+                return False
+    return True
+
+
+@compiled
+def _sweep(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, bins):  # type: ignore[no-untyped-def]
+    size = s.shape[0]
+    mass, predicted, events, place = np.empty(size + 1), np.empty(size + 1), np.empty(size + 1), np.empty(size + 1)
+    above, hull = np.empty(size + 1, np.int64), np.empty(size + 1, np.int64)
+    for r in range(start, stop):
+        of_w, of_wp, of_wy = min(r, w.shape[0] - 1), min(r, wp.shape[0] - 1), min(r, wy.shape[0] - 1)
+        m = 0
+        mass[0] = predicted[0] = events[0] = 0.0
+        for i in range(size):
+            if w[of_w, i] > 0:  # a score that was not drawn is absent
+                if not by_mass:
+                    place[m] = s[i]
+                m += 1
+                mass[m] = mass[m - 1] + w[of_w, i]
+                predicted[m] = predicted[m - 1] + wp[of_wp, i]
+                events[m] = events[m - 1] + wy[of_wy, i]
+        if by_mass:
+            place[0] = -np.inf
+            place[1 : m + 1] = mass[1 : m + 1]
+            extent, tolerance = mass[m], TOLERANCE * mass[m]
+        else:
+            place[m] = np.inf
+            extent, tolerance = 1.0, 0.0
+        n_above = _above_hull(mass, events, m, above, hull)
+        k = max_bins
+        if n_above > 0:
+            k = 1
+            while k < max_bins and _rises(mass, events, place, m, k + 1, extent, tolerance, above, n_above):
+                k += 1
+        # High powers of small gaps underflow: the largest gap is found first, and the others are taken relative to it.
+        largest, total = 0.0 if order > 2 else 1.0, 0.0
+        for summed in range(0 if order > 2 else 1, 2):
+            t = 0
+            while t < m and (summed == 0 or (largest > 0 and not np.isinf(order))):
+                c = _end(place, _cut(place[t], k, extent, tolerance), t, m, k, extent, tolerance)
+                share = (mass[c] - mass[t]) / mass[m]
+                gap = abs((predicted[c] - predicted[t]) - (events[c] - events[t])) / (mass[c] - mass[t])
+                if summed == 0:
+                    largest = max(largest, gap)
+                else:
+                    total += share * (gap / largest) ** order
+                t = c
+        values[r] = largest if np.isinf(order) else largest * total ** (1.0 / order)
+        bins[r] = k
+
+
+def sweep(
+    w: Array, wp: Array, wy: Array, s: Array, *, max_bins: int, by_mass: bool, order: float
+) -> tuple[Array, Array]:
+    """The binned error of each draw on as many bins as keep the outcome rates from falling, and that number.
+
+    `w`, `wp` and `wy` are (draws, m) or (1, m), the sums at the rising scores `s` (m,). Bins hold equal weight
+    (`by_mass`) or have equal width; their number is tried from 2 to `max_bins`. Time: O(m + k² log m) for k bins found.
+    """
+    draws = max(len(w), len(wp), len(wy))
+    values, bins = np.empty(draws), np.empty(draws, np.int64)
+    arrays = [np.ascontiguousarray(x, dtype=np.float64) for x in (w, wp, wy, s)]
+    max_bins, order = max(1, max_bins), float(order)
+    block = max(32, 2**17 // len(s))  # few scores are not worth a thread
+    list(in_blocks(lambda a, b: _sweep(*arrays, max_bins, by_mass, order, a, b, values, bins), draws, block))
+    return values, bins

@@ -1,0 +1,275 @@
+"""Sum the log-likelihood of multinomial logistic regression over the rows, with its gradient and Hessian."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels import compiled, plain, reordered, summed
+
+_ROOM = 2**16  # numbers of a tile of rows, whose arrays thus stay in a core's own cache
+_ROWS = 512  # that a tile has at least: the products of its columns are long sums
+_BLOCK = 2**14  # probabilities below which another thread is not worth its start
+
+# A tile lies class by class, (K, rows): every loop runs along the rows and becomes vectors, however few classes.
+
+
+@compiled
+def _relative(eta, Y, start, top, where, observed):  # type: ignore[no-untyped-def]
+    """η less each row's largest, which class that is, and the mean over what came."""
+    top[:], where[:], observed[:] = eta[0], 0, 0.0
+    for k in range(1, eta.shape[0]):
+        for i in range(eta.shape[1]):
+            more = eta[k, i] > top[i]
+            top[i] = eta[k, i] if more else top[i]
+            where[i] = k if more else where[i]
+    for k in range(eta.shape[0]):
+        y = Y[k, start : start + eta.shape[1]]
+        for i in range(eta.shape[1]):
+            eta[k, i] -= top[i]
+            observed[i] += y[i] * eta[k, i]
+
+
+@compiled
+def _outcomes(e, Y, w, start, where, others, r, q, v):  # type: ignore[no-untyped-def]
+    """r = w(q − y), √w q and v = w q(1 − q) from e = exp(η − max η), and Σe less the largest into others.
+
+    None is a difference of nearly equal numbers: where a row is all but certain, what is left of it keeps its digits,
+    and with it the direction in which separated outcomes drive the parameters.
+    """
+    others[:] = 0.0
+    for k in range(e.shape[0]):
+        for i in range(e.shape[1]):
+            others[i] += 0.0 if where[i] == k else e[k, i]
+    mass = w[start : start + e.shape[1]]
+    for k in range(e.shape[0]):
+        y = Y[k, start : start + e.shape[1]]
+        for i in range(e.shape[1]):
+            x, part = e[k, i], 1.0 / (1.0 + others[i])
+            rest = others[i] if where[i] == k else 1.0 + others[i] - x
+            r[k, i] = mass[i] * (x * (1.0 - y[i]) - y[i] * rest) * part
+            v[k, i] = mass[i] * x * part * (rest * part)
+            q[k, i] = np.sqrt(mass[i]) * x * part
+
+
+@reordered
+def _total(x):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i]
+    return total
+
+
+@compiled
+def _separate_scores(F, theta, offset, start, eta):  # type: ignore[no-untyped-def]
+    """o_k + a_k·F_k + b_k into eta (K, m), for the rows of F (K, d, n) from `start` on; theta (K, d + 1).
+
+    The offset is (K, n), or (0, n) for none.
+    """
+    stop = start + eta.shape[1]
+    for k in range(F.shape[0]):
+        eta[k] = theta[k, F.shape[1]]
+        if offset.shape[0] > 0:
+            add_scaled(eta[k], 1.0, offset[k, start:stop])
+        for a in range(F.shape[1]):
+            add_scaled(eta[k], theta[k, a], F[k, a, start:stop])
+
+
+@compiled
+def _shared_scores(F, theta, offset, start, eta):  # type: ignore[no-untyped-def]
+    """The same from F (d, n)."""
+    stop = start + eta.shape[1]
+    for k in range(eta.shape[0]):
+        eta[k] = theta[k, F.shape[0]]
+        if offset.shape[0] > 0:
+            add_scaled(eta[k], 1.0, offset[k, start:stop])
+        weighted_sum(theta[k], F, start, eta[k])
+
+
+@compiled
+def _separate_sums(F, start, r, q, v, room, gradient, own, across):  # type: ignore[no-untyped-def]
+    """With f = (F, 1): Σ r_k f_k into gradient (K, d + 1), Σ v_k f_k f_kᵀ into own (K, d + 1, d + 1) and, unless it is
+    (0, 0), Σ q_k q_l f_k f_lᵀ into the upper half of across (K(d + 1), K(d + 1))."""
+    d, stop, f = F.shape[1], start + r.shape[1], room[-1]
+    for k in range(F.shape[0]):
+        gradient[k, d] += _total(r[k])
+        for a in range(d):
+            gradient[k, a] += dot(r[k], F[k, a, start:stop])
+        if across.shape[0] == 0:
+            continue
+        own[k, d, d] += _total(v[k])
+        for a in range(d):
+            x, y = F[k, a, start:stop], room[k * (d + 1) + a]
+            for i in range(f.shape[0]):
+                f[i] = v[k, i] * x[i]
+                y[i] = q[k, i] * x[i]
+            own[k, a, d] += _total(f)
+            own[k, d, a] = own[k, a, d]
+            for b in range(a + 1):
+                own[k, a, b] += dot(f, F[k, b, start:stop])
+                own[k, b, a] = own[k, a, b]
+        room[k * (d + 1) + d] = q[k]
+    if across.shape[0] > 0:
+        cross_product(room[:-1], room[:-1], True, across)
+
+
+@compiled
+def _shared_sums(F, start, r, q, room, gradient, across):  # type: ignore[no-untyped-def]
+    """The same from F (d, n): Σ r_k f, and Σ q_k q_l f_a f_b of each k < l and a ≤ b unless across is (0, 0)."""
+    d, kinds = F.shape[0], across.shape[0]
+    f, both = room[: d + 1], room[d + 1 + kinds :]
+    for a in range(d):
+        f[a] = F[a, start : start + r.shape[1]]
+    f[d] = 1.0
+    cross_product(r, f, False, gradient)
+    if kinds > 0:
+        pair_products(q, 1, room[d + 1 : d + 1 + kinds])
+        pair_products(f, 0, both)
+        cross_product(room[d + 1 : d + 1 + kinds], both, False, across)
+
+
+def likelihood_sums(
+    F: Array, Y: Array, w: Array, theta: Array, offset: Array | None, curved: bool
+) -> tuple[Array, ...]:
+    """Minus the log-likelihood (1,), its gradient (K, d + 1), and what its Hessian is made of, empty unless `curved`.
+
+    F (n, K, d) by class: Σ w q_k(1 − q_k) f_k f_kᵀ (K, d + 1, d + 1) and Σ w q_k q_l f_k f_lᵀ, on and above the
+    diagonal of (K(d + 1), K(d + 1)). F (n, d) shared by the classes: nothing, and Σ w q_k q_l f_a f_b of each k < l and
+    a ≤ b. Here f = (F, 1). Y (n, K) shares, w (n,), theta (K, d + 1), offset (n, K). Arrays whose columns lie in one
+    piece are not copied.
+    """
+    f, y, mass, n, k, d = _along(F), _along(Y), plain(w.astype(np.float64, copy=False)), *Y.shape, F.shape[-1] + 1
+    o, theta, shared = plain(np.zeros((0, n))) if offset is None else _along(offset), plain(theta), F.ndim == 2
+    kinds, both = (k * (k - 1) // 2, d * (d + 1) // 2) if curved else (0, 0)
+    if shared:
+        own, across, deep = (0, d, d), (kinds, both), d + kinds + both
+    else:
+        own, across, deep = (k * curved, d, d), (k * d * curved, k * d * curved), k * d * curved + 1
+    first, second = 1 + k * d, 1 + k * d + own[0] * d * d
+    size = second + across[0] * across[1]
+    tile = max(_ROWS, _ROOM // (deep + 4 * k))
+
+    def into(out: Array) -> tuple[Array, ...]:
+        return out[:1], out[1:first].reshape(k, d), out[first:second].reshape(own), out[second:].reshape(across)
+
+    def add(start: int, stop: int, out: Array) -> None:
+        value, gradient, blocks, rest = into(out)
+        rows = min(tile, stop - start)
+        numbers, where = np.empty((deep + 4 * k + 3) * rows), np.empty(rows, dtype=np.int64)
+        for i in range(start, stop, tile):
+            m = min(tile, stop - i)
+            every = numbers[: (deep + 4 * k + 3) * m].reshape(-1, m)  # so that each part lies in one piece
+            (top, observed, others), (eta, r, q, v), room = (
+                every[:3],
+                every[3 : 3 + 4 * k].reshape(4, k, m),
+                every[-deep:],
+            )
+            (_shared_scores if shared else _separate_scores)(f, theta, o, i, eta)
+            _relative(eta, y, i, top, where[:m], observed)
+            np.exp(eta, out=eta)
+            _outcomes(eta, y, mass, i, where[:m], others, r, q, v)
+            value += mass[i : i + m] @ (np.log1p(others) - observed)
+            if shared:
+                _shared_sums(f, i, r, q, room, gradient, rest)
+            else:
+                _separate_sums(f, i, r, q, v, room, gradient, blocks, rest)
+
+    return into(summed(add, n, (size,), block=max(1, _BLOCK // k)))
+
+
+def _along(x: Array) -> Array:
+    """Rows last, in one piece."""
+    return plain(x.astype(np.float64, copy=False).transpose(*range(1, x.ndim), 0))
+
+
+# Ours rather than the library's matrix product, whose own threads wait for each other when several of ours call it.
+
+
+@compiled
+def pair_products(x, above, out):  # type: ignore[no-untyped-def]
+    """Products x_a x_b of the rows of x (k, n), b at least `above` behind a, below each other in out."""
+    at = 0
+    for a in range(x.shape[0]):
+        for b in range(a + above, x.shape[0]):
+            for i in range(x.shape[1]):
+                out[at, i] = x[a, i] * x[b, i]
+            at += 1
+
+
+def _fused(function):  # type: ignore[no-untyped-def]
+    """With leave to add up in another order and to multiply and add at once."""
+    return compiled(function, fastmath={"reassoc", "nsz", "contract"})
+
+
+@_fused
+def dot(x, y):  # type: ignore[no-untyped-def]
+    """Σ x y."""
+    total = 0.0
+    for i in range(x.shape[0]):
+        total += x[i] * y[i]
+    return total
+
+
+@_fused
+def _dots(a, b, c, d, x, y, z, u, out, p, q):  # type: ignore[no-untyped-def]
+    """The sixteen dot products of four rows with four rows: each number that is read serves four of them."""
+    a0 = a1 = a2 = a3 = b0 = b1 = b2 = b3 = c0 = c1 = c2 = c3 = d0 = d1 = d2 = d3 = 0.0
+    for i in range(a.shape[0]):
+        f0, f1, f2, f3 = x[i], y[i], z[i], u[i]
+        a0 += a[i] * f0
+        a1 += a[i] * f1
+        a2 += a[i] * f2
+        a3 += a[i] * f3
+        b0 += b[i] * f0
+        b1 += b[i] * f1
+        b2 += b[i] * f2
+        b3 += b[i] * f3
+        c0 += c[i] * f0
+        c1 += c[i] * f1
+        c2 += c[i] * f2
+        c3 += c[i] * f3
+        d0 += d[i] * f0
+        d1 += d[i] * f1
+        d2 += d[i] * f2
+        d3 += d[i] * f3
+    rows = ((a0, a1, a2, a3), (b0, b1, b2, b3), (c0, c1, c2, c3), (d0, d1, d2, d3))
+    for i in range(4):
+        for j in range(4):
+            out[p + i, q + j] += rows[i][j]
+
+
+@compiled
+def cross_product(X, Y, symmetric, out):  # type: ignore[no-untyped-def]
+    """X Yᵀ, added to out (a, b), of X (a, n) and Y (b, n); a `symmetric` one only on and above the diagonal."""
+    a, b = X.shape[0] - X.shape[0] % 4, Y.shape[0] - Y.shape[0] % 4
+    for p in range(0, a, 4):
+        for q in range(p if symmetric else 0, b, 4):
+            _dots(X[p], X[p + 1], X[p + 2], X[p + 3], Y[q], Y[q + 1], Y[q + 2], Y[q + 3], out, p, q)
+    for p in range(X.shape[0]):
+        first = b if p < a else 0
+        for q in range(max(first, p) if symmetric else first, Y.shape[0]):
+            out[p, q] += dot(X[p], Y[q])
+
+
+@_fused
+def _plus(out, a, b, c, d, x, y, z, u):  # type: ignore[no-untyped-def]
+    for i in range(out.shape[0]):
+        out[i] += a * x[i] + b * y[i] + c * z[i] + d * u[i]
+
+
+@_fused
+def add_scaled(out, a, x):  # type: ignore[no-untyped-def]
+    """out += a x."""
+    for i in range(out.shape[0]):
+        out[i] += a * x[i]
+
+
+@compiled
+def weighted_sum(a, X, start, out):  # type: ignore[no-untyped-def]
+    """Σ a_k X_k, added to out (m,), of a (k or more,) and the columns of X (k, n) from `start` on."""
+    stop, n_unrolled = start + out.shape[0], X.shape[0] - X.shape[0] % 4
+    for k in range(0, n_unrolled, 4):
+        x, y, z, u = X[k, start:stop], X[k + 1, start:stop], X[k + 2, start:stop], X[k + 3, start:stop]
+        _plus(out, a[k], a[k + 1], a[k + 2], a[k + 3], x, y, z, u)
+    for k in range(n_unrolled, X.shape[0]):
+        add_scaled(out, a[k], X[k, start:stop])

@@ -1,0 +1,148 @@
+"""Compute the path of near-isotonic regression over all penalties."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels import compiled, plain
+
+EQUAL_LEVELS = 1e-12  # levels nearer than that are one: they differ by rounding
+AT_ONCE = 1e-10  # meetings whose λ differ by this share happen together
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Path:
+    """Every block of the path: a block of weight W and mean m/W lies at (m + λc)/W as long as it lives.
+
+    Blocks are numbered as they arise, so the parts of a block have lower numbers than the whole.
+    """
+
+    mass: Array  # (blocks,) W
+    events: Array  # (blocks,) m = Σwy
+    pull: Array  # (blocks,) c: 1 if its left neighbor lies above it, less 1 if its right one lies below it
+    parent: Array  # (blocks,) int64, the block it became part of, −1 at the end
+    born: Array  # (blocks,) int64, the first model that has it
+    died: Array  # (blocks,) int64, the first model that has it no more
+    lambdas: Array  # (models,) rising from 0
+    start: Array  # (m,) int64, the block of each value at λ = 0
+
+    @property
+    def sizes(self) -> Array:
+        """How many blocks each model has."""
+        models = len(self.lambdas)
+        changes = np.bincount(self.born, minlength=models + 1) - np.bincount(self.died, minlength=models + 1)
+        return np.cumsum(changes)[:models]
+
+    def levels(self, model: int) -> tuple[Array, Array]:
+        """The blocks of one model and where they lie."""
+        alive = np.flatnonzero((self.born <= model) & (self.died > model))
+        level = (self.events[alive] + self.lambdas[model] * self.pull[alive]) / self.mass[alive]
+        return alive, np.clip(level, 0.0, 1.0)
+
+
+@compiled
+def _meeting(a, b, now, mass, events, pull):  # type: ignore[no-untyped-def]
+    """The λ from `now` on at which two neighbors lie at the same level; infinite if they never do."""
+    gap = events[b] / mass[b] - events[a] / mass[a]
+    closing = pull[a] / mass[a] - pull[b] / mass[b]
+    left = gap - now * closing
+    if abs(left) <= EQUAL_LEVELS:
+        return now
+    if closing != 0 and left / closing > 0:
+        return max(gap / closing, now)
+    return np.inf
+
+
+@compiled
+def _merged(mass, events, pull, parent, born, died, lambdas, blocks):  # type: ignore[no-untyped-def]
+    """Merge neighbors in the order in which they meet; returns how many blocks and models there were."""
+    before, after = np.empty(2 * blocks, np.int64), np.empty(2 * blocks, np.int64)
+    for a in range(blocks):
+        before[a], after[a] = a - 1, a + 1 if a + 1 < blocks else -1
+    for a in range(blocks - 1):
+        if events[a] / mass[a] > events[a + 1] / mass[a + 1]:
+            pull[a] -= 1.0
+            pull[a + 1] += 1.0
+    heap = [(_meeting(a, a + 1, 0.0, mass, events, pull), a, a + 1) for a in range(blocks - 1)]
+    heapify(heap)
+    model, lambdas[0] = 0, 0.0
+    while len(heap) > 0:
+        at, a, b = heappop(heap)
+        if at == np.inf:
+            break
+        if parent[a] >= 0 or parent[b] >= 0:
+            continue  # one of them has met another since
+        if at > lambdas[model] * (1.0 + AT_ONCE):
+            model += 1
+            lambdas[model] = at
+        new = blocks
+        blocks += 1
+        # A fall between them pulled one down and the other up, which cancels.
+        mass[new], events[new], pull[new] = mass[a] + mass[b], events[a] + events[b], pull[a] + pull[b]
+        born[new], died[a], died[b], parent[a], parent[b] = model, model, model, new, new
+        before[new], after[new] = before[a], after[b]
+        if before[new] >= 0:
+            after[before[new]] = new
+            heappush(heap, (_meeting(before[new], new, at, mass, events, pull), before[new], new))
+        if after[new] >= 0:
+            before[after[new]] = new
+            heappush(heap, (_meeting(new, after[new], at, mass, events, pull), new, after[new]))
+    return blocks, model + 1
+
+
+@compiled
+def _merge_equal(mass, events, w, m, start):  # type: ignore[no-untyped-def]
+    """Neighbors that are equal from the start become one; returns how many are left."""
+    blocks = 0
+    for i in range(mass.shape[0]):
+        if blocks > 0 and abs(m[blocks - 1] / w[blocks - 1] - events[i] / mass[i]) <= EQUAL_LEVELS:
+            w[blocks - 1] += mass[i]
+            m[blocks - 1] += events[i]
+        else:
+            w[blocks], m[blocks] = mass[i], events[i]
+            blocks += 1
+        start[i] = blocks - 1
+    return blocks
+
+
+@compiled
+def _handed_down(own, parent):  # type: ignore[no-untyped-def]
+    for a in range(own.shape[0] - 1, -1, -1):
+        if parent[a] >= 0:
+            own[a] += own[parent[a]]
+
+
+def near_isotonic(mass: Array, events: Array) -> Path:
+    r"""The whole path of :math:`\min_f \tfrac12\sum_i w_i(y_i - f_i)^2 + \lambda\sum_i (f_i - f_{i+1})_+`, λ ≥ 0.
+
+    `mass` (m,) > 0 holds the weights and `events` (m,) the sums Σwy of values in [0, 1], in order. Levels that met never
+    part, so there are less than 2m blocks. One model for every λ at which some meet, and λ = 0. Cost: O(m log m).
+    """
+    n = len(mass)
+    w, m, start = np.zeros(2 * n), np.zeros(2 * n), np.empty(n, np.int64)
+    pull, parent = np.zeros(2 * n), np.full(2 * n, -1)
+    born, died, lambdas = np.zeros(2 * n, np.int64), np.full(2 * n, -1), np.empty(n)
+    blocks = _merge_equal(
+        plain(mass.astype(np.float64, copy=False)), plain(events.astype(np.float64, copy=False)), w, m, start
+    )
+    blocks, models = _merged(w, m, pull, parent, born, died, lambdas, blocks)
+    died[died < 0] = models
+    return Path(
+        w[:blocks], m[:blocks], pull[:blocks], parent[:blocks], born[:blocks], died[:blocks], lambdas[:models], start
+    )
+
+
+def average_levels(path: Path, weights: Array) -> Array:
+    """The mean of the models' levels at each value (m,), for weights (models,) of sum 1.
+
+    Each block adds its share to all of which it is made: no model is ever written out. Cost: O(m).
+    """
+    share, moved = (np.concatenate([[0.0], np.cumsum(x)]) for x in (weights, weights * path.lambdas))
+    born, died = path.born, path.died
+    own = (path.events * (share[died] - share[born]) + path.pull * (moved[died] - moved[born])) / path.mass
+    _handed_down(own, path.parent)
+    return np.asarray(np.clip(own[path.start], 0.0, 1.0))

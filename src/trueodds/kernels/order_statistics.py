@@ -1,0 +1,133 @@
+"""Find the order statistics of scores, and the sums between them, without sorting all rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels import compiled, in_blocks, plain, summed
+from trueodds.kernels.bin_sums import ROWS, add_sums, edge_keys, empty_sums, key_sums, scatter_scores
+from trueodds.kernels.sort import decode_scores
+
+_BITS = 13
+_CELLS = 2**_BITS  # of equal width between the least key and the largest; their counts stay in a core's own cache
+_BLOCK = 2**18
+_SAMPLE = 1000  # keys that tell where cells are wanted
+_NEAR = 0.25  # of the sample: if more than that shares a cell with a rank, to sort everything is no slower
+
+
+@compiled
+def _ends(keys):  # type: ignore[no-untyped-def]
+    """The least key and the largest."""
+    low = high = keys[0]
+    for i in range(keys.shape[0]):
+        low, high = min(low, keys[i]), max(high, keys[i])
+    return low, high
+
+
+@compiled
+def _counted(keys, low, shift, out):  # type: ignore[no-untyped-def]
+    """Adds to out (cells,) how many keys each cell holds."""
+    count = np.zeros(out.shape[0], dtype=np.int64)
+    for i in range(keys.shape[0]):
+        count[(keys[i] - low) >> shift] += 1
+    for c in range(out.shape[0]):
+        out[c] += np.float64(count[c])
+
+
+@compiled
+def _parted(keys, like, low, shift, segment, near, out):  # type: ignore[no-untyped-def]
+    """Lists the keys in cells of stretch 0, and adds the others up by stretch and outcome; how many are listed."""
+    bin_index, bits, sums = np.empty(ROWS, dtype=np.int32), np.empty(ROWS, dtype=keys.dtype), empty_sums(out.shape[0])
+    scores = bits.view(like.dtype)
+    count = 0
+    for start in range(0, keys.shape[0], ROWS):
+        block = keys[start : start + ROWS]
+        m = block.shape[0]
+        for i in range(m):
+            bits[i] = block[i] >> 1
+        for i in range(m):
+            bin_index[i] = segment[(block[i] - low) >> shift] * 2 + np.int32(block[i] & 1)
+        for i in range(m):
+            near[np.uint32(count)] = block[i]
+            count += bin_index[i] < 2
+        scatter_scores(scores, m, bin_index, sums)
+    add_sums(sums, out)
+    return count
+
+
+class OrderStatistics:
+    """Keys in the cells that hold some ranks, put in order, and the sums of all others by the stretch between such cells.
+
+    Stretches are numbered from 1, those cells are stretch 0.
+    """
+
+    def __init__(self, keys: Array, low: Any, shift: Any, count: Array, ranks: Array) -> None:
+        self._up_to = np.cumsum(count)  # keys up to each cell and with it
+        selected = _cell_mask(self._holding(ranks))
+        segment = np.where(selected, 0, np.cumsum(selected) + 1).astype(np.int32)
+        size, scores = 2 * (int(selected.sum()) + 2), decode_scores(keys[:0])
+
+        def work(start: int, stop: int) -> tuple[Array, Array]:
+            out, sums = np.empty(stop - start, dtype=keys.dtype), np.zeros((size, 3))
+            return out[: _parted(keys[start:stop], scores, low, shift, segment, out, sums)].copy(), sums
+
+        listed, sums = zip(*in_blocks(work, len(keys), _BLOCK), strict=True)
+        self.keys = np.concatenate(listed)
+        self.keys.sort()
+        self._sums = np.sum(sums, axis=0).reshape(-1, 2, 3)[1:]
+        self._low, self._shift, self._selected, self._count = low, shift, selected, count
+        self._others = np.cumsum(np.where(selected, 0.0, count))  # those of them that are not listed
+
+    def at(self, ranks: Array) -> Array:
+        """The keys at these ranks, from 0, which are all among the listed."""
+        return self.keys[ranks - self._others[self._holding(ranks)].astype(np.int64)]
+
+    def _holding(self, ranks: Array) -> Array:
+        """The cell of each rank."""
+        return np.searchsorted(self._up_to, ranks, "right")
+
+    def in_bins(self, edges: Array, closed: str) -> Array | None:
+        """n, Σp and Σp², (bins, 2, 3): keys that did not come and keys that came; None where that takes all keys.
+
+        An edge within a stretch is one such case.
+        """
+        cells = [self._cell(key) for key in edge_keys(edges, closed, self.keys.dtype)]
+        if any(c >= 0 and not self._selected[c] and self._count[c] > 0 for c in cells):
+            return None
+        below = np.array([0.0 if c < 0 else self._others[c] for c in cells])
+        totals = np.concatenate(([0.0], np.cumsum(self._sums[:, :, 0].sum(axis=1))))
+        position = np.searchsorted(totals, below)
+        if not np.array_equal(totals[position], below):
+            return None
+        table = key_sums(self.keys, edges, closed)
+        np.add.at(table, np.searchsorted(position, np.arange(1, len(self._sums) + 1)), self._sums)
+        return table
+
+    def _cell(self, key: Any) -> int:
+        """The cell of a key, the last for larger ones; −1 for what is below all."""
+        if key is None or key < self._low:
+            return -1
+        return min(int((key - self._low) >> self._shift), _CELLS - 1)
+
+
+def select_order_statistics(keys: Array, ranks: Array) -> OrderStatistics | None:
+    """The keys near these ranks, from 0, when keys (n,) are put in order (see `sort.row_keys`); None: better sort all."""
+    keys = plain(keys)
+    ends = np.array(in_blocks(lambda a, b: _ends(keys[a:b]), len(keys), _BLOCK), dtype=keys.dtype)
+    low, high = ends.min(), ends.max()
+    shift = keys.dtype.type(max(0, int(high - low).bit_length() - _BITS))
+    some = np.sort((keys[:: max(1, len(keys) // _SAMPLE)] - low) >> shift)
+    if _cell_mask(some[ranks * len(some) // len(keys)])[some].mean() > _NEAR:
+        return None
+    count = summed(lambda a, b, out: _counted(keys[a:b], low, shift, out), len(keys), (_CELLS,), block=_BLOCK)
+    return OrderStatistics(keys, low, shift, count, ranks)
+
+
+def _cell_mask(cells: Array) -> Array:
+    """Which of all cells are among these."""
+    mask = np.zeros(_CELLS, dtype=np.bool_)
+    mask[cells] = True
+    return mask

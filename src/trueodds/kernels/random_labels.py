@@ -1,0 +1,279 @@
+"""Draw labels from the predicted probabilities with counter-based random numbers, and sum weights per cell of each draw."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels import compiled, draws_at_once, in_blocks, plain
+
+DRAW_RANGE = 4294967296.0  # numbers are drawn below 2^32
+AT_ONCE = 512  # draws of few classes made together: they fill the vectors, and their sums a core's own cache
+
+
+@compiled
+def mix(z):  # type: ignore[no-untyped-def]
+    """The splitmix64 finalizer: a counter becomes 64 random bits."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@compiled
+def uniform(row_key, draw):  # type: ignore[no-untyped-def]
+    """A whole number below 2^32 that depends on nothing but the row's key and the number of the draw."""
+    bits = mix(row_key + np.uint64((draw >> 1) + 1) * np.uint64(0x9E3779B97F4A7C15))
+    return np.uint32((bits >> np.uint64(32 * (draw & 1))) & np.uint64(0xFFFFFFFF))
+
+
+@compiled
+def uniform_pairs(row_key, first, words):  # type: ignore[no-untyped-def]
+    """The same for two draws per word, from an even one on: the lower half comes first in memory."""
+    for j in range(words.shape[0]):
+        words[j] = mix(row_key + np.uint64(first + j + 1) * np.uint64(0x9E3779B97F4A7C15))
+
+
+@compiled
+def threshold(share, dither):  # type: ignore[no-untyped-def]
+    """How many of the 2^32 numbers mean yes: rounded up or down by the row's own chance, so that it is exact on average."""
+    return np.floor(share * DRAW_RANGE + dither)
+
+
+@compiled
+def row_key(key, row):  # type: ignore[no-untyped-def]
+    """The stream of one row."""
+    return mix(np.uint64(key) + np.uint64(row + 1) * np.uint64(0xD1B54A32D192ED03))
+
+
+@compiled
+def pick(cumulative, k, u):  # type: ignore[no-untyped-def]
+    """The first class whose cumulative probability exceeds u; the last occupied one where rounding falls short."""
+    if k <= 16:  # sooner compared with all than guessed at
+        c = 0
+        for before in range(k - 1):
+            c += int(u >= cumulative[before])
+        return c
+    low, high = 0, k - 1
+    while low < high:
+        middle = (low + high) // 2
+        if u < cumulative[middle]:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@compiled
+def dither_of(stream):  # type: ignore[no-untyped-def]
+    """A number in [0, 1) of the row."""
+    return np.float64(mix(~stream) >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+
+
+@compiled
+def _accumulate(P, i, dither, cumulative):  # type: ignore[no-untyped-def]
+    """The thresholds of a row's classes."""
+    total = 0.0
+    last = 0
+    k = P.shape[1]
+    for c in range(k):
+        total += np.float64(P[i, c])
+        cumulative[c] = total
+        if P[i, c] > 0:
+            last = c
+    for c in range(k):
+        cumulative[c] = threshold(cumulative[c] / total, dither)
+    for c in range(last, k):
+        cumulative[c] = DRAW_RANGE  # no label is ever drawn that was said to be impossible
+
+
+@compiled
+def chance(stream, cluster_stream, share, draw):  # type: ignore[no-untyped-def]
+    """The row's own number, or with probability `share` the one that all rows of its cluster have in this draw."""
+    if share > 0.0 and uniform(mix(cluster_stream), draw) < share * DRAW_RANGE:
+        return uniform(cluster_stream, draw)
+    return uniform(stream, draw)
+
+
+@compiled
+def _labels(P, cluster, share, key, start, stop, out):  # type: ignore[no-untyped-def]
+    cumulative = np.empty(P.shape[1])
+    for i in range(P.shape[0]):
+        stream = row_key(key, i)
+        _accumulate(P, i, dither_of(stream), cumulative)
+        cluster_stream = row_key(~np.uint64(key), cluster[i]) if share > 0.0 else stream
+        for r in range(start, stop):
+            out[r - start, i] = pick(cumulative, P.shape[1], chance(stream, cluster_stream, share, r))
+
+
+@compiled
+def _add_draws(P, w, tables, rows, cluster, share, key, start, stop, out):  # type: ignore[no-untyped-def]
+    cumulative = np.empty(P.shape[1])
+    for i in range(P.shape[0]):
+        stream = row_key(key, rows[i] if rows.shape[0] > 0 else i)
+        _accumulate(P, i, dither_of(stream), cumulative)
+        cluster_stream = row_key(~np.uint64(key), cluster[i]) if share > 0.0 else stream
+        for r in range(start, stop):
+            c = pick(cumulative, P.shape[1], chance(stream, cluster_stream, share, r))
+            for t in range(tables.shape[0]):
+                bin_index = tables[t, i, c]
+                if bin_index >= 0:
+                    out[bin_index, r - start] += w[i]
+
+
+@compiled
+def _between(out, u, low, width, weight):  # type: ignore[no-untyped-def]
+    """The weight of a row where low ≤ u < low + width: one comparison, as what lies below wraps around."""
+    for r in range(u.shape[0]):
+        out[r] += weight if np.uint32(u[r] - low) < width else weight - weight
+
+
+@compiled
+def _sums_small_k(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
+    """The same for few classes and independent rows, many draws at a time: each run of labels that share a slot."""
+    k = P.shape[1]
+    cumulative = np.empty(k)
+    skipped = start & 1
+    words = np.empty((stop - start + skipped + 1) >> 1, dtype=np.uint64)
+    u = words.view(np.uint32)[skipped : skipped + stop - start]
+    for i in range(P.shape[0]):
+        stream = row_key(key, i)
+        _accumulate(P, i, dither_of(stream), cumulative)
+        uniform_pairs(stream, start >> 1, words)
+        weight = out.dtype.type(w[i])
+        for t in range(tables.shape[0]):
+            c = 0
+            while c < k:
+                first, bin_index = c, tables[t, i, c]
+                while c < k and tables[t, i, c] == bin_index:
+                    c += 1
+                if bin_index < 0:
+                    continue
+                low = cumulative[first - 1] if first > 0 else 0.0
+                if cumulative[c - 1] - low == DRAW_RANGE:
+                    out[bin_index] += weight
+                else:
+                    _between(out[bin_index], u, np.uint32(low), np.uint32(cumulative[c - 1] - low), weight)
+
+
+@compiled
+def _separate_sums(P, w, tables, key, start, stop, out):  # type: ignore[no-untyped-def]
+    k = P.shape[1]
+    for i in range(P.shape[0]):
+        for c in range(k):
+            stream = row_key(key, i * k + c)
+            bound = threshold(np.float64(P[i, c]), dither_of(stream))
+            for r in range(start, stop):
+                if uniform(stream, r) < bound:
+                    for t in range(tables.shape[0]):
+                        bin_index = tables[t, i, c]
+                        if bin_index >= 0:
+                            out[bin_index, r - start] += w[i]
+
+
+MAX_LINEAR_SEARCH = 32  # classes up to which comparing with every threshold is faster than a search
+MANY = 2**16  # slots beyond which rows come label by label, and best in the order of their slots
+_NONE = np.empty(0, dtype=np.int64)
+
+
+def draw_labels(
+    P: Array, key: int, start: int, stop: int, *, cluster: Array | None = None, share: float = 0.0
+) -> Array:
+    """One label per row and draw, (stop − start, n), each with its stated probability.
+
+    With `share`, the rows of a cluster use one random number in that share of the draws, each its own in the others.
+    """
+    P = np.ascontiguousarray(P)
+    of = _NONE if cluster is None else cluster
+
+    def work(a: int, b: int) -> Array:
+        out = np.empty((b - a, len(P)), dtype=np.int64)
+        _labels(P, of, share, key, a + start, b + start, out)
+        return out
+
+    return np.concatenate(list(in_blocks(work, stop - start, 32)))
+
+
+def sum_draws(
+    P: Array,
+    w: Array,
+    tables: Array,
+    size: int,
+    key: int,
+    start: int,
+    stop: int,
+    *,
+    separate: bool = False,
+    rows: Array | None = None,
+    cluster: Array | None = None,
+    share: float = 0.0,
+) -> Array:
+    """Weight per slot and draw, (stop − start, size), when labels are drawn from the predictions.
+
+    `tables[t, i, c]` is the slot that row i adds its weight to if label c is drawn, or −1. With `separate` each
+    label is a yes/no of its own (multilabel). `rows` are the numbers by which these rows are known, where more slots
+    than a cache holds are better met in their order. `share` as for `draw_labels`.
+    """
+    P, tables = np.ascontiguousarray(P), np.ascontiguousarray(tables)
+    of, known = (_NONE if array is None else array for array in (cluster, rows))
+    small = P.shape[1] <= MAX_LINEAR_SEARCH and size <= MANY and share == 0 and not separate and rows is None
+    assert rows is None or not separate
+    counted = small and bool((w == 1).all())  # whole numbers: exact, and half as wide
+
+    def work(a: int, b: int) -> Array:
+        shape = (size, b - a) if rows is None else (b - a, size)
+        out = np.zeros(shape, dtype=np.int32 if counted else np.float64)
+        out = out if rows is None else out.T  # slots side by side, as they are met and as they are wanted
+        if small:
+            _sums_small_k(P, w, tables, key, a + start, b + start, out)
+        elif separate:
+            _separate_sums(P, w, tables, key, a + start, b + start, out)
+        else:
+            _add_draws(P, w, tables, known, of, share, key, a + start, b + start, out)
+        return out.T
+
+    chunk = draws_at_once(size) if rows is None else 8  # rows in the order of their slots need no cache for all of them
+    block = max(chunk, min(AT_ONCE, 2**19 // max(1, size))) if small else chunk
+    parts = in_blocks(work, stop - start, block)
+    return (parts[0] if len(parts) == 1 else np.concatenate(parts)).astype(np.float64, copy=False)
+
+
+ROWS = 256
+
+
+@compiled
+def _draw_row_labels(P, row, key, start, out):  # type: ignore[no-untyped-def]
+    """Labels of rows that begin with number `row`: how many thresholds lie at or below each row's number."""
+    cumulative = np.empty(P.shape[1])
+    skipped = start & 1
+    words = np.empty((out.shape[1] + skipped + 1) >> 1, dtype=np.uint64)
+    u = words.view(np.uint32)[skipped : skipped + out.shape[1]]
+    for i in range(P.shape[0]):
+        stream = row_key(key, row + i)
+        _accumulate(P, i, dither_of(stream), cumulative)
+        uniform_pairs(stream, start >> 1, words)
+        labels = out[i]
+        labels[:] = 0
+        for c in range(P.shape[1]):
+            if cumulative[c] == DRAW_RANGE:
+                break
+            bound = np.uint32(cumulative[c])
+            for r in range(u.shape[0]):
+                labels[r] += u[r] >= bound
+
+
+def draw_labels_by_row(
+    P: Array, key: int, start: int, stop: int, *, cluster: Array | None = None, share: float = 0.0
+) -> Array:
+    """The labels that `draw_labels` gives, as (n, stop − start) in the smallest whole numbers that hold them."""
+    dtype = np.min_scalar_type(P.shape[1] - 1)
+    if P.shape[1] > MAX_LINEAR_SEARCH or share > 0:
+        labels = draw_labels(P, key, start, stop, cluster=cluster, share=share)
+        return np.ascontiguousarray(labels.T, dtype=dtype)
+    P = plain(P)
+    out = np.empty((len(P), stop - start), dtype=dtype)
+
+    def work(a: int, b: int) -> None:
+        _draw_row_labels(P[a:b], a, key, start, out[a:b])
+
+    in_blocks(work, len(P), ROWS)
+    return out

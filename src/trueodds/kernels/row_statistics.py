@@ -1,0 +1,221 @@
+"""Compute statistics of each row of probabilities: its three largest values, its sum of squares, its Brier score and log loss."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from trueodds.kernels import compiled, reordered
+from trueodds.kernels.prefetch import CACHE_LINE, prefetch
+
+# Rows turned into columns at a time, so that a step is one instruction for many rows. Not a power of two: columns that
+# far apart would share cache sets.
+ROWS = 240
+_MAX_TRANSPOSED = 64  # columns up to which turning pays; longer rows are read as they lie
+_RUN = 32  # values of a long row whose largest is kept, so that the next one is not looked for everywhere
+
+
+@compiled
+def tile_buffers(P):  # type: ignore[no-untyped-def]
+    """Room for what `survey_tile` finds: Σp and Σp² (ROWS,), the largest values and their columns (3, ROWS)."""
+    wide, narrow = np.empty((2, ROWS)), np.empty((6, ROWS), dtype=P.dtype)
+    return wide[0], wide[1], narrow[:3], narrow[3:]
+
+
+@compiled
+def transpose_rows(P, start, m, first, columns):  # type: ignore[no-untyped-def]
+    """The rows from `start` on as columns (k, ROWS), from the class `first` on."""
+    rows, values, after = P[start : start + m], P.reshape(-1), (start + m) * P.shape[1]
+    for c in range(columns.shape[0]):
+        column = columns[c]
+        if columns.shape[0] == P.shape[1]:  # what comes next lies in one piece
+            for i in range(0, m, CACHE_LINE // P.itemsize):
+                prefetch(values, after + c * m + i)
+        for i in range(m):
+            column[i] = rows[i, first + c]
+
+
+@compiled
+def survey_tile(columns, m, rounding_tolerance, ranks, room, counts, extremes):  # type: ignore[no-untyped-def]
+    """Fills the room for m rows; `counts` and `extremes` as `survey_rows` has them."""
+    total, square, top, at = room
+    _sums(columns, m, total, square)
+    for i in range(m):
+        _count_inexact(total[i], rounding_tolerance, counts, extremes)
+    _special(columns, m, counts, extremes)
+    if ranks > 0:
+        _largest(columns, m, top[0], top[1], top[2], at[0], at[1], at[2])
+        for i in range(m):
+            counts[4] += top[0, i] == top[1, i]
+
+
+@compiled
+def survey_rows(P, bits, rounding_tolerance, which, squares, counts, extremes):  # type: ignore[no-untyped-def]
+    """The largest values of each row, its Σp², and what is special about it, in one pass.
+
+    `which` (n, ranks) takes the columns of the none to three largest values, the lower column first among equals.
+    `counts` adds up exact zeros, exact ones, values above 1, rows whose sum is off by more than `rounding_tolerance`
+    and rows with several largest values; `extremes` takes the largest excess over 1 and distance of a sum from 1.
+    `bits` is P as whole numbers, which rise with the values.
+    """
+    n, k = P.shape
+    if k > _MAX_TRANSPOSED:
+        left, run_max = np.empty(k, dtype=bits.dtype), np.empty(-(-k // _RUN), dtype=bits.dtype)
+        at = np.empty(3, dtype=np.int64)
+        for i in range(n):
+            total, squares[i] = _sum(P[i])
+            _count_inexact(total, rounding_tolerance, counts, extremes)
+            _special(P[i : i + 1], k, counts, extremes)
+            if which.shape[1] > 0:
+                counts[4] += _long(bits[i], left, run_max, at)
+                for rank in range(which.shape[1]):
+                    which[i, rank] = at[rank]
+        return
+    columns, tile = np.empty((k, ROWS), dtype=P.dtype), tile_buffers(P)
+    _, square, _, at = tile
+    for start in range(0, n, ROWS):
+        m = min(ROWS, n - start)
+        transpose_rows(P, start, m, 0, columns)
+        survey_tile(columns, m, rounding_tolerance, which.shape[1], tile, counts, extremes)
+        for i in range(m):
+            squares[start + i] = square[i]
+        for rank in range(which.shape[1]):
+            for i in range(m):
+                which[start + i, rank] = np.int32(at[rank, i])
+
+
+@compiled
+def survey_groups(P, bits, rounding_tolerance, starts, which, squares, counts, extremes):  # type: ignore[no-untyped-def]
+    """`survey_rows` for each group g of the rows from starts[g] up to starts[g + 1]: counts (G, 5), extremes (G, 2)."""
+    for g in range(starts.shape[0] - 1):
+        a, b = starts[g], starts[g + 1]
+        survey_rows(P[a:b], bits[a:b], rounding_tolerance, which[a:b], squares[a:b], counts[g], extremes[g])
+
+
+@compiled
+def _sums(columns, m, total, square):  # type: ignore[no-untyped-def]
+    """Σp and Σp² of each row."""
+    total[:], square[:] = 0.0, 0.0
+    for j in range(columns.shape[0]):
+        column = columns[j]
+        for i in range(m):
+            x = np.float64(column[i])
+            total[i] += x
+            square[i] += x * x
+
+
+@reordered
+def _sum(row):  # type: ignore[no-untyped-def]
+    """The same of one long row."""
+    total = square = 0.0
+    for j in range(row.shape[0]):
+        x = np.float64(row[j])
+        total += x
+        square += x * x
+    return total, square
+
+
+@compiled
+def _count_inexact(total, rounding_tolerance, counts, extremes):  # type: ignore[no-untyped-def]
+    distance = abs(total - 1.0)
+    counts[3] += distance > rounding_tolerance
+    extremes[1] = max(extremes[1], distance if distance > rounding_tolerance else 0.0)
+
+
+@reordered
+def _special(columns, m, counts, extremes):  # type: ignore[no-untyped-def]
+    """How many values are 0, 1 and above 1, counted in numbers as wide as the values; the largest excess."""
+    one, none = columns.dtype.type(1.0), columns.dtype.type(0.0)
+    zeros, ones, above = none, none, none
+    for j in range(columns.shape[0]):
+        column = columns[j]
+        for i in range(m):
+            x = column[i]
+            zeros += one if x == none else none
+            ones += one if x == one else none
+            above += one if x > one else none
+    counts[0] += np.int64(zeros)
+    counts[1] += np.int64(ones)
+    counts[2] += np.int64(above)
+    if above > none:
+        for j in range(columns.shape[0]):
+            for i in range(m):
+                extremes[0] = max(extremes[0], np.float64(columns[j, i]) - 1.0)
+
+
+@compiled
+def _largest(columns, m, a, b, c, at_a, at_b, at_c):  # type: ignore[no-untyped-def]
+    """The three largest values of each row and their columns, numbers as wide as the values."""
+    low, none = columns.dtype.type(-1.0), columns.dtype.type(0.0)
+    a[:], b[:], c[:] = low, low, low
+    at_a[:], at_b[:], at_c[:] = none, none, none
+    for j in range(columns.shape[0]):
+        column, number = columns[j], columns.dtype.type(j)
+        for i in range(m):
+            x, first, second, third = column[i], a[i], b[i], c[i]
+            at_first, at_second, at_third = at_a[i], at_b[i], at_c[i]
+            c[i] = second if x > second else (x if x > third else third)
+            at_c[i] = at_second if x > second else (number if x > third else at_third)
+            b[i] = first if x > first else (x if x > second else second)
+            at_b[i] = at_first if x > first else (number if x > second else at_second)
+            a[i] = x if x > first else first
+            at_a[i] = number if x > first else at_first
+
+
+@compiled
+def _long(word, left, run_max, at):  # type: ignore[no-untyped-def]
+    """Where the three largest of a long row are, by its bits; whether the first two are equal."""
+    k, none = word.shape[0], word.dtype.type(0)
+    for c in range(k):
+        left[c] = max(word[c], none)  # −0 is 0
+    for run in range(run_max.shape[0]):
+        run_max[run] = _max_value(left[run * _RUN : (run + 1) * _RUN])
+    first, tied = none, False
+    for rank in range(3):
+        top_run = np.argmax(run_max)  # the lowest of equals
+        top, values = run_max[top_run], left[top_run * _RUN : (top_run + 1) * _RUN]
+        c = 0
+        while values[c] != top:
+            c += 1
+        at[rank], values[c] = top_run * _RUN + c, -1
+        run_max[top_run] = _max_value(values)
+        tied |= rank == 1 and top == first
+        first = top
+    return tied
+
+
+@compiled
+def _max_value(values):  # type: ignore[no-untyped-def]
+    largest = values[0]
+    for i in range(values.shape[0]):
+        largest = max(largest, values[i])
+    return largest
+
+
+@compiled
+def score_row(p, square):  # type: ignore[no-untyped-def]
+    """The Brier score and the log loss of one row, given what it said of its label and its Σp²."""
+    return square - 2.0 * p + 1.0, -math.log(p) if p > 0 else np.inf
+
+
+@compiled
+def score_binary_row(p, q, y):  # type: ignore[no-untyped-def]
+    """The same for two classes, as a binary view scores them: p of the second, q of the first."""
+    observed = p if y == 1 else q
+    return (p - y) * (p - y), -math.log(observed) if observed > 0 else np.inf
+
+
+@compiled
+def score_rows(P, y, squares, single, brier, loss):  # type: ignore[no-untyped-def]
+    """The Brier score and the log loss of each row against its label, given its Σp².
+
+    `single` reads the last column alone: that of the second of two classes, the first having 1 − p.
+    """
+    k = P.shape[1]
+    for i in range(P.shape[0]):
+        if k <= 2:
+            p = np.float64(P[i, k - 1])
+            brier[i], loss[i] = score_binary_row(p, 1.0 - p if single else np.float64(P[i, 0]), y[i])
+        else:
+            brier[i], loss[i] = score_row(np.float64(P[i, y[i]]), squares[i])

@@ -1,0 +1,52 @@
+"""Flip the signs of residuals at random, cluster by cluster, and sum them per cell of each draw."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels import compiled, draws_at_once, in_blocks
+from trueodds.kernels.random_labels import mix, row_key
+
+
+@compiled
+def random_sign(stream, draw):  # type: ignore[no-untyped-def]
+    """+1 or −1, by one bit of the stream."""
+    bits = mix(stream + np.uint64(draw // 64 + 1) * np.uint64(0x9E3779B97F4A7C15))
+    return 1.0 if (bits >> np.uint64(draw % 64)) & np.uint64(1) else -1.0
+
+
+@compiled
+def _signs(clusters, key, start, stop, out):  # type: ignore[no-untyped-def]
+    for g in range(clusters):
+        stream = row_key(key, g)
+        for r in range(start, stop):
+            out[r - start, g] = random_sign(stream, r)
+
+
+@compiled
+def _sums(cluster, slots, residuals, key, start, stop, out):  # type: ignore[no-untyped-def]
+    for i in range(slots.shape[0]):
+        stream = row_key(key, cluster[i])
+        for r in range(start, stop):
+            s = random_sign(stream, r)
+            for v in range(slots.shape[1]):
+                out[slots[i, v], r - start] += s * residuals[i, v]
+
+
+def random_signs(clusters: int, key: int, start: int, stop: int) -> Array:
+    """One sign per cluster and draw, (stop − start, clusters)."""
+    out = np.empty((stop - start, clusters))
+    _signs(clusters, key, start, stop, out)
+    return out
+
+
+def sum_sign_flips(cluster: Array, slots: Array, residuals: Array, size: int, key: int, start: int, stop: int) -> Array:
+    """Σ ± residual per slot and draw, (stop − start, size); rows of a cluster share their sign."""
+
+    def work(a: int, b: int) -> Array:
+        out = np.zeros((size, b - a))
+        _sums(cluster, slots, residuals, key, a + start, b + start, out)
+        return out.T
+
+    return np.concatenate(list(in_blocks(work, stop - start, draws_at_once(size))))

@@ -1,0 +1,193 @@
+"""Sum masses for kernel smoothing: moments per grid cell, Gaussian-weighted sums, and the triweight kernel's transform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels import compiled, in_blocks, plain, summed
+
+_ROWS = 2**15  # whose masses are made at a time, so that they stay in a core's own cache
+_STEP = 1024  # of them that are placed at a time
+
+
+@compiled
+def add_moments(x, mass, m, first, per, middle, offset, place, out):  # type: ignore[no-untyped-def]
+    """Adds the moments of the first m masses at x to out (cells, powers); slot and place are room for as many rows."""
+    cells, powers = out.shape
+    last, sums = np.float64(cells - 1), out.reshape(-1)
+    for i in range(m):
+        t = (np.float64(x[i]) - first) * per
+        cell = min(max(np.floor(t), 0.0), last)
+        place[i] = t - cell - middle
+        offset[i] = np.int32(cell) * powers
+    if powers == 4:  # those of a cubic, of which rows are seen in the millions
+        for i in range(m):
+            s, u, one = np.uint32(offset[i]), place[i], mass[i]
+            two = one * u
+            three = two * u
+            sums[s] += one
+            sums[s + 1] += two
+            sums[s + 2] += three
+            sums[s + 3] += three * u
+    else:
+        for i in range(m):
+            s, u, term = np.uint32(offset[i]), place[i], mass[i]
+            for k in range(powers):
+                sums[s + np.uint32(k)] += term
+                term *= u
+
+
+@compiled
+def _of_masses(x, mass, first, per, middle, out):  # type: ignore[no-untyped-def]
+    """The same of any number of masses."""
+    offset, place = np.empty(_STEP, dtype=np.int32), np.empty(_STEP)
+    for a in range(0, x.shape[0], _STEP):
+        m = min(_STEP, x.shape[0] - a)
+        add_moments(x[a : a + m], mass[a : a + m], m, first, per, middle, offset, place, out)
+
+
+@compiled
+def _residuals(p, y, out):  # type: ignore[no-untyped-def]
+    for i in range(out.shape[0]):
+        out[i] = np.float64(y[i]) - np.float64(p[i])
+
+
+def residuals(p: Array, y: Array, w: Array | None) -> Callable[[int, int], Array]:
+    """w(y − p) of rows from one number to another, for `moments`."""
+
+    def mass(start: int, stop: int) -> Array:
+        out = np.empty(stop - start)
+        _residuals(plain(p[start:stop]), plain(y[start:stop]), out)
+        return out if w is None else np.multiply(out, w[start:stop], out=out)
+
+    return mass
+
+
+def moments(
+    x: Array,
+    mass: Callable[[int, int], Array],
+    cells: int,
+    powers: int,
+    *,
+    first: float = 0.0,
+    last: float = 1.0,
+    middle: float = 0.0,
+) -> Array:
+    """Σ mass · u^k in each of the cells that cut [first, last] evenly, (cells, powers).
+
+    u runs from −middle to 1 − middle over a cell. What lies beyond the ends belongs to the outer cells. x (n,) is in
+    any order; `mass(start, stop)` gives the masses of some rows in turn, so that they never need be there together.
+    """
+    x, per = plain(x), cells / (last - first)
+
+    def add(start: int, stop: int, out: Array) -> None:
+        for a in range(start, stop, _ROWS):
+            b = min(a + _ROWS, stop)
+            _of_masses(x[a:b], plain(mass(a, b)), first, per, middle, out)
+
+    return summed(add, len(x), (cells, powers), block=2 * _ROWS)
+
+
+_LOST = 74.0  # e^(−74/2) is below the rounding of 1
+_POINTS = 64  # places worth a thread's while
+
+
+@compiled
+def _gaussian_sums(at, s, w, wy, h, lost, out):  # type: ignore[no-untyped-def]
+    m = s.shape[0]
+    for i in range(at.shape[0]):
+        x = at[i]
+        j = np.searchsorted(s, x)
+        nearest = np.inf
+        if j < m:
+            nearest = s[j] - x
+        if j > 0:
+            nearest = min(nearest, x - s[j - 1])
+        nearest = (nearest / h) ** 2
+        low, high = j, j
+        while low > 0 and ((x - s[low - 1]) / h) ** 2 <= nearest + lost:
+            low -= 1
+        while high < m and ((s[high] - x) / h) ** 2 <= nearest + lost:
+            high += 1
+        mass = events = tilt = turn = 0.0
+        for k in range(low, high):
+            u = (x - s[k]) / h
+            near = np.exp((nearest - u * u) / 2.0)
+            mass += w[k] * near
+            events += wy[k] * near
+            tilt -= w[k] * near * u
+            turn -= wy[k] * near * u
+        out[i, 0], out[i, 1], out[i, 2], out[i, 3], out[i, 4] = mass, events, tilt / h, turn / h, -nearest / 2.0
+
+
+def gaussian_sums(at: Array, s: Array, w: Array, wy: Array, h: float) -> Array:
+    r"""Of :math:`\sum_k w_k g(x - s_k)` and the same with wy, with :math:`g(u) = e^{-u^2/2h^2}`: what they and their slopes are.
+
+    Rows of Σwg, Σwyg, their two derivatives, all over the g of the score nearest to the place, and the log of that g:
+    (n, 5). So ratios are right wherever the place x in `at` (n,) lies. The scores s (m,) rise, m ≥ 1, w > 0.
+    """
+    out = np.empty((len(at), 5))
+    at, s, w, wy = (plain(np.asarray(v, dtype=np.float64)) for v in (at, s, w, wy))
+    in_blocks(lambda a, b: _gaussian_sums(at[a:b], s, w, wy, h, _LOST, out[a:b]), len(at), _POINTS)
+    return out
+
+
+_TERMS = 12  # of the series, whose last is below 1e-16 up to _NEAR
+_NEAR = 2.0  # below it the closed form loses digits
+_TURN = 32  # multiples whose sines follow from those of two angles
+
+
+@compiled
+def _series(q):  # type: ignore[no-untyped-def]
+    """The series in q = z²."""
+    value = 1.0
+    for k in range(_TERMS, 0, -1):
+        value = 1.0 - value * q / (2 * k * (2 * k + 7))
+    return value
+
+
+@compiled
+def _closed_form(z, sine, cosine):  # type: ignore[no-untyped-def]
+    q = z * z
+    return 105.0 * ((15.0 - 6.0 * q) * sine - z * (15.0 - q) * cosine) / (q * q * q * z)
+
+
+@compiled
+def _evaluate(z, out):  # type: ignore[no-untyped-def]
+    for i in range(z.shape[0]):
+        out[i] = _series(z[i] * z[i]) if z[i] < _NEAR else _closed_form(z[i], np.sin(z[i]), np.cos(z[i]))
+
+
+@compiled
+def _multiples(z, out):  # type: ignore[no-untyped-def]
+    sine, cosine = np.empty(_TURN), np.empty(_TURN)
+    for r in range(z.shape[0]):
+        step, row = z[r], out[r]
+        for j in range(_TURN):
+            sine[j], cosine[j] = np.sin(j * step), np.cos(j * step)
+        for start in range(0, row.shape[0], _TURN):
+            s, c = np.sin(start * step), np.cos(start * step)
+            for j in range(min(_TURN, row.shape[0] - start)):
+                a, b = s * cosine[j] + c * sine[j], c * cosine[j] - s * sine[j]
+                row[start + j] = _closed_form((start + j) * step, a, b)
+        k = 0
+        while k < row.shape[0] and k * step < _NEAR:
+            row[k] = _series(k * step * k * step)
+            k += 1
+
+
+def triweight_transform(z: Array) -> Array:
+    """Of each z ≥ 0."""
+    out = np.empty(np.size(z))
+    _evaluate(np.ravel(np.asarray(z, dtype=np.float64)), out)
+    return out.reshape(np.shape(z))
+
+
+def triweight_transform_of_multiples(z: Array, count: int) -> Array:
+    """Of 0, z, 2z … count · z for each z ≥ 0, (…, count + 1)."""
+    out = np.empty((np.size(z), count + 1))
+    _multiples(np.ravel(np.asarray(z, dtype=np.float64)), out)
+    return out.reshape((*np.shape(z), count + 1))

@@ -1,0 +1,177 @@
+"""Evaluate curves through knots as lines or steps, and sum the logistic likelihood along a cubic spline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels import compiled, in_blocks, plain, summed
+
+_EVALUATED_ROWS = 2**15  # values worth a thread's while
+_MAX_BUCKETS = 4096  # buckets
+_TILE = 256  # values looked up together
+
+
+@compiled
+def _bucket(v, buckets):  # type: ignore[no-untyped-def]
+    return np.int32(max(min(v * buckets, buckets - 1.0), 0.0))
+
+
+@compiled
+def _started(x, starts):  # type: ignore[no-untyped-def]
+    """The first knot in each bucket or beyond; there is one bucket fewer than starts."""
+    buckets, b = np.float64(starts.shape[0] - 1), 0
+    for j in range(x.shape[0]):
+        bucket = _bucket(x[j], buckets)
+        while b <= bucket:
+            starts[b] = j
+            b += 1
+    starts[b:] = x.shape[0]
+
+
+@compiled
+def _passed(p, x, starts, half, right, v, passed):  # type: ignore[no-untyped-def]
+    """Values p (m,) as float64 into v, and how many knots lie below each, or with `right` not above it.
+
+    Step by step for all of them, and without a branch, since nobody can guess which knots a value lies between. No
+    bucket holds 2 · half knots, and what is beyond it is larger than v.
+    """
+    buckets = np.float64(starts.shape[0] - 1)
+    for i in range(p.shape[0]):
+        v[i] = p[i]
+        passed[i] = starts[np.uint32(_bucket(v[i], buckets))]
+    step = half
+    while step > 0:
+        for i in range(p.shape[0]):
+            knot = x[np.uint32(passed[i] + step - np.int32(1))]
+            passed[i] += step if (knot <= v[i] if right else knot < v[i]) else np.int32(0)
+        step >>= np.int32(1)
+
+
+@compiled
+def _lines(p, x, y, starts, half, out):  # type: ignore[no-untyped-def]
+    v, passed = np.empty(_TILE), np.empty(_TILE, dtype=np.int32)
+    for start in range(0, p.shape[0], _TILE):
+        m = min(_TILE, p.shape[0] - start)
+        _passed(p[start : start + m], x, starts, half, True, v, passed)
+        for i in range(m):
+            below = np.uint32(max(passed[i] - np.int32(1), np.int32(0)))
+            above = np.uint32(below + np.uint32(1))
+            # A share of the way, so that no slope overflows, and not beyond either end for rounding.
+            share = max(v[i] - x[below], 0.0) / (x[above] - x[below])
+            there = y[below] + share * (y[above] - y[below])
+            out[start + i] = min(max(there, min(y[below], y[above])), max(y[below], y[above]))
+
+
+@compiled
+def _steps(p, x, y, starts, half, right, out):  # type: ignore[no-untyped-def]
+    v, passed = np.empty(_TILE), np.empty(_TILE, dtype=np.int32)
+    for start in range(0, p.shape[0], _TILE):
+        m = min(_TILE, p.shape[0] - start)
+        _passed(p[start : start + m], x, starts, half, right, v, passed)
+        for i in range(m):
+            out[start + i] = y[np.uint32(passed[i])]
+
+
+@compiled
+def _none_at(P, lower, out):  # type: ignore[no-untyped-def]
+    for i in range(P.shape[0]):
+        low = 0
+        for c in range(P.shape[1]):
+            low += P[i, c] <= lower[c]
+        out[i] = low == 0 or low == P.shape[1]
+
+
+class Knots:
+    """Rising knots x (m,) ≥ 0, and for each what comes with it; they are found by buckets, in O(1) where they are spread."""
+
+    def __init__(self, x: Array) -> None:
+        buckets = min(_MAX_BUCKETS, 1 << max(4, 2 * len(x) - 1).bit_length())
+        self._starts = np.empty(buckets + 1, dtype=np.int32)
+        _started(plain(np.asarray(x, dtype=np.float64)), self._starts)
+        self._half = np.int32(1 << int(np.diff(self._starts).max()).bit_length() >> 1)
+        self._x = plain(np.append(x, np.full(2 * int(self._half) + 1, np.inf)))
+
+    def lines(self, p: Array, y: Array) -> Array:
+        """At each p (n,) ≥ 0 the straight line between the values y (m,) of its neighbors, flat beyond the ends."""
+        y = plain(np.append(y, y[-1]))
+        return _map_blocks(p, lambda some, out: _lines(some, self._x, y, self._starts, self._half, out))
+
+    def steps(self, p: Array, y: Array, *, right: bool) -> Array:
+        """The value y (m + 1,) of how many knots lie below each p (n,) ≥ 0, or with `right` not above it."""
+        y = plain(np.asarray(y, dtype=np.float64))
+        return _map_blocks(p, lambda some, out: _steps(some, self._x, y, self._starts, self._half, right, out))
+
+
+def _map_blocks(p: Array, work: Callable[[Array, Array], None]) -> Array:
+    out = np.empty(len(p))
+    in_blocks(lambda a, b: work(plain(p[a:b]), out[a:b]), len(p), _EVALUATED_ROWS)
+    return out
+
+
+def none_below(P: Array, lower: Array) -> Array:
+    """Which rows of P (n, K) have no value at or below that of its class (K,), or only such; (n,) bool."""
+    out, lower = np.empty(len(P), dtype=np.bool_), plain(np.asarray(lower, dtype=np.float64))
+    in_blocks(lambda a, b: _none_at(plain(P[a:b]), lower, out[a:b]), len(P), max(1, 2**17 // max(1, P.shape[1])))
+    return out
+
+
+SUMS = 15  # by interval: the value, its slope in four numbers, and its curvature in the ten pairs of them
+_BLOCK = 2**14
+
+
+@compiled
+def _spline_likelihood(x, events, missed, knots, f, curvature, out):  # type: ignore[no-untyped-def]
+    j, part = -1, np.empty(4)
+    low = high = width = 0.0
+    for i in range(x.shape[0]):
+        if j < 0 or (x[i] > high and j < knots.shape[0] - 2):
+            j = max(j, 0)
+            while x[i] > knots[j + 1] and j < knots.shape[0] - 2:
+                j += 1
+            low, high = knots[j], knots[j + 1]
+            width = high - low
+        up = (x[i] - low) / width
+        down = 1.0 - up
+        part[0], part[1] = down, up
+        # Beyond the knots the curve is a line: the cube is left out.
+        part[2] = (max(down, 0.0) ** 3 - down) * width * width / 6.0
+        part[3] = (max(up, 0.0) ** 3 - up) * width * width / 6.0
+        eta = part[0] * f[j] + part[1] * f[j + 1] + part[2] * curvature[j] + part[3] * curvature[j + 1]
+        e = np.exp(-abs(eta))
+        near = 1.0 / (1.0 + e)
+        complement = e * near
+        q, rest = (near, complement) if eta >= 0.0 else (complement, near)
+        n = events[i] + missed[i]
+        # No difference of numbers that are all but equal: where outcomes are sure, the slope keeps its digits.
+        slope = missed[i] * q - events[i] * rest
+        curve = n * near * complement
+        out[j, 0] += n * np.log1p(e) + (missed[i] * eta if eta >= 0.0 else -events[i] * eta)
+        place = 5
+        for a in range(4):
+            out[j, 1 + a] += slope * part[a]
+            for b in range(a + 1):
+                out[j, place] += curve * part[a] * part[b]
+                place += 1
+
+
+def spline_likelihood(x: Array, events: Array, missed: Array, knots: Array, f: Array, curvature: Array) -> Array:
+    """Minus the log-likelihood of rising scores, with its derivatives, between each pair of knots (m − 1, 15).
+
+    At a score the curve is linear in four numbers: its values and its second derivatives at the knots on both sides.
+    In each row stand the value, the slope in these four, and the lower triangle of the curvature. x (n,) rises, came
+    and missed (n,) are the weights of what came and what did not, f and bend (m,) belong to the knots (m,).
+    """
+    rows, fixed = [plain(v) for v in (x, events, missed)], [plain(v) for v in (knots, f, curvature)]
+
+    def add(start: int, stop: int, out: Array) -> None:
+        _spline_likelihood(*(v[start:stop] for v in rows), *fixed, out)
+
+    shape = (len(knots) - 1, SUMS)
+    if len(x) > _BLOCK:
+        return summed(add, len(x), shape, block=_BLOCK)
+    out = np.zeros(shape)
+    add(0, len(x), out)  # a few rows are done before a thread has started
+    return out

@@ -1,0 +1,211 @@
+"""Lenses on given classes: canonical, positive class, one class, class-wise, and groups of classes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import InputError, describe
+from trueodds.core.settings import Integer, parse_digits
+from trueodds.core.suggestions import suggest_names
+from trueodds.core.typing import Array
+from trueodds.data.labels import looks_like_a_number
+from trueodds.data.log_probabilities import InducedProbabilities
+from trueodds.data.predictions import Predictions
+from trueodds.lenses.base import Lens, Outcomes, column, hit
+from trueodds.lenses.rows import Classes, Column, Exact, OneOfClasses, Rows
+
+ClassName = str | bool | Integer | float
+
+
+@dataclass(frozen=True, eq=False)
+class Canonical(Lens):
+    """The whole vector against the class that came; the strongest claim. Two classes make it binary."""
+
+    name = "canonical"
+
+    def predicted(self, preds: Predictions) -> list[Array]:
+        """The probabilities themselves."""
+        return [column(preds, 1)] if preds.k == 2 else [preds.P]
+
+    def plain(self, preds: Predictions, y: Array) -> Sequence[Rows] | None:
+        """The second of two columns."""
+        return [Column(column(preds, 1), y, 1)] if preds.k == 2 else None
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """The class itself."""
+        return [Outcomes(np.arange(preds.k)[None, :])]
+
+
+@dataclass(frozen=True, eq=False)
+class Positive(Lens):
+    """The probability of the second of two classes."""
+
+    name = "positive"
+
+    def predicted(self, preds: Predictions) -> list[Array]:
+        """The second column."""
+        return [column(preds, 1)]
+
+    def plain(self, preds: Predictions, y: Array) -> Sequence[Rows]:
+        """The second column."""
+        return [Column(column(preds, 1), y, 1)]
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """The event is the second class."""
+        return [hit(1, 2)]
+
+    def check(self, preds: Predictions) -> None:
+        """Two classes only."""
+        super().check(preds)
+        if preds.k != 2:
+            raise InputError(
+                "TO204",
+                "The lens positive is for two classes.",
+                f"{preds.k} classes",
+                "Use lens='class:NAME' for one class of several.",
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class Class(Lens):
+    """The probability of one class, by number or name, against whether it came."""
+
+    which: ClassName
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """`class:3`."""
+        return f"class:{self.which}"
+
+    def predicted(self, preds: Predictions) -> list[Array]:
+        """That column."""
+        return [column(preds, c) for c in self.columns(preds)]
+
+    def plain(self, preds: Predictions, y: Array) -> Sequence[Rows]:
+        """That column."""
+        return [_against_rest(preds, y, c) for c in self.columns(preds)]
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """The event is that class."""
+        return [hit(c, preds.k) for c in self.columns(preds)]
+
+    def columns(self, preds: Predictions) -> list[int]:
+        """The number behind the name."""
+        return [class_number(self.which, preds.classes)]
+
+    def view_names(self, preds: Predictions) -> list[str]:
+        """The class by its name."""
+        return [f"class:{preds.classes[c]}" for c in self.columns(preds)]
+
+    def check(self, preds: Predictions) -> None:
+        """A class that exists."""
+        if preds.kind == "confidence":
+            super().check(preds)
+        self.columns(preds)
+
+
+@dataclass(frozen=True, eq=False)
+class Classwise(Lens):
+    """Every class against the rest: one binary view per class."""
+
+    name = "classwise"
+
+    def predicted(self, preds: Predictions) -> list[Array]:
+        """Every column."""
+        return [column(preds, c) for c in range(preds.k)]
+
+    def plain(self, preds: Predictions, y: Array) -> Sequence[Rows]:
+        """Every column; one pass over the rows makes the sums of all."""
+        if preds.kind == "multilabel" or preds.p.ndim == 1:
+            return [_against_rest(preds, y, c) for c in range(preds.k)]
+        classes = Classes(preds.p, y)
+        return [OneOfClasses(classes, c) for c in range(preds.k)]
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """The event of each view is its class."""
+        return [hit(c, preds.k) for c in range(preds.k)]
+
+    def exact(self, preds: Predictions, i: int) -> Exact | None:
+        """The class against the sum of the others; the codes of the other views are not made for it."""
+        return InducedProbabilities(preds, lambda: hit(i, preds.k).code) if preds.kind == "classes" else None
+
+    def columns(self, preds: Predictions) -> list[int]:
+        """All classes."""
+        return list(range(preds.k))
+
+    def view_names(self, preds: Predictions) -> list[str]:
+        """The classes by name."""
+        return [f"class:{name}" for name in preds.classes]
+
+    def check(self, preds: Predictions) -> None:
+        """Not for bare confidence."""
+        if preds.kind == "confidence":
+            super().check(preds)
+
+
+@dataclass(frozen=True, eq=False)
+class Groups(Lens):
+    """Blocks of classes as one outcome each, `groups:[[0,1],[2]]`; two blocks make it binary (the second)."""
+
+    blocks: tuple[tuple[ClassName, ...], ...]
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """`groups:[[0,1],[2]]`."""
+        return "groups:" + json.dumps([list(block) for block in self.blocks], separators=(",", ":"))
+
+    def predicted(self, preds: Predictions) -> list[Array]:
+        """The probability of each block."""
+        sums = [preds.P[:, block].sum(axis=1, dtype=np.float64) for block in self._numbers(preds)]
+        return [sums[1]] if len(sums) == 2 else [np.stack(sums, axis=1)]
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """The block that holds the class."""
+        code = np.empty((1, preds.k), dtype=np.int64)
+        for number, block in enumerate(self._numbers(preds)):
+            code[0, block] = number
+        return [Outcomes(code)]
+
+    def _numbers(self, preds: Predictions) -> list[list[int]]:
+        return [[class_number(name, preds.classes) for name in block] for block in self.blocks]
+
+    def check(self, preds: Predictions) -> None:
+        """Disjoint blocks that cover all classes."""
+        super().check(preds)
+        numbers = [c for block in self._numbers(preds) for c in block]
+        if len(self.blocks) < 2 or not all(self.blocks) or sorted(numbers) != list(range(preds.k)):
+            raise InputError(
+                "TO204",
+                "Groups must be at least two blocks that hold every class once.",
+                self.name,
+                f"The classes are {list(preds.classes)}.",
+            )
+
+
+def _against_rest(preds: Predictions, y: Array, c: int) -> Rows:
+    """One class against the rest; an independent label has a yes or no of its own."""
+    if preds.kind == "multilabel":
+        return Column(preds.p[:, c], y[:, c], 1)
+    return Column(column(preds, c), y, c)
+
+
+def class_number(which: Any, classes: tuple[Any, ...]) -> int:
+    """The column of a class given by name; or by number, where no name could be mistaken for one."""
+    for place, name in enumerate(classes):
+        if str(which) == str(name):
+            return place
+    words = not any(looks_like_a_number(name) for name in classes)
+    number = parse_digits(str(which))
+    if words and number is not None and number < len(classes):
+        return number
+    raise InputError(
+        "TO204",
+        "There is no class of that name or number.",
+        describe(which),
+        suggest_names(str(which)[:80], [str(name) for name in classes]),
+    )

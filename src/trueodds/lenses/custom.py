@@ -1,0 +1,84 @@
+"""Lens given by a callable that maps labels and probabilities to an induced problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.lenses.base import Lens, Outcomes
+
+Psi = Callable[[Array, Array], tuple[Array, Array]]
+
+
+@dataclass(frozen=True, eq=False)
+class Custom(Lens):
+    """A user's own ψ: a callable (Y, P) → (probabilities (n, m), outcomes (n, m)) of the induced problem.
+
+    Y holds the outcomes as shares of each class, one-hot for hard labels. For a one-hot Y the outcomes must be
+    one-hot too: each label leads to one induced outcome.
+    """
+
+    psi: Psi
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """The callable's own name."""
+        return str(getattr(self.psi, "__name__", type(self.psi).__name__))
+
+    def predicted(self, preds: Predictions) -> list[Array]:
+        """What ψ induces; two outcomes are a binary view of the second."""
+        induced = self._induced(preds.Y, preds.P)[0]
+        if induced.ndim != 2 or len(induced) != preds.n or induced.shape[1] < 2:
+            raise InputError(
+                "TO204",
+                "ψ must return probabilities and outcomes of shape (n, m) with m ≥ 2.",
+                f"shape {induced.shape} for {preds.n:,} rows",
+                "Return the probability of every induced outcome.",
+            )
+        invalid = np.abs(induced.sum(axis=1) - 1) > 1e-5
+        if not np.isfinite(induced).all() or induced.min() < -1e-5 or invalid.any():  # 1 − p may round below 0
+            raise InputError(
+                "TO204",
+                "The probabilities that ψ induces must be ≥ 0 and sum to 1.",
+                f"a smallest value of {induced.min():.6g}, {int(invalid.sum()):,} rows off sum 1",
+                "Add an outcome for the rest.",
+            )
+        return [induced[:, 1]] if induced.shape[1] == 2 else [induced]
+
+    def outcomes(self, preds: Predictions) -> list[Outcomes]:
+        """What ψ makes of every label."""
+        code = np.empty((preds.n, preds.k), dtype=np.int64)
+        for c in range(preds.k):
+            label = np.zeros((preds.n, preds.k))
+            label[:, c] = 1
+            q, z = self._induced(label, preds.P)
+            if z.ndim != 2 or z.shape != q.shape or not ((z == 0) | (z == 1)).all() or (z.sum(axis=1) != 1).any():
+                raise InputError(
+                    "TO204",
+                    "For a hard label ψ must return one outcome per row, one-hot.",
+                    f"{self.name} for class {preds.classes[c]}",
+                    "Every label must lead to exactly one induced outcome.",
+                )
+            code[:, c] = np.argmax(z, axis=1)
+        return [Outcomes(code)]
+
+    def exact(self, preds: Predictions, i: int) -> None:
+        """None: the probabilities that ψ returns need not be sums of those of the classes."""
+        return
+
+    def _induced(self, Y: Array, P: Array) -> tuple[Array, Array]:
+        try:
+            q, z = self.psi(Y, P)
+            return np.asarray(q, dtype=np.float64), np.asarray(z, dtype=np.float64)
+        except (TypeError, ValueError) as problem:
+            raise InputError(
+                "TO204",
+                "ψ takes (Y, P), both (n, K), and returns two arrays of numbers.",
+                f"{self.name}: {problem}",
+                "Return (probabilities, outcomes), both (n, m).",
+            ) from problem

@@ -1,0 +1,340 @@
+"""Audit a model: measure and test its calibration, confirm a recalibration, and report all of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import trueodds
+from trueodds.api.arguments import pairs_arrays
+from trueodds.api.collect_or_tally import resolve_and_sample
+from trueodds.api.draw import draw
+from trueodds.core import json_files
+from trueodds.core.errors import InputError, Note
+from trueodds.core.formatting import format_number, format_percent
+from trueodds.core.json_files import strict_json
+from trueodds.core.results import Verdict
+from trueodds.core.rng import as_generator
+from trueodds.core.settings import Level, Resamples, check
+from trueodds.data.log_probabilities import exact_zeros
+from trueodds.data.plausibility import plausibility_notes
+from trueodds.data.predictions import Predictions
+from trueodds.diagrams.base import Diagram
+from trueodds.io import Source
+from trueodds.lenses.base import Lens
+from trueodds.lenses.classes import Positive
+from trueodds.lenses.lens import default_lens
+from trueodds.lenses.ranked import Confidence
+from trueodds.lenses.view import View
+from trueodds.reports.annotators import compare_with_votes
+from trueodds.reports.decision_costs import decision_regret
+from trueodds.reports.facts import FIX, Progress, add_fix, alpha_of_fix, facts_of_rows
+from trueodds.reports.subgroups import GroupSpec
+from trueodds.reports.tally_facts import facts_of_tally
+from trueodds.reports.text.data_and_settings import every_note
+from trueodds.reports.text.verdict import verdict_sentence, verdict_state
+from trueodds.tallies.reservoir import Reservoir
+from trueodds.tallies.tally import Tally
+
+SIMPLEX_DIAGRAMS = {3: "simplex", 4: "tetrahedron"}  # what shows so many classes at once
+MAX_PANEL_CLASSES = 100  # classes whose diagrams are drawn; the table of classes tells of more
+
+
+@dataclass(frozen=True, repr=False)
+class Audit:
+    """A finished audit: printed, written as a page or as JSON, all with the same facts. It holds no rows."""
+
+    facts: Mapping[str, Any]
+    diagrams: tuple[Diagram, ...] = ()
+
+    @property
+    def verdict(self) -> Mapping[str, Any]:
+        """The sentence, the state, and the p-value of the family."""
+        verdict: Mapping[str, Any] = self.facts["verdict"]
+        return verdict
+
+    def to_dict(self) -> dict[str, Any]:
+        """The audit as JSON holds it (schema trueodds.audit/1); an infinity is null."""
+        return dict(self.facts)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """The page, self-contained; written to `path` if one is given."""
+        from trueodds.reports import html
+
+        live = [diagram.live() for diagram in self.diagrams]
+        still = [None if moves else diagram.svg() for diagram, moves in zip(self.diagrams, live, strict=True)]
+        text = html.render_html(self.facts, still, live)
+        if path is not None:
+            json_files.write_text(path, text, "TO703")
+        return text
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Every note that the report shows: on the data, the method and the fix, and on each measure, test and diagram."""
+        return tuple(dict.fromkeys(Note(note["code"], note["text"]) for note in every_note(self.facts)))
+
+    def __repr__(self) -> str:
+        return f"Audit({self.verdict['sentence']!r})"
+
+    def __str__(self) -> str:
+        from trueodds.reports.text import terminal as report
+
+        return report.render_text(self.facts)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
+
+
+@pairs_arrays
+def audit(
+    data: Any,
+    *,
+    alpha: float = 0.05,
+    level: float = 0.95,
+    resamples: int | None = None,
+    crossings: bool | int = False,
+    min_effect: float = 0.05,
+    cost: Any = None,
+    actions: Any = None,
+    mode: str | None = None,
+    weight_kind: str = "importance",
+    rng: int | np.random.Generator = 0,
+    progress: Progress | None = None,
+) -> Audit:
+    """Can these probabilities be believed? The error with its interval, whether it is chance, where, and the fix.
+
+    Parameters
+    ----------
+    data : Predictions, (y_true, y_prob), Source or Tally
+        What fits into memory is audited row by row, more is tallied (`mode` decides by hand), where it lies: files of any
+        size, dataframes of Dask and Spark. That is one pass; a fix is then looked for on a random sample from the same pass.
+    alpha : float
+        The level of the family-wise test: default lens, every class, the whole vector, every subgroup, and, with 5 %
+        of it, the gain of a fix; and of the joint p of the subgroups among themselves.
+    level : float
+        Of every interval.
+    resamples : int, optional
+        Label redraws; the smallest p-value they can give is 1/(1 + resamples). If not said 999, and more where so
+        many classes are judged that Holm's correction needs them, up to 9,999.
+    crossings : bool or int
+        How many group columns are taken together: 2 (or True) adds the subgroups of every two columns.
+    min_effect : float
+        The smallest error that matters: a subgroup that was not called off is `within` where its interval ends below it.
+    cost, actions : optional
+        `cost[action][true class]` and the actions' names: what acting on the probabilities costs, as `decision_regret`.
+    weight_kind : {"importance", "frequency"}
+        Whether a weight of two is two rows.
+    rng : int or Generator
+        The same call with the same seed gives the same audit.
+    progress : callable, optional
+        Called with the share done, from 0 to 1, and with what is going on.
+
+    Returns
+    -------
+    Audit
+        `.verdict`, `to_dict()`, `to_html(path)`, and the report as text.
+
+    >>> report = audit(Predictions([0, 1] * 100, [0.5] * 200), resamples=99)
+    >>> report.verdict["state"]
+    'no evidence'
+    """
+    alpha, level = check("alpha", alpha, Level, 0.05), check("level", level, Level, 0.95)
+    resamples = check("resamples", resamples, Resamples | None)
+    check("progress", progress, Callable[..., Any] | None)
+    generator = as_generator(rng)
+    if resamples is not None and 1 / (1 + resamples) > alpha * (1 - FIX):
+        raise InputError(
+            "TO203",
+            f"With {resamples} redraws no p-value can be below {1 / (1 + resamples):.2g}, so nothing could be rejected at "
+            f"alpha {alpha:g}, of which the tests have {format_percent(1 - FIX)}.",
+            f"resamples={resamples}",
+            f"Give at least {math.ceil(1 / (alpha * (1 - FIX))) - 1}.",
+        )
+    say = progress or (lambda share, what: None)  # noqa: ARG005
+    source = (
+        Path(data.name).name
+        if isinstance(data, Source)
+        else "a tally"
+        if isinstance(data, Tally)
+        else "predictions in memory"
+    )
+    rows, sample = resolve_and_sample(
+        data,
+        mode,
+        weight_kind,
+        int(rng) if isinstance(rng, (int, np.integer)) else 0,
+        lambda done, total: say(0.02 * done / total if total else 0.0, f"{done:,} rows read"),
+    )
+    whom = GroupSpec.of(data, rows, crossings, min_effect, rng)
+    say(0.02, "pricing what is done")
+    decided = decision_regret(rows, cost, actions, level, rng)
+    fix: dict[str, Any] | None = None
+    fix_notes: list[Note] = []
+    if isinstance(rows, Tally):
+        facts = facts_of_tally(rows, resamples, level, alpha, generator, say, whom.min_effect)
+    else:
+        facts = facts_of_rows(rows, resamples, level, alpha, generator, say, whom)
+    say(0.70, "looking for a fix")
+    fix, fix_notes = _fix(rows, sample, alpha_of_fix(facts.tests[0], alpha), rng)
+    if fix is not None:
+        facts = add_fix(facts, fix["pvalue"], alpha)
+    people, people_notes = compare_with_votes(
+        rows, facts, alpha, level, generator, say, repeated=weight_kind == "frequency"
+    )
+    say(0.9, "drawing")
+    diagrams = _diagrams(rows, level)
+    family = facts.tests[0]
+    data_facts = _data(rows, str(source))
+    state = verdict_state(facts, family, alpha, data_facts)
+    read = data.notes if isinstance(data, Source) else ()
+    notes = _unique([*read, *rows_notes(rows), *facts.notes, *fix_notes, *people_notes])
+    report = {
+        "schema": "trueodds.audit/1",
+        "version": trueodds.__version__,
+        "data": data_facts,
+        "verdict": {
+            "sentence": verdict_sentence(facts, family, state, alpha, data_facts, fix),
+            "state": state,
+            "rejected": None if state == "not tested" else state != "no evidence",
+            "reason": _reason(family, alpha, state, impossible=data_facts["true_class_zeros"] > 0),
+            "pvalue": family.pvalue,
+            "min_pvalue": family.min_pvalue,
+            "gap": facts.gap,
+            "gap_z": facts.gap_z,
+            "alpha": alpha,
+        },
+        "measures": [estimate.to_dict() for estimate in (*facts.scores, *facts.errors)],
+        "standard_measures": [measure.to_dict() for measure in facts.standard],
+        "tests": [test.to_dict() for test in facts.tests],
+        "recalibration": fix,
+        "decisions": decided,
+        "people": people,
+        "groups": facts.groups.lines(),
+        "among_groups": facts.groups.summary(),
+        "diagrams": [diagram.to_dict() for diagram in diagrams],
+        "settings": {
+            "alpha": alpha,
+            "level": level,
+            "resamples": facts.resamples,
+            "seed": rng if isinstance(rng, (int, np.integer)) else "generator",
+            "weight_kind": weight_kind,
+            "crossings": int(crossings) + (crossings is True),
+            "min_effect": min_effect,
+        },
+        "notes": [note.to_dict() for note in notes],
+    }
+    say(1.0, "done")
+    return Audit(strict_json(report), diagrams)
+
+
+def _reason(family: Verdict, alpha: float, state: str, *, impossible: bool) -> str:
+    """What the verdict rests on."""
+    if state == "not tested":
+        return f"no p-value below {format_number(family.min_pvalue)} was possible"
+    if family.pvalue > alpha and impossible:
+        return "an outcome came that was called impossible"
+    return f"family p {format_number(family.pvalue)} {'<=' if family.pvalue <= alpha else '>'} {format_number(alpha)}"
+
+
+def _fix(
+    rows: Predictions | Tally, sample: Reservoir | None, alpha: float, rng: int | np.random.Generator
+) -> tuple[dict[str, Any] | None, list[Note]]:
+    """The procedure of `fit(preds, "auto")`, as its report; of rows too many to hold, on a sample of them."""
+    if isinstance(rows, Tally) and sample is None:
+        text = "The rows were counted, not held, so no fix was looked for; give the file of predictions for one."
+        return None, [Note("TN207", text)]
+    preds = rows if isinstance(rows, Predictions) else sample.rows  # type: ignore[union-attr]
+    from trueodds.calibrators.auto import AutoSpec
+    from trueodds.calibrators.fitting import fit
+
+    if preds.kind == "multilabel":
+        return None, [Note("TN208", "A fix is for classes that exclude each other; fit one per label.")]
+    report = fit(AutoSpec(alpha=alpha, rng=rng), preds).report
+    return report.to_dict(), [sample.note] if sample is not None and sample.note is not None else []
+
+
+def _diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ...]:
+    """Reliability and the histogram through the default lens, reliability of every class, and 3 or 4 of them at once."""
+    drawn = [draw(rows, "reliability", level=level)]
+    if rows.kind != "multilabel":
+        drawn.append(draw(rows, "confidence_histogram", level=level))
+        if rows.kind == "classes" and 2 < rows.k <= MAX_PANEL_CLASSES:
+            drawn.append(draw(rows, "reliability", lens="classwise", level=level))
+        if isinstance(rows, Predictions) and rows.kind == "classes" and rows.k in SIMPLEX_DIAGRAMS:
+            drawn.append(draw(rows, SIMPLEX_DIAGRAMS[rows.k], level=level))
+    return tuple(drawn)
+
+
+def _views(rows: Predictions | Tally, lens: Lens) -> Any:
+    return rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
+
+
+def rows_notes(rows: Predictions | Tally) -> list[Note]:
+    """The notes on the data themselves."""
+    lens = default_lens(rows)
+    return (
+        list(rows.notes(lens))
+        if isinstance(rows, Tally)
+        else [*rows.notes, *plausibility_notes(rows), *lens.notes(rows)]
+    )
+
+
+def _unique(notes: list[Note]) -> list[Note]:
+    return list(dict.fromkeys(notes))
+
+
+def _data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
+    """What the data are, in numbers."""
+    confidence = _views(rows, Confidence())[0] if rows.kind != "multilabel" else None
+    positive = _views(rows, Positive())[0] if rows.kind == "classes" and rows.k == 2 else None
+    common = {
+        "source": source,
+        "n": rows.n,
+        "k": rows.k,
+        "kind": rows.kind,
+        "classes": [str(name) for name in rows.classes],
+        "mean_confidence": _mean(confidence, "p"),
+        "accuracy": _mean(confidence, "y"),
+        "mean_prediction": _mean(positive, "p"),  # of the second of two classes
+        "event_rate": _mean(positive, "y"),
+    }
+    if isinstance(rows, Tally):
+        return common | {
+            "weighted": rows.weight != rows.n,
+            "weight": rows.weight,
+            "votes": rows.counts.voted > 0,
+            "clusters": None,
+            "group_columns": list(rows.groups),
+            "resolution": rows.resolution,
+            "zeros": rows.counts.zeros,
+            "true_class_zeros": rows.counts.true_zeros,
+        }
+    return common | {
+        "weighted": rows.weight is not None,
+        "weight": float(rows.w.sum()),
+        "votes": rows.votes is not None,
+        "clusters": int(rows.cluster.max()) + 1 if rows.cluster is not None else None,
+        "group_columns": list(rows.group),
+        "resolution": "exact: every row in memory",
+        **_zeros(rows),
+    }
+
+
+def _mean(view: View | None, name: str) -> float | None:
+    return None if view is None else float((view.w * getattr(view, name)).sum() / view.total)
+
+
+def _zeros(preds: Predictions) -> dict[str, int]:
+    """Probabilities of exactly 0, and the outcomes that came though they had one; rows of weight 0 are no rows."""
+    counted = preds.w > 0
+    p, y = preds.p[counted], preds.Y[counted]
+    if preds.kind == "multilabel":
+        impossible_events = ((p == 0) & (y > 0)) | ((p == 1) & (y < 1))
+        return {"zeros": int(((p == 0) | (p == 1)).sum()), "true_class_zeros": int(impossible_events.any(axis=1).sum())}
+    zero = exact_zeros(preds)[counted]
+    return {"zeros": int(zero.sum()), "true_class_zeros": int((zero & (y > 0)).any(axis=1).sum())}

@@ -1,0 +1,188 @@
+"""Render an audit as one self-contained HTML page that loads and sends nothing."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any
+
+from trueodds.core.errors import InputError, install_command
+from trueodds.core.printable import printable_tree
+from trueodds.reports import decision_costs
+from trueodds.reports.text import annotators, data_and_settings, recalibration, results
+from trueodds.reports.text.formatting import Mark, Table, claim, is_binary, keep_together, share, size
+from trueodds.reports.text.summary import summary_facts
+
+_ROLES = {
+    **dict.fromkeys(("overconfident", "underconfident", "too high", "too low", "miscalibrated"), "bad"),
+    "no evidence": "good",
+}
+
+
+def render_html(
+    audit: Mapping[str, Any], pictures: Sequence[str | None] = (), live: Sequence[tuple[str, str] | None] = ()
+) -> str:
+    """The page of an audit dict (schema trueodds.audit/1).
+
+    Parameters
+    ----------
+    audit : mapping
+        What `Audit.to_dict` returns. Every number in it stands on the page.
+    pictures : sequence of str or None
+        The SVG text of each of `audit["diagrams"]`, in their order; without one the table stands alone.
+    live : sequence of (str, str) or None
+        In its place HTML of ours that moves, in the same order, and the script it needs; a script stands once.
+
+    Raises TO702 where jinja2 is not installed.
+    """
+    audit = printable_tree(audit)
+    style = _part("style.css")
+    scripts = list(dict.fromkeys([_part("script.js"), *(widget[1] for widget in live if widget)]))
+    lists = {
+        "data": data_and_settings.data_table(audit),
+        "fix": recalibration.fix_table(audit),
+        "settings": data_and_settings.settings_table(audit),
+    }
+    lists["acting"] = decision_costs.regret_table(audit)
+    lists["between"] = results.group_gap_table(audit)
+    tables = {
+        "scores": results.score_table(audit),
+        "standard": results.standard_measure_table(audit),
+        "errors": results.error_table(audit),
+        "classes": results.class_table(audit),
+        "groups": results.group_table(audit),
+        "tests": results.test_table(audit),
+        "candidates": recalibration.candidate_table(audit),
+        "actions": decision_costs.action_table(audit),
+        "people": annotators.vote_measure_table(audit),
+        "targets": annotators.vote_target_table(audit),
+        "furthest": annotators.furthest_table(audit),
+    }
+    return str(
+        _template().render(
+            audit=audit,
+            title=audit["data"]["source"],
+            sentence=audit["verdict"]["sentence"],
+            state=audit["verdict"]["state"],
+            role=_ROLES.get(audit["verdict"]["state"], "plain"),
+            size=size(audit["data"]),
+            scale=_scale(audit["data"]),
+            facts=[*summary_facts(audit), *decision_costs.regret_fact(audit)],
+            figures=_figures(audit, pictures, live),
+            lists=lists,
+            tables=tables,
+            notes=data_and_settings.note_texts(audit),
+            style=style,
+            scripts=scripts,
+            style_hash=_hash(style),
+            script_hashes=" ".join(f"'{_hash(script)}'" for script in scripts),
+        )
+    )
+
+
+@cache
+def _part(name: str) -> str:
+    return files(__name__).joinpath(name).read_text(encoding="utf-8").strip()
+
+
+@cache
+def _template() -> Any:
+    try:
+        import jinja2
+    except ImportError:
+        raise InputError("TO702", "The page needs jinja2.", "no jinja2", install_command("report")) from None
+    house = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )  # fmt: skip
+    house.globals |= {"strips": _strips, "raw": _raw}
+    house.filters["glued"] = keep_together
+    return house.from_string(_part("page.html.jinja") + "\n")
+
+
+def _raw(own: str) -> Any:
+    """Our own style and scripts, which must stand on the page byte by byte for their hashes to hold, and HTML of ours
+    that has escaped what the data say."""
+    from markupsafe import Markup
+
+    return Markup(own)
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(sha256(text.encode()).digest()).decode()
+
+
+def _scale(data: Mapping[str, Any]) -> dict[str, str] | None:
+    """Where said and seen lie between 0 and 100 %."""
+    binary = is_binary(data)
+    predicted, observed = (
+        (data["mean_prediction"], data["event_rate"]) if binary else (data.get("mean_confidence"), data.get("accuracy"))
+    )
+    if predicted is None or observed is None:
+        return None
+    return {
+        "said": _at(predicted),
+        "seen": _at(observed),
+        "left": _at(min(predicted, observed)),
+        "width": _at(abs(predicted - observed)),
+        "verb": "predicts" if binary else "says",
+        "outcome": ("votes came" if binary else "votes agree")
+        if data.get("votes")
+        else "came"
+        if binary
+        else "is right",
+        "says": share(predicted),
+        "right": share(observed),
+    }
+
+
+def _at(x: float) -> str:
+    return f"{100 * min(max(x, 0.0), 1.0):.2f}%"
+
+
+def _strips(table: Table) -> list[dict[str, str] | None]:
+    """Each row's error, interval and noise floor as places on one common scale."""
+    largest = max((mark.largest for mark in table.marks), default=0.0) or 1.0
+    return [_strip(mark, 0.96 / largest) for mark in table.marks]
+
+
+def _strip(mark: Mark, scale: float) -> dict[str, str] | None:
+    if mark.value is None:
+        return None
+    place = {"value": _at(mark.value * scale)}
+    if mark.noise_floor is not None:
+        place["floor"] = _at(mark.noise_floor * scale)
+    if mark.low is not None and mark.high is not None:
+        place |= {"low": _at(mark.low * scale), "high": _at(mark.high * scale)}
+    return place
+
+
+def _figures(
+    audit: Mapping[str, Any], pictures: Sequence[str | None], live: Sequence[tuple[str, str] | None]
+) -> list[dict[str, Any]]:
+    none = [None] * len(audit["diagrams"])
+    figures = []
+    for diagram, svg, moves in zip(audit["diagrams"], [*pictures, *none], [*live, *none], strict=False):
+        name, lens = diagram["diagram"].replace("_", " "), diagram["lens"]
+        texts = list((diagram.get("panels") or {}).get("finding") or ())
+        finding = texts[0] if len(texts) == 1 else ""
+        figures.append(
+            {
+                "name": name,
+                "lens": lens,
+                "claim": claim(diagram["lens"], audit["data"]),
+                "finding": finding,
+                "alt": " ".join(f"{name}, {lens}. {finding} The numbers are in the table beside it.".split()),
+                "live": moves and moves[0],
+                "source": None if svg is None else _as_data(svg),
+                "table": data_and_settings.diagram_table(diagram),
+                "panels": data_and_settings.panel_table(diagram),
+            }
+        )
+    return figures
+
+
+def _as_data(svg: str) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()

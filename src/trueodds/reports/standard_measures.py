@@ -1,0 +1,271 @@
+"""Standard measures of clinical and credit-risk reports: O:E ratio, calibration-in-the-large, slope, ICI and AUC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, logit, ndtri
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.json_files import strict_json
+from trueodds.core.results import Interval
+from trueodds.core.typing import Array
+from trueodds.data.log_probabilities import exact_zeros, log_probabilities
+from trueodds.data.predictions import Predictions
+from trueodds.estimators import ESTIMATORS
+from trueodds.hypotests.cox import Cox
+from trueodds.hypotests.nested_cells import has_vote_shares
+from trueodds.lenses.lens import default_lens
+from trueodds.lenses.view import View
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.estimate import estimates
+from trueodds.resampling.intervals.method import IntervalSpec
+from trueodds.resampling.intervals.normal import normal_interval, t_interval
+from trueodds.resampling.noise_floor import noise_floor_draws
+
+RESAMPLES = 199  # behind the interval of the ICI, whose smoother is fitted in each
+MAX_ROWS = 50_000  # beyond which its smoother takes longer than the rest of the audit
+MAX_ITER = 60
+MIN_LOG_PROB = -1e4  # log-probability below which the power is no more sensitive; of an exact zero
+TIED = 1e-12  # difference of log-probabilities that is none
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One measure with its interval."""
+
+    name: str
+    value: float | None
+    interval: Interval | None
+    ideal: float | None = None  # of a calibrated model
+
+    def to_dict(self) -> dict[str, Any]:
+        """The measure as JSON holds it."""
+        ends = None if self.interval is None else self.interval.to_dict()
+        return {"name": self.name, "value": strict_json(self.value), "interval": ends, "ideal": self.ideal}
+
+    @property
+    def distance(self) -> float:
+        """How many standard errors lie between the value and the ideal one, by a normal interval; 0 where unknown."""
+        if self.interval is None or self.value is None or self.ideal is None:
+            return 0.0
+        half = (self.interval.high - self.interval.low) / 2
+        z = float(ndtri((1 + self.interval.level) / 2))
+        return abs(self.value - self.ideal) * z / half if half > 0 else 0.0
+
+
+def standard_measures(preds: Predictions, level: float, rng: np.random.Generator) -> tuple[Measure, ...]:
+    """Of two classes calibration in the large, slope, O:E, ICI and AUC; else the mean gap and the slope."""
+    if preds.kind == "multilabel" or preds.w.sum() <= 0:
+        return ()
+    (view,) = default_lens(preds).views(preds)
+    cluster = preds.cluster
+    of = _WaldIntervals(level, None if cluster is None else len(np.unique(cluster)) - 1)
+    if preds.kind == "classes" and preds.k > 2:
+        return _gap(view, cluster, of), of.measure("calibration_slope", *exponent(preds), 1.0)
+    try:
+        coefficients = Cox().coefficients(view, cluster)
+    except InputError:  # a probability of 0 or 1 has no logit
+        coefficients = dict.fromkeys(("in_the_large", "slope"), (np.nan, np.nan))
+    slope = of.measure("calibration_slope", *coefficients["slope"], 1.0)
+    if preds.kind != "classes":
+        return _gap(view, cluster, of), slope
+    large = of.measure("calibration_in_the_large", *coefficients["in_the_large"], 0.0)
+    others = [_o_e(view, large)]
+    if preds.n <= MAX_ROWS:
+        estimands = [Estimand.of(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
+        interval_spec = IntervalSpec(level=level, resamples=RESAMPLES)
+        (ici,) = estimates(
+            preds, estimands, interval_spec, rng, lambda every: noise_floor_draws(preds, every, rng, RESAMPLES)
+        )
+        others.append(Measure("ici", ici.value, ici.interval, 0.0))
+    return large, slope, *others, _area(*auc(view, cluster), of)
+
+
+def standard_notes(preds: Predictions) -> list[Note]:
+    """Why a calibration slope, or calibration in the large, has no value."""
+    if preds.kind == "multilabel":
+        return []
+    if preds.kind == "classes" and preds.k > 2:
+        zeros = int(_impossible(preds).sum())
+        if not zeros:
+            return []
+        text = (
+            f"In {zeros:,} of {preds.n:,} rows the observed class has probability 0, so no power of the probabilities "
+            "fits best and the calibration slope has no value."
+        )
+        return [Note("TN268", text)]
+    (view,) = default_lens(preds).views(preds)
+    extreme = int(((view.p <= 0) | (view.q <= 0)).sum())
+    if not extreme:
+        return []
+    text = (
+        f"Of {preds.n:,} probabilities {extreme:,} are exactly 0 or 1 and have no log odds, so calibration in the large "
+        "and slope have no value. The test cox estimates both with a limit on them, its setting floor."
+    )
+    return [Note("TN268", text)]
+
+
+def measures_by_name(measures: tuple[Measure, ...]) -> Mapping[str, Measure]:
+    """The measures by their names."""
+    return {measure.name: measure for measure in measures}
+
+
+@dataclass(frozen=True)
+class _WaldIntervals:
+    """How intervals are made of standard errors: by the normal law, with clusters by Student's t."""
+
+    level: float
+    degrees: int | None  # one less than there are clusters; None where rows are independent
+
+    def interval(self, value: float, error: float) -> Interval | None:
+        """None where the error is unknown, or 0, which says that rows are too few."""
+        if not np.isfinite(error) or error <= 0 or self.degrees == 0:
+            return None
+        return (
+            normal_interval(value, error, self.level)
+            if self.degrees is None
+            else t_interval(value, error, self.degrees, self.level)
+        )
+
+    def measure(self, name: str, value: float, error: float, ideal: float | None) -> Measure:
+        """A measure with its interval."""
+        if not np.isfinite(value):
+            return Measure(name, None, None, ideal)
+        return Measure(name, value, self.interval(value, error), ideal)
+
+
+def _o_e(view: View, large: Measure) -> Measure:
+    """Outcomes over their expected number, with the interval that calibration in the large gives.
+
+    Log odds that are shifted by calibration in the large expect as many outcomes as there are, so that the ends of its
+    interval are those of the ratio, and both exclude the ideal value together.
+    """
+    expected = float(view.w @ view.p)
+    if expected <= 0:
+        return Measure("observed_to_expected", None, None, 1.0)
+    value = float(view.w @ view.y) / expected
+    if large.interval is None:
+        return Measure("observed_to_expected", value, None, 1.0)
+    odds = np.log(view.p.astype(np.float64)) - np.log(view.q)
+    low, high = (float(view.w @ expit(odds + end)) / expected for end in (large.interval.low, large.interval.high))
+    return Measure("observed_to_expected", value, replace(large.interval, low=low, high=high), 1.0)
+
+
+def _gap(view: View, cluster: Array | None, of: _WaldIntervals) -> Measure:
+    """Mean prediction minus outcome rate, with its error from the residuals.
+
+    Where the error of right probabilities does not exclude a gap of 0, it counts if it is larger: answers that are all
+    right have residuals without scatter.
+    """
+    share = view.w / view.total
+    residual = share * (view.p - view.y)
+    gap = float(residual.sum())
+    error = float(np.sqrt(_variance(residual - share * gap, cluster)))
+    if cluster is None and not has_vote_shares(view):
+        null = float(np.sqrt(np.maximum(view.sums("wwv"), 0.0).sum())) / view.total
+        within = of.interval(gap, null)
+        error = float(np.fmax(error, null)) if within is not None and within.low <= 0 <= within.high else error
+    return of.measure("mean_gap", gap, error, 0.0)
+
+
+def _variance(parts: Array, cluster: Array | None) -> float:
+    """The variance of a sum whose rows, or clusters, are independent and of mean 0; NaN of fewer than two of them."""
+    if cluster is not None:
+        _, unit = np.unique(cluster, return_inverse=True)
+        parts = np.bincount(unit, parts)
+    number = len(parts)
+    return float((parts**2).sum()) * number / (number - 1) if number > 1 else float("nan")
+
+
+def _impossible(preds: Predictions) -> Array:
+    """Rows that count and in which an observed class has probability 0."""
+    return np.asarray((exact_zeros(preds) & (preds.Y > 0)).any(axis=1) & (preds.w > 0))
+
+
+def exponent(preds: Predictions) -> tuple[float, float]:
+    """The power of the probabilities that fits best, β = 1/T, with its standard error; NaN where none is finite.
+
+    Below 1 the probabilities are too extreme, above 1 too timid. Newton's method on the concave log-likelihood of
+    p^β / Σ p^β; the standard error is the sandwich's, with clusters that of their sums. No β is best where every
+    observed class is the most probable one of its row (then the likelihood rises forever), or the least probable one,
+    or where one has probability 0.
+    """
+    live = preds.w > 0
+    Y, w, cluster = preds.Y[live], preds.w[live], None if preds.cluster is None else preds.cluster[live]
+    if _impossible(preds).any():
+        return float("nan"), float("nan")
+    logs = np.maximum(log_probabilities(preds)[live], MIN_LOG_PROB)
+    largest, worst = logs.max(axis=1, keepdims=True), logs.min(axis=1, keepdims=True)
+    if (largest - logs <= TIED)[Y > 0].all() or (logs - worst <= TIED)[Y > 0].all():
+        return float("nan"), float("nan")
+
+    def at(beta: float) -> tuple[Array, Array, float]:
+        eta = beta * logs
+        eta = eta - eta.max(axis=1, keepdims=True)
+        q = np.exp(eta)
+        total = q.sum(axis=1, keepdims=True)
+        q /= total
+        mean = (q * logs).sum(axis=1)
+        likelihood = float(w @ (Y * (eta - np.log(total))).sum(axis=1))
+        return (Y * logs).sum(axis=1) - mean, (q * (logs - mean[:, None]) ** 2).sum(axis=1), likelihood
+
+    beta, (residual, curvature, likelihood) = 1.0, at(1.0)
+    for _ in range(MAX_ITER):
+        information = float(w @ curvature)
+        if information <= 0:
+            return float("nan"), float("nan")
+        step = float(w @ residual) / information
+        while abs(step) > 1e-12 * max(1.0, abs(beta)):
+            there = at(beta + step)
+            if there[2] >= likelihood:
+                break
+            step /= 2
+        else:
+            break
+        beta, (residual, curvature, likelihood) = beta + step, there
+    else:
+        return float("nan"), float("nan")
+    return beta, float(np.sqrt(_variance(w * residual, cluster)) / (w @ curvature))
+
+
+def auc(view: View, cluster: Array | None = None) -> tuple[float, float]:
+    """The area under the ROC curve and its standard error; NaN where only one class occurs.
+
+    The error is DeLong's: from the share of the other class that each row is placed beyond. It is NaN with fewer than
+    two rows of either class. Rows count by weight; with votes each row is partly of both classes. Source: DeLong,
+    DeLong & Clarke-Pearson (1988).
+    """
+    events, others = view.w * view.y, view.w * (1 - view.y)
+    ones, zeros = float(events.sum()), float(others.sum())
+    if ones <= 0 or zeros <= 0:
+        return float("nan"), float("nan")
+    _, place = np.unique(view.p, return_inverse=True)
+    below, above = (np.bincount(place, x) for x in (others, events))
+    beaten = (np.cumsum(below) - below / 2)[place] / zeros  # share of the other class below, ties by half
+    lost = (above.sum() - np.cumsum(above) + above / 2)[place] / ones
+    area = float(events @ beaten) / ones
+    influence = [_widened(events) * (beaten - area) / ones, _widened(others) * (lost - area) / zeros]
+    if cluster is None:
+        return area, float(np.sqrt((sum(influence) ** 2).sum()))
+    return area, float(np.sqrt(_variance(sum(influence), cluster)))
+
+
+def _widened(weight: Array) -> Array:
+    """The weights, larger by what makes a variance over n one over n − 1; NaN of fewer than two rows."""
+    number = float(weight.sum() ** 2 / (weight**2).sum())
+    return weight * np.sqrt(number / (number - 1)) if number > 1 + 1e-9 else np.full(len(weight), np.nan)
+
+
+def _area(area: float, error: float, of: _WaldIntervals) -> Measure:
+    """The area with an interval on the scale of log odds, which does not leave [0, 1]."""
+    ends = of.interval(float(logit(area)), error / (area * (1 - area))) if 0 < area < 1 else None
+    measure = of.measure("auc", area, float("nan"), None)
+    return (
+        measure
+        if ends is None
+        else replace(measure, interval=replace(ends, low=float(expit(ends.low)), high=float(expit(ends.high))))
+    )

@@ -1,0 +1,153 @@
+"""The subgroups of an audit: their errors, joint or Holm-adjusted p-values, and the gaps between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.group_results import Gap, Group
+from trueodds.core.json_files import strict_json
+from trueodds.data.predictions import Predictions
+from trueodds.estimators import ESTIMATORS
+from trueodds.hypotests.group_status import assess_groups, crossing_order, group_partitions
+from trueodds.hypotests.group_tests import GroupPValues
+from trueodds.hypotests.multicalibration import MulticalibrationError
+from trueodds.kernels.holm import holm
+from trueodds.lenses.lens import default_lens
+from trueodds.lenses.ranked import accuracy
+from trueodds.lenses.subgroups import Subgroup, SubgroupPartition
+from trueodds.resampling.comparison import group_gaps
+from trueodds.resampling.intervals.method import IntervalSpec
+from trueodds.tallies.tally import Tally
+
+JOINT, HOLM = "step-down min-p", "Holm"
+
+
+@dataclass(frozen=True)
+class GroupSpec:
+    """What is asked about subgroups: which ones, and from which error on it matters."""
+
+    partitions: Sequence[SubgroupPartition] = ()
+    min_effect: float = 0.05
+    seed: int | None = None  # of the intervals, as in `by_group`; None draws one
+
+    @classmethod
+    def of(
+        cls, data: Any, rows: Predictions | Tally, crossings: Any, min_effect: Any, rng: int | np.random.Generator
+    ) -> GroupSpec:
+        """The subgroups of these rows; a tally has only those that it was made with."""
+        seed = int(rng) if isinstance(rng, (int, np.integer)) else None
+        if not isinstance(rows, Tally):
+            # The rows as given: where they are resolved, those of weight 0 are gone, and their groups would go unsaid.
+            return cls(
+                group_partitions(data if isinstance(data, Predictions) else rows, crossings, min_effect),
+                float(min_effect),
+                seed,
+            )
+        if crossing_order(len(rows.groups), crossings, min_effect) > 1:
+            raise InputError(
+                "TO323",
+                "Crossings of group columns need the rows: a tally holds each column apart.",
+                f"crossings={crossings!r} with a tally",
+                "Use mode='exact', or tally with a column that holds both values.",
+            )
+        return cls((), float(min_effect), seed)
+
+    @property
+    def groups(self) -> list[Subgroup]:
+        """All subgroups, column by column."""
+        return [group for partition in self.partitions for group in partition.groups]
+
+
+@dataclass(frozen=True)
+class Groups:
+    """What was found about them."""
+
+    groups: tuple[Group, ...] = ()
+    right: tuple[float | None, ...] = ()  # the share of right answers of each
+    min_pvalue: float = 0.0  # the smallest joint p there can be
+    correction: str = JOINT
+    min_effect: float = 0.05
+    level: float = 0.95
+    alpha: float = 0.05  # the level of the joint p
+    widest: tuple[Gap, ...] = ()
+    multicalibration: MulticalibrationError | None = None
+    notes: tuple[Note, ...] = field(default=())
+
+    def lines(self) -> list[dict[str, Any]]:
+        """One object per subgroup, as JSON holds it."""
+        return [
+            _group_entry(group.to_dict(), strict_json(right))
+            for group, right in zip(self.groups, self.right, strict=True)
+        ]
+
+    def summary(self) -> dict[str, Any] | None:
+        """What is said of all of them, as JSON holds it; nothing where there is none."""
+        if not self.groups:
+            return None
+        error = None if self.multicalibration is None else dict(self.multicalibration.to_dict())
+        if error is not None:
+            error.pop("groups")  # of each by itself: `by_group` tells them
+        return {
+            "pvalue": strict_json(
+                min((group.joint for group in self.groups if group.joint == group.joint), default=float("nan"))
+            ),
+            "min_pvalue": self.min_pvalue,
+            "correction": self.correction,
+            "min_effect": self.min_effect,
+            "level": self.level,
+            "alpha": self.alpha,
+            "widest": [gap.to_dict() for gap in self.widest],
+            "multicalibration": error,
+        }
+
+
+def _group_entry(group: dict[str, Any], right: float | None) -> dict[str, Any]:
+    return {name: group[name] for name in ("column", "value", "label", "n")} | {"accuracy": right} | group
+
+
+def measure_groups(
+    preds: Predictions,
+    whom: GroupSpec,
+    group_tests: GroupPValues,
+    level: float,
+    alpha: float,
+    rng: np.random.Generator,
+    progress: Callable[[float], None],
+) -> Groups:
+    """Of rows: each subgroup's own error beside what the shared draws said of it, and the group_gaps."""
+    seed = int(rng.integers(2**31)) if whom.seed is None else whom.seed
+    question = group_gaps.GroupErrors(
+        ESTIMATORS.make("ece", {}), default_lens(preds), "mean", IntervalSpec(level=level), seed
+    )
+    group_results = assess_groups(
+        question, preds, whom.partitions, group_tests, whom.min_effect, alpha, progress=progress
+    )
+    right = tuple(None if preds.kind == "multilabel" else accuracy(side.preds) for side in group_results.sides)
+    return Groups(
+        group_results.groups, right, group_tests.min_pvalue, JOINT if group_tests.has_joint_draws else HOLM, whom.min_effect, question.interval_spec.level, alpha, group_results.widest,
+        group_tests.multicalibration, (*group_tests.notes, *group_results.notes),
+    )  # fmt: skip
+
+
+def adjust_by_holm(pvalues: Sequence[float], min_pvalue: float) -> GroupPValues:
+    """Subgroups whose draws do not hang together as their rows do: Holm's correction, and no error to be seen from."""
+    m = len(pvalues)
+    note = Note(
+        "TN165",
+        "Labels that do not exclude each other have no joint null law: joint p of the groups is Holm's, and which error "
+        "would have been seen is unknown.",
+    )
+    return GroupPValues(list(pvalues), holm(list(pvalues)), [None] * m, min(1.0, min_pvalue * m), None, "", [note])
+
+
+def worst_group(groups: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Of the subgroups that are off the one with the strongest evidence, of equal ones the larger error."""
+    miscalibrated = [group for group in groups if group["status"] == "miscalibrated"]
+    return min(
+        miscalibrated, key=lambda group: (group["joint"], group["pvalue"], -(group["error"] or 0.0)), default=None
+    )

@@ -1,0 +1,184 @@
+"""Tables of the data, the settings, the numbers behind the diagrams and the notes of an audit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from trueodds.reports.text.formatting import (
+    NAMES,
+    Column,
+    Table,
+    align_digits,
+    count_text,
+    digits,
+    is_binary,
+    pvalue,
+    settings_text,
+    share,
+    value_text,
+    yes_no,
+)
+from trueodds.reports.text.recalibration import AuditDict, accuracy_label
+from trueodds.reports.text.results import class_name
+
+# Words and limits of axes, and what the heads of other columns tell.
+_LAYOUT_COLUMNS = re.compile(r"title|aside|finding|y_low|y_high|tallest|top|corner_\d+|share_(low|high|log)|votes")
+_HEADS = {
+    "pvalue": "p",
+    "smallest_pvalue": "smallest p",
+    "holm": "Holm p",
+    "beyond": "beyond chance",
+    "cells_beyond": "cells beyond chance",
+    "bins_by_chance": "outside by chance",
+}
+
+
+def data_table(audit: AuditDict) -> Table:
+    """What was audited."""
+    facts = audit["data"]
+    names = facts.get("classes") or []
+    listed = ", ".join(names[:20]) + (f" and {len(names) - 20:,} more" if len(names) > 20 else "")
+    unit = {"multilabel": "labels", "confidence": "outcomes"}.get(facts["kind"], "classes")
+    rows = [
+        ("source", facts["source"]),
+        ("rows", f"{facts['n']:,}"),
+        (unit, f"{facts['k']:,}: {listed}"),
+        *_mean_entries(facts),
+        ("weights", f"yes, {value_text(facts.get('weight'))} in all" if facts.get("weighted") else "no"),
+        ("votes", yes_no(facts.get("votes"))),
+        ("clusters", "none" if facts.get("clusters") is None else f"{facts['clusters']:,}"),
+        ("groups by", ", ".join(facts.get("group_columns") or ()) or "none"),
+        ("stated as exactly 0", count_text(facts.get("zeros"))),
+        ("of these, it came", count_text(facts.get("true_class_zeros"))),
+        ("resolution", facts.get("resolution") or "–"),
+    ]
+    return Table("The data", (Column("", NAMES), Column("", NAMES)), tuple(rows))
+
+
+def _mean_entries(facts: AuditDict) -> list[tuple[str, str]]:
+    """What was said and what came over all rows; of two classes first that of the second."""
+    rows = []
+    if is_binary(facts):
+        name = facts["classes"][1]
+        rows = [
+            (f"mean P({name})", share(facts["mean_prediction"])),
+            (f"share of {name}", share(facts["event_rate"])),
+        ]
+    return [
+        *rows,
+        (accuracy_label(facts), share(facts.get("accuracy"))),
+        ("mean confidence", share(facts.get("mean_confidence"))),
+    ]
+
+
+def settings_table(audit: AuditDict) -> Table:
+    """How everything was made, read back from what ran."""
+    rows = [("audit", settings_text(audit.get("settings") or {}))]
+    for measure in (*audit["measures"], *(audit.get("people") or {"measures": ()})["measures"]):
+        how = dict(measure.get("settings") or {})
+        if measure["interval"]:
+            how["interval"] = measure["interval"]["method"]
+            how["level"] = measure["interval"]["level"]
+        rows.append((f"{measure['estimator']}, {measure['lens']}", settings_text(how)))
+    rows += [(f"{test['test']}, {test['lens']}", settings_text(test.get("settings") or {})) for test in audit["tests"]]
+    rows += [
+        (f"{diagram['diagram']}, {diagram['lens']}", settings_text(diagram.get("settings") or {}))
+        for diagram in audit["diagrams"]
+    ]
+    filled = tuple(row for row in rows if row[1] != "–")
+    return Table("How it was made", (Column("", NAMES), Column("", NAMES)), filled)
+
+
+def diagram_table(diagram: Mapping[str, Any], max_rows: int = 2000) -> Table:
+    """The numbers behind a picture, at most so many rows of them."""
+    return _of_columns("The numbers drawn", diagram["table"], max_rows, _corners(diagram))
+
+
+def panel_table(diagram: Mapping[str, Any], max_rows: int = 2000) -> Table:
+    """What a picture says of each of its panels."""
+    columns = {
+        name: values for name, values in (diagram.get("panels") or {}).items() if not _LAYOUT_COLUMNS.fullmatch(name)
+    }
+    return _of_columns("Panel by panel", columns, max_rows, _corners(diagram))
+
+
+def _corners(diagram: Mapping[str, Any]) -> dict[str, str]:
+    """The names of the outcomes of a picture that shows several at once, by the number that its columns end in."""
+    columns = (diagram.get("panels") or {}).items()
+    return {name.removeprefix("corner_"): values[0] for name, values in columns if name.startswith("corner_")}
+
+
+def _head(name: str, corners: Mapping[str, str]) -> str:
+    """A column's head in words.
+
+    >>> _head("outcome_frequency_1", {"0": "cat", "1": "dog"}), _head("bar_low", {}), _head("pvalue", {})
+    ('dog came', 'bar low', 'p')
+    """
+    stem, _, end = name.rpartition("_")
+    if end in corners and stem in _OF_CORNERS:
+        return _OF_CORNERS[stem].format(corners[end])
+    return _HEADS.get(name, name.replace("_", " "))
+
+
+_OF_CORNERS = {
+    "mean_prediction": "says {}",
+    "outcome_frequency": "{} came",
+    "low": "cell: {} from",
+    "high": "cell: {} to",
+}
+
+
+def _of_columns(title: str, columns: Mapping[str, Any], max_rows: int, corners: Mapping[str, str]) -> Table:
+    shown = {name: values for name, values in columns.items() if isinstance(values, list)}
+    views = [class_name(view) for view in shown.pop("view", ())]
+    keys = tuple(views) if len(set(views)) > 1 else ()  # of a single view the heading tells
+    if shown.get("weight") == shown.get("n"):
+        shown.pop("weight", None)
+    shown = {name: shown[name] for name in sorted(shown, key=_place)}
+    if keys:
+        shown = {"class": list(keys), **shown}
+    kinds = tuple(
+        Column(_head(name, corners), not any(isinstance(value, str) for value in values))
+        for name, values in shown.items()
+    )
+    rows = tuple(zip(*(_cells(name, values) for name, values in shown.items()), strict=True))
+    return Table(title, kinds, rows, keys=keys).filled().first(max_rows)
+
+
+def _place(name: str) -> int:
+    """What is read comes first; the edges of bins and what follows from other columns stand at the end."""
+    last = ("distance", "statistic", "df", "law", "bin", "cell", "low", "high", "share", "weight")
+    first = ("mean_prediction", "outcome_rate", "outcome_frequency", "deviation", "error", "bar_low", "bar_high", "n")
+    stem = name if name in first or name in last else name.rstrip("0123456789").removesuffix("_")
+    return first.index(stem) if stem in first else len(first) + (1 + last.index(stem) if stem in last else 0)
+
+
+def _cells(name: str, column: list[Any]) -> list[str]:
+    if "pvalue" in name or name == "holm":
+        return [pvalue(value) for value in column]
+    if name == "bins_by_chance":
+        return [f"{value:.1f}" for value in column]
+    if all(value is None or isinstance(value, float) for value in column):
+        return align_digits(column)
+    return [digits(value) if value is None or isinstance(value, float) else value_text(value) for value in column]
+
+
+def note_texts(audit: AuditDict) -> list[tuple[str, str]]:
+    """Every note of the audit and its parts, each code once; what several parts say under it stands together."""
+    texts_by_code: dict[str, dict[str, None]] = {}
+    for note in every_note(audit):
+        texts_by_code.setdefault(note["code"], {})[note["text"]] = None
+    return [(code, " ".join(texts)) for code, texts in texts_by_code.items()]
+
+
+def every_note(audit: AuditDict) -> Iterator[Mapping[str, Any]]:
+    """The notes of the audit, then those of its parts, as JSON holds them; a note of several parts comes several times."""
+    yield from audit.get("notes") or ()
+    yield from (audit.get("recalibration") or {}).get("notes") or ()
+    for part in (audit.get("decisions") or {}).values():
+        yield from part.get("notes") or ()
+    for family in ("measures", "tests", "diagrams"):
+        for part in audit[family]:
+            yield from part.get("notes") or ()

@@ -1,0 +1,140 @@
+"""Lay out an audit as plain text for a terminal."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from trueodds.core.printable import printable_tree
+from trueodds.reports import decision_costs
+from trueodds.reports.text import annotators, data_and_settings, recalibration, results
+from trueodds.reports.text.formatting import Table, keep_together, size
+from trueodds.reports.text.summary import Fact, summary_facts
+
+Style = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
+WIDTH = 88
+MAX_ROWS = 20
+_LONGEST_NAME, _LONGEST_FIRST = 28, 40  # what a row is about says more than its other names
+_MAX_WIDTHS = (_LONGEST_FIRST, *[_LONGEST_NAME] * 63)
+
+
+def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style | None = None) -> str:
+    """The report of an audit dict (schema trueodds.audit/1), without trailing blanks.
+
+    `width` wraps sentences and notes (88 columns by default); tables keep their columns together and are as
+    wide as their numbers need. `style` colors pieces of text by their role; without it the text is plain.
+
+    >>> from trueodds.reports.text.formatting import Column
+    >>> print(_table(Table("Scores", (Column("score", False), Column("value")), (("brier", "0.1"),)), _plain))
+    Scores
+      score  value
+      brier    0.1
+    """
+    audit = printable_tree(audit)
+    width = max(48, width or WIDTH)
+    paint = style or _plain
+    data, verdict = audit["data"], audit["verdict"]
+    role = "good" if verdict.get("rejected") is False else "bad" if verdict.get("rejected") else "sentence"
+    lines = [paint(line, role) for line in _wrap(verdict["sentence"], width)]
+    source = f"{data['source']} · {size(data)}"
+    blocks = [
+        "\n".join(lines),
+        paint(source, "dim"),
+        _facts([*summary_facts(audit), *decision_costs.regret_fact(audit)], width, paint),
+    ]
+    tables = [
+        results.score_table(audit),
+        results.standard_measure_table(audit),
+        results.error_table(audit),
+        results.class_table(audit),
+        results.group_table(audit),
+        results.group_gap_table(audit),
+        annotators.vote_measure_table(audit),
+        annotators.vote_target_table(audit),
+        annotators.furthest_table(audit),
+        decision_costs.regret_table(audit),
+        decision_costs.action_table(audit),
+        recalibration.candidate_table(audit),
+        data_and_settings.data_table(audit),
+    ]
+    blocks += [_table(table.brief().first(MAX_ROWS), paint, width) for table in tables if table.rows]
+    if notes := data_and_settings.note_texts(audit):
+        blocks.append(_notes(notes, width, paint))
+    full_text = "\n\n".join(blocks).replace("\u00a0", " ")
+    return "\n".join(line.rstrip() for line in full_text.split("\n"))
+
+
+def _wrap(text: str, width: int, first: str = "", then: str = "") -> list[str]:
+    """Lines that keep together what belongs together."""
+    return textwrap.wrap(
+        keep_together(text), width, break_on_hyphens=False, initial_indent=first, subsequent_indent=then
+    )
+
+
+def _plain(piece: str, _role: str) -> str:
+    return piece
+
+
+def _facts(facts: list[Fact], width: int, paint: Style) -> str:
+    """Labels in one column, answers in the next; what they rest on follows, wrapped below itself."""
+    label = max(len(fact.label) for fact in facts) + 2
+    lines = []
+    for fact in facts:
+        answer = f"{fact.value} ({fact.remark})" if fact.remark else fact.value
+        wrapped = _wrap(answer, max(20, width - label - 2)) or [""]
+        role = fact.tone if fact.tone in ("good", "bad") else "value"
+        head = wrapped[0]
+        value = keep_together(fact.value)
+        if head.startswith(value):
+            head = paint(value, role) + head[len(value) :]
+        lines.append(f"  {fact.label:<{label}}{head}")
+        lines += [" " * (label + 2) + more for more in wrapped[1:]]
+    return "\n".join(lines)
+
+
+def _table(table: Table, paint: Style, width: int = WIDTH) -> str:
+    """Numbers to the right, names to the left; long names give way in their middle."""
+    names = [column.name for column in table.columns]
+    cells = [
+        names,
+        *([_fit(cell, max_width) for cell, max_width in zip(row, _MAX_WIDTHS, strict=False)] for row in table.rows),
+    ]
+    if not any(cells[0]):  # a list of facts: the second column is text and may wrap
+        return "\n".join([paint(table.title, "title"), *_list(table, width)])
+    widths = [max(len(row[i]) for row in cells) for i in range(len(table.columns))]
+    lines = [paint(table.title, "title")]
+    if table.intro:
+        lines += [paint(f"  {line}", "dim") for line in _wrap(table.intro, width - 2)]
+    for number, row in enumerate(cells):
+        laid = "  ".join(
+            f"{cell:>{size}}" if column.numeric else f"{cell:<{size}}"
+            for cell, size, column in zip(row, widths, table.columns, strict=True)
+        )
+        lines.append("  " + (paint(laid.rstrip(), "dim") if number == 0 else laid.rstrip()))
+    if table.rest:
+        lines.append(paint(f"  and {table.rest:,} more, which --html and --json list", "dim"))
+    return "\n".join(lines)
+
+
+def _list(table: Table, width: int) -> list[str]:
+    label = max(len(row[0]) for row in table.rows) + 2
+    lines = []
+    for name, value in table.rows:
+        first, *more = _wrap(value, max(20, width - label - 2)) or [""]
+        lines += [f"  {name:<{label}}{first}", *(" " * (label + 2) + line for line in more)]
+    return lines
+
+
+def _fit(cell: str, max_width: int) -> str:
+    if len(cell) <= max_width:
+        return cell
+    half = (max_width - 1) // 2
+    return f"{cell[:half]}…{cell[-half:]}"
+
+
+def _notes(notes: list[tuple[str, str]], width: int, paint: Style) -> str:
+    lines = [paint("Notes", "title")]
+    for code, note in notes:
+        lines += _wrap(f"[{code}] {note}", width, first="  ", then=" " * 10)
+    return "\n".join(lines)

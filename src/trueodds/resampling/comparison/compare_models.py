@@ -1,0 +1,312 @@
+"""Compare two models or rank several by an estimator, with bootstrap intervals or the permutation test that swaps predictions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Annotated, Any
+
+import numpy as np
+
+from trueodds.core.comparison_results import Comparison, Ranking
+from trueodds.core.errors import InputError, Note
+from trueodds.core.settings import OneOf, Settings
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.estimators.base import Estimator, Mean
+from trueodds.lenses.base import Lens
+from trueodds.lenses.view import View
+from trueodds.resampling.comparison.compared_model import ComparedModel, compared_tally
+from trueodds.resampling.comparison.differences import ErrorDifference, SimultaneousDifferences
+from trueodds.resampling.comparison.paired_rows import same_rows
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.estimate import MIN_RESAMPLES
+from trueodds.resampling.intervals.method import IntervalSpec
+from trueodds.resampling.pvalues import pvalue
+from trueodds.tallies.tally import Tally
+
+Model = Predictions | Tally
+NULLS = ("auto", "swap")
+SWAPS = 999
+NULL_HYPOTHESES = {
+    True: "the expected scores of both models are equal",
+    False: "the true errors of both models are equal; p is 1 − the largest level whose interval excludes 0",
+}
+MIN_EXPLAINED_SHARE = 0.1  # share of a difference that noise floors must explain to be worth a word
+
+
+@dataclass(frozen=True)
+class ModelComparison(Settings):
+    """What is asked of every model."""
+
+    estimator: Estimator
+    lens: Lens
+    aggregate: str
+    interval_spec: IntervalSpec
+    null: Annotated[str, OneOf(NULLS)] = "auto"
+    paired: bool | None = None
+    swaps: int = SWAPS
+
+    def between(self, a: Model, b: Model, names: tuple[str, str], seed: int) -> Comparison:
+        """The first model's error minus the second's."""
+        (one, other), notes = self._sides({names[0]: a, names[1]: b}, seed)
+        return self._comparison(ErrorDifference(one, other), seed, notes)
+
+    def among(self, models: Mapping[str, Model], seed: int) -> Ranking:
+        """Every two models, with intervals that hold together."""
+        sides, notes = self._sides(models, seed)
+        pairs = [ErrorDifference(a, b) for a, b in combinations(sides, 2)]
+        joint = SimultaneousDifferences(pairs)
+        level = joint.level(self.interval_spec.level)
+        comparisons = [self._comparison(pair, seed, [], level, joint) for pair in pairs]
+        losses = {side.name: float(self.estimator.as_loss(np.float64(side.value))) for side in sides}
+        order = sorted(losses, key=lambda name: (np.isnan(losses[name]), losses[name]))
+        notes += [note for comparison in comparisons for note in comparison.notes]
+        settings = {
+            key: value for key, value in comparisons[0].settings.items() if key not in ("correlation", "standard_error")
+        }
+        settings["simultaneous"] = "bonferroni" if joint.largest is None else "max-t"
+        settings["rows"] = "paired" if all(comparison.paired for comparison in comparisons) else "unpaired"
+        if any(comparison.paired for comparison in comparisons) and settings["rows"] == "unpaired":
+            settings["rows"] = "paired where the rows are the same"
+        return Ranking(
+            self.estimator.name, str(self.lens), tuple(order), {side.name: side.estimate for side in sides}, tuple(comparisons),
+            max(side.n_rows for side in sides), self.interval_spec.level, self._null(pairs), settings,
+            tuple(dict.fromkeys(notes)),
+        )  # fmt: skip
+
+    def _sides(self, models: Mapping[str, Model], seed: int) -> tuple[list[ComparedModel], list[Note]]:
+        """Each model's part; those of the same rows share the key of their resamples."""
+        rows = {name: model for name, model in models.items() if isinstance(model, Predictions)}
+        return self._sides_of_rows(rows, seed) if rows else self._sides_of_tallies(models, seed)
+
+    def _sides_of_tallies(self, models: Mapping[str, Any], seed: int) -> tuple[list[ComparedModel], list[Note]]:
+        """Each model's part from its tally, as independent samples."""
+        if self.null == "swap" or self.paired:
+            setting = "null='swap'" if self.null == "swap" else "paired=True"
+            raise InputError("TO403", "Tallies keep no rows to compare row by row.", setting, f"{UNPAIRED} {OF_ROWS}")
+        sides = [
+            compared_tally(name, tally, self.estimator, self.lens, self.aggregate, self.interval_spec, [seed, number])
+            for number, (name, tally) in enumerate(models.items())
+        ]
+        notes = [] if self.paired is False else [Note("TN227", f"{INDEPENDENT} {OF_ROWS}")]
+        return sides, notes
+
+    def _sides_of_rows(self, models: Mapping[str, Predictions], seed: int) -> tuple[list[ComparedModel], list[Note]]:
+        sides: list[ComparedModel] = []
+        pairing = _Pairing()
+        for number, (name, preds) in enumerate(models.items()):
+            key = [seed] if number == 0 else [seed, number]
+            for before in sides:
+                same, why = same_rows(before.preds, preds, self.paired)
+                pairing.see(before.name, name, same=same, why=why, paired=self.paired)
+                if same:
+                    key = list(before.key)
+                    break
+            estimand = Estimand.of(self.estimator, self.lens, preds, self.aggregate)
+            sides.append(ComparedModel(name, preds, estimand, self.interval_spec, key, [2**20 + number]))
+        return sides, pairing.notes()
+
+    def _comparison(
+        self,
+        pair: ErrorDifference,
+        seed: int,
+        notes: Sequence[Note],
+        level: float | None = None,
+        joint: SimultaneousDifferences | None = None,
+    ) -> Comparison:
+        a, b, bare = pair.a, pair.b, self.interval_spec.interval is None
+        interval = None if bare else pair.interval(self.interval_spec.level if level is None else level)
+        p, min_pvalue = (None, None) if bare else (pair.pvalue, pair.min_pvalue)
+        notes = [*notes, *_own_notes(a, b)]
+        if not bare and interval is None:
+            notes.append(Note("TN201", f"No interval: {pair.why or NOTHING_VARIES}."))
+        if min_pvalue is not None and self.interval_spec.resamples < MIN_RESAMPLES:
+            text = f"{self.interval_spec.resamples} resamples do not tell the ends of an interval; give more."
+            notes.append(Note("TN211", text))
+        if not bare and (note := _noise_floor_note(pair, self.estimator)):
+            notes.append(note)
+        if self.null == "swap":
+            p, min_pvalue = self._swapped(pair, seed)
+            notes.append(Note("TN229", EXCHANGED))
+        return Comparison(
+            self.estimator.name, str(self.lens), pair.value, _n_rows(pair), pair.paired,
+            {a.name: a.estimate, b.name: b.estimate}, self._null([pair]), interval,
+            p if joint is None or p is None else joint.adjusted(p, swapped=self.null == "swap"), min_pvalue, self._settings_used(pair, interval is not None),
+            tuple(dict.fromkeys(notes)),
+        )  # fmt: skip
+
+    def _swapped(self, pair: ErrorDifference, seed: int) -> tuple[float | None, float]:
+        if not pair.paired:
+            raise InputError(
+                "TO205",
+                "Predictions are exchanged row by row, and these models speak of different rows.",
+                f"{pair.a.name} and {pair.b.name}, unpaired",
+                "Leave null out; or, if the rows are the same, pass paired=True.",
+            )
+        rng = np.random.default_rng([seed, 1])
+        drawn = swap_differences(pair.a, pair.b, self.swaps, rng)
+        p = None if np.isnan(pair.value) else pvalue(abs(pair.value), np.abs(drawn))
+        return p, 1 / (1 + self.swaps)
+
+    def _null(self, pairs: Sequence[ErrorDifference]) -> str:
+        if self.null == "swap":
+            return SWAP_NULL.format(unit="row" if pairs[0].a.preds.cluster is None else "cluster")
+        return NULL_HYPOTHESES[all(pair.by_error for pair in pairs)]
+
+    def _settings_used(self, pair: ErrorDifference, has_interval: bool) -> dict[str, Any]:
+        """The settings of the estimator, of which those of one model's own bins are left out, and of the interval."""
+        own, other = (side.estimate.settings for side in (pair.a, pair.b))
+        settings = {key: value for key, value in own.items() if key in other and other[key] == value}
+        for key in ("interval", "level", "resamples", "resample", "redraws"):
+            settings.pop(key, None)
+        if has_interval:
+            assert pair.method is not None
+            settings |= {
+                "interval": pair.method,
+                "level": self.interval_spec.level,
+                "resamples": self.interval_spec.resamples,
+            }
+            if pair.method in ("mover", "folded-normal"):
+                settings["correlation"] = pair.correlation
+            if pair.by_error:
+                settings["standard_error"] = pair.standard_error[0]
+        if self.estimator.best_value:
+            settings["best_value"] = self.estimator.best_value
+        settings["null"] = self.null
+        if self.null == "swap":
+            settings["swaps"] = self.swaps
+        return settings
+
+
+class _Pairing:
+    """What is to be said about which models speak of the same rows."""
+
+    def __init__(self) -> None:
+        self.agreed = False
+        self.mismatches: dict[str, None] = {}
+
+    def see(self, first: str, second: str, *, same: bool, why: str, paired: bool | None) -> None:
+        """One pair that was looked at."""
+        if paired is None:
+            self.agreed |= same
+            if not same:
+                self.mismatches[f"{first} and {second}: {why}"] = None
+
+    def notes(self) -> list[Note]:
+        """What was decided, and how to decide otherwise."""
+        note_list = []
+        if self.agreed:
+            text = "Compared row by row: the outcomes agree. If these are different rows, pass paired=False."
+            note_list.append(Note("TN226", text))
+        if self.mismatches:
+            text = (
+                f"Compared as samples of different rows ({'; '.join(self.mismatches)}). If these are the same rows, bring "
+                "them into the same order and pass paired=True: intervals for different rows are wrong for them."
+            )
+            note_list.append(Note("TN227", text))
+        return note_list
+
+
+INDEPENDENT = "Compared as independent samples: a tally keeps no rows, so pairing is lost."
+UNPAIRED = "Leave it out for a comparison of independent samples."
+OF_ROWS = "If both were counted from the same rows, compare the predictions themselves."
+EXCHANGED = (
+    "The swap permutation rejects for any reason to tell the two models apart: also two calibrated models, if one is "
+    "sharper and the error depends on that. The interval is about the errors themselves."
+)
+NOTHING_VARIES = "the outcomes do not vary, so resamples cannot tell how sure the value is"
+
+
+def _own_notes(a: ComparedModel, b: ComparedModel) -> list[Note]:
+    """What the data have to say; an interval that is missing is told of the difference."""
+    return [note for side in (a, b) for note in side.estimate.notes if note.code not in ("TN201", "TN211")]
+
+
+def _n_rows(pair: ErrorDifference) -> int:
+    return pair.a.n_rows if pair.paired else pair.a.n_rows + pair.b.n_rows
+
+
+def _noise_floor_note(pair: ErrorDifference, estimator: Estimator) -> Note | None:
+    """A word where two calibrated models with these predictions would differ, too."""
+    floors = [side.estimate.noise_floor for side in (pair.a, pair.b)]
+    if isinstance(estimator, Mean) or floors[0] is None or floors[1] is None or not np.isfinite(pair.value):
+        return None
+    gap = floors[0] - floors[1]
+    if abs(gap) <= MIN_EXPLAINED_SHARE * abs(pair.value) or gap == 0:
+        return None
+    text = (
+        f"Two calibrated models with these predictions would differ by {gap:.2g} by noise alone, so the plain "
+        "difference is no comparison; read the interval, where there is one."
+    )
+    return Note("TN228", text)
+
+
+def with_call_settings(
+    comparison: Comparison | Ranking, settings: Mapping[str, Any], notes: Sequence[Note]
+) -> Comparison | Ranking:
+    """The answer with what the call said beside the estimator's settings, and notes on the models before its own."""
+    return replace(comparison, settings=dict(comparison.settings) | dict(settings), notes=(*notes, *comparison.notes))
+
+
+SWAP_NULL = (
+    "in every {unit} it is arbitrary which model made which prediction "
+    "(exchangeable predictions, which says more than equal calibration)"
+)
+
+
+def swap_differences(a: ComparedModel, b: ComparedModel, draws: int, rng: np.random.Generator) -> Array:
+    """The difference of each draw in which the models exchange the predictions of a row (or cluster) with p = 1/2."""
+    if [view.p.shape for view in a.estimand.views] != [view.p.shape for view in b.estimand.views]:
+        raise InputError(
+            "TO205",
+            "Predictions can be exchanged only where both models predict the same classes.",
+            f"{a.preds.k} and {b.preds.k} classes",
+            "Leave null out.",
+        )
+    cluster = a.preds.cluster
+    units = a.preds.n if cluster is None else int(cluster.max()) + 1
+    differences = np.empty(draws)
+    for r in range(draws):
+        exchanged = rng.random(units) < 0.5
+        if cluster is not None:
+            exchanged = exchanged[cluster]
+        differences[r] = _exchanged_value(a.estimand, b.estimand, exchanged) - _exchanged_value(
+            b.estimand, a.estimand, exchanged
+        )
+    return differences
+
+
+def _exchanged_value(estimand: Estimand, other: Estimand, exchanged: Array) -> float:
+    views = [_exchanged_view(*two, exchanged) for two in zip(estimand.views, other.views, strict=True)]
+    return float(estimand.combined(estimand.estimator.values(views)))
+
+
+def _exchanged_view(own: View, other: View, exchanged: Array) -> View:
+    rows = exchanged[:, None] if own.joint else exchanged
+    p, y, at = (np.where(rows, getattr(other, name), getattr(own, name)) for name in ("p", "y", "at"))
+    plain = own.at is own.p and other.at is other.p
+    w = np.where(exchanged, other.w, own.w)
+    exact = Exchanged(own, other, exchanged)
+    return View(p, y, w, at=None if plain else at, name=own.name, classes=own.classes, votes=own.votes, exact=exact)
+
+
+class Exchanged:
+    """The complements and log-probabilities of two views whose rows are exchanged."""
+
+    def __init__(self, own: View, other: View, exchanged: Array) -> None:
+        self.own, self.other, self.exchanged = own, other, exchanged
+
+    @property
+    def has_logs(self) -> bool:
+        """Whether one of the views has."""
+        return self.own.has_logs or self.other.has_logs
+
+    def complement(self, p: Array) -> Array:
+        """Those of the view that each row is taken from."""
+        return np.where(self.exchanged, self.other.q, self.own.q)
+
+    def logs(self, outcomes: int) -> Array:
+        """Those of the view that each row is taken from."""
+        return np.where(self.exchanged[:, None], self.other.log_P, self.own.log_P)

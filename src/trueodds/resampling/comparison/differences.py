@@ -1,0 +1,240 @@
+"""The difference of two models' errors with its interval and p-value, and simultaneous (max-T) inference for many differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+import numpy as np
+from scipy.special import ndtr, ndtri, stdtr
+
+from trueodds.core.errors import InputError
+from trueodds.core.results import Interval
+from trueodds.core.typing import Array
+from trueodds.resampling import estimate
+from trueodds.resampling.comparison.compared_model import ComparedModel, jackknife_variance
+from trueodds.resampling.intervals import folded_normal, normal, percentile
+from trueodds.resampling.intervals.difference import debiased_difference, mover_interval, root_difference
+from trueodds.resampling.intervals.method import PLAIN_BOOTSTRAP_METHODS
+
+STEPS = 40  # halvings of the range of levels when an interval is turned into a p-value
+LEVELS = (1e-9, 1e-4, 0.01, 0.1, 0.5, 0.8)  # at which the search for p may begin
+
+
+class ErrorDifference:
+    """The error of one model minus that of another."""
+
+    def __init__(self, a: ComparedModel, b: ComparedModel) -> None:
+        self.a, self.b = a, b
+        self.paired = a.key == b.key
+        self.value = a.value - b.value
+
+    @cached_property
+    def method(self) -> str | None:
+        """How the interval is made; None where there is none."""
+        chosen = {self.a.method, self.b.method}
+        if None in chosen or not np.isfinite(self.value):
+            return None
+        if chosen == {"normal"}:
+            return "welch"
+        if len(chosen) == 1 and self.a.method in PLAIN_BOOTSTRAP_METHODS:
+            if self.paired and self.a.interval_spec.resample == "cells" and not self.by_mean:
+                raise InputError(
+                    "TO205",
+                    "Cells of one model do not tell how two models vary together.",
+                    f"interval={self.a.method!r} with resample='cells'",
+                    "Leave resample out, or use interval='auto'.",
+                )
+            return self.a.method
+        if self.a.is_squared and self.b.is_squared:
+            return "roots"
+        if len(chosen) == 1 and chosen <= {"debiased", "folded-normal"}:
+            return self.a.method
+        return "mover"
+
+    @cached_property
+    def draws(self) -> Array | None:
+        """The difference of each resample: of the same rows for both models where they are the same."""
+        if self.method == "roots":
+            return self.a.squares[2] - self.b.squares[2]
+        if self.a.draws is None or self.b.draws is None:
+            return None
+        with np.errstate(invalid="ignore"):  # of two infinite errors NaN
+            return self.a.draws - self.b.draws
+
+    @cached_property
+    def why(self) -> str:
+        """Why there is no interval."""
+        return next(
+            (why for _, why in (side.interval(side.interval_spec.level) for side in (self.a, self.b)) if why), ""
+        )
+
+    def interval(self, level: float) -> Interval | None:
+        """Where the difference of the true errors may lie."""
+        if self.method is None or min(self.a.units, self.b.units) < 2:
+            return None
+        if self.method == "welch":
+            error, degrees = self.standard_error
+            return normal.welch_interval(self.value, error, degrees, level) if error > 0 else None
+        if self.draws is None:
+            return None
+        if np.ptp(self.draws) == 0:  # equal predictions differ by nothing; else the outcomes do not vary
+            same = self.paired and self.value == 0 and not self.draws.any()
+            return Interval(0.0, 0.0, level, self.method) if same else None
+        limits = self._made(level)
+        if limits is not None and self.by_error and self._t_test > 1 - level:  # one claim, one answer
+            limits = estimate.extend_to(limits, 0.0)
+        if limits is not None and self.method not in PLAIN_BOOTSTRAP_METHODS and np.isfinite(self.value):
+            limits = estimate.extend_to(limits, self.value)
+        return limits if limits is not None and limits.low <= limits.high else None  # a resample may have no value
+
+    def _made(self, level: float) -> Interval | None:
+        assert self.draws is not None
+        if self.method in PLAIN_BOOTSTRAP_METHODS:
+            return self._raw(level)
+        if self.method == "debiased":
+            return debiased_difference(self.value, self.a.plug_in - self.b.plug_in, self.draws, level)
+        if self.method == "folded-normal":
+            return folded_normal.folded_normal_difference(self.a.folded, self.b.folded, self.correlation, level)
+        own_a, own_b = self.a.interval(level)[0], self.b.interval(level)[0]
+        if own_a is None or own_b is None:
+            return None
+        if self.method == "roots":
+            (t_a, v_a, _), (t_b, v_b, _) = self.a.squares, self.b.squares
+            return root_difference(debiased_difference(t_a - t_b, v_a - v_b, self.draws, level), own_a, own_b)
+        ends_a, ends_b = self.a.ends(level), self.b.ends(level)
+        assert ends_a is not None
+        assert ends_b is not None
+        return mover_interval(ends_a, ends_b, self.correlation, level)
+
+    def _raw(self, level: float) -> Interval:
+        assert self.draws is not None
+        value = self.a.reported_value - self.b.reported_value
+        if self.method == "percentile":
+            return percentile.percentile_interval(self.draws, level)
+        if self.method == "basic":
+            return percentile.basic_interval(value, self.draws, level)
+        if not self.paired:
+            left_out = np.concatenate(
+                [self.a.left_out, self.b.left_out.mean() - self.b.left_out + self.a.left_out.mean()]
+            )
+        else:
+            left_out = self.a.left_out - self.b.left_out
+        return percentile.bca_interval(value, self.draws, left_out, level)
+
+    @cached_property
+    def correlation(self) -> float:
+        """How the two errors vary together from resample to resample; 0 for different rows."""
+        one, other = self.a.by_rows, self.b.by_rows
+        if not self.paired or one is None or other is None or not (np.ptp(one) > 0 and np.ptp(other) > 0):
+            return 0.0
+        return float(np.corrcoef(one, other)[0, 1])
+
+    @property
+    def by_mean(self) -> bool:
+        """Whether both errors are means over rows."""
+        return self.a.is_mean and self.b.is_mean
+
+    @property
+    def by_error(self) -> bool:
+        """Whether p comes from a standard error, as for means over rows, and not from the interval."""
+        return self.method in ("bca", "welch") and self.by_mean
+
+    @cached_property
+    def standard_error(self) -> tuple[float, float]:
+        """The standard error of a difference of means, and its degrees of freedom: Welch's for different rows."""
+        if self.paired:
+            return jackknife_variance(self.a.left_out - self.b.left_out) ** 0.5, self.a.units - 1.0
+        one, other, n_a, n_b = self.a.variance, self.b.variance, self.a.units, self.b.units
+        below = one**2 / (n_a - 1) + other**2 / (n_b - 1)
+        return (one + other) ** 0.5, (one + other) ** 2 / below if below > 0 else float(n_a + n_b - 2)
+
+    @cached_property
+    def pvalue(self) -> float | None:
+        """How surprising the difference is if the true errors are equal."""
+        if self.interval(self.a.interval_spec.level) is None:
+            return None
+        if not self.by_error:
+            return max(pvalue_by_inversion(self.interval), self.min_pvalue or 0.0)
+        return None if np.isnan(self._t_test) else self._t_test
+
+    @cached_property
+    def _t_test(self) -> float:
+        """The p-value of a difference of means; NaN where they differ and nothing varies."""
+        error, freedom = self.standard_error
+        if error == 0:
+            return 1.0 if self.value == 0 else float("nan")
+        return float(2 * stdtr(freedom, -abs(self.value) / error))
+
+    @cached_property
+    def min_pvalue(self) -> float | None:
+        """The smallest p-value that so many resamples can give."""
+        return None if self.method is None or self.by_error or self.draws is None else 1 / (1 + len(self.draws))
+
+
+def pvalue_by_inversion(interval: Callable[[float], Interval | None]) -> float:
+    """1 − the largest level at which the interval excludes 0; 1 where none does.
+
+    The search begins at the lowest level at which there is an interval: a very short one may not exist.
+
+    >>> round(pvalue_by_inversion(lambda level: Interval(1 - 2 * level, 9.0, level, "")), 4)
+    0.5
+    """
+
+    def excludes(level: float) -> bool:
+        limits = interval(level)
+        return limits is not None and not limits.low <= 0 <= limits.high
+
+    low, high = next((level for level in LEVELS if interval(level) is not None), 1.0), 1 - 1e-9
+    if not excludes(low):
+        return 1.0
+    if excludes(high):
+        return 0.0
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excludes(middle) else (low, middle)
+    return 1 - low
+
+
+class SimultaneousDifferences:
+    """Levels and p-values of many differences at once, by the largest of their resamples (max-T), else Bonferroni's.
+
+    All pairs are resampled together, so the law of their largest standardized deviation is known; where some pair is
+    resampled by cells, which do not keep how models vary together, Bonferroni's correction is used. It is also the
+    bound that max-T never exceeds. Source: Hothorn, Bretz & Westfall (2008).
+    """
+
+    def __init__(self, pairs: Sequence[ErrorDifference]) -> None:
+        self.count = max(1, len(pairs))
+        drawn_pairs = [pair for pair in pairs if pair.method is not None and pair.draws is not None]
+        cells = any(
+            side.resampled is not None and side.resampled.how == "cells" for p in drawn_pairs for side in (p.a, p.b)
+        )
+        self.largest = None if cells or len(drawn_pairs) < len(pairs) else _max_t([p.draws for p in drawn_pairs])
+
+    def level(self, level: float) -> float:
+        """The level of each interval at which all of them hold together."""
+        bonferroni = 1 - (1 - level) / self.count
+        if self.largest is None:
+            return bonferroni
+        above = int(np.floor((1 - level) * (1 + len(self.largest)))) - 1  # so many draws may lie at or above the bound
+        if above < 1:
+            return bonferroni
+        bound = float(np.sort(self.largest)[-above])
+        return float(min(bonferroni, max(level, 2 * ndtr(bound) - 1)))
+
+    def adjusted(self, p: float, *, swapped: bool = False) -> float:
+        """The p-value of one difference among all; Bonferroni's where it does not come from these resamples."""
+        bonferroni = min(1.0, p * self.count)
+        if self.largest is None or swapped:
+            return bonferroni
+        share = float((1 + (self.largest >= -ndtri(p / 2)).sum()) / (1 + len(self.largest)))
+        return min(bonferroni, max(share, p))
+
+
+def _max_t(draws: Sequence[Array | None]) -> Array | None:
+    """The largest standardized deviation of each resample."""
+    varying = [values for values in draws if values is not None and np.ptp(values) > 0]
+    if not varying or len({len(values) for values in varying}) > 1:
+        return None
+    return np.asarray(np.max([np.abs(values - values.mean()) / values.std(ddof=1) for values in varying], axis=0))

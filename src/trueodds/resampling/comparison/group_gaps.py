@@ -1,0 +1,120 @@
+"""Differences of errors between disjoint subgroups, with simultaneous confidence intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from trueodds.core.results import Interval
+from trueodds.data.predictions import Predictions
+from trueodds.estimators.base import Estimator
+from trueodds.lenses.base import Lens
+from trueodds.lenses.subgroups import Subgroup
+from trueodds.resampling.comparison.compared_model import ComparedModel
+from trueodds.resampling.comparison.differences import ErrorDifference, SimultaneousDifferences
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.intervals.method import IntervalSpec
+
+
+@dataclass(frozen=True)
+class GroupErrors:
+    """What is asked of every subgroup."""
+
+    estimator: Estimator
+    lens: Lens
+    aggregate: str
+    interval_spec: IntervalSpec
+    seed: int
+
+    def side(self, preds: Predictions, group: Subgroup, number: int) -> ComparedModel:
+        """The subgroup's own error, from its own rows."""
+        rows = preds[group.rows(preds)]
+        estimand = Estimand.of(self.estimator, self.lens, rows, self.aggregate)
+        return ComparedModel(group.label, rows, estimand, self.interval_spec, [self.seed, number], [2**20 + number])
+
+    def among(self, preds: Predictions, group: Subgroup, number: int) -> ComparedModel:
+        """The same error where clusters reach into other subgroups: they are resampled whole, for all alike."""
+        estimand = Estimand.of(self.estimator, group.of(self.lens), preds, self.aggregate)
+        return ComparedModel(group.label, preds, estimand, self.interval_spec, [self.seed, 2**30], [2**20 + number])
+
+
+@dataclass(frozen=True)
+class GroupDifference:
+    """The error of one subgroup minus that of another."""
+
+    first: int  # their places
+    second: int
+    value: float
+    interval: Interval | None
+
+
+def pairwise_gaps(
+    question: GroupErrors, preds: Predictions, groups: Sequence[Subgroup], sides: Sequence[ComparedModel]
+) -> list[GroupDifference]:
+    """The gap of every two subgroups of one partition, at a level at which all its intervals hold together."""
+    compared = list(sides)
+    if splits_clusters(preds, groups):
+        compared = [question.among(preds, group, number) for number, group in enumerate(groups)]
+    places = list(combinations(range(len(groups)), 2))
+    return _differences(question, places, [ErrorDifference(compared[i], compared[j]) for i, j in places])
+
+
+def gaps_to_rest(
+    question: GroupErrors, preds: Predictions, groups: Sequence[Subgroup], sides: Sequence[ComparedModel]
+) -> list[GroupDifference]:
+    """The gap of every subgroup from all rows outside it."""
+    pairs: list[ErrorDifference] = []
+    places: list[tuple[int, int]] = []
+    for i, (group, side) in enumerate(zip(groups, sides, strict=True)):
+        rest = Subgroup(group.values, rest=True)
+        if not (preds.w[rest.rows(preds)] > 0).any():
+            continue
+        if splits_clusters(preds, [group, rest]):
+            pairs.append(ErrorDifference(question.among(preds, group, i), question.among(preds, rest, 2**10 + i)))
+        else:
+            pairs.append(ErrorDifference(side, question.side(preds, rest, 2**21 + i)))
+        places.append((i, i))
+    return _differences(question, places, pairs)
+
+
+def _differences(
+    question: GroupErrors, places: Sequence[tuple[int, int]], pairs: Sequence[ErrorDifference]
+) -> list[GroupDifference]:
+    if question.interval_spec.interval is None:
+        return [GroupDifference(i, j, pair.value, None) for (i, j), pair in zip(places, pairs, strict=True)]
+    # A resample without a row of a subgroup has no error there; such a gap has no interval.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        level = SimultaneousDifferences(pairs).level(question.interval_spec.level)
+        intervals = [pair.interval(level) for pair in pairs]
+    return [
+        GroupDifference(i, j, pair.value, interval)
+        for (i, j), pair, interval in zip(places, pairs, intervals, strict=True)
+    ]
+
+
+def splits_clusters(preds: Predictions, groups: Sequence[Subgroup]) -> bool:
+    """Whether rows of one cluster lie in several of these subgroups."""
+    if preds.cluster is None:
+        return False
+    clusters = [np.unique(preds.cluster[group.rows(preds)]) for group in groups]
+    return bool(clusters) and len(np.unique(np.concatenate(clusters))) < sum(map(len, clusters))
+
+
+def find_widest_gap(differences: Sequence[GroupDifference], level: float) -> tuple[int, int, float, Interval] | None:
+    """The two subgroups that are most surely apart, the larger error first, and how large the largest true gap may be.
+
+    All intervals hold together, so the largest true gap is at least the farthest of their nearer ends, and at most
+    their farthest end, whichever two subgroups it lies between: the choice of the two costs no coverage. Where no two
+    are surely apart those of the largest difference are named. Subgroups without an interval have no part.
+    """
+    bounded = [(difference, difference.interval) for difference in differences if difference.interval is not None]
+    if not bounded:
+        return None
+    separations = [max(0.0, ends.low, -ends.high) for _, ends in bounded]
+    high = max(max(abs(ends.low), abs(ends.high)) for _, ends in bounded)
+    largest, _ = bounded[max(range(len(bounded)), key=lambda i: (separations[i], abs(bounded[i][0].value)))]
+    first, second = (largest.first, largest.second) if largest.value >= 0 else (largest.second, largest.first)
+    return first, second, abs(largest.value), Interval(max(separations), high, level, "simultaneous")

@@ -1,0 +1,62 @@
+"""Whether two models predict the same rows, so that they are compared as paired samples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.errors import InputError
+from trueodds.data.predictions import Predictions
+
+
+def mismatch_reason(a: Predictions, b: Predictions) -> str:
+    """Why these cannot be the same rows; empty where nothing speaks against it."""
+    if a.n != b.n:
+        return f"they have {a.n:,} and {b.n:,} rows"
+    for name in ("weight", "cluster"):
+        if not _equal(getattr(a, name), getattr(b, name)):
+            return f"their {name}s differ"
+    if "confidence" in (a.kind, b.kind):
+        return ""  # what came is there whether each model was right, which differs on the same rows
+    if a.kind != b.kind:
+        return "their outcomes are of different kinds"
+    if _equal(_named_outcomes(a), _named_outcomes(b)):
+        return ""
+    named_alike = set(map(str, a.classes)) == set(map(str, b.classes))
+    return "their outcomes differ" if named_alike else "their classes have different names"
+
+
+def same_rows(a: Predictions, b: Predictions, paired: bool | None) -> tuple[bool, str]:
+    """Whether to compare row by row, and why or why not; `paired` is what the user says."""
+    if paired is False:
+        return False, ""
+    why = mismatch_reason(a, b)
+    if paired and why:
+        raise InputError(
+            "TO205",
+            "Models are compared row by row on the same rows.",
+            f"models of other rows: {why}",
+            "Bring both to the same rows in the same order, or compare with paired=False.",
+        )
+    if paired or why:
+        return bool(paired), why
+    if "confidence" in (a.kind, b.kind):
+        return False, "whether each model was right does not tell whose rows these are"
+    return True, "their outcomes agree row by row"
+
+
+def _named_outcomes(preds: Predictions) -> Any:
+    """What came, by the names of the classes: their order may differ from model to model."""
+    if preds.votes is not None or preds.kind == "multilabel":
+        columns = preds.votes if preds.votes is not None else preds.y
+        assert columns is not None
+        return columns[:, np.argsort([str(name) for name in preds.classes], kind="stable")]
+    assert preds.y is not None
+    return np.array([str(name) for name in preds.classes])[preds.y]
+
+
+def _equal(one: Any, other: Any) -> bool:
+    if one is None or other is None:
+        return one is other
+    return bool(np.array_equal(one, other))

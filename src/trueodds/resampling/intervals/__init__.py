@@ -1,0 +1,1 @@
+"""Confidence intervals: one module per interval method or family of methods."""

@@ -1,0 +1,250 @@
+"""The folded-normal interval of a weighted mean of absolute gaps, such as the expected calibration error, with bounds of its bias.
+
+The mean of |N(μ, s²)| is |μ| + s f(|μ| / s) with f(z) = 2φ(z) − 2zΦ(−z), which falls from .80 at 0 to .05 at 1.6. So an
+expected calibration error is biased by the sum of these excesses over its bins, which lies between 0 and its noise
+floor and depends on how the error is spread over the bins: one bad bin leaves nearly all of it, an error of two standard
+errors in every bin nearly none.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from trueodds.core.results import Interval
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.estimators._pairwise.pairs_in_bins import divide_or_zero
+from trueodds.estimators.base import Linear, shares
+from trueodds.lenses.view import View
+from trueodds.resampling.estimand import Estimand, pooled_view
+from trueodds.resampling.intervals.residual_norm import lower_end_near_null
+
+SHRINK = 1.1  # few cells: standard errors taken off each gap for the upper bound of the bias
+MIN_BIAS_SHARE = 0.5  # few cells: share of the plug-in bias that counts as its lower bound
+MANY_CELLS = (15.0, 45.0)  # cells between which the bound of each gap gives way to the estimate from all of them
+ABOVE, BELOW = 1.4, 0.6  # many cells: bounds of the bias, as multiples of its estimate
+ALSO = (1.5, 1.0)  # many cells: what the estimate's own chance adds to either margin, per standard error of bias
+SPARSE = 2.0  # rows from which on the gap of a cell counts in full
+PRIOR = 2.0  # rows of null variance that a cell's own variance is mixed with
+CLEAR = (1.25, 1.75)  # noise floors between which the null variance gives way to the mixed one
+STEPS = 150  # of the EM algorithm
+STEP = 0.125  # of the grid of observed standardized gaps
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """The cells of a weighted mean of absolute gaps, the weights multiplied in."""
+
+    gap: Array  # (cells,) |weighted mean residual|
+    sampling: Array  # (cells,) its variance, from the scatter of the residuals
+    null: Array  # (cells,) its variance if every probability were right
+    rows: Array  # (cells,) independent rows or clusters
+
+
+@dataclass(frozen=True, slots=True)
+class Bias:
+    """Bounds of the bias of a weighted mean of absolute gaps, and by how much either margin grows with its estimate."""
+
+    low: float
+    high: float
+    margins: tuple[float, float] = (1.0, 1.0)  # below and above
+
+
+def folded_excess(z: Array) -> Array:
+    r"""E|N(z, 1)| − z for z ≥ 0.
+
+    >>> folded_excess(np.array([0.0, 1.6])).round(3).tolist()
+    [0.798, 0.046]
+    """
+    return np.asarray(math.sqrt(2 / math.pi) * np.exp(-z * z / 2) - 2 * z * ndtr(-z))
+
+
+def has_gaps(estimand: Estimand) -> bool:
+    """Whether the value is a weighted mean of absolute gaps in cells fixed without the labels."""
+    if estimand.linear is None or estimand.aggregate == "max" or any(view.joint for view in estimand.views):
+        return False
+    return all(_gap_weights(one) is not None for one in estimand.linear)
+
+
+def gaps_of(estimand: Estimand, preds: Predictions | None) -> Gaps:
+    """The gaps of all views, weighted as the views are."""
+    assert estimand.linear is not None
+    cluster = None if preds is None else preds.cluster
+    cells = [
+        _cells(view, one, weight, cluster)
+        for view, one, weight in zip(estimand.views, estimand.linear, _weights(estimand), strict=True)
+        if weight > 0
+    ]
+    return Gaps(*(np.concatenate(columns) for columns in zip(*cells, strict=True)))
+
+
+def bias_bounds(gaps: Gaps, null_mean: float, resampled: float) -> Bias:
+    """Bounds of the bias.
+
+    `null_mean` is the mean error of null draws, which small cells lift above the normal law's, and `resampled` the bias
+    of the resamples, which is at most that of the value.
+    """
+    variance = np.maximum(gaps.sampling, gaps.null)
+    noise_floor = float(folded_excess(np.zeros(1))[0] * np.sqrt(variance).sum())
+    if noise_floor == 0:
+        return Bias(0.0, 0.0)
+    # A model whose outcomes vary less than it says has less bias than the null variance implies. That is
+    # credited only where a cell, or the whole, is clearly off: elsewhere a cell may look quiet by chance.
+    mixed = divide_or_zero(gaps.rows * gaps.sampling + PRIOR * gaps.null, gaps.rows - 1 + PRIOR)
+    overall = float(np.clip((gaps.gap.sum() / noise_floor - CLEAR[0]) / (CLEAR[1] - CLEAR[0]), 0.0, 1.0))
+    clear = np.maximum(overall, np.clip(divide_or_zero(gaps.gap, np.sqrt(variance)) - 1, 0.0, 1.0))
+    s = np.sqrt((1 - clear) * variance + clear * mixed)
+    z, total = divide_or_zero(gaps.gap, s), float(s.sum())
+    null = float(folded_excess(np.zeros(1))[0] * np.sqrt(gaps.null).sum())
+    lift = max(1.0, null_mean / null) if null > 0 else 1.0
+    # One row of probability .5 is always one standard error off: of few rows no gap can be told from chance.
+    shrunk_z = z * np.clip((gaps.rows - 1) / (SPARSE - 1), 0.0, 1.0)
+    low, high = (
+        MIN_BIAS_SHARE * float(s @ folded_excess(z)),
+        float(s @ folded_excess(np.maximum(shrunk_z - SHRINK, 0.0))),
+    )
+    many = float(np.clip((total**2 / float(s @ s) - MANY_CELLS[0]) / (MANY_CELLS[1] - MANY_CELLS[0]), 0.0, 1.0))
+    if many == 0:
+        return Bias(low, max(lift * high, resampled))
+    lower_excess = mean_excess(z, s)
+    upper_excess = lower_excess if np.array_equal(shrunk_z, z) else mean_excess(shrunk_z, s)
+    low += many * (BELOW * lower_excess * total - low)
+    high += many * (ABOVE * upper_excess * total - high)
+    below, above = 1 + many * ALSO[0] * upper_excess, 1 + many * ALSO[1] * lower_excess
+    return Bias(low, max(lift * high, resampled), (below, above))
+
+
+def mean_excess(z: Array, s: Array) -> float:
+    """The mean of f over the law of the true standardized gaps, that law estimated from the observed ones.
+
+    The nonparametric maximum likelihood estimate of the law of |μ| / s, cells weighted by s, by the EM algorithm on a
+    grid. Source: Kiefer & Wolfowitz (1956); Laird (1978).
+
+    >>> round(mean_excess(np.full(100, 6.0), np.ones(100)), 3)
+    0.0
+    """
+    observed = np.arange(0, 8 + STEP, STEP)
+    true = np.concatenate((np.arange(0, 4, 0.25), np.arange(4, 8.1, 0.5)))
+    at = np.minimum(z / STEP, len(observed) - 1 - 1e-9)
+    left = at.astype(np.int64)
+    size = len(observed)
+    mass = np.bincount(left, s * (left + 1 - at), size) + np.bincount(left + 1, s * (at - left), size)
+    occupied = np.flatnonzero(mass)
+    mass, x = mass[occupied] / mass.sum(), observed[occupied, None]
+    likelihood = np.exp(-((x - true) ** 2) / 2) + np.exp(-((x + true) ** 2) / 2)
+    distribution = np.full(len(true), 1 / len(true))
+    for _ in range(STEPS):
+        distribution = distribution * ((mass / (likelihood @ distribution)) @ likelihood)
+    return float(distribution @ folded_excess(true))
+
+
+def folded_normal_interval(
+    value: float, sd: float, bias: Bias, null: Array, level: float, n: float, bound: float
+) -> Interval:
+    r"""[V − b_high − z sd, V − b_low + m]: the value less the bounds of its bias, with the spread of the resamples.
+
+    Of few cells the upper bound of the bias has every gap drawn 1.1 standard errors toward 0, where its excess is
+    larger, and the lower one is half of the plug-in excess. Of many cells both follow from the law of their gaps, as
+    estimated from all of them, and the spread grows by the chance of that estimate. The margin above is Wilson's,
+
+    .. math:: m = e + \sqrt{(z\,\mathrm{sd})^2 + e^2}, \quad
+        e = \frac{z^2 h}{2n} \sqrt{1 - 4n\,\mathrm{sd}^2 / h^2}
+
+    with h the most by which one row can move the value n times over (`bound`): it keeps its length where outcomes are
+    so rare that no resample varies. Where the value is that of many a calibrated model, the lower end is at most V less
+    the upper quantile of the null draws, which is exact at 0. The interval is extended to the value. Coverage: study
+    `intervals`.
+    """
+    z = float(ndtri((1 + level) / 2))
+    extra = z**2 * wilson_shift(sd, n, bound)
+    below, above = bias.margins
+    high = value - bias.low + extra + math.hypot(above * z * sd, extra)
+    low = lower_end_near_null(max(0.0, value - bias.high - below * z * sd), value, null, level)
+    return Interval(low, max(high, value), level, "folded-normal")
+
+
+@dataclass(frozen=True, slots=True)
+class GapError:
+    """What the difference of two such errors is made of."""
+
+    value: float
+    sd: float
+    bias: Bias
+    extra: float  # z² h / 2n over z², of Wilson's margin
+
+
+def folded_normal_difference(a: GapError, b: GapError, correlation: float, level: float) -> Interval:
+    r"""The interval of a difference of two weighted means of absolute gaps.
+
+    Each value less the middle of the bounds of its bias; the margin is z times the standard error of the difference and
+    the root of the sum of both squared half widths of the bounds. Level on equal pairs: docs/estimators.md.
+    """
+    z = float(ndtri((1 + level) / 2))
+    middle = a.value - b.value - (a.bias.low + a.bias.high - b.bias.low - b.bias.high) / 2
+    half = math.hypot(a.bias.high - a.bias.low, b.bias.high - b.bias.low) / 2
+    one, other = (side.sd * max(side.bias.margins) for side in (a, b))
+    sd = math.sqrt(max(0.0, one**2 + other**2 - 2 * correlation * one * other))
+    extra = z**2 * max(a.extra, b.extra)
+    margin = half + math.hypot(z * sd, extra)
+    return Interval(middle - margin, middle + margin, level, "folded-normal")
+
+
+def wilson_shift(sd: float, n: float, bound: float) -> float:
+    """Wilson's shift over z²: 0 where a mean of n numbers up to `bound` varies as much as one can."""
+    return bound / (2 * n) * math.sqrt(max(0.0, 1 - 4 * n * (sd / bound) ** 2))
+
+
+def influence_bound(estimand: Estimand) -> float:
+    """The most by which one row can move the value n times over: 1 for one view, two classes' shares for several.
+
+    A row's label moves from one class to another, of which each has its share of the whole.
+    """
+    weights = _weights(estimand)
+    combined = weights if len(weights) == 1 or _independent(estimand) else np.sort(weights)[-2:]
+    return max(float(combined.sum()), 1e-12)
+
+
+def _weights(estimand: Estimand) -> Array:
+    """The weight of each view in the whole."""
+    return np.ones(1) if len(estimand.views) == 1 else shares(estimand.views, estimand.aggregate)
+
+
+def _independent(estimand: Estimand) -> bool:
+    """Whether a row may have the events of several views at once, or none."""
+    total = sum(float(view.w @ view.p) for view in estimand.views)
+    return not math.isclose(total, estimand.views[0].total, rel_tol=1e-3)
+
+
+def _gap_weights(one: Linear) -> Array | None:
+    gap_weights = getattr(one, "gap_weights", None)
+    return None if gap_weights is None else gap_weights()
+
+
+def _cells(view: View, one: Linear, weight: float, cluster: Array | None) -> tuple[Array, Array, Array, Array]:
+    """|gap|, both variances and the number of rows of one view's cells."""
+    weights = _gap_weights(one)
+    assert weights is not None
+    binned = pooled_view(view, one)
+    assert binned.bin_index is not None
+    share, w = weight * weights[binned.bin_index], binned.w
+    gap, scale = binned.y - binned.p, (share / w) ** 2
+    if cluster is None:
+        ww = binned.sums("ww")
+        scatter = np.maximum(binned.sums("wwr") - gap**2 * ww, 0.0)
+        null = np.maximum(binned.sums("wwv"), 0.0)
+        return share * np.abs(gap), scale * scatter, scale * null, w**2 / ww
+    # Whole clusters vary: their sums of residuals within a cell, whose signs the null draws flip.
+    code = cluster.astype(np.int64) * one.size + one.index
+    _, first, at = np.unique(code, return_index=True, return_inverse=True)
+    cell = one.index[first]
+    mass, total = np.bincount(at, view.w), np.bincount(at, view.w * (view.y - view.p))
+    means = np.zeros(one.size)
+    means[binned.bin_index] = gap
+    scatter = np.bincount(cell, (total - mass * means[cell]) ** 2, one.size)[binned.bin_index]
+    null = np.bincount(cell, total**2, one.size)[binned.bin_index]
+    rows = divide_or_zero(w**2, np.bincount(cell, mass**2, one.size)[binned.bin_index])
+    return share * np.abs(gap), scale * scatter, scale * null, rows

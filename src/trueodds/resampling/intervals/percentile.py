@@ -1,0 +1,108 @@
+"""Percentile, basic and BCa bootstrap intervals, and the jackknife that BCa needs."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from trueodds.binning.selections import Selections
+from trueodds.core.errors import InputError
+from trueodds.core.results import Interval
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.estimators.base import Linear, Mean
+from trueodds.lenses.view import View
+from trueodds.resampling.estimand import Estimand
+
+
+def percentile_interval(draws: Array, level: float) -> Interval:
+    """The central part of the resamples. For a statistic biased upward it is shifted up and can miss the truth."""
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(low), float(high), level, "percentile")
+
+
+def basic_interval(value: float, draws: Array, level: float) -> Interval:
+    """The percentile interval mirrored at the estimate, 2θ̂ − q."""
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(2 * value - high), float(2 * value - low), level, "basic")
+
+
+def bca_interval(value: float, draws: Array, jackknife: Array, level: float) -> Interval:
+    r"""Efron's bias-corrected and accelerated interval.
+
+    .. math:: \alpha = \Phi\Big(z_0 + \frac{z_0 + z}{1 - a (z_0 + z)}\Big)
+
+    with :math:`z_0` from the share of resamples below the estimate (half of those equal to it) and the
+    acceleration from the skewness of the delete-one values. Falls back to percentiles where all resamples lie
+    on one side. Source: Efron (1987).
+    """
+    share = ((draws < value).sum() + (draws <= value).sum()) / (2 * len(draws))
+    if not 0 < share < 1:
+        return percentile_interval(draws, level)
+    z0 = ndtri(share)
+    gap = jackknife.mean() - jackknife
+    scale = (gap**2).sum()
+    a = (gap**3).sum() / (6 * scale**1.5) if scale > 0 else 0.0
+    z = z0 + ndtri(np.array([(1 - level) / 2, (1 + level) / 2]))
+    low, high = np.quantile(draws, ndtr(z0 + z / (1 - a * z)))
+    return Interval(float(low), float(high), level, "bca")
+
+
+MAX_EVALUATIONS = 5_000  # a statistic without bins is evaluated afresh for each row left out
+
+
+def jackknife(preds: Predictions, estimand: Estimand) -> Array:
+    """The statistic of each view with one row (or one cluster) left out, (views, n or clusters)."""
+    unit = np.arange(preds.n) if preds.cluster is None else preds.cluster
+    if isinstance(estimand.estimator, Mean):
+        return np.stack([_jackknife_mean(estimand.estimator.rows(view), view.w, unit) for view in estimand.views])
+    if estimand.linear is not None:
+        return np.stack(
+            [_jackknife_bins(view, one, unit) for view, one in zip(estimand.views, estimand.linear, strict=True)]
+        )
+    units = int(np.max(unit)) + 1
+    if units > MAX_EVALUATIONS:
+        raise InputError(
+            "TO205",
+            f"BCa leaves out each of {units:,} rows, and {estimand.estimator.name} has no short cut here.",
+            "interval='bca'",
+            "Use interval='percentile' or 'basic'.",
+        )
+    remaining = [np.flatnonzero(unit != g) for g in range(units)]
+    return np.array([estimand.estimator.evaluate_selections(Selections(view, remaining)) for view in estimand.views])
+
+
+def _jackknife_mean(score: Array, w: Array, unit: Array) -> Array:
+    mass, total = np.bincount(unit, w), np.bincount(unit, w * score)
+    with np.errstate(invalid="ignore"):  # of a view of one row nothing is left
+        return np.asarray((total.sum() - total) / (mass.sum() - mass))
+
+
+def _jackknife_bins(view: View, one: Linear, unit: Array) -> Array:
+    """Left out through the bins' sums: a row changes only its own bin."""
+    m = view.p.shape[1] if view.joint else 1
+    units = int(np.max(unit)) + 1
+    out = np.empty(units)
+    step = max(1, 2**21 // (one.size * m))
+    order = np.argsort(unit, kind="stable")
+    first = np.searchsorted(unit[order], np.arange(units + 1))
+    w, p, y = view.w, view.p.reshape(len(view.w), m), view.y.reshape(len(view.w), m)
+    shape = (one.size,) if m == 1 else (one.size, m)
+    total = [_sums(one.index, one.size, x) for x in (w[:, None], w[:, None] * p, w[:, None] * y)]
+    for start in range(0, units, step):
+        stop = min(start + step, units)
+        rows = order[first[start] : first[stop]]
+        cell = (unit[rows] - start) * one.size + one.index[rows]
+        left = []
+        for full_sum, x in zip(total, (w[:, None], w[:, None] * p, w[:, None] * y), strict=True):
+            gone = _sums(cell, (stop - start) * one.size, x[rows]).reshape(stop - start, one.size, -1)
+            left.append(full_sum[None] - gone)
+        # What is left of an emptied bin is rounding; it counts as empty.
+        mass = np.where(left[0][..., 0] > 1e-12 * w.sum(), left[0][..., 0], 0.0)
+        predicted, observed = (x.reshape(stop - start, *shape) for x in left[1:])
+        out[start:stop] = one.statistic(mass, predicted, observed)
+    return out
+
+
+def _sums(cell: Array, size: int, x: Array) -> Array:
+    return np.stack([np.bincount(cell, column, size) for column in x.T], axis=1)

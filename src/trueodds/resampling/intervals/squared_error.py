@@ -1,0 +1,99 @@
+"""Intervals of debiased squared errors: Sun's normal approximation, and resamples centered on the plug-in value."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtri
+
+from trueodds.core.errors import InputError
+from trueodds.core.results import Interval
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.estimators._pairwise.pairs_in_bins import mean_square
+from trueodds.kernels.bootstrap import Resampler
+from trueodds.lenses.view import View
+from trueodds.resampling.bootstrap import Resamples
+
+
+def debiased_squared_error(binned: View) -> tuple[float, float]:
+    r"""T_mn and the variance of its influence, from a binary view's bins.
+
+    .. math:: T = \sum_b \frac{w_b}{w} \frac{(\sum wU)^2 - \sum w^2U^2}{(\sum w)^2 - \sum w^2}, \quad U = y - p
+
+    is unbiased for the weighted mean of squared expected residuals per bin; bins of one row carry no
+    information on it and add nothing. Source: Sun et al. (2024); weights by the same algebra.
+    """
+    w, ww = binned.w, binned.sums("ww")
+    residual = w * (binned.y - binned.p)
+    share = w / w.sum()
+    mean = residual / w
+    second = (binned.sums("wyy") - 2 * binned.sums("wpy") + binned.sums("wpp")) / w
+    variance = float(share @ (4 * mean**2 * second - 3 * mean**4) - (share @ mean**2) ** 2)
+    return float(mean_square(w, residual, binned.sums("wwr"), ww)), max(variance, 0.0)
+
+
+def sun_interval(binned: View, level: float) -> Interval:
+    """The interval of Sun et al. (2024) for the root of the squared error on these bins.
+
+    Its target is the error of the binned predictions; near zero the lower end moves smoothly to 0.
+    """
+    t, variance = debiased_squared_error(binned)
+    t = max(t, 0.0)
+    se = float(np.sqrt(variance / binned.effective_n))
+    both, one = float(ndtri((1 + level) / 2)) * se, float(ndtri(level)) * se
+    if t >= 2 * both:
+        low = t - both
+    elif t >= 2 * one:
+        low = t / 2
+    else:
+        low = max(t - one, 0.0)
+    return Interval(float(np.sqrt(low)), float(np.sqrt(t + both)), level, "sun")
+
+
+def debiased_interval(t: float, v: float, draws: Array, level: float) -> Interval:
+    """[T − (q_hi(T*) − V), T − (q_lo(T*) − V)] for a debiased T whose plug-in on the same rows is V.
+
+    The resamples of a debiased statistic scatter around its plug-in, so they are centred there.
+    """
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(t - (high - v)), float(t - (low - v)), level, "debiased")
+
+
+def pair_mean_interval(t: float, v: float, draws: Array, level: float) -> Interval:
+    """As `debiased_interval`, for the mean T over pairs of rows, with the longer of both margins above.
+
+    The resamples of such a T scatter to the right, where the truth is then said to lie too near: with the margins as
+    they are 86 to 93 % of the intervals of `skce` cover a truth of a few noise floors, with this one 95 to 100 %.
+    """
+    low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
+    return Interval(float(t - (high - v)), float(t + max(high - v, v - low)), level, "debiased")
+
+
+def root_interval(interval: Interval) -> Interval:
+    """The interval of the root of a square; a negative end is 0."""
+    low, high = (float(np.sqrt(max(end, 0.0))) for end in (interval.low, interval.high))
+    return Interval(low, high, interval.level, interval.method)
+
+
+def squared_error_draws(
+    preds: Predictions, view: View, index: Array, size: int, resamples: int, rng: np.random.Generator
+) -> Array:
+    """T_mn of each resample of rows, for the interval of the debiased squared error."""
+    if preds.cluster is not None:
+        raise InputError(
+            "TO205",
+            "The debiased interval treats rows as independent, and these come in clusters.",
+            "interval='debiased'",
+            "Use interval='auto': clusters are resampled whole.",
+        )
+    u = view.w * (view.y - view.p)
+    slots = np.stack([index, size + index], axis=1).astype(np.int32)
+    mass = np.stack([view.w, view.w], axis=1)
+    first, second = np.stack([u, view.w**2], axis=1), np.stack([u**2, np.zeros_like(u)], axis=1)
+    resampler = Resampler(slots, mass, first, second, 2 * size)
+
+    def of(times: Array) -> Array:
+        w, one, two = resampler.sums(times)
+        return mean_square(w[:, :size], one[:, :size], two[:, :size], one[:, size:])
+
+    return np.concatenate(Resamples(len(u), None, resamples, rng).mapped(of, 2 * size))

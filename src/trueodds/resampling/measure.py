@@ -1,0 +1,214 @@
+"""Estimate an error with its interval and noise floor, from the rows or from the cells of a tally."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueodds.binning.uniform import Uniform
+from trueodds.core.errors import InputError, Note
+from trueodds.core.results import Estimate
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.estimators.base import Estimator, Mean, ProperScore
+from trueodds.estimators.binned import BinnedError
+from trueodds.kernels.bins import Bins
+from trueodds.kernels.fine_grid import EDGES
+from trueodds.lenses.base import Lens
+from trueodds.lenses.classes import Classwise
+from trueodds.resampling.cell_bootstrap import bootstrap_cells
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.estimate import build_estimate, estimates, parts_of
+from trueodds.resampling.intervals.method import RESAMPLING_METHODS, IntervalSpec, interval_of, method_for
+from trueodds.resampling.intervals.normal import normal_interval
+from trueodds.resampling.noise_floor import REDRAWS, noise_floor_draws
+from trueodds.resampling.null_cells import cell_draws
+from trueodds.tallies.tally import Tally
+
+
+def estimate_error(
+    rows: Predictions | Tally,
+    error: Estimator,
+    lens: Lens,
+    aggregate: str,
+    interval_spec: IntervalSpec,
+    rng: np.random.Generator,
+) -> Estimate:
+    """The value with its interval and its noise floor."""
+    if isinstance(rows, Tally):
+        return estimate_from_tally(rows, error, lens, aggregate, interval_spec, REDRAWS, rng)
+    estimands = [Estimand.of(error, lens, rows, aggregate)]
+    (estimate,) = estimates(rows, estimands, interval_spec, rng, lambda every: noise_floor_draws(rows, every, rng))
+    return estimate
+
+
+def estimate_from_tally(
+    tally: Tally,
+    estimator: Estimator,
+    lens: Lens,
+    aggregate: str,
+    interval_spec: IntervalSpec,
+    redraws: int,
+    rng: np.random.Generator,
+) -> Estimate:
+    """One estimator through one lens of a tally, with interval and noise floor where cells suffice for them."""
+    if isinstance(estimator, ProperScore) and has_score_sums(tally, lens):
+        return estimate_score_from_tally(tally, estimator, lens, interval_spec)
+    estimand = tally_estimand(tally, estimator, lens, aggregate)
+    null = (
+        None
+        if interval_spec.interval is None or isinstance(estimator, ProperScore)
+        else tally_null_draws(tally, estimand, redraws, rng)[0]
+    )
+    reported_null = None
+    if null is not None and estimand.reported is not estimand:
+        reported_null = tally_null_draws(tally, estimand.reported, redraws, rng)[0]
+    return estimate_from_cells(estimand, interval_spec, rng, null, tally_notes(tally, estimand), reported_null)
+
+
+def tally_estimand(tally: Tally, estimator: Estimator, lens: Lens, aggregate: str = "mean") -> Estimand:
+    """The question on the tally's cells; refused where it needs rows or an edge rule that cells lack."""
+    if estimator.needs_rows:
+        raise InputError(
+            "TO403",
+            f"{estimator.name} through {lens} needs the rows.",
+            "a tally",
+            "Use its default lens, or the rows: mode='exact'.",
+        )
+    if getattr(getattr(estimator, "partition", None), "closed", "right") == "left":
+        raise InputError(
+            "TO406", "The cells of a tally are right-closed.", "closed='left'", "Leave it out, or use mode='exact'."
+        )
+    return Estimand(estimator, lens, tally.views(lens), aggregate)
+
+
+def tally_notes(tally: Tally, estimand: Estimand) -> list[Note]:
+    """The tally's own notes, its resolution, and a word where bins do not fall on cell edges."""
+    notes = [*tally.notes(estimand.lens), Note("TN405", f"Made from a {tally.resolution}.")]
+    partition = getattr(estimand.estimator, "partition", None)
+    if partition is not None and not estimand.views[0].joint:
+        cells = partition.freeze(estimand.views[0])
+        if isinstance(cells, Bins) and not np.isin(cells.edges, EDGES).all():
+            notes.append(Note("TN404", "Some bin edges are no cell edges; the nearest cell edges were used."))
+    return [*notes, *(estimand.estimator.notes(estimand.views[0]) if len(estimand.views) == 1 else [])]
+
+
+def has_score_sums(tally: Tally, lens: Lens) -> bool:
+    """Whether the tally's score sums are those of this lens: the whole prediction."""
+    lens_names = {"classes": ["canonical"], "confidence": ["confidence"], "multilabel": ["classwise"]}[tally.kind]
+    return lens.name in (["canonical", "positive"] if tally.kind == "classes" and tally.k == 2 else lens_names)
+
+
+def estimate_score_from_tally(tally: Tally, estimator: Estimator, lens: Lens, interval_spec: IntervalSpec) -> Estimate:
+    """A proper score from its sums, with the normal interval of a mean."""
+    if getattr(estimator, "min_prob", 0.0):
+        raise InputError(
+            "TO403", "A floor needs the rows; the tally keeps the unfloored score.", "min_prob", "Use mode='exact'."
+        )
+    if interval_spec.interval not in ("auto", None):
+        raise InputError(
+            "TO205",
+            f"The {interval_spec.interval} interval of a score needs the rows.",
+            "a tally",
+            "Use interval='auto', or mode='exact'.",
+        )
+    sums = tally.score(estimator.name)
+    value = sums["mean"]
+    notes = [*tally.notes(lens), Note("TN405", f"Made from a {tally.resolution}.")]
+    interval = None
+    if interval_spec.interval is not None and np.isfinite(value):
+        interval = normal_interval(value, sums["standard_error"], interval_spec.level)
+    settings = {"interval": "normal", "level": interval_spec.level} if interval else {}
+    noise_floor = None
+    if estimator.name == "log_loss" and interval_spec.interval is not None:
+        notes.append(Note("TN406", "A tally keeps no entropy, so log loss has no noise floor here."))
+    if estimator.name == "brier" and interval_spec.interval is not None and tally.kind != "confidence":
+        views = tally.views("positive" if tally.kind == "classes" and tally.k == 2 else "classwise")
+        variances = [float((view.w * view.p - view.sums("wpp")).sum() / view.total) for view in views]
+        noise_floor = float(np.mean(variances) if tally.kind == "multilabel" else np.sum(variances))
+    parts = {}
+    if getattr(estimator, "decomposition", None):
+        estimand = tally_estimand(tally, estimator, lens)
+        parts = {} if interval_spec.interval is None else parts_of(estimand)
+        settings = estimator.settings_used(estimand.views[0]) | settings
+        notes = tally_notes(tally, estimand)
+    return Estimate(
+        estimator.name,
+        str(lens),
+        value,
+        tally.n,
+        interval,
+        noise_floor,
+        parts=parts,
+        settings=settings,
+        notes=tuple(notes),
+    )
+
+
+def tally_null_draws(tally: Tally, estimands: Estimand, redraws: int, rng: np.random.Generator) -> tuple[Array, bool]:
+    """The null draws of each view, and whether the views are drawn jointly."""
+    voted = tally.counts.voted > 0
+    correlated = isinstance(estimands.lens, Classwise) and _on_report_cells(tally, estimands) and not voted
+    covariance = tally.null_covariance if correlated else None
+    joint = covariance is not None or len(estimands.views) == 1
+    return cell_draws(estimands, redraws, rng, covariance, voted=voted), joint
+
+
+def _on_report_cells(tally: Tally, estimand: Estimand) -> bool:
+    """Whether the error's bins are the ones whose null covariance the tally keeps."""
+    if not isinstance(estimand.estimator, BinnedError):
+        return False
+    partition = estimand.estimator.partition or Uniform()
+    return isinstance(partition, Uniform) and partition.bins == tally.bins and partition.range is None
+
+
+def why_no_cell_interval(estimand: Estimand) -> str:
+    """Why the cells of a tally do not tell how sure a value is; empty where they do."""
+    if len(estimand.views) > 1:
+        return "a tally does not keep the joint law of several views under resampling"
+    if estimand.views[0].joint:
+        return "a tally does not keep how the residuals of a vector vary together"
+    if isinstance(estimand.estimator, Mean):
+        return "a tally keeps the spread of the whole score only, not of this lens"
+    return ""
+
+
+def estimate_from_cells(
+    estimand: Estimand,
+    interval_spec: IntervalSpec,
+    rng: np.random.Generator,
+    null: Array | None,
+    notes: list[Note],
+    reported_null: Array | None = None,
+) -> Estimate:
+    """One question answered from the cells of a tally; aggregates over classes get no interval there.
+
+    `reported_null` are the null draws of the estimator whose interval is shown, where that is another one.
+    """
+    if interval_spec.resample == "rows":
+        raise InputError(
+            "TO205", "Resampling rows needs the rows.", "a tally", "Leave resample out, or use mode='exact'."
+        )
+    reported = estimand.reported
+    method = method_for(reported, interval_spec, clustered=False, cells=True)
+    resampled = None
+    if interval_spec.interval is None:
+        interval, why = None, ""
+    elif len(estimand.views) > 1:
+        notes = [
+            *notes,
+            Note(
+                "TN402",
+                "From a tally an aggregate over classes has no interval: the classes' joint law under resampling is not kept.",
+            ),
+        ]
+        interval, why = None, ""
+    elif why := why_no_cell_interval(estimand):
+        interval = None
+    else:
+        resampled = bootstrap_cells(reported, interval_spec.resamples, rng) if method in RESAMPLING_METHODS else None
+        interval, why = interval_of(
+            None, reported, method, interval_spec, resampled, null if reported is estimand else reported_null, rng
+        )
+    return build_estimate(
+        estimand, interval, why, null, interval_spec, resampled.how if resampled else None, notes=notes
+    )

@@ -1,0 +1,61 @@
+"""The noise floor: the mean value of an estimator for a calibrated model, from null draws."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.estimators.base import ProperScore
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.null_distribution import null_draws
+
+REDRAWS = 999
+VOTES_DRAWN = 4_000_000
+
+
+def noise_floor_draws(
+    rows: Predictions, estimands: Sequence[Estimand], rng: np.random.Generator, redraws: int = REDRAWS
+) -> list[Array | None]:
+    """Null draws for the noise floors; where the expectation is known, as for proper scores, none are needed.
+
+    Each question may have draws of its own, so that beyond 200,000 rows they cost bins. The floor of a mean over many
+    rows is exact enough with few draws of their votes: as many are made as 4 million drawn shares allow, and at
+    least 20.
+    """
+
+    def drawable(estimand: Estimand) -> bool:
+        countless = estimand.estimator.redraws == "votes" and rows.votes is not None and rows.counts is None
+        if not estimand.is_mean_of_views:  # the mean of the largest is not the largest mean
+            return not countless
+        # What is unbiased for independent rows is not for the rows of clusters.
+        known = rows.cluster is None and estimand.estimator.expected(estimand.views[0]) is not None
+        return not isinstance(estimand.estimator, ProperScore) and not known and not countless
+
+    voted = [estimand for estimand in estimands if drawable(estimand) and estimand.estimator.redraws == "votes"]
+    others = [estimand for estimand in estimands if drawable(estimand) and estimand.estimator.redraws != "votes"]
+    vote_redraws = min(redraws, max(20, VOTES_DRAWN // (rows.n * rows.k)))
+    by_id = {
+        id(estimand): draws
+        for drawn, count in ((others, redraws), (voted, vote_redraws))
+        if drawn
+        for estimand, draws in zip(drawn, null_draws(rows, drawn, count, rng, joint=False), strict=True)
+    }
+    return [by_id.get(id(estimand)) for estimand in estimands]
+
+
+def subtract_noise_floor(values: Any, floors: Any, power: float = 1.0) -> Array:
+    """√max(0, e² − floor²) where the error e is within twice its floor, and NaN where it is not, or below 0.
+
+    Of errors that are the `power` of a norm the root is taken first.
+
+    >>> subtract_noise_floor([0.05, 0.03, 0.2], 0.04).round(4).tolist()
+    [0.03, 0.0, nan]
+    """
+    values, floors, root = np.asarray(values, dtype=np.float64), np.asarray(floors, dtype=np.float64), 1 / power
+    e, noise_floor = np.maximum(values, 0), np.maximum(floors, 0)
+    less = np.maximum(e ** (2 * root) - noise_floor ** (2 * root), 0) ** (1 / (2 * root))
+    return np.where((values >= 0) & (e**root < 2 * noise_floor**root), less, np.nan)

@@ -1,0 +1,180 @@
+"""Null draws bin by bin: outcome counts from their Poisson-binomial distribution, at the cost of bins instead of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import ndtr
+
+from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.estimators.base import Linear
+from trueodds.kernels import plain, summed
+from trueodds.kernels.covariance import add_covariance
+from trueodds.kernels.fine_grid import count_subcells
+from trueodds.lenses.classes import Classwise
+from trueodds.lenses.ranked import TopLabel
+from trueodds.lenses.subgroups import GroupLens
+from trueodds.lenses.view import View
+from trueodds.resampling import poisson_binomial
+from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS
+from trueodds.resampling.cell_bootstrap import scatter_to_bins
+from trueodds.resampling.estimand import Estimand, pooled_view
+
+MAX_BINS = 8192  # more bins than that hold a few rows each: a label per row costs no more
+MAX_CORRELATED_BINS = 2000  # bins of all classes together whose covariance is made
+
+
+def draws_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, joint: bool = True) -> bool:
+    """Whether labels are drawn per bin rather than per row: many rows, and a question whose draws need no row.
+
+    Several questions judged together need one label per row; and so do the views of one question then. Without
+    that, views take part whose joint law is known: disjoint rows, independent labels, or classes with few bins.
+    """
+    if preds.n <= MAX_RESAMPLED_ROWS or preds.cluster is not None or preds.votes is not None or len(estimands) > 1:
+        return False
+    (estimand,) = estimands
+    views = estimand.views
+    if estimand.estimator.redraws == "votes" or any(view.joint for view in views) or estimand.linear is None:
+        return False
+    sizes = [one.size for one in estimand.linear]
+    if max(sizes) > MAX_BINS:
+        return False
+    if len(views) > 1:
+        separate = preds.kind == "multilabel" or isinstance(estimand.lens, TopLabel)
+        if joint or not (separate or (_classwise(preds, estimand) and len(sizes) * max(sizes) <= MAX_CORRELATED_BINS)):
+            return False
+    if preds.weight is None:
+        return True
+    # A sum of a few heavy rows is not normal: their labels are drawn one by one.
+    variances = [pooled_view(view, one).sums("wwv") for view, one in zip(views, estimand.linear, strict=True)]
+    return all(
+        ((v >= poisson_binomial.MAX_EXACT_VARIANCE * preds.weight.max() ** 2) | (v == 0)).all() for v in variances
+    )
+
+
+def bin_draws(preds: Predictions, estimand: Estimand, resamples: int, rng: np.random.Generator) -> Array:
+    """The statistic of each view of these rows, (views, draws); classes hang together by their covariance."""
+    correlated = len(estimand.views) > 1 and _classwise(preds, estimand)
+    return cell_draws(estimand, resamples, rng, null_covariance(estimand) if correlated else None)
+
+
+def _classwise(preds: Predictions, estimand: Estimand) -> bool:
+    lens = estimand.lens.lens if isinstance(estimand.lens, GroupLens) else estimand.lens
+    return preds.kind == "classes" and isinstance(lens, Classwise)
+
+
+def cell_draws(
+    estimand: Estimand,
+    resamples: int,
+    rng: np.random.Generator,
+    covariance: Array | None = None,
+    *,
+    voted: bool = False,
+) -> Array:
+    """The statistic of each view when outcomes are drawn cell by cell, (views, draws).
+
+    A bin's outcome count has mean Σwp and variance Σw²p(1−p). Large bins are normal; small ones have the exact law of
+    a sum of binomial fine cells. `add_covariance` (views · bins)² is the null covariance of class-wise bins: with it the
+    classes hang together as in the data (a normal copula), without it they are drawn apart. With votes the residuals
+    of rows have their signs flipped: Σ±w(y − p) has variance Σw²(y − p)².
+    """
+    if estimand.linear is None:
+        raise InputError(
+            "TO403",
+            f"{estimand.estimator.name} with these settings needs the rows.",
+            "a tally",
+            "Use mode='exact', or fixed bins.",
+        )
+    if any(view.joint for view in estimand.views):
+        return np.stack(
+            [_joint(view, one, resamples, rng) for view, one in zip(estimand.views, estimand.linear, strict=True)]
+        )
+    scores = None if covariance is None else _correlated_scores(covariance, resamples, rng)
+    statistics, start = [], 0
+    for view, one in zip(estimand.views, estimand.linear, strict=True):
+        z = rng.standard_normal((resamples, one.size)) if scores is None else scores[:, start : start + one.size]
+        start += one.size
+        binned = pooled_view(view, one)
+        w, wp = (scatter_to_bins(x[None], binned.bin_index, one.size) for x in (binned.w, binned.w * binned.p))
+        statistics.append(one.statistic(w, wp, _outcomes(view, one, binned, z, voted=voted)))
+    return np.stack(statistics)
+
+
+def _correlated_scores(covariance: Array, resamples: int, rng: np.random.Generator) -> Array:
+    """Standard normal scores whose correlation is that of the report cells."""
+    scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+    safe = np.where(scale > 0, scale, 1.0)
+    values, vectors = np.linalg.eigh(covariance / np.outer(safe, safe))
+    values[values <= len(values) * np.finfo(float).eps * values[-1]] = 0.0  # rounding, whose root would not be small
+    # The symmetric root is unique. Eigenvectors are not: their signs, and their choice where eigenvalues are equal,
+    # differ between processors, and the draws would with them.
+    root = (vectors * np.sqrt(values)) @ vectors.T
+    scores: Array = rng.standard_normal((resamples, len(values))) @ root
+    return scores
+
+
+def _outcomes(view: View, one: Linear, binned: View, z: Array, *, voted: bool) -> Array:
+    """Σwy of each bin at the normal scores z (draws, size)."""
+    bin_index = binned.bin_index
+    variance = np.maximum(binned.sums("wwr" if voted else "wwv"), 0.0)
+    drawn = np.zeros(z.shape)
+    drawn[:, bin_index] = binned.w * binned.p + np.sqrt(variance) * z[:, bin_index]
+    if voted or not np.array_equal(binned.w, binned.n):
+        return drawn
+    small = np.zeros(one.size, dtype=bool)
+    small[bin_index] = variance < poisson_binomial.MAX_EXACT_VARIANCE
+    if small.any():
+        bins, n, p = _fine(view, one, small)
+        which, bins = np.unique(bins, return_inverse=True)
+        drawn[:, which] = poisson_binomial.count_quantiles(bins, n, p, ndtr(z[:, which]))
+    return drawn
+
+
+def _fine(view: View, one: Linear, small: Array) -> tuple[Array, Array, Array]:
+    """Bin, rows and mean prediction of the fine cells of the small bins, by rising bin."""
+    inside = np.flatnonzero(small[one.index] if view.plain else small[one.index] & (view.n > 0))
+    index, p = one.index[inside], view.p[inside]
+    if view.is_rows:
+        return count_subcells(p, index, one.size)
+    order = np.argsort(index, kind="stable")
+    return index[order], view.n[inside][order], p[order]
+
+
+def _joint(view: View, one: Linear, resamples: int, rng: np.random.Generator) -> Array:
+    """Labels of a grid cell drawn as multinomial at its mean prediction."""
+    m = view.p.shape[1]
+    if not np.array_equal(view.w, view.n):
+        raise InputError(
+            "TO403", "The canonical null of a weighted tally needs the rows.", "a weighted tally", "Use mode='exact'."
+        )
+    wy = np.zeros((resamples, one.size, m))
+    wp = np.zeros((1, one.size, m))
+    for cell, (count, p) in enumerate(zip(view.n.astype(np.int64), view.p, strict=True)):
+        wy[:, one.index[cell]] += rng.multinomial(count, p / p.sum(), resamples)
+        wp[0, one.index[cell]] += count * p
+    w = np.bincount(one.index, view.w, one.size)
+    return one.statistic(w[None], wp, wy)
+
+
+def null_covariance(estimand: Estimand) -> Array:
+    """Σ w²(δ_kl p_k − p_k p_l) between the bins of classes that exclude each other, (Σ bins)²."""
+    assert estimand.linear is not None
+    k, bins = len(estimand.views), max(one.size for one in estimand.linear)
+    n, first = len(estimand.linear[0].index), estimand.views[0]
+
+    def add(start: int, stop: int, out: Array) -> None:
+        P = np.stack([view.p[start:stop] for view in estimand.views], axis=1)
+        w = np.empty(0) if first.plain else first.w[start:stop]
+        cells = np.stack([one.index[start:stop] for one in estimand.linear or ()], axis=1).astype(np.uint16)
+        add_covariance(plain(P), plain(w), plain(cells), out)
+
+    blocks = summed(add, n, (k * (k + 1) // 2, bins, bins), block=2**16)
+    pairs = np.zeros((k, bins, k, bins))
+    one, other = np.triu_indices(k)
+    pairs[one, :, other] = blocks
+    pairs[other, :, one] = blocks.transpose(0, 2, 1)
+    used = np.concatenate([c * bins + np.arange(statistic.size) for c, statistic in enumerate(estimand.linear)])
+    return pairs.reshape(k * bins, k * bins)[np.ix_(used, used)]

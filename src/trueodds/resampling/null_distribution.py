@@ -1,0 +1,264 @@
+"""The null distribution: statistics of outcomes drawn with the predicted probabilities, sampled or enumerated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from trueodds.core.errors import InputError
+from trueodds.core.rng import stream_key
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.kernels import random_labels, sign_flips
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.null_cells import bin_draws, draws_by_bin
+from trueodds.resampling.null_labels import draw_label_sums, draw_labels, flip_signs, reads_labels
+
+LIGHT = 2**14  # cells of one question, up to which questions share their draws' memory
+
+LABELS = "each label is drawn with its stated probability, independently of the others, predictions kept fixed"
+BOTH = "rows are drawn with replacement and each label with its stated probability, independently of the others"
+FLIPS = "the residuals of whole {unit} keep their sizes and have their signs flipped at random (approximate)"
+GUARD = "; the larger p counts of this and of labels drawn with the correlation within clusters that was seen"
+
+
+def null_description(preds: Predictions, redraw: str = "labels") -> str:
+    """The null law in words."""
+    if preds.cluster is not None:
+        return FLIPS.format(unit="clusters") + (GUARD if preds.kind != "multilabel" else "")
+    if preds.votes is not None:
+        return FLIPS.format(unit="rows")
+    return BOTH if redraw == "both" else LABELS
+
+
+def null_draws(
+    preds: Predictions,
+    estimands: Sequence[Estimand],
+    resamples: int,
+    rng: np.random.Generator,
+    redraw: str = "labels",
+    progress: Callable[[float], None] | None = None,
+    share: float | None = None,
+    *,
+    joint: bool = True,
+) -> list[Array]:
+    """The statistic of each view under the null, (views, draws) for each question; one set of draws for all.
+
+    With clusters or votes the signs of whole residuals are flipped; `redraw="both"` resamples rows too and
+    chooses every partition again. A statistic on fixed bins costs one addition per row and draw; one that
+    chooses with the labels, or needs rows, is refitted on each draw. With `share` labels are redrawn though there
+    are clusters, whose rows share their random number in that share of the draws. `together=False` lets every
+    question have draws of its own, as noise floors may, so that beyond 200,000 rows more of them cost only bins.
+    """
+    key = stream_key(rng)
+    if redraw == "both":
+        return _drawn_rows_and_labels(preds, estimands, resamples, rng, progress)
+    flip = share is None and (preds.cluster is not None or preds.votes is not None)
+    out: list[Array | None] = [None] * len(estimands)
+    if share is None:
+        for i, estimand in enumerate(estimands):
+            if draws_by_bin(preds, estimands if joint else [estimand], joint=joint):
+                out[i] = bin_draws(preds, estimand, resamples, rng)
+    voted = [i for i, estimand in enumerate(estimands) if out[i] is None and estimand.estimator.redraws == "votes"]
+    left = [i for i in range(len(estimands)) if out[i] is None and i not in voted]
+    labeled = [] if flip else [i for i in left if reads_labels(preds, estimands[i])]
+    on_bins = [i for i in left if i not in labeled and estimands[i].linear is not None]
+    by_rows = [i for i in left if estimands[i].linear is None]
+    # Many cells fill the memory that other questions' draws would be made in: each such question goes by itself.
+    heavy = [] if flip else [i for i in on_bins if sum(one.size for one in estimands[i].linear or ()) > LIGHT]
+    light = [i for i in on_bins if i not in heavy]
+    drawn = flip_signs if flip else draw_label_sums
+    parts = [
+        (light, drawn),
+        *(([i], drawn) for i in heavy),
+        (labeled, draw_labels),
+        (by_rows, _row_by_row),
+        (voted, _drawn_votes),
+    ]
+    parts = [(chosen, work) for chosen, work in parts if chosen]
+    for number, (chosen, work) in enumerate(parts):
+        part_progress = None if progress is None else _part_of(progress, number, len(parts))
+        statistics = work(preds, [estimands[i] for i in chosen], resamples, key, part_progress, share)
+        for i, values in zip(chosen, statistics, strict=True):
+            out[i] = values
+    return [values for values in out if values is not None]
+
+
+def _part_of(progress: Callable[[float], None], number: int, count: int) -> Callable[[float], None]:
+    return lambda done: progress((number + done) / count)
+
+
+def _row_by_row(
+    preds: Predictions,
+    estimands: Sequence[Estimand],
+    resamples: int,
+    key: int,
+    progress: Callable[[float], None] | None,
+    share: float | None,
+) -> list[Array]:
+    """Every draw as whole views, for statistics that need them."""
+    outcomes = [None if preds.kind == "multilabel" else estimand.lens.outcomes(preds) for estimand in estimands]
+    statistics: list[list[list[float]]] = [[[] for _ in estimand.views] for estimand in estimands]
+    flip = share is None and (preds.cluster is not None or preds.votes is not None)
+    for start in range(0, resamples, 32):
+        stop = min(start + 32, resamples)
+        many = _drawn_outcomes(preds, key, start, stop, flip, share or 0.0)
+        for one in many:
+            for i, estimand in enumerate(estimands):
+                for v, view in enumerate(estimand.views):
+                    m = view.p.shape[1] if view.joint else 1
+                    if flip:
+                        s = one[:, None] if view.joint else one
+                        y = view.p + s * (view.y - view.p)
+                    elif preds.kind == "multilabel":
+                        y = one[:, estimand.lens.columns(preds)[v]]
+                    else:
+                        codes = outcomes[i]
+                        assert codes is not None
+                        y = codes[v].of_labels(one, m)
+                    statistics[i][v].append(estimand.estimator.value(view.with_y(y)))
+        if progress:
+            progress(stop / resamples)
+    return [np.array(values) for values in statistics]
+
+
+def _drawn_votes(
+    preds: Predictions,
+    estimands: Sequence[Estimand],
+    resamples: int,
+    key: int,
+    progress: Callable[[float], None] | None,
+    _share: float | None,
+) -> list[Array]:
+    """Every row's votes drawn anew from its probabilities, as many as it has: what a perfect model would score.
+
+    A row with a label instead of votes has one.
+    """
+    if preds.votes is not None and preds.counts is None:
+        raise InputError(
+            "TO205",
+            "Votes can be drawn anew only where their number is known.",
+            "votes as shares",
+            "Pass the votes as whole counts.",
+        )
+    outcomes = [None if preds.kind == "multilabel" else estimand.lens.outcomes(preds) for estimand in estimands]
+    statistics = [np.empty((len(estimand.views), resamples)) for estimand in estimands]
+    rng = np.random.default_rng(key)
+    P = np.maximum(preds.P.astype(np.float64), 0.0)  # 1 − p may round below 0
+    if preds.kind != "multilabel":
+        P = P / P.sum(axis=1, keepdims=True)
+    count = np.ones(preds.n, dtype=np.int64) if preds.counts is None else np.rint(preds.counts).astype(np.int64)
+    for r in range(resamples):
+        shares = rng.random(P.shape) < P if preds.kind == "multilabel" else rng.multinomial(count, P) / count[:, None]
+        for estimand, codes, values in zip(estimands, outcomes, statistics, strict=True):
+            for v, view in enumerate(estimand.views):
+                m = view.p.shape[1] if view.joint else 1
+                y = shares[:, estimand.lens.columns(preds)[v]] if codes is None else codes[v].of_shares(shares, m)
+                values[v, r] = estimand.estimator.value(view.with_y(y))
+        if progress and r % 32 == 0:
+            progress(r / resamples)
+    return statistics
+
+
+def _drawn_outcomes(preds: Predictions, key: int, start: int, stop: int, flip: bool, share: float = 0.0) -> Array:
+    if flip:
+        if preds.cluster is None:
+            return sign_flips.random_signs(preds.n, key, start, stop)
+        return sign_flips.random_signs(int(preds.cluster.max()) + 1, key, start, stop)[:, preds.cluster]
+    if preds.kind == "multilabel":
+        labels = [np.random.default_rng([key, r]).random(preds.p.shape) < preds.p for r in range(start, stop)]
+        return np.stack(labels)
+    return random_labels.draw_labels(preds.P, key, start, stop, cluster=preds.cluster, share=share)
+
+
+def _drawn_rows_and_labels(
+    preds: Predictions,
+    estimands: Sequence[Estimand],
+    resamples: int,
+    rng: np.random.Generator,
+    progress: Callable[[float], None] | None,
+) -> list[Array]:
+    statistics: list[list[Array]] = [[] for _ in estimands]
+    preds = preds if preds.weight is None else preds[preds.weight > 0]  # a row of weight 0 is no row
+    for r in range(resamples):
+        rows = rng.integers(0, preds.n, preds.n)
+        sample = preds[rows]
+        sample = sample.with_labels(_drawn_outcomes(sample, stream_key(rng), 0, 1, flip=False)[0])
+        for i, estimand in enumerate(estimands):
+            views = estimand.lens.views(sample)
+            statistics[i].append(np.array([estimand.estimator.value(view) for view in views]))
+        if progress and r % 32 == 0:
+            progress(r / resamples)
+    return [np.stack(values, axis=1) for values in statistics]
+
+
+def cluster_correlation(preds: Predictions, estimands: Sequence[Estimand]) -> float:
+    """How much of the largest possible correlation the residuals within clusters show, from 0 to 1.
+
+    The variance of cluster sums over that of independent rows, against the variance that rows with one common
+    random number would have; of all views the largest. Miscalibration adds to it, so it errs on the safe side.
+    """
+    assert preds.cluster is not None
+    correlation = 0.0
+    for view in (view for estimand in estimands for view in estimand.views if not view.joint):
+        v = np.maximum(view.sums("wwv"), 0.0)
+        independent = float(v.sum())
+        observed = float((np.bincount(preds.cluster, view.w * (view.y - view.p)) ** 2).sum())
+        largest = float((np.bincount(preds.cluster, np.sqrt(v)) ** 2).sum())
+        if largest > independent * (1 + 1e-9):
+            correlation = max(correlation, (observed - independent) / (largest - independent))
+    return min(max(correlation, 0.0), 1.0)
+
+
+MAX_LABELINGS = 2**20  # labellings
+LABELING_BLOCK = 2**12  # of them at once
+
+
+def enumerate_labelings(preds: Predictions, estimands: Sequence[Estimand]) -> tuple[list[Array], Array]:
+    """The statistic of each view under every labelling, (views, labellings) for each question, and their chances."""
+    if preds.kind == "multilabel" or preds.cluster is not None:
+        raise InputError(
+            "TO205",
+            "Labellings are enumerated for independent rows with one label each.",
+            "independent labels" if preds.cluster is None else "clusters",
+            "Leave redraw out.",
+        )
+    P = np.asarray(preds.P, dtype=np.float64)
+    P = P / P.sum(axis=1, keepdims=True)
+    allowed = [np.flatnonzero(row > 0) for row in P]
+    total = float(np.prod([float(len(classes)) for classes in allowed]))
+    if total > MAX_LABELINGS:
+        raise InputError(
+            "TO205",
+            f"Rows can be labelled in more than {MAX_LABELINGS:,} ways.",
+            f"{preds.n:,} rows, {total:.3g} labellings",
+            "Leave redraw out: labels are drawn at random.",
+        )
+    sizes = [len(classes) for classes in allowed]
+    chances, values = [], [[[] for _ in estimand.views] for estimand in estimands]  # type: ignore[var-annotated]
+    for start in range(0, int(total), LABELING_BLOCK):
+        digits = np.unravel_index(np.arange(start, min(start + LABELING_BLOCK, int(total))), sizes)
+        labels = np.stack([classes[digit] for classes, digit in zip(allowed, digits, strict=True)], axis=1)
+        chances.append(P[np.arange(preds.n), labels].prod(axis=1))
+        for estimand, per_view in zip(estimands, values, strict=True):
+            for v, block in enumerate(
+                _labeling_statistics(estimand, v, preds, labels) for v in range(len(estimand.views))
+            ):
+                per_view[v].append(block)
+    return [np.stack([np.concatenate(blocks) for blocks in per_view]) for per_view in values], np.concatenate(chances)
+
+
+def _labeling_statistics(estimand: Estimand, v: int, preds: Predictions, labels: Array) -> Array:
+    """The statistic of one view for each labelling (labellings, n): from the sums of its cells where those suffice."""
+    view, outcome = estimand.views[v], estimand.lens.outcomes(preds)[v]
+    m = view.p.shape[1] if view.joint else 1
+    outcomes = np.stack([outcome.of_labels(labeling, m) for labeling in labels]).astype(np.float64)
+    if estimand.linear is None:
+        return np.array([estimand.estimator.value(view.with_y(y)) for y in outcomes])
+    one = estimand.linear[v]
+    cells = np.zeros((one.size, preds.n))
+    cells[one.index, np.arange(preds.n)] = view.w
+    return one.statistic(
+        cells.sum(axis=1)[None], (cells @ view.p)[None], cells @ outcomes if m > 1 else outcomes @ cells.T
+    )

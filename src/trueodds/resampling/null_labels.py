@@ -1,0 +1,173 @@
+"""Null draws row by row: labels drawn with their probabilities or residual signs flipped, added up into bin sums."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.kernels import in_blocks, random_labels, sign_flips
+from trueodds.kernels.bootstrap import order_by_bin
+from trueodds.kernels.random_labels import draw_labels_by_row
+from trueodds.lenses.base import Outcomes
+from trueodds.resampling.estimand import Estimand, Layout, by_estimand
+
+MAX_BLOCK_LABELS = 2**26  # labels of a byte that are drawn before they are read
+
+
+def draw_label_sums(
+    preds: Predictions,
+    estimands: Sequence[Estimand],
+    resamples: int,
+    key: int,
+    progress: Callable[[float], None] | None,
+    share: float | None,
+) -> list[Array]:
+    layout = Layout(estimands)
+    outcomes = [None] * len(layout.views) if preds.kind == "multilabel" else _outcomes(preds, estimands)
+    tables = _tables(layout, outcomes, preds, estimands)
+    w, wp, _ = layout.observed()
+
+    P, mass, cluster, rows = preds.P, preds.w, preds.cluster, None
+    separate = preds.kind == "multilabel"
+    # Rows in the order of their cells meet the same slots one after the other.
+    if layout.size > random_labels.MANY and all(view.joint for view in layout.views):
+        rows = order_by_bin(layout.linear[0].index, layout.linear[0].size)
+        P, mass, tables = P[rows], mass[rows], tables[:, rows]
+        cluster = None if cluster is None else cluster[rows]
+
+    def sums(start: int, stop: int) -> Array:
+        return random_labels.sum_draws(
+            P,
+            mass,
+            tables,
+            layout.size,
+            key,
+            start,
+            stop,
+            separate=separate,
+            rows=rows,
+            cluster=cluster,
+            share=share or 0.0,
+        )
+
+    return _in_blocks(estimands, layout, resamples, w, wp, sums, progress)
+
+
+def reads_labels(preds: Predictions, estimand: Estimand) -> bool:
+    """Whether the statistic reads which label each row has, instead of sums."""
+    if preds.kind == "multilabel" or estimand.linear is None:
+        return False
+    return all(getattr(one, "of_labels", None) is not None for one in estimand.linear)
+
+
+def draw_labels(
+    preds: Predictions,
+    estimands: Sequence[Estimand],
+    resamples: int,
+    key: int,
+    progress: Callable[[float], None] | None,
+    share: float | None,
+) -> list[Array]:
+    """The same labels for statistics that read them as they are."""
+    statistics: list[list[list[Array]]] = [[[] for _ in estimand.views] for estimand in estimands]
+    outcomes = [estimand.lens.outcomes(preds) for estimand in estimands]
+    block = max(1, MAX_BLOCK_LABELS // preds.n)
+    for start in range(0, resamples, block):
+        stop = min(start + block, resamples)
+        labels = draw_labels_by_row(preds.P, key, start, stop, cluster=preds.cluster, share=share or 0.0)
+        for i, estimand in enumerate(estimands):
+            for v, one in enumerate(estimand.linear or ()):
+                statistics[i][v].append(one.of_labels(outcomes[i][v].numbers(labels)))  # type: ignore[attr-defined]
+        if progress:
+            progress(stop / resamples)
+    return [np.array([np.concatenate(values) for values in per_view]) for per_view in statistics]
+
+
+def flip_signs(
+    preds: Predictions,
+    estimands: Sequence[Estimand],
+    resamples: int,
+    key: int,
+    progress: Callable[[float], None] | None,
+    _share: float | None,
+) -> list[Array]:
+    layout = Layout(estimands)
+    cluster = np.arange(preds.n) if preds.cluster is None else preds.cluster
+    slots = layout.slots()
+    predicted, observed = layout.predicted_and_observed()
+    w, wp, _ = layout.observed()
+    base = np.bincount(slots.ravel(), predicted.ravel(), layout.size)
+
+    def sums(start: int, stop: int) -> Array:
+        return base + sign_flips.sum_sign_flips(cluster, slots, observed - predicted, layout.size, key, start, stop)
+
+    return _in_blocks(estimands, layout, resamples, w, wp, sums, progress)
+
+
+def _in_blocks(
+    estimands: Sequence[Estimand],
+    layout: Layout,
+    resamples: int,
+    w: list[Array],
+    wp: list[Array],
+    sums: Callable[[int, int], Array],
+    progress: Callable[[float], None] | None,
+) -> list[Array]:
+    def work(start: int, stop: int) -> list[Array]:
+        drawn = layout.shaped(sums(start, stop))
+        return [one.statistic(w[v], wp[v], wy) for v, (one, wy) in enumerate(zip(layout.linear, drawn, strict=True))]
+
+    statistics: list[list[Array]] = []
+    for start in range(0, resamples, layout.block):
+        stop = min(start + layout.block, resamples)
+        statistics += in_blocks(lambda a, b, start=start: work(start + a, start + b), stop - start, layout.side)  # type: ignore[misc]
+        if progress:
+            progress(stop / resamples)
+    return by_estimand(estimands, [np.concatenate(values) for values in zip(*statistics, strict=True)])
+
+
+def _outcomes(preds: Predictions, estimands: Sequence[Estimand]) -> list[Outcomes | None]:
+    return [outcome for estimand in estimands for outcome in estimand.lens.outcomes(preds)]
+
+
+def _tables(
+    layout: Layout, outcomes: Sequence[Outcomes | None], preds: Predictions, estimands: Sequence[Estimand]
+) -> Array:
+    """Which accumulator a row adds to when label c is drawn; views that read different labels share a table."""
+    tables: list[Array] = []
+    readers: list[list[tuple[Array, set[int]]]] = []  # by table: which rows read which labels
+    columns = [
+        c for estimand in estimands for c in (estimand.lens.columns(preds) if preds.kind == "multilabel" else [])
+    ]
+    for v, (one, m, offset) in enumerate(zip(layout.linear, layout.widths, layout.offsets, strict=False)):
+        outcome = outcomes[v]
+        if outcome is None:
+            reads = {columns[v]}
+            code = (np.arange(preds.k) == columns[v]).astype(np.int64)[None, :]
+        else:
+            code = outcome.code
+            reads = set(np.flatnonzero(code[0] == 1)) if m == 1 and len(code) == 1 else set(range(preds.k))
+        base = (offset + one.index * m)[:, None]
+        counted = layout.views[v].w[:, None] > 0  # a row outside a subgroup adds nothing
+        table = next((t for t, used in enumerate(readers) if not any(_overlap(counted, reads, *u) for u in used)), None)
+        if table is None:
+            tables.append(np.full((preds.n, preds.k), -1, dtype=np.int32))
+            readers.append([])
+            table = len(tables) - 1
+        readers[table].append((counted, reads))
+        if m > 1:
+            tables[table] = np.where(counted, base + code, tables[table]).astype(np.int32)
+        elif len(code) == 1:
+            columns_read = sorted(reads)
+            tables[table][:, columns_read] = np.where(counted, base, tables[table][:, columns_read])
+        else:
+            tables[table] = np.where(counted & (code == 1), base, tables[table]).astype(np.int32)
+    return np.stack(tables)
+
+
+def _overlap(rows: Array, labels: set[int], other_rows: Array, other_labels: set[int]) -> bool:
+    """Whether two views read the same label of the same row."""
+    return bool(labels & other_labels) and bool((rows & other_rows).any())

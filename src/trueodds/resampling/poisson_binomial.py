@@ -1,0 +1,244 @@
+"""The Poisson-binomial distribution of event counts: probabilities, quantiles, exact limits and two-sided tail probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import betaincinv, chdtrc, gammainc, gammaincc, gammaln, log_ndtr, ndtr
+
+from trueodds.core.typing import Array
+from trueodds.lenses.view import View
+
+MAX_EXACT_VARIANCE = 25.0  # variance up to which the exact law is made; beyond, the count is as good as normal
+EXACT_ROWS = 2000  # rows up to which the law is convolved, which costs O(rows²) and keeps the digits of its tails
+WINDOW = 128  # counts looked at around the mean: with a variance of 25 others have probability 1e-17 (Bernstein)
+_MAX_CELLS = 4096  # cells whose characteristic functions are held at a time
+
+
+def poisson_binomial(p: Array) -> Array:
+    """P[Σy = k] for k = 0..n where y_i is 1 with probability p_i, by convolution; O(n²) time.
+
+    >>> poisson_binomial(np.array([0.5, 0.5])).tolist()
+    [0.25, 0.5, 0.25]
+    """
+    pmf = np.zeros(len(p) + 1)
+    pmf[0] = 1.0
+    for i, prob in enumerate(p, start=1):
+        come = pmf[:i] * prob
+        pmf[:i] -= come
+        pmf[1 : i + 1] += come
+    return pmf
+
+
+def count_quantiles(bins: Array, n: Array, p: Array, u: Array) -> Array:
+    """The counts of bins at the levels u (draws, B); bin b sums Binomial(n, p) over the cells with `bins` = b."""
+    counts = np.empty(u.shape)
+    for start, first, pmf in count_pmfs(bins, n, p, u.shape[1]):
+        upto = np.cumsum(pmf, axis=1)
+        for b, (lowest, reached) in enumerate(zip(first, upto, strict=True), start):
+            counts[:, b] = lowest + np.searchsorted(reached, u[:, b] * reached[-1])
+    return counts
+
+
+def count_pmfs(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int, Array, Array]]:
+    r"""The law of the count of each bin, some bins at a time: the first bin, their lowest counts, P (bins, WINDOW).
+
+    Bin b sums Binomial(n, p) over the cells with `bins` = b, and its variance is at most MAX_EXACT_VARIANCE. The law is the
+    Fourier transform of its characteristic function,
+
+    .. math:: \prod_c \big(1 - p_c + p_c e^{i\theta}\big)^{n_c},
+
+    with the complement counted where p > 1/2, so that the count stays near its mean. `bins` (cells,) rises from 0.
+    """
+    p = np.clip(p, 0.0, 1.0)
+    sign = np.where(p > 0.5, -1.0, 1.0)
+    q = np.where(p > 0.5, 1 - p, p)
+    shift = np.bincount(bins, np.where(p > 0.5, n, 0.0), size)
+    center = np.rint(np.bincount(bins, sign * n * q, size))
+    theta = 2 * np.pi / WINDOW * np.arange(WINDOW // 2 + 1)
+    first = np.searchsorted(bins, np.arange(size + 1))
+    start = 0
+    while start < size:
+        stop = max(start + 1, int(np.searchsorted(first, first[start] + _MAX_CELLS, "right")) - 1)
+        cells = slice(first[start], first[stop])
+        log = _log_characteristic_function(n[cells], q[cells], sign[cells], theta)
+        log = np.add.reduceat(log, first[start:stop] - first[start], axis=0)
+        # Only the real part of the transform is meant, so its conjugate serves, which is what irfft takes.
+        pmf = np.fft.irfft(np.conj(np.exp(log - 1j * theta * center[start:stop, None])), WINDOW)
+        lowest = shift[start:stop] + center[start:stop] - WINDOW // 2
+        yield start, lowest, np.maximum(np.roll(pmf, WINDOW // 2, axis=1), 0.0)
+        start = stop
+
+
+def _log_characteristic_function(n: Array, q: Array, sign: Array, theta: Array) -> Array:
+    """n log(1 − q + q e^{±iθ}), (cells, angles)."""
+    drop = q[:, None] * (1 - np.cos(theta))
+    with np.errstate(divide="ignore"):  # a fair coin's function is 0 at π
+        modulus = 0.5 * np.log1p(-2 * (1 - q[:, None]) * drop)
+    angle = np.arctan2((sign * q)[:, None] * np.sin(theta), 1 - drop)
+    return np.asarray(n[:, None] * modulus + 1j * (n[:, None] * angle))
+
+
+def exact_limits(k: Array | float, n: Array | float, tail: float) -> tuple[Array, Array]:
+    """The rates that k of n do not speak against: each end is passed by chance with probability `tail` at most.
+
+    k and n may be arrays, and fractions where rows are effective ones. Source: Clopper & Pearson (1934).
+
+    >>> low, high = exact_limits(0.0, 10.0, 0.025)
+    >>> float(low), round(float(high), 4)  # 1 − 0.025^(1/10)
+    (0.0, 0.3085)
+    """
+    k, n = np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64)
+    # A beta law of parameter 0 has no quantiles: there the end is the end of the scale.
+    none, every = k <= 0, k >= n
+    low = np.where(none, 0.0, betaincinv(np.where(none, 1.0, k), n - k + 1, tail))
+    high = np.where(every, 1.0, betaincinv(k + 1, np.where(every, 1.0, n - k), 1 - tail))
+    return low, high
+
+
+MIN_TAIL_PROB = 1e-14  # what a Fourier transform leaves of a smaller probability is rounding
+_STRAIGHT = 1e-3  # skewness below which a law is as good as normal
+
+
+class CountTails:
+    """Two-sided p of the outcome sum of each occupied bin of a binary view: twice the smaller tail, at most 1.
+
+    Rows of equal weight have the Poisson-binomial law: by convolution up to 2,000 rows, by Fourier transform beyond
+    while the variance is at most 25 (p not below 1e-14), else as a gamma law with its mean, variance and skewness.
+    Rows of unequal weight are normal with variance Σw²p(1−p), shares of votes normal with Σw²(y−p)².
+    """
+
+    def __init__(self, view: View, index: Array, size: int) -> None:
+        binned = view.pool(index, size)
+        self.bin_index, self.binned = np.asarray(binned.bin_index), binned
+        hard = np.isclose(binned.sums("wyy"), binned.w * binned.y, rtol=1e-9, atol=1e-9 * binned.w)
+        variance = np.where(hard, binned.sums("wwv"), binned.sums("wwr"))
+        self.scale = np.sqrt(np.maximum(variance, 0.0))
+        # Cauchy–Schwarz: (Σw)² = n Σw² where, and only where, all weights are equal.
+        alike = hard & np.isclose(binned.w**2, binned.n * binned.sums("ww"), rtol=1e-9, atol=0)
+        self.unit = np.where(alike, binned.w / np.maximum(binned.n, 1.0), 1.0)
+        small = binned.n <= EXACT_ROWS
+        rare = ~small & (variance <= MAX_EXACT_VARIANCE * self.unit**2)
+        self.exact = np.flatnonzero(alike & (small | rare))
+        self.large = np.flatnonzero(alike & ~small & ~rare)
+        self.normal = np.flatnonzero(~alike)
+        self._tables(view, index, size, small)
+        self._skewness(view, index, size)
+
+    def statistic(self, wy: Array) -> Array:
+        """z of each bin from Σwy (…, bins): the residual sum over its standard error."""
+        residual = wy - self.binned.w * self.binned.p
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.where(residual == 0, 0.0, residual / self.scale))
+
+    def log_p(self, wy: Array) -> Array:
+        """log p of each bin from Σwy (…, bins)."""
+        out = np.empty(wy.shape)
+        count = wy / self.unit
+        at = np.rint(count[..., self.exact]).astype(np.int64) - self.lowest
+        out[..., self.exact] = self.table[self.first + np.clip(at, 0, self.length - 1)]
+        out[..., self.normal] = np.log(2) + log_ndtr(-np.abs(self.statistic(wy)[..., self.normal]))
+        out[..., self.large] = self._log_p_large(count[..., self.large])
+        return np.minimum(out, 0.0)
+
+    def _tables(self, view: View, index: Array, size: int, small: Array) -> None:
+        """log p of every count of the exact bins, one after the other."""
+        rows = np.flatnonzero(view.w > 0)
+        rows = rows[np.argsort(index[rows], kind="stable")]
+        starts = np.searchsorted(index[rows], self.bin_index[self.exact])
+        stops = np.searchsorted(index[rows], self.bin_index[self.exact], "right")
+        tables, lowest = [], []
+        for b, start, stop in zip(self.exact, starts, stops, strict=True):
+            n, p = view.n[rows[start:stop]], np.clip(view.p[rows[start:stop]].astype(np.float64), 0.0, 1.0)
+            if small[b]:
+                tables.append(_two_sided(poisson_binomial(np.repeat(p, n.astype(np.int64)))))
+                lowest.append(0)
+            else:
+                ((_, low, pmf),) = count_pmfs(np.zeros(len(p), dtype=np.int64), n, p, 1)
+                tables.append(np.maximum(_two_sided(pmf[0]), np.log(MIN_TAIL_PROB)))
+                lowest.append(int(low[0]))
+        self.length = np.array([len(table) for table in tables], dtype=np.int64)
+        self.first = np.cumsum(self.length) - self.length
+        self.lowest = np.array(lowest, dtype=np.int64)
+        self.table = np.concatenate(tables) if tables else np.empty(0)
+
+    def _skewness(self, view: View, index: Array, size: int) -> None:
+        p = np.clip(view.p.astype(np.float64), 0.0, 1.0)
+        third = np.bincount(index, view.n * p * (1 - p) * (1 - 2 * p), size)[self.bin_index[self.large]]
+        self.mean = (self.binned.n * self.binned.p)[self.large]
+        self.sd = (self.scale / self.unit)[self.large]
+        self.skewness = third / self.sd**3
+
+    def _log_p_large(self, count: Array) -> Array:
+        above, below = (count - 0.5 - self.mean) / self.sd, (count + 0.5 - self.mean) / self.sd
+        with np.errstate(divide="ignore"):
+            tails = np.log(np.minimum(_upper(above, self.skewness), _upper(-below, -self.skewness)))
+        normal = np.log(2) + log_ndtr(-np.abs(count - self.mean) / self.sd)
+        return np.asarray(np.where(np.isfinite(tails), np.log(2) + tails, normal))
+
+
+class VectorTails:
+    """p of the outcome vector of each occupied cell of a joint view, from a χ² with the cell's exact covariance.
+
+    With d = Σw(y − p) and V = Σw²(diag p − ppᵀ), without the likeliest class, X² = dᵀV⁺d has as many degrees of
+    freedom as V has rank; an outcome that has no variance must be met exactly.
+    """
+
+    def __init__(self, view: View, index: Array, size: int) -> None:
+        binned = view.pool(index, size)
+        self.bin_index, self.binned = np.asarray(binned.bin_index), binned
+        rows = np.flatnonzero(view.w > 0)
+        rows = rows[np.argsort(index[rows], kind="stable")]
+        root = np.sqrt(view.sums("ww"))[rows]
+        stops = np.append(np.searchsorted(index[rows], self.bin_index), len(rows))
+        P = np.clip(view.p[rows].astype(np.float64), 0.0, 1.0)
+        cells, m = len(self.bin_index), P.shape[1]
+        covariance = np.zeros((cells, m, m))
+        for c, (start, stop) in enumerate(pairwise(stops)):
+            wp = root[start:stop, None] * P[start:stop]
+            covariance[c] = np.diag((root[start:stop, None] * wp).sum(axis=0)) - wp.T @ wp
+        likeliest = np.argmax(binned.p, axis=1)
+        variances = np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0.0)
+        self.fixed = variances <= 0
+        scale = np.where(self.fixed, 0.0, 1 / np.sqrt(np.where(self.fixed, 1.0, variances)))
+        scale[np.arange(cells), likeliest] = 0.0
+        values, vectors = np.linalg.eigh(scale[:, :, None] * covariance * scale[:, None, :])
+        positive = values > 1e-10
+        self.df = positive.sum(axis=1)
+        self.root = (
+            scale[:, :, None] * vectors * np.where(positive, 1 / np.sqrt(np.where(positive, values, 1.0)), 0.0)[:, None]
+        )
+
+    def statistic(self, wy: Array) -> Array:
+        """X² of each cell from Σwy (…, cells, m)."""
+        d = wy - self.binned.w[:, None] * self.binned.p
+        shape = d.shape[:-1]
+        turned = np.moveaxis(d.reshape(-1, *d.shape[-2:]), 1, 0) @ self.root
+        chi2 = np.moveaxis((turned**2).sum(axis=-1), 0, 1).reshape(shape)
+        missed = ((np.abs(d) > 1e-9 * self.binned.w[:, None]) & self.fixed).any(axis=-1)
+        return np.asarray(np.where(missed, np.inf, chi2))
+
+    def log_p(self, wy: Array) -> Array:
+        """log p of each cell from Σwy (…, cells, m)."""
+        x, a = self.statistic(wy) / 2, np.maximum(self.df, 1) / 2
+        with np.errstate(divide="ignore"):
+            near = np.log(chdtrc(2 * a, 2 * x))
+            asymptotic = (a - 1) * np.log(np.where(np.isfinite(x), x, 1.0)) - x - gammaln(a)
+        return np.asarray(np.where((self.df == 0) & (x == 0), 0.0, np.where(np.isfinite(near), near, asymptotic)))
+
+
+def _two_sided(pmf: Array) -> Array:
+    """log of twice the smaller tail at each count of a law; each tail is summed from its own end."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(2 * np.minimum(np.cumsum(pmf), np.cumsum(pmf[::-1])[::-1])))
+
+
+def _upper(x: Array, skewness: Array) -> Array:
+    """P[X > x] of a standardized gamma law of this skewness, mirrored where it is negative, normal where it is 0."""
+    bent = np.abs(skewness) > _STRAIGHT
+    a = 4 / np.where(bent, skewness, 1.0) ** 2
+    right = gammaincc(a, np.maximum(a + x * np.sqrt(a), 0.0))
+    left = gammainc(a, np.maximum(a - x * np.sqrt(a), 0.0))
+    return np.asarray(np.where(bent, np.where(skewness > 0, right, left), ndtr(-x)))

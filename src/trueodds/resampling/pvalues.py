@@ -1,0 +1,46 @@
+"""Monte Carlo p-values of a statistic among its null draws, and exact p-values from an enumerated null distribution."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from trueodds.core.typing import Array
+
+TIE = 1e-10  # a draw within this relative distance of the observed statistic ties with it
+
+
+def pvalue(observed: float, draws: Array) -> float:
+    """(1 + draws at least as large) / (1 + draws): never 0, and exact when the draws follow the null.
+
+    A statistic that is not defined has no p-value (NaN).
+
+    >>> pvalue(3.0, np.array([1.0, 2.0, 4.0]))
+    0.5
+    """
+    if np.isnan(observed):
+        return float("nan")
+    threshold = observed if np.isinf(observed) else observed - TIE * abs(observed)
+    return float((1 + (draws >= threshold).sum()) / (1 + len(draws)))
+
+
+def exact_pvalues(observed: Array, values: Array, chances: Array) -> tuple[list[float], float]:
+    """The p-value of each claim, and of the smallest of them, where every outcome is known with its probability.
+
+    `observed` (claims,), `values` (claims, outcomes), `chances` (outcomes,).
+
+    >>> exact_pvalues(np.array([2.0]), np.array([[0.0, 1.0, 2.0]]), np.array([0.5, 0.3, 0.2]))
+    ([0.2], 0.2)
+    """
+    defined = ~np.isnan(observed)
+    if not defined.any():
+        return [float("nan")] * len(observed), float("nan")
+    tails = []
+    for at in np.concatenate([observed[:, None], values], axis=1)[defined]:
+        drawn, order = at[1:], np.argsort(at[1:])
+        above = np.append(np.cumsum(chances[order][::-1])[::-1], 0.0)
+        tails.append(above[np.searchsorted(drawn[order], at - TIE * np.abs(at), "left")])
+    smallest = np.min(tails, axis=0)
+    joint = float(chances[smallest[1:] <= smallest[0] * (1 + TIE)].sum())
+    pvalues = np.full(len(observed), np.nan)
+    pvalues[defined] = [tail[0] for tail in tails]
+    return [float(min(p, 1.0)) for p in pvalues], min(joint, 1.0)

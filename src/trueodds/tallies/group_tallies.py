@@ -1,0 +1,284 @@
+"""Tallies of many groups of rows, counted and added column by column."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.kernels import grid_sums, plain, row_statistics
+from trueodds.kernels.fine_grid import CELLS, EDGES, cells_of_classes
+from trueodds.tallies import stored_views
+from trueodds.tallies.cells import FULL, PLAIN, Cells, Rows, class_values, top_values
+from trueodds.tallies.row_counts import COUNTS, EXTREMES, Counts, row_scores, zeros_and_ones
+from trueodds.tallies.score_sums import SCORES, ScoreSums, score_terms
+
+if TYPE_CHECKING:
+    from trueodds.tallies.tally import Tally
+
+
+_SCORE_SUMS = tuple(field.name for field in fields(ScoreSums))
+_EXTREMES = np.array([COUNTS.index(name) for name in EXTREMES])
+_PENDING = 4096  # cells that may always wait to be added
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupColumns:
+    """The tallies of G groups: the cells of one group after the other, and one row per group of every other sum."""
+
+    template: Tally  # of any of the groups, for what all have in common
+    names: tuple[str, ...]  # (G,) sorted
+    n: Array  # (G,) int64
+    weight: Array  # (G,)
+    starts: Array  # (G + 1,) where the cells of each group start
+    index: Array  # (m,) as in Cells
+    rows: Array  # (m,) int64, `n` of Cells
+    sums: Array  # (m, 4 or 9) as in Cells
+    scores: Array  # (G, 2, 7) by the name of the score and the field of ScoreSums
+    counts: Array  # (G, 9) by the field of Counts
+
+    @classmethod
+    def of(cls, tallies: Mapping[str, Tally]) -> GroupColumns | None:
+        """The columns of tallies that have everything but their sums in common; None for others, or for no tally."""
+        names = tuple(sorted(tallies))
+        parts = [tallies[name] for name in names]
+        if len({_layout(part) for part in parts}) != 1:
+            return None
+        return cls(
+            parts[0],
+            names,
+            np.array([part.n for part in parts], dtype=np.int64),
+            np.array([part.weight for part in parts], dtype=np.float64),
+            np.cumsum([0, *(len(part.cells.index) for part in parts)]),
+            np.concatenate([part.cells.index for part in parts]),
+            np.concatenate([part.cells.n for part in parts]),
+            np.concatenate([part.cells.sums for part in parts]),
+            np.array([[astuple(part.scores[name]) for name in SCORES] for part in parts], dtype=np.float64),
+            np.array([astuple(part.counts) for part in parts], dtype=np.float64),
+        )
+
+    @classmethod
+    def added(cls, parts: Sequence[GroupColumns]) -> GroupColumns:
+        """The sum of the parts, to the bit as if the tallies of each group were added in their order."""
+        if len(parts) == 1:
+            return parts[0]
+        names = tuple(sorted({name for part in parts for name in part.names}))
+        position = {name: i for i, name in enumerate(names)}
+        n_groups, size = len(names), len(parts[0].template.slots) * CELLS
+        n, weight = np.zeros(n_groups, dtype=np.int64), np.zeros(n_groups)
+        scores = np.full((n_groups, *parts[0].scores.shape[1:]), -0.0)  # −0 + x is x for every x; 0 + −0 is 0
+        counts = np.zeros((n_groups, len(COUNTS)))
+        keys = []
+        for part in parts:
+            at = np.array([position[name] for name in part.names])
+            n[at] += part.n
+            weight[at] += part.weight
+            scores[at] += part.scores
+            largest = np.maximum(counts[at], part.counts)[:, _EXTREMES]
+            counts[at] += part.counts
+            counts[at[:, None], _EXTREMES] = largest
+            keys.append(np.repeat(at, np.diff(part.starts)) * size + part.index)
+        key, inverse = np.unique(np.concatenate(keys), return_inverse=True)
+        starts = np.searchsorted(key, np.arange(n_groups + 1) * size)
+        rows = _sum_by(inverse, np.concatenate([part.rows for part in parts])).astype(np.int64)
+        columns = np.concatenate([part.sums for part in parts]).T
+        sums = np.stack([_sum_by(inverse, column) for column in columns], axis=1)
+        return cls(parts[0].template, names, n, weight, starts, key % size, rows, sums, scores, counts)
+
+    def tally(self, i: int) -> Tally:
+        """The tally of one group."""
+        cells = slice(self.starts[i], self.starts[i + 1])
+        return replace(
+            self.template,
+            n=int(self.n[i]),
+            weight=float(self.weight[i]),
+            cells=Cells(self.index[cells], self.rows[cells], self.sums[cells]),
+            scores={name: _row_to_score_sums(row) for name, row in zip(SCORES, self.scores[i].tolist(), strict=True)},
+            counts=_counts(self.counts[i].tolist()),
+        )
+
+
+class GroupTallies(Mapping[str, "Tally"]):
+    """The tally of each group by its name, in the order of the names.
+
+    `+` lets summands wait until they are as long as the sum so far, so that many batches are added in linear time.
+    """
+
+    def __init__(self, *parts: GroupColumns) -> None:
+        self._parts = parts
+
+    def __add__(self, other: GroupTallies) -> GroupTallies:
+        total = GroupTallies(*self._parts, other.columns)
+        first, *pending = (len(part.index) for part in total._parts)
+        if sum(pending) > max(first, _PENDING):
+            total._parts = (total.columns,)
+        return total
+
+    @property
+    def columns(self) -> GroupColumns:
+        """All groups as one sum."""
+        if len(self._parts) > 1:
+            self._parts = (GroupColumns.added(self._parts),)
+        return self._parts[0]
+
+    @property
+    def template(self) -> Tally:
+        """A tally with everything that the groups have in common."""
+        return self._parts[0].template
+
+    def __getitem__(self, name: str) -> Tally:
+        i = bisect_left(self.columns.names, name)
+        if self.columns.names[i : i + 1] != (name,):
+            raise KeyError(name)
+        return self.columns.tally(i)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns.names)
+
+    def __len__(self) -> int:
+        return len(self.columns.names)
+
+
+def union(a: Mapping[str, Tally], b: Mapping[str, Tally]) -> Mapping[str, Tally]:
+    """The tallies of the groups of both, those of one name added up."""
+    first, second = _by_columns(a), _by_columns(b)
+    if first is not None and second is not None and _layout(first.template) == _layout(second.template):
+        return first + second
+    both = {**a, **b, **{name: a[name] + b[name] for name in a if name in b}}
+    return dict(sorted(both.items()))
+
+
+def _by_columns(tallies: Mapping[str, Tally]) -> GroupTallies | None:
+    """The same tallies column by column; None where they have different layouts."""
+    if isinstance(tallies, GroupTallies):
+        return tallies
+    columns = GroupColumns.of(tallies)
+    return None if columns is None else GroupTallies(columns)
+
+
+def _layout(tally: Tally) -> tuple[Any, ...]:
+    """What tallies must have in common to be held in the same columns."""
+    return tally.kind, tally.classes, tally.dtype, tally.bins, tally.slots, tally.cells.plain
+
+
+def _sum_by(bin_index: Array, values: Array) -> Array:
+    """The sum of the values of each slot, in their order."""
+    return np.bincount(bin_index, weights=values)
+
+
+def _row_to_score_sums(row: list[float]) -> ScoreSums:
+    values: dict[str, Any] = dict(zip(_SCORE_SUMS, row, strict=True))
+    return ScoreSums(**{**values, "infinite": int(values["infinite"])})
+
+
+def _counts(row: list[float]) -> Counts:
+    values: dict[str, Any] = {name: x if name in EXTREMES else int(x) for name, x in zip(COUNTS, row, strict=True)}
+    return Counts(**values)
+
+
+SMALL = 512  # rows below which a group is counted together with others
+AT_ONCE = 65_536  # values of small groups that are counted at a time
+
+
+def tally_groups(preds: Predictions, values: Array, count: Callable[[Array], Tally]) -> GroupTallies:
+    """The tally of the rows of each value (n,), by the value as text; `count` tallies the rows of one group."""
+    names, number = _numbered(values)
+    size, rows = np.bincount(number), np.argsort(number, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(size)])
+    small = size < SMALL
+    large = {names[g]: count(rows[starts[g] : starts[g + 1]]) for g in np.flatnonzero(~small)}
+    parts = [columns for columns in [GroupColumns.of(large)] if columns is not None]
+    template = count(rows[:1])
+    rows, names, starts = rows[np.repeat(small, size)], names[small], np.concatenate([[0], np.cumsum(size[small])])
+    _, first = np.unique(starts[:-1] // max(1, AT_ONCE // len(template.slots)), return_index=True)
+    for a, b in pairwise([*first.tolist(), len(names)]):
+        chosen = Rows.of(preds, rows[starts[a] : starts[b]])
+        parts.append(_count_small_groups(chosen, starts[a : b + 1] - starts[a], tuple(names[a:b]), template))
+    return GroupTallies(GroupColumns.added(parts))
+
+
+def _numbered(values: Array) -> tuple[Array, Array]:
+    """The different values as text, sorted, and the position of each value among them."""
+    unique, inverse = np.unique(values, return_inverse=True)
+    names, position = np.unique(np.array([str(value) for value in unique], dtype=object), return_inverse=True)
+    return names, position[inverse.reshape(-1)]
+
+
+def _count_small_groups(rows: Rows, starts: Array, names: tuple[str, ...], template: Tally) -> GroupColumns:
+    """The tallies of groups whose rows follow each other: group g has the rows from starts[g] up to starts[g + 1]."""
+    ranks, classes = stored_views.default_views(template.kind, template.k, group=True)
+    n, size = len(rows.P), np.diff(starts)
+    which = np.empty((n, ranks if rows.P.shape[1] > 1 else 0), dtype=np.int32)
+    squares, special, extremes = np.empty(n), np.zeros((len(names), 5), dtype=np.int64), np.zeros((len(names), 2))
+    bits = rows.P.view(np.int32 if rows.exact else np.int64)
+    row_statistics.survey_groups(rows.P, bits, rows.rounding_tolerance, starts, which, squares, special, extremes)
+    if rows.logits is not None:
+        special[:, :2] = np.add.reduceat(np.stack(zeros_and_ones(rows.logits), axis=1), starts[:-1])
+    scores = np.stack([_score_sums_by_group(values, rows.w, starts) for values in row_scores(rows, squares)], axis=1)
+    counts = dict(zip(("zeros", "ones", "above", "inexact_sums", "ties"), special.T, strict=True))
+    counts |= {"true_zeros": scores[:, 1, 5], "voted": size * (rows.shares is not None)}
+    counts |= dict(zip(("excess", "worst_sum"), extremes.T, strict=True))
+    P, Y = top_values(rows, which) if ranks else class_values(rows, classes.start, classes.stop)
+    n_cells = P.shape[1] * CELLS
+    key, cell_n, cell_sums = _cells(rows, P, Y, np.repeat(np.arange(len(names)), size))
+    return GroupColumns(
+        template,
+        names,
+        n=size,
+        weight=size.astype(np.float64) if rows.w is None else segment_sums(rows.w[None], starts)[0],
+        starts=np.searchsorted(key, np.arange(len(names) + 1) * n_cells),
+        index=key % n_cells,
+        rows=cell_n,
+        sums=cell_sums,
+        scores=scores,
+        counts=np.stack([counts[name] for name in COUNTS], axis=1).astype(np.float64),
+    )
+
+
+def _cells(rows: Rows, P: Array, Y: Array, group: Array) -> tuple[Array, Array, Array]:
+    """The occupied cells of binary views P, Y (n, m) of rows in groups (n,): their keys, counts and sums.
+
+    The cell of index i, as in `Cells`, of group g has the key g · m · CELLS + i.
+    """
+    n, m = P.shape
+    cell = np.empty((n, m), dtype=np.uint16, order="F")
+    cells_of_classes(P, 0, m, EDGES, rows.exact, cell)
+    keys = (group[:, None] * m + np.arange(m)) * CELLS + cell
+    key, inverse = np.unique(keys, return_inverse=True)
+    counts, sums = np.zeros(len(key), dtype=np.int64), np.zeros((len(key), len(PLAIN if rows.plain else FULL)))
+    grid_sums.add_by_bin(P, plain(Y.astype(np.float64)), rows.weight, inverse.reshape(n, m), counts, sums)
+    return key, counts, sums
+
+
+def _score_sums_by_group(s: Array, w: Array | None, starts: Array) -> Array:
+    """The fields (G, 7) of the `ScoreSums` of each group, for the score s (n,) of each row."""
+    finite = np.isfinite(s)
+    sums = np.zeros((len(starts) - 1, 7))
+    sums[:, :5] = segment_sums(score_terms(np.where(finite, s, 0.0), w), starts).T
+    for g in np.unique(np.searchsorted(starts, np.flatnonzero(~finite), "right") - 1).tolist():
+        rows = slice(starts[g], starts[g + 1])
+        sums[g] = astuple(ScoreSums.of(s[rows], None if w is None else w[rows]))
+    return sums
+
+
+def segment_sums(columns: Array, starts: Array) -> Array:
+    """The sums (c, G) of the segments of each column (c, n), to the bit those that `column[a:b].sum()` gives.
+
+    NumPy's order of summation depends on the length alone, so segments of one length are the rows of one matrix.
+
+    >>> segment_sums(np.array([[1.0, 2.0, 4.0]]), np.array([0, 1, 3])).tolist()
+    [[1.0, 6.0]]
+    """
+    size = np.diff(starts)
+    sums = np.empty((len(columns), len(size)))
+    order = np.argsort(size, kind="stable")
+    lengths, first = np.unique(size[order], return_index=True)
+    for length, segments in zip(lengths.tolist(), np.split(order, first[1:]), strict=True):
+        sums[:, segments] = np.take(columns, starts[segments][:, None] + np.arange(length), axis=1).sum(axis=-1)
+    return sums

@@ -1,0 +1,206 @@
+"""Count blocks of rows into cells, proper scores, null covariance and numbers of special rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from trueodds.core.errors import Note
+from trueodds.core.typing import Array
+from trueodds.kernels import in_blocks, plain, row_statistics
+from trueodds.kernels.covariance import add_rows, covariance_matrix, empty_sums, first_bin_edge
+from trueodds.kernels.fine_grid import EDGES, MIDDLES
+from trueodds.kernels.grid_sums import tally_rows
+from trueodds.tallies import score_sums as scores
+from trueodds.tallies.cells import PLAIN, Cells, Rows, cells_by_class, cells_by_rank
+from trueodds.tallies.score_sums import SCORES, ScoreSums
+
+EXTREMES = ("excess", "worst_sum")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Facts about rows, counted; what Predictions put into notes, in a form that adds.
+
+    >>> both = Counts(zeros=2, excess=1e-7) + Counts(zeros=1, excess=3e-7)
+    >>> both.zeros, both.excess
+    (3, 3e-07)
+    """
+
+    zeros: int = 0  # probabilities that are exactly 0, over all classes
+    ones: int = 0
+    above: int = 0  # probabilities above 1 by rounding
+    inexact_sums: int = 0  # rows off from sum 1 by more than the rounding of their dtype
+    ties: int = 0  # rows with several largest probabilities
+    true_zeros: int = 0  # rows where something came that was said to be impossible
+    voted: int = 0  # rows whose outcome is votes
+    excess: float = 0.0  # the largest excess over 1
+    worst_sum: float = 0.0  # the largest distance from sum 1
+
+    def __add__(self, other: Counts) -> Counts:
+        merged = {}
+        for field in fields(self):
+            a, b = getattr(self, field.name), getattr(other, field.name)
+            merged[field.name] = max(a, b) if field.name in EXTREMES else a + b
+        return Counts(**merged)
+
+    def notes(self) -> tuple[Note, ...]:
+        """The notes that Predictions of all rows would carry, and what the tally had to leave out."""
+        notes = []
+        if self.above:
+            are = "value is" if self.above == 1 else "values are"
+            notes.append(
+                Note(
+                    "TN102",
+                    f"{self.above:,} {are} above 1 by rounding (at most {self.excess:.1e}); kept as given, binned as 1.",
+                )
+            )
+        if self.inexact_sums:
+            rows = "row sums" if self.inexact_sums == 1 else "rows sum"
+            notes.append(
+                Note("TN101", f"{self.inexact_sums:,} {rows} to 1 only within {self.worst_sum:.1e}; used as given.")
+            )
+        return tuple(notes)
+
+
+COUNTS = tuple(field.name for field in fields(Counts))
+
+
+AT_ONCE = 32  # classes whose cells are held together: 5 MB
+LONG = 2**22  # values that a thread looks at
+NOTHING = plain(np.empty(0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowCounts:
+    """What a tally keeps of some rows."""
+
+    cells: Cells
+    null: Array | None  # as of a Tally
+    scores: dict[str, ScoreSums]
+    counts: Counts
+
+
+def count_rows(rows: Rows, ranks: int, classes: range, bins: int | None) -> RowCounts:
+    """The sums of the largest one to three values and of these classes; with `bins` the null covariance."""
+    k = rows.P.shape[1]
+    if rows.kind == "classes" and rows.plain and ranks and len(classes) == k <= AT_ONCE:
+        return _count_in_one_pass(rows, ranks, bins)
+    survey = _surveyed(rows, ranks if k > 1 else 0)
+    parts = [(0, cells_by_rank(rows, survey.which))] if ranks else []
+    if len(classes):
+        parts.append((ranks, cells_by_class(rows, classes.start, classes.stop)))
+    score_sums = {
+        name: ScoreSums.of(values, rows.w)
+        for name, values in zip(SCORES, row_scores(rows, survey.squares), strict=True)
+    }
+    return RowCounts(
+        Cells.side_by_side(parts),
+        None if bins is None else null_covariance(rows, bins),
+        score_sums,
+        survey.special(rows, score_sums["log_loss"].infinite),
+    )
+
+
+def null_covariance(rows: Rows, bins: int) -> Array:
+    """Σ w²(δ_kl p_k − p_k p_l) between the report cells (class, bin), (K·bins, K·bins), upper triangle."""
+    k, report = rows.P.shape[1], report_bins(bins)
+    first = first_bin_edge(report, k)
+    sums = empty_sums(k, bins, first)
+    w = NOTHING if rows.w is None else rows.w
+    add_rows(rows.P, w, report, bins, first, rows.exact, EDGES, sums)
+    return covariance_matrix(sums)
+
+
+def report_bins(bins: int) -> Array:
+    """The uniform bin of each fine cell; where bins do not nest, by the nearest edges of cells."""
+    return np.searchsorted(np.arange(1, bins) / bins, MIDDLES, "left").astype(np.uint32)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Survey:
+    """What one look at each row tells."""
+
+    which: Array  # (n, ranks) columns of the largest values
+    squares: Array  # (n,) Σp²
+    counts: Array  # exact zeros, exact ones, values above 1, rows with another sum than 1, rows with several largest
+    extremes: Array  # the largest excess over 1 and distance from sum 1
+
+    def special(self, rows: Rows, true_zeros: int) -> Counts:
+        """The special rows."""
+        zeros, ones, above, inexact, ties = self.counts.tolist()
+        if rows.logits is not None:
+            zeros, ones = (int(counts.sum()) for counts in zeros_and_ones(rows.logits))
+        return Counts(
+            zeros=zeros,
+            ones=ones,
+            above=above,
+            inexact_sums=inexact,
+            ties=ties if self.which.shape[1] else 0,
+            true_zeros=true_zeros,
+            voted=len(rows.P) if rows.shares is not None else 0,
+            excess=float(self.extremes[0]),
+            worst_sum=float(self.extremes[1]),
+        )
+
+
+def _count_in_one_pass(rows: Rows, ranks: int, bins: int | None) -> RowCounts:
+    """All of it in one pass, where there are few classes and each row has one label."""
+    assert rows.y is not None
+    n, k = rows.P.shape
+    survey = Survey(np.empty((0, ranks)), NOTHING, np.zeros(5, dtype=np.int64), np.zeros(2))
+    scores = np.zeros((2, 3))
+    report = report_bins(bins or 1)
+    first = first_bin_edge(report, k)
+    pairs = empty_sums(k, bins or 0, first)
+    look = (rows.P, rows.y, ranks, rows.rounding_tolerance, rows.exact, rows.single, EDGES)
+    outputs = (survey.counts, survey.extremes, scores, report, bins or 0, first, pairs)
+    cells = Cells.summed(ranks + k, len(PLAIN), lambda counts, sums: tally_rows(*look, counts, sums, *outputs))
+    brier, loss = (ScoreSums.counted(n, int(finite), s, ss) for finite, s, ss in scores.tolist())
+    if rows.log_observed is not None:
+        loss = ScoreSums.of(-rows.log_observed)
+    null = None if bins is None else covariance_matrix(pairs)
+    return RowCounts(cells, null, dict(zip(SCORES, (brier, loss), strict=True)), survey.special(rows, loss.infinite))
+
+
+def _surveyed(rows: Rows, ranks: int) -> Survey:
+    """The largest values and the special rows of a block."""
+    n, k = rows.P.shape
+    which, squares = np.empty((n, ranks), dtype=np.int32), np.empty(n)
+
+    def work(a: int, b: int) -> tuple[Array, Array]:
+        P, counts, extremes = rows.P[a:b], np.zeros(5, dtype=np.int64), np.zeros(2)
+        bits = P.view(np.int32 if rows.exact else np.int64)
+        row_statistics.survey_rows(P, bits, rows.rounding_tolerance, which[a:b], squares[a:b], counts, extremes)
+        return counts, extremes
+
+    counts, extremes = zip(*in_blocks(work, n, max(1, LONG // k)), strict=True)
+    return Survey(which, squares, np.sum(counts, axis=0), np.max(extremes, axis=0))
+
+
+def zeros_and_ones(logits: Array) -> tuple[Array, Array]:
+    """How many probabilities of each row are exactly 0 and 1, (n,) both: only −inf says 0, and only beside it 1."""
+    zero = np.isneginf(logits)
+    if zero.ndim == 1:
+        return zero.astype(np.int64), np.zeros(len(zero), dtype=np.int64)
+    zeros = zero.sum(axis=1)
+    return zeros, (zeros == zero.shape[1] - 1).astype(np.int64)
+
+
+def row_scores(rows: Rows, squares: Array) -> tuple[Array, Array]:
+    """The Brier score and the log loss of each row: over the vector, of the last column for two classes, mean over labels."""
+    if rows.shares is None and rows.kind != "multilabel":
+        brier, loss = np.empty(len(rows.P)), np.empty(len(rows.P))
+        row_statistics.score_rows(rows.P, rows.y, squares, rows.single, brier, loss)
+    elif rows.kind == "multilabel":
+        assert rows.y is not None
+        p, y = rows.P.ravel(), rows.y.ravel().astype(np.float64)
+        brier = scores.brier(p, y).reshape(rows.P.shape).mean(axis=1)
+        loss = scores.log_loss(p, y).reshape(rows.P.shape).mean(axis=1)
+    else:
+        assert rows.shares is not None
+        p, y = (rows.P[:, 1], rows.shares[:, 1]) if rows.P.shape[1] == 2 else (rows.P, rows.shares)
+        brier = scores.brier(p, y)
+        loss = scores.log_loss(p, y) if rows.single else scores.log_loss(rows.P, rows.shares)
+    return brier, loss if rows.log_observed is None else -rows.log_observed

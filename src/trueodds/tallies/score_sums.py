@@ -1,0 +1,120 @@
+"""Brier score and log loss row by row, and their mergeable sums."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import astuple, dataclass
+
+import numpy as np
+
+from trueodds.core.typing import Array
+
+SCORES = ("brier", "log_loss")
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSums:
+    """What the weighted mean of a score s and its standard error need; infinite scores are counted apart.
+
+    >>> sums = ScoreSums.of(np.array([0.0, 1.0])) + ScoreSums.of(np.array([0.5, 0.5]))
+    >>> sums.mean, round(sums.standard_error, 4)
+    (0.5, 0.1768)
+    """
+
+    w: float = 0.0  # Σw over the rows with a finite score, and so on
+    ww: float = 0.0
+    ws: float = 0.0
+    wws: float = 0.0
+    wwss: float = 0.0
+    infinite: int = 0  # rows, whatever their weight
+    infinite_w: float = 0.0
+
+    @classmethod
+    def of(cls, s: Array, w: Array | None = None) -> ScoreSums:
+        """The sums of one score per row; without weights each row counts once."""
+        finite = np.isfinite(s)
+        endless = len(s) - int(finite.sum())
+        lost = float(endless if w is None else w[~finite].sum())
+        if endless:
+            s, w = s[finite], None if w is None else w[finite]
+        # no dot products: BLAS splits them over threads, and the sum would depend on their number
+        w_sum, ww, ws, wws, wwss = score_terms(s, w).sum(axis=1).tolist()
+        return cls(w_sum, ww, ws, wws, wwss, endless, lost)
+
+    @classmethod
+    def counted(cls, n: int, finite: int, s: float, ss: float) -> ScoreSums:
+        """Of n rows of weight 1, `finite` of them with a finite score: Σs and Σs² of these."""
+        w = float(finite)  # as every sum, so that a tally has the same text before and after it was saved
+        return cls(w, w, s, s, ss, n - finite, float(n - finite))
+
+    def __add__(self, other: ScoreSums) -> ScoreSums:
+        return ScoreSums(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def mean(self) -> float:
+        """The weighted mean; infinite where a row of positive weight has an infinite score."""
+        if self.infinite_w > 0:
+            return math.inf
+        return self.ws / self.w if self.w > 0 else math.nan
+
+    @property
+    def standard_error(self) -> float:
+        """√Σw²(s − mean)² / Σw, for rows independent of each other; NaN where the mean is infinite."""
+        m = self.mean
+        if not math.isfinite(m):
+            return math.nan
+        return math.sqrt(max(0.0, self.wwss - 2 * m * self.wws + m * m * self.ww)) / self.w
+
+
+def score_terms(s: Array, w: Array | None = None) -> Array:
+    """What each row adds to the first five fields of `ScoreSums`, (5, n), given its finite score s (n,)."""
+    if w is None:
+        one, ss = np.ones(len(s)), s * s
+        return np.stack([one, one, s, s, ss])
+    ww = w * w
+    return np.stack([w, ww, w * s, ww * s, ww * s * s])
+
+
+def brier(p: Array, y: Array) -> Array:
+    """(p − y)² for a binary view, the sum over classes for a joint one; a vote of .7 is .7 of a row and .3.
+
+    >>> brier(np.array([0.5]), np.array([0.7])).round(4).tolist()
+    [0.25]
+    """
+    p = p.astype(np.float64, copy=False)
+    if p.ndim == 1:
+        return (p - y) ** 2 + y * (1 - y)  # p² − 2py + y, without its cancellation near p = 1
+    total: Array = ((p - y) ** 2 + y * (1 - y)).sum(axis=1)
+    return total
+
+
+def log_loss(p: Array, y: Array, min_prob: float = 0.0) -> Array:
+    """−Σ y log p in nats; infinite where an outcome of probability 0 is observed, unless floored.
+
+    Of a single column (n,) the complement is 1 − p; where both are known apart, `log_score` takes their logarithms.
+
+    >>> log_loss(np.array([0.0, 1.0]), np.array([1.0, 1.0])).tolist()
+    [inf, 0.0]
+    """
+    if p.ndim == 1:
+        p, y = (np.stack([1 - values.astype(np.float64), values], axis=1) for values in (p, y))
+    with np.errstate(divide="ignore"):
+        return log_score(np.log(np.maximum(p, 0.0, dtype=np.float64)), y, min_prob)
+
+
+def log_score(logs: Array, y: Array, min_prob: float = 0.0) -> Array:
+    """−Σ y log p of each row from log-probabilities (n, m) and shares of outcomes (n, m).
+
+    >>> log_score(np.array([[-5681.0, 0.0]]), np.array([[1.0, 0.0]])).tolist()
+    [5681.0]
+    """
+    if min_prob:
+        logs = np.maximum(logs, np.log(min_prob))
+    with np.errstate(invalid="ignore"):
+        total: Array = np.where(y > 0, y * -logs, 0.0).sum(axis=1)
+    return total
+
+
+def below(logs: Array, min_prob: float) -> int:
+    """How many rows of log-probabilities (n, m) have one below the floor."""
+    return int((logs < np.log(min_prob)).any(axis=1).sum())

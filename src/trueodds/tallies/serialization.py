@@ -1,0 +1,349 @@
+"""Save and load tallies as versioned strict JSON, with every field validated."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+import trueodds
+from trueodds.core import json_files
+from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
+from trueodds.kernels.fine_grid import CELLS, EDGES
+from trueodds.lenses.lens import as_lens
+from trueodds.tallies.cells import FULL, PLAIN, Cells
+from trueodds.tallies.row_counts import EXTREMES, Counts
+from trueodds.tallies.score_sums import ScoreSums
+from trueodds.tallies.simplex_cells import SimplexCells
+from trueodds.tallies.stored_views import default_views, view_names
+from trueodds.tallies.tally import NULL_SIZE, Tally
+
+SCHEMA = "trueodds.tally/1"
+
+
+def to_dict(tally: Tally) -> dict[str, Any]:
+    """The tally as plain values that JSON holds without loss."""
+    return {"schema": SCHEMA, "version": trueodds.__version__, **_to_dict(tally)}
+
+
+def from_dict(value: Any) -> Tally:
+    """The tally behind `to_dict`; TO402 names the field that is wrong."""
+    if not isinstance(value, dict) or "schema" not in value:
+        refuse("schema", "none", "Only files that `save` wrote are tallies.")
+    if value["schema"] != SCHEMA:
+        refuse("schema", repr(value["schema"])[:80], f"A tally has the schema {SCHEMA}.")
+    field = Field(value, "")
+    field.text("version")
+    return field.tally()
+
+
+def dumps(tally: Tally) -> str:
+    """The tally as one JSON text; floats keep every bit.
+
+    >>> from trueodds.data.predictions import Predictions
+    >>> loads(dumps(Tally.of(Predictions([1, 0], [0.9, 0.2])))).n
+    2
+    """
+    return json_of(to_dict(tally))
+
+
+def json_of(value: Any) -> str:
+    """Strict JSON without blanks."""
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        fix = "Divide the weights by their mean."
+        raise InputError("TO407", "The tally holds a sum that no file can.", "an infinite one", fix) from None
+
+
+def loads(text: str) -> Tally:
+    """The tally of a JSON text; TO402 where it is none."""
+    return from_dict(json_files.parse_json(text, "TO402"))
+
+
+def save(tally: Tally, path: str | Path) -> None:
+    """Write the tally to a file, whole or not at all; TO407 where the folder cannot be written."""
+    json_files.write_text(path, dumps(tally) + "\n", "TO407")
+
+
+def load(path: str | Path) -> Tally:
+    """Read a tally that `save` wrote; TO407 where there is no such file, TO402 where it is no tally."""
+    if not Path(path).is_file():
+        raise InputError("TO407", "The tally cannot be read.", f"no file {path}", "Check the path.")
+    return from_dict(json_files.read_json(path, "TO402"))
+
+
+def _to_dict(tally: Tally) -> dict[str, Any]:
+    names = PLAIN if tally.cells.plain else FULL
+    return {
+        "kind": tally.kind,
+        "classes": list(tally.classes),
+        "dtype": tally.dtype,
+        "bins": tally.bins,
+        "grid": tally.grid,
+        "slots": list(tally.slots),
+        "n": tally.n,
+        "weight": tally.weight,
+        "cells": {
+            "index": tally.cells.index.tolist(),
+            "n": tally.cells.n.tolist(),
+            "sums": {name: column.tolist() for name, column in zip(names, tally.cells.sums.T, strict=True)},
+        },
+        "joint": {
+            name: {key: getattr(cells, key).tolist() for key in ("keys", "n", "w", "ww", "wp", "wy")}
+            for name, cells in tally.joint.items()
+        },
+        "null": _null_to_dict(tally.null),
+        "scores": {name: _numbers(sums) for name, sums in tally.scores.items()},
+        "counts": _numbers(tally.counts),
+        "groups": {
+            column: {value: _to_dict(part) for value, part in values.items()} for column, values in tally.groups.items()
+        },
+    }
+
+
+def _numbers(sums: ScoreSums | Counts) -> dict[str, float]:
+    """The fields by name; `asdict` would copy each number by itself, which costs ten times as much."""
+    return {field.name: getattr(sums, field.name) for field in fields(sums)}
+
+
+def _null_to_dict(null: Array | None) -> dict[str, list[Any]] | None:
+    if null is None:
+        return None
+    index = np.flatnonzero(null)
+    return {"index": index.tolist(), "value": null.ravel()[index].tolist()}
+
+
+KINDS = ("classes", "confidence", "multilabel")
+TOLERANCE = 1e-6  # relative; what rounding in long sums may do to an inequality between them
+ROUNDING = 0.5  # how far above 1 a mean may lie: float16 tables of many classes
+
+
+class Field:
+    """One object of the file and the path to it."""
+
+    def __init__(self, value: Any, where: str) -> None:
+        if not isinstance(value, dict):
+            refuse(where.rstrip(".") or "content", repr(value)[:80])
+        self.value, self.where = value, where
+
+    def tally(self, group_of: Field | None = None) -> Tally:
+        """The whole tally, or the sub-tally of a group."""
+        kind = self.text("kind")
+        self.must(kind in KINDS, "kind", kind)
+        classes = self.classes(kind)
+        bins, n = self.integer("bins", 1), self.integer("n", 1)
+        grid = None if self.get("grid") is None else self.integer("grid", 1)
+        slots = self.slots(kind, classes, group=group_of is not None)
+        weight = self.number("weight")
+        counts = self.inside("counts").plain(Counts)
+        cells = self.inside("cells").cells(len(slots), n, counts)
+        joint = {name: self.inside("joint").inside(name).simplex(grid, n) for name in self.keys("joint")}
+        for name in joint:
+            self.must(_is_lens(name), "joint", repr(name))
+        scores = {name: self.inside("scores").inside(name).plain(ScoreSums) for name in self.keys("scores")}
+        self.must(set(scores) == {"brier", "log_loss"}, "scores", str(sorted(scores)))
+        groups: dict[str, dict[str, Tally]] = {}
+        for column in self.keys("groups"):
+            reader = self.inside("groups")
+            values = reader.inside(column)
+            groups[column] = {value: values.inside(value).tally(self) for value in reader.keys(column)}
+            rows = sum(part.n for part in groups[column].values())
+            self.must(rows == n and group_of is None, f"groups.{column}", f"{rows:,} rows of {n:,}")
+            for value, part in groups[column].items():
+                same = (part.kind, part.classes, part.bins) == (kind, classes, bins)
+                self.must(same, f"groups.{column}.{value}", "other classes or bins")
+        null = self.null(len(classes) * bins)
+        self.must(null is None or (kind == "classes" and group_of is None), "null", "a covariance without classes")
+        return Tally(
+            kind=kind,
+            classes=classes,
+            dtype=self.text("dtype"),
+            bins=bins,
+            grid=grid,
+            slots=slots,
+            n=n,
+            weight=weight,
+            cells=cells,
+            joint=joint,
+            null=null,
+            scores=scores,
+            counts=counts,
+            groups=groups,
+        )
+
+    def classes(self, kind: str) -> tuple[Any, ...]:
+        """The names of the classes, told apart by their text."""
+        names = self.items("classes")
+        fine = len(names) >= (1 if kind == "multilabel" else 2) and all(isinstance(x, (str, int, float)) for x in names)
+        self.must(fine and len({str(x) for x in names}) == len(names), "classes", repr(names)[:80])
+        return tuple(names)
+
+    def slots(self, kind: str, classes: tuple[Any, ...], *, group: bool) -> tuple[str, ...]:
+        """The views that are always kept, then those that were named."""
+        slots = self.items("slots")
+        always = list(view_names(*default_views(kind, len(classes), group=group)))
+        extra = slots[len(always) :]
+        fine = slots[: len(always)] == always and len(set(map(str, slots))) == len(slots)
+        self.must(fine and all(isinstance(x, str) and _is_lens(x) for x in extra), "slots", repr(slots)[:80])
+        return tuple(slots)
+
+    def cells(self, slots: int, n: int, counts: Counts) -> Cells:
+        """The sums per cell: in order, complete in every view, each mean inside its cell."""
+        index = self.integers("index")
+        rows = self.integers("n")
+        self.must(len(rows) == len(index), "n", f"{len(rows)} values for {len(index)} cells")
+        increasing = bool((np.diff(index) > 0).all()) and index[0] >= 0 and index[-1] < slots * CELLS
+        self.must(increasing, "index", "cells out of order or range")
+        self.must(bool((rows > 0).all()), "n", "an empty cell")
+        rows_per_view = np.bincount(index // CELLS, rows, slots)
+        self.must(bool((rows_per_view == n).all()), "n", f"{int(np.min(rows_per_view)):,} rows of {n:,} in a view")
+        sums = self.inside("sums")
+        names = FULL if "w" in sums.value else PLAIN
+        sums.must(set(sums.value) == set(names), "", str(sorted(sums.value)))
+        columns = {name: sums.floats(name, len(index)) for name in names}
+        for name, column in columns.items():
+            # p(1 − p) falls below 0 where p lies above 1 by rounding
+            low = -columns["ww"] * ROUNDING if name == "wwv" else 0.0
+            sums.must(bool((column >= low).all()), name, f"{column.min()} below 0")
+        w = columns.get("w", rows.astype(np.float64))
+        sums.must(bool((columns["wy"] <= w * (1 + TOLERANCE)).all()), "wy", "more outcomes than rows")
+        low, high = EDGES[:-1][index % CELLS], EDGES[1:][index % CELLS]
+        high = np.where(index % CELLS == CELLS - 1, 1 + min(counts.excess, ROUNDING), high)
+        outside = (columns["wp"] < w * low * (1 - TOLERANCE)) | (columns["wp"] > w * high * (1 + TOLERANCE))
+        sums.must(not outside.any(), "wp", f"a mean outside its cell, {int(index[np.argmax(outside)])}")
+        return Cells(index, rows, np.stack(list(columns.values()), axis=1))
+
+    def simplex(self, grid: int | None, n: int) -> SimplexCells:
+        """The sums per cell of a grid on the simplex."""
+        self.must(grid is not None, "", "no grid")
+        assert grid is not None
+        rows = self.integers("n")
+        keys = [self.integer_list("keys", key) for key in self.items("keys")]
+        width = len(keys[0]) if keys else 0
+        fine = len(keys) == len(rows) and all(len(key) == width and max(key) < grid and min(key) >= 0 for key in keys)
+        fine = fine and width > 1 and all(a < b for a, b in itertools.pairwise(keys))
+        self.must(fine, "keys", "grid cells out of order or range")
+        self.must(int(rows.sum()) == n and bool((rows > 0).all()), "n", f"{int(rows.sum()):,} rows of {n:,}")
+        flat = {name: self.floats(name, len(rows)) for name in ("w", "ww")}
+        wide = {name: self.floats(name, len(rows), width) for name in ("wp", "wy")}
+        for name, column in {**flat, **wide}.items():
+            self.must(bool((column >= 0).all()), name, f"{column.min()} below 0")
+        return SimplexCells(grid, np.array(keys, dtype=np.int32), rows, **flat, **wide)
+
+    def null(self, size: int) -> Array | None:
+        """The upper triangle of the null covariance."""
+        if self.get("null") is None:
+            return None
+        self.must(size <= NULL_SIZE, "null", f"{size} report cells")
+        reader = self.inside("null")
+        index = reader.integers("index", empty=True)
+        value = reader.floats("value", len(index))
+        line, column = np.divmod(index, size)
+        fine = bool(
+            (np.diff(index) > 0).all() and (index >= 0).all() and (line < size).all() and (line <= column).all()
+        )
+        reader.must(fine, "index", "report cells out of order or range")
+        null = np.zeros((size, size))
+        null[line, column] = value
+        return null
+
+    def plain(self, kind: type[Any]) -> Any:
+        """Sums or counts as their class holds them: whole numbers where the field is one."""
+        names = [field.name for field in fields(kind)]
+        self.must(set(self.value) == set(names), "", str(sorted(self.value)))
+        integers = ("infinite",) if kind is ScoreSums else tuple(name for name in names if name not in EXTREMES)
+        signed = ("ws", "wws")  # a log loss is below 0 where a probability lies above 1 by rounding
+        return kind(
+            **{
+                name: self.integer(name, 0) if name in integers else self.number(name, signed=name in signed)
+                for name in names
+            }
+        )
+
+    def must(self, fine: bool, key: str, got: str) -> None:
+        """Refuse the file unless this holds of the field."""
+        if not fine:
+            refuse((self.where + key).rstrip("."), got)
+
+    def get(self, key: str) -> Any:
+        """The value of a field that has to be there."""
+        self.must(key in self.value, key, "nothing")
+        return self.value[key]
+
+    def inside(self, key: str) -> Field:
+        """The object in a field."""
+        return Field(self.get(key), f"{self.where}{key}.")
+
+    def keys(self, key: str) -> list[str]:
+        """The names in an object."""
+        return list(self.inside(key).value)
+
+    def text(self, key: str) -> str:
+        """A text."""
+        value = self.get(key)
+        self.must(isinstance(value, str), key, repr(value)[:80])
+        return str(value)
+
+    def integer(self, key: str, low: int) -> int:
+        """A whole number that fits into 64 bits."""
+        value = self.get(key)
+        self.must(type(value) is int and low <= value < 2**63, key, repr(value)[:80])
+        return int(value)
+
+    def number(self, key: str, *, signed: bool = False) -> float:
+        """A finite number."""
+        value = self.get(key)
+        fine = _finite(value) and (signed or value >= 0)
+        self.must(fine, key, repr(value)[:80])
+        return float(value)
+
+    def items(self, key: str) -> list[Any]:
+        """A list."""
+        value = self.get(key)
+        self.must(isinstance(value, list), key, repr(value)[:80])
+        return list(value)
+
+    def integer_list(self, key: str, value: Any) -> list[int]:
+        """A list of whole numbers."""
+        self.must(isinstance(value, list) and all(type(x) is int for x in value), key, repr(value)[:80])
+        return list(value)
+
+    def integers(self, key: str, *, empty: bool = False) -> Array:
+        """A list of whole numbers as int64."""
+        value = self.integer_list(key, self.items(key))
+        self.must(empty or len(value) > 0, key, "no cells")
+        self.must(all(-(2**63) <= x < 2**63 for x in value), key, "a number beyond 64 bits")
+        return np.array(value, dtype=np.int64)
+
+    def floats(self, key: str, length: int, width: int | None = None) -> Array:
+        """A list of finite numbers, or of lists of them, as float64."""
+        value = self.items(key)
+        lines = value if width is not None else [value]
+        fine = len(value) == length and all(
+            isinstance(line, list) and len(line) == (width or length) and all(map(_finite, line)) for line in lines
+        )
+        self.must(fine, key, f"{len(value)} values for {length}, or one that is no finite number")
+        return np.array(value, dtype=np.float64)
+
+
+def refuse(field: str, got: str, fix: str = "The file was changed or cut; tally the rows again.") -> NoReturn:
+    """Say which field is wrong."""
+    raise InputError("TO402", f"The tally's {field} is not valid.", got, fix)
+
+
+def _finite(value: Any) -> bool:
+    return (type(value) is float and math.isfinite(value)) or (type(value) is int and abs(value) < 2**63)
+
+
+def _is_lens(name: str) -> bool:
+    try:
+        return as_lens(name).name == name
+    except InputError:
+        return False

@@ -1,0 +1,71 @@
+"""Sums per cell of a grid on the probability simplex, for lenses with a vector per row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
+from trueodds.kernels.bins import Bins
+from trueodds.lenses.view import View
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SimplexCells:
+    """Sums over the occupied cells of a simplex grid, which add; a cell is the bin of every coordinate.
+
+    Memory: 4·m + 24 + 16·m bytes for each occupied cell of m coordinates; at worst every row has its own.
+    """
+
+    bins: int
+    keys: Array  # (c, m) int32, the bin of each coordinate; rows rise in lexical order
+    n: Array  # (c,) int64
+    w: Array  # (c,)
+    ww: Array  # (c,)
+    wp: Array  # (c, m)
+    wy: Array  # (c, m)
+
+    @classmethod
+    def of(cls, view: View, bins: int) -> SimplexCells:
+        """The cells of a joint view of rows."""
+        line = Bins(np.arange(bins + 1) / bins)
+        keys = np.stack([line.index(column) for column in view.at.T], axis=1).astype(np.int32)
+        w = view.w[:, None]
+        p = view.p.astype(np.float64, copy=False)
+        return _merge_cells(bins, keys, view.n.astype(np.int64), view.w, view.sums("ww"), w * p, w * view.y)
+
+    def __add__(self, other: SimplexCells) -> SimplexCells:
+        if self.bins != other.bins or self.keys.shape[1] != other.keys.shape[1]:
+            raise InputError(
+                "TO401",
+                "Only cells of the same simplex grid can be added.",
+                f"{self.bins} bins on {self.keys.shape[1]} axes and {other.bins} on {other.keys.shape[1]}",
+                "Tally both with the same grid.",
+            )
+        names = ("keys", "n", "w", "ww", "wp", "wy")
+        return _merge_cells(self.bins, *(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
+
+    def view(self, name: str, classes: int) -> View:
+        """The joint view of these cells, each placed at the middle of its bins."""
+        some = (self.w > 0)[:, None]
+        middle = (self.keys + 0.5) / self.bins
+        p = np.divide(self.wp, self.w[:, None], out=middle.copy(), where=some)
+        y = np.divide(self.wy, self.w[:, None], out=np.zeros_like(self.wy), where=some)
+        return View(p, y, self.w, n=self.n, sums={"ww": self.ww}, at=middle, name=name, classes=classes)
+
+
+def _merge_cells(bins: int, keys: Array, *sums: Array) -> SimplexCells:
+    """Cells with the same key put together, in the order of the keys."""
+    unique, inverse = np.unique(_sortable(keys), return_inverse=True)
+    inverse = inverse.reshape(-1)
+    order = np.argsort(inverse, kind="stable")
+    first = np.searchsorted(inverse[order], np.arange(len(unique)))
+    return SimplexCells(bins, keys[order[first]], *(np.add.reduceat(values[order], first, axis=0) for values in sums))
+
+
+def _sortable(keys: Array) -> Array:
+    """Rows as bytes whose order is the lexical order."""
+    plain = np.ascontiguousarray(keys.astype(">u4"))
+    return plain.view(f"V{4 * keys.shape[1]}")[:, 0]

@@ -1,0 +1,159 @@
+"""Log-likelihood of softmax regressions with its gradient and Hessian, as sums over rows that add."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.kernels.multinomial import likelihood_sums
+
+_BLOCK = 1 << 14  # probabilities per block, so that the temporaries stay in cache
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Likelihood:
+    """Minus the log-likelihood of some rows with its derivatives; those of more rows are the sum.
+
+    >>> X, Y = np.array([[[1.0], [0.0]]]), np.array([[1.0, 0.0]])
+    >>> one = softmax_linear(X, Y, np.ones(1), np.zeros(1))
+    >>> (one + one).n, round((one + one).value, 4)
+    (2, 1.3863)
+    """
+
+    value: float  # −Σ w log q of what came, in nats
+    gradient: Array  # (m,)
+    hessian: Array  # (m, m), positive semidefinite; the outcomes do not enter it
+    weight: float
+    n: int
+    beyond: Array = field(default_factory=lambda: np.zeros(4))  # third to sixth derivative by a single parameter
+
+    def __add__(self, other: Likelihood) -> Likelihood:
+        return Likelihood(
+            self.value + other.value,
+            self.gradient + other.gradient,
+            self.hessian + other.hessian,
+            self.weight + other.weight,
+            self.n + other.n,
+            self.beyond + other.beyond,
+        )
+
+
+def softmax_linear(X: Array, Y: Array, w: Array, theta: Array, offset: Array | None = None) -> Likelihood:
+    r"""The sums of the model :math:`q_i = \mathrm{softmax}(o_i + X_i\theta)`.
+
+    .. math:: F = \sum_i w_i\,[\mathrm{lse}(\eta_i) - y_i\cdot\eta_i], \quad
+        \nabla F = \sum_i w_i X_i^\top (q_i - y_i), \quad
+        \nabla^2 F = \sum_i w_i X_i^\top(\mathrm{diag}\,q_i - q_i q_i^\top)X_i
+
+    Convex in θ. X is (n, K, m), Y (n, K) outcome shares with rows summing to 1, w (n,), θ (m,), o (n, K).
+    Cost: O(nKm²) time, O(m²) memory beyond a block. The blocks are fixed, so the sums do not depend on the number of
+    threads. A single parameter, the common case, has a compiled loop of its own, which gives higher derivatives too.
+    """
+    if X.shape[2] == 1:
+        from trueodds.kernels.softmax import linear
+
+        return _single(linear(X[:, :, 0], Y, w, float(theta[0]), offset), w)
+    m, rows = X.shape[2], max(1, _BLOCK // (X.shape[1] * X.shape[2]))
+    total = Likelihood(0.0, np.zeros(m), np.zeros((m, m)), 0.0, 0)
+    for start in range(0, len(X), rows):
+        part = slice(start, start + rows)
+        total = total + _block(X[part], Y[part], w[part], theta, None if offset is None else offset[part])
+    return total
+
+
+def softmax_tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float, *, every: int = 1) -> Likelihood:
+    r"""The sums of the model :math:`q_{ik} \propto \max(p_{ik}, \text{floor})^\beta`, one parameter β > 0 for all.
+
+    The same as `softmax_linear` of the logs, which are never kept. P is (n, K) of any float type, Y (n, K) outcome
+    shares or (n,) class numbers, w (n,); `every` takes one row of so many. Cost: O(nK) time, no memory beyond a block.
+
+    >>> P, y = np.array([[0.9, 0.1], [0.5, 0.5]]), np.array([0, 1])
+    >>> round(softmax_tempered(P, y, np.ones(2), 1.0, 1e-12).value, 6) == round(float(-np.log(0.9 * 0.5)), 6)
+    True
+    """
+    from trueodds.kernels.softmax import tempered as sums
+
+    return _single(sums(P, Y, w, beta, min_prob, every), w[::every])
+
+
+def _single(sums: Array, w: Array) -> Likelihood:
+    return Likelihood(float(sums[0]), sums[1:2], sums[2:3, None], float(w.sum()), len(w), sums[3:])
+
+
+def _block(X: Array, Y: Array, w: Array, theta: Array, offset: Array | None) -> Likelihood:
+    eta = X @ theta
+    if offset is not None:
+        eta += offset
+    eta -= eta.max(axis=1, keepdims=True)
+    observed = np.einsum("nk,nk->n", Y, eta)
+    q = np.exp(eta, out=eta)
+    sums = q.sum(axis=1)
+    value, weight = float(w @ (np.log(sums) - observed)), float(w.sum())
+    wide = X.reshape(-1, X.shape[2])
+    q /= sums[:, None]
+    wq = w[:, None] * q
+    means = np.einsum("nk,nkm->nm", q, X)
+    gradient = (wq - w[:, None] * Y).reshape(-1) @ wide
+    hessian = (wq.reshape(-1, 1) * wide).T @ wide - (w[:, None] * means).T @ means
+    return Likelihood(value, gradient, hessian, weight, len(w))
+
+
+def softmax_by_class(
+    F: Array,
+    Y: Array,
+    w: Array,
+    theta: Array,
+    *,
+    offset: Array | None = None,
+    ties: Array | None = None,
+    curved: bool = True,
+) -> Likelihood:
+    r"""The sums of the model :math:`q_i = \mathrm{softmax}_k(o_{ik} + a_k\cdot F_{ik} + b_k)`.
+
+    F is (n, K, d), features of each class, or (n, d), the same for all of them; Y (n, K) outcome shares with rows
+    summing to 1, w (n,), o (n, K). :math:`\theta = (a_1, b_1, a_2, b_2, \ldots)`, (K(d + 1),); with `ties` T it is
+    Tφ, and φ is what is passed and what the derivatives are by. Convex. `curved=False` leaves the Hessian out, (0, 0).
+    Cost: O(nK²d²/2) time for features by class, O(nK²d²/4) for shared ones, O(nKd) without the Hessian; columns that
+    lie in one piece (`np.asfortranarray`) are not copied. The blocks are fixed, so no sum depends on the number of
+    threads.
+
+    >>> x, Y = np.log([[0.9, 0.1]]), np.array([[0.0, 1.0]])
+    >>> at = softmax_by_class(x[:, :, None], Y, np.ones(1), np.array([1.0, 0.0, 1.0, 0.0]))
+    >>> round(at.value, 4), at.gradient[[1, 3]].round(4).tolist()
+    (2.3026, [0.9, -0.9])
+    """
+    full = theta if ties is None else ties @ theta
+    value, gradient, own, across = likelihood_sums(F, Y, w, full.reshape(Y.shape[1], -1), offset, curved)
+    g, m = gradient.reshape(-1), len(full)
+    H = (
+        np.zeros((0, 0))
+        if not curved
+        else (_from_pairs(across, Y.shape[1]) if F.ndim == 2 else _assemble_hessian(own, across))
+    )
+    if ties is not None:
+        g, H = ties.T @ g, ties.T @ H @ ties if curved else H
+    assert not curved or ties is not None or H.shape == (m, m)
+    return Likelihood(float(value[0]), g, H, float(w.sum()), len(w))
+
+
+def _assemble_hessian(own: Array, across: Array) -> Array:
+    """Minus Σ q_k q_l f_k f_lᵀ of two classes, and each class's own block."""
+    k, d = own.shape[:2]
+    upper = np.triu(across)  # what lies below is in part counted too
+    H = -(upper + upper.T).reshape(k, d, k, d)
+    H[np.arange(k), :, np.arange(k), :] = own
+    return H.reshape(k * d, k * d)
+
+
+def _from_pairs(across: Array, k: int) -> Array:
+    """Minus Σ q_k q_l f fᵀ of two classes; of one with itself, the sum over its pairs with the others."""
+    d = round((np.sqrt(8 * across.shape[1] + 1) - 1) / 2)
+    (first, second), (row, column) = np.triu_indices(k, 1), np.triu_indices(d)
+    H = np.zeros((k, k, d, d))
+    blocks = np.empty((len(first), d, d))
+    blocks[:, row, column] = blocks[:, column, row] = across
+    H[first, second] = H[second, first] = -blocks
+    H[np.arange(k), np.arange(k)] = -H.sum(axis=1)
+    return H.transpose(0, 2, 1, 3).reshape(k * d, k * d)

@@ -1,0 +1,1 @@
+"""Study of how much the choice of bins changes a calibration error."""

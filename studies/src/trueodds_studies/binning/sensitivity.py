@@ -1,0 +1,225 @@
+"""Calibration errors of stored predictions under every binning setting, and jumps of TACE along its threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from trueodds.api.measure import measure
+from trueodds.core.errors import InputError
+from trueodds.core.suggestions import suggest_names
+from trueodds.data.predictions import Predictions
+from trueodds.estimators import ESTIMATORS
+from trueodds.lenses.lens import as_lens
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.noise_floor import noise_floor_draws
+from trueodds_studies.common.data_files import hash_file, load_npz
+from trueodds_studies.common.network_predictions import CIFAR10_FILES
+
+Settings = Mapping[str, Any]
+
+BINNING_SCHEMES: Mapping[str, Callable[[int, int], Settings]] = {
+    "uniform": lambda k, _: {"partition": "uniform", "bins": k},
+    "uniform from 1/K": lambda k, _: {"partition": "uniform", "bins": k, "range": "1/K"},
+    "equal-mass": lambda k, _: {"partition": "equal-mass", "bins": k},
+    "mass": lambda k, n: {"partition": f"mass:{n // k}"},
+    "median-variance": lambda k, n: {"partition": "median-variance", "min_size": n // k},
+}
+"""From a number of bins and of rows. The last two say how few rows a bin may hold, and make at most so many bins."""
+
+ADAPTIVE_SETTINGS: Mapping[str, Settings] = {
+    "sweep": {"partition": "sweep"},
+    "equal-mass, √n bins": {"partition": "equal-mass", "bins": "sqrt"},
+    "equal-mass, n^(2/5) bins": {"partition": "equal-mass", "bins": "auto"},
+    "one bin per score": {"partition": "distinct"},
+}
+"""Without a number to choose; only the last is no setting in use."""
+
+BIN_COUNTS = (2, 5, 10, 15, 20, 25, 30, 50, 75, 100, 150, 200, 300, 500, 1000)
+BIN_COUNT_RANGE = (5, 100)  # from the fewest in use to the paper's √n of 10,000 rows
+NORMS = {"ECE": "ece", "root mean square": "rmsce", "worst bin": "mce"}
+
+_COUNTS_IN_RANGE = tuple(k for k in BIN_COUNTS if BIN_COUNT_RANGE[0] <= k <= BIN_COUNT_RANGE[1])
+OWN_SETTINGS: Mapping[str, tuple[Settings, ...]] = {
+    "ece": tuple(BINNING_SCHEMES[scheme](k, 10_000) for scheme in ("uniform", "equal-mass") for k in _COUNTS_IN_RANGE),
+    "rmsce": tuple(BINNING_SCHEMES[scheme](k, 10_000) for scheme in ("uniform", "equal-mass") for k in _COUNTS_IN_RANGE),
+    "mce": tuple(BINNING_SCHEMES[scheme](k, 10_000) for scheme in ("uniform", "equal-mass") for k in _COUNTS_IN_RANGE),
+    "sweep": tuple({"partition": base, "order": order} for base in ("equal-mass", "uniform") for order in (1.0, 2.0)),
+    "ece_linear": tuple({"bins": k} for k in _COUNTS_IN_RANGE),
+    "debiased_l2": tuple(BINNING_SCHEMES[scheme](k, 10_000) for scheme in ("uniform", "equal-mass") for k in _COUNTS_IN_RANGE),
+    "debiased_l1": tuple(BINNING_SCHEMES[scheme](k, 10_000) for scheme in ("uniform", "equal-mass") for k in _COUNTS_IN_RANGE),
+    "smece": ({}, *({"bandwidth": width} for width in (0.01, 0.02, 0.05, 0.1))),
+    "ks": ({},),
+    "ecce_r": ({},),
+    "ici": tuple({"span": share} for share in (0.3, 0.5, 0.75, 1.0)),
+    "ece_kde": ({}, {"kernel": "gaussian"}, {"kernel": "epanechnikov"}, *({"bandwidth": h} for h in (0.01, 0.02, 0.05))),
+    "interval_ce": ({}, {"bandwidth": 0.01}, {"bandwidth": 0.05}),
+    "laplace_kce": tuple({"bandwidth": width} for width in (0.5, 1.0, 2.0)),
+    "mmce": tuple({"bandwidth": width} for width in (0.2, 0.4, 0.8)),
+    "skce": tuple({"form": "unbiased", "bandwidth": width} for width in ("median", 0.1, 0.5, 1.0)),
+    "cross_fitted": ({}, {"folds": 3}, {"folds": 10}),
+}  # fmt: skip
+"""Of each member the settings that its users argue about; the same orders of size for all that have a width."""
+
+
+def describe_settings(settings: Settings) -> str:
+    """Settings in words.
+
+    >>> describe_settings({"partition": "equal-mass", "bins": 15}), described({})
+    ('equal-mass 15', 'as it is')
+    """
+    plain = [str(settings[name]) for name in ("partition", "bins") if name in settings]
+    named = [f"{name} {value}" for name, value in settings.items() if name not in ("partition", "bins")]
+    return " ".join([*plain, *named]) or "as it is"
+
+
+LENS = "confidence"
+
+
+def score_binnings(preds: Predictions, redraws: int, seed: int) -> list[dict[str, Any]]:
+    """Every norm at every number of bins of every scheme; of ECE also the noise floor and the bins that hold rows."""
+    configurations: list[tuple[str, int | None, dict[str, Any]]] = [
+        (scheme, k, dict(make(k, preds.n)))
+        for scheme, make in BINNING_SCHEMES.items()
+        for k in BIN_COUNTS
+        if k < preds.n
+    ]
+    configurations += [(scheme, None, dict(settings)) for scheme, settings in ADAPTIVE_SETTINGS.items()]
+    estimands = [
+        Estimand.of(ESTIMATORS.make("ece", settings), as_lens(LENS), preds) for _, _, settings in configurations
+    ]
+    drawn = noise_floor_draws(preds, estimands, np.random.default_rng([seed, 7]), redraws)
+    rows = []
+    for (scheme, k, settings), draws in zip(configurations, drawn, strict=True):
+        row: dict[str, Any] = {"scheme": scheme, "bins": k}
+        for norm, name in NORMS.items():
+            answer = measure(preds, name, lens=LENS, interval=None, **settings)
+            row[norm] = answer.value
+            if name == "ece":
+                row["occupied"] = answer.settings["occupied_bins"]
+                row["floor"] = None if draws is None else float(draws.mean())
+        row["reasonable"] = (
+            scheme != "one bin per score" if k is None else BIN_COUNT_RANGE[0] <= k <= BIN_COUNT_RANGE[1]
+        )
+        rows.append(row)
+    return rows
+
+
+def score_own_settings(preds: Predictions) -> list[dict[str, Any]]:
+    """Every estimator at its own settings."""
+    return [
+        {
+            "estimator": name,
+            "settings": describe_settings(settings),
+            "value": float(_point_estimate(preds, name, settings)),
+        }
+        for name, every in OWN_SETTINGS.items()
+        for settings in every
+    ]
+
+
+def _point_estimate(preds: Predictions, name: str, settings: Any) -> float:
+    return float(measure(preds, name, lens=LENS, interval=None, **settings))
+
+
+THRESHOLD_RANGE = (1e-4, 0.9)
+
+
+def tace_by_threshold(preds: Predictions, points: int) -> list[dict[str, Any]]:
+    """TACE on a grid of thresholds with equal steps of the logarithm; many classes cost time, so they get fewer."""
+    grid = np.geomspace(*THRESHOLD_RANGE, max(10, round(points * min(1.0, 10 / preds.k))))
+    return [{"threshold": float(low), "TACE": _tace(preds, float(low))[0]} for low in grid]
+
+
+def largest_jump(preds: Predictions, grid: list[dict[str, Any]]) -> dict[str, Any]:
+    """The largest step of the grid, halved until few scores are passed: where it is, and which class makes it.
+
+    The half that moves TACE more is kept each time, so that this is a jump in that step, not always its largest.
+    """
+    steps = [abs(b["TACE"] - a["TACE"]) for a, b in pairwise(grid)]
+    at = int(np.argmax(steps))
+    low, high = grid[at]["threshold"], grid[at + 1]["threshold"]
+    scores = np.sort(preds.P.astype(np.float64, copy=False), axis=None)
+
+    def passed(a: float, b: float) -> int:
+        return int(np.searchsorted(scores, b, "right") - np.searchsorted(scores, a, "right"))
+
+    before, after = _tace(preds, low), _tace(preds, high)
+    while passed(low, high) > 1 and (middle := (low + high) / 2) not in (low, high):
+        between = _tace(preds, middle)
+        if abs(between[0] - before[0]) >= abs(after[0] - between[0]):
+            high, after = middle, between
+        else:
+            low, before = middle, between
+    moves = {name: after[1][name] - before[1][name] for name in before[1]}
+    which = max(moves, key=lambda name: abs(moves[name]))
+    column = [str(name) for name in preds.classes].index(which.removeprefix("class:"))
+    counts = [int((preds.P[:, column].astype(np.float64, copy=False) > threshold).sum()) for threshold in (low, high)]
+    return {
+        "step of the grid": steps[at], "threshold": high, "scores passed": passed(low, high),
+        "before": before[0], "after": after[0], "class": which,
+        "class before": before[1][which], "class after": after[1][which],
+        "kept before": counts[0], "kept after": counts[1],
+    }  # fmt: skip
+
+
+def _tace(preds: Predictions, threshold: float) -> tuple[float, dict[str, float]]:
+    answer = measure(preds, "tace", lens="classwise", threshold=threshold, interval=None)
+    return answer.value, dict(answer.parts)
+
+
+@dataclass(frozen=True)
+class StoredLogits:
+    """Where a network's word and its labels are kept."""
+
+    file: str
+    key: str
+    labels: str = "labels"
+
+    @property
+    def logits(self) -> bool:
+        """Whether the file holds logits."""
+        return self.key.startswith("logits")
+
+
+NETWORKS = {
+    "cifar100 resnet110": StoredLogits("aigen_cifar100_resnet110.npz", "logits_test", "labels_test"),
+    "resnet50": StoredLogits("aigen_cifar10_resnet50.npz", "logits_test", "labels_test"),
+    **{name: StoredLogits(*where) for name, where in CIFAR10_FILES.items()},
+}
+"""The first is of 100 classes, the others of CIFAR-10's ten."""
+QUICK_NETWORKS = ("resnet50", "vgg16", "vgg16_bn")  # of a quick study
+
+
+def check_network(name: str) -> str:
+    """The name itself; an unknown net is an InputError."""
+    if name not in NETWORKS:
+        raise InputError("TO201", "There is no net of that name.", repr(name), suggest_names(name, NETWORKS))
+    return name
+
+
+def hash_network_files(nets: Sequence[str], data: str | None) -> dict[str, str]:
+    """Every file that is read for these nets, with its stamp."""
+    return {name: hash_file(name, data) for name in dict.fromkeys(NETWORKS[net].file for net in nets)}
+
+
+def load_predictions(net: str, data: str | None, rows: int | None = None, seed: int = 0) -> Predictions:
+    """All rows, or as many as are asked for, drawn by the seed and the same of every net."""
+    preds = _load_predictions(net, data, hash_file(NETWORKS[net].file, data))
+    if rows is None or rows >= preds.n:
+        return preds
+    return preds[np.sort(np.random.default_rng([seed, rows]).choice(preds.n, rows, replace=False))]
+
+
+@lru_cache(maxsize=len(NETWORKS))
+def _load_predictions(net: str, data: str | None, _stamp: str) -> Predictions:
+    """Read once for each file that lay there."""
+    one = NETWORKS[net]
+    stored = load_npz(one.file, data, one.labels, one.key)
+    labels = stored[one.labels].astype(np.int64)
+    return (Predictions.from_logits if one.logits else Predictions)(labels, stored[one.key])

@@ -1,0 +1,308 @@
+"""How calibration errors and the order of networks depend on the number of bins, the scheme and the norm."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from trueodds.core.atomic_write import open_atomic
+from trueodds_studies.binning import sensitivity
+from trueodds_studies.binning import sensitivity as nets
+from trueodds_studies.binning.sensitivity import (
+    BIN_COUNTS,
+    BINNING_SCHEMES,
+    NORMS,
+    OWN_SETTINGS,
+    largest_jump,
+    tace_by_threshold,
+)
+from trueodds_studies.common.resumable_runs import NetworkCell, Progress, Row, run_cells
+from trueodds_studies.common.study_result import StudyResult, format_count, make_folder
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many rows of each net (all, without a number), draws of a noise floor, thresholds of TACE."""
+
+    rows: int | None = None
+    redraws: int = 199
+    points: int = 300
+    seed: int = 0
+
+
+QUICK = Plan(rows=2000, redraws=50, points=40)
+
+RANGE_LEGEND = """15 bins: uniform, the usual setting. least, most: over 5 to 100 bins of every scheme, the sweep, and the rules √n and n^(2/5) for equal-mass
+bins. ECE: mean distance of bins; root mean square: of the same distances; worst bin: the largest (MCE). Confidence lens."""
+STABILITY_LEGEND = """settings: how many of its own. ratio: the largest value over the least, of the net that moves least and of the one that moves most;
+empty where some value is not positive. pairs that change order: of nets."""
+ORDER_LEGEND = (
+    """At how many of the settings in use each of the two has the larger error, and at which it is ahead most."""
+)
+TACE_LEGEND = """least, most: thresholds from .001 to .1. step of the grid: the largest. threshold: of a jump in it, found by halving until so few scores are
+passed; the class that moves most, its own error before and after, and how many of its scores are kept."""
+
+
+def binning(
+    *,
+    quick: bool = False,
+    out: str | Path | None = None,
+    rng: int = 0,
+    methods: Sequence[str] | None = None,
+    data: str | Path | None = None,
+    plan: Plan | None = None,
+    progress: Progress | None = None,
+) -> StudyResult:
+    """Number of bins, scheme and norm on the same predictions of seven image classifiers.
+
+    Tables: the least and the most that settings in use give; estimators at settings of their own; pairs of nets whose
+    order depends on the setting; the largest jump of TACE as its threshold moves, and the score behind it. On disk also
+    every value. Two pictures. `methods` are nets. Sources: Pavlovic (2025), sections 2 and 3.2; Vennos, Xin & Guthrie
+    (2026), section 1; Nixon et al. (2019); Roelofs et al. (2022).
+    """
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
+    where, place = make_folder(out), None if data is None else str(data)
+    names = [nets.check_network(name) for name in methods or (nets.QUICK_NETWORKS if quick else nets.NETWORKS)]
+    read = nets.hash_network_files(names, place)
+    cells = run_cells("binning", [NetworkCell(net, place) for net in names], measure_cell, plan, where, progress, read)
+    also = (
+        StudyResult(
+            "binning.steady",
+            "Estimators at settings of their own.",
+            stability_table(cells),
+            plan.__dict__,
+            STABILITY_LEGEND,
+        ),
+        StudyResult(
+            "binning.order",
+            "Nets whose order depends on the setting.",
+            order_table(cells),
+            plan.__dict__,
+            ORDER_LEGEND,
+        ),
+        StudyResult(
+            "binning.tace",
+            "How far TACE slides, and where it jumps.",
+            tace_table(cells),
+            plan.__dict__,
+            TACE_LEGEND,
+        ),
+    )
+    finding = StudyResult("binning", summarize(cells), range_table(cells), plan.__dict__, RANGE_LEGEND, also)
+    if where is not None:
+        finding.save(where)
+        StudyResult("binning.curves", "Every value.", curve_table(cells), plan.__dict__).save(where)
+        StudyResult("binning.thresholds", "TACE by threshold.", threshold_table(cells), plan.__dict__).save(where)
+        if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
+            draw_bins(cells, where / "binning.svg")
+            draw_thresholds(cells, where / "binning.tace.svg")
+    return finding
+
+
+def measure_cell(cell: NetworkCell, plan: Plan) -> Mapping[str, Any]:
+    """What is found of one net."""
+    preds = nets.load_predictions(cell.net, cell.data, plan.rows, plan.seed)
+    grid = tace_by_threshold(preds, plan.points)
+    return {
+        "net": cell.net,
+        "curve": sensitivity.score_binnings(preds, plan.redraws, plan.seed),
+        "own": sensitivity.score_own_settings(preds),
+        "thresholds": grid,
+        "jump": largest_jump(preds, grid),
+    }
+
+
+THRESHOLDS_IN_USE = (0.001, 0.1)  # thresholds
+
+
+def range_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """How far each norm can be pushed over the settings in use, net by net."""
+    table = []
+    for cell in cells:
+        rows = [row for row in cell["curve"] if row["reasonable"]]
+        usual = next(row for row in rows if (row["scheme"], row["bins"]) == ("uniform", 15))
+        for norm in NORMS:
+            ordered = sorted(rows, key=itemgetter(norm))
+            lowest, highest = ordered[0], ordered[-1]
+            row: dict[str, Any] = {"net": cell["net"], "norm": norm, "15 bins": usual[norm]}
+            row |= {
+                "least": lowest[norm],
+                "at": setting_of_row(lowest),
+                "most": highest[norm],
+                "at ": setting_of_row(highest),
+            }
+            table.append(row | {"most / least": highest[norm] / lowest[norm]})
+    return tuple(table)
+
+
+def stability_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """How far each estimator moves over settings of its own: over all nets the least and the most ratio; pairs flipped."""
+    rows = []
+    for name, settings in OWN_SETTINGS.items():
+        values = values_of_estimator(cells, name)
+        # A debiased error may be 0 or below somewhere: then a ratio says nothing.
+        ratios = [max(v.values()) / min(v.values()) if min(v.values()) > 0 else None for v in values.values()]
+        known = [ratio for ratio in ratios if ratio is not None]
+        row: dict[str, Any] = {"estimator": name, "settings": len(settings)}
+        row |= {"least ratio": min(known), "most ratio": max(known)} if len(known) == len(ratios) else {}
+        rows.append(row | {"pairs that change order": len(find_reversals(values))})
+    return tuple(rows)
+
+
+def order_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """Every pair of nets whose order depends on the setting, norm by norm."""
+    return tuple({"norm": norm, **row} for norm in NORMS for row in find_reversals(values_by_setting(cells, norm)))
+
+
+def tace_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """How far TACE slides over thresholds in use, its largest jump for each net, and what made it."""
+    rows = []
+    for cell in cells:
+        values = [
+            row["TACE"]
+            for row in cell["thresholds"]
+            if THRESHOLDS_IN_USE[0] <= row["threshold"] <= THRESHOLDS_IN_USE[1]
+        ]
+        rows.append({"net": cell["net"], "least": min(values), "most": max(values), **cell["jump"]})
+    return tuple(rows)
+
+
+def threshold_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """TACE at every threshold of the grid."""
+    return tuple({"net": cell["net"], **row} for cell in cells for row in cell["thresholds"])
+
+
+def curve_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """Every norm at every setting."""
+    return tuple({"net": cell["net"], **row} for cell in cells for row in cell["curve"])
+
+
+def summarize(cells: Sequence[Row]) -> str:
+    """How far the numbers go, and whose order changes."""
+    ranges = range_table(cells)
+    phrases = []
+    for norm in NORMS:
+        ratios = [row["most / least"] for row in ranges if row["norm"] == norm]
+        phrases.append(f"{norm} by a factor of {max(ratios):.3g} at most")
+    pairs = len(cells) * (len(cells) - 1) // 2
+    changed = len(find_reversals(values_by_setting(cells, "ECE")))
+    slid = tace_table(cells)
+    slide = max(row["most"] / row["least"] for row in slid)
+    jump = max(abs(row["after"] - row["before"]) for row in slid)
+    return (
+        f"Settings in use move {', '.join(phrases)}; the ECE of {changed} of {format_count(pairs, 'pair')} of nets changes order. "
+        f"Thresholds from {THRESHOLDS_IN_USE[0]:g} to {THRESHOLDS_IN_USE[1]:g} move TACE by a factor of {slide:.3g} at most; the jump found in its largest step is {jump:.2g} at most."
+    )
+
+
+def find_reversals(values: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
+    """The pairs of nets of which each has the larger value at some setting, with the settings where it is largest.
+
+    >>> find_reversals({"a": {"5 bins": 0.1, "9 bins": 0.4}, "b": {"5 bins": 0.2, "9 bins": 0.3}})
+    [{'pair': 'a, b', 'first larger': 1, 'second larger': 1, 'first at': '9 bins', 'second at': '5 bins'}]
+    """
+    rows = []
+    for a, b in combinations(values, 2):
+        gap = {setting: values[a][setting] - values[b][setting] for setting in values[a] if setting in values[b]}
+        larger, smaller = (sum(g > 0 for g in gap.values()), sum(g < 0 for g in gap.values()))
+        if larger and smaller:
+            rows.append(
+                {"pair": f"{a}, {b}", "first larger": larger, "second larger": smaller,
+                 "first at": max(gap, key=gap.__getitem__), "second at": min(gap, key=gap.__getitem__)}
+            )  # fmt: skip
+    return rows
+
+
+def values_by_setting(cells: Sequence[Row], norm: str) -> dict[str, dict[str, float]]:
+    """Net → setting → value, of the settings in use."""
+    return {
+        cell["net"]: {setting_of_row(row): row[norm] for row in cell["curve"] if row["reasonable"]} for cell in cells
+    }
+
+
+def values_of_estimator(cells: Sequence[Row], name: str) -> dict[str, dict[str, float]]:
+    """The same of an estimator at its own settings."""
+    return {
+        cell["net"]: {row["settings"]: row["value"] for row in cell["own"] if row["estimator"] == name}
+        for cell in cells
+    }
+
+
+def setting_of_row(row: Row) -> str:
+    """A row's scheme and number of bins."""
+    return row["scheme"] if row["bins"] is None else f"{row['scheme']} {row['bins']}"
+
+
+COLORS = ("#2f6da8", "#6fa8dc", "#b5402a", "#c79a2b", "#5b8c5a", "#7a5195", "#777777")
+
+
+def draw_bins(cells: Sequence[Row], path: Path) -> None:
+    """ECE against the number of bins, a line per scheme; dashed below it the noise floor of each."""
+    columns = min(4, len(cells))
+    figure = _make_figure((3.1 * columns, 0.5 + 2.6 * math.ceil(len(cells) / columns)))
+    axes = figure.subplots(math.ceil(len(cells) / columns), columns, squeeze=False).ravel()
+    for ax, cell in zip(axes, cells, strict=False):
+        for scheme, color in zip(BINNING_SCHEMES, COLORS, strict=False):
+            rows = [row for row in cell["curve"] if row["scheme"] == scheme]
+            at = [row["bins"] for row in rows]
+            ax.plot(at, [row["ECE"] for row in rows], "-", lw=1.4, color=color, label=scheme)
+            ax.plot(at, [row["floor"] for row in rows], "--", lw=0.9, color=color, alpha=0.8)
+        ax.set_xscale("log")
+        ax.set_xlim(BIN_COUNTS[0], BIN_COUNTS[-1])
+        ax.set_ylim(bottom=0)
+        ax.set_title(cell["net"], fontsize=10)
+        ax.set_xlabel("number of bins", fontsize=8)
+        _remove_frame(ax)
+    for ax in axes[len(cells) :]:
+        ax.set_axis_off()
+    handles, names = axes[0].get_legend_handles_labels()
+    handles.append(axes[0].plot([], [], "--", lw=0.9, color="#555555")[0])
+    figure.legend(handles, [*names, "noise floor"], loc="outside lower center", ncols=6, frameon=False, fontsize=8)
+    figure.supylabel("ECE", fontsize=9)
+    _save_figure(figure, path)
+
+
+def draw_thresholds(cells: Sequence[Row], path: Path) -> None:
+    """TACE against its threshold, a line per net."""
+    figure = _make_figure((8, 4.2))
+    ax = figure.subplots()
+    for cell, color in zip(cells, COLORS, strict=False):
+        rows = cell["thresholds"]
+        at, values = [row["threshold"] for row in rows], [row["TACE"] for row in rows]
+        ax.plot(at, values, "-", lw=1.1, color=color, label=cell["net"])
+        ax.plot(cell["jump"]["threshold"], cell["jump"]["after"], "o", ms=4, color=color)
+    ax.set_xscale("log")
+    ax.set_xlabel("threshold (dot: the jump found in the largest step)", fontsize=9)
+    ax.set_ylabel("TACE", fontsize=9)
+    ax.set_ylim(bottom=0)
+    _remove_frame(ax)
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    _save_figure(figure, path)
+
+
+def _make_figure(size: tuple[float, float]) -> Any:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size, layout="constrained")
+
+
+def _remove_frame(ax: Any) -> None:
+    ax.set_axisbelow(True)
+    ax.grid(axis="y", color="#dddddd", lw=0.6)
+    ax.tick_params(length=0, labelsize=8)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def _save_figure(figure: Any, path: Path) -> None:
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    FigureCanvasSVG(figure)
+    with open_atomic(path, "TO801") as file:
+        figure.savefig(file, format="svg", metadata={"Date": None})

@@ -1,0 +1,152 @@
+"""Rejection rates of tests over simulated data sets, with Clopper-Pearson intervals and a verdict on size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from typing import Any
+
+from trueodds.resampling.poisson_binomial import exact_limits
+from trueodds_studies.common.resumable_runs import Row
+
+
+def clopper_pearson(hits: int, sets: int, level: float = 0.99) -> tuple[float, float]:
+    """The exact limits of a rate: each end is passed by chance with probability (1 − level) / 2 at most.
+
+    Source: Clopper & Pearson (1934).
+
+    >>> low, high = clopper_pearson(0, 10, level=0.95)
+    >>> low, round(high, 4)  # 1 − 0.025^(1/10)
+    (0.0, 0.3085)
+    """
+    low, high = exact_limits(hits, sets, (1 - level) / 2)
+    return float(low), float(high)
+
+
+def exceeds_level(hits: int, sets: int, nominal: float, rates: int = 1) -> bool:
+    """Whether a rate is above its nominal level: the lower end of its 99 % interval, Bonferroni for `rates` of them.
+
+    >>> exceeds_level(60, 400, 0.05), above(30, 400, 0.05)
+    (True, False)
+    """
+    return sets > 0 and clopper_pearson(hits, sets, 1 - 0.01 / rates)[0] > nominal
+
+
+LEVELS = {"5": 0.05, "1": 0.01}  # per cent, as the columns are named
+POWER_ROWS = 500  # rows, for the power by test: beyond, nearly everything is seen
+
+
+def add_verdicts(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """The rows with their verdicts: a rate counts as above its level only if it would among all of the table's."""
+    return tuple({**row, "verdict": size_verdict(row, 2 * len(rows))} for row in rows)
+
+
+def size_verdict(row: Row, rates: int) -> str:
+    """Keeps, exceeds, or exceeds and says so; `no answer` where the test had no p-value on any data set."""
+    if row["undefined"] == 1:
+        return "no answer"
+    beyond = [
+        (name, nominal)
+        for name, nominal in LEVELS.items()
+        if exceeds_level(count_rejections(row, name), row["sets"], nominal, rates)
+    ]
+    if not beyond:
+        return "keeps"
+    noted = all(_is_noted(row, name, nominal, rates) for name, nominal in beyond)
+    return "exceeds, said" if noted else "exceeds"
+
+
+def _is_noted(row: Row, name: str, nominal: float, rates: int) -> bool:
+    silent = round(row["sets"] * (1 - row["doubt"]))
+    unnoted = round((row[f"silent{name}"] or 0.0) * silent)
+    return 2 * unnoted < count_rejections(row, name) and not exceeds_level(unnoted, silent, nominal, rates)
+
+
+def count_rejections(row: Row, name: str) -> int:
+    """How many data sets of the cell were rejected at that level."""
+    return round(row[f"size{name}"] * row["sets"])
+
+
+def summarize_by_test(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per test and null law: its sizes over all cells together, the largest and where, and its power."""
+    table: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        table.setdefault((row["test"], row["null"]), []).append(row)
+    return tuple(_test_row(*form, cells) for form, cells in table.items())
+
+
+def _test_row(name: str, null: str, cells: Sequence[Row]) -> Row:
+    entry: dict[str, Any] = {"test": name, "null": null, "cells": len(cells)}
+    for level in LEVELS:
+        count, sets = _pooled_counts(cells, level)
+        entry[f"size at {level} %"] = _format_limits(count / sets, *clopper_pearson(count, sets))
+        worst = max(cells, key=itemgetter(f"low{level}"))
+        limits = _format_limits(*(worst[f"{name}{level}"] for name in ("size", "low", "high")))
+        entry[f"largest at {level} %"] = f"{limits} {worst['design']}, n = {worst['n']:,}"
+    entry["exceeds, said"], entry["exceeds, unsaid"] = (
+        _count_verdicts(cells, "exceeds, said"),
+        _count_verdicts(cells, "exceeds"),
+    )
+    entry["undefined"] = _format_percent(sum(row["undefined"] for row in cells) / len(cells))
+    shown = min(POWER_ROWS, max(row["n"] for row in cells))
+    for kind in ("overconfident", "shift"):
+        powers = [row[f"power_{kind}"] for row in cells if row["n"] == shown]
+        entry[f"power: {kind}"] = f"{_format_percent(min(powers))} … {_format_percent(max(powers))}"
+    return entry
+
+
+BY_TEST_LEGEND = f"""One row per test and null law, over all cells of the study together; [99 % Clopper-Pearson limits]. largest: the cell with the
+highest lower limit. exceeds: cells whose size is above its level beyond Monte-Carlo error, said where the note TN212 warns of it.
+undefined: share of data sets without a p-value. power: at 5 % and n = {POWER_ROWS} (or the most rows measured), least and most over designs."""
+
+
+def summarize_sizes(rows: Sequence[Row]) -> str:
+    """What the table comes to."""
+    drawn = [row for row in rows if row["null"] == "redraw"]
+    asymptotic = [row for row in rows if row["null"] not in ("redraw", "both")]
+    noted, unnoted = (_count_verdicts(asymptotic, what) for what in ("exceeds, said", "exceeds"))
+    words = []
+    if drawn:
+        wrong = _count_verdicts(drawn, "exceeds") + _count_verdicts(drawn, "exceeds, said")
+        pools = [
+            _pooled_counts([row for row in drawn if row["test"] == name], "5")
+            for name in {row["test"] for row in drawn}
+        ]
+        beyond = sum(exceeds_level(*pool, LEVELS["5"], len(pools)) for pool in pools)
+        shares = [count / sets for count, sets in pools]
+        words.append(
+            f"With redrawn labels the size exceeds 5 or 1 % beyond Monte-Carlo error in {wrong} of {len(drawn)} cells; over"
+            f" all cells together {_describe_rejections(shares, beyond)}."
+        )
+    if asymptotic:
+        words.append(
+            f"By other laws the size exceeds its level in {noted + unnoted} of {len(asymptotic)} cells: the note TN212"
+            f" says so in {noted} of these, and not in {unnoted}."
+        )
+    return " ".join(words)
+
+
+def _describe_rejections(shares: Sequence[float], beyond: int) -> str:
+    if len(shares) == 1:
+        return (
+            f"the test rejects {_format_percent(shares[0])} at 5 %, {'' if beyond else 'not '}beyond Monte-Carlo error"
+        )
+    ends = f"{_format_percent(min(shares))} to {_format_percent(max(shares))}"
+    return f"the {len(shares)} tests reject {ends} at 5 %, beyond Monte-Carlo error in {beyond} of them"
+
+
+def _pooled_counts(cells: Iterable[Row], name: str) -> tuple[int, int]:
+    cells = list(cells)
+    return sum(count_rejections(row, name) for row in cells), sum(row["sets"] for row in cells)
+
+
+def _count_verdicts(rows: Sequence[Row], what: str) -> int:
+    return sum(row["verdict"] == what for row in rows)
+
+
+def _format_limits(rate: float, low: float, high: float) -> str:
+    return f"{_format_percent(rate)} [{_format_percent(low)}, {_format_percent(high)}]"
+
+
+def _format_percent(x: float) -> str:
+    return f"{100 * x:.1f} %"

@@ -1,0 +1,138 @@
+"""The result of a study, which is a table with a summary sentence and settings, and how it is printed and saved."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trueodds.core import json_files
+from trueodds.core.errors import InputError
+from trueodds.core.json_files import strict_json
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class StudyResult:
+    """What a study found: one row per case, the sentence that sums it up, and the settings that made it."""
+
+    name: str
+    sentence: str
+    rows: tuple[Mapping[str, Any], ...]
+    settings: Mapping[str, Any]
+    legend: str = ""  # what the columns mean
+    also: tuple[StudyResult, ...] = ()  # further tables of the same study, each with a sentence of its own
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns, in the order of the first row that has each."""
+        return tuple(dict.fromkeys(name for row in self.rows for name in row))
+
+    def frame(self) -> Any:
+        """The table as a pandas or Polars data frame, whichever is installed, else as a dict of columns."""
+        table = {name: [row.get(name) for row in self.rows] for name in self.columns}
+        for library in ("pandas", "polars"):
+            try:
+                return importlib.import_module(library).DataFrame(table)
+            except ImportError:
+                continue
+        return table
+
+    def markdown(self, columns: Sequence[str] | None = None) -> str:
+        """The table for a page of the documentation."""
+        names = columns or self.columns
+        lines = [f"| {' | '.join(names)} |", "|" + "---|" * len(names)]
+        lines += [f"| {' | '.join(_format_cell(row.get(name)) for name in names)} |" for row in self.rows]
+        return "\n".join(lines) + "\n"
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """The table as CSV and as text, and the further ones; returns the files."""
+        where = Path(folder)
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows([dict(row) for row in self.rows])
+        table, words = where / f"{self.name}.csv", where / f"{self.name}.md"
+        json_files.write_text(table, text.getvalue(), "TO801")
+        json_files.write_text(words, f"{self.sentence}\n\n{self.markdown()}\n{self.legend}\n", "TO801")
+        return [table, words, *(path for finding in self.also for path in finding.save(folder))]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The study as JSON holds it."""
+        document = {
+            "schema": "trueodds.study/1",
+            "study": self.name,
+            "found": self.sentence,
+            "rows": strict_json(list(self.rows)),
+        }
+        return document | ({"also": [finding.to_dict() for finding in self.also]} if self.also else {})
+
+    def __str__(self) -> str:
+        text = f"{self.sentence}\n\n{align_columns(self.rows, self.columns)}\n\n{self.legend}".rstrip()
+        return "\n\n".join([text, *map(str, self.also)])
+
+
+def format_count(n: int, noun: str) -> str:
+    """How many there are.
+
+    >>> format_count(1, "net"), counted(1500, "net")
+    ('1 net', '1,500 nets')
+    """
+    return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
+def format_range(values: Iterable[float], digits: int = 3, between: str = " to ") -> str:
+    """The least and the most of some values, or the one number that all show.
+
+    >>> format_range([0.2, 0.1], 1), span([0.04831, 0.0484])
+    ('0.1 to 0.2', '0.048')
+    """
+    numbers = sorted(values)
+    return between.join(dict.fromkeys(f"{number:.{digits}f}" for number in (numbers[0], numbers[-1])))
+
+
+def format_change(before: float, after: float, digits: int = 3) -> str:
+    """How a number changed, as far as its digits show.
+
+    >>> format_change(0.2, 0.1, 1), moved(0.1, 0.2, 1), moved(0.1001, 0.1, 1)
+    ('falls from 0.2 to 0.1', 'rises from 0.1 to 0.2', 'stays at 0.1')
+    """
+    first, last = (f"{number:.{digits}f}" for number in (before, after))
+    if first == last:
+        return f"stays at {first}"
+    verb = "falls" if after < before else "rises" if after > before else "goes"
+    return f"{verb} from {first} to {last}"
+
+
+def align_columns(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> str:
+    """The table as text whose columns line up: words to the left, numbers to the right."""
+    cells = [[_format_cell(row.get(name)) for name in columns] for row in rows]
+    words = [any(isinstance(row.get(name), str) for row in rows) for name in columns]
+    widths = [max(len(name), *(len(line[c]) for line in cells)) for c, name in enumerate(columns)]
+
+    def line(texts: Sequence[str]) -> str:
+        placed = zip(texts, widths, words, strict=True)
+        return "  ".join(text.ljust(w) if left else text.rjust(w) for text, w, left in placed).rstrip()
+
+    return "\n".join([line(list(columns)), *(line(texts) for texts in cells)])
+
+
+def _format_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def make_folder(out: str | Path | None) -> Path | None:
+    """The folder for what a study keeps, made if it is not there."""
+    if out is None:
+        return None
+    where = Path(out)
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise InputError("TO801", "The folder cannot be made.", str(problem), "Choose another --out.") from None
+    return where

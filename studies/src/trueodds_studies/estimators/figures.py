@@ -1,0 +1,130 @@
+"""Draw estimation errors, ranking, power and the best number of bins against the number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from trueodds.core.atomic_write import open_atomic
+from trueodds_studies.common.figure import BLUE, RED
+from trueodds_studies.common.resumable_runs import Row
+from trueodds_studies.estimators.estimator_variants import LENSES
+
+FAMILIES = {"ece": "#7a7a7a", "ece_a": "#c79a2b", "ece_c": "#5b9a68", "ece_ac": "#7d5ba6", "kde": BLUE}
+DASHES = {"10": "-", "30": ":", "sqrt": "--", "silverman": "-", "0.1": "--", "0.033": ":"}
+SHOWN = {
+    "ece": "#7a7a7a", "ece debiased": "#222222", "ece_linear": "#5b9a68", "ece_linear debiased": "#1d5a30",
+    "debiased_l1": "#c79a2b", "kde[silverman]": BLUE, "ece_ac[sqrt]": "#7d5ba6",
+}  # fmt: skip
+
+
+def draw_percentiles(rows: Sequence[Row], sizes: Sequence[int], path: Path) -> None:
+    """A panel per lens, a line per estimator of the paper; a band has the limits of the best on average; 0 is red."""
+    made = _make_figure((11, 5.6))
+    axes = made.subplots(1, 2)
+    for ax, lens in zip(axes, LENSES, strict=True):
+        lens_rows = [row for row in rows if row["lens"] == lens]
+        for row in lens_rows:
+            family, _, setting = row["estimator"].rstrip("]").partition("[")
+            if row["mean rank"] is not None:
+                values = [row[str(n)] for n in sizes]
+                ax.plot(sizes, values, color=FAMILIES[family], ls=DASHES[setting], lw=1.3, label=row["estimator"])
+        ranked = [row for row in lens_rows if row["mean rank"] is not None]
+        if ranked:
+            leader = min(ranked, key=lambda row: float(row["mean rank"]))
+            _draw_band(ax, leader, sizes, FAMILIES[leader["estimator"].partition("[")[0]])
+        zero = next(row for row in lens_rows if row["estimator"] == "0")
+        _draw_band(ax, zero, sizes, RED)
+        ax.plot(sizes, [zero[str(n)] for n in sizes], color=RED, lw=1.8, label="the constant 0")
+        ax.set_title(lens, fontsize=10)
+        ax.set_ylabel("95 % of resamples are closer to the truth", fontsize=9)
+        _set_size_axis(ax)
+        ax.set_yscale("log")
+        ax.set_yticks([0.01, 0.02, 0.05, 0.1, 0.2, 0.5], ["0.01", "0.02", "0.05", "0.1", "0.2", "0.5"], minor=False)
+        ax.minorticks_off()
+    made.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False, fontsize=8)
+    _save_figure(made, path)
+
+
+def draw_errors(rows: Sequence[Row], path: Path) -> None:
+    """Rows of panels by lens: bias, RMSE with the line of the constant 0, pairs of models in order, power at 5 %."""
+    made = _make_figure((12, 6.4))
+    panels = (
+        ("bias", "bias"),
+        ("RMSE", "RMSE"),
+        ("in order", "two models in order"),
+        ("power", "told from calibrated"),
+    )
+    axes = made.subplots(len(LENSES), len(panels), squeeze=False)
+    for line, lens in zip(axes, LENSES, strict=True):
+        for ax, (name, title) in zip(line, panels, strict=True):
+            for label, color in SHOWN.items():
+                selected = [r for r in rows if (r["lens"], r["estimator"]) == (lens, label) and r[name] is not None]
+                if selected:
+                    ax.plot([r["n"] for r in selected], [r[name] for r in selected], color=color, lw=1.3, label=label)
+            zero = [r for r in rows if (r["lens"], r["estimator"]) == (lens, "0") and r[name] is not None]
+            if zero and name in ("RMSE", "in order"):
+                ax.plot([r["n"] for r in zero], [r[name] for r in zero], color=RED, lw=1.6, label="the constant 0")
+            if name == "bias":
+                ax.axhline(0, color="#999999", lw=0.8)
+            ax.set_title(f"{title}, {lens}", fontsize=9)
+            _set_size_axis(ax)
+    handles: dict[str, Any] = {}
+    for ax in axes.ravel():
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    made.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=4, frameon=False, fontsize=8)
+    _save_figure(made, path)
+
+
+def draw_best_bins(rows: Sequence[Row], path: Path) -> None:
+    """The best number of bins by size; dotted: the square root of n, and n to the power 2/5."""
+    made = _make_figure((7, 4))
+    ax = made.subplots()
+    sizes = [int(name.removeprefix("n = ")) for name in rows[0] if name.startswith("n = ")]
+    for row in rows:
+        color = BLUE if row["lens"] == LENSES[0] else "#7d5ba6"
+        label = f"{row['lens']}, {row['partition']}: n^{row['exponent']:.2f} ± {row['se']:.2f}"
+        dashes = "-" if row["partition"] == "uniform" else "--"
+        ax.plot(sizes, [row[f"n = {n}"] for n in sizes], marker="o", ms=3, ls=dashes, lw=1.2, color=color, label=label)
+    for power, text, color in ((0.5, "√n", "#999999"), (0.4, "n^(2/5)", "#c79a2b")):
+        ax.plot(sizes, [n**power for n in sizes], ":", lw=1.2, color=color, label=text)
+    ax.set_yscale("log")
+    ax.set_yticks([2, 5, 10, 20, 50], ["2", "5", "10", "20", "50"])
+    ax.minorticks_off()
+    ax.set_ylabel("number of bins with the least RMSE", fontsize=9)
+    _set_size_axis(ax)
+    made.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=8)
+    _save_figure(made, path)
+
+
+def _draw_band(ax: Any, row: Row, sizes: Sequence[int], color: str) -> None:
+    low, high = ([row[f"{n} {end}"] for n in sizes] for end in ("low", "high"))
+    ax.fill_between(sizes, low, high, color=color, alpha=0.15, lw=0)
+
+
+def _set_size_axis(ax: Any) -> None:
+    ax.set_xscale("log")
+    ax.set_xticks([30, 100, 300, 1000, 5000], ["30", "100", "300", "1,000", "5,000"])
+    ax.minorticks_off()
+    ax.set_xlabel("rows", fontsize=9)
+    ax.grid(axis="y", color="#dddddd", lw=0.6)
+    ax.set_axisbelow(True)
+    ax.tick_params(length=0, labelsize=8)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def _make_figure(size: tuple[float, float]) -> Any:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size, layout="constrained")
+
+
+def _save_figure(figure: Any, path: Path) -> None:
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    FigureCanvasSVG(figure)
+    with open_atomic(path, "TO801") as file:
+        figure.savefig(file, format="svg", metadata={"Date": None})

@@ -1,0 +1,253 @@
+"""Which estimator of the calibration error is closest to the truth, after Posocco and Bonnefoy (2021)."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from trueodds_studies.common.resumable_runs import Progress, Row, run_cells
+from trueodds_studies.common.study_result import StudyResult, make_folder
+from trueodds_studies.estimators import error_tables, figures
+from trueodds_studies.estimators import simulation as classes
+from trueodds_studies.estimators.error_tables import Trajectories, recommendation_table, summarize_defaults
+from trueodds_studies.estimators.estimator_variants import BIN_COUNTS, LENSES, VARIANTS, choose_variants
+from trueodds_studies.estimators.simulation import WORLDS, Cell, measure_cell
+
+SIZES = (30, 39, 51, 67, 88, 115, 151, 198, 259, 339, 443, 580, 759, 994, 1301, 1703, 2229, 2918, 3820, 5000)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is made: 45 distributions of 3 train sets and 4 models are the paper's 540 trajectories."""
+
+    classes: tuple[int, ...] = (2, 5, 7)
+    dimensions: tuple[int, ...] = (2, 5, 7)
+    distributions: int = 5  # of each shape
+    splits: int = 3
+    train: int = 300
+    models: tuple[str, ...] = ()  # all
+    pool: int = 500_000  # rows of the holdout, which also gives the truth
+    resamples: int = 200
+    slow_resamples: int = 30  # of them, for members whose calls take long
+    floors: int = 3  # redraws for a noise floor
+    sizes: tuple[int, ...] = SIZES
+    every: int = 4  # each fourth size is also seen with calibrated labels, and with other numbers of bins
+    other_distributions: int = 2  # of each shape in the other worlds, with one train set
+    other_every: int = 4
+    many: tuple[int, ...] = (3, 5, 10, 20, 50, 100)  # classes, for errors of whole vectors
+    many_distributions: int = 3
+    many_pool: int = 50_000
+    many_rows: tuple[int, ...] = (200, 580, 2000)
+    many_resamples: int = 20
+    boots: int = 200
+    methods: tuple[str, ...] = ()
+    seed: int = 0
+
+
+QUICK = Plan(
+    classes=(2, 5), dimensions=(2,), distributions=2, splits=1, pool=20_000, resamples=40, slow_resamples=10, floors=2,
+    sizes=(30, 115, 443, 1703), every=1, other_distributions=1, other_every=2, many=(3, 10), many_distributions=1,
+    many_pool=5000, many_rows=(200,), many_resamples=6, boots=60,
+)  # fmt: skip
+
+FIGURE_LEGEND = """The median over trajectories of the 95th percentile of |estimate − truth| over resamples, in brackets 95 % limits over
+distributions; the paper's Figure 2. {made}. mean rank: among the paper's fifteen, over sizes below {cut}. swapped: with the weights of the
+authors' released code, of which the paper's numbers are made. 0: the constant answer. ece: uniform bins, a: equal mass, c: shared by convex weights;
+in brackets the number of bins, or the bandwidth of kde."""
+ERRORS_LEGEND = """Medians over trajectories: bias, sd and RMSE of the estimate against its target over resamples of n rows, p95 of the distance; relative:
+RMSE over the truth; RMSE calibrated: with labels drawn from the model's own probabilities, where the truth is 0. target: l1 the mean distance,
+l2 its root mean square, own: a scale of its own, so that no error is told. beats 0: share of trajectories whose RMSE is below that of the constant 0.
+power: how often the estimate exceeds the 95 % quantile of the calibrated model's, not told of members that see {few} resamples ({names}); in order: how often the worse of two models
+of one train set gets the larger number on the same rows (a tie counts half); means over trajectories, and over train sets. debiased: the noise floor
+taken off as `measure` does, from {floors} redraws."""
+ADVICE_LEGEND = """By rule: single number is the least median RMSE against the mean distance, ranking the largest mean share of pairs in order, test of 0
+the largest mean power at 5 %, of those that see all resamples; each the mean over sizes of the band, with 95 % limits over distributions. level: their difference from the best has limits
+that hold 0. defaults: what four of those have that are taken without settings. agree: one without settings is the best or level with it."""
+BINS_LEGEND = """The number of bins of `ece`, among {counts}, with the least median RMSE against the mean distance, by n; exponent: slope of its
+logarithm against that of n, with standard error and 95 % limits over distributions."""
+WORLDS_LEGEND = """Median RMSE against the mean distance, at sizes n, in worlds where the model is recalibrated on another {train} rows, or classes are uneven
+(the first comes 10 times as often as the last). best: of the members that are not 0."""
+CLASSES_LEGEND = """A logistic regression in two dimensions through the canonical lens, tv: there the true posterior is the calibration function.
+Mean over distributions. dirichlet_kde is halved, as L1 distances of vectors are twice tv. calibrated: mean where labels are drawn
+from the model; power: share above the 95 % quantile of these."""
+TRUTHS_LEGEND = """truth: median, least and most of the middle of the bracket; half width: median and widest. Below: halves of the holdout judge each
+other (100 bins of equal mass); above: the plug-in on them. 2000 bins: by how much the authors' truth on as many rows would exceed it. finer: median of
+the lower end on 10,000 bins, which chance pulls down; rough: share of trajectories in which it exceeds the upper end by more than {rough}: there what comes
+jumps between neighboring scores, and the truth is that of 100 bins, less than the error. l2: root mean square."""
+
+
+def estimators(
+    *,
+    quick: bool = False,
+    out: str | Path | None = None,
+    rng: int = 0,
+    methods: Sequence[str] | None = None,
+    plan: Plan | None = None,
+    progress: Progress | None = None,
+) -> StudyResult:
+    """Which estimator of the calibration error comes closest, ranks models, and tells a model from a calibrated one?
+
+    The experiment of Posocco & Bonnefoy (2021) whole: 45 mixtures of Gaussians, three train sets of 300, four models of
+    scikit-learn, 200 resamples of 30 to 5,000 rows, fifteen estimators, through confidence and classwise; beside them the
+    constant 0 and the library's own, on the same resamples. Then calibrated, recalibrated and uneven models, the best
+    number of bins, up to 100 classes, and a table that says by rule which estimator to take. `methods` are labels
+    of the table or names of estimators. How well intervals cover is asked by the study `coverage`.
+    """
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng, methods=tuple(methods or ()))
+    choose_variants(plan.methods)  # an unknown one is refused before anything is measured
+    where = make_folder(out)
+    main = run_cells("estimators", _cells(plan), measure_cell, plan, where, progress)
+    other_plan = replace(plan, sizes=plan.sizes[:: plan.other_every], every=1)
+    others = run_cells("estimators.worlds", _other_worlds(plan), measure_cell, other_plan, where, progress)
+    vectors = run_cells("estimators.classes", _class_cells(plan), classes.measure_classes_cell, plan, where, progress)
+    finding = summarize(main, others, vectors, plan)
+    if where is not None:
+        _save_findings(finding, where, plan)
+    return finding
+
+
+def summarize(main: Sequence[Row], others: Sequence[Row], vectors: Sequence[Row], plan: Plan) -> StudyResult:
+    """The tables."""
+    of = Trajectories(main, plan.sizes, plan.boots, plan.seed)
+    rest = {
+        world: Trajectories(cells, plan.sizes[:: plan.other_every], plan.boots, plan.seed)
+        for world in WORLDS[1:]
+        if (cells := [cell for cell in others if cell["world"] == world])
+    }
+    settings = plan.__dict__
+    advised = tuple(recommendation_table(of))
+    made = f"{len(of.names)} trajectories, {len(set(of.names))} distributions, {plan.resamples} resamples"
+    drawn, every = error_tables.percentile_table(of), error_tables.error_table(of)
+    counts, truths = error_tables.best_bins_table(of, plan.every), error_tables.truth_table({WORLDS[0]: of, **rest})
+    also = [
+        StudyResult(
+            "estimators.figure",
+            _describe_winners(drawn, plan),
+            drawn,
+            settings,
+            FIGURE_LEGEND.format(made=made, cut=error_tables.MIN_FIT_ROWS),
+        ),
+        StudyResult("estimators.errors", _describe_zero(every), every, settings, _rmse_values(plan)),
+        StudyResult(
+            "estimators.truths",
+            _describe_precision(truths),
+            truths,
+            settings,
+            TRUTHS_LEGEND.format(rough=error_tables.MAX_BOUND_WIDTH),
+        ),
+    ]
+    if counts:
+        exponents = ", ".join(
+            f"{row['exponent']:.2f} ± {row['se']:.2f} ({row['lens']}, {row['partition']})" for row in counts
+        )
+        legend = BINS_LEGEND.format(counts=", ".join(map(str, BIN_COUNTS)))
+        also.append(
+            StudyResult(
+                "estimators.bins",
+                f"The best number of bins grows as n to the power {exponents}.",
+                counts,
+                settings,
+                legend,
+            )
+        )
+    if rest:
+        also.append(
+            StudyResult(
+                "estimators.worlds",
+                "The same of other models.",
+                error_tables.worlds_table(rest),
+                settings,
+                WORLDS_LEGEND.format(train=plan.train),
+            )
+        )
+    if vectors:
+        rows = classes.classes_table(vectors)
+        also.append(StudyResult("estimators.classes", classes.summarize_classes(rows), rows, settings, CLASSES_LEGEND))
+    return StudyResult("estimators", summarize_defaults(advised), advised, settings, ADVICE_LEGEND, tuple(also))
+
+
+def _cells(plan: Plan) -> list[Cell]:
+    shapes = [(k, d) for k in plan.classes for d in plan.dimensions]
+    return [Cell(k, d, i, s) for i in range(plan.distributions) for k, d in shapes for s in range(plan.splits)]
+
+
+def _other_worlds(plan: Plan) -> list[Cell]:
+    shapes = [(k, d) for k in plan.classes for d in plan.dimensions]
+    return [Cell(k, d, i, 0, w) for i in range(plan.other_distributions) for k, d in shapes for w in WORLDS[1:]]
+
+
+def _class_cells(plan: Plan) -> list[classes.ClassesCell]:
+    return [classes.ClassesCell(k, i) for i in range(plan.many_distributions) for k in plan.many]
+
+
+def _describe_winners(rows: Sequence[Row], plan: Plan) -> str:
+    """Which of the paper's fifteen is best at which sizes of its figure, and where 0 is better than all."""
+    phrases = []
+    for lens in LENSES:
+        ranked = [row for row in rows if row["lens"] == lens and row["mean rank"] is not None]
+        zero = next(row for row in rows if row["lens"] == lens and row["estimator"] == "0")
+        sizes = [n for n in plan.sizes if n < error_tables.MIN_FIT_ROWS]
+        if not ranked:
+            continue
+        closest = {n: _find_closest(ranked, n) for n in sizes}
+        names = dict.fromkeys(row["estimator"] for row in closest.values())
+        runs = [
+            f"{name} at n = {', '.join(str(n) for n in sizes if closest[n]['estimator'] == name)}" for name in names
+        ]
+        beaten = [str(n) for n in sizes if zero[str(n)] < closest[n][str(n)]]
+        phrases.append(f"{lens}: {'; '.join(runs)}; 0 is closer than all of them at n = {', '.join(beaten) or 'none'}")
+    return f"The best of the paper's fifteen. {'. '.join(phrases)}."
+
+
+def _find_closest(rows: Sequence[Row], n: int) -> Row:
+    return min(rows, key=lambda row: float(row[str(n)]))
+
+
+def _describe_zero(rows: Sequence[Row]) -> str:
+    """How often the default ECE is closer than answering 0."""
+    phrases = []
+    for lens in LENSES:
+        ece_rows = [row for row in rows if row["lens"] == lens and row["estimator"] == "ece"]
+        if ece_rows:
+            phrases.append(
+                f"{lens} {ece_rows[0]['beats 0']:.2f} at n = {ece_rows[0]['n']} and {ece_rows[-1]['beats 0']:.2f} at n = {ece_rows[-1]['n']}"
+            )
+    return (
+        f"Share of trajectories in which `ece` is closer than the constant 0: {'; '.join(phrases) or 'not measured'}."
+    )
+
+
+def _rmse_values(plan: Plan) -> str:
+    slow_labels = ", ".join(variant.label for variant in VARIANTS.values() if variant.slow)
+    return ERRORS_LEGEND.format(floors=plan.floors, few=plan.slow_resamples, names=slow_labels)
+
+
+def _describe_precision(rows: Sequence[Row]) -> str:
+    """How wide the bracket is, and of which models it is not one of the whole error."""
+    wide = max(rows, key=lambda row: float(row["widest"]))
+    text = f"Half the bracket is at most {wide['widest']:.4f}"
+    rough = [f"{row['world']}, {row['lens']} ({row['rough']:.0%})" for row in rows if row["rough"] > 0]
+    return f"{text}; what comes jumps between neighboring scores of some models: {'; '.join(rough) or 'none'}."
+
+
+def _save_findings(finding: StudyResult, where: Path, plan: Plan) -> None:
+    finding.save(where)
+    drawn, every = finding.also[0], finding.also[1]
+    sizes = [plan.sizes[i] for i in error_tables.values_at_shown_sizes(plan.sizes)]
+    StudyResult(
+        "estimators.figure.short",
+        drawn.sentence,
+        error_tables.short_percentile_table(drawn.rows, plan.sizes),
+        drawn.settings,
+        drawn.legend,
+    ).save(where)
+    shown_rows = tuple(row for row in every.rows if row["n"] in sizes[::2])
+    StudyResult("estimators.errors.short", every.sentence, shown_rows, every.settings, every.legend).save(where)
+    if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
+        figures.draw_percentiles(drawn.rows, plan.sizes, where / "estimators.svg")
+        figures.draw_errors(every.rows, where / "estimators.errors.svg")
+        counts = [table for table in finding.also if table.name == "estimators.bins"]
+        if counts:
+            figures.draw_best_bins(counts[0].rows, where / "estimators.bins.svg")

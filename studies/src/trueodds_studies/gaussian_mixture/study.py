@@ -1,0 +1,324 @@
+"""Bias of binned calibration errors in a Gaussian mixture: tables and figures beside the true error."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from trueodds.binning.uniform import Uniform
+from trueodds.diagrams.reliability.compute import Reliability
+from trueodds.lenses.lens import as_lens
+from trueodds_studies.common.figure import BLUE, RED, make_panels, save_figure
+from trueodds_studies.common.resumable_runs import Progress, Row, run_cells
+from trueodds_studies.common.study_result import StudyResult, format_range, make_folder
+from trueodds_studies.gaussian_mixture import convergence_rates
+from trueodds_studies.gaussian_mixture.convergence_rates import (
+    MIN_ROWS_PER_BIN,
+    binning_losses,
+    has_narrow_bins,
+    noise_bias,
+)
+from trueodds_studies.gaussian_mixture.simulation import (
+    MODELS,
+    PARTITION_KINDS,
+    Cell,
+    Plan,
+    binned_limit,
+    binned_limit_at_edges,
+    find_model,
+    measure_cell,
+    population_edges,
+    true_error,
+)
+
+QUICK = Plan(sizes=(100, 1000, 10_000), sets=100, tree_sets=10)
+
+ESTIMATES_LEGEND = """Y = −1 or 1 equally often, x ~ N(Y, 1). perfect: says σ(−2x) for Y = −1, the truth; constant: says 1/2; uncalibrated: says σ(1 + x).
+{sets:,} data sets, trees {tree_sets:,}, less where n is large, the same for all. mean, sd: of the estimates (total variation); above: share of them above the truth; limit:
+what they come to where the bins stay and rows never run out, by quadrature. tree: median-variance, at most so many leaves of ten rows or more."""
+BOUND_LEGEND = """Uncalibrated model. limit: what the estimate comes to; hidden: truth less limit; both by quadrature. squared: of the
+squared Euclidean distance. mean at: mean estimate of so many rows, with its standard error (chance that the estimate shares with an
+unbiased mean is taken off). crossing: the bin in which what is said crosses what comes. Equal-mass and tree: as they cut the law of the predictions itself."""
+RATES_LEGEND = """Least squares of logarithms: value ∝ n^(per n) bins^(per bins), with standard errors. chance adds: mean estimate less limit, cells of {least} rows a bin or
+more (uncalibrated: and bins ≥ 2 n^(1/3), narrower than the stretch that chance blurs); bins hide: truth less limit, 2 to {most} bins, by quadrature;
+octaves: the means over 2 and 3 bins, 4 to 7, and so on; variance: of the estimates. Cells of
+one n share their data sets, and a tree keeps the leaf of the crossing over many numbers of leaves, so that some errors are too small. expected: by the reasoning of docs/studies/gaussian_mixture.md."""
+RULES_LEGEND = """⌈n^a⌉ bins; a = 0: {fixed} bins. bias per n, rmse per n: exponents over n, least squares of logarithms of |bias| and of the root mean squared error, with
+standard errors. expected: −(1 − a)/2 where the model is calibrated, else −min(2a, 1 − a). bins, bias, rmse: at the greatest n. Of few rows a tree has fewer
+leaves than are asked for, as each holds ten."""
+
+
+def gaussian_mixture(
+    *,
+    quick: bool = False,
+    out: str | Path | None = None,
+    rng: int = 0,
+    methods: Sequence[str] | None = None,
+    plan: Plan | None = None,
+    progress: Progress | None = None,
+) -> StudyResult:
+    """Three logistic models of a Gaussian mixture, their true error by quadrature, and estimates of it.
+
+    Tables: estimates over rows and bins; the limit of fixed bins, strictly below the truth; exponents of bias and
+    variance; rules for the number of bins. Pictures: histograms of the estimates, reliability diagrams with the true
+    deviation, convergence_rates. `methods` are models. Source: Vaicenavicius et al. (2019), section 5.1 and theorem 2.
+
+    >>> small = Plan(sizes=(100, 300, 1000), bins=(5, 15), drawn_bins=(5,), sets=20, tree_sets=5)
+    >>> gaussian_mixture(methods=["perfect"], plan=small).rows[0]["uniform above"]
+    1.0
+    """
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
+    where = make_folder(out)
+    models = [find_model(name).name for name in methods or MODELS]
+    cells = run_cells(
+        "gaussian_mixture", [Cell(name, n) for name in models for n in plan.sizes], measure_cell, plan, where, progress
+    )
+    every = flatten_estimates(cells)
+    also = _further_tables(every, plan)
+    legend = ESTIMATES_LEGEND.format(sets=plan.sets, tree_sets=plan.tree_sets)
+    rows = estimate_table(every, plan)
+    finding = StudyResult("gaussian_mixture", summarize(every, plan), rows, plan.__dict__, legend, also)
+    if where is not None:
+        finding.save(where)
+        StudyResult("gaussian_mixture.all", finding.sentence, every, plan.__dict__, legend).save(where)
+        if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
+            draw_figures(cells, every, models, plan, where)
+    return finding
+
+
+def draw_figures(
+    cells: Sequence[Mapping[str, Any]],
+    every: Sequence[Mapping[str, Any]],
+    models: Sequence[str],
+    plan: Plan,
+    where: Path,
+) -> None:
+    """Every picture of the study."""
+    for name in models:
+        for kind in ("uniform", "tree") if find_model(name).second else ("uniform",):
+            draw_histograms(cells, name, kind, plan, where / f"gaussian_mixture.{name}.{kind}.svg")
+    draw_diagrams(models, plan.seed, where / "gaussian_mixture.diagrams.svg")
+    draw_rates(every, where / "gaussian_mixture.rates.svg")
+
+
+def _further_tables(every: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[StudyResult, ...]:
+    """The further tables."""
+    settings = plan.__dict__
+    bound = bound_table(every, plan)
+    exponents = convergence_rates.fit_exponents(every)
+    legend = RATES_LEGEND.format(least=convergence_rates.MIN_ROWS_PER_BIN, most=convergence_rates.MAX_BINS)
+    findings = [
+        StudyResult("gaussian_mixture.bound", summarize_bound(bound), bound, settings, BOUND_LEGEND),
+        StudyResult(
+            "gaussian_mixture.rates", convergence_rates.summarize_rates(exponents), exponents, settings, legend
+        ),
+    ]
+    ruled = convergence_rates.bin_count_rule_table(every, plan)
+    if ruled:
+        words = RULES_LEGEND.format(fixed=convergence_rates.FIXED_BINS)
+        findings.append(
+            StudyResult("gaussian_mixture.rules", convergence_rates.summarize_rules(ruled), ruled, settings, words)
+        )
+    return tuple(findings)
+
+
+SHOWN_BINS = (1, 2, 3, 5, 10, 15, 20, 40, 100)  # numbers of bins in the table of the bound
+
+
+def flatten_estimates(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """One row for each model, number of rows, partition and number of bins, without the single estimates."""
+    return tuple(
+        {"model": cell["model"], "n": cell["n"]} | {key: value for key, value in row.items() if key != "values"}
+        for cell in cells
+        for row in cell["estimates"]
+    )
+
+
+def estimate_table(rows: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...]:
+    """What is drawn, as numbers: uniform bins beside trees; a model whose bins are all one has one line for all."""
+    at = {(row["model"], row["n"], row["kind"], row["bins"]): row for row in rows}
+    table = []
+    for name in dict.fromkeys(row["model"] for row in rows):
+        one = find_model(name).second == 0
+        for n in (n for n in plan.sizes if n in plan.drawn_sizes):
+            for bins in plan.drawn_bins[:1] if one else plan.drawn_bins:
+                entry: dict[str, Any] = {"model": name, "n": n, "bins": "any" if one else str(bins)}
+                for kind in ("uniform", "tree"):
+                    row = at[name, n, kind, bins]
+                    entry |= {f"{kind} {key}": row[key] for key in ("mean", "sd", "above")}
+                    entry[f"{kind} limit"] = binned_limit(find_model(name), kind, bins)
+                table.append(entry | {"truth": true_error(find_model(name))})
+    return tuple(table)
+
+
+def bound_table(rows: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...]:
+    """What bins show of endless rows, beside the truth: for two distances, and the mean estimate of many rows."""
+    model = MODELS["uncalibrated"]
+    n = plan.sizes[-1]
+    at = {(row["kind"], row["bins"]): row for row in rows if row["model"] == model.name and row["n"] == n}
+    table = []
+    for kind in PARTITION_KINDS:
+        for bins in SHOWN_BINS:
+            tv, square = (binned_limit(model, kind, bins, distance) for distance in ("tv", "sq-euclidean"))
+            entry: dict[str, Any] = {"partition": kind, "bins": bins, "limit": tv, "hidden": true_error(model) - tv}
+            entry |= {"squared limit": square, "squared hidden": true_error(model, "sq-euclidean") - square}
+            if (kind, bins) in at:
+                row = at[kind, bins]
+                entry |= {f"mean at {n}": true_error(model) + row["bias"], "se": row["bias se"]}
+            table.append(entry | {"crossing": _bin_around(population_edges(model, kind, bins))})
+    cut = (crossing_point(),)
+    tv, square = (binned_limit_at_edges(model, cut, distance) for distance in ("tv", "sq-euclidean"))
+    last = {"partition": "an edge at the crossing", "bins": 2, "limit": tv, "hidden": true_error(model) - tv}
+    last |= {"squared limit": square, "squared hidden": true_error(model, "sq-euclidean") - square}
+    return (*table, last)
+
+
+def crossing_point() -> float:
+    """The prediction of the uncalibrated model that is right.
+
+    >>> round(crossing_point(), 4)
+    0.6608
+    """
+    return float(expit(2 / 3))  # 1 + x = −2x at x = −1/3
+
+
+def _bin_around(edges: Sequence[float]) -> str:
+    low = max((edge for edge in edges if edge < crossing_point()), default=0.0)
+    high = min((edge for edge in edges if edge > crossing_point()), default=1.0)
+    return f"({low:.4g}, {high:.4g}]"
+
+
+def summarize(rows: Sequence[Row], plan: Plan) -> str:
+    """How far estimates lie from the truth, too high and too low."""
+    phrases = []
+    for name in dict.fromkeys(row["model"] for row in rows):
+        truth, model_rows = true_error(find_model(name)), [row for row in rows if row["model"] == name]
+        text = f"{name}: the truth is {truth:.5f}, mean estimates are {format_range((row['mean'] for row in model_rows), 4)}"
+        if truth > 0:
+            many = [row for row in model_rows if row["n"] == plan.sizes[-1]]
+            high, low = (pick(model_rows, key=lambda row: row["bias"]) for pick in (max, min))
+            text += f", biased by up to {high['bias']:+.4f} ({_format_place(high)}) and {low['bias']:+.4f} ({_format_place(low)})"
+            text += f"; at n = {plan.sizes[-1]:,} {format_range((row['above'] for row in many), 2)} of the estimates are too large"
+        else:
+            text += f"; {format_range((row['above'] for row in model_rows), 2)} of the estimates are too large"
+        phrases.append(text)
+    return ". ".join(phrases) + "."
+
+
+def _format_place(row: Row) -> str:
+    return f"{row['kind']}, {row['bins']} bins, n = {row['n']:,}"
+
+
+def summarize_bound(rows: Sequence[Row]) -> str:
+    """The strict inequality in numbers."""
+    strict = [row for row in rows if row["hidden"] > 1e-9]
+    phrases = [f"{row['bins']}: {row['hidden']:.2g}" for row in rows if row["partition"] == "uniform"]
+    return (
+        f"Of {len(rows)} partitions {len(strict)} show less than the truth {true_error(MODELS['uncalibrated']):.5f} however many rows"
+        f" there are. Uniform bins hide, by their number: {', '.join(phrases)}. An edge at {crossing_point():.4f}, where the"
+        f" model is right, hides {abs(rows[-1]['hidden']):.1g} of it, and {rows[-1]['squared hidden']:.3f} of the squared distance."
+    )
+
+
+COLORS = {"uniform": BLUE, "equal-mass": "#c79a2b", "tree": "#5a9e5a"}
+MARKS = {"uniform": "o", "equal-mass": "s", "tree": "^"}
+ABOVE_COLOR, BELOW_COLOR, LINE_COLOR = "#9dbfdf", "#e0a898", "#333333"
+DIAGRAM_ROWS = 10_000  # of a reliability diagram, as in the paper
+
+
+def draw_histograms(cells: Sequence[Row], model: str, kind: str, plan: Plan, path: Path) -> None:
+    """A panel per number of rows and bins: estimates over the data sets, those above the truth in blue, below in red."""
+    sizes = [n for n in plan.sizes if n in plan.drawn_sizes]
+    tied = find_model(model).second == 0  # all predictions are one, and so are all bins
+    every = plan.drawn_bins[:1] if tied else plan.drawn_bins
+    at = {
+        (cell["n"], row["bins"]): row["values"]
+        for cell in cells
+        if cell["model"] == model
+        for row in cell["estimates"]
+        if row["kind"] == kind and "values" in row
+    }
+    truth = true_error(find_model(model))
+    figure, axes = make_panels(
+        len(sizes), len(every), (1 + 2.5 * len(every), 0.7 + 1.9 * len(sizes)),
+        sharex="row", sharey="row", squeeze=False,
+    )  # fmt: skip
+    for down, n in enumerate(sizes):
+        all_values = np.concatenate([at[n, bins] for bins in every] + [[truth]])
+        steps = np.linspace(all_values.min(), all_values.max() + 1e-9, 41)
+        # The truth is an edge, so that no column holds estimates from both sides of it.
+        steps = np.unique(np.append(steps, truth))
+        for across, bins in enumerate(every):
+            ax, values = axes[down, across], np.asarray(at[n, bins])
+            parts = (values[values <= truth], values[values > truth])
+            ax.hist(parts, bins=steps, stacked=True, color=(BELOW_COLOR, ABOVE_COLOR), lw=0)
+            ax.axvline(truth, color=LINE_COLOR, lw=1.2)
+            if not find_model(model).calibrated:
+                ax.axvline(binned_limit(find_model(model), kind, bins), color=RED, lw=1, ls=(0, (3, 2)))
+            name = "any bins" if tied else f"{bins} bins" if kind == "uniform" else f"≤ {bins} leaves"
+            ax.set_title(f"n = {n:,}, {name}: {(values > truth).mean():.0%} above", fontsize=9)
+            ax.set_yticks([])
+            ax.locator_params(axis="x", nbins=4)
+    lines = "solid: truth; blue: too large" + ("" if find_model(model).calibrated else "; dashed: limit of these bins")
+    figure.supxlabel(f"{model}, estimates; {lines}", fontsize=9)
+    save_figure(figure, path)
+
+
+def draw_diagrams(models: Sequence[str], seed: int, path: Path) -> None:
+    """A reliability diagram of 10,000 rows for each model, with the deviation that is true drawn over it."""
+    figure, axes = make_panels(1, len(models), (4.6 * len(models), 3.9), squeeze=False)
+    recipe = Reliability(partition=Uniform(20), level=0.9, style="deviation")
+    for ax, name in zip(axes.flat, models, strict=True):
+        model = find_model(name)
+        rows = model.design.rows(np.random.default_rng([seed, DIAGRAM_ROWS]), DIAGRAM_ROWS)
+        recipe(as_lens("positive").views(rows)).draw(ax)
+        if model.second == 0:
+            ax.plot([0.5], [0.0], "o", ms=9, mfc="none", mec=RED, mew=1.3, zorder=5)
+        else:
+            p = np.linspace(float(rows.p.min()), float(rows.p.max()), 400)
+            ax.plot(p, model.comes(p) - p, color=RED, lw=1.3, zorder=5)
+        ax.set_title(f"{name}; red: the true deviation", fontsize=9)
+    save_figure(figure, path)
+
+
+def draw_rates(flat: Sequence[Row], path: Path) -> None:
+    """What chance adds over bins per row, calibrated and not, and what bins hide over bins; lines have the expected slopes."""
+    figure, axes = make_panels(1, 3, (12, 4))
+    for ax, name, power in ((axes[0], "perfect", 0.5), (axes[1], "uncalibrated", 1.0)):
+        for kind in PARTITION_KINDS:
+            rows = [row for row in flat if (row["model"], row["kind"]) == (name, kind)]
+            rows = [row for row in rows if row["n"] >= MIN_ROWS_PER_BIN * row["bins"]]
+            rows = rows if power == 0.5 else [row for row in rows if has_narrow_bins(row)]
+            shown = [(row["bins"] / row["n"], noise_bias(row, find_model(name))) for row in rows]
+            shown = [(x, y) for x, y in shown if y > 0]
+            if shown:
+                ax.plot(*zip(*shown, strict=True), MARKS[kind], ms=4, color=COLORS[kind], alpha=0.8)
+        _draw_slope(ax, power)
+        ax.set(xscale="log", yscale="log", xlabel="bins / n", title=f"chance adds, {name} model")
+    for kind in PARTITION_KINDS:
+        hides = binning_losses(find_model("uncalibrated"), kind)
+        axes[2].plot(list(hides), list(hides.values()), MARKS[kind], ms=2.5, color=COLORS[kind], alpha=0.8, label=kind)
+    _draw_slope(axes[2], -2.0)
+    axes[2].set(xscale="log", yscale="log", xlabel="bins", title="bins hide, uncalibrated model")
+    for ax in axes:
+        ax.tick_params(which="minor", labelbottom=False, labelleft=False)
+    figure.legend(*axes[2].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    save_figure(figure, path)
+
+
+def _draw_slope(ax: Any, power: float) -> None:
+    """A line of the expected slope through the middle of the points, as high as they are on average."""
+    lines = [artist for artist in ax.lines if len(artist.get_xdata())]
+    if not lines:
+        return
+    x = np.log(np.concatenate([np.asarray(artist.get_xdata(), dtype=float) for artist in lines]))
+    y = np.log(np.concatenate([np.asarray(artist.get_ydata(), dtype=float) for artist in lines]))
+    ends = np.array([x.min(), x.max()])
+    line = np.exp(y.mean() + power * (ends - x.mean()))
+    ax.plot(np.exp(ends), line, color=LINE_COLOR, lw=1, label="slope as expected")

@@ -1,0 +1,334 @@
+"""Twelve models beside the annotators of CIFAR-10H and ChaosNLI: calibration by target and measures of votes."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.atomic_write import open_atomic
+from trueodds_studies.common.figure import BLUE, RED
+from trueodds_studies.common.resumable_runs import NetworkCell, Progress, Row, run_cells
+from trueodds_studies.common.study_result import StudyResult, format_range, make_folder
+from trueodds_studies.human import vote_scores
+from trueodds_studies.human import vote_scores as crowds
+from trueodds_studies.human.vote_scores import (
+    CROWDS,
+    MAX_ENTROPY_GAP,
+    MIN_DISTANCE,
+    MODELS,
+    TARGET_SCORES,
+    VOTE_MEASURES,
+    load_crowd,
+    score_crowd,
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many rows of each crowd, and how many resamples; without a number of rows, all."""
+
+    rows: int | None = None
+    resamples: int = 2000
+    seed: int = 0
+
+
+QUICK = Plan(rows=800, resamples=300)
+
+CELL_FORMAT = """Each cell: value [95 % interval] (noise floor: the mean if every probability were right)."""
+TARGETS_LEGEND = f"""{CELL_FORMAT} against: the one gold label, the label of most votes, or all votes as
+shares. confidence: mean largest probability; right: share of the target that it names. ECE: confidence, 15 uniform bins. log loss in nats,
+with floors that are the loss the model promises itself."""
+VOTES_LEGEND = f"""{CELL_FORMAT} EntCE in nats; corrected: by Miller and Madow. order, size: parts of
+human_distance, which add up to it; vote_noise: what was taken off, the score of a model equal to the crowd without that."""
+CROWD_LEGEND = """majority is gold: share of rows; tied majority: rows where two classes have most votes; of one mind: share of rows where all chose
+alike; squared noise: mean Σ V(1 − V)/(m − 1). The columns after it: what the crowd's own shares would score against as many fresh votes drawn
+from them, the best that a model can be seen to be (human_distance has the noise taken off, and so 0)."""
+FEWER_VOTES_LEGEND = """votes: drawn from each row's without replacement. squared distance: the mean of ‖P − V‖² as it is; human_distance: less the votes' noise."""
+CLAIMS_LEGEND = "Quoted or shortened from section 3.3.3 of Pavlovic (2025); a span is over the models."
+
+
+def human(
+    *,
+    quick: bool = False,
+    out: str | Path | None = None,
+    rng: int = 0,
+    methods: Sequence[str] | None = None,
+    data: str | Path | None = None,
+    plan: Plan | None = None,
+    progress: Progress | None = None,
+) -> StudyResult:
+    """Twelve models beside the people who judged the same items: CIFAR-10H and ChaosNLI, 47 to 100 votes a row.
+
+    Tables: calibration against gold, majority and votes; EntCE, DistCE, RankCS and the distance from the crowd; the
+    crowds themselves; fewer votes; what the paper says beside what is found. Pictures: the three targets, and fewer
+    votes. `methods` are models. Sources: Pavlovic (2025), section 3.3.3; Baan, Aziz, Plank & Fernández (2022);
+    the votes: Peterson et al. (2019), Nie, Zhou & Bansal (2020).
+    """
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
+    where, place = make_folder(out), None if data is None else str(data)
+    models = [crowds.check_model(name) for name in methods or (crowds.QUICK_MODELS if quick else crowds.MODELS)]
+    read = crowds.hash_model_files(models, place)
+    for model in models:
+        crowds.load_crowd_predictions(
+            model, place
+        )  # here, so that rows that do not match are refused before anything is measured
+    cells = run_cells(
+        "human", [NetworkCell(model, place) for model in models], measure_cell, plan, where, progress, read
+    )
+    rows = target_table(cells)
+    finding = StudyResult(
+        "human", summarize(cells), rows, plan.__dict__, TARGETS_LEGEND, _further_tables(cells, place, plan)
+    )
+    if where is not None:
+        finding.save(where)
+        StudyResult("human.targets", finding.sentence, short_target_table(rows), plan.__dict__, TARGETS_LEGEND).save(
+            where
+        )
+        if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
+            draw_targets(rows, where / "human.svg")
+            draw_fewer_votes(fewer_votes_table(cells), where / "human.votes.svg")
+    return finding
+
+
+def measure_cell(cell: NetworkCell, plan: Plan) -> Mapping[str, Any]:
+    """What is found of one model."""
+    one = crowds.load_crowd_predictions(cell.net, cell.data, plan.rows, plan.seed)
+    return {
+        "model": cell.net,
+        "targets": vote_scores.score_targets(one, plan.resamples, plan.seed),
+        "people": vote_scores.score_votes(one, plan.resamples, plan.seed),
+        "fewer": vote_scores.score_fewer_votes(one, plan.seed),
+        "claims": vote_scores.check_claims(one),
+    }
+
+
+def _further_tables(cells: Sequence[Mapping[str, Any]], data: str | None, plan: Plan) -> tuple[StudyResult, ...]:
+    """The further tables."""
+    names = list(dict.fromkeys(crowds.MODELS[cell["model"]].crowd for cell in cells))
+    made = (
+        ("people", "What the measures of votes say of each model.", vote_table(cells), VOTES_LEGEND),
+        ("crowds", "The people themselves.", crowd_table(names, data, plan.rows, plan.seed), CROWD_LEGEND),
+        ("fewer", "The same models judged by fewer votes.", fewer_votes_table(cells), FEWER_VOTES_LEGEND),
+        ("paper", "What the paper says, and what these models show.", claims_table(cells), CLAIMS_LEGEND),
+    )
+    return tuple(StudyResult(f"human.{name}", words, rows, plan.__dict__, why) for name, words, rows, why in made)
+
+
+def target_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """Every model against gold, majority and votes, side by side."""
+    return tuple({**_rows_of_crowd(cell), **row} for cell in cells for row in cell["targets"])
+
+
+def short_target_table(rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """The same to read: value, interval and floor in one cell."""
+    table = []
+    for row in rows:
+        entry = {name: row[name] for name in ("crowd", "model", "against", "n")}
+        entry |= {"confidence": f"{row['confidence']:.3f}", "right": f"{row['right']:.3f}"}
+        table.append(entry | {name: _format_estimate(row, name) for name, _ in TARGET_SCORES})
+    return tuple(table)
+
+
+def vote_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """One row per model, a column per measure of votes: value, interval, floor."""
+    table = []
+    for cell in cells:
+        rows = {row["measure"]: row for row in cell["people"]}
+        entry = _rows_of_crowd(cell) | {name: _format_estimate(rows[name], "value") for name, _, _ in VOTE_MEASURES}
+        distance = rows["human_distance"]
+        table.append(entry | {part: f"{distance[f'{part} part']:.4f}" for part in ("order", "size", "vote_noise")})
+    return tuple(table)
+
+
+def crowd_table(names: Sequence[str], data: str | None, rows: int | None, seed: int) -> tuple[dict[str, Any], ...]:
+    """What each crowd is like, and what its own shares would score against as many fresh votes."""
+    table = []
+    for name in names:
+        votes, gold = load_crowd(name, data, rows, seed)
+        m = votes.sum(axis=1)
+        V = votes / m[:, None]
+        first = np.sort(votes, axis=1)
+        noise = (V * (1 - V)).sum(axis=1) / (m - 1)
+        row = {"crowd": name, "n": len(gold), "classes": votes.shape[1], "votes": f"{m.min()} to {m.max()}"}
+        row |= {
+            "majority is gold": float((votes.argmax(axis=1) == gold).mean()),
+            "tied majority": int((first[:, -1] == first[:, -2]).sum()),
+            "of one mind": float((first[:, -1] == m).mean()),
+            "share of the majority": float(V.max(axis=1).mean()),
+            "squared noise": float(noise.mean()),
+        }
+        table.append(row | score_crowd(votes, seed))
+    return tuple(table)
+
+
+def fewer_votes_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """Every model by every number of votes."""
+    return tuple({**_rows_of_crowd(cell), **row} for cell in cells for row in cell["fewer"])
+
+
+def claims_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """Beside each sentence of the paper, what these models show."""
+    by_crowd = {name: [cell for cell in cells if MODELS[cell["model"]].crowd == name] for name in CROWDS}
+
+    def ours(name: str, of: str) -> str:
+        phrases = [
+            f"{whose}: {format_range((100 * cell['claims'][name] for cell in of_crowd), 0)} % of rows"
+            for whose, of_crowd in by_crowd.items()
+            if of_crowd
+        ]
+        return f"{of}: {'; '.join(phrases)}"
+
+    def fell(name: str) -> str:
+        phrases = []
+        for whose, of_crowd in by_crowd.items():
+            if of_crowd:
+                two_votes, every = ([_find_row(cell, which)[name] for cell in of_crowd] for which in (0, -1))
+                phrases.append(f"{whose}: {format_range(two_votes)} by 2 votes, {format_range(every)} by all")
+        return "; ".join(phrases)
+
+    distance_text = f"and total variation above {MIN_DISTANCE:g}"
+    return (
+        {
+            "the paper": "Entropy is invariant to the permutations of the probability values: EntCE can be 0 for another distribution",
+            "here": ours("entropy alike", f"entropies within {MAX_ENTROPY_GAP:g} nats"),
+        },
+        {"the paper": "(the same)", "here": ours("another class though entropy alike", "and another largest class")},
+        {"the paper": "(the same)", "here": ours("far though entropy alike", distance_text)},
+        {
+            "the paper": "RankCS doesn't care about the actual size of the probability values",
+            "here": ours("order alike", "order as the votes'"),
+        },
+        {"the paper": "(the same)", "here": ours("far though order alike", distance_text)},
+        {
+            "the paper": "It relies heavily on having an accurate estimate of the human judgement distribution, which requires a large number of annotations per item",
+            "here": f"DistCE {fell('DistCE')}",
+        },
+        {"the paper": "(the same)", "here": f"human_distance {fell('human_distance')}"},
+    )
+
+
+def summarize(cells: Sequence[Row]) -> str:
+    """What it comes to: ECE by target, and how far from the crowd, for each crowd."""
+    phrases = []
+    for name in CROWDS:
+        crowd_cells = [cell for cell in cells if MODELS[cell["model"]].crowd == name]
+        if not crowd_cells:
+            continue
+        of: dict[str, list[float]] = {row["against"]: [] for row in crowd_cells[0]["targets"]}
+        for cell in crowd_cells:
+            for row in cell["targets"]:
+                of[row["against"]].append(row["ECE"])
+        distance = [
+            row["value"] for cell in crowd_cells for row in cell["people"] if row["measure"] == "human_distance"
+        ]
+        errors = ", ".join(
+            f"{format_range(values)} against {'the votes' if t == 'votes' else t}" for t, values in of.items()
+        )
+        phrases.append(f"{name}: ECE {errors}; squared distance from the crowd {format_range(distance)}.")
+    return " ".join(phrases)
+
+
+def _rows_of_crowd(cell: Row) -> dict[str, Any]:
+    return {"crowd": MODELS[cell["model"]].crowd, "model": cell["model"]}
+
+
+def _find_row(cell: Row, which: int) -> Row:
+    row: Row = cell["fewer"][which]
+    return row
+
+
+def _format_estimate(row: Row, name: str) -> str:
+    """Value [low, high] (floor)."""
+    between = f" [{row[f'{name} low']:.3f}, {row[f'{name} high']:.3f}]" if f"{name} low" in row else ""
+    noise_floor = row[f"{name} floor"]
+    return f"{row[name]:.4f}{between}" + ("" if noise_floor is None else f" ({noise_floor:.4f})")
+
+
+COLORS = {"gold": "#c79a2b", "majority": RED, "votes": BLUE}
+
+
+def draw_targets(rows: Sequence[Row], path: Path) -> None:
+    """A panel per score, a line per model: dots for gold, majority and votes, with intervals; ticks are noise floors."""
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    place = {model: i for i, model in enumerate(reversed(models))}
+    figure = _make_figure((11, 1.6 + 0.42 * len(models)))
+    axes = figure.subplots(1, len(TARGET_SCORES), sharey=True)
+    for ax, (name, _) in zip(axes, TARGET_SCORES, strict=True):
+        for up, (target, color) in zip((0.24, 0.0, -0.24), COLORS.items(), strict=True):
+            target_rows = [row for row in rows if row["against"] == target]
+            at = [place[row["model"]] + up for row in target_rows]
+            ax.hlines(
+                at,
+                [row[f"{name} low"] for row in target_rows],
+                [row[f"{name} high"] for row in target_rows],
+                color=color,
+                lw=1,
+            )
+            ax.plot([row[name] for row in target_rows], at, "o", ms=4.5, color=color, label=f"against {target}")
+            ax.plot([row[f"{name} floor"] for row in target_rows], at, "|", ms=7, color=color, alpha=0.7)
+        ax.set_title(name, fontsize=10)
+        ax.set_xlim(left=0)
+        ax.grid(axis="x", color="#dddddd", lw=0.6)
+        _remove_frame(ax)
+    axes[0].set_yticks(range(len(models)), list(place), fontsize=8)
+    handles, names = axes[0].get_legend_handles_labels()
+    handles.append(axes[0].plot([], [], "|", ms=7, color="#555555")[0])
+    names.append("noise floor")
+    figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    _save_figure(figure, path)
+
+
+def draw_fewer_votes(rows: Sequence[Row], path: Path) -> None:
+    """DistCE, the plain squared distance and the one without the votes' noise, by votes per row; a line per model."""
+    figure = _make_figure((11, 3.8))
+    panels = ("DistCE", "squared distance", "human_distance")
+    models = list(dict.fromkeys(row["model"] for row in rows))
+    axes = figure.subplots(1, len(panels))
+    for ax, name in zip(axes, panels, strict=True):
+        for model in models:
+            model_rows = [row for row in rows if row["model"] == model]
+            color = BLUE if model_rows[0]["crowd"] == "ChaosNLI" else RED
+            ax.plot(
+                [row["votes"] for row in model_rows],
+                [row[name] for row in model_rows],
+                "o-",
+                ms=3,
+                lw=1,
+                color=color,
+                alpha=0.7,
+            )
+        ax.set_title(name, fontsize=10)
+        ax.set_xlabel("votes per row", fontsize=9)
+        ax.set_ylim(bottom=0)
+        ax.grid(axis="y", color="#dddddd", lw=0.6)
+        _remove_frame(ax)
+    for crowd, color in (("CIFAR-10H", RED), ("ChaosNLI", BLUE)):
+        axes[0].plot([], [], "o-", ms=3, lw=1, color=color, label=crowd)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    _save_figure(figure, path)
+
+
+def _make_figure(size: tuple[float, float]) -> Any:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size, layout="constrained")
+
+
+def _remove_frame(ax: Any) -> None:
+    ax.set_axisbelow(True)
+    ax.tick_params(length=0, labelsize=8)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def _save_figure(figure: Any, path: Path) -> None:
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    FigureCanvasSVG(figure)
+    with open_atomic(path, "TO801") as file:
+        figure.savefig(file, format="svg", metadata={"Date": None})

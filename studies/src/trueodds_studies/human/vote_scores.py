@@ -1,0 +1,240 @@
+"""Load annotators' votes with the predictions of models, and score the models against gold, majority and votes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from trueodds.api.measure import measure
+from trueodds.core.errors import InputError
+from trueodds.core.results import Estimate
+from trueodds.core.suggestions import suggest_names
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.estimators import ESTIMATORS
+from trueodds.estimators.human_calibration import DistributionError, EntropyError, RankAgreement
+from trueodds.lenses.lens import as_lens
+from trueodds.resampling.estimand import Estimand
+from trueodds.resampling.noise_floor import noise_floor_draws
+from trueodds_studies.common.data_files import hash_file, load_npz
+
+
+@dataclass(frozen=True)
+class StoredModel:
+    """Where a model's word is kept, and which crowd judged the same rows."""
+
+    crowd: str
+    file: str
+    key: str
+    labels: str  # of the same file: they tell that its rows are those of the crowd's
+
+    @property
+    def logits(self) -> bool:
+        """Whether the file holds logits."""
+        return self.key.startswith("logits")
+
+
+CROWDS = {"CIFAR-10H": ("cifar10h.npz", "counts", "labels"), "ChaosNLI": ("chaosnli_snli.npz", "label_count", "gold")}
+"""File, votes (n, K), gold label (n,)."""
+
+_NETS, _NLI = "widmann_cifar10_4nets.npz", "chaosnli_snli.npz"
+MODELS = {
+    "vgg16": StoredModel("CIFAR-10H", "plambda_cifar10_vgg16.npz", "probs", "labels"),
+    **{
+        net: StoredModel("CIFAR-10H", _NETS, f"probs_{net}", "labels")
+        for net in ("densenet121", "inception_v3", "resnet18", "vgg16_bn")
+    },
+    "resnet50": StoredModel("CIFAR-10H", "aigen_cifar10_resnet50.npz", "logits_test", "labels_test"),
+    "wide_resnet_focal": StoredModel("CIFAR-10H", "aigen_focal_cifar10_wide_resnet.npz", "logits_test", "labels_test"),
+    **{
+        net: StoredModel("ChaosNLI", _NLI, f"logits_{net}", "gold")
+        for net in ("roberta_base_0", "roberta_base_1", "roberta_base_2", "bert_base_uncased_0", "bert_base_uncased_1")
+    },
+}
+QUICK_MODELS = ("vgg16", "roberta_base_0")  # of a quick study: one of each crowd
+TARGETS = ("gold", "majority", "votes")
+
+
+@dataclass(frozen=True, eq=False)
+class CrowdPredictions:
+    """A model's probabilities for rows that a crowd judged."""
+
+    P: Array  # (n, K)
+    votes: Array  # (n, K) counts
+    gold: Array  # (n,)
+
+    def against(self, target: str) -> Predictions:
+        """The model against the gold label, the label of most votes (the lowest of several), or all votes."""
+        if target == "votes":
+            return Predictions(self.votes, self.P)
+        return Predictions(self.gold if target == "gold" else self.votes.argmax(axis=1), self.P)
+
+
+def check_model(name: str) -> str:
+    """The name itself; an unknown model is an InputError."""
+    if name not in MODELS:
+        raise InputError("TO201", "There is no model of that name.", repr(name), suggest_names(name, MODELS))
+    return name
+
+
+def hash_model_files(models: Sequence[str], data: str | None) -> dict[str, str]:
+    """Every file that is read for these models, with its stamp."""
+    names = dict.fromkeys(name for model in models for name in (CROWDS[MODELS[model].crowd][0], MODELS[model].file))
+    return {name: hash_file(name, data) for name in names}
+
+
+def load_crowd(name: str, data: str | None, rows: int | None = None, seed: int = 0) -> tuple[Array, Array]:
+    """Votes (n, K) and gold labels (n,), int64: all rows, or as many as are asked for, drawn by the seed."""
+    votes, gold = _load_crowd(name, data, hash_file(CROWDS[name][0], data))
+    chosen = sample_rows(len(gold), rows, seed)
+    return votes[chosen], gold[chosen]
+
+
+def load_crowd_predictions(model: str, data: str | None, rows: int | None = None, seed: int = 0) -> CrowdPredictions:
+    """The model and the crowd, row for row. TO803 where their labels say that the rows are not the same."""
+    one = MODELS[model]
+    votes, gold = _load_crowd(one.crowd, data, hash_file(CROWDS[one.crowd][0], data))
+    file = load_npz(one.file, data, one.labels, one.key)
+    scores, own = file[one.key], file[one.labels]
+    if len(own) != len(gold) or (own != gold).any():
+        differ = f"{int((own != gold).sum()):,} of {len(gold):,}" if len(own) == len(gold) else f"{len(own):,} rows for"
+        raise InputError(
+            "TO803",
+            "The rows of a model are not those that people judged.",
+            f"{differ} labels of {one.file} differ from those of {CROWDS[one.crowd][0]}",
+            "Both must have the same items in the same order; docs/studies.md says which.",
+        )
+    chosen = sample_rows(len(gold), rows, seed)
+    P = Predictions.from_logits(gold, scores).P if one.logits else scores
+    return CrowdPredictions(P[chosen], votes[chosen], gold[chosen])
+
+
+def sample_rows(n: int, rows: int | None, seed: int) -> Array:
+    """Which rows: all of them, or some, in their order.
+
+    >>> sample_rows(3, None, 0).tolist(), len(sample(100, 7, 0))
+    ([0, 1, 2], 7)
+    """
+    if rows is None or rows >= n:
+        return np.arange(n)
+    return np.sort(np.random.default_rng([seed, 1]).choice(n, rows, replace=False))
+
+
+@lru_cache(maxsize=len(CROWDS))
+def _load_crowd(name: str, data: str | None, _stamp: str) -> tuple[Array, Array]:
+    """Read once for each file that lay there."""
+    file, votes, gold = CROWDS[name]
+    stored = load_npz(file, data, votes, gold)
+    return stored[votes].astype(np.int64), stored[gold].astype(np.int64)
+
+
+TARGET_SCORES = (("ECE", "ece"), ("log loss", "log_loss"), ("Brier", "brier"))
+VOTE_MEASURES: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("EntCE", "entce", {}),
+    ("EntCE, corrected", "entce", {"correction": "miller-madow"}),
+    ("signed EntCE", "entce", {"signed": True}),
+    ("signed EntCE, corrected", "entce", {"signed": True, "correction": "miller-madow"}),
+    ("DistCE", "distce", {}),
+    ("RankCS", "rankcs", {}),
+    ("human_distance", "human_distance", {}),
+)
+VOTE_COUNTS = (2, 5, 10, 20)
+MAX_ENTROPY_GAP = 0.05  # nats: entropies that differ by less are called alike
+MIN_DISTANCE = 0.2  # of total variation
+
+
+def score_targets(one: CrowdPredictions, resamples: int, seed: int) -> list[dict[str, Any]]:
+    """ECE of the confidence, log loss and Brier score against gold, majority and all votes."""
+    rows = []
+    for target in TARGETS:
+        preds = one.against(target)
+        row: dict[str, Any] = {"against": target, "n": preds.n}
+        top = preds.P.argmax(axis=1)
+        right = preds.Y[np.arange(preds.n), top]
+        row["confidence"] = float(preds.P.max(axis=1).mean())
+        row["right"] = float(right.mean())
+        for label, name in TARGET_SCORES:
+            lens = "confidence" if name == "ece" else "canonical"
+            row |= _estimate_row(label, measure(preds, name, lens=lens, resamples=resamples, rng=seed))
+        rows.append(row)
+    return rows
+
+
+def score_votes(one: CrowdPredictions, resamples: int, seed: int) -> list[dict[str, Any]]:
+    """Every measure of votes: its value, interval and floor; of a distance also its parts."""
+    preds = one.against("votes")
+    rows = []
+    for label, name, settings in VOTE_MEASURES:
+        answer = measure(preds, name, resamples=resamples, rng=seed, **settings)
+        row = {"measure": label, **_estimate_row("value", answer)}
+        row |= {f"{part} part": answer.parts[part] for part in ("order", "size", "vote_noise") if part in answer.parts}
+        rows.append(row)
+    return rows
+
+
+def score_crowd(votes: Array, seed: int) -> dict[str, float]:
+    """What the crowd's own shares score against as many fresh votes: the best that votes of this number let one see."""
+    perfect = Predictions(votes, votes / votes.sum(axis=1, keepdims=True))
+    every = [
+        Estimand.of(ESTIMATORS.make(name, settings), as_lens("canonical"), perfect)
+        for _, name, settings in VOTE_MEASURES
+    ]
+    null_draws = noise_floor_draws(
+        perfect, every, np.random.default_rng(seed)
+    )  # one set of fresh votes for all of them
+    known = [
+        estimand.estimator.expected(estimand.views[0]) if draws is None else draws.mean()
+        for estimand, draws in zip(every, null_draws, strict=True)
+    ]
+    return {label: float(value) for (label, _, _), value in zip(VOTE_MEASURES, known, strict=True) if value is not None}
+
+
+def score_fewer_votes(one: CrowdPredictions, seed: int) -> list[dict[str, Any]]:
+    """The same model judged by some of the votes, drawn without replacement from those there are."""
+    rows = []
+    min_votes = int(one.votes.sum(axis=1).min())
+    for m in (*(count for count in VOTE_COUNTS if count < min_votes), None):
+        votes = one.votes if m is None else draw_votes(one.votes, m, np.random.default_rng([seed, m]))
+        preds = Predictions(votes, one.P)
+        squared = float(np.square(preds.P - preds.Y).sum(axis=1).mean())
+        row: dict[str, Any] = {"votes": "all" if m is None else str(m)}
+        for label, name, settings in VOTE_MEASURES[-3:]:
+            row[label] = measure(preds, name, interval=None, **settings).value
+        rows.append(row | {"squared distance": squared})
+    return rows
+
+
+def draw_votes(votes: Array, m: int, rng: np.random.Generator) -> Array:
+    """m of each row's votes, without replacement.
+
+    >>> draw_votes(np.array([[5, 0], [2, 2]]), 4, np.random.default_rng(0)).tolist()
+    [[4, 0], [2, 2]]
+    """
+    return np.stack([rng.multivariate_hypergeometric(row, m) for row in votes])
+
+
+def check_claims(one: CrowdPredictions) -> dict[str, float]:
+    """How often what the paper warns of happens: the same entropy, or the same order, of quite another distribution."""
+    (view,) = as_lens("canonical").views(one.against("votes"))
+    distant = DistributionError().rows(view) > MIN_DISTANCE
+    alike = np.abs(EntropyError(signed=True).rows(view)) < MAX_ENTROPY_GAP
+    ordered = RankAgreement().rows(view) == 1
+    other = one.P.argmax(axis=1) != one.votes.argmax(axis=1)
+    return {
+        "entropy alike": float(alike.mean()),
+        "far though entropy alike": float((distant & alike).mean()),
+        "another class though entropy alike": float((other & alike).mean()),
+        "order alike": float(ordered.mean()),
+        "far though order alike": float((distant & ordered).mean()),
+    }
+
+
+def _estimate_row(prefix: str, answer: Estimate) -> dict[str, Any]:
+    row: dict[str, Any] = {prefix: answer.value}
+    if answer.interval is not None:
+        row |= {f"{prefix} low": answer.interval.low, f"{prefix} high": answer.interval.high}
+    return row | {f"{prefix} floor": answer.noise_floor}

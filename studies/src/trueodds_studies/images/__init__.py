@@ -1,0 +1,1 @@
+"""Study of the recalibration of CIFAR-10 image classifiers."""

@@ -1,0 +1,311 @@
+"""Recalibration of five CIFAR-10 networks over random splits, after the MCLLO paper, with figures of single images."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trueodds.api.draw import draw
+from trueodds.api.fit import fit
+from trueodds.core.atomic_write import open_atomic
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds_studies.common.data_files import hash_file
+from trueodds_studies.common.figure import BLUE, RED
+from trueodds_studies.common.network_predictions import (
+    CIFAR10_CLASSES,
+    CIFAR10_FILES,
+    check_cifar10_network,
+    load_softmax,
+    load_split,
+    split_rows,
+)
+from trueodds_studies.common.recalibration_methods import MIN_PROB
+from trueodds_studies.common.resumable_runs import Progress, Row, run_cells
+from trueodds_studies.common.study_result import StudyResult, format_count, make_folder
+from trueodds_studies.images import split_results
+from trueodds_studies.images.split_results import (
+    ALL_METHODS,
+    PUBLISHED_IMAGES,
+    PUBLISHED_PROB_AFTER,
+    WITH_ZEROS,
+    measure_split,
+)
+
+PAPER_NETWORK = next(iter(CIFAR10_FILES))  # the net whose numbers stand beside the paper's
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many random splits; each has its own stream, so that a study stopped and resumed gives the same."""
+
+    splits: int = 20
+    seed: int = 0
+
+
+QUICK = Plan(splits=1)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One net on one split."""
+
+    net: str
+    split: int
+    data: str | None  # the folder of the files; it does not change what is found in them
+
+    @property
+    def key(self) -> str:
+        """Its name among the kept cells."""
+        return f"{self.net} | {self.split}"
+
+
+def images(
+    *,
+    quick: bool = False,
+    out: str | Path | None = None,
+    rng: int = 0,
+    methods: Sequence[str] | None = None,
+    data: str | Path | None = None,
+    plan: Plan | None = None,
+    progress: Progress | None = None,
+) -> StudyResult:
+    """Recalibrations of five networks on CIFAR-10, learned on 8,000 test images and judged on the other 2,000.
+
+    Tables: every method over random splits, MCLLO's parameters, the paper's numbers beside those of VGG16, classes
+    that a fix leaves off, what the floor decides, and single images. Pictures: accuracy against calibration, single
+    images, and reliability in ten bins. `methods` are nets. Source: Vennos, Xing & Franck (2026), section 4.2.
+    """
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
+    where, files = make_folder(out), None if data is None else str(data)
+    nets = [check_cifar10_network(name) for name in methods or CIFAR10_FILES]
+    for net in nets:
+        load_softmax(net, files)  # here, so that a file without it is refused before anything is measured
+    read = {name: hash_file(name, files) for name, _ in map(CIFAR10_FILES.__getitem__, nets)}
+    tasks = [Cell(net, number, files) for net in nets for number in range(plan.splits)]
+    cells = run_cells("images", tasks, measure_cell, plan, where, progress, read)
+    rows = split_results.method_means(cells)
+    also, single = _further_tables(cells, nets, files, plan)
+    finding = StudyResult(
+        "images", split_results.summarize(rows), rows, plan.__dict__, split_results.methods_legend(cells), also
+    )
+    if where is not None:
+        finding.save(where)
+        StudyResult(
+            "images.methods", finding.sentence, split_results.short_table(rows), plan.__dict__, finding.legend
+        ).save(where)
+        if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
+            draw_tradeoff(rows, where / "images.trade.svg")
+            if single:  # other files than CIFAR-10's may have no such images
+                draw_single_images(single, where / "images.single.svg")
+            draw_reliability(*load_split(nets[0], files, plan.seed, 0), where / "images.reliability.svg")
+    return finding
+
+
+def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+    """What is found on one split of one net."""
+    learn, held_out = load_split(cell.net, cell.data, plan.seed, cell.split)
+    return {"net": cell.net, "split": cell.split, **measure_split(learn, held_out)}
+
+
+def _further_tables(
+    cells: Sequence[Mapping[str, Any]], nets: Sequence[str], data: str | None, plan: Plan
+) -> tuple[tuple[StudyResult, ...], Sequence[Mapping[str, Any]]]:
+    """The further tables, and the single images once more for their picture."""
+    made: list[tuple[str, str, Sequence[Mapping[str, Any]], str]] = []
+    if PAPER_NETWORK in nets:
+        own = [cell for cell in cells if cell["net"] == PAPER_NETWORK]
+        rows = split_results.compare_with_paper(own)
+        inside = sum(row["within"] for row in rows)
+        words = f"Of the paper's {len(rows)} numbers {inside} lie within the range over {format_count(len(own), 'split')} of {PAPER_NETWORK}."
+        made.append(("paper", words, rows, "least, most: over the splits; within: the printed number lies between."))
+        words = f"Parameters of {PAPER_NETWORK} against truck, beside the paper's: estimate (standard error)."
+        made.append(("paper.parameters", words, split_results.compare_parameters(own), ""))
+    rows = split_results.parameter_table(cells)
+    legend = "First split, baseline truck; ±: standard error; least and most γ: of the learning rows over the splits."
+    made.append(("parameters", split_results.summarize_slopes(rows), rows, legend))
+    words = "Share of splits in which a class is still rejected at 5 % after the fix, by Wald's test of its δ and γ with Holm's correction."
+    made.append(("left", words, split_results.rejected_class_table(cells), "Rows held out; each class against truck."))
+    rows = split_results.min_prob_table(cells)
+    own_zeros, made_zeros = (sum(row["zeros"] for row in rows if row["method"] == name) for name in WITH_ZEROS)
+    words = f"On the rows held out softmax values hold {format_count(own_zeros, 'exact zero')}, and binned ones {made_zeros:,}."
+    legend = f"First split, rows held out. zeros: values that are exactly 0; outcomes at 0: how many of them were the outcome; rows below: those with a value below {MIN_PROB:g}, the floor used."
+    made.append(("floors", words, rows, legend))
+    single, words = image_rows(nets[0], data, plan.seed)
+    legend = "The five likeliest classes of single images of the test set, counted from 0; map of the first split."
+    made.append(("single", words, single, legend))
+    return tuple(
+        StudyResult(f"images.{name}", words, tuple(rows), plan.__dict__, why) for name, words, rows, why in made
+    ), single
+
+
+TOP_CLASSES = 5
+
+
+def image_rows(net: str, data: str | None, seed: int) -> tuple[tuple[Row, ...], str]:
+    """The rows of the images to show, and how the printed numbers are found again; the fit is the first split's."""
+    y, P = load_softmax(net, data)
+    learn, _ = load_split(net, data, seed, 0)
+    Q = fit(learn, "mcllo").predict_proba(P)
+    alike = find_images(P)
+    learned = set(split_rows(len(y), seed, 0)[0].tolist())
+    rows = [
+        {
+            "image": image,
+            "why": why,
+            "label": CIFAR10_CLASSES[y[image]],
+            "part": "learning" if image in learned else "held out",
+            "class": CIFAR10_CLASSES[j],
+            "before": float(P[image, j]),
+            "after": float(Q[image, j]),
+        }
+        for image, why in choose_images(len(y), alike, Q)
+        for j in np.argsort(-P[image], kind="stable")[:TOP_CLASSES]
+    ]
+    return tuple(rows), _describe_search(net, alike, Q)
+
+
+def find_images(P: Array) -> Array:
+    """The images called airplane with the printed probability, to two digits.
+
+    >>> find_images(np.array([[0.944, 0.056], [0.936, 0.064], [0.949, 0.051]])).tolist()
+    [0, 1]
+    """
+    return np.flatnonzero(
+        (P.argmax(axis=1) == 0) & (np.round(P[:, 0], 2) == np.round(P.dtype.type(PUBLISHED_IMAGES[4526]), 2))
+    )
+
+
+def choose_images(n: int, alike: Array, Q: Array) -> list[tuple[int, str]]:
+    """Those that the paper numbers, the second also counted from one, and the one that is nearest to what it shows."""
+    images = [(image, "the paper's number") for image in PUBLISHED_IMAGES if image < n]
+    images += [(4525, "4526 counted from one")] if n > 4525 else []
+    if len(alike):
+        nearest = int(alike[np.abs(Q[alike, 0] - PUBLISHED_PROB_AFTER).argmin()])
+        images.append((nearest, f"nearest to the paper's {PUBLISHED_IMAGES[4526]:.2f} → {PUBLISHED_PROB_AFTER:.2f}"))
+    return images
+
+
+def _describe_search(net: str, alike: Array, Q: Array) -> str:
+    if not len(alike):
+        return f"No image is called airplane with {PUBLISHED_IMAGES[4526]:.2f} by {net}."
+    after = Q[alike, 0]
+    same = int((np.round(after, 2) == PUBLISHED_PROB_AFTER).sum())
+    return (
+        f"{len(alike)} images are called airplane with {PUBLISHED_IMAGES[4526]:.2f} by {net}; MCLLO makes that {after.min():.2f} to "
+        f"{after.max():.2f}, in {same} of them the paper's {PUBLISHED_PROB_AFTER:.2f}."
+    )
+
+
+PALE = "#a9c4e2"
+COLORS = dict(
+    zip(
+        (method.label for method in ALL_METHODS),
+        ("#222222", RED, "#e39a3b", "#5a9e5a", "#8a6fb0", BLUE, "#3aa6a6", "#c58ac0"),
+        strict=True,
+    )
+)
+SHOWN_METHODS = ("none", "MCLLO", "evidential (Xu) on p", "binning", "temperature on log p", "vector on log p")
+PANELS = (("ECE change", "change of ECE"), ("gain", "gain in log loss (nats)"))
+
+
+def draw_tradeoff(rows: Sequence[Row], path: Path) -> None:
+    """Change of accuracy against what calibration gains, one column of panels per net, bars of one standard error."""
+    nets = list(dict.fromkeys(row["net"] for row in rows))
+    figure = _make_figure((1.2 + 2.5 * len(nets), 6.2))
+    grid = figure.subplots(2, len(nets), sharex=True, sharey="row", squeeze=False)
+    for (name, label), line in zip(PANELS, grid, strict=True):
+        line[0].set_ylabel(label, fontsize=9)
+        for ax, net in zip(line, nets, strict=True):
+            _remove_frame(ax)
+            ax.axhline(0, color="#bbbbbb", lw=0.8)
+            ax.axvline(0, color="#bbbbbb", lw=0.8)
+            for row in rows:
+                if row["net"] == net and row["method"] != "none" and np.isfinite(row[name]):
+                    _draw_point(ax, row, name)
+    for ax, net in zip(grid[0], nets, strict=True):
+        ax.set_title(net, fontsize=10)
+    for ax in grid[1]:
+        ax.set_xlabel("change of accuracy (points)", fontsize=9)
+    handles = [
+        grid[0][0].plot([], [], "o", label=_label_axes(name, rows), **_marker_style(name))[0]
+        for name in COLORS
+        if name != "none"
+    ]
+    figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    _save_figure(figure, path)
+
+
+def _draw_point(ax: Any, row: Row, name: str) -> None:
+    x, wide, high = 100 * row["accuracy change"], row["accuracy change ±"], row[f"{name} ±"]
+    wide = None if wide is None else 100 * wide
+    ax.errorbar(x, row[name], xerr=wide, yerr=high, fmt="o", elinewidth=1, **_marker_style(row["method"]))
+
+
+def _marker_style(method: str) -> dict[str, Any]:
+    """A dot; a ring for the ridge, which lies upon MCLLO."""
+    ring = {"ms": 9, "mfc": "none"} if method == "MCLLO, ridge" else {"ms": 5}
+    return {"color": COLORS[method], **ring}
+
+
+def _label_axes(name: str, rows: Sequence[Row]) -> str:
+    lost = sum(row["method"] == name and not np.isfinite(row["gain"]) for row in rows)
+    return f"{name} (infinite loss in {lost} nets: not drawn below)" if lost else name
+
+
+def draw_single_images(rows: Sequence[Row], path: Path) -> None:
+    """The five likeliest classes of each image, a bar before and a bar after."""
+    images = list(dict.fromkeys(row["image"] for row in rows))
+    figure = _make_figure((3.4 * len(images), 3.4))
+    for ax, image in zip(figure.subplots(1, len(images), squeeze=False)[0], images, strict=True):
+        image_rows = [row for row in rows if row["image"] == image]
+        place = np.arange(len(image_rows))[::-1]
+        for name, up, color in (("before", 0.2, PALE), ("after", -0.2, BLUE)):
+            values = [row[name] for row in image_rows]
+            ax.barh(place + up, values, height=0.36, color=color, label=name)
+            for y, value in zip(place + up, values, strict=True):
+                ax.text(value + 0.015, y, f"{value:.2f}", va="center", fontsize=8)
+        ax.set_yticks(place, [row["class"] for row in image_rows], fontsize=9)
+        ax.set(xlim=(0, 1.18), xticks=(0, 0.5, 1))
+        ax.set_title(f"{image}, {image_rows[0]['label']}\n{image_rows[0]['why']}", fontsize=9)
+        _remove_frame(ax)
+    handles, names = figure.axes[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False, fontsize=9)
+    _save_figure(figure, path)
+
+
+def draw_reliability(learn: Predictions, held_out: Predictions, path: Path) -> None:
+    """Ten bins of the confidence of the rows held out, before and after each method of the paper."""
+    assert held_out.y is not None  # labels, no votes
+    figure = _make_figure((13, 8.6))
+    made = {method.label: method for method in ALL_METHODS}
+    for ax, name in zip(figure.subplots(2, 3).ravel(), SHOWN_METHODS, strict=True):
+        after = Predictions(held_out.y, fit(learn, made[name].name, **made[name].settings).predict_proba(held_out))
+        draw(after, "reliability", lens="confidence", bins=10, ax=ax)
+        ax.set_title(f"{name}: {ax.get_title().removeprefix('confidence: ')}", fontsize=10)
+    _save_figure(figure, path)
+
+
+def _make_figure(size: tuple[float, float]) -> Any:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size, layout="constrained")
+
+
+def _remove_frame(ax: Any) -> None:
+    ax.tick_params(length=0, labelsize=8)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def _save_figure(figure: Any, path: Path) -> None:
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    FigureCanvasSVG(figure)
+    with open_atomic(path, "TO801") as file:
+        figure.savefig(file, format="svg", metadata={"Date": None})

@@ -1,1 +1,0 @@
-"""What do the studies of MCLLO consist of? Their simulations, designs and pictures."""

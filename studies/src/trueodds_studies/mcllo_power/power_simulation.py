@@ -1,0 +1,267 @@
+"""Simulate rejections, parameter estimates and ECE of MCLLO where the odds of one class are shifted, and draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.special import chdtrc, chdtri, chndtr
+
+from trueodds.binning.uniform import Uniform
+from trueodds.calibrators._glm.wald import NORMAL_CRITICAL_VALUE
+from trueodds.calibrators.mcllo import MclloMap
+from trueodds.core.typing import Array
+from trueodds.estimators.binned import BinnedError
+from trueodds.hypotests._glm.mcllo_likelihood import Odds, statistics
+from trueodds.lenses.view import View
+from trueodds_studies.common.figure import make_panels, save_figure
+from trueodds_studies.common.rejection_rates import clopper_pearson
+from trueodds_studies.common.resumable_runs import Row
+
+LEVELS = {"5": 0.05, "1": 0.01}  # per cent, as the columns are named
+TEST_FORMS = {"lrt": "likelihood-ratio", "score": "score"}
+PARAMETERS = ("gamma_1", "tau_1", "gamma_2", "tau_2")  # the third class is the baseline
+K = 3
+DF = 2 * (K - 1)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
+
+
+class PowerPlan(Protocol):
+    """What of a plan a cell reads."""
+
+    sets: int
+    binned: int  # of them, whose ECE is taken
+    seed: int
+
+
+@dataclass(frozen=True)
+class PowerCell:
+    """One shift at one number of rows."""
+
+    n: int
+    delta: float
+
+    @property
+    def key(self) -> str:
+        """Its name among the kept cells."""
+        return f"delta {self.delta:g} | {self.n}"
+
+    @property
+    def truth(self) -> Array:
+        """(γ₁, τ₁, γ₂, τ₂): class 1 comes with δ times the odds against class 3 that were said, and nothing else is wrong."""
+        return np.array([1.0, np.log(self.delta), 1.0, 0.0])
+
+    def rows(self, rng: np.random.Generator) -> tuple[Array, Array]:
+        """Predictions from Dirichlet(1, 1, 1), then labels by the inverse distribution function, as one of K."""
+        P = rng.dirichlet(np.ones(K), self.n)
+        first, two = self.delta * P[:, 0], self.delta * P[:, 0] + P[:, 1]
+        u = rng.random(self.n) * (two + P[:, 2])
+        y = (first <= u).astype(np.int64) + (two <= u)
+        return P, np.eye(K)[y]
+
+
+def expected_divergence(delta: float, k: int = K) -> float:
+    r"""E KL(q ‖ p) in nats, where p ~ Dirichlet(1, …, 1) and q has δ times the odds of the first class.
+
+    Only :math:`p_1 \sim \mathrm{Beta}(1, k - 1)` matters: with :math:`q_1 = \delta p_1 / (1 + (\delta - 1)p_1)`,
+    KL is :math:`q_1 \log\delta - \log(1 + (\delta - 1)p_1)`. By Gauss and Legendre's quadrature.
+
+    >>> expected_divergence(1.0), round(divergence(1.25), 6)
+    (0.0, 0.004262)
+    """
+    p = (1 + _NODES) / 2
+    grown = 1 + (delta - 1) * p
+    density = (k - 1) * (1 - p) ** (k - 2) / 2
+    return float(_WEIGHTS @ (density * (delta * p / grown * np.log(delta) - np.log(grown))))
+
+
+def predict_power(n: int, delta: float, level: float) -> tuple[float, float]:
+    """The non-centrality 2n E KL(q ‖ p), and how often non-central χ² passes the quantile of the central one.
+
+    >>> ncp, power = predict_power(50, 1.0, 0.05)
+    >>> ncp, round(power, 10)
+    (0.0, 0.05)
+    """
+    ncp = 2 * n * expected_divergence(delta)
+    return ncp, float(1 - chndtr(chdtri(DF, level), DF, ncp))
+
+
+def measure_power(cell: PowerCell, plan: PowerPlan) -> Mapping[str, Any]:
+    """Rejections, parameters and ECE of one cell."""
+    samples: dict[str, list[Any]] = {name: [] for name in ("lrt", "score", "off", "covers", "before", "after", "new")}
+    ece, calibration_map = BinnedError(Uniform(int(np.ceil(np.sqrt(cell.n))))), None
+    for repetition in range(plan.sets):
+        rng = np.random.default_rng([plan.seed, cell.n, round(1000 * cell.delta), repetition])
+        P, Y = cell.rows(rng)
+        odds = Odds.of(View(p=P, y=Y), -1, 0.0, "mcllo")
+        for name, form in TEST_FORMS.items():
+            samples[name].append(chdtrc(odds.white.shape[1], statistics(odds, form)[form]))
+        errors = odds.mle.theta - cell.truth
+        if odds.covariance is not None:
+            samples["off"].append(errors)
+            samples["covers"].append(np.abs(errors) <= NORMAL_CRITICAL_VALUE * np.sqrt(odds.covariance.diagonal()))
+        if repetition >= plan.binned:
+            continue
+        samples["before"].append(_confidence_ece(ece, P, Y))
+        samples["after"].append(_confidence_ece(ece, odds.fitted_probs, Y))
+        if calibration_map is not None:  # these rows are new to the map of the data set before
+            samples["new"].append(_confidence_ece(ece, calibration_map.apply(P), Y))
+        calibration_map = MclloMap(odds.mle.theta[1::2], odds.mle.theta[::2], 2, 1e-12)
+    return _power_row(cell, plan.sets, {name: np.array(values) for name, values in samples.items()})
+
+
+def _confidence_ece(ece: BinnedError, P: Array, Y: Array) -> float:
+    """Of the largest probability; ties go to the first class."""
+    top = P.argmax(axis=1)
+    every = np.arange(len(P))
+    return float(ece.value(View(p=P[every, top], y=Y[every, top])))
+
+
+def _power_row(cell: PowerCell, sets: int, samples: Mapping[str, Array]) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "n": cell.n,
+        "delta": cell.delta,
+        "sets": sets,
+        "ncp": predict_power(cell.n, cell.delta, 0.05)[0],
+    }
+    for name, level in LEVELS.items():
+        for form in TEST_FORMS:
+            hits = int((samples[form] <= level).sum())
+            low, high = clopper_pearson(hits, sets)
+            row |= {f"{form}{name}": hits / sets, f"{form}{name}_low": low, f"{form}{name}_high": high}
+        row[f"predicted{name}"] = predict_power(cell.n, cell.delta, level)[1]
+    row["finite"] = len(samples["off"])
+    for j, name in enumerate(PARAMETERS if len(samples["off"]) else ()):
+        errors, covers = samples["off"][:, j], int(samples["covers"][:, j].sum())
+        low, high = clopper_pearson(covers, len(errors))
+        row |= {f"bias_{name}": float(errors.mean()), f"sd_{name}": float(errors.std())}
+        row |= {f"covers_{name}": covers / len(errors), f"low_{name}": low, f"high_{name}": high}
+    for name in ("before", "after", "new"):
+        if len(samples[name]):
+            quartiles = np.quantile(samples[name], (0.25, 0.5, 0.75)).tolist()
+            row |= dict(zip((f"{name}_q1", f"{name}_q2", f"{name}_q3"), quartiles, strict=True))
+            row[name] = float(samples[name].mean())
+    row["lowered"] = float((samples["after"] < samples["before"]).mean())
+    if len(samples["new"]):
+        row["lowered_new"] = float((samples["new"] < samples["before"][1:]).mean())
+    return row
+
+
+SHIFT_COLORS = ("#7f7f7f", "#9ec3e6", "#4f8cc9", "#1f5a96", "#0b2545")  # by shift, from none to the largest
+
+
+PARAMETER_LABELS = {"gamma_1": "γ₁", "tau_1": "τ₁", "gamma_2": "γ₂", "tau_2": "τ₂"}
+
+
+def draw_power(rows: Sequence[Row], path: Path) -> None:
+    """Rejections at 5 and 1 % with their limits over n, one line per shift; lines are non-central χ²."""
+    figure, axes = make_panels(1, 2, (10, 4.2), sharey=True)
+    n = np.geomspace(min(row["n"] for row in rows), max(row["n"] for row in rows), 100)
+    for ax, name, level in zip(axes.flat, ("5", "1"), (0.05, 0.01), strict=True):
+        ax.axhline(level, color="#cccccc", lw=0.8)
+        for delta, color in _shift_colors(rows):
+            own = [row for row in rows if row["delta"] == delta]
+            ax.plot(
+                n, [predict_power(size, delta, level)[1] for size in n], color=color, lw=1.2, label=f"δ = {delta:g}"
+            )
+            draw_rate(ax, [row["n"] for row in own], own, (f"lrt{name}", f"lrt{name}_low", f"lrt{name}_high"), color)
+            ax.plot([row["n"] for row in own], [row[f"score{name}"] for row in own], "x", ms=5, color=color)
+        set_rows_axis(ax, rows, f"rejected at {name} %")
+        ax.set(ylim=(-0.02, 1.02), title=f"at {name} %")
+    handles = axes.flat[0].get_legend_handles_labels()[0]
+    kinds = [axes.flat[0].plot([], [], mark, color="#555555", label=text)[0]
+             for mark, text in (("-", "non-central χ²"), ("o", "likelihood ratio, 99 % limits"), ("x", "score"))]  # fmt: skip
+    figure.legend(handles=[*handles, *kinds], loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    save_figure(figure, path)
+
+
+def draw_parameters(rows: Sequence[Row], path: Path) -> None:
+    """Above the bias of each parameter with its 99 % limits, below the coverage of its interval with the same."""
+    finite_rows = [row for row in rows if row["finite"]]
+    figure, axes = make_panels(2, 4, (11, 5.4), sharex=True, sharey="row")
+    for column, name in enumerate(PARAMETERS):
+        bias, covers = axes[0, column], axes[1, column]
+        bias.axhline(0, color="#cccccc", lw=0.8)
+        covers.axhline(0.95, color="#cccccc", lw=0.8)
+        for j, (delta, color) in enumerate(_shift_colors(finite_rows)):
+            own = [row for row in finite_rows if row["delta"] == delta]
+            x = np.array([row["n"] for row in own]) * 1.06 ** (j - 2)
+            error = [2.576 * row[f"sd_{name}"] / np.sqrt(row["finite"]) for row in own]
+            bias.errorbar(x, [row[f"bias_{name}"] for row in own], error, fmt="o", ms=3, lw=1, color=color)
+            draw_rate(
+                covers, x, own, tuple(f"{what}_{name}" for what in ("covers", "low", "high")), color, f"δ = {delta:g}"
+            )
+        bias.set_title(PARAMETER_LABELS[name])
+        set_rows_axis(covers, rows, "covered by 95 % interval" if column == 0 else "")
+        bias.set_ylabel("bias" if column == 0 else "")
+    figure.legend(
+        *axes[1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5, frameon=False, fontsize=9
+    )
+    save_figure(figure, path)
+
+
+def draw_ece(rows: Sequence[Row], path: Path) -> None:
+    """ECE as stated, on the rows of the fit, and on new ones: quartiles at one n, and mean differences over n."""
+    sizes = sorted({row["n"] for row in rows})
+    middle = sizes[len(sizes) // 2 - 1] if len(sizes) > 1 else sizes[0]
+    figure, (boxes, own, new) = make_panels(1, 3, (11, 4.2))
+    places = {
+        "before": ("as stated", "#7f7f7f"),
+        "after": ("after, rows of the fit", "#d99a2b"),
+        "new": ("after, new rows", "#2f6da8"),
+    }
+    for j, (name, (text, color)) in enumerate(places.items()):
+        shown = [row for row in rows if row["n"] == middle and f"{name}_q1" in row]
+        x = np.arange(len(shown)) + 0.22 * (j - 1)
+        boxes.vlines(
+            x, [row[f"{name}_q1"] for row in shown], [row[f"{name}_q3"] for row in shown], color=color, lw=5, alpha=0.45
+        )
+        boxes.plot(x, [row[f"{name}_q2"] for row in shown], "o", ms=4, color=color, label=text)
+    boxes.set_xticks(range(len(list(_shift_colors(rows)))), [f"{delta:g}" for delta, _ in _shift_colors(rows)])
+    boxes.set(xlabel="δ", ylabel="ECE", ylim=(0, None), title=f"n = {middle:,}: quartiles and medians")
+    for ax, name, title in (
+        (own, "after", "after − before, rows of the fit"),
+        (new, "new", "after − before, new rows"),
+    ):
+        ax.axhline(0, color="#cccccc", lw=0.8)
+        for delta, color in _shift_colors(rows):
+            shown = [row for row in rows if row["delta"] == delta and name in row]
+            gaps = [row[name] - row["before"] for row in shown]
+            ax.plot([row["n"] for row in shown], gaps, "o-", ms=4, lw=1, color=color, label=f"δ = {delta:g}")
+        set_rows_axis(ax, rows, "mean ECE")
+        ax.set_title(title)
+    ends = [ax.get_ylim() for ax in (own, new)]
+    for ax in (own, new):
+        ax.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
+    handles = [handle for ax in (boxes, own) for handle in ax.get_legend_handles_labels()[0]]
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False, fontsize=8)
+    save_figure(figure, path)
+
+
+def _shift_colors(rows: Sequence[Row]) -> list[tuple[float, str]]:
+    shifts = sorted({row["delta"] for row in rows})
+    return [
+        (delta, SHIFT_COLORS[round(i * (len(SHIFT_COLORS) - 1) / max(1, len(shifts) - 1))])
+        for i, delta in enumerate(shifts)
+    ]
+
+
+def draw_rate(ax: Any, x: Any, rows: Sequence[Row], names: Sequence[str], color: str, label: str | None = None) -> None:
+    """A rate with its limits."""
+    middle, low, high = (np.array([row[name] for row in rows]) for name in names)
+    ax.vlines(x, low, high, color=color, lw=1)
+    ax.plot(x, middle, "o", ms=3.5, color=color, label=label)
+
+
+def set_rows_axis(ax: Any, rows: Sequence[Row], ylabel: str) -> None:
+    """A logarithmic axis of the numbers of rows."""
+    from matplotlib.ticker import NullLocator
+
+    sizes = sorted({row["n"] for row in rows})
+    ax.set_xscale("log")
+    ax.set_xticks(sizes, [f"{n:,}" for n in sizes])
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.set(xlabel="rows", ylabel=ylabel)

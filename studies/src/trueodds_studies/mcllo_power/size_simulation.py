@@ -1,0 +1,221 @@
+"""Simulate the size of the MCLLO tests on calibrated Dirichlet and network predictions, and draw it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.special import chdtrc
+
+from trueodds.api.test import test
+from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
+from trueodds_studies.common.data_files import find_file, hash_file, load_npz
+from trueodds_studies.common.figure import make_panels, save_figure
+from trueodds_studies.common.rejection_rates import add_verdicts, clopper_pearson, count_rejections, exceeds_level
+from trueodds_studies.common.resumable_runs import Row
+from trueodds_studies.common.simulated_worlds import Dirichlet, PowerTransformedWorld
+from trueodds_studies.mcllo_power.power_simulation import LEVELS
+
+NETWORK_FILE = "plambda_cifar10_vgg16.npz"
+MIN_NETWORK_PROB = 1e-6  # of the network's probabilities, before labels are drawn from them
+MIN_SIMULATED_PROB = 1e-12  # the same of simulated ones: 1 − p of two classes would else be 0 now and then
+SIZE_FORMS = ("likelihood ratio", "score", "score, redrawn")
+
+
+class SizePlan(Protocol):
+    """What of a plan a cell reads."""
+
+    sized: int
+    resamples: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class NetworkWorld(PowerTransformedWorld):
+    """The predictions of a network on its test rows, floored: n of them are drawn, none twice."""
+
+    folder: str = ""
+    stamp: str = ""  # of the file
+
+    def stated(self, rng: np.random.Generator, n: int) -> Array:
+        """Vectors of k probabilities, most of them sharp."""
+        P = _load_predictions(self.folder, self.stamp)
+        return P[rng.choice(len(P), n, replace=False)]
+
+
+@lru_cache(maxsize=1)
+def _load_predictions(folder: str, _stamp: str) -> Array:
+    """Read once for each file that lay there."""
+    return _apply_min_prob(load_npz(NETWORK_FILE, folder, "probs")["probs"].astype(np.float64), MIN_NETWORK_PROB)
+
+
+class FlooredDirichletWorld(Dirichlet):
+    """Vectors from a symmetric Dirichlet law, floored."""
+
+    def stated(self, rng: np.random.Generator, n: int) -> Array:
+        """Vectors of k probabilities."""
+        return _apply_min_prob(super().stated(rng, n), MIN_SIMULATED_PROB)
+
+
+DIRICHLET_WORLDS = tuple(
+    FlooredDirichletWorld(f"Dirichlet({a:g}) {k}", k=k, alpha=a)
+    for k in (2, 3, 7, 10)
+    for a in (1.0, 0.2 if k == 10 else 0.3)
+)
+
+
+def _apply_min_prob(P: Array, min_prob: float) -> Array:
+    P = np.maximum(P, min_prob)
+    return np.asarray(P / P.sum(axis=1, keepdims=True))
+
+
+def load_network(data: str | Path | None) -> NetworkWorld | None:
+    """VGG16 on CIFAR-10; None where nobody named a folder and the usual one has no such file."""
+    try:
+        path = find_file(NETWORK_FILE, data)
+    except InputError:
+        if data is not None:
+            raise
+        return None
+    folder, mark = str(path.parent), hash_file(NETWORK_FILE, path.parent)
+    _load_predictions(folder, mark)  # here, so that a file without them is refused before anything is simulated
+    return NetworkWorld("VGG16", k=10, folder=folder, stamp=mark)
+
+
+@dataclass(frozen=True)
+class SizeCell:
+    """One design at one number of rows."""
+
+    world: PowerTransformedWorld
+    n: int
+
+    @property
+    def key(self) -> str:
+        """Its name among the kept cells."""
+        return f"{self.world.name} | {self.n}"
+
+
+def size_cells(rows: Sequence[int], classes: Sequence[int], data: str | Path | None) -> Iterator[SizeCell]:
+    """Every design with as many classes, at each number of rows."""
+    real = load_network(data)
+    for world in (*DIRICHLET_WORLDS, *([real] if real else [])):
+        if world.k in classes:
+            yield from (SizeCell(world, n) for n in rows)
+
+
+def hash_data_files(designs: Sequence[SizeCell]) -> dict[str, str]:
+    """The stamp of each file that some design needs."""
+    real = next((cell.world for cell in designs if isinstance(cell.world, NetworkWorld)), None)
+    return {NETWORK_FILE: real.stamp} if real else {}
+
+
+def measure_size(cell: SizeCell, plan: SizePlan) -> Row:
+    """What the three forms of the test said of many data sets, all of the same ones."""
+    pvalues, doubted = np.full((3, plan.sized), np.nan), np.zeros(plan.sized, dtype=bool)
+    for repetition in range(plan.sized):
+        rng = np.random.default_rng([plan.seed, *cell.world.name.encode(), cell.n, repetition])
+        preds = cell.world.rows(rng, cell.n)
+        asymptotic = test(preds, "mcllo", lens="canonical")
+        drawn = test(preds, "mcllo", lens="canonical", null="redraw", resamples=plan.resamples, rng=rng)
+        joint = asymptotic.parts["joint"]
+        pvalues[:, repetition] = asymptotic.pvalue, chdtrc(joint["df"], joint["score"]), drawn.pvalue
+        doubted[repetition] = any(note.code == "TN212" for note in asymptotic.notes)
+    # Redrawn labels are exact, and no note doubts them.
+    doubts = (doubted, doubted, np.zeros_like(doubted))
+    return {"forms": [_size_row(cell, *form) for form in zip(SIZE_FORMS, pvalues, doubts, strict=True)]}
+
+
+def add_form_verdicts(measured: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per form, design and number of rows, with verdicts that hold for all of them together."""
+    return add_verdicts([row for cell_row in measured for row in cell_row["forms"]])
+
+
+def _size_row(cell: SizeCell, form: str, pvalues: Array, doubted: Array) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "design": cell.world.name.split()[0], "K": cell.world.k, "n": cell.n, "test": form, "sets": len(pvalues),
+    }  # fmt: skip
+    for name, level in LEVELS.items():
+        rejected = pvalues <= level + 1e-12
+        low, high = clopper_pearson(int(rejected.sum()), len(pvalues))
+        row |= {f"size{name}": float(rejected.mean()), f"low{name}": low, f"high{name}": high}
+        row[f"silent{name}"] = float(rejected[~doubted].mean()) if (~doubted).any() else None
+    return row | {"doubt": float(doubted.mean()), "undefined": float(np.isnan(pvalues).mean())}
+
+
+def world_table(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per design and number of rows, the forms side by side: what a page has room for."""
+    table: dict[tuple[str, int, int], dict[str, Any]] = {}
+    for row in rows:
+        where = (row["design"], row["K"], row["n"])
+        one = table.setdefault(where, dict(zip(("design", "K", "n"), where, strict=True)) | {"noted": ""})
+        for name in LEVELS:
+            size, low, high = (100 * row[f"{what}{name}"] for what in ("size", "low", "high"))
+            mark = " *" * exceeds_level(count_rejections(row, name), row["sets"], LEVELS[name], 2 * len(rows))
+            one[f"{row['test']}, {name} %"] = f"{size:.1f} [{low:.1f}, {high:.1f}]{mark}"
+        if row["test"] == SIZE_FORMS[0]:
+            one["noted"] = f"{100 * row['doubt']:.0f} %"
+    order = ("design", "K", "n", *(f"{form}, {name} %" for name in LEVELS for form in SIZE_FORMS), "noted")
+    return tuple({name: one[name] for name in order} for one in table.values())
+
+
+def summarize_size(rows: Sequence[Row]) -> str:
+    """What the sizes come to."""
+    words = []
+    for form in SIZE_FORMS:
+        own = [row for row in rows if row["test"] == form]
+        worst = max(own, key=lambda row: row["size5"])
+        beyond = [row["verdict"] for row in own if row["verdict"].startswith("exceeds")]
+        note = (
+            f", {beyond.count('exceeds, said')} of them with the note TN212" if beyond and form != SIZE_FORMS[2] else ""
+        )
+        words.append(
+            f"the {form} {'by χ² ' * (form != SIZE_FORMS[2])}exceeds its level in {len(beyond)} of {len(own)} cells{note}, "
+            f"at worst {100 * worst['size5']:.1f} % at 5 % ({worst['design']}, K = {worst['K']}, n = {worst['n']:,})"
+        )
+    missing = (
+        "" if any(row["design"] == "VGG16" for row in rows) else " VGG16 is left out: its predictions are not there."
+    )
+    return f"Where every probability is right {'; '.join(words)}.{missing}"
+
+
+FORM_COLORS = {"likelihood ratio": "#b5402a", "score": "#d99a2b", "score, redrawn": "#2f6da8"}
+
+
+def draw_size(rows: Sequence[Row], path: Path) -> None:
+    """Rejections at 5 and 1 % where every probability is right, with 99 % limits; a panel per level, a line per cell."""
+    cells = list(dict.fromkeys((row["design"], row["K"], row["n"]) for row in rows))
+    place = {cell: len(cells) - i for i, cell in enumerate(cells)}
+    figure, axes = make_panels(1, 2, (10, 1.6 + 0.25 * len(cells)), sharey=True)
+    for ax, name in zip(axes.flat, ("5", "1"), strict=True):
+        ax.axvline(int(name), color="#cccccc", lw=1)
+        for j, (form, color) in enumerate(FORM_COLORS.items()):
+            own = [row for row in rows if row["test"] == form]
+            y = [place[row["design"], row["K"], row["n"]] + 0.25 * (1 - j) for row in own]
+            ax.hlines(
+                y,
+                [100 * row[f"low{name}"] for row in own],
+                [100 * row[f"high{name}"] for row in own],
+                color=color,
+                lw=1,
+            )
+            ax.plot(
+                [100 * row[f"size{name}"] for row in own],
+                y,
+                "o",
+                ms=3,
+                color=color,
+                label=f"{form}{' by χ²' * (j < 2)}",
+            )
+        ax.set(xlabel="per cent of data sets", title=f"rejected at {name} %")
+        ax.set_xlim(0, None)
+    names = [f"{design}, K = {k}, n = {n:,}" for design, k, n in cells]
+    axes.flat[0].set_yticks(list(place.values()), names, fontsize=8)
+    axes.flat[0].set_ylim(0.3, len(cells) + 0.7)
+    handles = axes.flat[0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    save_figure(figure, path)

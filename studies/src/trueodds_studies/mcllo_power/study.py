@@ -1,0 +1,209 @@
+"""Power, parameter estimates, change of ECE and size of the MCLLO test, after Vennos, Xing and Franck (2026)."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from trueodds_studies.common.resumable_runs import Progress, Row, run_cells
+from trueodds_studies.common.study_result import StudyResult, format_change, format_range, make_folder
+from trueodds_studies.mcllo_power import power_simulation as power
+from trueodds_studies.mcllo_power import size_simulation as size
+from trueodds_studies.mcllo_power.power_simulation import PARAMETERS
+
+POWER_LEGEND = """{sets} data sets per row. p ~ Dirichlet(1, 1, 1); class 1 comes with delta times the odds against class 3 that were said, the
+baseline; nothing else is wrong. lrt5, lrt1: how often the likelihood ratio rejects at 5 and 1 % by χ² with 4 degrees of freedom,
+with 99 % Clopper-Pearson limits; score5, score1: the one-pass score statistic. ncp: 2n E KL(q‖p), by quadrature; predicted5,
+predicted1: how often non-central χ² with it passes the quantile of the central one."""
+
+PARAMETERS_LEGEND = """bias_: mean of the estimate less the truth, gamma = 1, tau_1 = log delta, tau_2 = 0; covers_: how often its 95 % interval holds
+the truth; low, high: the least lower and largest upper 99 % limit of these four rates; finite: data sets with finite estimates."""
+
+ECE_LEGEND = """Means over the first {binned} data sets of a row: confidence, ceil(sqrt(n)) bins of equal width. before: as stated; after: by the
+map on the rows that it was fitted on; new: by the same map on as many other rows. lowered, lowered_new: share of data sets whose
+ECE the map made smaller, on its own and on other rows."""
+
+SIZE_LEGEND = """{sized} data sets per cell in which every probability is right, the same for the three forms of the test. Dirichlet(a): symmetric, floored at
+1e-12; VGG16: rows of its CIFAR-10 predictions, floored at 1e-6, none twice in a set; labels come from the predictions. size5, size1 with 99 %
+Clopper-Pearson limits (low, high); score, redrawn: among {resamples} redraws. doubt: share of data sets in which the likelihood
+ratio by χ² carries the note TN212 (counted for the score too); silent5, silent1: size among the others. verdict: exceeds where the
+lower 99 % limit, Bonferroni over all {rates} rates, is above the level; exceeds, said: where most of those rejections carry the
+note and the other data sets keep the level."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is simulated; every data set has its own stream, so that a study stopped and resumed gives the same."""
+
+    sets: int = 1000  # by shift and number of rows
+    binned: int = 250  # of them, whose ECE is taken
+    rows: tuple[int, ...] = (50, 100, 250, 500, 1000, 2500)
+    deltas: tuple[float, ...] = (1.0, 1.25, 1.5, 2.0, 3.0)
+    sized: int = 1000  # by design and number of rows, where every probability is right
+    sized_rows: tuple[int, ...] = (60, 132, 400, 2000)
+    classes: tuple[int, ...] = (2, 3, 7, 10)
+    resamples: int = 99
+    seed: int = 0
+
+
+QUICK = Plan(
+    sets=60, binned=30, rows=(50, 250), deltas=(1.0, 1.5, 3.0), sized=30, sized_rows=(60, 400), classes=(3, 10)
+)
+
+
+def mcllo_power(
+    *,
+    quick: bool = False,
+    out: str | Path | None = None,
+    rng: int = 0,
+    data: str | Path | None = None,
+    plan: Plan | None = None,
+    progress: Progress | None = None,
+) -> StudyResult:
+    """The simulations of Vennos, Xing & Franck (2026): power, parameters, ECE before and after; and size, with real vectors.
+
+    Power of the likelihood ratio and of the one-pass score where one of three classes comes more often than stated,
+    beside what non-central χ² predicts; bias and coverage of the parameters; ECE on the rows of the fit and on new
+    ones. Then the size of both and of the score among redrawn labels for 2 to 10 classes, on flat, sharp and, where
+    its file is there, a network's vectors. Their sample sizes, shifts and law of p were not
+    recoverable; these are ours.
+
+    >>> small = Plan(sets=5, binned=2, rows=(50,), deltas=(1.0, 3.0), sized=2, sized_rows=(60,), classes=(2,), resamples=19)
+    >>> finding = mcllo_power(plan=small)
+    >>> [row["delta"] for row in finding.rows], [table.name for table in finding.also]
+    ([1.0, 3.0], ['mcllo_power.parameters', 'mcllo_power.ece', 'mcllo_power.size'])
+    """
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
+    where = make_folder(out)
+    shifts = [
+        power.PowerCell(n, delta) for n in sorted(plan.rows, reverse=True) for delta in plan.deltas
+    ]  # the longest first
+    designs = list(size.size_cells(plan.sized_rows, plan.classes, data))
+    share = len(shifts) / (len(shifts) + len(designs))
+    rows = run_cells("mcllo_power", shifts, power.measure_power, plan, where, _further_table(progress, 0.0, share))
+    rows = tuple(sorted(rows, key=lambda row: (row["n"], row["delta"])))
+    sizes = size.add_form_verdicts(
+        run_cells(
+            "mcllo_power.size",
+            designs,
+            size.measure_size,
+            plan,
+            where,
+            _further_table(progress, share, 1 - share),
+            size.hash_data_files(designs),
+        )
+    )
+    legend_values = plan.__dict__ | {"rates": 2 * len(sizes)}
+    finding = StudyResult(
+        "mcllo_power",
+        summarize(rows, sizes),
+        _columns(rows, ("n", "delta", "sets", "lrt5", "lrt5_low", "lrt5_high", "predicted5", "score5", "lrt1", "lrt1_low",
+                        "lrt1_high", "predicted1", "score1", "ncp")),
+        plan.__dict__,
+        POWER_LEGEND.format(**legend_values),
+        also=(
+            StudyResult("mcllo_power.parameters", _summarize_parameters(rows), _parameter_table(rows), plan.__dict__, PARAMETERS_LEGEND),
+            StudyResult(
+                "mcllo_power.ece",
+                _summarize_ece(rows),
+                _columns(rows, ("n", "delta", "before", "after", "new", "lowered", "lowered_new")),
+                plan.__dict__,
+                ECE_LEGEND.format(**legend_values),
+            ),
+            StudyResult("mcllo_power.size", size.summarize_size(sizes), sizes, plan.__dict__, SIZE_LEGEND.format(**legend_values)),
+        ),
+    )  # fmt: skip
+    if where is not None:
+        finding.save(where)
+        shown = "Per cent of the data sets, [99 % Clopper-Pearson limits]; *: above the level beyond Monte-Carlo error, Bonferroni"
+        shown += (
+            f" over the table's {legend_values['rates']} rates; noted: data sets in which the note TN212 warns of χ²."
+        )
+        table = size.world_table(sizes)
+        StudyResult("mcllo_power.by_design", size.summarize_size(sizes), table, plan.__dict__, shown).save(where)
+        _draw_if_possible(rows, sizes, where)
+    return finding
+
+
+def summarize(rows: Sequence[Row], sizes: Sequence[Row]) -> str:
+    """What was found, in one."""
+    gap = max(abs(row["lrt5"] - row["predicted5"]) for row in rows)
+    score_gap = max(abs(row["lrt5"] - row["score5"]) for row in rows)
+    share = {form: _rates_beyond(sizes, form) for form in size.SIZE_FORMS}
+    return (
+        f"Non-central χ² foretells the power of the likelihood ratio to within {gap:.3f} in all {len(rows)} cells, and the score,"
+        f" which needs no fit, is within {score_gap:.3f} of it; where every probability is right the likelihood ratio by χ² exceeds"
+        f" its level in {share[size.SIZE_FORMS[0]]} cells, the score by χ² in {share[size.SIZE_FORMS[1]]} and the score among redrawn"
+        f" labels in {share[size.SIZE_FORMS[2]]}."
+    )
+
+
+def _rates_beyond(sizes: Sequence[Row], form: str) -> str:
+    own = [row["verdict"].startswith("exceeds") for row in sizes if row["test"] == form]
+    return f"{sum(own)} of {len(own)}"
+
+
+def _parameter_table(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per cell, bias and coverage of each parameter side by side."""
+    table = []
+    for row in rows:
+        estimates = {f"{what}_{name}": row.get(f"{what}_{name}") for what in ("bias", "covers") for name in PARAMETERS}
+        ends = {end: [row[f"{end}_{name}"] for name in PARAMETERS if f"{end}_{name}" in row] for end in ("low", "high")}
+        limits = {"low": min(ends["low"], default=None), "high": max(ends["high"], default=None)}
+        table.append({key: row[key] for key in ("n", "delta", "finite")} | estimates | limits)
+    return tuple(table)
+
+
+def _summarize_parameters(rows: Sequence[Row]) -> str:
+    finite_rows = [row for row in rows if row["finite"]]
+    if not finite_rows:
+        return "No fit had finite parameters."
+    min_n, max_n = (end(row["n"] for row in rows) for end in (min, max))
+    first, last = (
+        max(
+            (abs(row[f"bias_{name}"]) for row in finite_rows if row["n"] == n for name in PARAMETERS),
+            default=float("nan"),
+        )
+        for n in (min_n, max_n)
+    )
+    bias = f"is {first:.3f} at n = {min_n:,}"
+    if max_n > min_n:
+        bias = f"{format_change(first, last)} as n goes from {min_n:,} to {max_n:,}"
+    covers = [100 * row[f"covers_{name}"] for row in finite_rows for name in PARAMETERS]
+    return f"The largest bias of a parameter {bias}, and its 95 % interval covers in {format_range(covers, 1)} %."
+
+
+def _summarize_ece(rows: Sequence[Row]) -> str:
+    still = [row for row in rows if row["delta"] == min(row["delta"] for row in rows)]
+    moved = [row for row in rows if row["delta"] == max(row["delta"] for row in rows)]
+    text = "; ".join(
+        f"at delta = {part[0]['delta']:g} its mean goes by {_range(part, 'after')} on the rows of the fit and by {_range(part, 'new')} on new ones"
+        for part in (still, moved)
+    )
+    return f"ECE after the map, over all n: {text}."
+
+
+def _range(rows: Sequence[Row], name: str) -> str:
+    steps = [row[name] - row["before"] for row in rows if row.get(name) is not None]
+    return f"{min(steps):+.4f} to {max(steps):+.4f}"
+
+
+def _columns(rows: Sequence[Row], names: Sequence[str]) -> tuple[Row, ...]:
+    return tuple({name: row.get(name) for name in names} for row in rows)
+
+
+def _further_table(progress: Progress | None, start: float, share: float) -> Progress | None:
+    return None if progress is None else lambda done, what: progress(start + share * done, what)
+
+
+def _draw_if_possible(rows: Sequence[Row], sizes: Sequence[Row], where: Path) -> None:
+    """The pictures; without matplotlib there are only the tables."""
+    if importlib.util.find_spec("matplotlib") is not None:
+        from trueodds_studies.mcllo_power import power_simulation, size_simulation
+
+        power_simulation.draw_power(rows, where / "mcllo_power.svg")
+        power_simulation.draw_parameters(rows, where / "mcllo_power.parameters.svg")
+        power_simulation.draw_ece(rows, where / "mcllo_power.ece.svg")
+        size_simulation.draw_size(sizes, where / "mcllo_power.size.svg")

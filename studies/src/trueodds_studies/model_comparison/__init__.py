@@ -1,0 +1,1 @@
+"""Study of whether measures of calibration rank models alike."""

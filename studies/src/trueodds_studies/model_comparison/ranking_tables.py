@@ -1,0 +1,315 @@
+"""Tables and figures of rankings, settled pairs, Kendall's tau between measures, and p-values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations, pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trueodds.api.draw import draw
+from trueodds.core.atomic_write import open_atomic
+from trueodds.core.typing import Array
+from trueodds.diagrams.model_lineup import COLORS, MARKS
+from trueodds_studies.common.resumable_runs import Row
+from trueodds_studies.common.study_result import format_count
+from trueodds_studies.model_comparison.rankings import (
+    ALPHA,
+    DEFAULT_MEASURE,
+    MEASURES,
+    Models,
+    kendall_tau,
+    reversal_rates,
+    reversed_pairs,
+)
+
+TAU_COLUMNS = (
+    DEFAULT_MEASURE,
+    "canonical, tree",
+    "debiased L2",
+    "SKCE, blocks",
+    "Brier",
+    "log loss",
+)  # the columns of the table of tau
+
+VALUES_LEGEND = """kind: raw errors hold noise, corrected ones not or hardly, scores are proper and tell of more than calibration. low, high: 95 %
+interval; none where no interval of measured coverage is known. floor: the mean if the model were calibrated. rank: 1 is the smallest; rank
+low, high: the middle 95 % over random halves of the rows."""
+ORDERS_LEGEND = """order: the smallest first; < where the two neighbors are settled by the joint 95 % intervals of all pairs, ? where not. settled: pairs
+of all. turned: share of random halves of the rows in which a pair stands the other way round than in all rows, the mean over all pairs,
+the most of a settled pair, and the mean of the others. No pair is settled where no interval is known, as of squares."""
+NETWORKS_LEGEND = (
+    "confidence: mean largest probability. The last columns: places by three measures and by accuracy, 1 the best."
+)
+PAIRS_LEGEND = """smaller: by how many measures the first of the pair has the smaller number, and the second. settled: so many of these are settled.
+turned: the share of halves in which the pair turns, least and most over the measures."""
+TAU_LEGEND = """Kendall's tau of two orders: 1 if all pairs are alike, −1 if none is, and the middle 95 % over random halves of the rows, the same for
+both measures."""
+PVALUES_LEGEND = f"""Random sets of n rows, the same for all nets: mean ECE (15 bins), median p of the consistency test, share of sets that reject at
+{ALPHA:g}. tied: pairs of nets with equal p. against: pairs of which the one with the larger ECE is not rejected and the other is. tau: Kendall's,
+between the order by ECE and that by falling p, a tie counted as 0."""
+
+
+def value_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per measure and net."""
+    rows = []
+    for row in by_measure:
+        ranks = rank_values(model_values(row))
+        drawn = np.quantile(rank_values(np.array(row["halves"])), (0.025, 0.975), axis=0, method="inverted_cdf")
+        for i, model in enumerate(row["models"]):
+            entry = {"kind": MEASURES[row["measure"]].kind, "measure": row["measure"], **model, "n": row["n"]}
+            entry |= {"rank": int(ranks[i]), "rank low": int(drawn[0, i]), "rank high": int(drawn[1, i])}
+            rows.append(entry)
+    return tuple(rows)
+
+
+def model_values(row: Row) -> Array:
+    """The number of each net."""
+    return np.array([model["value"] for model in row["models"]])
+
+
+def ranked_names(row: Row) -> list[str]:
+    """The nets in the order of the numbers."""
+    return [model["net"] for model in row["models"]]
+
+
+def rank_values(numbers: Array) -> Array:
+    """The place of each along the last axis, 1 for the smallest.
+
+    >>> rank_values(np.array([[0.3, 0.1, 0.2]])).tolist()
+    [[3, 1, 2]]
+    """
+    return np.asarray(numbers.argsort(axis=-1, kind="stable").argsort(axis=-1) + 1)
+
+
+def settled_pairs(row: Row) -> dict[tuple[str, str], bool]:
+    """Whether each pair is settled; the pair is named with the smaller number first."""
+    settled = {}
+    for pair in row["pairs"]:
+        first, second = pair["pair"]
+        settled[(first, second) if pair["difference"] <= 0 else (second, first)] = pair["settled"]
+    return settled
+
+
+def pair_reversal_rates(row: Row) -> dict[tuple[str, str], float]:
+    """How often each pair stands the other way round in the halves, the pairs named as in `settled_pairs`."""
+    net_names, scores = ranked_names(row), model_values(row)
+    turn_shares = {}
+    for (i, j), share in zip(
+        combinations(range(len(net_names)), 2), reversal_rates(scores, np.array(row["halves"])), strict=True
+    ):
+        turn_shares[(net_names[i], net_names[j]) if scores[i] <= scores[j] else (net_names[j], net_names[i])] = float(
+            share
+        )
+    return turn_shares
+
+
+def order_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per measure: its order, how much of it is settled, and how it turns."""
+    rows = []
+    for row in by_measure:
+        settled, shares = settled_pairs(row), pair_reversal_rates(row)
+        beyond = [shares[pair] for pair, is_settled in settled.items() if is_settled]
+        within = [shares[pair] for pair, is_settled in settled.items() if not is_settled]
+        rows.append(
+            {
+                "kind": MEASURES[row["measure"]].kind,
+                "measure": row["measure"],
+                "order": format_order(row),
+                "settled": f"{len(beyond)} of {len(settled)}",
+                "turned": float(np.mean(list(shares.values()))),
+                "most, settled": max(beyond, default=None),
+                "mean, not settled": float(np.mean(within)) if within else None,
+            }
+        )
+    return tuple(rows)
+
+
+def format_order(row: Row) -> str:
+    """The nets with the smallest first, and between neighbors whether that is settled."""
+    net_names, settled = ranked_names(row), settled_pairs(row)
+    order = [net_names[i] for i in np.argsort(model_values(row), kind="stable")]
+    text = order[0]
+    for first, second in pairwise(order):
+        text += f" {'<' if settled.get((first, second)) else '?'} {second}"
+    return text
+
+
+def network_table(right: Mapping[str, Mapping[str, float]], by_measure: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per net: accuracy, confidence, and its place by some measures."""
+    accuracy_rank = dict(
+        zip(right, rank_values(-np.array([scores["accuracy"] for scores in right.values()])), strict=True)
+    )
+    rows = []
+    for name, scores in right.items():
+        entry: dict[str, Any] = {"net": name, **scores}
+        for row in by_measure:
+            if row["measure"] in (DEFAULT_MEASURE, "debiased L2", "Brier"):
+                entry[row["measure"]] = int(rank_values(model_values(row))[ranked_names(row).index(name)])
+        rows.append(entry | {"by accuracy": int(accuracy_rank[name])})
+    return tuple(rows)
+
+
+def pair_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per pair of nets: which is smaller by how many measures, and by how many that is settled."""
+    measure_pairs = [(settled_pairs(row), pair_reversal_rates(row)) for row in by_measure]
+    rows = []
+    for a, b in combinations(ranked_names(by_measure[0]), 2):
+        first = [settled for settled, _ in measure_pairs if (a, b) in settled]
+        second = [settled for settled, _ in measure_pairs if (b, a) in settled]
+        shares = [
+            share for _, turn_shares in measure_pairs for pair, share in turn_shares.items() if set(pair) == {a, b}
+        ]
+        rows.append(
+            {
+                "first": a,
+                "second": b,
+                "smaller": f"{len(first)} to {len(second)}",
+                "settled": f"{sum(settled[a, b] for settled in first)} to {sum(settled[b, a] for settled in second)}",
+                "turned, least": min(shares),
+                "turned, most": max(shares),
+            }
+        )
+    return tuple(rows)
+
+
+def tau_interval(one: Row, other: Row) -> tuple[float, float, float]:
+    """Kendall's tau of two measures' orders, and the middle 95 % of it over the halves."""
+    drawn = kendall_tau(np.array(one["halves"]), np.array(other["halves"]))
+    low, high = np.quantile(drawn, (0.025, 0.975))
+    return float(kendall_tau(model_values(one), model_values(other))), float(low), float(high)
+
+
+def tau_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per measure: how alike its order is to those of some others."""
+    beside = [row for row in by_measure if row["measure"] in TAU_COLUMNS]
+    rows = []
+    for row in by_measure:
+        entry: dict[str, Any] = {"measure": row["measure"]}
+        for other in beside:
+            value, low, high = tau_interval(row, other)
+            entry[other["measure"]] = "" if other is row else f"{value:.2f} [{low:.2f}, {high:.2f}]"
+        rows.append(entry)
+    return tuple(rows)
+
+
+def pvalue_table(by_size: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per number of rows, a column per net, and what the orders by p and by error have in common."""
+    rows = []
+    for row in by_size:
+        errors, p = np.array(row["errors"]), np.array(row["pvalues"])
+        entry: dict[str, Any] = {"n": row["n"], "sets": format_count(len(p), "set")}
+        for i, name in enumerate(row["nets"]):
+            entry[name] = (
+                f"{errors[:, i].mean():.3f}, p {np.median(p[:, i]):.3f}, rejects {(p[:, i] <= ALPHA).mean():.0%}"
+            )
+        entry |= {
+            "tied": tied_share(p),
+            "against": contradiction_share(errors, p),
+            "tau": float(kendall_tau(errors, -p).mean()),
+        }
+        rows.append(entry)
+    return tuple(rows)
+
+
+def tied_share(p: Array) -> float:
+    """The share of pairs with equal p-values."""
+    return float(np.mean([p[:, i] == p[:, j] for i, j in combinations(range(p.shape[1]), 2)]))
+
+
+def contradiction_share(errors: Array, p: Array) -> float:
+    """The share of pairs of which the larger error is not rejected and the smaller is."""
+    k = p.shape[1]
+    return float(reversed_pairs(errors, p).sum() / (len(p) * k * (k - 1) / 2))
+
+
+def draw_ranks(by_measure: Sequence[Row], path: Path) -> None:
+    """A column per measure, a line per net, the best at the top; neighbors that are not settled hang together."""
+    figure = _make_figure((2.6 + 0.56 * len(by_measure), 5.4))
+    ax = figure.subplots()
+    order = ranked_names(by_measure[0])
+    placed = np.array([rank_values(model_values(row)) for row in by_measure])  # (measures, nets)
+    for x, row in enumerate(by_measure):
+        settled, at = settled_pairs(row), dict(zip(order, placed[x], strict=True))
+        line = sorted(order, key=lambda net: at[net])
+        for first, second in pairwise(line):
+            if not settled.get((first, second), False):
+                ax.plot([x, x], [at[first], at[second]], color="#c9c9c9", lw=11, solid_capstyle="round", zorder=1)
+    for i, net in enumerate(order):
+        ax.plot(range(len(by_measure)), placed[:, i], marker=MARKS[i], ms=7, lw=1.6, color=COLORS[i], zorder=3)
+        end = len(by_measure) - 1
+        ax.text(-0.45, placed[0, i], f"{net}  {placed[0, i]}", ha="right", va="center", fontsize=9, color=COLORS[i])
+        ax.text(
+            end + 0.45, placed[end, i], f"{placed[end, i]}  {net}", ha="left", va="center", fontsize=9, color=COLORS[i]
+        )
+    kinds = [MEASURES[row["measure"]].kind for row in by_measure]
+    for x in range(1, len(kinds)):
+        if kinds[x] != kinds[x - 1]:
+            ax.axvline(x - 0.5, color="#999999", lw=0.8, ls=(0, (4, 3)), zorder=0)
+    for kind in dict.fromkeys(kinds):
+        ax.text(_midpoint(kinds, kind), 0.42, kind, ha="center", va="center", fontsize=9, color="#555555")
+    ax.set_xticks(range(len(kinds)), [row["measure"] for row in by_measure], rotation=40, ha="right", fontsize=9)
+    ax.set_yticks([])
+    ax.set_xlim(-0.6, len(kinds) - 0.4)
+    ax.set_ylim(len(order) + 0.5, 0.2)
+    ax.plot(
+        [],
+        [],
+        color="#c9c9c9",
+        lw=9,
+        solid_capstyle="round",
+        label="neighbors whose order is not settled; 1 is the smallest",
+    )
+    figure.legend(loc="outside upper right", frameon=False, fontsize=9)
+    _remove_frame(ax)
+    _save_figure(figure, path)
+
+
+def draw_agreement(by_measure: Sequence[Row], path: Path) -> None:
+    """Kendall's tau of every two orders, as numbers on shades."""
+    k = len(by_measure)
+    shown = np.array([[tau_interval(a, b)[0] for b in by_measure] for a in by_measure])
+    figure = _make_figure((2.2 + 0.47 * k, 1.9 + 0.4 * k))
+    ax = figure.subplots()
+    ax.imshow(shown, cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
+    for i in range(k):
+        for j in range(k):
+            color = "white" if abs(shown[i, j]) > 0.7 else "#222222"
+            ax.text(j, i, f"{shown[i, j]:.2f}", ha="center", va="center", fontsize=8, color=color)
+    labels = [row["measure"] for row in by_measure]
+    ax.set_xticks(range(k), labels, rotation=40, ha="right", fontsize=9)
+    ax.set_yticks(range(k), labels, fontsize=9)
+    ax.set_title("Kendall's tau between the orders of the nets", fontsize=10)
+    _remove_frame(ax)
+    _save_figure(figure, path)
+
+
+def draw_reliability(nets: Models, path: Path) -> None:
+    """Reliability of the confidence of all nets, each with its noise floor and its difference to the first."""
+    draw(dict(nets), "comparison", lens="confidence").save(path)
+
+
+def _midpoint(kinds: Sequence[str], kind: str) -> float:
+    return float(np.mean([x for x, other in enumerate(kinds) if other == kind]))
+
+
+def _make_figure(size: tuple[float, float]) -> Any:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size, layout="constrained")
+
+
+def _remove_frame(ax: Any) -> None:
+    ax.tick_params(length=0, labelsize=9)
+    for side in ("top", "right", "left", "bottom"):
+        ax.spines[side].set_visible(False)
+
+
+def _save_figure(figure: Any, path: Path) -> None:
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    FigureCanvasSVG(figure)
+    with open_atomic(path, "TO801") as file:
+        figure.savefig(file, format="svg", metadata={"Date": None})

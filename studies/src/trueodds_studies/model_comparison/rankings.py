@@ -1,0 +1,221 @@
+"""Measures of calibration, the model rankings that they give on all rows and on halves, and p-values on subsamples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from trueodds.api.compare import compare
+from trueodds.api.measure import measure
+from trueodds.api.test import test
+from trueodds.core.errors import InputError
+from trueodds.core.suggestions import suggest_names
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds_studies.common.data_files import hash_file
+from trueodds_studies.common.network_predictions import CIFAR10_NETWORKS, groups_lens, sample_predictions
+from trueodds_studies.networks import network_errors
+
+Models = Mapping[str, Predictions]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """An estimator with its lens and settings, and what kind of number it is."""
+
+    kind: str  # raw: biased upward by noise; corrected: not, or hardly; score: proper, and not of calibration alone
+    name: str
+    lens: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, preds: Predictions) -> float:
+        """The bare number."""
+        return float(measure(preds, self.name, lens=self.lens, interval=None, **self.settings))
+
+
+TREE_SETTINGS = {"partition": "median-variance"}
+MEASURES = {
+    "ECE, 15 bins": Measure("raw", "ece", "confidence", {"bins": 15}),
+    "ECE, 100 bins": Measure("raw", "ece", "confidence", {"bins": 100}),
+    "ECE, equal mass": Measure("raw", "ece", "confidence", {"partition": "equal-mass"}),
+    "ECE, tree": Measure("raw", "ece", "confidence", TREE_SETTINGS),
+    "MCE, 15 bins": Measure("raw", "mce", "confidence", {"bins": 15}),
+    "class-wise, 15 bins": Measure("raw", "ece", "classwise", {"bins": 15}),
+    "3 groups, tree": Measure("raw", "ece", groups_lens(10), TREE_SETTINGS),
+    "canonical, grid": Measure("raw", "ece", "canonical", {"partition": "uniform", "bins": 10}),
+    "canonical, tree": Measure("raw", "ece", "canonical", TREE_SETTINGS),
+    "canonical, tree, squared": Measure("raw", "ece", "canonical", {**TREE_SETTINGS, "distance": "sq-euclidean"}),
+    "debiased L2": Measure("corrected", "debiased_l2", "confidence"),
+    "debiased L2, class-wise": Measure("corrected", "debiased_l2", "classwise"),
+    "smooth ECE": Measure("corrected", "smece", "confidence"),
+    "KS": Measure("corrected", "ks", "confidence"),
+    "SKCE, blocks": Measure(
+        "corrected", "skce", "canonical", {"form": "block", "block_size": 100}
+    ),  # in all rows as in halves
+    "Brier": Measure("score", "brier", "canonical"),
+    "log loss": Measure("score", "log_loss", "canonical"),
+    "spherical": Measure("score", "spherical", "canonical"),
+}
+DEFAULT_MEASURE = "ECE, 15 bins"  # what most papers print
+QUICK_MEASURES = (DEFAULT_MEASURE, "canonical, tree", "debiased L2", "Brier")  # of a quick study
+
+
+def load_models(
+    names: tuple[str, ...], data: str | None, rows: int | None = None, seed: int = 0
+) -> dict[str, Predictions]:
+    """The nets on the same rows. TO803 where their labels say that the rows are not the same."""
+    nets = {name: CIFAR10_NETWORKS[name].predictions(data) for name in names}
+    first, *others = nets
+    want = nets[first].y
+    assert want is not None  # labels, no votes
+    for name in others:
+        own = nets[name].y
+        assert own is not None
+        if len(own) != len(want) or (own != want).any():
+            differ = f"{int((own != want).sum()):,} of {len(own):,}" if len(own) == len(want) else f"{len(own):,} rows:"
+            raise InputError(
+                "TO803",
+                "The nets do not speak of the same rows.",
+                f"{differ} labels of {CIFAR10_NETWORKS[name].file} differ from those of {CIFAR10_NETWORKS[first].file}",
+                "All must have the same items in the same order; docs/studies.md says which.",
+            )
+    return {name: sample_predictions(preds, rows, seed) for name, preds in nets.items()}
+
+
+def hash_model_files(names: tuple[str, ...], data: str | None) -> dict[str, str]:
+    """The files of the nets, with their stamps."""
+    return {name: hash_file(name, data) for name in dict.fromkeys(CIFAR10_NETWORKS[net].file for net in names)}
+
+
+def check_models(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names themselves; an unknown net or one alone is an InputError."""
+    for name in names:
+        if name not in CIFAR10_NETWORKS:
+            raise InputError(
+                "TO201", "There is no net of that name.", repr(name), suggest_names(name, CIFAR10_NETWORKS)
+            )
+    if len(set(names)) < 2:
+        raise InputError("TO205", "A comparison needs two models.", ", ".join(names), "Name a second net.")
+    return tuple(dict.fromkeys(names))
+
+
+def accuracies(nets: Models) -> dict[str, dict[str, float]]:
+    """How often each net is right, and how sure it is on average."""
+    return {
+        name: dict(zip(("accuracy", "confidence"), network_errors.accuracy_and_confidence(preds), strict=True))
+        for name, preds in nets.items()
+    }
+
+
+def rank_models(measure_name: str, nets: Models, draws: int, resamples: int, seed: int) -> dict[str, Any]:
+    """A measure's numbers for every model, their order with all pairs, and the numbers in halves of the rows."""
+    one = MEASURES[measure_name]
+    order = compare(dict(nets), one.name, lens=one.lens, resamples=resamples, rng=seed, **one.settings)
+    settled = {frozenset(pair) for pair in order.settled}
+    models = []
+    for name, result in order.models.items():
+        row: dict[str, Any] = {"net": name, "value": result.value, "floor": result.noise_floor}
+        row |= {"low": None, "high": None}
+        if result.interval is not None:
+            row |= {"low": result.interval.low, "high": result.interval.high}
+        models.append(row)
+    pairs = []
+    for result in order.pairs:
+        between = result.interval
+        pairs.append(
+            {
+                "pair": list(result.names),
+                "difference": result.difference,
+                "low": None if between is None else between.low,
+                "high": None if between is None else between.high,
+                "settled": frozenset(result.names) in settled,
+            }
+        )
+    return {
+        "measure": measure_name,
+        "n": order.n,
+        "models": models,
+        "pairs": pairs,
+        "halves": values_in_halves(one, nets, draws, seed).tolist(),
+    }
+
+
+def values_in_halves(one: Measure, nets: Models, draws: int, seed: int) -> Array:
+    """The measure of every model in random halves of the rows, (draws, models): the same halves for all.
+
+    A mean over half of the rows, drawn without replacement, scatters about that over all rows just as the mean of a
+    fresh test set of all rows would about the truth. No row comes twice, which a bootstrap's rows do, and which makes
+    a debiased square biased again.
+    """
+    n = next(iter(nets.values())).n
+    values = []
+    for number in range(draws):
+        rows = draw_half(n, seed, number)
+        values.append([one.of(preds[rows]) for preds in nets.values()])
+    return np.array(values)
+
+
+def draw_half(n: int, seed: int, number: int) -> Array:
+    """Half of the rows, in their order.
+
+    >>> len(draw_half(10, 0, 0)), half(10, 0, 0).tolist() == half(10, 0, 0).tolist()
+    (5, True)
+    """
+    return np.sort(np.random.default_rng([seed, 2, number]).choice(n, n // 2, replace=False))
+
+
+def pair_signs(values: Array) -> Array:
+    """Of every two models, which has the larger number: −1, 0 or 1, (…, pairs), in the order of `combinations`."""
+    first, second = np.array(list(combinations(range(values.shape[-1]), 2))).T
+    return np.sign(values[..., first] - values[..., second])
+
+
+def kendall_tau(a: Array, b: Array) -> Array:
+    """Kendall's tau of two orders: the share of pairs that both put alike less that of those they do not.
+
+    >>> float(kendall_tau(np.array([1.0, 2.0, 3.0]), np.array([10.0, 30.0, 20.0])).round(3))
+    0.333
+    """
+    return np.asarray((pair_signs(a) * pair_signs(b)).mean(axis=-1))
+
+
+def reversal_rates(all_rows: Array, halves: Array) -> Array:
+    """How often each pair stands the other way round in the halves."""
+    return np.asarray((pair_signs(halves) != pair_signs(all_rows)).mean(axis=0))
+
+
+ALPHA = 0.05  # the level of the tests
+SUBSAMPLE_SIZES = (100, 250, 500, 1000, 2500)
+
+
+def draw_pvalues(n: int, nets: Models, draws: int, redraws: int, seed: int) -> dict[str, Any]:
+    """The error and the p-value of every model in random sets of n rows, the same rows for all models."""
+    one = MEASURES[DEFAULT_MEASURE]
+    total = next(iter(nets.values())).n
+    errors, pvalues = [], []
+    for number in range(1 if n >= total else draws):
+        rows = np.sort(np.random.default_rng([seed, 3, n, number]).choice(total, min(n, total), replace=False))
+        verdicts = [
+            test(
+                p[rows], "consistency", lens=one.lens, statistic=one.name, resamples=redraws, rng=number, **one.settings
+            )
+            for p in nets.values()
+        ]
+        errors.append([verdict.statistic for verdict in verdicts])
+        pvalues.append([verdict.pvalue for verdict in verdicts])
+    return {"n": min(n, total), "nets": list(nets), "redraws": redraws, "errors": errors, "pvalues": pvalues}
+
+
+def reversed_pairs(errors: Array, pvalues: Array, level: float = ALPHA) -> Array:
+    """Which ordered pairs (i, j) are as the paper warns: i has the larger error and is not rejected, and j is rejected.
+
+    >>> reversed_pairs(np.array([[0.2, 0.1]]), np.array([[0.3, 0.01]])).tolist()
+    [[[False, True], [False, False]]]
+    """
+    larger = errors[..., :, None] > errors[..., None, :]
+    rejected = pvalues <= level
+    return np.asarray(larger & ~rejected[..., :, None] & rejected[..., None, :])

@@ -1,0 +1,286 @@
+"""Rankings of seven CIFAR-10 networks by eighteen measures and by p-values, summarized beside the published claims."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trueodds_studies.common.network_predictions import CIFAR10_NETWORKS
+from trueodds_studies.common.resumable_runs import Progress, Row, run_cells
+from trueodds_studies.common.study_result import StudyResult, format_count, format_range, make_folder
+from trueodds_studies.model_comparison import ranking_tables, rankings
+from trueodds_studies.model_comparison import rankings as measures
+from trueodds_studies.model_comparison import rankings as orders
+from trueodds_studies.model_comparison.ranking_tables import draw_agreement, draw_ranks, draw_reliability
+from trueodds_studies.model_comparison.rankings import ALPHA, DEFAULT_MEASURE, MEASURES, kendall_tau
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many rows, halves of them and small sets of them, redraws of each small set, and resamples of the intervals."""
+
+    rows: int | None = None
+    draws: int = 200
+    redraws: int = 199
+    resamples: int = 2000
+    seed: int = 0
+
+
+QUICK = Plan(rows=2000, draws=20, redraws=99, resamples=400)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One measure, or the p-values of one number of rows."""
+
+    task: str | int
+    nets: tuple[str, ...]
+    data: str | None
+
+    @property
+    def key(self) -> str:
+        """Its name among the kept cells."""
+        what = self.task if isinstance(self.task, str) else f"p of {self.task} rows"
+        return f"{what} | {', '.join(self.nets)}"
+
+
+def model_comparison(
+    *,
+    quick: bool = False,
+    out: str | Path | None = None,
+    rng: int = 0,
+    methods: Sequence[str] | None = None,
+    data: str | Path | None = None,
+    plan: Plan | None = None,
+    progress: Progress | None = None,
+) -> StudyResult:
+    """Seven networks on CIFAR-10's test images, put in order by eighteen measures, and by p-values of fewer rows.
+
+    Tables: every measure of every net, the orders and how much of each is settled, pairs, Kendall's tau between orders,
+    p-values, and the paper's sentences beside what is found. Pictures: ranks, tau, and the nets on one pair of axes.
+    `methods` are nets, two at least. Source: Vaicenavicius et al. (2019), sections 2.1 and 4.3.
+    """
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
+    where, place = make_folder(out), None if data is None else str(data)
+    names = measures.check_models(tuple(methods or CIFAR10_NETWORKS))
+    nets = measures.load_models(names, place, plan.rows, plan.seed)  # here: rows that do not match are refused at once
+    n = next(iter(nets.values())).n
+    tasks: list[str | int] = list(measures.QUICK_MEASURES if quick else measures.MEASURES)
+    tasks += [size for size in (rankings.SUBSAMPLE_SIZES[:3] if quick else rankings.SUBSAMPLE_SIZES) if size < n] + [n]
+    cells = [Cell(task, names, place) for task in tasks]
+    results = run_cells(
+        "model_comparison", cells, measure_cell, plan, where, progress, measures.hash_model_files(names, place)
+    )
+    by_measure = [row for row in results if "measure" in row]
+    by_size = [row for row in results if "pvalues" in row]
+    rows = ranking_tables.value_table(by_measure)
+    also = _further_tables(by_measure, by_size, measures.accuracies(nets), plan)
+    finding = StudyResult(
+        "model_comparison", summarize(by_measure), rows, plan.__dict__, ranking_tables.VALUES_LEGEND, also
+    )
+    if where is not None:
+        finding.save(where)
+        if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
+            draw_ranks(by_measure, where / "model_comparison.ranks.svg")
+            draw_agreement(by_measure, where / "model_comparison.tau.svg")
+            draw_reliability(nets, where / "model_comparison.lineup.svg")
+    return finding
+
+
+def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+    """What is found of one measure, or of one number of rows."""
+    nets = measures.load_models(cell.nets, cell.data, plan.rows, plan.seed)
+    if isinstance(cell.task, int):
+        return rankings.draw_pvalues(cell.task, nets, plan.draws, plan.redraws, plan.seed)
+    return orders.rank_models(cell.task, nets, plan.draws, plan.resamples, plan.seed)
+
+
+def _further_tables(
+    by_measure: Sequence[Mapping[str, Any]],
+    by_size: Sequence[Mapping[str, Any]],
+    right: Mapping[str, Mapping[str, float]],
+    plan: Plan,
+) -> tuple[StudyResult, ...]:
+    """The further tables."""
+    made = (
+        ("orders", summarize_orders(by_measure), ranking_tables.order_table(by_measure), ranking_tables.ORDERS_LEGEND),
+        (
+            "nets",
+            "The nets, each by its own words and outcomes.",
+            ranking_tables.network_table(right, by_measure),
+            ranking_tables.NETWORKS_LEGEND,
+        ),
+        ("pairs", summarize_pairs(by_measure), ranking_tables.pair_table(by_measure), ranking_tables.PAIRS_LEGEND),
+        ("tau", summarize_agreement(by_measure), ranking_tables.tau_table(by_measure), ranking_tables.TAU_LEGEND),
+        ("pvalues", summarize_pvalues(by_size), ranking_tables.pvalue_table(by_size), ranking_tables.PVALUES_LEGEND),
+        (
+            "paper",
+            "What the paper says, and what these nets show.",
+            compare_with_paper(by_measure, by_size, right),
+            PAPER_LEGEND,
+        ),
+    )
+    return tuple(
+        StudyResult(f"model_comparison.{name}", words, rows, plan.__dict__, why) for name, words, rows, why in made
+    )
+
+
+PAPER_LEGEND = "Quoted or shortened from sections 2.1 and 4.3 of Vaicenavicius et al. (2019)."
+KIND_LABELS = {"raw": "raw errors", "corrected": "corrected errors", "score": "proper scores"}
+
+
+def summarize(by_measure: Sequence[Row]) -> str:
+    """How alike the orders are, and how many of the pairs are settled, by kind of measure."""
+    phrases = []
+    for kind, kind_rows in measures_by_kind(by_measure).items():
+        settled = [sum(ranking_tables.settled_pairs(row).values()) for row in kind_rows]
+        count = len(kind_rows[0]["pairs"])
+        phrases.append(f"{KIND_LABELS[kind]} settle {format_range(settled, 0)} of {format_count(count, 'pair')}")
+    alike = [ranking_tables.tau_interval(a, b)[0] for a, b in combinations(by_measure, 2)]
+    nets, measures = format_count(len(by_measure[0]["models"]), "net"), format_count(len(by_measure), "measure")
+    between = (
+        f" Kendall's tau between two orders is {format_range(alike, 2)}, {np.mean(alike):.2f} on average."
+        if alike
+        else ""
+    )
+    return f"{nets}, {measures}: {'; '.join(phrases)}.{between}"
+
+
+def summarize_orders(by_measure: Sequence[Row]) -> str:
+    """Which net is first and last by how many measures, and how often a pair turns."""
+    firsts, lasts = ([_describe_end(row, which) for row in by_measure] for which in (0, -1))
+    shares = [np.mean(list(ranking_tables.pair_reversal_rates(row).values())) for row in by_measure]
+    return (
+        f"First: {_format_counts(firsts)}; last: {_format_counts(lasts)}. In halves of the rows a pair turns in "
+        f"{format_range((100 * float(share) for share in shares), 0)} % on average, by measure."
+    )
+
+
+def summarize_pairs(by_measure: Sequence[Row]) -> str:
+    """Whether any two measures settle a pair in opposite ways, and how many pairs no measure leaves open."""
+    both, all_alike, count = opposite_pairs(by_measure), 0, len(by_measure[0]["pairs"])
+    for a, b in combinations(ranking_tables.ranked_names(by_measure[0]), 2):
+        all_alike += len({(a, b) in ranking_tables.settled_pairs(row) for row in by_measure}) == 1
+    text = f"In {all_alike} of {format_count(count, 'pair')} all measures have the same net before the other."
+    if not both:
+        return f"{text} No pair is settled one way by one measure and the other way by another."
+    return f"{text} Settled one way by some measures and the other way by others: {', '.join(both)}."
+
+
+def opposite_pairs(by_measure: Sequence[Row]) -> list[str]:
+    """The pairs that some measures settle one way, and others the other way."""
+    pair_names = []
+    for a, b in combinations(ranking_tables.ranked_names(by_measure[0]), 2):
+        one, other = (
+            any(ranking_tables.settled_pairs(row).get(pair, False) for row in by_measure) for pair in ((a, b), (b, a))
+        )
+        if one and other:
+            pair_names.append(f"{a} and {b}")
+    return pair_names
+
+
+def summarize_agreement(by_measure: Sequence[Row]) -> str:
+    """The least alike two orders of calibration, and how alike errors and scores are."""
+    groups = measures_by_kind(by_measure)
+    errors = [*groups.get("raw", []), *groups.get("corrected", [])]
+    inside = [(ranking_tables.tau_interval(a, b)[0], a, b) for a, b in combinations(errors, 2)]
+    phrases = []
+    if inside:
+        value, a, b = min(inside, key=lambda entry: entry[0])
+        phrases.append(f"Of two errors least alike are {a['measure']} and {b['measure']}, with tau {value:.2f}")
+    across = [ranking_tables.tau_interval(a, b)[0] for a in errors for b in groups.get("score", [])]
+    if across:
+        phrases.append(f"between an error and a score it is {format_range(across, 2)}")
+    return "; ".join(phrases) + "."
+
+
+def summarize_pvalues(by_size: Sequence[Row]) -> str:
+    """When the p-values are all alike, and when they go against the errors."""
+    phrases = [
+        f"{row['n']:,} rows {row['against']:.0%} (tied {row['tied']:.0%})"
+        for row in ranking_tables.pvalue_table(by_size)
+    ]
+    return f"Pairs in which the larger error is not rejected and the smaller is: {', '.join(phrases)}."
+
+
+def compare_with_paper(
+    by_measure: Sequence[Row], by_size: Sequence[Row], right: Mapping[str, Mapping[str, float]]
+) -> tuple[Row, ...]:
+    """Sentence by sentence."""
+    groups = measures_by_kind(by_measure)
+    raw, scores = groups.get("raw", []), groups.get("score", [])
+    statements = [
+        (
+            "comparing calibration of two models just in terms of the realizations of these estimators is unjustified",
+            _describe_unsettled(raw),
+        )
+    ]
+    statements.append(("(the same)", summarize_pairs(raw)))
+    statements.append(("the two biases can differ significantly", _describe_noise_floors(raw)))
+    statements.append(
+        (f"the larger estimate may have P > α > P' of the smaller, α = {ALPHA:g}", summarize_pvalues(by_size))
+    )
+    if len(scores) > 1:
+        values = [ranking_tables.tau_interval(a, b)[0] for a, b in combinations(scores, 2)]
+        statements.append(
+            (
+                "different scoring rules can rank the same models differently",
+                f"tau between them {format_range(values, 2)}. {summarize_pairs(scores)}",
+            )
+        )
+    accuracy = -np.array([net["accuracy"] for net in right.values()])
+    for kind, rows in groups.items():
+        values = [float(kendall_tau(ranking_tables.model_values(row), accuracy)) for row in rows]
+        claim = "expected scores do not quantify model calibration directly" if kind == "score" else "(beside it)"
+        statements.append((claim, f"{KIND_LABELS[kind]}: tau with the order by accuracy {format_range(values, 2)}"))
+    return tuple({"the paper": first, "here": second} for first, second in statements)
+
+
+def measures_by_kind(by_measure: Sequence[Row]) -> dict[str, list[Row]]:
+    """The measures of each kind that there are."""
+    groups: dict[str, list[Row]] = {}
+    for row in by_measure:
+        groups.setdefault(MEASURES[row["measure"]].kind, []).append(row)
+    return groups
+
+
+def _describe_unsettled(rows: Sequence[Row]) -> str:
+    phrases = []
+    for row in rows:
+        settled = ranking_tables.settled_pairs(row)
+        shares = ranking_tables.pair_reversal_rates(row)
+        worst = max(shares, key=lambda pair: shares[pair])
+        if row["measure"] == DEFAULT_MEASURE:
+            phrases.append(
+                f"{DEFAULT_MEASURE}: {len(settled) - sum(settled.values())} of {format_count(len(settled), 'pair')} not settled; most "
+                f"often turned {worst[0]} and {worst[1]}, in {shares[worst]:.0%} of halves"
+            )
+    left = [100 * (1 - sum(ranking_tables.settled_pairs(row).values()) / len(row["pairs"])) for row in rows]
+    return "; ".join([*phrases, f"by raw error {format_range(left, 0)} % of the pairs are not settled"])
+
+
+def _describe_noise_floors(rows: Sequence[Row]) -> str:
+    ranges = []
+    for row in rows:
+        floors = [model["floor"] for model in row["models"] if model["floor"] is not None]
+        if floors and min(floors) > 0:
+            ranges.append((max(floors) / min(floors), f"{row['measure']} {format_range(floors, 4)}"))
+    ranges.sort(reverse=True)
+    return f"noise floors of the nets: {'; '.join(text for _, text in ranges)}"
+
+
+def _describe_end(row: Row, which: int) -> str:
+    order = np.argsort(ranking_tables.model_values(row), kind="stable")
+    return ranking_tables.ranked_names(row)[int(order[which])]
+
+
+def _format_counts(names: Sequence[str]) -> str:
+    counts = {name: names.count(name) for name in dict.fromkeys(names)}
+    ordered = sorted(counts, key=lambda name: -counts[name])
+    return ", ".join(f"{name} by {counts[name]}" for name in ordered)

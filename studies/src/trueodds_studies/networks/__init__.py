@@ -1,0 +1,1 @@
+"""Study of the calibration of published networks for images, text and speech."""

@@ -1,0 +1,324 @@
+"""Calibration errors of twenty networks through one- and two-dimensional reliability diagrams."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from trueodds.api.draw import draw
+from trueodds.core.atomic_write import open_atomic
+from trueodds.data.predictions import Predictions
+from trueodds_studies.common.network_predictions import (
+    NETWORKS,
+    check_network,
+    groups_lens,
+    hash_network_files,
+    sample_predictions,
+    three_class_groups,
+)
+from trueodds_studies.common.resumable_runs import NetworkCell, Progress, Row, run_cells
+from trueodds_studies.common.study_result import StudyResult, format_count, format_range, make_folder
+from trueodds_studies.networks import network_errors
+from trueodds_studies.networks.network_errors import PARTITIONS
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many rows of each net, resamples of its intervals and redraws of its labels; without rows, all."""
+
+    rows: int | None = None
+    resamples: int = 2000
+    redraws: int = 999
+    seed: int = 0
+
+
+QUICK = Plan(rows=1000, resamples=300, redraws=99)
+QUICK_NETS = (
+    "vgg16",
+    "roberta_base_0",
+    "imagenet_resnet152",
+)  # of a quick study: ten classes, three, and confidence alone
+
+
+def networks(
+    *,
+    quick: bool = False,
+    out: str | Path | None = None,
+    rng: int = 0,
+    methods: Sequence[str] | None = None,
+    data: str | Path | None = None,
+    plan: Plan | None = None,
+    progress: Progress | None = None,
+) -> StudyResult:
+    """Twenty networks for images, text and speech: reliability diagrams and expected miscalibration.
+
+    Tables: the error of the confidence, of three groups of classes and of all classes by ten uniform bins and two trees,
+    in total variation and squares; each net's diagrams in numbers; papers beside it. Pictures: one per net, and grids of
+    all. `methods` are nets. Source: Vaicenavicius et al. (2019), section 5.2 and figures 1, 4 and 15 to 18.
+    """
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
+    where, place = make_folder(out), None if data is None else str(data)
+    names = [check_network(name) for name in methods or (QUICK_NETS if quick else NETWORKS)]
+    cells = run_cells(
+        "networks",
+        [NetworkCell(net, place) for net in names],
+        measure_cell,
+        plan,
+        where,
+        progress,
+        hash_network_files(names, place),
+    )
+    words = (summarize(cells), summarize_noise(cells))
+    made = (
+        ("errors", words[1], short_error_table(cells), SHORT_LEGEND),
+        (
+            "squares",
+            "The same in squares, without an interval.",
+            short_error_table(cells, "sq-euclidean"),
+            SQUARES_LEGEND,
+        ),
+        ("nets", "The nets, and what strays in their diagrams.", network_table(cells), NETWORKS_LEGEND),
+        (
+            "paper",
+            "What papers say and print, and what these nets show.",
+            network_errors.compare_with_papers(cells),
+            network_errors.PAPER_LEGEND,
+        ),
+    )
+    also = tuple(StudyResult(f"networks.{name}", text, rows, plan.__dict__, why) for name, text, rows, why in made)
+    finding = StudyResult("networks", words[0], error_table(cells), plan.__dict__, ERRORS_LEGEND, also)
+    if where is not None:
+        finding.save(where)
+        if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
+            _draw_if_possible(names, place, plan, where)
+    return finding
+
+
+def measure_cell(cell: NetworkCell, plan: Plan) -> Mapping[str, Any]:
+    """What is found of one net."""
+    net = NETWORKS[cell.net]
+    preds = sample_predictions(net.predictions(cell.data), plan.rows, plan.seed)
+    right, confidence = network_errors.accuracy_and_confidence(preds)
+    return {
+        "net": cell.net,
+        "n": preds.n,
+        "right": right,
+        "sure": confidence,
+        "errors": network_errors.error_rows(net, preds, plan.resamples, plan.redraws, plan.seed),
+        "outside": network_errors.count_outside_bars(preds, LEVEL),
+        "frequent": network_errors.frequent_cell_errors(net, preds),
+    }
+
+
+def _draw_if_possible(names: Sequence[str], data: str | None, plan: Plan, where: Path) -> None:
+    nets = {name: sample_predictions(NETWORKS[name].predictions(data), plan.rows, plan.seed) for name in names}
+    for name, preds in nets.items():
+        draw_network(name, preds, where / f"networks.{name}.png")
+    for bins in LINE_PARTITIONS:
+        draw_line_grid(nets, bins, where / f"networks.lines.{bins}.png")
+    for cells, label in (("25 cells", "uniform"), ("tree", "tree")):
+        draw_simplex_grid(nets, cells, where / f"networks.triangles.{label}.png")
+
+
+LENSES = ("confidence", "groups", "canonical")
+ALPHA = 0.05
+
+ERRORS_LEGEND = """lens: the largest probability, three groups of classes, or all classes. distance: tv is half the sum of absolute differences,
+sq-euclidean the sum of their squares (of a confidence: of it and what is left to 1). low, high: 95 % interval, none for squares, of which no
+interval has a coverage that was measured. floor: the mean if the net were calibrated. p: of the consistency test, labels redrawn."""
+SHORT_LEGEND = """Each cell: error, total variation [95 % interval] (noise floor). p: largest of the consistency tests of that lens, all bins and both
+distances."""
+SQUARES_LEGEND = """Each cell: error, sum of squared differences (noise floor). p: largest of the consistency tests of that lens, all bins and both
+distances."""
+NETWORKS_LEGEND = """right, sure: accuracy and mean confidence. outside: bins of the confidence beyond the 90 % bars. beyond: cells of 25 that stray
+more than chance explains, 95 % with Holm's correction over all cells. Where a file has no probability of each class there is no triangle."""
+
+
+def error_table(cells: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per net, lens, bins and distance."""
+    return tuple({**_rows_of_network(cell), **row} for cell in cells for row in cell["errors"])
+
+
+def short_error_table(cells: Sequence[Row], distance: str = "tv") -> tuple[Row, ...]:
+    """One row per net and lens, a column per partition."""
+    rows = []
+    for cell in cells:
+        for lens in LENSES:
+            lens_rows = [row for row in cell["errors"] if row["lens"] == lens]
+            if lens_rows:
+                entry = {**_rows_of_network(cell), "lens": lens}
+                entry |= {row["bins"]: _format_estimate(row) for row in lens_rows if row["distance"] == distance}
+                rows.append(entry | {"p": max(row["p"] for row in lens_rows)})
+    return tuple(rows)
+
+
+def network_table(cells: Sequence[Row]) -> tuple[Row, ...]:
+    """One row per net: how right, how sure, and how much of its diagrams strays."""
+    rows = []
+    for cell in cells:
+        lines, corner = cell["outside"], cell["frequent"]
+        entry = {**_rows_of_network(cell), "n": cell["n"], "right": cell["right"], "sure": cell["sure"]}
+        for bins, counts in lines.items():
+            entry[f"outside, {bins}"] = f"{counts['outside']} of {counts['bins']}"
+        entry["beyond, 25 cells"] = None if corner is None else f"{corner['beyond']} of {corner['cells']}"
+        rows.append(entry)
+    return tuple(rows)
+
+
+def summarize(cells: Sequence[Row]) -> str:
+    """How far off they are, and how many are rejected by every bin and distance."""
+    phrases = []
+    for lens in LENSES:
+        net_rows = [[row for row in cell["errors"] if row["lens"] == lens] for cell in cells]
+        net_rows = [rows for rows in net_rows if rows]
+        if net_rows:
+            values = [row["value"] for rows in net_rows for row in rows if row["distance"] == "tv"]
+            always = sum(max(row["p"] for row in rows) <= ALPHA for rows in net_rows)
+            phrases.append(
+                f"{lens} {format_range(values)}, {always} of {format_count(len(net_rows), 'net')} rejected by all bins and distances"
+            )
+    return f"Error of {format_count(len(cells), 'net')} in total variation, over {len(PARTITIONS)} partitions: {'; '.join(phrases)}."
+
+
+def summarize_noise(cells: Sequence[Row]) -> str:
+    """How much of each error a calibrated net would have, too."""
+    phrases = []
+    for bins in PARTITIONS:
+        shares = [
+            100 * row["floor"] / row["value"]
+            for cell in cells
+            for row in cell["errors"]
+            if row["bins"] == bins and row["distance"] == "tv" and row["lens"] == "canonical"
+        ]
+        if shares:
+            phrases.append(f"{bins} {format_range(shares, 0)} %")
+    return f"Noise floor as a share of the error of all classes: {'; '.join(phrases)}." if phrases else ""
+
+
+def _rows_of_network(cell: Row) -> dict[str, Any]:
+    return {"task": NETWORKS[cell["net"]].task, "net": cell["net"]}
+
+
+def _format_estimate(row: Row) -> str:
+    """Value [low, high] (floor)."""
+    between = "" if row["low"] is None else f" [{row['low']:.3f}, {row['high']:.3f}]"
+    return f"{row['value']:.4f}{between} ({row['floor']:.4f})"
+
+
+LEVEL = 0.9  # the bars end at the 5th and 95th percentiles, as in the paper
+LINE_PARTITIONS = {"uniform": PARTITIONS["uniform 10"], "tree": PARTITIONS["tree, 100 rows"]}
+SIMPLEX_PARTITIONS = {
+    "25 cells": {"partition": "simplex-grid", "bins": 5},
+    "tree": PARTITIONS["tree, 100 rows"],
+}
+NetworkPredictions = Mapping[str, Predictions]
+
+
+def draw_network(name: str, preds: Predictions, path: Path) -> None:
+    """The confidence in ten bins and by a tree, and three groups of classes in 25 cells and by a tree."""
+    rows = 2 if has_simplex_diagram(name) else 1
+    figure = _make_figure((10, 4.2 * rows))
+    axes = figure.subplots(rows, 2, squeeze=False)
+    for ax, (bins, settings) in zip(axes[0], LINE_PARTITIONS.items(), strict=True):
+        _draw_line(preds, ax, settings, f"{name}, confidence, {bins}")
+    if rows > 1:
+        for ax, (bins, settings) in zip(axes[1], SIMPLEX_PARTITIONS.items(), strict=True):
+            _draw_simplex(name, preds, ax, settings, f"classes {describe_groups(name)}, {bins}")
+    _save_figure(figure, path)
+
+
+def draw_line_grid(nets: NetworkPredictions, bins: str, path: Path) -> None:
+    """The one-dimensional diagram of every net."""
+    axes, figure = _make_grid(len(nets), 3.0, 2.35)
+    drawn = [
+        _draw_line(preds, ax, LINE_PARTITIONS[bins], name)
+        for ax, (name, preds) in zip(axes, nets.items(), strict=False)
+    ]
+    across, up = drawn[0].axis_labels()
+    figure.supylabel(f"{up}, by {across}", fontsize=9)  # below the panels the legend would meet it
+    _draw_legend(figure, drawn[0])
+    _save_figure(figure, path)
+
+
+def draw_simplex_grid(nets: NetworkPredictions, cells: str, path: Path) -> None:
+    """The two-dimensional diagram of every net that has one."""
+    shown = {name: preds for name, preds in nets.items() if has_simplex_diagram(name)}
+    if not shown:
+        return
+    axes, figure = _make_grid(len(shown), 3.0, 2.7)
+    drawn = [
+        _draw_simplex(name, preds, ax, SIMPLEX_PARTITIONS[cells], name)
+        for ax, (name, preds) in zip(axes, shown.items(), strict=False)
+    ]
+    _draw_legend(figure, max(drawn, key=lambda diagram: len(diagram.legend())))
+    _save_figure(figure, path)
+
+
+def has_simplex_diagram(name: str) -> bool:
+    """Whether there are three outcomes or groups of them to draw."""
+    net = NETWORKS[name]
+    return net.has_class_probs and net.classes >= 3
+
+
+def describe_groups(name: str) -> str:
+    """Which classes are put together.
+
+    >>> describe_groups("vgg16")
+    '0–2, 3–5, 6–9'
+    """
+    return ", ".join(
+        f"{group[0]}–{group[-1]}" if len(group) > 1 else f"{group[0]}"
+        for group in three_class_groups(NETWORKS[name].classes)
+    )
+
+
+def _draw_line(preds: Predictions, ax: Any, settings: Mapping[str, Any], title: str) -> Any:
+    diagram = draw(preds, "reliability", lens="confidence", level=LEVEL, style="deviation", **settings)
+    diagram.paint(ax, 0)
+    outside, bins = int(diagram.panels["bins_outside"][0]), int(diagram.panels["bins"][0])
+    ax.set_title(f"{title}\n{outside} of {bins} outside", fontsize=9)
+    return diagram
+
+
+def _draw_simplex(name: str, preds: Predictions, ax: Any, settings: Mapping[str, Any], title: str) -> Any:
+    lens = "canonical" if NETWORKS[name].classes == 3 else groups_lens(NETWORKS[name].classes)
+    diagram = draw(preds, "simplex", lens=lens, **settings).less("key")
+    diagram.paint(ax, 0)
+    beyond = diagram.table["beyond"]
+    ax.set_title(f"{title}\n{int(beyond.sum())} of {len(beyond)} beyond chance", fontsize=9)
+    return diagram
+
+
+def _make_grid(count: int, width: float, height: float) -> tuple[list[Any], Any]:
+    columns = min(4, count)
+    rows = -(-count // columns)
+    figure = _make_figure((max(width * columns, 5.0), height * rows + 0.4))
+    axes = list(figure.subplots(rows, columns, squeeze=False).ravel())
+    for ax in axes[count:]:
+        ax.axis("off")
+    return axes, figure
+
+
+def _draw_legend(figure: Any, diagram: Any) -> None:
+    """One for all panels."""
+    handles, names = zip(*diagram.legend(), strict=True)
+    named = [name for name in names if not name.startswith("share")]  # which differ from net to net
+    shown = [handle for handle, name in zip(handles, names, strict=True) if name in named]
+    figure.legend(shown, named, loc="outside lower center", ncols=len(named), frameon=False, fontsize=9)
+
+
+def _make_figure(size: tuple[float, float]) -> Any:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=size, layout="constrained")
+
+
+def _save_figure(figure: Any, path: Path) -> None:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    FigureCanvasAgg(figure)
+    with open_atomic(path, "TO801") as file:
+        figure.savefig(file, format=path.suffix[1:], dpi=80)

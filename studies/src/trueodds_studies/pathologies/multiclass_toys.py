@@ -1,0 +1,319 @@
+"""Toy data sets about whole probability vectors: coarsened classifiers, six predictions, other classes, and votes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from trueodds.core.typing import Array
+from trueodds.data.predictions import Predictions
+from trueodds.lenses.ranked import accuracy
+from trueodds_studies.pathologies.toy import (
+    Panel,
+    Toy,
+    brier_resolution,
+    distinct_ece,
+    mean_confidence,
+    measure_value,
+    toy_row,
+    toy_table,
+)
+
+PICTURE_CLASSES = ("cat", "dog", "toad")
+PICTURE_COUNTS = {  # how many of ten pictures of each kind show a cat, a dog, a toad
+    ("bright", "near"): (8, 1, 1),
+    ("bright", "far"): (6, 2, 2),
+    ("dark", "near"): (2, 7, 1),
+    ("dark", "far"): (2, 3, 5),
+}
+VISIBLE_FEATURES: Mapping[str, Sequence[int]] = {  # which of light and distance h keeps
+    "light and distance (the optimum)": (0, 1),
+    "light only": (0,),
+    "distance only": (1,),
+    "nothing": (),
+}
+OPTIMUM, NOTHING = "light and distance (the optimum)", "nothing"
+EXAGGERATED = "the optimum, exaggerated"
+
+COARSER_LEGEND = """40 pictures of four kinds, bright or dark, near or far, ten each. A model that sees only some of that says, of all pictures that look
+alike to it, how often each class comes among them: g(X) = P[Y | h(X)]. predictions: how many different ones it makes. error: ECE of
+whole vectors, pictures of the same prediction pooled. confidence: mean largest probability. resolution: how much of Brier's score is
+saved by telling pictures apart. The last model ranks classes as the optimum does and squares its probabilities."""
+
+
+def picture_rows() -> tuple[list[tuple[str, str]], Array]:
+    """The kind of each picture, and its class (n,)."""
+    kinds = [kind for kind, shown in PICTURE_COUNTS.items() for _ in range(sum(shown))]
+    return kinds, np.concatenate([np.repeat(np.arange(3), shown) for shown in PICTURE_COUNTS.values()])
+
+
+def coarsen(keeps: Sequence[int]) -> Predictions:
+    """The classifier P[Y | h(X)], where h keeps some of what there is to see."""
+    kinds, y = picture_rows()
+    looks = [tuple(kind[i] for i in keeps) for kind in kinds]
+    outcomes = np.eye(3)[y]
+    rate = {look: outcomes[[other == look for other in looks]].mean(axis=0) for look in set(looks)}
+    return Predictions(y, [rate[look] for look in looks])
+
+
+def exaggerated() -> Predictions:
+    """The optimum with its probabilities squared: no coarsening, and not calibrated."""
+    optimum = coarsen(VISIBLE_FEATURES[OPTIMUM])
+    assert optimum.y is not None
+    squared = optimum.P**2
+    return Predictions(optimum.y, squared / squared.sum(axis=1, keepdims=True))
+
+
+def coarsened_scores(preds: Predictions) -> dict[str, Any]:
+    """Calibration beside what is known."""
+    return {
+        "predictions": len(np.unique(preds.P, axis=0)),
+        "error": distinct_ece(preds, "canonical"),
+        "confidence": mean_confidence(preds),
+        "accuracy": accuracy(preds),
+        "log loss": measure_value(preds, "log_loss"),
+        "resolution": brier_resolution(preds),
+    }
+
+
+def coarsened_classifier_toy() -> Toy:
+    """Proposition 1 of Vaicenavicius et al. (2019)."""
+    scores = {name: coarsened_scores(coarsen(keeps)) for name, keeps in VISIBLE_FEATURES.items()} | {
+        EXAGGERATED: coarsened_scores(exaggerated())
+    }
+    says = {
+        OPTIMUM: "Nothing is forgotten: the best model there is, and calibrated.",
+        "light only": "It knows less and says so: as calibrated as the optimum, and less sure.",
+        "distance only": "Another loss, as calibrated again; calibration does not rank the two.",
+        NOTHING: "One prediction for all: calibrated, and of no use.",
+    }
+    rows = [
+        toy_row("many calibrated", f"error: sees {name}", 0.0, scores[name]["error"], lesson)
+        for name, lesson in says.items()
+    ]
+    rows.append(
+        toy_row("many calibrated", f"error: {EXAGGERATED}", None, scores[EXAGGERATED]["error"],
+            "It guesses the same classes as the optimum and is surer of them, but what it says does not come true.")
+    )  # fmt: skip
+    lines = [{"sees": name, **model_scores} for name, model_scores in scores.items()]
+    sentence = (
+        f"Four models with an error of {max(scores[name]['error'] for name in VISIBLE_FEATURES):g}, log loss from "
+        f"{scores[OPTIMUM]['log loss']:.3f} to {scores[NOTHING]['log loss']:.3f}: calibration alone does not say which is good."
+    )
+    panel = Panel(
+        "Many calibrated classifiers",
+        "error, confidence, resolution",
+        {what: {name: scores[name][what] for name in scores} for what in ("error", "confidence", "resolution")},
+    )
+    return Toy("many calibrated", tuple(rows), (toy_table("coarser", sentence, lines, COARSER_LEGEND),), panel)
+
+
+SIX_PREDICTIONS = {  # Vaicenavicius et al. (2019), table 1: what is said, equally often, and how often each class then comes
+    (0.1, 0.3, 0.6): (0.2, 0.2, 0.6),
+    (0.1, 0.6, 0.3): (0.0, 0.7, 0.3),
+    (0.3, 0.1, 0.6): (0.2, 0.2, 0.6),
+    (0.3, 0.6, 0.1): (0.4, 0.5, 0.1),
+    (0.6, 0.1, 0.3): (0.7, 0.0, 0.3),
+    (0.6, 0.3, 0.1): (0.5, 0.4, 0.1),
+}
+ROWS_PER_PREDICTION = 10  # rows of each prediction: every share of the table is a whole number of them
+CALIBRATED_LENSES = (
+    "confidence",
+    "class:0",
+    "class:1",
+    "class:2",
+)  # the lenses of which the paper says that all is well
+OTHER_LENSES = ("rank:2", "rank:3", "top-2", "groups:[[0],[1,2]]", "groups:[[0,1],[2]]", "groups:[[0,2],[1]]")
+
+SIX_LEGEND = """60 rows, ten of each prediction, which came exactly as the table of the paper says. error: how far what came is from what was said
+where that prediction was made (half the sum of the distances): what the canonical lens averages."""
+
+LENS_EXPLANATIONS = {
+    "confidence": "Everywhere 0.6 is said of the first choice, and it comes 6 times of 10.",
+    "class:0": "Where 0.1 is said of the first class it comes with 0.1 on average: 0.2 and 0.0 cancel.",
+    "class:1": "The same for the second.",
+    "class:2": "And for the third: by itself every class is calibrated.",
+    "rank:2": "Second choices come as often as they say.",
+    "rank:3": "Third choices too.",
+    "top-2": "So do the first two together.",
+    "groups:[[0],[1,2]]": "Putting classes together does not help.",
+    "groups:[[0,1],[2]]": "Nor does it here.",
+    "groups:[[0,2],[1]]": "Nor here.",
+    "canonical": "Only the whole vector shows it: every one of the six predictions is off by a tenth.",
+}
+
+
+def six_predictions() -> Predictions:
+    """The paper's table 1 as rows."""
+    labels = [
+        np.repeat(np.arange(3), np.rint(ROWS_PER_PREDICTION * np.array(rate)).astype(int))
+        for rate in SIX_PREDICTIONS.values()
+    ]
+    return Predictions(np.concatenate(labels), np.repeat(np.array(list(SIX_PREDICTIONS)), ROWS_PER_PREDICTION, axis=0))
+
+
+def six_predictions_toy() -> Toy:
+    """Table 1 of Vaicenavicius et al. (2019)."""
+    preds = six_predictions()
+    errors = {lens: distinct_ece(preds, lens) for lens in (*CALIBRATED_LENSES, *OTHER_LENSES, "canonical")}
+    rows = tuple(
+        toy_row(
+            "six predictions",
+            f"error: {lens}",
+            0.0 if lens in CALIBRATED_LENSES else None,
+            error,
+            LENS_EXPLANATIONS[lens],
+        )
+        for lens, error in errors.items()
+    )
+    lines: list[dict[str, Any]] = [
+        {
+            "said": str(predicted),
+            "came": str(true_probs),
+            "error": distinct_ece(preds[(preds.P == predicted).all(axis=1)], "canonical"),
+        }
+        for predicted, true_probs in SIX_PREDICTIONS.items()
+    ]
+    sentence = (
+        f"Six predictions, {len(errors) - 1} lenses that find an error of at most "
+        f"{max(errors[lens] for lens in (*CALIBRATED_LENSES, *OTHER_LENSES)):g}, and the canonical lens, which finds {errors['canonical']:g}."
+    )
+    panel = Panel("Six predictions through every lens", "error", {"error": errors})
+    return Toy("six predictions", rows, (toy_table("six", sentence, lines, SIX_LEGEND),), panel)
+
+
+VECTOR_LENSES = ("confidence", "classwise", "canonical")
+PERSON, ANIMAL = "0.1 on person", "0.1 on animal"
+MEETS, MISSES = "q, came as said", "q, came otherwise"
+
+VECTORS_LEGEND = """Two models of ten pictures of a road, each of which is said to show no creature with 0.9; one showed a person. And ten pictures each
+for which q = (0.1, 0.2, 0.7) was said. came: how many of the ten each class was. confidence: the error of the largest probability;
+classwise: of each class against the rest, mean over classes; canonical: of the whole vector (half the sum of the distances). log loss
+is infinite where what came was said to be impossible."""
+
+
+def ten_pictures(predicted: Sequence[float], counts: Sequence[int]) -> Predictions:
+    """Ten pictures with one prediction, and how many of them each class was."""
+    return Predictions(np.repeat(np.arange(3), counts), [list(predicted)] * 10)
+
+
+VECTOR_CASES = {
+    PERSON: ((0.9, 0.1, 0.0), (9, 1, 0)),  # Vaicenavicius et al. (2019), introduction: no creature, person, animal
+    ANIMAL: ((0.9, 0.0, 0.1), (9, 1, 0)),
+    MEETS: ((0.1, 0.2, 0.7), (1, 2, 7)),  # Pavlovic (2025), section 3.3.1
+    MISSES: ((0.1, 0.2, 0.7), (1, 5, 4)),
+}
+
+
+def other_classes_toy() -> Toy:
+    """The text's section 3.3."""
+    results: dict[str, dict[str, Any]] = {}
+    for name, (predicted, counts) in VECTOR_CASES.items():
+        preds = ten_pictures(predicted, counts)
+        errors = {lens: distinct_ece(preds, lens) for lens in VECTOR_LENSES}
+        results[name] = {
+            "said": _format_list(predicted),
+            "came": _format_list(counts),
+            **errors,
+            "log loss": measure_value(preds, "log_loss"),
+        }
+    rows = (
+        toy_row("only the maximum", f"confidence: {PERSON}", None, results[PERSON]["confidence"],
+            "No creature was said with 0.9 and came 9 times of 10."),
+        toy_row("only the maximum", f"confidence: {ANIMAL}", None, results[ANIMAL]["confidence"],
+            "The same to ECE, which never looks at who gets the rest."),
+        toy_row("only the maximum", f"classwise: {ANIMAL}", None, results[ANIMAL]["classwise"],
+            "Class by class it shows: persons came though none was expected, and no animal came."),
+        toy_row("only the maximum", f"canonical: {ANIMAL}", None, results[ANIMAL]["canonical"],
+            "A tenth of the probability lies on the wrong class; a car would brake for the wrong creature."),
+        toy_row("only the maximum", f"canonical: {MEETS}", 0.0, results[MEETS]["canonical"],
+            "Where q was said, classes came as q says: calibrated."),
+        toy_row("only the maximum", f"canonical: {MISSES}", None, results[MISSES]["canonical"],
+            "They came as (0.1, 0.5, 0.4): 0.3 of the probability is on the wrong class."),
+    )  # fmt: skip
+    lines = [{"case": name, **result} for name, result in results.items()]
+    sentence = (
+        f"Two models with ECE {results[PERSON]['confidence']:g} for their first choice; one of them has the rest on the "
+        f"wrong class, which the class-wise error ({results[ANIMAL]['classwise']:.3f}) and the canonical one "
+        f"({results[ANIMAL]['canonical']:.1f}) see."
+    )
+    panel = Panel(
+        "Same confidence, other vectors",
+        "error",
+        {lens: {name: results[name][lens] for name in results} for lens in VECTOR_LENSES},
+    )
+    return Toy("only the maximum", rows, (toy_table("vectors", sentence, lines, VECTORS_LEGEND),), panel)
+
+
+def _format_list(numbers: Sequence[float]) -> str:
+    return f"({', '.join(f'{number:g}' for number in numbers)})"
+
+
+PICTURE_VOTES = (1, 2, 7)  # of ten people; the vector of Pavlovic (2025), section 3.3.3
+VOTE_PREDICTIONS = {
+    "as people": (0.1, 0.2, 0.7),
+    "two swapped": (0.2, 0.1, 0.7),
+    "the other way round": (0.7, 0.2, 0.1),
+    "same order, surer": (0.01, 0.04, 0.95),
+    "same order, less sure": (0.3, 0.33, 0.37),
+}
+VOTE_MEASURES = {"EntCE": "entce", "RankCS": "rankcs", "DistCE": "distce"}
+
+VOTES_LEGEND = """One picture that ten people were asked about: 1, 2 and 7 of them chose the three classes. EntCE: difference of the two entropies (nats),
+how much each is in doubt; 0 is best. RankCS: 1 if the classes are in the same order. DistCE: how much probability lies elsewhere than
+the votes (total variation); 0 is best. against the majority: confidence and its distance from 1, if the class of most votes is the truth."""
+
+
+def vote_scores(predicted: tuple[float, ...]) -> dict[str, float]:
+    """The three human measures, and ECE if the majority's word were the truth."""
+    preds, settled = (
+        Predictions([PICTURE_VOTES], [predicted]),
+        Predictions([max(range(3), key=PICTURE_VOTES.__getitem__)], [predicted]),
+    )
+    scores = {name: measure_value(preds, estimator) for name, estimator in VOTE_MEASURES.items()}
+    return scores | {"against the majority": measure_value(settled, "ece", lens="confidence")}
+
+
+def votes_toy() -> Toy:
+    """The text's section 3.3.3."""
+    scores = {name: vote_scores(predicted) for name, predicted in VOTE_PREDICTIONS.items()}
+    agrees, swapped, turned, surer = (scores[name] for name in list(VOTE_PREDICTIONS)[:4])
+    rows = (
+        toy_row("people", "EntCE: two swapped", 0.0, swapped["EntCE"],
+            "As much doubt, between other classes: entropy does not see which."),
+        toy_row("people", "DistCE: two swapped", None, swapped["DistCE"], "A tenth of the probability lies elsewhere."),
+        toy_row("people", "EntCE: the other way round", 0.0, turned["EntCE"],
+            "What people find least likely is said to be most likely, and entropy sees nothing at all."),
+        toy_row("people", "DistCE: the other way round", None, turned["DistCE"], "Six tenths lie elsewhere."),
+        toy_row("people", "RankCS: same order, surer", 1.0, surer["RankCS"],
+            "The order is right, so the score is full, however sure the model is."),
+        toy_row("people", "DistCE: same order, surer", None, surer["DistCE"], "A quarter lies elsewhere: the model is too sure."),
+        toy_row("people", "DistCE: as people", 0.0, agrees["DistCE"], "Calibrated to human uncertainty."),
+        toy_row("people", "ECE against the majority's word: as people", None, agrees["against the majority"],
+            "If the majority is taken for the truth, the model that doubts as people do looks unsure by 0.3."),
+    )  # fmt: skip
+    lines: list[dict[str, Any]] = [
+        {"case": name, "said": str(VOTE_PREDICTIONS[name]), **case_scores} for name, case_scores in scores.items()
+    ]
+    blind = [
+        case_scores["DistCE"]
+        for case_scores in scores.values()
+        if case_scores["EntCE"] == 0 and case_scores["DistCE"] > 0
+    ]
+    ranked = [
+        case_scores["DistCE"]
+        for case_scores in scores.values()
+        if case_scores["RankCS"] == 1 and case_scores["DistCE"] > 0
+    ]
+    sentence = (
+        f"Predictions with EntCE 0 are up to {max(blind):g} away from people's votes, and predictions in people's order up "
+        f"to {max(ranked):g}: DistCE sees both."
+    )
+    panel = Panel(
+        "As people doubt",
+        "EntCE, RankCS, DistCE",
+        {m: {name: case_scores[m] for name, case_scores in scores.items()} for m in VOTE_MEASURES},
+    )
+    return Toy("people", rows, (toy_table("people", sentence, lines, VOTES_LEGEND),), panel)

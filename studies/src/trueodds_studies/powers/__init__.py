@@ -1,1 +1,0 @@
-"""The worlds and candidates of the study of power."""

@@ -1,0 +1,1 @@
+"""Study of the six predictions in table 1 of Vaicenavicius et al. (2019)."""

@@ -1,0 +1,290 @@
+"""Which lenses, estimators and tests detect that six predictions are miscalibrated only as whole vectors."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from trueodds.core.atomic_write import open_atomic
+from trueodds_studies.common.figure import BLUE, RED
+from trueodds_studies.common.resumable_runs import Progress, Row, run_cells
+from trueodds_studies.common.study_result import StudyResult, format_count, format_range, make_folder
+from trueodds_studies.table1 import lens_scores
+from trueodds_studies.table1.lens_scores import ALPHA, LENSES, check_lens
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Rows of a data set, how many of them, resamples of an interval, and redraws of a test."""
+
+    rows: int = 600
+    sets: int = 50
+    resamples: int = 500
+    redraws: int = 99
+    seed: int = 0
+
+
+QUICK = Plan(rows=300, sets=20, resamples=50, redraws=39)
+QUICK_LENSES = ("confidence", "classwise", "canonical")
+
+LENSES_LEGEND = """exact: ECE of endless rows, only rows of the same prediction pooled. ECE: of the first data set, value [95 % interval] (noise floor).
+reject: the least and the most that a test rejects at 5 %; see it: those that reject more than four standard deviations above 5 %."""
+ESTIMATORS_LEGEND = """exact, if calibrated: on 3,000 rows that came exactly as the table says, and as was said. estimate: value [95 % interval] (noise
+floor). told apart: in which share of pairs a data set looks worse than one of a calibrated model with the same predictions; .5 is blind. sees it: more
+than four standard deviations from .5."""
+TESTS_LEGEND = """p: of the first data set. rejects: share of data sets with p ≤ .05; so for a calibrated model with the same predictions; and, through
+other lenses, the least and the most."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One lens."""
+
+    lens: str
+
+    @property
+    def key(self) -> str:
+        """Its name among the kept cells."""
+        return self.lens
+
+
+def table1(
+    *,
+    quick: bool = False,
+    out: str | Path | None = None,
+    rng: int = 0,
+    methods: Sequence[str] | None = None,
+    plan: Plan | None = None,
+    progress: Progress | None = None,
+) -> StudyResult:
+    """Six predictions of three classes that are right by every lens but the canonical one, through all of them.
+
+    Labels are drawn from the laws of the table, and every estimator and every test of the registries is asked, with the
+    exact answer beside. Tables: lenses; estimators and tests on whole vectors; on disk also all of them through each
+    lens. A picture. `methods` are lenses. Source: Vaicenavicius et al. (2019), Table 1.
+    """
+    plan = plan or replace(QUICK if quick else Plan(), seed=rng)
+    where = make_folder(out)
+    lenses = [check_lens(name) for name in methods or (QUICK_LENSES if quick else LENSES)]
+    cells = run_cells("table1", [Cell(lens) for lens in lenses], measure_cell, plan, where, progress)
+    finding = StudyResult(
+        "table1", summarize(cells, plan.sets), compare_lenses(cells, plan.sets), plan.__dict__, LENSES_LEGEND,
+        _further_tables(cells, plan) if "canonical" in lenses else (),
+    )  # fmt: skip
+    if where is not None:
+        finding.save(where)
+        StudyResult("table1.all", "Every member through every lens.", all_rows(cells), plan.__dict__).save(where)
+        if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
+            draw_lenses(cells, plan.sets, where / "table1.svg")
+    return finding
+
+
+def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
+    """What is found through one lens."""
+    return {
+        "lens": cell.lens,
+        **lens_scores.exact_lens_error(cell.lens),
+        "estimates": lens_scores.estimate_rows(cell.lens, plan.rows, plan.sets, plan.resamples, plan.seed),
+        "tests": lens_scores.verdict_rows(cell.lens, plan.rows, plan.sets, plan.redraws, plan.seed),
+    }
+
+
+def _further_tables(cells: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[StudyResult, ...]:
+    """The tables of whole vectors."""
+    made = (
+        (
+            "estimators",
+            "Every estimator through the canonical lens.",
+            estimator_table(cells, plan.sets),
+            ESTIMATORS_LEGEND,
+        ),
+        ("tests", "Every test through the canonical lens.", pvalue_table(cells, plan.sets), TESTS_LEGEND),
+    )
+    return tuple(StudyResult(f"table1.{name}", words, rows, plan.__dict__, why) for name, words, rows, why in made)
+
+
+def compare_lenses(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
+    """One row per lens: the exact error, ECE with its interval and floor, and which tests reject more than by chance."""
+    rows = []
+    for cell in cells:
+        ece = next(row for row in cell["estimates"] if row["estimator"] == "ece")
+        tests = [row for row in cell["tests"] if "rejects" in row]
+        row = {"lens": cell["lens"], "views": cell["views"], "exact": cell["exact"], "ECE": format_interval(ece)}
+        row |= {"tests": len(tests), "reject": format_range((test["rejects"] for test in tests), 2)}
+        rows.append(
+            row | {"see it": ", ".join(test["test"] for test in tests if test["rejects"] > rejects_above_level(sets))}
+        )
+    return tuple(rows)
+
+
+def estimator_table(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
+    """Every estimator through the canonical lens."""
+    rows = []
+    for row in canonical_rows(cells, "estimates"):
+        if "needs" in row:
+            rows.append({"estimator": row["estimator"], "sees it": "takes no vectors"})
+            continue
+        entry = {"estimator": row["estimator"], "settings": row["settings"], "exact": row["exact"]}
+        entry |= {
+            "if calibrated": row["if calibrated"],
+            "estimate": format_interval(row),
+            "told apart": row["told apart"],
+        }
+        rows.append(entry | {"sees it": "yes" if detects_error(row, sets) else "no"})
+    return tuple(rows)
+
+
+def pvalue_table(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
+    """Every test through the canonical lens, and beside it through all others."""
+    others = [cell for cell in cells if cell["lens"] != "canonical"]
+    rows = []
+    for row in canonical_rows(cells, "tests"):
+        elsewhere = [
+            t["rejects"] for cell in others for t in cell["tests"] if t["test"] == row["test"] and "rejects" in t
+        ]
+        entry = {"test": row["test"]}
+        if "needs" in row:
+            entry["sees it"] = "takes no vectors"
+        else:
+            entry |= {name: row[name] for name in ("p", "rejects", "rejects if calibrated")}
+            entry["sees it"] = "yes" if row["rejects"] > rejects_above_level(sets) else "no"
+        rows.append(entry | ({"through other lenses": format_range(elsewhere, 2)} if elsewhere else {}))
+    return tuple(rows)
+
+
+def all_rows(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
+    """All that was measured: lens by lens, estimators and tests, refusals included."""
+    return tuple(
+        {"lens": cell["lens"], "kind": kind[:-1]} | {("member" if name == kind[:-1] else name): v for name, v in row.items()}
+        for cell in cells
+        for kind, key in (("estimators", "estimates"), ("tests", "tests"))
+        for row in cell[key]
+    )  # fmt: skip
+
+
+def summarize(cells: Sequence[Row], sets: int) -> str:
+    """Which lenses hold an error at all, and which members see it there."""
+    miscalibrated = [cell for cell in cells if cell["exact"] > 0]
+    text = f"No error at all in {len(cells) - len(miscalibrated)} of {len(cells)} lenses"
+    if miscalibrated:
+        text += "; " + ", ".join(f"{cell['lens']} holds {cell['exact']:g}" for cell in miscalibrated)
+    text += "."
+    estimates = [row for row in canonical_rows(cells, "estimates") if "needs" not in row]
+    verdicts = [row for row in canonical_rows(cells, "tests") if "needs" not in row]
+    for what, rows, detecting in (
+        ("estimator", estimates, [row["estimator"] for row in estimates if detects_error(row, sets)]),
+        ("test", verdicts, [row["test"] for row in verdicts if row["rejects"] > rejects_above_level(sets)]),
+    ):
+        if rows:
+            blind = [row[what] for row in rows if row[what] not in detecting]
+            text += f" Of {format_count(len(rows), what)} that take whole vectors {len(detecting)} see it ({', '.join(detecting)})"
+            text += f", and {len(blind)} do not ({', '.join(blind)})." if blind else "."
+    return text
+
+
+def canonical_rows(cells: Sequence[Row], key: str) -> list[Row]:
+    """What was found through the canonical lens."""
+    return [row for cell in cells if cell["lens"] == "canonical" for row in cell[key]]
+
+
+def detects_error(row: Row, sets: int) -> bool:
+    """Whether an estimator tells the table from a calibrated model more often than chance lets a blind one.
+
+    A blind one tells half of the pairs apart, with the standard deviation of the Mann-Whitney statistic.
+    """
+    return bool(abs(row["told apart"] - 0.5) > 4 * math.sqrt((2 * sets + 1) / (12 * sets**2)))
+
+
+def rejects_above_level(sets: int) -> float:
+    """Four standard deviations above the level: more rejections than chance lets a test have that keeps its level.
+
+    Of 50 sets nine or more: by the binomial law a test at its level has them once in 1,300 times, and of 100 sets
+    fourteen or more once in 2,200.
+
+    >>> round(rejects_above_level(100), 3)
+    0.137
+    """
+    return ALPHA + 4 * math.sqrt(ALPHA * (1 - ALPHA) / sets)
+
+
+def format_interval(row: Row) -> str:
+    """Value [low, high] (noise floor)."""
+    between = "" if row["low"] is None else f" [{row['low']:.4f}, {row['high']:.4f}]"
+    return f"{row['estimate']:.4f}{between}" + ("" if row["noise floor"] is None else f" ({row['noise floor']:.4f})")
+
+
+GRAY = "#9a9a9a"
+
+
+def draw_lenses(cells: Sequence[Row], sets: int, path: Path) -> None:
+    """ECE by lens with the exact error; estimators that are told apart; how often each test rejects, lens by lens."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(12, 5.6), layout="constrained")
+    by_lens, estimators, tests = figure.subplots(1, 3)
+    _draw_errors(by_lens, cells)
+    _draw_mann_whitney(estimators, cells)
+    _draw_rejections(tests, cells, sets)
+    for ax in (by_lens, estimators, tests):
+        ax.set_axisbelow(True)
+        ax.grid(axis="x", color="#dddddd", lw=0.6)
+        ax.tick_params(length=0, labelsize=8)
+        for side in ("top", "right"):
+            ax.spines[side].set_visible(False)
+    FigureCanvasSVG(figure)
+    with open_atomic(path, "TO801") as file:
+        figure.savefig(file, format="svg", metadata={"Date": None})
+
+
+def _draw_errors(ax: Any, cells: Sequence[Row]) -> None:
+    for place, cell in enumerate(reversed(cells)):
+        row = next(row for row in cell["estimates"] if row["estimator"] == "ece")
+        color = _color(cell["lens"])
+        if row["low"] is not None:
+            ax.hlines(place, row["low"], row["high"], color=color, lw=1.2)
+        ax.plot(row["estimate"], place, "o", ms=4.5, color=color)
+        ax.plot(row["noise floor"], place, "|", ms=9, color=color)
+        ax.plot(cell["exact"], place, "x", ms=6, color="black")
+    ax.set_yticks(range(len(cells)), [cell["lens"] for cell in reversed(cells)])
+    ax.set_xlim(left=-0.004)
+    ax.set_title("ECE by lens, 95 % interval", fontsize=10)
+    ax.set_xlabel("cross: exact; tick: noise floor", fontsize=8)
+
+
+def _draw_mann_whitney(ax: Any, cells: Sequence[Row]) -> None:
+    rows = [row for row in canonical_rows(cells, "estimates") if "told apart" in row][::-1]
+    ax.axvline(0.5, color=GRAY, lw=1)
+    ax.plot([row["told apart"] for row in rows], range(len(rows)), "o", ms=5, color=RED)
+    ax.set_yticks(range(len(rows)), [row["estimator"] for row in rows])
+    ax.set_xlim(0, 1.03)
+    ax.set_title("canonical lens: told from a calibrated model", fontsize=10)
+    ax.set_xlabel("share of pairs of data sets; 0.5: blind", fontsize=8)
+
+
+def _draw_rejections(ax: Any, cells: Sequence[Row], sets: int) -> None:
+    names = list(dict.fromkeys(row["test"] for cell in cells for row in cell["tests"] if "rejects" in row))[::-1]
+    place = {name: i for i, name in enumerate(names)}
+    ax.axvspan(0, rejects_above_level(sets), color="#eeeeee", lw=0)
+    for cell in cells:
+        rows = [row for row in cell["tests"] if "rejects" in row]
+        canonical = cell["lens"] == "canonical"
+        ax.plot(
+            [row["rejects"] for row in rows], [place[row["test"]] for row in rows], "o",
+            ms=6 if canonical else 4, color=_color(cell["lens"]), alpha=1 if canonical else 0.45, zorder=3 if canonical else 2,
+        )  # fmt: skip
+    for name, color in (("canonical", RED), ("other lenses", BLUE)):
+        ax.plot([], [], "o", ms=5, color=color, label=name)
+    ax.set_yticks(range(len(names)), names)
+    ax.set_xlim(-0.03, 1.03)
+    ax.set_title("tests that reject at 5 %", fontsize=10)
+    ax.set_xlabel("share of data sets; gray: chance", fontsize=8)
+    ax.legend(loc="center right", frameon=False, fontsize=8)
+
+
+def _color(lens: str) -> str:
+    return RED if lens == "canonical" else BLUE

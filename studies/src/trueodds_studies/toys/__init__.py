@@ -1,1 +1,0 @@
-"""Data sets small enough to work by hand, each of which shows one thing that a measure does not see."""

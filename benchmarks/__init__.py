@@ -1,1 +1,1 @@
-"""What does trueodds cost, beside its peers, beside the machine's own limits, and as data grow?"""
+"""Benchmarks: run time and memory of trueodds, compared with other packages, with the limits of the machine, and as data grow."""

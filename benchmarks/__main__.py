@@ -12,7 +12,7 @@ PARTS = "peers, startup and audit run if no part is named."
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the parts that were asked for."""
+    """Run the selected benchmarks."""
     args = parser().parse_args(arguments)
     if args.part:
         args.run(args)
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def parser() -> argparse.ArgumentParser:
-    """One subcommand per part, each with its own options."""
+    """One subcommand per benchmark, each with its own options."""
     root_parser = argparse.ArgumentParser(prog="python -m benchmarks", description=f"What trueodds costs. {PARTS}")
     parts = root_parser.add_subparsers(dest="part", metavar="part")
 
@@ -33,7 +33,7 @@ def parser() -> argparse.ArgumentParser:
         "--peers",
         action="append",
         metavar="PYTHON",
-        help="an interpreter that has the peers; may be given again, the first that has one is used (default: this one)",
+        help="an interpreter that has the peers; may be given again, the first one that has a package is used (default: this one)",
     )
     subparser.add_argument("--jobs", nargs="+", metavar="JOB", help="some of the jobs")
     subparser.add_argument("--tools", nargs="+", metavar="TOOL", help="ours and some of the peers")
@@ -46,7 +46,7 @@ def parser() -> argparse.ArgumentParser:
         "--out", type=Path, metavar="FOLDER", help="write speed.md, speed.json, speed.svg and speed.png"
     )
 
-    subparser = parts.add_parser("startup", help="CPU seconds until the first answer")
+    subparser = parts.add_parser("startup", help="CPU seconds until the first result")
     subparser.set_defaults(run=startup)
     subparser.add_argument("--repeats", type=int, default=5)
 
@@ -55,7 +55,7 @@ def parser() -> argparse.ArgumentParser:
     subparser.add_argument("--repeats", type=int, default=5)
     subparser.add_argument("--folder", type=Path, help="where the generated file goes while it runs")
 
-    subparser = parts.add_parser("tally", help="one pass over a large file against merely reading it")
+    subparser = parts.add_parser("tally", help="one pass over a large file compared with only reading it")
     subparser.set_defaults(run=tally)
     subparser.add_argument(
         "--rows", type=int, default=10_000_000, help="of the large file, which takes 1 GB at full size"
@@ -63,19 +63,23 @@ def parser() -> argparse.ArgumentParser:
     subparser.add_argument("--dtype", default="float64", choices=["float32", "float64"], help="of its probabilities")
     subparser.add_argument("--repeats", type=int, default=2)
     subparser.add_argument(
-        "--audit", action="store_true", help="an audit of so many rows: a file of 10⁶, again and again"
+        "--audit", action="store_true", help="an audit of this many rows: a file of 10⁶ rows, read repeatedly"
     )
     subparser.add_argument("--folder", type=Path, help="where the generated files go while it runs")
 
-    subparser = parts.add_parser("scaling", help="how every estimator and test grows with n, beside what it states")
+    subparser = parts.add_parser(
+        "scaling", help="how the run time of every estimator and test grows with n, compared with its docstring"
+    )
     subparser.set_defaults(run=scaling)
     subparser.add_argument("--most", type=int, default=10_000_000, help="rows")
     subparser.add_argument(
         "--member", action="append", metavar="NAME", help="one estimator or test; may be given again"
     )
-    subparser.add_argument("--patience", type=float, default=2.0, help="seconds: a slower member gets no more rows")
+    subparser.add_argument(
+        "--patience", type=float, default=2.0, help="seconds: a slower method is not run with more rows"
+    )
 
-    subparser = parts.add_parser("coverage", help="how often the default intervals hold the truth, by simulation")
+    subparser = parts.add_parser("coverage", help="coverage of the default intervals, by simulation")
     subparser.set_defaults(run=coverage)
     subparser.add_argument("--sets", type=int, default=400, help="simulated data sets per line")
 
@@ -84,7 +88,7 @@ def parser() -> argparse.ArgumentParser:
     subparser.add_argument("--repeats", type=int, default=3)
 
     subparser = parts.add_parser(
-        "fixes", help="every calibrator on real predictions, fitted on some rows and judged on others"
+        "fixes", help="every calibrator on real predictions, fitted on some rows and evaluated on others"
     )
     subparser.set_defaults(run=fixes)
     subparser.add_argument(
@@ -95,11 +99,11 @@ def parser() -> argparse.ArgumentParser:
     return root_parser
 
 
-# Each part loads what it needs itself: what this process holds counts into the peak memory of its children.
+# Each benchmark imports what it needs: the memory of this process counts toward the peak of its children.
 
 
 def peers(args: argparse.Namespace) -> None:
-    """The race, its table, and with `--out` the page, the numbers and the picture."""
+    """Run time compared with other packages: the table and, with `--out`, the page, the numbers, and the figure."""
     from benchmarks import page, race, table
 
     results = race.run(args)
@@ -109,14 +113,14 @@ def peers(args: argparse.Namespace) -> None:
 
 
 def startup(args: argparse.Namespace) -> None:
-    """CPU seconds before and at the first answer."""
+    """CPU time of the import and of the first result."""
     from benchmarks import startup
 
     show(startup.figures(args.repeats))
 
 
 def audit(args: argparse.Namespace) -> None:
-    """File to page."""
+    """Cost of an audit from the file to the HTML page."""
     from benchmarks import audit
 
     with tempfile.TemporaryDirectory(dir=args.folder) as name:
@@ -124,7 +128,7 @@ def audit(args: argparse.Namespace) -> None:
 
 
 def tally(args: argparse.Namespace) -> None:
-    """Tallying against reading."""
+    """Cost of a tally compared with reading the file."""
     from benchmarks import tally
 
     with tempfile.TemporaryDirectory(dir=args.folder) as name:
@@ -136,7 +140,7 @@ def tally(args: argparse.Namespace) -> None:
 
 
 def scaling(args: argparse.Namespace) -> None:
-    """Growth with n."""
+    """Growth of the run time with n."""
     from benchmarks import scaling
 
     scaling.show(args.most, args.member, args.patience)
@@ -150,7 +154,7 @@ def coverage(args: argparse.Namespace) -> None:
 
 
 def diagrams(args: argparse.Namespace) -> None:
-    """Seconds of a picture."""
+    """Time to draw each diagram."""
     from benchmarks import diagrams
 
     diagrams.show(args.repeats)
@@ -175,7 +179,7 @@ def fixes(args: argparse.Namespace) -> None:
 
 
 def show(figures: Sequence[tuple[str, str]]) -> None:
-    """An aligned list."""
+    """Format an aligned list."""
     for what, figure in figures:
         print(f"{what:<44}{figure:>14}", flush=True)
 

@@ -1,4 +1,4 @@
-"""What does an audit cost? From the start of the program to the written page, with compiled code cached."""
+"""Cost of an audit, from the start of the program to the written page, with compiled code cached."""
 
 from __future__ import annotations
 

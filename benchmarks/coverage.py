@@ -1,4 +1,4 @@
-"""Do the intervals cover the truth? Every default interval on simulated models of known miscalibration."""
+"""Coverage of the default intervals for simulated models with known calibration error."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ MODELS = [(1.0, 0.0), (1 / 1.1, 0.0), (1 / 1.3, 0.0), (1 / 1.6, 0.35), (1 / 2.5,
 
 
 def odds(x: np.ndarray) -> np.ndarray:
-    """The probability of a logit."""
+    """Logistic function."""
     return 1 / (1 + np.exp(-x))
 
 
 def truth(name: str, estimator: object, slope: float, shift: float) -> float:
-    """The population value of the binned error (of the score, for a proper score), from two million rows."""
+    """True value of the binned error (or of a proper score), from two million rows."""
     score = np.random.default_rng(99).normal(0, 1.3, 2_000_000)
     p, q = odds(score), odds(slope * score + shift)
     if name == "brier":

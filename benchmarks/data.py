@@ -1,4 +1,4 @@
-"""What do the tools work on? Arrays made once, the same for all of them, read from one folder."""
+"""Data of the benchmarks: arrays that are created once and shared by all tools."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 Arrays = dict[str, np.ndarray]
 
-WRONG = 0.05  # the share of labels that are drawn evenly instead: an error of a few percent, on which tools can agree
+WRONG = 0.05  # share of labels drawn uniformly: an error of a few percent, on which tools can agree
 
 
 def labels(P: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Labels (n,) drawn from the predictions; a label that mostly hits the maximum would flatter some loops."""
+    """Labels (n,) drawn from the predictions; labels that mostly equal the predicted class would favor some implementations."""
     n, k = P.shape
     drawn = np.empty(n, dtype=np.int64)
     for start in range(0, n, 1 << 14):
@@ -27,11 +27,11 @@ def labels(P: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 def predictions(n: int, k: int, dtype: type = np.float32) -> Arrays:
-    """Probabilities (n, k) that are unsure in some rows and sure in others, and their labels."""
+    """Probabilities (n, k), uncertain in some rows and confident in others, with labels."""
     rng = np.random.default_rng([n, k])
     if k <= 10:
         raw = rng.standard_exponential((n, k), dtype=np.float32) ** 2
-    else:  # one favorite, and none of the others so small that what a tool adds before a logarithm would matter
+    else:  # one dominant class; the others are not so small that an epsilon inside a logarithm would matter
         raw = np.exp(rng.standard_normal((n, k), dtype=np.float32))
         raw[np.arange(n), rng.integers(0, k, n)] *= np.exp(rng.uniform(2, 10, n)).astype(np.float32)
     P = (raw / raw.sum(axis=1, keepdims=True)).astype(dtype)
@@ -57,17 +57,17 @@ MAKERS: dict[str, Callable[[float], Arrays]] = {
 
 
 def save(name: str, scale: float, folder: Path) -> None:
-    """Make one data set and write it."""
+    """Create and save one data set."""
     for key, array in MAKERS[name](scale).items():
         np.save(folder / f"{name}.{key}.npy", array)
 
 
 def load(name: str, folder: Path) -> Arrays:
-    """Read one data set."""
+    """Load one data set."""
     return {path.name.split(".")[1]: np.load(path) for path in sorted(folder.glob(f"{name}.*.npy"))}
 
 
 def shape(arrays: Mapping[str, np.ndarray]) -> str:
-    """For the table: `1,000,000 × 10 float32`."""
+    """Shape and type for the table: `1,000,000 × 10 float32`."""
     n, k = arrays["P"].shape
     return f"{n:,} × {k} {arrays['P'].dtype}"

@@ -1,4 +1,4 @@
-"""How long does a picture take? Every diagram of 10⁴ rows in memory, and of 10⁷ rows that were tallied."""
+"""Time to draw every diagram, with 10⁴ rows in memory and with a tally of 10⁷ rows."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from trueodds.diagrams import DIAGRAMS
 
 ROWS, TALLIED, BATCHES = 10_000, 10_000_000, 10
 JOINT = {"simplex": 3, "tetrahedron": 4}  # diagrams of the whole vector, and how many classes they show
-SEVERAL = ("comparison", "murphy")  # drawn of two models
+SEVERAL = ("comparison", "murphy")  # drawn with two models
 
 
 def show(repeats: int) -> None:
-    """A line for each diagram: seconds to make its table and to draw it, the least of some repeats."""
+    """Print the time to compute and to draw each diagram, the minimum of several repeats."""
     print(f"{'diagram':22}{'rows':>12}{'made':>9}{'drawn':>9}{'both':>9}")
     tallies: dict[tuple[int, float], to.Tally] = {}
     for name in DIAGRAMS.names():
@@ -55,7 +55,7 @@ def _data(name: str, tallies: dict[Any, Any]) -> Iterator[tuple[int, Any]]:
 
 
 def _rows(n: int, k: int, seed: int, slope: float) -> to.Predictions:
-    """Labels drawn from vectors whose logits the model then takes times `slope`."""
+    """Labels drawn from vectors; the model multiplies their logits by `slope`."""
     rng = np.random.default_rng(seed)
     z = 2 * rng.standard_normal((n, k))
     labels = (z + rng.gumbel(size=(n, k))).argmax(axis=1)

@@ -1,4 +1,4 @@
-"""What does each calibrator make of real predictions? Fitted on some rows, judged on others, beside doing nothing."""
+"""Evaluation of every calibrator on held-out rows of real predictions."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from trueodds.core.errors import InputError
 
 @dataclass(frozen=True)
 class Line:
-    """What one calibrator made of the rows that judge."""
+    """Result of one calibrator on the evaluation rows."""
 
     method: str
-    log_loss: float  # after mixing in the uniform
-    endless: bool  # whether it is infinite without that
+    log_loss: float  # after mixing with the uniform distribution
+    endless: bool  # whether it is infinite without mixing
     brier: float
     debiased: float  # signed debiased L2 error of the confidence
     pvalue: float  # consistency of the confidence
@@ -34,11 +34,11 @@ class Line:
     flips: int
     seconds: float
     parameters: str
-    per_row: np.ndarray  # its log loss, row by row
+    per_row: np.ndarray  # log loss of each row
 
 
 def calibrator_specs(split: Split) -> Iterator[tuple[str, CalibratorSpec]]:
-    """Every calibrator for these rows with its defaults, and its form on logits where it has one."""
+    """Every calibrator with its default settings, and its variant for logits if it has one."""
     for name in CALIBRATORS.names():
         spec_type = CALIBRATORS.load(name)
         if spec_type.two_classes and split.fit.k > 2:
@@ -50,7 +50,7 @@ def calibrator_specs(split: Split) -> Iterator[tuple[str, CalibratorSpec]]:
 
 
 def lines(split: Split) -> list[Line]:
-    """One line per calibrator, the identity first."""
+    """One result per calibrator, starting with the identity."""
     results = []
     for name, spec in calibrator_specs(split):
         start = time.perf_counter()
@@ -75,16 +75,16 @@ def lines(split: Split) -> list[Line]:
 
 
 def chosen(calibrator: Any) -> str:
-    """What `auto` applies, in its own words."""
+    """Description of the map that `auto` applies."""
     return (
         f"{calibrator.method}, {calibrator.calibration_map.describe()}"
         if calibrator.method != "identity"
-        else "no fix is justified"
+        else "no recalibration could be confirmed"
     )
 
 
 def evaluate(name: str, Q: np.ndarray, split: Split, seconds: float, parameters: str) -> Line:
-    """The scores of recalibrated rows."""
+    """Evaluate recalibrated probabilities."""
     test = split.test
     P, Y, w = test.P, test.Y, test.w
     blend = mix_with_uniform(Q, uniform_share(split.fit.n))
@@ -107,17 +107,17 @@ def evaluate(name: str, Q: np.ndarray, split: Split, seconds: float, parameters:
 
 
 def against(one: Line, other: Line) -> tuple[float, float]:
-    """By how much one's log loss is above the other's, and its paired standard error."""
+    """Difference in log loss, `one` minus `other`, and its paired standard error."""
     d = one.per_row - other.per_row
     return mean_and_standard_error(d, np.ones(len(d)))
 
 
 def lowest_loss(lines: list[Line]) -> Line:
-    """The calibrator of least log loss on the rows that judge, `auto` and doing nothing apart."""
+    """The calibrator with the lowest log loss on the evaluation rows, except `auto` and the identity."""
     return min((line for line in lines if line.method not in ("auto", "identity")), key=lambda line: line.log_loss)
 
 
 def z(one: Line, other: Line) -> float:
-    """That difference in standard errors; 0 where both say the same."""
+    """The difference in standard errors; 0 if both are equal."""
     mean, se = against(one, other)
     return 0.0 if mean == 0 else mean / se if se > 0 else math.copysign(math.inf, mean)

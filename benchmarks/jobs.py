@@ -1,4 +1,4 @@
-"""Which jobs do the tools race at? One line each: what is asked, of which data, and how closely the answers must agree."""
+"""The benchmark jobs: the task, the data, and the tolerance within which results must agree."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Job:
-    """One job; a tool takes part if it has an answer to the job's question."""
+    """One job; a tool participates if it supports the task."""
 
     name: str
     title: str
     question: str  # key of a tool's ANSWERS
     data: str  # key of data.MAKERS
-    tolerance: float  # how far a tool's value may lie from ours
-    time_limits: Mapping[str, float] = field(default_factory=dict)  # seconds we promise ourselves, by label
+    tolerance: float  # tolerated difference from our value
+    time_limits: Mapping[str, float] = field(default_factory=dict)  # time limits in seconds, by label
 
 
 # Peers sum up to 10⁶ values in float32, which leaves about 1e-5 of a mean (float64 sums agree to 1e-8), and put a
@@ -28,15 +28,15 @@ MASS = 5e-5
 SMOOTH = 1e-3
 # Two independent streams: the end of an interval from 1,000 resamples has a standard error of .085 standard
 # deviations of the statistic (√(.025 · .975 / 1000) over a normal density of .058), here .085 · .0013; four of √2 such.
-# (With one seed SciPy and we happen to draw the same rows; neither promises it.)
+# (With the same seed, SciPy and trueodds currently draw the same rows; neither guarantees it.)
 RESAMPLED = 6e-4
-# Binned estimates agree to rounding; kernel estimates differ by the grid of the peer (1.1e-4 was seen), as does their mean.
+# Binned estimates agree to rounding; kernel estimates and their mean differ by the grid of the peer (observed: 1.1e-4).
 KERNEL = 2e-4
 # Inverse temperatures: the loosest optimizer stops where its step is 64 rounding units of float32.
 TEMPERATURE = 1e-3
 # Mean square of recalibrated probabilities; pooled blocks agree to rounding, curves between them may be steps or lines.
 CURVES = 1e-3
-# The same, of models that are pulled towards the identity more or less: with 10⁴ rows little is left of that.
+# The same for penalized models with different strength; with 10⁴ rows the penalty has little effect.
 LINEAR = 2e-3
 
 JOBS = (
@@ -65,7 +65,7 @@ JOBS = (
 
 
 def named(names: list[str] | None) -> tuple[Job, ...]:
-    """The jobs of these names, or all."""
+    """The jobs with these names, or all."""
     known = {job.name: job for job in JOBS}
     if unknown := [name for name in names or () if name not in known]:
         raise SystemExit(f"There is no job {', '.join(unknown)}. Known: {', '.join(known)}.")

@@ -1,4 +1,4 @@
-"""On what was it measured? Processor, cores, memory, interpreter, and how busy the machine was."""
+"""Description of the machine: processor, cores, memory, interpreter, and load."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def described() -> dict[str, Any]:
-    """The machine, as far as it tells."""
+    """Facts about the machine, as far as available."""
     known = _cpuinfo()
     flags = known.get("flags", "").split()
     return {
@@ -20,12 +20,12 @@ def described() -> dict[str, Any]:
         "memory_gb": _memory(),
         "system": platform.system(),
         "python": sys.version.split()[0],
-        "load": round(os.getloadavg()[0], 1),  # processes that wanted a core in the last minute
+        "load": round(os.getloadavg()[0], 1),  # mean number of runnable processes in the last minute
     }
 
 
 def sentence(about: dict[str, Any]) -> str:
-    """One line for people."""
+    """Description of the machine in one line."""
     wide = {True: "AVX-512", False: "no AVX-512", None: "AVX-512 unknown"}[about["avx512"]]
     return (
         f"{about['cpu']}, {about['cores']} cores, {wide}, {about['memory_gb']} GB, {about['system']}, "
@@ -34,7 +34,7 @@ def sentence(about: dict[str, Any]) -> str:
 
 
 def busy(about: dict[str, Any]) -> bool:
-    """Whether more wanted a core than there are; the race itself keeps one of its processes at work."""
+    """Whether the load exceeds the number of cores; the benchmark itself keeps one process busy."""
     return about["load"] > 1.25 * about["cores"]
 
 

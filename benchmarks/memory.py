@@ -1,4 +1,4 @@
-"""How much memory did that take? The peak of this process while it runs, above what was resident before."""
+"""Peak memory of a call, in excess of the memory resident before."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def peak_of(work: Callable[[], T]) -> tuple[T, float]:
-    """What the work gave, and the megabytes it needed on the way."""
+    """Result of the call, and its peak memory in megabytes."""
     _returned()
     if not _reset():
         before = _highest()
-        return work(), _highest() - before  # without the reset only growth beyond an older peak is seen
+        return work(), _highest() - before  # without the reset, only growth beyond an earlier peak is visible
     before = _status("VmRSS")
     result = work()
     return result, max(0.0, _status("VmHWM") - before)
 
 
 def _returned() -> None:
-    """Give freed memory back to the system, else a job could live off what an earlier one left behind."""
+    """Return freed memory to the system, so that a job cannot reuse memory of an earlier one."""
     gc.collect()
     if sys.platform == "linux":
         ctypes.CDLL(None).malloc_trim(0)

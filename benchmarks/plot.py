@@ -1,4 +1,4 @@
-"""What does the race look like? A row per job, a dot per tool on a logarithmic axis of seconds, ours in color."""
+"""Figure of the run times: a row per job, a dot per tool on a logarithmic axis, with trueodds in color."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ OURS, PEER, COPY = "#c2410c", "#64748b", "#94a3b8"
 
 
 def draw(job_results: Sequence[JobResult], folder: Path) -> None:
-    """speed.svg and speed.png, readable at 800 pixels."""
+    """Save speed.svg and speed.png, readable at 800 pixels."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -38,7 +38,7 @@ def draw(job_results: Sequence[JobResult], folder: Path) -> None:
 
 
 def row(ax: object, y: int, job_result: JobResult) -> None:
-    """One job: the span from us to the fastest peer, all dots, the copy as a tick."""
+    """Draw one job: the range from trueodds to the fastest peer, all tools as dots, and the copy as a tick."""
     assert job_result.ours is not None
     if job_result.rivals:
         fastest = job_result.rivals[0]
@@ -70,7 +70,7 @@ def row(ax: object, y: int, job_result: JobResult) -> None:
 
 
 def legend(ax: object) -> None:
-    """What the marks are."""
+    """Legend of the figure."""
     marks = [
         ax.plot([], [], "o", color=OURS, markersize=8, label="trueodds")[0],
         ax.plot([], [], "o", color=PEER, markersize=5, label="peers (the fastest is named)")[0],

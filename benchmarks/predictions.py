@@ -1,4 +1,4 @@
-"""Predictions of an overconfident model, as a parquet file of any length: `python predictions.py FILE ROWS DTYPE`."""
+"""Write predictions of an overconfident model as a Parquet file of any length: `python predictions.py FILE ROWS DTYPE`."""
 
 import sys
 
@@ -7,11 +7,11 @@ import pyarrow
 import pyarrow.parquet
 
 CLASSES = 10
-CHUNK = 1 << 18  # rows made and written at a time, about 20 MB: memory does not grow with the file
+CHUNK = 1 << 18  # rows per chunk, about 20 MB: memory does not grow with the file
 
 
 def main(path: str, rows: int, dtype: str) -> None:
-    """Write them chunk by chunk."""
+    """Write the file in chunks."""
     rng = np.random.default_rng(0)
     names = [f"p_{k}" for k in range(CLASSES)]
     schema = pyarrow.schema([*((name, pyarrow.type_for_alias(dtype)) for name in names), ("label", pyarrow.int64())])

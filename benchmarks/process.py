@@ -1,4 +1,4 @@
-"""What did one process take? CPU time, wall time and peak memory of a fresh one; of several runs the smallest counts."""
+"""CPU time, wall time, and peak memory of a new process, each the minimum of several runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Cost:
-    """What one process took."""
+    """Resources used by one process."""
 
     cpu: float  # seconds
     wall: float  # seconds
@@ -24,13 +24,13 @@ class Cost:
 
 
 def cost(command: Sequence[str], repeats: int = 1) -> Cost:
-    """The smallest of several runs, figure by figure."""
+    """The minimum of each quantity over several runs."""
     runs = [once(command) for _ in range(repeats)]
     return Cost(min(r.cpu for r in runs), min(r.wall for r in runs), min(r.peak for r in runs))
 
 
 def once(command: Sequence[str]) -> Cost:
-    """One run; wait4 tells what this child alone used."""
+    """One run; wait4 returns the resources of this child process alone."""
     start = time.perf_counter()
     with tempfile.TemporaryFile() as stderr:
         child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
@@ -45,12 +45,12 @@ def once(command: Sequence[str]) -> Cost:
 
 
 def command_line() -> list[str]:
-    """The `trueodds` that belongs to this interpreter."""
+    """Path of the `trueodds` command of this interpreter."""
     return [str(Path(sys.executable).with_name("trueodds"))]
 
 
 def write(path: Path, rows: int, dtype: str = "float64") -> None:
-    """Predictions for ten classes, made by a process of its own.
+    """Write predictions for ten classes in a separate process.
 
     What this process ever held counts into its children's peak memory, so it has to stay small.
     """

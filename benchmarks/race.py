@@ -1,4 +1,4 @@
-"""Who is faster? Every tool in a process of its own, taking turns at each job."""
+"""Comparison of run times: every tool runs in a separate process, and the tools take turns at each job."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from benchmarks.jobs import Job
 from benchmarks.process import ROOT
 from benchmarks.tools import LIMIT, OURS, TOOLS
 
-TURN = 0.05  # seconds: a short job is repeated within a turn, so that it meets a processor that is awake
+TURN = 0.05  # seconds: a short job is repeated within a turn, so that the processor is not idle before it
 CALLS = 10  # at most, in one turn
 
 
 @dataclass
 class Measurement:
-    """What one tool took for one job."""
+    """Measurements of one tool for one job."""
 
     job: str
     tool: str
@@ -37,11 +37,11 @@ class Measurement:
 
     @property
     def min_wall(self) -> float:
-        """The least wall time, the one with the least noise in it."""
+        """Minimum wall time, which has the least noise."""
         return min(self.wall, default=float("inf"))
 
     def add(self, answer: dict[str, Any]) -> None:
-        """Take in the calls of one turn."""
+        """Add the measurements of one turn."""
         if "failed" in answer:
             self.note = answer["failed"]
             return
@@ -52,7 +52,7 @@ class Measurement:
 
 @dataclass
 class Results:
-    """All measurements, and on what they were made."""
+    """All measurements, with the machine and the versions."""
 
     machine: dict[str, Any]
     tools: dict[str, dict[str, Any]]
@@ -63,7 +63,7 @@ class Results:
 
 
 class Runner:
-    """One tool in a process of its own."""
+    """One tool in a separate process."""
 
     def __init__(self, tool: str, python: str) -> None:
         self.tool = tool
@@ -79,9 +79,9 @@ class Runner:
         self.about = self._answer()
 
     def ask(self, do: str, **order: Any) -> dict[str, Any]:
-        """Give an order and wait for what comes of it."""
+        """Send a command and wait for the reply."""
         assert self.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # a process that ended gives no answer, which says why
+        with contextlib.suppress(BrokenPipeError):  # a process that ended does not reply; the caller reports why
             print(json.dumps({"do": do, **order}), file=self.process.stdin, flush=True)
         return self._answer()
 
@@ -102,7 +102,7 @@ class Runner:
 
 
 def run(args: argparse.Namespace) -> Results:
-    """Start the tools, let them take turns at each job, and end them."""
+    """Start the tools, run each job in turns, and stop the tools."""
     chosen = jobs.named(args.jobs)
     runners, absent = start(args.tools, args.peers or [sys.executable])
     try:
@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> Results:
 
 
 def start(names: Sequence[str] | None, peers: Sequence[str]) -> tuple[list[Runner], list[str]]:
-    """Every tool that can be imported; ours and the copy in this interpreter, a peer in the first that has it."""
+    """Every tool that can be imported: trueodds and the copy in this interpreter, a peer in the first interpreter that has it."""
     runners, absent = [], []
     for tool in dict.fromkeys((OURS, LIMIT, *(names or TOOLS))):
         if tool not in TOOLS:
@@ -141,7 +141,7 @@ def start(names: Sequence[str] | None, peers: Sequence[str]) -> tuple[list[Runne
 
 @dataclass
 class Entry:
-    """One call of one tool, and how often it is its turn."""
+    """One call of one tool, with its number of turns."""
 
     runner: Runner
     one: Measurement
@@ -150,7 +150,7 @@ class Entry:
 
 
 def at(job: Job, runners: Sequence[Runner], folder: Path, repeats: int, patience: float) -> list[Measurement]:
-    """One job: each tool is warmed up, then all take turns; last comes a call that watches memory."""
+    """Run one job: warm up each tool, time all tools in turns, and finally measure memory."""
     entries = [entry for runner in runners for entry in entered(job, runner, folder, repeats, patience)]
     for turn in range(repeats):
         for entry in entries:
@@ -165,7 +165,7 @@ def at(job: Job, runners: Sequence[Runner], folder: Path, repeats: int, patience
 
 
 def entered(job: Job, runner: Runner, folder: Path, repeats: int, patience: float) -> list[Entry]:
-    """A tool's calls for a job, each made once or twice; none if it has no answer, one without times if it fails."""
+    """The calls of a tool for a job, each run once or twice; empty if it does not support the job, and without times if it fails."""
     about = runner.about
     if job.question not in about["questions"]:
         return []
@@ -178,7 +178,7 @@ def entered(job: Job, runner: Runner, folder: Path, repeats: int, patience: floa
 
 
 def warmed(one: Measurement, runner: Runner, repeats: int, patience: float) -> Entry:
-    """The first call, from which follows how many more there will be."""
+    """Run the first call, which determines the number of further calls."""
     last = runner.ask("run", label=one.label, times=1, memory=True)
     one.peak = last.get("peak")
     if "failed" not in last and last["wall"][0] <= patience:  # a first call may compile, or import what it needs
@@ -194,7 +194,7 @@ def warmed(one: Measurement, runner: Runner, repeats: int, patience: float) -> E
 
 
 def plan(took: float, repeats: int, patience: float) -> tuple[int, int]:
-    """How many turns, and calls in each, if one call takes so long; none where we do not wait for another."""
+    """Number of turns, and of calls per turn, given the time of one call; zero if it is too slow."""
     if 2 * took > patience:
         return 0, 0
     return max(1, min(repeats, int(patience / took) - 1)), max(1, min(CALLS, int(TURN / took)))

@@ -1,4 +1,4 @@
-"""Which real predictions are mended? Each set split into rows to fit on and rows to judge on."""
+"""Real predictions for the calibrators, each split into rows for fitting and rows for evaluation."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import trueodds as to
 
 @dataclass(frozen=True)
 class Split:
-    """Rows to fit on, and rows that judge."""
+    """Rows for fitting and rows for evaluation."""
 
     name: str
     kind: str  # "images", "text", "speech" or "tables"
@@ -23,26 +23,26 @@ class Split:
 
 
 def halves(name: str, kind: str, preds: to.Predictions) -> Split:
-    """A seeded half to fit on, the other to judge."""
+    """A random half for fitting, with a fixed seed, and the other half for evaluation."""
     first = np.random.default_rng(0).permutation(preds.n) < preds.n // 2
-    return Split(name, kind, preds[first], preds[~first], "a random half fits, the other judges")
+    return Split(name, kind, preds[first], preds[~first], "fitted on a random half, evaluated on the other half")
 
 
 def parts(name: str, kind: str, file: str) -> Callable[[Path], Split]:
-    """Of a file with validation and test logits."""
+    """Split of a file with validation and test logits."""
 
     def made(folder: Path) -> Split:
         archive = np.load(folder / f"{file}.npz", allow_pickle=False)
         fit, test = (
             to.Predictions.from_logits(archive[f"labels_{s}"], archive[f"logits_{s}"]) for s in ("val", "test")
         )
-        return Split(name, kind, fit, test, "the validation rows fit, the test rows judge")
+        return Split(name, kind, fit, test, "fitted on the validation rows, evaluated on the test rows")
 
     return made
 
 
 def logits(name: str, kind: str, file: str, split: str) -> Callable[[Path], Split]:
-    """Of a file of logits without a validation part."""
+    """Split of a file of logits without a validation part."""
 
     def made(folder: Path) -> Split:
         archive = np.load(folder / f"{file}.npz", allow_pickle=False)
@@ -52,7 +52,7 @@ def logits(name: str, kind: str, file: str, split: str) -> Callable[[Path], Spli
 
 
 def table(name: str, file: str, label: str, prob: str) -> Callable[[Path], Split]:
-    """Of a table with one column of probabilities."""
+    """Split of a table with one column of probabilities."""
 
     def made(folder: Path) -> Split:
         source = to.read(str(folder / f"{file}.parquet"), label=label, probs=prob)

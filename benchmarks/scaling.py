@@ -1,4 +1,4 @@
-"""Does each estimator and test cost what its docstring says? Times at growing n, and the exponent fitted to them."""
+"""Run time of each estimator and test as n grows, and the fitted exponent compared with the cost in the docstring."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from trueodds.estimators.base import Estimator
 from trueodds.hypotests import TESTS
 from trueodds.hypotests.base import HypothesisTest
 
-STEADY = 10_000  # rows: below, what a call costs at all hides how it grows
-CLOSE = 0.25  # a logarithm, or a cache that is left, looks like as much of an exponent
+STEADY = 10_000  # rows: below, the fixed cost of a call hides the growth
+CLOSE = 0.25  # a logarithm or a cache effect can add this much to an exponent
 
 
 def show(max_rows: int, methods: Sequence[str] | None, patience: float) -> None:
-    """Print the table: two classes, the bare value of an estimator, all draws of a test, least of three runs."""
+    """Print the table: two classes, estimate without interval, test with all draws, minimum of three runs."""
     sizes = [10**k for k in range(3, 9) if 10**k <= max_rows]
     head = " ".join(f"{n:>9,}" for n in sizes)
-    print(f"{'member':14} {'stated':24} {'exponent':>8} {'stated':>6}    {head}")
+    print(f"{'method':14} {'cost':24} {'measured':>8} {'stated':>6}    {head}")
     for registry in (ESTIMATORS, TESTS):
         for name in registry.names():
             if not methods or name in methods:
@@ -37,7 +37,7 @@ def _line(registry: Registry, name: str, sizes: Sequence[int], patience: float) 
     times: dict[int, float] = {}
     refused = ""
     try:
-        seconds(registry, name, 200, 0.0)  # compiled before it is timed
+        seconds(registry, name, 200, 0.0)  # compile before timing
         for n in sizes:
             times[n] = seconds(registry, name, n, patience)
             if times[n] > patience:
@@ -54,7 +54,7 @@ def _line(registry: Registry, name: str, sizes: Sequence[int], patience: float) 
 
 
 def exponent(times: Mapping[int, float]) -> float | None:
-    """The slope of log time over log n, where there are enough rows for growth to show; None with fewer than two."""
+    """Slope of log time against log n, from `STEADY` rows on; None with fewer than two sizes."""
     large = [n for n in times if n >= STEADY] or list(times)
     if len(large) < 2:
         return None
@@ -62,9 +62,9 @@ def exponent(times: Mapping[int, float]) -> float | None:
 
 
 def stated(method: type) -> tuple[str, float | None]:
-    """The cost in the docstring, and the exponent of n in it; a logarithm counts as no power."""
+    """The cost stated in the docstring, and its exponent of n, ignoring logarithms."""
     cost = re.compile(r"Cost:?\s*(?:\S+\s+)*?(O\([^)]*(?:\([^)]*\)[^)]*)*\))")
-    # "As for ECE" stands in the docstring of a class that inherits.
+    # A subclass may refer to the cost of its parent.
     match = next((hit for base in method.__mro__ if (hit := cost.search(base.__doc__ or ""))), None)
     if not match:
         return "?", None
@@ -75,12 +75,12 @@ def stated(method: type) -> tuple[str, float | None]:
 
 
 def seconds(registry: Registry, name: str, n: int, patience: float) -> float:
-    """The least of three evaluations, of one that takes longer than we wait."""
+    """Minimum time of three evaluations, or of one if it takes longer than `patience`."""
     method = registry.make(name, {})
     arrays = rows(n, votes=getattr(method, "redraws", "") == "votes")
     fastest = np.inf
     for _ in range(3):
-        preds = Predictions(*arrays)  # anew, so that nothing is kept from the last time
+        preds = Predictions(*arrays)  # a new object, without cached results
         begun = time.perf_counter()
         answer(method, preds)
         fastest = min(fastest, time.perf_counter() - begun)
@@ -90,7 +90,7 @@ def seconds(registry: Registry, name: str, n: int, patience: float) -> float:
 
 
 def answer(method: Estimator | HypothesisTest, preds: Predictions) -> None:
-    """What is timed: lens and value of an estimator, or a test's verdict with all its draws."""
+    """The timed call: lens and value of an estimator, or the verdict of a test with all draws."""
     if isinstance(method, HypothesisTest):
         method(preds, [resolve_lens(preds, None, getattr(method, "statistic", None))], np.random.default_rng(0))
         return
@@ -100,7 +100,7 @@ def answer(method: Estimator | HypothesisTest, preds: Predictions) -> None:
 
 @cache
 def rows(n: int, *, votes: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Outcomes and probabilities of a mildly distorted model; votes of nine people where they are asked for."""
+    """Outcomes and probabilities of a mildly distorted model; with `votes`, votes of nine annotators."""
     rng = np.random.default_rng(n)
     x = rng.normal(0, 1.3, n)
     p, r = 1 / (1 + np.exp(-1.3 * x)), 1 / (1 + np.exp(-x))

@@ -1,4 +1,4 @@
-"""How long until the first answer? CPU seconds of fresh processes, imports included, compiled code cached on disk."""
+"""CPU time of new processes until the first result, including imports, with compiled code cached on disk."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 
 from benchmarks.process import command_line, cost
 
-TIME_LIMIT = 1.2  # CPU seconds of a first `measure`: what a person takes for "at once"
+TIME_LIMIT = 1.2  # CPU seconds of a first `measure` that a user perceives as immediate
 
 DATA = """
 import numpy as np
@@ -20,7 +20,7 @@ FULL = DATA + "to.measure(preds, 'ece')"
 
 
 def figures(repeats: int) -> list[tuple[str, str]]:
-    """CPU seconds before anything is asked, and with the first question."""
+    """CPU time of the import, and including the first call."""
     python = [sys.executable, "-c"]
     for warm in (BARE, FULL):
         cost([*python, warm])

@@ -1,4 +1,4 @@
-"""What do the measurements say? Ratios, agreement, and a table that a terminal shows."""
+"""Ratios of run times, agreement of results, and a table for the terminal."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ from benchmarks.tools import LIMIT, OURS
 
 @dataclass(frozen=True)
 class JobResult:
-    """One job with all that was measured at it."""
+    """One job with all its measurements."""
 
     job: Job
     ours: Measurement | None  # our main call
     also: list[Measurement]  # our other calls
-    peers: list[Measurement]  # those that were timed, fastest first
+    peers: list[Measurement]  # timed peers, fastest first
     copies: list[Measurement]
     missing: list[Measurement]  # too slow, or failed
-    differs: dict[str, str]  # peer -> why its value is not judged
+    differs: dict[str, str]  # peer -> why its value is not compared
 
     @property
     def rivals(self) -> list[Measurement]:
-        """The peers whose time counts: their value agrees, or is known to be of the same quantity by other draws."""
+        """The peers included in the ratio: their value agrees, or estimates the same quantity with other draws."""
         return [one for one in self.peers if self.agrees(one) is not False]
 
     @property
     def ratio(self) -> float | None:
-        """How many times as long the fastest of them took."""
+        """Time of the fastest peer divided by ours."""
         return None if self.ours is None else self.against(self.ours)
 
     def against(self, one: Measurement) -> float | None:
-        """The same for another call of ours."""
+        """The same ratio for another call of trueodds."""
         return self.rivals[0].min_wall / one.min_wall if self.rivals else None
 
     @property
     def cpu_ratio(self) -> float | None:
-        """The same in processor time of the least hungry peer, which a busy machine disturbs less."""
+        """The same ratio in CPU time, with the peer that uses the least; a busy machine affects it less."""
         if self.ours is None or not self.rivals:
             return None
         return min(min(one.cpu) for one in self.rivals) / min(self.ours.cpu)
 
     def agrees(self, one: Measurement) -> bool | None:
-        """Whether a value is ours up to the job's tolerance; None where that is not judged."""
+        """Whether a value agrees with ours within the tolerance of the job; None if they are not compared."""
         if self.ours is None or one.tool in self.differs or not one.value or not self.ours.value:
             return None
         if len(one.value) != len(self.ours.value):
@@ -55,18 +55,18 @@ class JobResult:
         return bool(np.max(np.abs(np.subtract(one.value, self.ours.value))) <= self.job.tolerance)
 
     def copying(self, label: str) -> float | None:
-        """Our time in units of a copy of the same array."""
+        """Our time relative to the time of copying the same array."""
         copy = next((one for one in self.copies if one.label == label), None)
         return None if copy is None or self.ours is None else self.ours.min_wall / copy.min_wall
 
     def within_limit(self, one: Measurement) -> bool | None:
-        """Whether one of our calls keeps the time that we promise ourselves."""
+        """Whether one of our calls is within its time limit."""
         limit = self.job.time_limits.get(one.label)
         return None if limit is None else one.min_wall <= limit
 
 
 def job_results(results: Results) -> list[JobResult]:
-    """The measurements job by job, in the order of the jobs."""
+    """The measurements by job, in the order of the jobs."""
     names = list(dict.fromkeys(one.job for one in results.measurements))
     return [_job_result(job, results) for job in named(names)]
 
@@ -91,12 +91,12 @@ def _job_result(job: Job, results: Results) -> JobResult:
     )
 
 
-BUSY = "The machine was busy with other work: believe CPU times rather than wall times."
+BUSY = "The machine was busy with other work: CPU times are more reliable than wall times."
 HEADER = ("", "min", "median", "CPU", "extra peak", "value", "")
 
 
 def text(results: Results) -> str:
-    """Everything, for a terminal."""
+    """The complete output for the terminal."""
     lines = [machine.sentence(results.machine), versions(results)]
     lines += [f"left out: {why}" for why in results.absent]
     lines += [BUSY] if machine.busy(results.machine) else []
@@ -113,7 +113,7 @@ def versions(results: Results) -> str:
 
 
 def rows(job_result: JobResult) -> list[tuple[str, ...]]:
-    """The header and a row for each that was timed."""
+    """The header, and a row for each timed call."""
     ours = [] if job_result.ours is None else [job_result.ours]
     table = [HEADER]
     for one in [*ours, *job_result.also, *job_result.peers, *job_result.copies]:
@@ -132,7 +132,7 @@ def _remark(job_result: JobResult, one: Measurement) -> str:
         return "" if within_limit is None else f"{'within' if within_limit else 'OVER'} {seconds(limit)}"
     if one.tool == LIMIT:
         return ""
-    agreement = {True: "agrees", False: "DIFFERS", None: "not judged"}[job_result.agrees(one)]
+    agreement = {True: "agrees", False: "DIFFERS", None: "not compared"}[job_result.agrees(one)]
     return f"{agreement}, {one.note}" if one.note else agreement
 
 
@@ -155,7 +155,7 @@ def summary(job_result: JobResult) -> str:
 
 
 def seconds(t: float) -> str:
-    """Three digits and a unit."""
+    """Format a time with three digits and a unit."""
     for unit, size in (("s", 1.0), ("ms", 1e-3)):
         if t >= 0.9995 * size:
             return f"{t / size:.3g} {unit}"
@@ -163,7 +163,7 @@ def seconds(t: float) -> str:
 
 
 def aligned(table: Sequence[tuple[str, ...]]) -> list[str]:
-    """Columns of equal width, numbers to the right."""
+    """Format columns of equal width, with numbers right-aligned."""
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     return [
         "  "

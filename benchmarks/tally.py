@@ -1,4 +1,4 @@
-"""What do the sums of a file cost beside merely reading it? One pass with them against one pass without."""
+"""Cost of tallying a file, compared with only reading it."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ import sys
 import trueodds as to
 to.audit(to.read(sys.argv[1:]), mode="tally")
 """
-FILE = 1_000_000  # rows of the file that is read again and again, where an audit of many is asked for
+FILE = 1_000_000  # rows of the file that is read repeatedly for an audit of many rows
 
 
 def audited(folder: Path, rows: int, dtype: str) -> list[tuple[str, str]]:
-    """An audit of that many rows, with every p-value and interval and a fix, beside merely reading them."""
+    """Cost of an audit with all p-values, intervals, and a recalibration, compared with only reading the rows."""
     tiny, large = folder / "tiny.parquet", folder / "large.parquet"
     write(tiny, 1_000, dtype)
     write(large, min(rows, FILE), dtype)
@@ -48,7 +48,7 @@ def audited(folder: Path, rows: int, dtype: str) -> list[tuple[str, str]]:
 
 
 def figures(folder: Path, rows: int, dtype: str, repeats: int) -> list[tuple[str, str]]:
-    """CPU time and peak memory of both; a tiny file's cost (imports) is taken off the time of both."""
+    """CPU time and peak memory of both; the cost of a tiny file (imports) is subtracted from both times."""
     tiny, large = folder / "tiny.parquet", folder / "large.parquet"
     write(tiny, 1_000, dtype)
     write(large, rows, dtype)

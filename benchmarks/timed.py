@@ -1,4 +1,4 @@
-"""What exactly is timed? A call, on an argument that is made anew outside the clock, and the value read from its result."""
+"""Timing of a call: its argument is created, and its value extracted, outside the measured time."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ from benchmarks.memory import peak_of
 
 @dataclass(frozen=True)
 class Timed:
-    """A call under the clock; what stands before and behind it is not."""
+    """A timed call; preparation and extraction of the value are not timed."""
 
     call: Callable[..., Any]
-    fresh: Callable[[], Any] | None = None  # makes the argument, so that nothing kept from the last call helps
-    value: Callable[[Any], Any] | None = None  # the numbers in the result, where it is not one itself
+    fresh: Callable[[], Any] | None = (
+        None  # creates the argument, so that no cached result of the previous call is used
+    )
+    value: Callable[[Any], Any] | None = None  # extracts the numbers from the result, if it is not a number itself
 
     def run(self, times: int, *, memory: bool = False) -> dict[str, Any]:
-        """Wall and CPU seconds of each call, the extra peak if asked for, and the value of the last one."""
+        """Wall and CPU time of each call, optionally the extra peak memory, and the value of the last call."""
         wall, cpu, result, peak = [], [], None, None
         for _ in range(times):
             made = () if self.fresh is None else (self.fresh(),)
@@ -41,7 +43,7 @@ class Timed:
 
 
 def numbers(value: Any) -> list[float]:
-    """A value as a list; none for a call that answers nothing, such as a copy."""
+    """A value as a list; empty for a call without a value, such as a copy."""
     array = np.ravel(np.asarray([] if value is None else value, dtype=np.float64))
     if not np.isfinite(array).all():
         raise ValueError(f"the value is {value}")

@@ -1,4 +1,4 @@
-"""How does one tool work at its jobs? A process that reads orders, a JSON line each, and answers on standard output."""
+"""Worker process of one tool: it reads commands as JSON lines and replies on standard output."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from benchmarks.tools import TOOLS
 
 
 class Worker:
-    """One tool with the job it holds at the moment."""
+    """One tool with its current job."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -26,7 +26,7 @@ class Worker:
         self.prepared: dict[str, Timed] = {}
 
     def hello(self) -> dict[str, Any]:
-        """Who answers, and to which questions."""
+        """Name of the tool, and the tasks that it supports."""
         tool = self.tool
         return {
             "version": importlib.metadata.version(tool.DISTRIBUTION) if tool.DISTRIBUTION else "",
@@ -37,29 +37,29 @@ class Worker:
         }
 
     def load(self, job: str, folder: str) -> dict[str, Any]:
-        """Read the job's arrays and prepare what the tool takes; the labels of what can be timed."""
+        """Load the arrays of a job and prepare the calls of the tool; return the labels of the calls."""
         (selected,) = jobs.named([job])
         self.prepared = labeled(self.tool.ANSWERS[selected.question](data.load(selected.data, Path(folder))))
         return {"labels": list(self.prepared)}
 
     def run(self, label: str, times: int, memory: bool) -> dict[str, Any]:
-        """Time it."""
+        """Time a call."""
         return self.prepared[label].run(times, memory=memory)
 
     def drop(self) -> dict[str, Any]:
-        """Let the arrays go."""
+        """Release the arrays."""
         self.prepared = {}
         return {}
 
 
 def labeled(answer: Any) -> dict[str, Timed]:
-    """A tool may give one call, or several by label; the one without a label is its main one."""
+    """A tool may provide one call, or several by label; the call without a label is the main one."""
     calls: Mapping[str, Any] = answer if isinstance(answer, Mapping) else {"": answer}
     return {label: call if isinstance(call, Timed) else Timed(call) for label, call in calls.items()}
 
 
 def answered(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """What the work gave, or what went wrong: one tool's failure at one job must not end the race."""
+    """The reply or the error message: the failure of one tool at one job must not stop the benchmark."""
     try:
         return work()
     except Exception as fault:  # noqa: BLE001 - any fault of a stranger's code
@@ -67,9 +67,9 @@ def answered(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
 
 
 def main(name: str) -> None:
-    """Answer until there are no more orders."""
+    """Reply until there are no more commands."""
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a tool prints must not stand between the answers
+    os.dup2(2, 1)  # output of a tool must not mix with the replies
     try:
         worker = Worker(name)
     except ImportError as absent:

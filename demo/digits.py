@@ -1,4 +1,4 @@
-"""How does a random forest fare on handwritten digits it has not seen? Writes its predictions as a parquet file."""
+"""Train a random forest on handwritten digits, and write its predictions for held-out digits to a Parquet file."""
 
 import sys
 
@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 
 
 def main(path: str) -> None:
-    """Train on half of the digits, write what the forest says about the other half."""
+    """Train on half of the digits, and write the predictions for the other half."""
     pixels, digit = load_digits(return_X_y=True)
     train_pixels, held_out, train_digit, held_out_digit = train_test_split(
         pixels, digit, test_size=0.5, stratify=digit, random_state=0

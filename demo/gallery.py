@@ -1,4 +1,4 @@
-"""What does every diagram look like on real predictions? Draws them all into docs/gallery, and the page that shows them."""
+"""Draw every diagram with real predictions into docs/gallery, and write the page docs/gallery.md."""
 
 import io
 import sys
@@ -9,31 +9,30 @@ from pathlib import Path
 
 import numpy as np
 from PIL import Image
-from trueodds_studies.data import arrays, columns
 
 import trueodds as to
 from trueodds.diagrams.base import Diagram
+from trueodds_studies.common.data_files import load_npz, load_parquet
 
 CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 GROUPS = "groups:[[0,1,2],[3,4,5],[6,7,8,9]]"
-DOTS = 120  # per inch: 768 wide
+DOTS = 120  # per inch: 768 pixels wide
 
 HEAD = """# Gallery
 
-Every diagram on real predictions, as `make gallery` draws it. Each picture is a frozen table: `.frame()` has every number that is drawn,
-`.draw(ax)` draws it on axes of yours, `.less("strip")` leaves a layer out, `.save("x.svg")` writes SVG, PNG or PDF. `title=`, `figsize=` and
-`dpi=` are taken by all of them.
-[diagrams.md](diagrams.md) says what each one asks and which settings it takes.
+This page shows every diagram with real predictions. `make gallery` generates it. A diagram is an immutable table: `.frame()` returns all
+numbers shown, `.draw(ax)` draws on existing axes, `.less("strip")` omits a layer, and `.save("x.svg")` writes SVG, PNG, or PDF. All
+diagrams accept `title=`, `figsize=`, and `dpi=`. [diagrams.md](diagrams.md) describes each diagram and its settings.
 
-Data: `vgg16` and the four nets are CIFAR-10 classifiers (10,000 test images), `hockey` forecasts of 868 home wins, `rain` four kinds of
-forecasts of rain on 92 days, `soccer` forecasts of 32,669 matches (win, tie, loss), `emotion` a classifier of speech (5,473 clips, four
-classes), `adult` a forest's votes on 16,281 incomes.
+Data: `vgg16` and the four `nets` are CIFAR-10 classifiers (10,000 test images), `hockey` contains forecasts of 868 home wins, `rain` four
+kinds of rain forecasts for 92 days, `soccer` forecasts of 32,669 matches (win, tie, loss), `emotion` the predictions of a speech
+classifier (5,473 clips, four classes), and `adult` the votes of a random forest for 16,281 incomes.
 """
 
 
 @dataclass(frozen=True)
 class Picture:
-    """One picture: what it is called, the call that draws it, and what is drawn."""
+    """One figure of the gallery: its name, the call shown on the page, and a function that returns the diagram."""
 
     name: str
     call: str
@@ -41,7 +40,7 @@ class Picture:
 
 
 def main(data: str, docs: str) -> None:
-    """Draw all pictures from the files in `data` into the folder `docs`."""
+    """Draw all figures with the files in `data`, and write them and the page to the folder `docs`."""
     folder = Path(docs) / "gallery"
     folder.mkdir(parents=True, exist_ok=True)
     page, chapter = [HEAD], ""
@@ -59,7 +58,7 @@ def main(data: str, docs: str) -> None:
 
 
 def write(diagram: Diagram, path: Path) -> None:
-    """As a PNG of 256 colors, which takes a third of the room."""
+    """Save as a PNG with 256 colors, which is a third of the size."""
     out = io.BytesIO()
     diagram.draw().savefig(out, format="png", dpi=DOTS, facecolor="white")
     out.seek(0)
@@ -67,30 +66,30 @@ def write(diagram: Diagram, path: Path) -> None:
 
 
 def alt(diagram: Diagram) -> str:
-    """What a reader who does not see the picture is told."""
+    """Alternative text of the image: headline and summary."""
     return " ".join([diagram.headline(), diagram.summary]).replace("\n", " ").replace("[", "(").replace("]", ")")
 
 
 def pictures(data: str) -> Iterator[tuple[str, Picture]]:
-    """Chapter and picture, in the order of the page."""
-    vgg = arrays("plambda_cifar10_vgg16.npz", data)
+    """Chapters and figures in the order of the page."""
+    vgg = load_npz("plambda_cifar10_vgg16.npz", data)
     vgg16 = to.Predictions(vgg["labels"], vgg["probs"], classes=range(10))
     named = to.Predictions(np.array(CIFAR)[vgg["labels"]], vgg["probs"], classes=CIFAR)
-    nets = arrays("widmann_cifar10_4nets.npz", data)
+    nets = load_npz("widmann_cifar10_4nets.npz", data)
     four = {key.removeprefix("probs_"): to.Predictions(nets["labels"], nets[key]) for key in nets if key != "labels"}
-    ice = columns("brcal_hockey.parquet", data)
+    ice = load_parquet("brcal_hockey.parquet", data)
     hockey = to.Predictions(ice["y"].astype(int), ice["x"])
-    days = columns("precip_niamey_2016.parquet", data)
+    days = load_parquet("precip_niamey_2016.parquet", data)
     rain = {name: to.Predictions(days["obs"].astype(int), days[name]) for name in ("Logistic", "EMOS", "ENS", "EPC")}
-    games = columns("fte_soccer.parquet", data)
+    games = load_parquet("fte_soccer.parquet", data)
     soccer = to.Predictions(
         np.array(["win", "tie", "loss"])[games["label"]],
         np.stack([games[name] for name in ("prob1", "probtie", "prob2")], axis=1),
         classes=("win", "tie", "loss"), sum_tolerance=1e-3,
     )  # fmt: skip
-    speech = arrays("psr_emotion_final.npz", data)
+    speech = load_npz("psr_emotion_final.npz", data)
     emotion = to.Predictions.from_logits(speech["labels_tst"], speech["logits_tst"])
-    votes = columns("adult_rf_predictions.parquet", data)
+    votes = load_parquet("adult_rf_predictions.parquet", data)
     adult = to.Predictions(votes["y"].astype(int), votes["p"])
 
     def one(
@@ -99,7 +98,7 @@ def pictures(data: str) -> Iterator[tuple[str, Picture]]:
         words = "".join(f", {key}={value!r}" for key, value in settings.items())
         return Picture(name, f'to.draw({argument}, "{diagram}"{words})', lambda: to.draw(rows, diagram, **settings))
 
-    chapter = "Where are the probabilities off?"
+    chapter = "Calibration of one probability"
     yield chapter, one("reliability", vgg16, "vgg16", "reliability")
     yield chapter, one("reliability_equal_mass", vgg16, "vgg16", "reliability", partition="equal-mass")
     yield chapter, one("reliability_intervals", adult, "adult", "reliability", bars="confidence")
@@ -114,14 +113,14 @@ def pictures(data: str) -> Iterator[tuple[str, Picture]]:
     yield chapter, one("cumulative", vgg16, "vgg16", "cumulative")
     yield chapter, one("selective_risk", vgg16, "vgg16", "selective_risk")
 
-    chapter = "Where in the simplex?"
+    chapter = "Calibration of probability vectors"
     yield chapter, one("simplex_25", vgg16, "vgg16", "simplex", lens=GROUPS, bins=5)
     yield chapter, one("simplex_100", vgg16, "vgg16", "simplex", lens=GROUPS, bins=10)
     yield chapter, one("simplex_soccer", soccer, "soccer", "simplex")
     yield chapter, one("simplex_classes", named, "vgg16", "simplex")
     yield chapter, one("tetrahedron", emotion, "emotion", "tetrahedron")
 
-    chapter = "Which model?"
+    chapter = "Model comparison"
     halves = {"before": vgg16[5000:], "after": None}
     calibrator = to.fit(vgg16[:5000], "temperature")
     rest = vgg16[5000:]
@@ -131,13 +130,13 @@ def pictures(data: str) -> Iterator[tuple[str, Picture]]:
     yield chapter, one("murphy", {name: rain[name] for name in ("EMOS", "ENS")}, "two of rain", "murphy")
     yield chapter, one("murphy_plane", rain, "rain", "murphy", style="plane")
 
-    chapter = "What would mend it?"
+    chapter = "Recalibration"
     yield chapter, one("recalibration_lines", hockey, "hockey", "recalibration_lines")
     yield chapter, one("mcllo_parameters", named, "vgg16", "mcllo_parameters")
     yield chapter, one("llo_posterior", hockey, "hockey", "llo_posterior")
 
     yield (
-        "While it learns",
+        "Calibration during training",
         Picture("training", 'to.draw({"1": …, "2": …}, "training")', lambda: to.draw(epochs(), "training")),
     )
 
@@ -146,7 +145,7 @@ BELT: dict[str, object] = {"min_prob": 0.005}
 
 
 def epochs(count: int = 30) -> dict[str, to.Predictions]:
-    """What two small networks say of held-out digits after each pass over the others."""
+    """Predictions of two small networks for held-out digits after each training epoch."""
     from sklearn.datasets import load_digits
     from sklearn.neural_network import MLPClassifier
 

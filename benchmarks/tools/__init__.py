@@ -1,10 +1,10 @@
-"""Which tools take part? One file each, named here; a file whose import fails is left out of the race with a line."""
+"""The tools to compare, one file each; a tool whose import fails is skipped with a message."""
 
 OURS = "trueodds"
-LIMIT = "copying"  # no tool, but the time that it takes to touch the array at all
+LIMIT = "copying"  # not a tool, but the time of accessing the array
 
-# A tool's file gives DISTRIBUTION, the name that pip knows; ANSWERS, from a job's question to what prepares its call
-# from the arrays; and may give DIFFERS (why its value at a question is not judged) and TOO_SLOW (jobs it is spared).
+# The file of a tool defines DISTRIBUTION, the name for pip; ANSWERS, from a task to the function that prepares its call
+# from the arrays; and optionally DIFFERS (why its value is not compared) and TOO_SLOW (jobs to skip).
 TOOLS = {
     OURS: "benchmarks.tools.ours",
     LIMIT: "benchmarks.tools.copying",

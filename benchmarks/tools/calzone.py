@@ -1,4 +1,4 @@
-"""What does calzone take? Its reliability table of the predicted class, or of each class, and the ECE of the table."""
+"""Calls of calzone: the reliability table of the predicted class, or of each class, and the ECE of the table."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TOO_SLOW = {"class-wise-1000": "a table of 5·10⁴ × 15 per class"}
 
 
 def one(arrays: Arrays, *, by_mass: bool) -> Callable[[], float]:
-    """15 right-closed bins; a mask of n × 15 is its way."""
+    """15 right-closed bins; it uses a mask of shape n × 15."""
     return lambda: table(arrays, None, by_mass=by_mass)
 
 
 def class_wise(arrays: Arrays) -> Callable[[], float]:
-    """The mean over classes, which the user makes."""
+    """The mean over classes, computed by the user."""
     return lambda: np.mean([table(arrays, k, by_mass=False) for k in range(arrays["P"].shape[1])])
 
 

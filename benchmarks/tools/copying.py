@@ -1,4 +1,4 @@
-"""How fast could anything be? The time to copy the same array, into a warm buffer and into new memory."""
+"""Lower bound of the run time: copying the same array, into an existing buffer and into new memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DISTRIBUTION = "numpy"
 
 
 def copies(arrays: Arrays) -> dict[str, Callable[[], Any]]:
-    """Both ways; neither has a value."""
+    """Both copies, which have no value."""
     P, buffer = arrays["P"], np.zeros_like(arrays["P"])
 
     def fresh() -> None:

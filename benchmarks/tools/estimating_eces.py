@@ -1,4 +1,4 @@
-"""What does the code of the 2021 experiment take? Its package `explicalib` (github.com/euranova/estimating_eces).
+"""Calls of `explicalib`, the code of the 2021 experiment (github.com/euranova/estimating_eces).
 
 Not on any index of packages: PYTHONPATH names the folder where it lies. On NumPy 2 one assertion about types has to be
 relaxed. Its class-wise kernel estimate by Silverman's rule takes the first class's bandwidth for all, so that one is
@@ -25,7 +25,7 @@ SETTINGS = [
 
 
 def experiment(arrays: Arrays) -> Timed:
-    """15 estimators in both settings on every set of rows."""
+    """15 estimators in both settings for every set of rows."""
     return Timed(lambda: inner_loop(arrays["P"], arrays["y"], arrays["rows"]), value=lambda estimates: estimates.mean())
 
 

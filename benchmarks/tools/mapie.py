@@ -1,4 +1,4 @@
-"""What does MAPIE take? Its ECE from hits and scores, or from each class; it counts edges, so 16 of them make 15 bins.
+"""Calls of MAPIE: ECE from hits and scores, or for each class; it counts edges, so 16 edges are 15 bins.
 
 Its quantile bins put the lowest score into one of its own, a row that changes nothing here.
 """
@@ -16,7 +16,7 @@ DISTRIBUTION = "mapie"
 
 
 def one(arrays: Arrays, strategy: str) -> Callable[[], float]:
-    """Whether each prediction hit is for the user to say."""
+    """The user computes whether each prediction is correct."""
     P, y = arrays["P"], arrays["y"]
     return lambda: expected_calibration_error(P.argmax(axis=1) == y, P, num_bins=16, split_strategy=strategy)
 

@@ -1,4 +1,4 @@
-"""What does netcal take? Its ECE of the predicted class on arrays (left-closed bins), and its isotonic regression."""
+"""Calls of netcal: ECE of the predicted class (left-closed bins), and isotonic regression."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def equal_mass(arrays: Arrays) -> Callable[[], float]:
 
 
 def isotonic(arrays: Arrays) -> Timed:
-    """A curve per class, then the rows divided by their sums."""
+    """One curve per class, with normalized rows."""
     return Timed(
         lambda: IsotonicRegression().fit(arrays["P"], arrays["y"]),
         value=lambda calibrator: np.square(calibrator.transform(arrays["P"][:1000])).mean(),

@@ -1,4 +1,4 @@
-"""What does trueodds take? The main call works on checked predictions; `from arrays` checks them under the clock too."""
+"""Calls of trueodds: the main call uses validated predictions; `from arrays` includes the validation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROBE = 1000  # rows on which a fitted map is compared
 
 
 def measured(name: str, lens: str, **settings: Any) -> Callable[[Arrays], dict[str, Timed]]:
-    """The bare value of an estimator, from predictions and from arrays."""
+    """The value of an estimator, from predictions and from arrays."""
 
     def answer(arrays: Arrays) -> dict[str, Timed]:
         def checked() -> to.Predictions:
@@ -35,14 +35,14 @@ def measured(name: str, lens: str, **settings: Any) -> Callable[[Arrays], dict[s
         def ask(preds: to.Predictions) -> float:
             return to.measure(preds, name, lens=lens, interval=None, **settings).value
 
-        # New predictions for every call: whatever a view keeps for the next question must not be counted as speed.
+        # New predictions for every call, because cached results of a view must not count as speed.
         return {"": Timed(ask, fresh=checked), "from arrays": Timed(lambda: ask(checked()))}
 
     return answer
 
 
 def resampled(arrays: Arrays) -> dict[str, Timed]:
-    """A percentile interval: its resamples alone, and as it is asked for, with the value and its noise floor."""
+    """A percentile interval: the resamples alone, and the complete `measure` call with value and noise floor."""
     lens, error = as_lens("confidence"), ESTIMATORS.make("ece", {})
 
     def alone(preds: to.Predictions) -> list[float]:
@@ -75,12 +75,12 @@ BANDWIDTHS = ("silverman", 0.1, 0.033)
 
 
 def experiment(arrays: Arrays) -> Timed:
-    """The inner loop of the 2021 experiment; its mean over all estimates but the class-wise kernel one by Silverman."""
+    """The inner loop of the 2021 experiment; the mean of all estimates except the class-wise kernel estimate with Silverman's bandwidth."""
     return Timed(lambda: inner_loop(arrays["P"], arrays["y"], arrays["rows"]), value=lambda estimates: estimates.mean())
 
 
 def inner_loop(P: np.ndarray, y: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The 30 estimates of every set of rows, (sets, 29): the reference has a fault in the one left out."""
+    """The estimates for every set of rows, (sets, 29); one of the 30 is omitted because the reference has an error in it."""
     preds, table = to.Predictions(y, P), []
     for lens in ("confidence", "classwise"):
         views = [Selections(view, rows) for view in as_lens(lens).views(preds)]
@@ -107,7 +107,7 @@ def paired(arrays: Arrays) -> Timed:
 
 
 def temperature(arrays: Arrays) -> Timed:
-    """The fit, and its inverse temperature."""
+    """Fit, and return the inverse temperature."""
     return Timed(
         lambda preds: to.fit(preds, "temperature"),
         fresh=lambda: to.Predictions(arrays["y"], arrays["P"]),
@@ -116,7 +116,7 @@ def temperature(arrays: Arrays) -> Timed:
 
 
 def timed_fit(name: str, also: dict[str, dict[str, Any]] | None = None) -> Callable[[Arrays], dict[str, Timed]]:
-    """A fit, and the mean square of what it makes of some rows; `also` are other methods for the same job."""
+    """Fit, and return the mean square of recalibrated rows; `also` are other methods for the same job."""
 
     def answer(arrays: Arrays) -> dict[str, Timed]:
         def timed(method: str, **settings: Any) -> Timed:
@@ -136,7 +136,7 @@ def timed_fit(name: str, also: dict[str, dict[str, Any]] | None = None) -> Calla
 
 
 def draws(arrays: Arrays) -> dict[str, Timed]:
-    """1,000 bootstrap resamples and null draws from a tally, and from cells that stand for a hundred times the rows."""
+    """1,000 bootstrap resamples and null draws from a tally, and from cells with a hundred times as many rows."""
     lens, error = as_lens("confidence"), ESTIMATORS.make("ece", {})
     tally = to.tally(to.Predictions(arrays["y"], arrays["P"]))
 
@@ -163,7 +163,7 @@ def mean_replicate(replicates: Any) -> float:
 
 
 def times(view: View, factor: int) -> View:
-    """The cells of as many times the rows."""
+    """The cells with the number of rows multiplied."""
     sums = {name: factor * view.sums(name) for name in ("ww", "wpp", "wpy", "wyy", "wwv", "wwr")}
     return View(view.p, view.y, factor * view.w, n=factor * view.n, sums=sums, at=view.at, classes=view.classes)
 

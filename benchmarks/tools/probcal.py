@@ -1,4 +1,4 @@
-"""What does probcal take? Its binary ECE, after NumPy has reduced the rows to confidence and hit.
+"""Calls of probcal: binary ECE, after reducing the rows to confidence and correctness with NumPy.
 
 Its smooth ECE smooths logits, another quantity, so it is not timed.
 """
@@ -17,7 +17,7 @@ DISTRIBUTION = "probcal"
 
 
 def binary(arrays: Arrays, strategy: str) -> Callable[[], float]:
-    """15 bins; a score on an edge goes to the upper one."""
+    """15 bins; a score on an edge belongs to the upper bin."""
 
     def ask() -> float:
         P, y = arrays["P"], arrays["y"]

@@ -1,4 +1,4 @@
-"""What does probmetrics take? Its metrics from labels and probabilities, and its temperature scaling, on tensors.
+"""Calls of probmetrics: metrics from labels and probabilities, and temperature scaling, on tensors.
 
 Its ECE is that of torchmetrics and its smooth ECE that of relplot, after clipping and dividing the rows again.
 """
@@ -35,7 +35,7 @@ def temperature(arrays: Arrays) -> Timed:
 
 
 def timed_fit(name: str) -> Callable[[Arrays], Timed]:
-    """A fit with its defaults, and the mean square of what it makes of some rows."""
+    """Fit with default settings, and return the mean square of recalibrated rows."""
 
     def answer(arrays: Arrays) -> Timed:
         P, y = torch.from_numpy(arrays["P"]), torch.from_numpy(arrays["y"])
@@ -54,6 +54,6 @@ def timed_fit(name: str) -> Callable[[Arrays], Timed]:
 ANSWERS = {
     "top-label": top_label,
     "temperature": temperature,
-    "vector": timed_fit("svs"),  # a shift and a scale per class, pulled towards the identity
+    "vector": timed_fit("svs"),  # a shift and a scale per class, with shrinkage toward the identity
     "dirichlet": timed_fit("sms"),  # the same with every other class's log probability
 }

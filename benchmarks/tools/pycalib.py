@@ -1,4 +1,4 @@
-"""What does PyCalib take? Its ECE of the predicted class, through lists of triples, and of each class, from one-hot labels.
+"""Calls of PyCalib: ECE of the predicted class, through lists of triples, and of each class, from one-hot labels.
 
 Not on every index of packages; where it lies in a folder, PYTHONPATH names the folder.
 """

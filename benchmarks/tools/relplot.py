@@ -1,4 +1,4 @@
-"""What does relplot take? Its smooth ECE, after its own reduction of rows to confidence and hit."""
+"""Calls of relplot: smooth ECE, after its own reduction of rows to confidence and correctness."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DISTRIBUTION = "relplot"
 
 
 def smooth(arrays: Arrays) -> Callable[[], float]:
-    """The kernel of the paper, mirrored at 0 and 1."""
+    """The kernel of the paper, reflected at 0 and 1."""
 
     def ask() -> float:
         confidence, hit = relplot.multiclass_logits_to_confidences(arrays["P"], arrays["y"], probs=True)

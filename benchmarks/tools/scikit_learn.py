@@ -1,4 +1,4 @@
-"""What does scikit-learn take? Its temperature scaling around a frozen model, and isotonic regression class by class."""
+"""Calls of scikit-learn: temperature scaling of a frozen model, and isotonic regression class by class."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ class PredictionsAsModel(ClassifierMixin, BaseEstimator):
         self.classes_ = np.arange(k)
 
     def fit(self, X: np.ndarray, y: np.ndarray) -> PredictionsAsModel:
-        """There is nothing to learn."""
+        """Do nothing."""
         return self
 
     def predict(self, X: np.ndarray) -> np.ndarray:
-        """The favorite."""
+        """The predicted class."""
         return X.argmax(axis=1)
 
     def predict_proba(self, X: np.ndarray) -> np.ndarray:
-        """What was given."""
+        """The input probabilities."""
         return X
 
 
 def temperature(arrays: Arrays) -> Timed:
-    """The fit, and its inverse temperature."""
+    """Fit, and return the inverse temperature."""
     P, y = arrays["P"], arrays["y"]
 
     def ask() -> CalibratedClassifierCV:
@@ -45,7 +45,7 @@ def temperature(arrays: Arrays) -> Timed:
 
 
 def isotonic(arrays: Arrays) -> Timed:
-    """A curve per class; the rows are divided by their sums outside the clock."""
+    """One curve per class; the normalization of the rows is not timed."""
     P, y = arrays["P"], arrays["y"]
 
     def ask() -> list[IsotonicRegression]:

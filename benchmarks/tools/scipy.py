@@ -1,4 +1,4 @@
-"""What does scipy.stats.bootstrap take? SciPy has no calibration error, so the statistic is the user's.
+"""Calls of scipy.stats.bootstrap; SciPy has no calibration error, so the statistic is provided by the user.
 
 `plain` is the one that most would write: paired arrays, NumPy's digitize and bincount in each resample. The other is the
 fastest that we found: row numbers are resampled in batches of 10, and a vectorized statistic looks up bins and residuals

@@ -1,4 +1,4 @@
-"""What does torch-uncertainty take? Its metrics on tensors: updated once, then computed."""
+"""Calls of torch-uncertainty: metrics on tensors, updated once and then computed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOO_SLOW = {"class-wise-1000": "75 s and 1.8 GB were seen"}
 
 
 def metric(make: Callable[[int], torch.nn.Module]) -> Callable[[Arrays], Callable[[], float]]:
-    """A new metric for every call, as it keeps what it has seen."""
+    """A new metric object for every call, because it accumulates data."""
 
     def answer(arrays: Arrays) -> Callable[[], float]:
         P, y = torch.from_numpy(arrays["P"]), torch.from_numpy(arrays["y"])

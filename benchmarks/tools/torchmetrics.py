@@ -1,4 +1,4 @@
-"""What does torchmetrics take? The functional form on tensors, without its own checks, which it offers for speed."""
+"""Calls of torchmetrics: the functional interface on tensors, with its optional checks disabled for speed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does uncertainty-calibration take? Its ECE of the predicted class and of each class, through lists of pairs."""
+"""Calls of uncertainty-calibration: ECE of the predicted class and of each class, through lists of pairs."""
 
 from __future__ import annotations
 

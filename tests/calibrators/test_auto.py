@@ -105,8 +105,8 @@ def test_without_a_gain_no_gain_is_to_be_had():
         None,
     )
     assert "TN510" in codes(result)
-    assert "no gain to be had" in str(result.report)
-    assert result.describe().endswith("no gain to be had")
+    assert "no gain found" in str(result.report)
+    assert result.describe().endswith("no gain found")
 
 
 def test_too_few_rows_say_about_how_many_would_do():
@@ -191,8 +191,8 @@ def test_too_little_data_still_gets_an_answer(p, y):
     assert list(document) == KEYS
     assert (document["confirmed"], document["candidates"], document["pvalue"]) == (False, [], None)
     assert document["outcome"] is None
-    assert str(result.report) == f"no fix: {result.notes[-1].text}"
-    assert "no fix was looked for" in repr(result)
+    assert str(result.report) == f"no recalibration: {result.notes[-1].text}"
+    assert "no recalibration attempted" in repr(result)
 
 
 def test_few_clusters_are_little_data():

@@ -1,7 +1,9 @@
 """The scikit-learn side: estimators over probabilities, and classifiers with a calibrator of their own."""
 
+import doctest
 import inspect
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -20,6 +22,7 @@ from sklearn.svm import LinearSVC
 
 from tests.calibrators.rows import both, draw_predictions, one_hot
 from trueodds.calibrators import (
+    CALIBRATORS,
     Auto,
     Calibrator,
     Histogram,
@@ -27,6 +30,7 @@ from trueodds.calibrators import (
     Isotonic,
     RecalibratedClassifier,
     Temperature,
+    class_name,
     load,
 )
 from trueodds.calibrators.isotonic import IsotonicSpec
@@ -68,7 +72,7 @@ def test_the_signature_is_that_of_the_settings():
     with pytest.raises(TypeError, match="bin"):
         Histogram(bin=3)
     assert "Parameters" in Histogram.__doc__
-    assert "outcome rate" in Histogram.__doc__
+    assert "event rate" in Histogram.__doc__
 
 
 def test_settings_are_checked_when_fitting_not_before():
@@ -349,3 +353,18 @@ def test_settings_that_mean_nothing_are_refused(settings, code):
 def test_one_row_cannot_be_split(mode):
     with pytest.raises(InputError, match="TO507"):
         RecalibratedClassifier(GaussianNB(), mode=mode).fit([[1.0, 2.0]], [1])
+
+
+@pytest.mark.parametrize("name", CALIBRATORS.names())
+def test_the_class_is_documented_in_numpydoc_sections_with_an_example_that_runs(name):
+    import trueodds.calibrators as calibrators
+
+    made = getattr(calibrators, class_name(name))
+    titles = re.findall(r"^(\w[\w ]*)\n-{3,}$", made.__doc__, flags=re.M)
+    order = ["Parameters", "Attributes", "See Also", "Notes", "References", "Examples"]
+    assert titles == [title for title in order if title != "See Also" or title in titles]
+    for parameter in list(inspect.signature(made).parameters):
+        assert len(re.findall(rf"^{parameter} :", made.__doc__, flags=re.M)) == 1
+    example = doctest.DocTestParser().get_doctest(made.__doc__, {}, name, None, 0)
+    assert example.examples
+    assert doctest.DocTestRunner().run(example).failed == 0

@@ -28,7 +28,7 @@ def test_it_prints_in_one_line_and_tells_all_in_its_summary():
     result = fit(TemperatureSpec(), Predictions([0, 1, 1], [0.2, 0.7, 0.9]))
     assert result.describe() == "temperature · T = 0.001 · n=3 · 2 classes"
     assert str(result).startswith(f"{result.describe()}\n  [TN503]")
-    assert "asked for: temperature (min_prob=1e-12)" in result.summary()
+    assert "settings: temperature (min_prob=1e-12)" in result.summary()
     assert "[TN503]" in result.summary()
 
 
@@ -37,7 +37,7 @@ def test_a_map_with_parameters_to_read_prints_their_table_before_the_notes():
     lines = result.summary().split("\n")
     assert lines[2].startswith("against c")
     assert [line.split()[0] for line in lines[3:5]] == ["a", "b"]
-    assert lines[5].startswith("a against c: where the model calls both equally likely")
+    assert lines[5].startswith("a against c: where the model predicts both as equally likely")
     summary_lines = fit(made("mcllo"), Predictions([0, 1, 1], [0.2, 0.7, 0.4])).summary().split("\n")
     assert [line.startswith("[TN") for line in summary_lines[-3:]] == [False, True, True]
     assert fit_calibrator("temperature").calibration_map.table(("a", "b", "c")) == []
@@ -81,7 +81,7 @@ def test_predictions_and_frames_in_order_are_taken_and_other_orders_refused():
     assert (result.predict_proba(Predictions([0] * 10, P)) == want).all()
     assert (result.predict_proba(pd.DataFrame(P, columns=["p_a", "p_b", "p_c"])) == want).all()
     assert (result.predict_proba(pd.DataFrame(P, columns=["x", "y", "z"])) == want).all()
-    with pytest.raises(InputError, match=r"TO501.*another order"):
+    with pytest.raises(InputError, match=r"TO501.*not in the order"):
         result.predict_proba(pd.DataFrame(P, columns=["p_b", "p_a", "p_c"]))
     with pytest.raises(InputError, match=r"TO501.*P\[:1\]"):
         result.predict_proba(P[0])
@@ -96,7 +96,7 @@ def test_an_estimator_of_scikit_learns_kind_is_a_method_too():
     )
     chosen = to.fit(preds, "auto", candidates=[Isotonic(), "temperature"])
     assert chosen.describe().endswith(("confirmed on held-out rows", "no fix is justified"))
-    assert repr(chosen) == f"Fitted({chosen.describe()})"
+    assert repr(chosen) == f"FittedCalibrator({chosen.describe()})"
 
 
 def test_logits_given_as_probabilities_are_refused_with_the_argument_that_the_call_has():

@@ -136,7 +136,7 @@ def test_separated_outcomes_have_no_errors():
     assert not result.calibration_map.converged
     assert [note.code for note in result.notes] == ["TN515"]
     assert result.calibration_map.certainty.errors == "infinite"
-    assert "No standard errors: no finite δ and γ fit best" in result.summary()
+    assert "No standard errors: no finite δ and γ are optimal" in result.summary()
     assert "likelihood ratio" not in result.summary()
 
 

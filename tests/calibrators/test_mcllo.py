@@ -216,7 +216,7 @@ def test_outcomes_of_probability_zero_are_evidence_and_the_floor_decides():
             assert np.exp(result.calibration_map.tau) == pytest.approx(one["delta"], abs=1e-8)
             assert result.calibration_map.gamma == pytest.approx(one["gamma"], abs=1e-8)
     (note,) = [note for note in result.notes if note.code == "TN541"]
-    assert note.text.startswith("5 outcomes came that had probability 0")
+    assert note.text.startswith("5 observed outcomes had predicted probability 0")
     assert "TN502" in codes(result)
 
 
@@ -303,7 +303,7 @@ def test_a_baseline_may_be_named_where_names_are_known():
     assert fit(MclloSpec(baseline="class:cat"), preds).settings["baseline"] == "class:cat"
     with pytest.raises(InputError, match=r"TO203.*0 is cat, 1 is dog, 2 is truck.*'class:cow'"):
         fit(MclloSpec(baseline="class:cow"), preds)
-    with pytest.raises(InputError, match=r"TO203.*names of the classes are not known"):
+    with pytest.raises(InputError, match=r"TO203.*Class names are not known"):
         fit_map(P, y, baseline="class:cat")
 
 

@@ -103,23 +103,32 @@ def test_the_columns_are_aligned():
 @pytest.mark.parametrize(
     ("numbers", "phrase"),
     [
-        ((np.log(0.7), 0.68, 0.05, 0.02), "cat comes 0.70× [0.63, 0.77] as often as truck; the model is overconfident"),
+        (
+            (np.log(0.7), 0.68, 0.05, 0.02),
+            "cat is observed 0.70× [0.63, 0.77] as often as truck; the model is overconfident",
+        ),
         ((np.log(0.7), 0.68, 0.05, 0.02), "γ = 0.68 [0.64, 0.72]."),
         (
             (np.log(0.9), 0.68, 0.2, 0.02),
-            "0.90× [0.61, 1.33] as often as truck, which may be chance; the model is over",
+            "0.90× [0.61, 1.33] as often as truck, which is consistent with chance; the model is over",
         ),
-        ((0.5, 1.4, 0.05, 0.1), "the model is underconfident (its odds are too timid), γ = 1.40 [1.20, 1.60]"),
-        ((0.5, 1.1, 0.05, 0.1), "chance may explain that its confidence is not exactly right, γ = 1.10 [0.90, 1.30]"),
-        ((0.5, 0.3, 0.05, 0.2), "overconfident, and perhaps tells the two apart no better than chance would, γ = 0.30"),
-        ((0.5, -0.1, 0.05, 0.2), "overconfident, and perhaps points the wrong way, γ = -0.10"),
-        ((0.5, -0.8, 0.05, 0.2), "the model points the wrong way: what it calls likelier came less often, γ = -0.80"),
-        ((0.5, 0.4, 0.05, 0.5), "just right (γ = 1) or worth nothing (γ = 0): these rows cannot tell, γ = 0.40"),
+        ((0.5, 1.4, 0.05, 0.1), "the model is underconfident (its odds are not extreme enough), γ = 1.40 [1.20, 1.60]"),
+        ((0.5, 1.1, 0.05, 0.1), "its slope is consistent with a calibrated model, γ = 1.10 [0.90, 1.30]"),
+        ((0.5, 0.3, 0.05, 0.2), "overconfident, and perhaps separates the two no better than chance, γ = 0.30"),
+        ((0.5, -0.1, 0.05, 0.2), "overconfident, and perhaps its ranking is reversed, γ = -0.10"),
+        (
+            (0.5, -0.8, 0.05, 0.2),
+            "the ranking of the model is reversed: what it predicts as likelier is observed less often, γ = -0.80",
+        ),
+        (
+            (0.5, 0.4, 0.05, 0.5),
+            "exclude neither a calibrated slope (γ = 1) nor an uninformative model (γ = 0), γ = 0.40",
+        ),
     ],
 )
 def test_each_row_is_put_in_words(numbers, phrase):
     text = sentence(*numbers)
-    assert text.startswith("cat against truck: where the model calls both equally likely, cat comes")
+    assert text.startswith("cat against truck: where the model predicts both as equally likely, cat is observed")
     assert phrase in text
 
 
@@ -135,8 +144,8 @@ def test_what_chance_explains_alone_but_not_jointly_is_noted():
     )
     # χ² = (1.5² + 1.5² + 2·.975·1.5²)/(1 − .975²) = 180, p = exp(−90).
     assert shown.pvalues[0] == pytest.approx(np.exp(-90), rel=1e-9)
-    assert "which may be chance" in shown.lines()[2]
-    assert shown.lines()[2].endswith("; of both together chance is no explanation, p = 8.19e-40.")
+    assert "which is consistent with chance" in shown.lines()[2]
+    assert shown.lines()[2].endswith("; jointly the two are significant, p = 8.19e-40.")
 
 
 def test_of_two_classes_one_is_the_event():
@@ -159,7 +168,7 @@ def test_of_many_classes_the_most_doubtful_are_shown():
         tuple(range(m + 1)), m, shift, np.ones(m), ParameterUncertainty("curvature", V, 9.0, 60, 99.0)
     ).lines()
     assert [line.split("  ")[0] for line in lines[1:21]] == [f"class {j}" for j in range(m) if j % 3]
-    assert lines[21] == "… and 10 more classes, of larger p."
+    assert lines[21] == "… and 10 more classes with larger p-values."
     none = ParameterTable(tuple(range(m + 1)), m, shift, np.ones(m), ParameterUncertainty("infinite")).lines()
     assert none[21] == "… and 10 more classes."
 
@@ -178,7 +187,7 @@ def test_no_weights_clusters_votes_or_penalty_give_the_curvature_and_a_ratio():
         assert (result.calibration_map.certainty.ratio is None) == (errors != "curvature")
         shown = [line for line in result.summary().split("\n") if "likelihood ratio" in line]
         assert len(shown) == 1
-        assert shown[0].startswith(f"With {errors} standard errors") == (errors != "curvature")
+        assert shown[0].startswith(f"With {errors}, standard errors") == (errors != "curvature")
         assert ("on the rows of the fit: likelihood ratio 146" in shown[0]) == (errors == "curvature")
 
 
@@ -191,7 +200,7 @@ def test_with_a_penalty_the_curvature_is_the_penalized_one(cluster):
             np.tile(np.eye(2) / 2e5, (3, 1, 1)), rel=0.05, abs=1e-7
         )
     assert plain.calibration_map.certainty.ratio is None
-    assert "the penalized curvature" in plain.summary()
+    assert "the penalized Hessian" in plain.summary()
     assert ("in the sandwich too" in plain.summary()) == (cluster is not None)
 
 
@@ -295,14 +304,18 @@ def test_what_withholds_standard_errors_is_noted():
     for errors, result in calibrators.items():
         assert (result.calibration_map.certainty.errors, result.calibration_map.certainty.covariance) == (errors, None)
         assert ("penalty=0.5" in result.summary()) == (errors != "few")
-        assert ("Bring more of them" in result.summary()) == (errors == "few")
+        assert ("Use more of them" in result.summary()) == (errors == "few")
         assert "No standard errors" in result.summary()
         assert "confident" not in result.summary()
     assert (
         calibrators["untold"].calibration_map.certainty.rank == 2
     )  # two shifts of four numbers, whose gain χ² with 2 df judges
     assert "χ² with 2 degrees of freedom" in calibrators["untold"].summary()
-    assert MclloMap(np.zeros(2), np.ones(2), 2, 1e-12).table((0, 1, 2))[-1].startswith("No standard errors are kept")
+    assert (
+        MclloMap(np.zeros(2), np.ones(2), 2, 1e-12)
+        .table((0, 1, 2))[-1]
+        .startswith("This map was saved without standard errors")
+    )
 
 
 def test_a_slope_that_only_the_penalty_holds_has_no_sandwich():
@@ -316,7 +329,7 @@ def test_a_slope_that_only_the_penalty_holds_has_no_sandwich():
 def test_a_penalty_is_advised_where_there_is_none_and_it_can_help():
     w = np.linspace(0.5, 1.5, 20)
     pulled = fit(MclloSpec(penalty=0.5), Predictions(np.arange(20) % 2, np.full(20, 0.5), weight=w))
-    assert "Bring rows with other predictions." in pulled.summary()
+    assert "Use rows with other predictions." in pulled.summary()
     assert "penalty=0.5)" not in pulled.summary().split("\n", 2)[2]
     separated = fit(LloSpec(), Predictions([0, 0, 1, 1], both([0.2, 0.3, 0.7, 0.9])))
     assert 'to.fit(preds, "mcllo", penalty=0.5), the same map with a penalty, has finite' in separated.summary()
@@ -332,7 +345,7 @@ def test_a_shift_where_no_prediction_was_is_an_extrapolation():
     result = fit(MclloSpec(baseline=0), Predictions(y, P))
     one, two = [line for line in result.summary().split("\n") if ": where" in line]
     assert result.calibration_map.certainty.even.tolist() == [False, True]
-    assert "(an extrapolation: it never calls them equally likely)" in one
+    assert "(an extrapolation: it never predicts them as equally likely)" in one
     assert "extrapolation" not in two
 
 
@@ -342,14 +355,14 @@ def test_few_units_are_noted_and_no_probability_is_quite_certain():
     result = fit(MclloSpec(), Predictions(y, P, cluster=np.arange(180) // 30))
     certainty = result.calibration_map.certainty
     assert 2 < certainty.units <= 6
-    assert f"as much as {certainty.units:.3g} equal clusters would tell" in result.summary()
+    assert f"The effective number of clusters is only {certainty.units:.3g}:" in result.summary()
     assert certainty.within == pytest.approx(t.ppf(0.975, certainty.units - 1))
     assert (format_probability(1.0), format_probability(0.0), format_probability(0.5)) == (">0.9999", "<0.0001", "0.5")
 
 
 def test_maps_without_a_table_say_so_in_the_same_words():
     for m in (LloMap(0.1, 0.9), MclloMap(np.array([0.1]), np.array([0.9]), 0, 1e-12)):
-        assert m.table(("no", "yes"))[-1] == "No standard errors are kept with this map. Fit it again for them."
+        assert m.table(("no", "yes"))[-1] == "This map was saved without standard errors. Fit it again to get them."
 
 
 # Saved

@@ -132,7 +132,7 @@ def test_the_likelihood_never_falls_from_pass_to_pass(monkeypatch):
         if solution.converged:
             break
         assert solution.n_passes <= pass_limit + 1
-        assert "still rises" in solution.doubts[0]
+        assert "still increases" in solution.doubts[0]
     assert solution.converged
     assert pass_limit > 5
     assert (np.diff(reached) >= -1e-14).all()
@@ -189,7 +189,7 @@ def test_a_class_that_the_source_never_saw_keeps_its_ratio_and_is_noted():
     assert [note.code for note in result.notes if note.code.startswith("TN5")] == ["TN501", "TN519", "TN520"]
     target = np.array([[0.0, 0.0, 1.0], [0.5, 0.25, 0.25]])
     doubtful = fit(PriorShiftSpec(target=target), preds)
-    assert "1 target rows say only classes that never came" in doubtful.notes[-1].text
+    assert "1 target rows predict only classes that were never observed" in doubtful.notes[-1].text
     lost = fit(PriorShiftSpec(target=target[:1]), preds)
     assert not lost.calibration_map.converged
     assert lost.predict_proba([[0.2, 0.3, 0.5]]) == pytest.approx(np.array([[0.2, 0.3, 0.5]]))

@@ -1,6 +1,6 @@
 """Are calibrators that are fitted in passes over a source those of rows in memory?"""
 
-from __future__ import annotations
+from __future__ import re
 
 import pickle
 from functools import partial
@@ -158,8 +158,8 @@ def test_what_hangs_together_leaves_the_parameters_and_takes_their_errors(name, 
     np.testing.assert_allclose(b.calibration_map.gamma, a.calibration_map.gamma, rtol=1e-9)
     assert a.calibration_map.certainty.errors == ("votes" if what == "votes" else "clusters")
     assert (b.calibration_map.certainty.errors, b.calibration_map.certainty.covariance) == ("far", None)
-    assert "left out one by one" in b.notes[-1].text
-    assert "which sums over a source do not tell" in b.summary()
+    assert "there are no standard errors" in b.notes[-1].text
+    assert "which sums over a source do not allow" in b.summary()
 
 
 def test_a_saved_fit_from_sums_is_read_back(tmp_path):
@@ -335,7 +335,8 @@ def test_rows_that_do_not_quite_sum_to_1_are_counted_over_all_batches():
     P[::10] *= 1 + 3e-6
     preds = Predictions(y, P)
     (a,), (b,) = ([n for n in fit(preds, "temperature").notes if n.code == "TN101"] for fit in (to.fit, in_passes))
-    assert a.text[:2] == b.text[:2] == "12"
+    first, second = (re.search(r"\b\d[\d,]*", note.text) for note in (a, b))
+    assert first and second and first.group() == second.group()
 
 
 # From cells
@@ -367,7 +368,9 @@ def test_a_curve_of_cells_is_that_of_rows_whose_scores_are_those_of_their_cells(
     snapped = (mean if name == "isotonic" else MIDDLES)[cell]
     calibrator = to.fit(Predictions(y, p), name, mode="tally", **settings)
     the_same(to.fit(Predictions(y, snapped), name, **settings), calibrator)
-    assert "Scores within a cell count as one" in next(note.text for note in calibrator.notes if note.code == "TN561")
+    assert "Scores within a cell are treated as equal" in next(
+        note.text for note in calibrator.notes if note.code == "TN561"
+    )
 
 
 def test_cells_tell_of_zeros_at_least_those_of_one_class():

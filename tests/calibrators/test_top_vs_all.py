@@ -131,7 +131,7 @@ def test_saved_and_read_back_it_is_the_same_map(calibrator):
     restored = calibrator_from_dict(result.to_dict())
     assert (restored.predict_proba(P) == result.predict_proba(P)).all()
     assert result.settings == {"calibrator": "top_vs_all", "inner": calibrator}
-    assert result.calibration_map.describe().startswith(f"{calibrator} of the largest")
+    assert result.calibration_map.describe().startswith(f"{calibrator} of the confidence")
 
 
 def test_confidence_is_calibrated_by_the_curve():

@@ -105,7 +105,7 @@ def test_a_fault_of_ours_exits_with_2_and_its_name(
     def broken(*args: object, **settings: object) -> None:
         raise RuntimeError("out of order")
 
-    monkeypatch.setattr("trueodds.api.measure.measure", broken)
+    monkeypatch.setattr("trueodds.measure", broken)
     done = run("measure", overconfident)
     assert (done.exit_code, labelled(done.stderr)["code"]) == (2, "TO699")
     assert "RuntimeError: out of order" in done.stderr
@@ -125,7 +125,7 @@ def test_faults_of_the_machine_have_codes(
     def broken(*args: object, **settings: object) -> None:
         raise problem
 
-    monkeypatch.setattr("trueodds.api.measure.measure", broken)
+    monkeypatch.setattr("trueodds.measure", broken)
     assert labelled(run("measure", overconfident).stderr)["code"] == code
 
 

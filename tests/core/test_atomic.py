@@ -144,9 +144,9 @@ def test_several_writers_of_one_file_each_write_a_whole_one(folder: Path) -> Non
 def test_what_a_killed_writer_left_is_removed_by_the_next_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(atomic_write, "_UNNAMED", 0)
     code = (
-        "import os, signal, sys; from trueodds.core import atomic\n"
-        "atomic._UNNAMED = 0\n"
-        "with atomic.open_atomic(sys.argv[1], 'TO407') as file:\n"
+        "import os, signal, sys; from trueodds.core import atomic_write\n"
+        "atomic_write._UNNAMED = 0\n"
+        "with atomic_write.open_atomic(sys.argv[1], 'TO407') as file:\n"
         "    file.write(b'a part'); file.flush(); os.kill(os.getpid(), signal.SIGKILL)"
     )
     for _ in range(2):
@@ -221,9 +221,9 @@ def test_a_descriptor_goes_on_where_it_stands(folder: Path, name: str) -> None:
     if not Path(name).exists():
         pytest.skip(f"no {name} in here")
     code = (
-        "import sys; from trueodds.core.atomic_write import replacing\n"
+        "import sys; from trueodds.core.atomic_write import open_atomic\n"
         "print('before')\n"
-        "with replacing(sys.argv[1], 'TO407') as file: file.write(b'new\\n')\n"
+        "with open_atomic(sys.argv[1], 'TO407') as file: file.write(b'new\\n')\n"
         "print('after')"
     )
     with (folder / "out").open("wb") as out:
@@ -261,13 +261,13 @@ def test_a_full_device_is_a_coded_error() -> None:
 
 AS_SOMEBODY = """
 import os, sys
-from trueodds.core import atomic
+from trueodds.core import atomic_write
 from trueodds.core.errors import InputError
 if os.geteuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)
 for name in sys.argv[1:]:
     try:
-        with atomic.open_atomic(name, "TO407") as file:
+        with atomic_write.open_atomic(name, "TO407") as file:
             file.write(b"new")
         print("written")
     except InputError as error:

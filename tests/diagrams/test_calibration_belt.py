@@ -15,7 +15,7 @@ from tests.diagrams.artists import legend_of, name_of
 from tests.diagrams.test_drawing import _words, classwise, corners, marks, strip_of, view
 from trueodds.core.errors import InputError
 from trueodds.diagrams.calibration_belt.compute import MAX_CELLS, CalibrationBelt, condense_view
-from trueodds.hypotests._glm.calibration_belt import compute_belt
+from trueodds.hypotests._glm.calibration_belt import fit_belt
 from trueodds.hypotests._glm.logits import Logits
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.lenses.lens import as_lens
@@ -59,14 +59,14 @@ def test_the_belt_is_that_of_givitir(name, level):
     r = reference.golden("anchors/golden.json")["r_packages"]["giviti"][f"belt_{name}_{level:g}"]
     view = anchors(name)
     reduced = condense_view(view, Logits.of(view, 0.0, "x"))
-    table = compute_belt(reduced, (level,), r["p"]).table
+    table = fit_belt(reduced, (level,), r["p"]).table
     assert table[f"low_{level:g}"] == pytest.approx(r["L"], abs=5e-7)
     assert table[f"high_{level:g}"] == pytest.approx(r["U"], abs=5e-7)
     diagram = CalibrationBelt(levels=[level])([view])
     assert diagram.panels["degree"][0] == r["m"]
     rows = part(diagram, "belt")
     assert (rows["x_low"][0], rows["x_low"][-1]) == (view.p.min(), view.p.max())
-    exact = compute_belt(view, (level,), rows["x_low"][::25]).table
+    exact = fit_belt(view, (level,), rows["x_low"][::25]).table
     assert rows["low"][::25] == pytest.approx(exact[f"low_{level:g}"], abs=1e-9)
     assert rows["high"][::25] == pytest.approx(exact[f"high_{level:g}"], abs=1e-9)
 
@@ -103,7 +103,7 @@ def test_few_cells_have_the_likelihood_of_many_rows(power):
             assert w @ z**power_of_x == pytest.approx((x**power_of_x).sum(), rel=1e-9)
     assert GiViTI().on(reduced).statistic == pytest.approx(GiViTI().on(rows).statistic, rel=1e-6)
     at = [0.01, 0.2, 0.5, 0.8, 0.99]
-    ours, published = (compute_belt(view, (0.95,), at).table for view in (reduced, rows))
+    ours, published = (fit_belt(view, (0.95,), at).table for view in (reduced, rows))
     for name, column in published.items():
         assert ours[name] == pytest.approx(column, abs=1e-8)
 
@@ -115,7 +115,7 @@ def test_few_cells_with_unequal_weights_come_near():
     assert len(reduced) <= MAX_CELLS
     assert reduced.w.sum() == pytest.approx(w.sum())
     assert reduced.sums("ww").sum() == pytest.approx((w**2).sum())
-    ours, published = (compute_belt(view, (0.95,), [0.1, 0.5, 0.9]).table for view in (reduced, rows))
+    ours, published = (fit_belt(view, (0.95,), [0.1, 0.5, 0.9]).table for view in (reduced, rows))
     for name, column in published.items():
         assert ours[name] == pytest.approx(column, abs=1e-5)
 

@@ -119,11 +119,9 @@ def test_the_finding_is_put_in_words():
     finding = diagram.finding.replace("\u00a0", " ")
     assert finding.startswith(f"after: ECE {rows['error'][1]:.4f} (noise floor {rows['noise_floor'][1]:.4f}); before: ")
     low, high = -rows["difference_high"][1], -rows["difference_low"][1]
-    assert finding.endswith(
-        f"The difference, {-rows['difference'][1]:.4f} [{low:.4f}, {high:.4f}], is more than chance."
-    )
+    assert finding.endswith(f"The difference, {-rows['difference'][1]:.4f} [{low:.4f}, {high:.4f}], is significant.")
     same = to.draw({"a": two()["after"], "b": to.Predictions(two()["after"].y, two()["after"].p * 0.999)}, "comparison")
-    assert same.finding.endswith("may be chance.")
+    assert same.finding.endswith("is not significant.")
 
 
 def test_real_networks_are_distinguished_as_by_compare():
@@ -297,7 +295,7 @@ def painted(diagram):
     [
         ("bars", "bars", "90\u00a0% interval"),
         ("lines", "lines", None),
-        ("marks", "marks", "hollow: by chance"),
+        ("marks", "marks", "hollow: not significant"),
         ("strip", "strip", "predictions"),
         ("numbers", "side", None),
         ("diagonal", "diagonal", None),
@@ -352,7 +350,7 @@ def test_models_that_tie_are_named_together(order):
     finding = to.draw({name: models[name] for name in order}, "comparison").finding
     assert finding.startswith(f"a and c have the smallest ECE: {to.measure(a, 'ece').value:.4f}")
     if order[0] != "b":
-        assert "Not settled" not in finding  # a model is not apart from itself
+        assert "Undecided" not in finding  # a model is not apart from itself
         assert finding.endswith(f"b ({to.measure(b, 'ece').value:.4f}) is worse.")
     same = to.draw(dict.fromkeys(order[:2], a), "comparison").finding
     assert same.startswith(f"{min(order[:2])} and {max(order[:2])} have the same ECE: ")

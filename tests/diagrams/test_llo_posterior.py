@@ -46,14 +46,14 @@ def codes(diagram):
 def test_the_reference_numbers():
     want = golden("recalibration/llo_boldness.json")
     diagram = LloPosterior(posteriors=(0.99, 0.95, 0.9, 0.8), resolution=5)([reference()])
-    mle, identity = rows_of(diagram, "best"), rows_of(diagram, "identity")
+    mle, identity = rows_of(diagram, "best_fit"), rows_of(diagram, "identity")
     assert mle["delta"][0] == pytest.approx(want["delta"], rel=1e-8)
     assert mle["gamma"][0] == pytest.approx(want["gamma"], rel=1e-8)
     assert mle["posterior"][0] == pytest.approx(want["posterior_after_mle"], abs=1e-12)
     assert mle["loglik"][0] == pytest.approx(want["ll1"], rel=1e-12)
     assert identity["posterior"][0] == pytest.approx(want["posterior_cal"], rel=1e-8)
     assert identity["loglik"][0] == pytest.approx(want["ll0"], rel=1e-12)
-    assert diagram.panels["posterior_as_said"][0] == identity["posterior"][0]
+    assert diagram.panels["posterior_predicted"][0] == identity["posterior"][0]
     for level, bold in want["boldness"].items():
         mark = rows_of(diagram, "boldest", float(level))
         assert (mark["delta"][0], mark["gamma"][0]) == pytest.approx((bold["delta"], bold["gamma"]), abs=1e-7)
@@ -68,7 +68,7 @@ def test_the_boldest_maps_of_the_reference_lie_on_their_contours(level):
 
 
 def test_a_posterior_by_hand():
-    # .7 and .3, 20 rows each, 15 and 5 came: best is τ = 0, q = 3/4. As said the log-likelihood is
+    # .7 and .3, 20 rows each, 15 and 5 events: the best fit is τ = 0, q = 3/4. Unchanged, the log-likelihood is
     # 30 ln .7 + 10 ln .3, after the best fit 30 ln .75 + 10 ln .25, so P = 1/(1 + exp(fall)/40).
     view = View([0.7, 0.3] * 20, [1, 0, 1, 0, 1, 0, 0, 1] * 5, name="positive")
     fall = 30 * np.log(0.75 / 0.7) + 10 * np.log(0.25 / 0.3)
@@ -85,7 +85,7 @@ def test_every_point_of_the_map_is_the_posterior_there():
     q = expit(np.log(t["delta"]) + t["gamma"] * x[:, None])
     loglik = (view.y @ np.log(q)) + (1 - view.y) @ np.log1p(-q)
     np.testing.assert_allclose(t["loglik"], loglik, rtol=1e-10)
-    top = rows_of(LloPosterior(resolution=2)([view]), "best")["loglik"][0]
+    top = rows_of(LloPosterior(resolution=2)([view]), "best_fit")["loglik"][0]
     np.testing.assert_allclose(t["posterior"], 1 / (1 + np.exp(top - loglik) / 300), rtol=1e-7, atol=1e-12)
 
 
@@ -109,7 +109,7 @@ def test_the_boldest_map_of_groups_is_that_of_all_rows():
 
 
 def test_a_calibrated_model_is_seldom_called_improbable():
-    # Of calibrated models the fall is χ²/2 with 2 d.f., exponential: P(as said) < 1/2 where it exceeds ln n, which
+    # Of calibrated models the fall is χ²/2 with 2 d.f., exponential: P(unchanged) < 1/2 where it exceeds ln n, which
     # happens with probability 1/n = 1/200. Of 300 sets at most 7 do, with probability 1 − 2e-4.
     below = 0
     for seed in range(300):
@@ -158,9 +158,9 @@ def test_the_legend_names_the_contours_that_are_drawn():
     p = rng.uniform(0.1, 0.9, 15)
     diagram = LloPosterior(resolution=5)([View(p, rng.random(15) < p, name="positive")])
     assert codes(diagram) == ["TN250"]
-    assert "90, 80\u00a0%, inside out" in [text for _, text in diagram.legend()]
+    assert "posterior 90, 80\u00a0%" in [text for _, text in diagram.legend()]
     one = LloPosterior(posteriors=(0.95, 0.8), resolution=3)([View([0.3, 0.7] * 4, [0, 1, 0, 1, 0, 1, 1, 0])])
-    assert [text for _, text in one.legend()][1] == "80\u00a0%"
+    assert [text for _, text in one.legend()][1] == "posterior 80\u00a0%"
 
 
 def test_an_empty_picture_explains_nothing():
@@ -173,8 +173,8 @@ def test_an_empty_picture_explains_nothing():
     ("layer", "labels", "legend_text"),
     [
         ("map", ["map"], "posterior near"),
-        ("contours", ["contour"], "inside out"),
-        ("marks", ["best", "identity", "boldest"], "best fit"),
+        ("contours", ["contour"], "posterior 9"),
+        ("marks", ["best_fit", "identity", "boldest"], "best fit"),
     ],
 )
 def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, labels, legend_text):
@@ -194,11 +194,11 @@ def test_beyond_twelve_views_the_others_have_no_map():
     mapped = set(diagram.table["view"][diagram.table["kind"] == "grid"])
     assert mapped == set(diagram.panels["view"][:12])
     assert (
-        set(rows_of(diagram, "best")["view"])
+        set(rows_of(diagram, "best_fit")["view"])
         == set(rows_of(diagram, "identity")["view"])
         == set(diagram.panels["view"])
     )
-    assert (np.diff(diagram.panels["posterior_as_said"]) >= 0).all()
+    assert (np.diff(diagram.panels["posterior_predicted"]) >= 0).all()
 
 
 def test_contours_and_boldest_maps_of_rare_events_are_where_they_say():
@@ -240,7 +240,7 @@ def test_what_is_drawn_is_the_table():
         contour = rows_of(diagram, "contour", level)
         np.testing.assert_array_equal(line.get_xdata(), contour["delta"])
         np.testing.assert_array_equal(line.get_ydata(), contour["gamma"])
-    for kind in ("best", "boldest", "identity"):
+    for kind in ("best_fit", "boldest", "identity"):
         (mark,) = (line for line in ax.lines if name_of(line) == kind)
         np.testing.assert_array_equal(mark.get_xdata(), rows_of(diagram, kind)["delta"])
 
@@ -249,7 +249,7 @@ def test_an_identity_that_lies_far_off_is_pointed_to_from_the_edge():
     diagram = LloPosterior(resolution=4)([biased(6, 20_000, power=3.0)])
     assert not diagram.panels["identity_inside"][0]
     ax = diagram.draw().axes[0]
-    assert "beyond" in " ".join(text.get_text() for text in ax.texts)
+    assert "outside" in " ".join(text.get_text() for text in ax.texts)
     (mark,) = (line for line in ax.lines if name_of(line) == "identity")
     assert mark.get_ydata()[0] == diagram.panels["gamma_high"][0]
 

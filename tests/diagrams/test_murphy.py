@@ -193,8 +193,8 @@ def test_models_of_the_same_rows_are_drawn_on_the_same_resamples():
 
 def test_which_model_is_better_for_whom_is_found():
     diagram = to.draw(two(4000), "murphy")
-    assert diagram.finding.startswith("good costs less at")
-    assert "Beyond chance: less at" in diagram.finding
+    assert diagram.finding.startswith("good has a lower cost than sure at ")
+    assert "Significant differences: lower at" in diagram.finding
     band = part(diagram, "band", "sure")
     assert (band["beyond"] == 1).any()
     curves = [part(diagram, "curve", name) for name in ("good", "sure")]
@@ -211,9 +211,9 @@ def test_a_curve_that_is_nowhere_above_is_reported_as_such():
     y = [0, 1] * 20
     perfect, blind = to.Predictions(y, np.array(y, dtype=float)), to.Predictions(y, [0.5] * 40)
     diagram = to.draw({"perfect": perfect, "blind": blind}, "murphy", **QUICK)
-    assert diagram.finding.startswith("perfect costs nowhere more than blind.")
+    assert diagram.finding.startswith("perfect has at no threshold a higher cost than blind.")
     same = to.draw({"a": blind, "b": blind}, "murphy", **QUICK)
-    assert same.finding == "a and b cost the same at every threshold."
+    assert same.finding == "a and b have the same cost at every threshold."
 
 
 def test_crossings_are_where_the_sign_turns():
@@ -233,7 +233,7 @@ def test_many_models_are_described_by_the_thresholds_at_which_each_costs_least()
     x = curves["ENS"]["threshold"]
     gap = np.min([curves[name]["score"] for name in ("Logistic", "EMOS", "EPC")], axis=0) - curves["ENS"]["score"]
     assert length_with_sign(sign_segments(x, gap), 1) == pytest.approx(0.25, abs=0.005)
-    assert finding.startswith("Cost least: Logistic (45 % of the thresholds); ENS (25 %); all alike (12 %); ")
+    assert finding.startswith("Lowest cost: Logistic (45 % of the thresholds); ENS (25 %); all tied (12 %); ")
     assert "Logistic has the smallest Brier score: 0.2057" in finding
 
 
@@ -241,16 +241,16 @@ def test_many_models_are_described_by_the_thresholds_at_which_each_costs_least()
 def test_ties_are_named_together_in_whatever_order_the_models_come(order):
     same = {name: constant(a=0.3)["a"] for name in order}
     assert plain(to.draw(same, "murphy", band=None)).startswith(
-        "a, b and c cost the same at every threshold. a, b and c have the same Brier score: 0.2900. None differs from"
+        "a, b and c have the same cost at every threshold. a, b and c have the same Brier score: 0.2900. None differs significantly from"
     )
     models = constant(a=0.3, b=0.6, c=0.3)
     diagram = to.draw({name: models[name] for name in order}, "murphy", band=None)
     # Below .3 all act and above .6 none does; between, b is lower up to .5, and then the others.
     assert plain(diagram).startswith(
-        "Cost least: all alike (70 % of the thresholds); b (20 %); a and c (10 %). b has the"
+        "Lowest cost: all tied (70 % of the thresholds); b (20 %); a and c (10 %). b has the"
     )
     plane = plain(to.draw({name: models[name] for name in order}, "murphy", style="plane", band=None))
-    assert "Least miscalibrated: b (0.0100); tell apart best: a, b and c (0)." in plane
+    assert "Lowest MCB: b (0.0100). Highest DSC: a, b and c (0)." in plane
 
 
 @pytest.mark.parametrize("order", ["ab", "ba"])
@@ -258,9 +258,7 @@ def test_of_two_models_a_draw_has_no_winner(order):
     # .4 and .6 differ between .4 and .6, half of that for the one and half for the other.
     models = constant(a=0.4, b=0.6)
     diagram = to.draw({name: models[name] for name in order}, "murphy", band=None)
-    assert plain(diagram) == (
-        "a and b each cost less than the other at 10 % of the thresholds; the curves cross at 50.0 %."
-    )
+    assert plain(diagram) == ("a and b each have the lower cost at 10 % of the thresholds; the curves cross at 50.0 %.")
     same = dict.fromkeys(order, models["a"])
     assert plain(to.draw(same, "murphy", style="plane", band=None)).startswith(
         "a and b have the same Brier score: 0.26"
@@ -269,7 +267,9 @@ def test_of_two_models_a_draw_has_no_winner(order):
 
 def test_a_model_that_is_never_above_another_does_not_win_where_they_tie():
     finding = plain(to.draw(constant(a=0.5, b=0.3, c=0.3), "murphy", band=None))
-    assert finding.startswith("a costs nowhere more than another, and less than all others at 20 % of the thresholds.")
+    assert finding.startswith(
+        "At no threshold is the cost of a higher than that of another model, and strictly the lowest at 20 % of the thresholds."
+    )
 
 
 def test_curves_that_cross_between_two_thresholds_share_what_lies_between():
@@ -285,56 +285,61 @@ def test_given_thresholds_are_evaluated_at_themselves():
     models = constant(a=0.3, b=0.6)
     # At .4: a does not act and misses half, 2·.6·½ = .6; b acts for nothing in half, 2·.4·½ = .4.
     one = to.draw(models, "murphy", thresholds=[0.4], band=None)
-    assert plain(one) == "b costs less than a at the threshold 40.0 %: 0.4000 against 0.6000."
+    assert plain(one) == "b has a lower cost than a at the threshold 40.0 %: 0.4000 versus 0.6000."
     assert plain(to.draw(models, "murphy", thresholds=[0.2, 0.8], band=None)) == (
-        "a and b cost the same at both thresholds looked at."
+        "a and b have the same cost at both evaluated thresholds."
     )
     assert plain(to.draw(models, "murphy", thresholds=[0.35, 0.4, 0.45], band=None)) == (
-        "b costs less than a at all 3 thresholds looked at."
+        "b has a lower cost than a at all 3 evaluated thresholds."
     )
     assert plain(to.draw(models, "murphy", thresholds=[0.1, 0.4, 0.45, 0.55], band=None)) == (
-        "b costs less than a at 2 of 4 thresholds looked at, more at 55.0 %, the same at 10.0 %."
+        "b has a lower cost than a at 2 of 4 evaluated thresholds, a higher cost at 55.0 %, the same cost at 10.0 %."
     )
     assert plain(to.draw(models, "murphy", thresholds=[0.4, 0.55], band=None)) == (
-        "a and b each cost less than the other at 1 of 2 thresholds looked at: a at 55.0 %, b at 40.0 %."
+        "a and b each have the lower cost at 1 of 2 evaluated thresholds: a at 55.0 %, b at 40.0 %."
     )
     steps = plain(to.draw(models, "murphy", thresholds=20, band=None))
     assert steps.startswith(
-        "b costs less than a at 4 of 21 thresholds looked at, more at 55.0 % and 60.0 %, the same at 15."
+        "b has a lower cost than a at 4 of 21 evaluated thresholds, a higher cost at 55.0 % and 60.0 %, the same cost at 15."
     )
 
 
 def test_what_is_beyond_chance_at_given_thresholds_is_reported_for_these_alone():
     models = two(4000)
     finding = plain(to.draw(models, "murphy", thresholds=[0.2, 0.8], **QUICK))
-    assert finding == "good costs less than sure at both thresholds looked at. Beyond chance: less at both."
+    assert (
+        finding
+        == "good has a lower cost than sure at both evaluated thresholds. Significant differences: lower at both."
+    )
     alone = plain(to.draw(models, "murphy", thresholds=[0.2], **QUICK))
-    assert alone.endswith("Beyond chance: less there.")
+    assert alone.endswith("Significant differences: lower there.")
 
 
 def test_many_models_at_one_given_threshold_are_compared_there():
     models = constant(a=0.3, b=0.6, c=0.3)
     finding = plain(to.draw(models, "murphy", thresholds=[0.4], band=None))
-    assert finding.startswith("b costs least at the threshold 40.0 %. b has the smallest Brier score: 0.2600.")
+    assert finding.startswith("b has the lowest cost at the threshold 40.0 %. b has the smallest Brier score: 0.2600.")
     finding = plain(to.draw(models, "murphy", thresholds=[0.4, 0.55, 0.58], band=None))
-    assert finding.startswith("Cost least: a and c (2 of 3 thresholds looked at); b (1).")
+    assert finding.startswith("Lowest cost: a and c (2 of 3 evaluated thresholds); b (1).")
     finding = plain(to.draw(models, "murphy", thresholds=[0.2, 0.4], band=None))
     assert finding.startswith(
-        "b costs at none of 2 thresholds looked at more than another, and less than all others at 1."
+        "At none of 2 evaluated thresholds is the cost of b higher than that of another model, and strictly the lowest at 1."
     )
     finding = plain(to.draw(models, "murphy", thresholds=[0.2], band=None))
-    assert finding.startswith("a, b and c cost the same at the threshold 20.0 %.")
+    assert finding.startswith("a, b and c have the same cost at the threshold 20.0 %.")
 
 
 def test_one_model_at_given_thresholds_is_described_at_these():
     models = constant(a=0.3)
     assert plain(to.draw(models, "murphy", thresholds=[0.4], band=None)).endswith(
-        "At the threshold 40.0 % miscalibration costs 0.2000 of 0.6000."
+        "At the threshold 40.0 %, miscalibration contributes 0.2000 of the cost 0.6000."
     )
     assert plain(to.draw(models, "murphy", thresholds=[0.4, 0.45], band=None)).endswith(
-        "Miscalibration costs most at 40.0 %, of the 2 thresholds looked at: 0.2000 of 0.6000."
+        "Miscalibration contributes most at 40.0 % (2 thresholds evaluated): 0.2000 of the cost 0.6000."
     )
-    assert plain(to.draw(models, "murphy", thresholds=[0.1], band=None)).endswith("cheaper at the threshold 10.0 %.")
+    assert plain(to.draw(models, "murphy", thresholds=[0.1], band=None)).endswith(
+        "lower the cost at the threshold 10.0 %."
+    )
 
 
 def test_few_thresholds_are_marked_and_have_bars_since_one_point_is_no_line():
@@ -493,7 +498,7 @@ def painted(diagram):
         ("murphy", "strip", "strip", "predictions"),
         ("murphy", "numbers", "side", None),
         ("plane", "marks", "marks", "good"),
-        ("plane", "bars", "bars", "90\u00a0% of MCB"),
+        ("plane", "bars", "bars", "90\u00a0% interval of MCB"),
         ("plane", "lines", "lines", "equal Brier score"),
         ("plane", "labels", "score", None),
         ("plane", "numbers", "side", None),

@@ -1,4 +1,4 @@
-"""Lines pass the stations of the house's calibrators, stand for all rows, and are drawn as they are told."""
+"""Recalibration lines pass through the calibrators' values, represent all rows, and are drawn from the table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def biased(seed, n, name="positive"):
 
 def at(diagram, path_point, *, outcome=None):
     t = diagram.table
-    mask = t["station"] == path_point
+    mask = t["path_point"] == path_point
     if outcome is not None:
         mask &= t["outcome"] == outcome
     return {name: column[mask] for name, column in t.items()}
@@ -49,12 +49,12 @@ def test_the_reference_path_points():
     diagram = RecalibrationLines()([reference()])
     assert diagram.panels["delta"][0] == pytest.approx(want["delta"], rel=1e-8)
     assert diagram.panels["gamma"][0] == pytest.approx(want["gamma"], rel=1e-8)
-    assert at(diagram, "said")["posterior"][0] == pytest.approx(want["posterior_cal"], rel=1e-7)
-    assert at(diagram, "best")["posterior"][0] == pytest.approx(want["posterior_after_mle"], abs=1e-12)
+    assert at(diagram, "predicted")["posterior"][0] == pytest.approx(want["posterior_cal"], rel=1e-7)
+    assert at(diagram, "best_fit")["posterior"][0] == pytest.approx(want["posterior_after_mle"], abs=1e-12)
     for name in ("0.95", "0.9", "0.8"):
         assert at(diagram, name)["posterior"][0] == pytest.approx(float(name), abs=1e-9)
-    assert diagram.panels["spread_said"][0] == pytest.approx(want["sd_x"], rel=1e-12)
-    assert diagram.panels["spread_last"][0] == pytest.approx(want["boldness"]["0.8"]["sd"], rel=1e-9)
+    assert diagram.panels["std_predicted"][0] == pytest.approx(want["sd_x"], rel=1e-12)
+    assert diagram.panels["std_last"][0] == pytest.approx(want["boldness"]["0.8"]["sd"], rel=1e-9)
 
 
 def test_two_scores_by_hand():
@@ -62,26 +62,26 @@ def test_two_scores_by_hand():
     view = View([0.8, 0.2] * 20, [1, 0, 1, 0, 1, 1, 0, 0] * 5, name="positive")
     diagram = RecalibrationLines(posteriors=[])([view])
     assert codes(diagram) == []
-    mle = at(diagram, "best")
+    mle = at(diagram, "best_fit")
     np.testing.assert_allclose(mle["probability"], [0.25, 0.75, 0.25, 0.75], rtol=1e-9)
     assert mle["outcome"].tolist() == [True, True, False, False]
     assert mle["n"].tolist() == [5, 15, 15, 5]
     np.testing.assert_allclose(mle["share"], [0.125, 0.375, 0.375, 0.125])
     assert diagram.panels["moved"][0] == pytest.approx(0.05)
-    np.testing.assert_allclose(at(diagram, "said")["probability"], [0.2, 0.8, 0.2, 0.8], rtol=1e-12)
+    np.testing.assert_allclose(at(diagram, "predicted")["probability"], [0.2, 0.8, 0.2, 0.8], rtol=1e-12)
 
 
 def test_many_rows_are_groups_that_hold_all_of_them():
     view = biased(0, 3000)
     diagram = RecalibrationLines()([view])
     assert "TN249" in codes(diagram)
-    predicted, mle = at(diagram, "said"), at(diagram, "best")
+    predicted, mle = at(diagram, "predicted"), at(diagram, "best_fit")
     assert len(predicted["line"]) == 2 * MAX_LINES
     assert predicted["n"].sum() == 3000
     assert predicted["share"].sum() == pytest.approx(1)
     q = to.fit(to.Predictions(view.y.astype(int), view.p), "llo").predict_proba(view.p)[:, 1]
     for outcome in (True, False):
-        rows = at(diagram, "best", outcome=outcome)
+        rows = at(diagram, "best_fit", outcome=outcome)
         # Groups of equal weight, within one row, at the mean of their rows.
         assert np.ptp(rows["n"]) <= 1
         assert rows["n"] @ rows["probability"] == pytest.approx(q[view.y == outcome].sum(), rel=1e-9)
@@ -92,25 +92,25 @@ def test_as_many_predictions_as_lines_are_shown_one_by_one():
     view = biased(1, MAX_LINES)
     diagram = RecalibrationLines(posteriors=[])([view])
     assert "TN249" not in codes(diagram)
-    assert sorted(at(diagram, "said")["probability"]) == pytest.approx(sorted(view.p), rel=1e-12)
+    assert sorted(at(diagram, "predicted")["probability"]) == pytest.approx(sorted(view.p), rel=1e-12)
 
 
 def test_a_calibrated_model_is_moved_little():
     # The change of log odds d has Σ q(1 − q)d² of law χ² with 2 d.f., and a probability changes by q(1 − q)d; so the
-    # mean change is at most √(χ²/(4n)), which exceeds √(20/(4n)) with probability e⁻¹⁰. P(as said) < .9 where
+    # mean change is at most √(χ²/(4n)), which exceeds √(20/(4n)) with probability e⁻¹⁰. P(unchanged) < .9 where
     # χ²/2 > ln n − ln 9 = 9.3, with probability 9e-5.
     rng = np.random.default_rng(2)
     p = rng.uniform(0.02, 0.98, 100_000)
     diagram = RecalibrationLines(posteriors=[])([View(p, rng.random(100_000) < p, name="positive")])
     assert diagram.panels["moved"][0] < np.sqrt(20 / 4 / 100_000)
-    assert diagram.panels["posterior_said"][0] > 0.9
+    assert diagram.panels["posterior_predicted"][0] > 0.9
 
 
 def test_a_path_point_that_few_rows_cannot_reach_is_left_out_with_a_note():
     diagram = RecalibrationLines()([View([0.3, 0.7] * 4, [0, 1, 0, 1, 0, 1, 1, 0], name="positive")])
     assert codes(diagram) == ["TN250", "TN250"]  # .95 and .9: eight rows reach 8/9
-    assert dict.fromkeys(diagram.table["station"]) == dict.fromkeys(["said", "best", "0.8"])
-    assert diagram.panels["stations"][0] == 3
+    assert dict.fromkeys(diagram.table["path_point"]) == dict.fromkeys(["predicted", "best_fit", "0.8"])
+    assert diagram.panels["path_points"][0] == 3
     diagram.draw()
 
 
@@ -124,14 +124,14 @@ def test_a_joint_view_has_a_panel_for_each_class():
         assert diagram.panels["delta"][by_class[name]] == pytest.approx(want["delta"][j], rel=1e-7)
     assert np.isnan(diagram.panels["delta"][by_class["0"]])
     # BIC with 6 parameters: the odds are n³ times the likelihood ratio.
-    assert diagram.panels["posterior_said"][0] == pytest.approx(
+    assert diagram.panels["posterior_predicted"][0] == pytest.approx(
         float(expit(3 * np.log(400) - want["nll_null"] + want["nll_mle"])), rel=1e-6
     )
-    assert diagram.panels["posterior_best"][0] == pytest.approx(400**3 / (400**3 + 1), rel=1e-12)
+    assert diagram.panels["posterior_best_fit"][0] == pytest.approx(400**3 / (400**3 + 1), rel=1e-12)
     q = to.fit(to.Predictions(y, P), "mcllo", baseline=0).predict_proba(P)
     for j in range(4):
         t = diagram.table
-        mask = (t["view"] == f"class:{j}") & (t["station"] == "best") & t["outcome"]
+        mask = (t["view"] == f"class:{j}") & (t["path_point"] == "best_fit") & t["outcome"]
         assert t["weight"][mask] @ t["probability"][mask] == pytest.approx(q[y == j, j].sum(), rel=1e-9)
 
 
@@ -195,7 +195,7 @@ def test_path_points_are_labeled_with_their_posteriors():
     labels = [text.get_text() for text in RecalibrationLines()([biased(5, 500)]).draw().axes[0].get_xticklabels()]
     assert [label.split("\n")[0] for label in labels] == [
         "",
-        "as said",
+        "predicted",
         "best fit",
         "boldest",
         "boldest",
@@ -225,9 +225,9 @@ def test_exact_zeros_and_ones_are_drawn_as_they_are_scored():
     p = np.repeat([0.0, 1.0], 100)
     y = np.tile(np.arange(100) < 80, 2) == (p > 0)
     diagram = RecalibrationLines()([View(p, y, name="positive")])
-    assert sorted(set(at(diagram, "said")["probability"])) == [0, 1]
-    np.testing.assert_allclose(at(diagram, "best")["probability"], [0.2, 0.8, 0.2, 0.8], atol=1e-8)
-    assert at(diagram, "best")["posterior"][0] == pytest.approx(200 / 201, abs=1e-9)
+    assert sorted(set(at(diagram, "predicted")["probability"])) == [0, 1]
+    np.testing.assert_allclose(at(diagram, "best_fit")["probability"], [0.2, 0.8, 0.2, 0.8], atol=1e-8)
+    assert at(diagram, "best_fit")["posterior"][0] == pytest.approx(200 / 201, abs=1e-9)
     recalibrated = at(diagram, "0.8", outcome=True)["probability"]
     fall = np.log(200 / 4)  # of log-likelihood, by what is drawn
     assert 160 * np.log(0.8 / recalibrated[1]) + 40 * np.log(0.2 / recalibrated[0]) == pytest.approx(fall, abs=1e-3)
@@ -238,12 +238,12 @@ def test_exact_zeros_of_a_joint_view_are_drawn_as_they_are_scored():
     y = np.arange(300) % 3
     predicted = np.eye(3)[np.where(np.arange(300) % 10 < 8, y, (y + 1 + np.arange(300) // 10 % 2) % 3)]
     diagram = RecalibrationLines()([View(predicted, np.eye(3)[y], name="canonical", classes=3)])
-    mle_prob = at(diagram, "best")["probability"]
+    mle_prob = at(diagram, "best_fit")["probability"]
     assert mle_prob.min() > 0.01
     assert mle_prob.max() < 0.99
     # A maximum of the likelihood with shifts: each class has the mean that came.
     mask = diagram.table["view"] == "class:0"
-    mask &= diagram.table["station"] == "best"
+    mask &= diagram.table["path_point"] == "best_fit"
     assert diagram.table["weight"][mask] @ diagram.table["probability"][mask] == pytest.approx(100, abs=1e-6)
 
 
@@ -254,26 +254,26 @@ def test_exact_zeros_of_a_joint_view_are_drawn_as_they_are_scored():
 )
 def test_where_no_finite_fit_is_best_none_is_called_best_and_there_are_no_boldest(p, y):
     diagram = RecalibrationLines()([View(p, y, name="positive")])
-    assert set(diagram.table["station"]) == {"said", "fit"}
+    assert set(diagram.table["path_point"]) == {"predicted", "fit"}
     assert "TN251" in codes(diagram)
     assert "best fit" not in diagram.finding
     assert "%" not in diagram.finding
-    assert np.isnan(diagram.panels["posterior_best"][0])
+    assert np.isnan(diagram.panels["posterior_best_fit"][0])
     assert not any("best" in text.get_text() for text in diagram.draw().axes[0].get_xticklabels())
 
 
 def test_a_perfect_joint_view_has_no_best_fit():
     Y = np.eye(3)[np.arange(90) % 3]
     diagram = RecalibrationLines()([View(Y, Y, name="canonical", classes=3)])
-    assert set(diagram.table["station"]) == {"said", "fit"}
+    assert set(diagram.table["path_point"]) == {"predicted", "fit"}
     assert diagram.finding.endswith(
-        "no finite shift and slope are best; a fit in their stead moves it by 0.0 points on average."
+        "maximize the likelihood. The fit that is drawn instead changes it by 0.0 points on average."
     )
 
 
 def test_one_score_has_no_boldest_path_points():
     diagram = RecalibrationLines()([View([0.3] * 50, [0] * 40 + [1] * 10, name="positive")])
-    assert set(diagram.table["station"]) == {"said", "best"}
+    assert set(diagram.table["path_point"]) == {"predicted", "best_fit"}
     assert codes(diagram) == ["TN251"]
 
 
@@ -305,7 +305,7 @@ def test_panels_with_fewer_path_points_share_the_places_of_the_others():
 
 def test_a_grid_has_fewer_lines_and_lines_are_as_wide_as_their_share_is_large():
     diagram = RecalibrationLines(posteriors=[])([biased(c, 400, name=f"class:{c}") for c in range(2)])
-    predicted = at(diagram, "said")
+    predicted = at(diagram, "predicted")
     assert len(predicted["line"]) == 2 * 2 * MAX_LINES_IN_GRID
     mask = predicted["view"] == "class:0"  # widths are relative to the largest share of a panel
     order = np.argsort(predicted["share"][mask])
@@ -316,7 +316,7 @@ def test_a_grid_has_fewer_lines_and_lines_are_as_wide_as_their_share_is_large():
 def test_beyond_twelve_panels_the_others_have_the_predictions_and_the_fit():
     diagram = RecalibrationLines()([biased(c, 60, name=f"class:{c}") for c in range(14)])
     assert "TN245" in codes(diagram)
-    assert diagram.panels["stations"].tolist() == [5] * 12 + [2] * 2
+    assert diagram.panels["path_points"].tolist() == [5] * 12 + [2] * 2
     assert (np.diff(diagram.panels["moved"]) <= 0).all()
     diagram.draw()
 
@@ -333,19 +333,19 @@ def test_the_baseline_may_be_named_and_is_by_default_the_last():
         to.draw(preds, "recalibration_lines", lens="canonical", baseline="class:dog")
 
 
-@pytest.mark.parametrize("layer", ["lines", "stations"])
+@pytest.mark.parametrize("layer", ["lines", "path_points"])
 def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer):
     full = RecalibrationLines()([biased(4, 100)])
     for diagram, there in ((full, True), (full.less(layer), False)):
         ax = diagram.draw().axes[0]
-        assert any(name_of(artist) == layer for artist in [*ax.collections, *ax.lines]) is there
-        assert bool(diagram.legend()) is (there or layer == "stations")
+        assert any(name_of(artist) == layer.replace("_", " ") for artist in [*ax.collections, *ax.lines]) is there
+        assert bool(diagram.legend()) is (there or layer == "path_points")
     full.less(*full.layers).draw().savefig(io.BytesIO())
 
 
 def test_the_legend_tells_of_outcomes_that_are_there():
     assert [text for _, text in RecalibrationLines()([View([0.3] * 5, [0] * 5, name="positive")]).legend()] == [
-        "it did not"
+        "no event"
     ]
 
 

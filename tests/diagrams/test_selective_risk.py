@@ -83,13 +83,11 @@ def test_the_finding_says_whether_the_order_has_sense():
     rng = np.random.default_rng(0)
     assert "better than random order" in to.draw(answers(), "selective_risk").finding
     chance = to.Predictions.from_confidence(rng.random(300), rng.random(300) < 0.7)
-    assert "no better than random order as far as these rows can tell" in to.draw(chance, "selective_risk").finding
+    assert "not significantly better than random order" in to.draw(chance, "selective_risk").finding
     against = to.Predictions.from_confidence(1 - answers().p, answers().y)
     assert "worse than random order" in to.draw(against, "selective_risk").finding
     right = to.draw(to.Predictions.from_confidence(rng.random(50), np.ones(50, int)), "selective_risk")
-    assert right.finding.endswith(
-        "AURC\u00a00 (0 to 0.2591), no better than random order as far as these rows can tell."
-    )
+    assert right.finding.endswith("AURC\u00a00 (0 to 0.2591), not significantly better than random order.")
 
 
 def test_a_tally_says_what_the_rows_say():
@@ -119,10 +117,10 @@ def test_the_picture_holds_curve_band_line_and_the_questions_without_an_answer()
     diagram = to.draw(answers(), "selective_risk", n_queries=400, level=0.9)
     (ax,) = diagram.draw().axes
     painted = {name_of(artist) for artist in [*ax.lines, *ax.collections, *ax.child_axes]}
-    assert {"curve", "band", "random", "unanswered", "rail"} <= painted
+    assert {"curve", "band", "random", "unanswered", "axis_strip"} <= painted
     labels = [label for _, label in diagram.legend()]
     assert labels == [
-        "surest answers first", "90\u00a0% range, each coverage by itself",
+        "most confident first", "90\u00a0% band, pointwise",
         f"random order: {100 * diagram.panels['random'].item():.1f}\u00a0%", "no answer",
     ]  # fmt: skip
     curve = next(line for line in ax.lines if name_of(line) == "curve")
@@ -146,7 +144,7 @@ def test_few_rows_are_drawn_too_and_no_words_meet(preds):
     figure.draw_without_rendering()
     low, high = ax.get_ylim()
     assert low < 0 < diagram.table["risk"].max() + 0.01 <= high
-    (axis_strip,) = [child for child in ax.child_axes if name_of(child) == "rail"]
+    (axis_strip,) = [child for child in ax.child_axes if name_of(child) == "axis_strip"]
     boxes = sorted((text.get_window_extent() for text in axis_strip.texts), key=lambda box: box.x0)
     assert all(one.x1 <= other.x0 for one, other in pairwise(boxes))
 
@@ -160,7 +158,7 @@ def test_views_alone_are_taken_as_independent_rows():
 def test_a_confidence_below_one_is_not_called_certain():
     c = np.repeat([1.0, 0.99998, 0.9999999, 0.7], 50)
     figure = to.draw(to.Predictions.from_confidence(c, np.ones(200)), "selective_risk").draw()
-    (axis_strip,) = [child for child in figure.axes[0].child_axes if name_of(child) == "rail"]
+    (axis_strip,) = [child for child in figure.axes[0].child_axes if name_of(child) == "axis_strip"]
     texts = [text.get_text().replace("\u00a0", " ") for text in axis_strip.texts[1:]]
     assert {"100 %", ">99.999 %", "99.998 %", "70 %"} <= set(texts)
     assert texts.count("100 %") <= 2

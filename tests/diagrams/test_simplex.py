@@ -32,7 +32,7 @@ def drawn_labels(rng, P):
 
 
 def preds(n=600, k=3, seed=0, power=1.0):
-    """Labels come as said for power 1, and less surely for less: then the model is too sure."""
+    """Calibrated labels for power 1; for a smaller power the model is overconfident."""
     rng = np.random.default_rng(seed)
     P = rng.dirichlet(np.ones(k), n)
     true = P**power / (P**power).sum(axis=1, keepdims=True)
@@ -40,7 +40,7 @@ def preds(n=600, k=3, seed=0, power=1.0):
 
 
 def view(counts, p, **kwargs):
-    """One cell: rows that all say p, and how often each outcome came."""
+    """One cell: rows with the same prediction p, and the count of each outcome."""
     Y = np.eye(len(p))[np.repeat(np.arange(len(p)), counts)]
     return View(np.tile(p, (len(Y), 1)), Y, name="canonical", **kwargs)
 
@@ -67,7 +67,7 @@ def test_the_statistic_of_rows_that_say_the_same_is_pearsons():
     assert t["statistic"][0] == pytest.approx(10)
     assert t["df"].tolist() == [2]
     assert t["pvalue"][0] == pytest.approx(np.exp(-5))
-    assert t["law"].tolist() == ["chi-square"]
+    assert t["distribution"].tolist() == ["chi-square"]
     assert t["distance"][0] == pytest.approx(0.2)
     assert [t[f"outcome_frequency_{k}"][0] for k in range(3)] == pytest.approx([0.4, 0.4, 0.2])
     assert t["beyond"].tolist() == [True]
@@ -117,9 +117,9 @@ def test_the_leaves_of_a_tree_fill_the_triangle_and_hold_their_rows():
 def test_a_cell_of_few_expected_rows_is_tested_by_exact_distributions():
     # One row that says 1 % of what came: P[that or less likely] = .01, doubled for two sides, times 3 outcomes: .06.
     t = Simplex(simultaneous=False)([view([0, 1, 0], [0.98, 0.01, 0.01])]).table
-    assert t["law"].tolist() == ["exact by outcome"]
+    assert t["distribution"].tolist() == ["exact by outcome"]
     assert t["pvalue"][0] == pytest.approx(0.06)
-    assert t["statistic"][0] > 90  # χ² alone would have said 1e-20
+    assert t["statistic"][0] > 90  # the p-value of χ² alone would be 1e-20
     assert not t["beyond"][0]
 
 
@@ -161,7 +161,7 @@ def test_a_tally_draws_what_its_rows_draw_where_the_grid_nests():
 
 
 def test_a_grid_that_would_cut_the_cells_of_a_tally_is_refused():
-    with pytest.raises(InputError, match=r"TO205.*4 bins.*grid of 10"):
+    with pytest.raises(InputError, match=r"TO205.*4 bins.*tally with 10"):
         to.draw(to.tally(preds(), grid=10), "simplex", bins=4)
 
 
@@ -213,7 +213,7 @@ def test_a_calibrated_model_has_an_arrow_beyond_chance_no_more_often_than_stated
 
 
 def test_votes_are_tested_by_their_variance():
-    # Ten people per row whose leaning varies around what was said: calibrated, and far from multinomial.
+    # Ten annotators per row whose rates vary around the prediction: calibrated, and far from multinomial.
     rng, small = np.random.default_rng(2), 0
     for _ in range(400):
         P = rng.dirichlet(np.full(3, 5.0), 60)
@@ -243,7 +243,7 @@ def test_a_head_lies_outside_its_ellipse_where_the_cell_strays():
     d = head - tail
     along, across = d[:, 0] * np.cos(turn) + d[:, 1] * np.sin(turn), d[:, 1] * np.cos(turn) - d[:, 0] * np.sin(turn)
     outside = (2 * along / t["ellipse_long"]) ** 2 + (2 * across / t["ellipse_short"]) ** 2 > 1
-    by_chi2 = t["law"] == "chi-square"
+    by_chi2 = t["distribution"] == "chi-square"
     assert 0 < (t["beyond"] & by_chi2).sum() < by_chi2.sum()
     assert (outside == t["beyond"])[by_chi2].all()
 
@@ -271,7 +271,7 @@ def test_every_class_has_a_triangle_and_the_strongest_evidence_comes_first():
     rng = np.random.default_rng(3)
     P = rng.dirichlet(np.ones(5), 2000)
     y = drawn_labels(rng, P)
-    y[(y == 4) & (rng.random(2000) < 0.6)] = 0  # class e comes less often than said
+    y[(y == 4) & (rng.random(2000) < 0.6)] = 0  # class e is over-predicted
     diagram = to.draw(to.Predictions(np.array(list("abcde"))[y], P, classes=list("abcde")), "simplex")
     assert sorted(diagram.panels["title"]) == list("abcde")
     assert set(diagram.panels["title"][:2]) <= {"a", "e"}
@@ -289,20 +289,20 @@ def test_every_class_has_a_triangle_and_the_strongest_evidence_comes_first():
 
 def test_the_finding_says_which_outcome_is_predicted_too_often():
     P = np.tile([0.5, 0.3, 0.2], (400, 1))
-    y = np.repeat([0, 1, 2], [120, 120, 160])  # said 50 %, came 30 %; said 20 %, came 40 %
+    y = np.repeat([0, 1, 2], [120, 120, 160])  # predicted 50 %, observed 30 %; predicted 20 %, observed 40 %
     rows = to.Predictions(np.array(["cat", "dog", "owl"])[y], P, classes=["cat", "dog", "owl"])
     text = to.draw(rows, "simplex").finding
     assert text == (
-        "Says cat too often (20.0 points) and owl too seldom (20.0 points), mostly where it favors cat. "
-        "The only cell strays beyond chance, with 100.0\u00a0% of the predictions."
+        "Over-predicts cat (20.0 points) and under-predicts owl (20.0 points), mostly where cat is most probable. "
+        "The only cell deviates significantly, with 100.0\u00a0% of the predictions."
     )
 
 
 def test_the_finding_says_that_it_is_overconfident():
     text = to.draw(preds(5000, power=0.3), "simplex").finding
-    assert text.startswith("Too sure of what it favors")
-    assert to.draw(preds(5000, power=3.0), "simplex").finding.startswith("Not sure enough of what it favors")
-    assert to.draw(preds(5000), "simplex").finding.endswith("cells strays beyond chance.")
+    assert text.startswith("Overconfident in the most probable outcome")
+    assert to.draw(preds(5000, power=3.0), "simplex").finding.startswith("Underconfident in the most probable outcome")
+    assert to.draw(preds(5000), "simplex").finding.endswith("cells deviates significantly.")
 
 
 # On paper
@@ -414,11 +414,11 @@ def test_a_p_value_of_the_level_itself_is_beyond_it():
 
 def test_the_legend_speaks_of_arrows_that_are_drawn():
     calm = [text for _, text in to.draw(preds(), "simplex").legend()]
-    assert calm[0] == "within chance (95\u00a0%, Holm)"
-    assert not any("beyond" in text for text in calm)
+    assert calm[0] == "not significant (95\u00a0%, Holm)"
+    assert not any(text.startswith("significant") for text in calm)
     (_, one), *rest = Simplex(ellipses=True)([view([20, 20, 10], [0.6, 0.3, 0.1])]).legend()
-    assert one == "beyond chance (95\u00a0%, Holm)"
-    assert not any("within" in text for _, text in rest)
+    assert one == "significant (95\u00a0%, Holm)"
+    assert not any("not significant" in text for _, text in rest)
     none = to.draw(preds(), "simplex", ellipses=True)
     assert not any("head if" in text for _, text in none.legend())
     assert not marks(none.draw().axes[0], "ellipses")

@@ -85,7 +85,7 @@ def test_a_setting_without_meaning_is_refused(wrong):
         Tetrahedron(**wrong)
 
 
-# As it is seen
+# Projection
 
 
 @pytest.mark.parametrize(("azimuth", "elevation"), [(0, 0), (40, 18), (-120, -60), (77, 90)])
@@ -120,7 +120,7 @@ def test_edges_behind_the_body_are_hidden():
     ]
     assert (
         simplex_geometry.hidden_edges(simplex_geometry.projection_matrix(0, 89)) == [False] * 6
-    )  # from above the floor has only edges that are seen
+    )  # from above, no edge of the base is hidden
     # From below the fourth corner is behind the floor.
     assert simplex_geometry.hidden_edges(simplex_geometry.projection_matrix(0, -89)) == [
         False,
@@ -195,8 +195,8 @@ def test_the_data_of_the_page_are_the_table():
     diagram = four()
     (text,) = re.findall(r'<script type="application/json">(.*?)</script>', diagram.turning(), re.DOTALL)
     data = json.loads(text)
-    np.testing.assert_allclose([cell["said"] for cell in data["cells"]], numbered(diagram, "mean_prediction", 4))
-    np.testing.assert_allclose([cell["seen"] for cell in data["cells"]], numbered(diagram, "outcome_frequency", 4))
+    np.testing.assert_allclose([cell["predicted"] for cell in data["cells"]], numbered(diagram, "mean_prediction", 4))
+    np.testing.assert_allclose([cell["observed"] for cell in data["cells"]], numbered(diagram, "outcome_frequency", 4))
     assert [cell["beyond"] for cell in data["cells"]] == diagram.table["beyond"].tolist()
     np.testing.assert_allclose(data["corners"], simplex_geometry.TETRAHEDRON)
     body = re.search(r"<tbody>(.*)</tbody>", diagram.turning(), re.DOTALL)[1]
@@ -217,15 +217,17 @@ def test_without_its_script_the_tetrahedron_stands_as_it_is_drawn():
 
 def test_it_can_be_reached_by_keyboard_and_is_described_to_those_who_cannot_see_it():
     fragment = four().turning(script=False)
-    assert re.search(r'<svg [^>]*role="img" tabindex="0" aria-label="Do the four outcomes come as often', fragment)
+    assert re.search(
+        r'<svg [^>]*role="img" tabindex="0" aria-label="Do the observed frequencies of the four outcomes', fragment
+    )
     for token in ("ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "prefers-reduced-motion", "pointermove"):
         assert token in plot.rotation_script()
 
 
 def test_a_layer_that_is_left_out_is_left_out_of_the_page():
     cells = plot.scene_data(four().less("arrows", "cells"))["cells"]
-    assert all(cell["seen"] == cell["said"] for cell in cells if cell["beyond"])
-    assert any(cell["seen"] != cell["said"] for cell in cells if not cell["beyond"])
+    assert all(cell["observed"] == cell["predicted"] for cell in cells if cell["beyond"])
+    assert any(cell["observed"] != cell["predicted"] for cell in cells if not cell["beyond"])
     assert {cell["radius"] for cell in cells} == {0}
 
 

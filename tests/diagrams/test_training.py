@@ -78,7 +78,7 @@ def test_every_epoch_has_the_numbers_that_measure_and_test_give():
     for i, preds in enumerate(models.values()):
         verdict = to.test(preds, "consistency", lens="confidence", resamples=199, rng=5)
         assert diagram.table["pvalue"][i] == verdict.pvalue
-        assert diagram.table["ece"][i] - diagram.table["ece_floor"][i] == pytest.approx(verdict.effect)
+        assert diagram.table["ece"][i] - diagram.table["noise_floor"][i] == pytest.approx(verdict.effect)
         assert diagram.table["ece"][i] == pytest.approx(to.measure(preds, "ece", interval=None).value)
         assert diagram.table["log_loss"][i] == pytest.approx(to.measure(preds, "log_loss", interval=None).value)
 
@@ -87,7 +87,7 @@ def test_an_epoch_does_not_depend_on_the_others():
     models = digits()
     alone = to.draw({"3": models["3"]}, "training").table
     among = to.draw(models, "training").table
-    for name in ("ece_floor", "pvalue", "log_loss"):
+    for name in ("noise_floor", "pvalue", "log_loss"):
         assert alone[name][0] == among[name][2]
 
 
@@ -132,8 +132,8 @@ def test_the_lowest_log_loss_of_each_run_is_marked():
     t = diagram.table
     for run in ("a", "b"):
         own = t["run"] == run
-        assert t["best"][own].sum() == 1
-        assert t["log_loss"][own][t["best"][own]][0] == t["log_loss"][own].min()
+        assert t["lowest_log_loss"][own].sum() == 1
+        assert t["log_loss"][own][t["lowest_log_loss"][own]][0] == t["log_loss"][own].min()
     assert diagram.panels["runs"].tolist() == [2]
     assert "TN265" in codes(diagram)
 
@@ -144,14 +144,13 @@ def test_the_finding_says_whether_the_best_epoch_is_calibrated():
     y = (rng.random(2000) < p).astype(int)
     fine, sharp = to.Predictions(y, p), to.Predictions(y, p**3 / (p**3 + (1 - p) ** 3))
     finding = to.draw({"1": sharp, "2": fine}, "training").finding
-    assert finding.startswith("The log loss is lowest at epoch 2, where chance explains the ECE:")
-    assert "epoch 1, where the ECE is more than chance explains" in to.draw({"1": sharp}, "training").finding
+    assert finding.startswith("The log loss is lowest at epoch 2, where the ECE is consistent with calibration:")
+    assert "epoch 1, where the ECE is significant" in to.draw({"1": sharp}, "training").finding
     runs = {"a/1": sharp, "b/1": fine, "c/1": sharp}
     # Three runs at 5 % each: .15 of them by chance.
     finding = to.draw(runs, "training").finding.replace("\u00a0", " ")
     assert finding == (
-        "At its lowest log loss 2 of 3 runs are miscalibrated beyond chance (p ≤ 5 %); "
-        "chance would do that to about 0.15."
+        "At its lowest log loss 2 of 3 runs are significantly miscalibrated (p ≤ 5 %); about 0.15 expected by chance."
     )
 
 
@@ -159,7 +158,7 @@ def test_an_infinite_log_loss_is_no_best_and_leaves_a_gap():
     worse = to.Predictions([0, 1, 2], [[0.0, 0.5, 0.5], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
     sound = to.Predictions([0, 1, 2], [[0.1, 0.4, 0.5], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
     diagram = to.draw({"1": worse, "2": sound}, "training")
-    assert diagram.table["best"].tolist() == [False, True]
+    assert diagram.table["lowest_log_loss"].tolist() == [False, True]
     (line,) = marks(parts(diagram.draw().axes[0])["log_loss"], "run")
     assert np.isnan(line.get_ydata()).tolist() == [True, False]
     assert any(note.code == "TN104" and note.text.startswith("Epoch 1: 1 observed outcome") for note in diagram.notes)
@@ -176,7 +175,7 @@ def test_weights_of_every_row_times_two_change_nothing():
     one, two = (
         to.draw({"1": to.Predictions(preds.y, preds.P, weight=c * w)}, "training", resamples=99).table for c in (1, 2)
     )
-    for name in ("log_loss", "log_loss_low", "accuracy", "accuracy_high", "ece", "ece_floor", "pvalue"):
+    for name in ("log_loss", "log_loss_low", "accuracy", "accuracy_high", "ece", "noise_floor", "pvalue"):
         np.testing.assert_allclose(one[name], two[name], rtol=1e-9)
 
 
@@ -218,7 +217,7 @@ def test_the_null_has_uniform_p_values():
     t = to.draw(models, "training", resamples=99, bins=5).table
     assert (t["pvalue"] <= 0.25).sum() <= 49
     # The floor is the mean ECE under calibration: the mean difference is within 4 standard errors of 0.
-    gap = t["ece"] - t["ece_floor"]
+    gap = t["ece"] - t["noise_floor"]
     assert abs(gap.mean()) <= 4 * gap.std(ddof=1) / np.sqrt(120)
 
 
@@ -233,18 +232,26 @@ def test_what_is_drawn_is_the_table():
         (line,) = marks(ax, "run")
         np.testing.assert_array_equal(line.get_xdata(), t["epoch"])
         np.testing.assert_array_equal(line.get_ydata(), t[name])
-        (star,) = marks(ax, "best")
-        np.testing.assert_array_equal(star.get_xydata(), [[t["epoch"][t["best"]][0], t[name][t["best"]][0]]])
+        (star,) = marks(ax, "lowest log loss")
+        np.testing.assert_array_equal(
+            star.get_xydata(), [[t["epoch"][t["lowest_log_loss"]][0], t[name][t["lowest_log_loss"]][0]]]
+        )
         assert len(marks(ax, "interval")) == (name in ("log_loss", "accuracy"))
-    (noise_floor,) = marks(drawn["ece"], "floor")
-    np.testing.assert_array_equal(noise_floor.get_ydata(), t["ece_floor"])
+    (noise_floor,) = marks(drawn["ece"], "noise floor")
+    np.testing.assert_array_equal(noise_floor.get_ydata(), t["noise_floor"])
     (threshold,) = marks(drawn["pvalue"], "threshold")
     assert threshold.get_ydata()[0] == pytest.approx(0.05)
     assert len({ax.get_xlim() for ax in drawn.values()}) == 1
 
 
 @pytest.mark.parametrize(
-    ("layer", "label"), [("intervals", "interval"), ("floor", "floor"), ("threshold", "threshold"), ("best", "best")]
+    ("layer", "label"),
+    [
+        ("intervals", "interval"),
+        ("noise_floor", "noise floor"),
+        ("threshold", "threshold"),
+        ("lowest_log_loss", "lowest log loss"),
+    ],
 )
 def test_a_layer_left_out_is_neither_drawn_nor_in_the_legend(layer, label):
     diagram = to.draw(digits(), "training", resamples=9)
@@ -311,7 +318,7 @@ def test_a_p_value_of_the_level_itself_is_off():
     bold = to.Predictions([0, 1] * 50, [0.01, 0.3] * 50)
     diagram = to.draw({"1": bold}, "training", resamples=9, level=0.9)
     assert diagram.table["pvalue"].tolist() == [0.1]
-    assert diagram.panels["best_off"].tolist() == [1]
+    assert diagram.panels["n_miscalibrated"].tolist() == [1]
 
 
 def test_the_name_of_a_run_may_be_long_and_have_lines():

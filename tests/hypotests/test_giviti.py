@@ -8,7 +8,7 @@ from scipy.special import erfc
 
 import trueodds as to
 from tests import reference
-from trueodds.hypotests._glm.calibration_belt import compute_belt
+from trueodds.hypotests._glm.calibration_belt import fit_belt
 from trueodds.hypotests._glm.forward_selection import STEP, forward_null_distribution
 from trueodds.hypotests.cox import Cox
 from trueodds.hypotests.giviti import GiViTI
@@ -163,7 +163,7 @@ def test_settings_that_cannot_be_are_refused(settings):
 def test_the_belt_is_that_of_givitir(name, level):
     # R's own optimizer is loose by 2.5e-7, as a second program found too.
     r = reference.golden("anchors/golden.json")["r_packages"]["giviti"][f"belt_{name}_{level:g}"]
-    calibration_belt = compute_belt(anchors(name), (level,), r["p"])
+    calibration_belt = fit_belt(anchors(name), (level,), r["p"])
     assert calibration_belt.degree == r["m"]
     assert calibration_belt.table[f"low_{level:g}"] == pytest.approx(r["L"], abs=5e-7)
     assert calibration_belt.table[f"high_{level:g}"] == pytest.approx(r["U"], abs=5e-7)
@@ -171,7 +171,7 @@ def test_the_belt_is_that_of_givitir(name, level):
 
 def test_the_belt_of_a_bent_curve_is_what_an_optimizer_finds():
     view, at = curved(), np.array([0.06, 0.3, 0.9])
-    calibration_belt = compute_belt(view, (0.9,), at)
+    calibration_belt = fit_belt(view, (0.9,), at)
     assert calibration_belt.degree == 2
     x = np.log(view.p / (1 - view.p))
     X, drop = np.vander(x, 3, increasing=True), forward_null_distribution(2, 1).quantile(0.9) / 2
@@ -195,7 +195,7 @@ def test_the_belt_of_a_bent_curve_is_what_an_optimizer_finds():
 
 
 def test_the_belt_tells_where_it_leaves_the_diagonal():
-    calibration_belt = compute_belt(anchors("hockey_rand"))
+    calibration_belt = fit_belt(anchors("hockey_rand"))
     below = [segment for segment in calibration_belt.segments if segment.level == 0.95 and segment.side == "below"]
     assert below
     p, high = calibration_belt.table["p"], calibration_belt.table["high_0.95"]
@@ -205,7 +205,7 @@ def test_the_belt_tells_where_it_leaves_the_diagonal():
     rng, calm = np.random.default_rng(3), 0
     for _ in range(20):
         q = rng.uniform(0.05, 0.95, 100)
-        calibration_belt = compute_belt(View(p=q, y=rng.random(100) < q), (0.95,), 21)
+        calibration_belt = fit_belt(View(p=q, y=rng.random(100) < q), (0.95,), 21)
         calm += calibration_belt.pvalue > 0.05
         assert calibration_belt.pvalue <= 0.05 or calibration_belt.segments == ()
     assert calm > 10
@@ -214,7 +214,7 @@ def test_the_belt_tells_where_it_leaves_the_diagonal():
 def test_a_belt_without_a_finite_curve_reaches_the_end_and_keeps_its_other_side():
     # All 6 came. At the smallest and largest p the lower bound is at infinity: that row alone has probability q, the
     # others 1, so log q = −drop, with drop half the quantile: for level c and χ²₂, q = 1 − c.
-    calibration_belt = compute_belt(View(p=[0.1, 0.2, 0.3, 0.6, 0.7, 0.8], y=np.ones(6)), (0.8, 0.95), 3)
+    calibration_belt = fit_belt(View(p=[0.1, 0.2, 0.3, 0.6, 0.7, 0.8], y=np.ones(6)), (0.8, 0.95), 3)
     assert calibration_belt.table["high_0.95"].tolist() == [1.0, 1.0, 1.0]
     assert calibration_belt.table["low_0.8"][[0, 2]] == pytest.approx([0.2, 0.2], abs=1e-3)
     assert calibration_belt.table["low_0.95"][[0, 2]] == pytest.approx([0.05, 0.05], abs=1e-3)
@@ -224,7 +224,7 @@ def test_a_belt_without_a_finite_curve_reaches_the_end_and_keeps_its_other_side(
 def test_equal_weights_of_any_size_change_no_belt():
     view = anchors("g2_300")
     heavy = View(p=view.p, y=view.y, w=np.full(len(view), 3.0))
-    a, b = compute_belt(view, (0.95,), 5), compute_belt(heavy, (0.95,), 5)
+    a, b = fit_belt(view, (0.95,), 5), fit_belt(heavy, (0.95,), 5)
     for name, column in a.table.items():
         assert b.table[name] == pytest.approx(column, rel=1e-7)
 
@@ -232,4 +232,4 @@ def test_equal_weights_of_any_size_change_no_belt():
 def test_points_and_levels_outside_are_refused():
     for wrong in ({"levels": (0.95, 1.0)}, {"points": [0.0, 0.5]}, {"points": 1}):
         with pytest.raises(to.InputError, match="TO203"):
-            compute_belt(curved(40), **wrong)
+            fit_belt(curved(40), **wrong)

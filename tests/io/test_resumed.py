@@ -154,8 +154,9 @@ def test_the_state_of_another_version_is_refused(tmp_path: Path, monkeypatch: An
 KILLED = """
 import contextlib, os, signal, sys
 from trueodds.cli import main
-from trueodds.io import resumed
+import trueodds.api.tally
 
+resumed = sys.modules["trueodds.api.tally"]
 folder, resumed.EVERY = sys.argv[1], 0.0  # a state after each batch
 command = ["tally", folder + "/*.parquet", "--group", "site", "--weight", "w", "--out"]
 left = [0]

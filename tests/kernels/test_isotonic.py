@@ -56,7 +56,7 @@ def at_rows(blocks, p):
 def test_blocks_of_keys_are_those_of_a_loop_and_of_scipy(n, ties, dtype):
     for seed in range(5):
         p, y = rows(n, dtype, ties=ties, seed=seed)
-        blocks = isotonic.of_keys(sort.keys(p, y))
+        blocks = isotonic.fit_keys(sort.keys(p, y))
         assert (np.stack(blocks, axis=1) == looped(p, y, np.ones(n))).all()  # whole numbers: nothing is rounded
         assert all(column.dtype == np.float64 for column in blocks)
         if n:
@@ -74,7 +74,7 @@ def test_blocks_of_rows_are_those_of_a_loop_and_of_scipy(n, ties, dtype):
         (y, rng.integers(0, 3, n) / 2),  # halves and quarters add up exactly in any order
         (rng.integers(0, 5, n) / 4, rng.integers(0, 3, n).astype(float)),
     ):
-        blocks = isotonic.of_rows(p, observed, w)
+        blocks = isotonic.fit_rows(p, observed, w)
         assert (np.stack(blocks, axis=1) == looped(p, observed, w)).all()
         if (w > 0).any():
             assert at_rows(blocks, p[w > 0]) == pytest.approx(by_scipy(p, observed, w), abs=1e-12)
@@ -86,12 +86,12 @@ def test_any_weights_and_votes_give_what_scipy_gives(seed):
     n = 200
     p = rng.integers(0, 60, n) / 60
     y, w = rng.random(n), rng.random(n) * (rng.random(n) < 0.8)
-    assert at_rows(isotonic.of_rows(p, y, w), p[w > 0]) == pytest.approx(by_scipy(p, y, w), abs=1e-12)
+    assert at_rows(isotonic.fit_rows(p, y, w), p[w > 0]) == pytest.approx(by_scipy(p, y, w), abs=1e-12)
 
 
 def test_rows_of_keys_and_rows_of_weight_one_are_the_same():
     p, y = rows(3000, np.float32, ties=False)
-    for one, other in zip(isotonic.of_keys(sort.keys(p, y)), isotonic.of_rows(p, y, np.ones(3000)), strict=True):
+    for one, other in zip(isotonic.fit_keys(sort.keys(p, y)), isotonic.fit_rows(p, y, np.ones(3000)), strict=True):
         assert (one == other).all()
 
 
@@ -100,17 +100,17 @@ def test_rows_of_keys_and_rows_of_weight_one_are_the_same():
 def test_rows_lie_in_memory_as_they_like(dtype, layout):
     p, y = rows(50, dtype, ties=True)
     w = np.random.default_rng(1).random(50)
-    expected = isotonic.of_rows(p, y, w)
-    for one, other in zip(isotonic.of_rows(layout(p), layout(y), layout(w)), expected, strict=True):
+    expected = isotonic.fit_rows(p, y, w)
+    for one, other in zip(isotonic.fit_rows(layout(p), layout(y), layout(w)), expected, strict=True):
         assert (one == other).all()
     keys = sort.keys(p, y)
-    for one, other in zip(isotonic.of_keys(layout(keys)), isotonic.of_keys(keys), strict=True):
+    for one, other in zip(isotonic.fit_keys(layout(keys)), isotonic.fit_keys(keys), strict=True):
         assert (one == other).all()
 
 
 def test_rows_without_weight_are_absent():
-    assert [len(column) for column in isotonic.of_rows(np.ones(3), np.ones(3), np.zeros(3))] == [0, 0, 0, 0]
-    blocks = isotonic.of_rows(np.array([0.1, 0.2, 0.9]), np.array([1.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0]))
+    assert [len(column) for column in isotonic.fit_rows(np.ones(3), np.ones(3), np.zeros(3))] == [0, 0, 0, 0]
+    blocks = isotonic.fit_rows(np.array([0.1, 0.2, 0.9]), np.array([1.0, 0.0, 1.0]), np.array([0.0, 1.0, 0.0]))
     assert [column.tolist() for column in blocks] == [[0.2], [0.2], [1.0], [0.0]]
 
 
@@ -119,7 +119,7 @@ def test_tiny_and_huge_weights_pool_like_others(scale):
     # The products of such weights are 0 or infinite.
     p, y = rows(40, np.float64, ties=False)
     w = np.random.default_rng(2).integers(1, 5, 40).astype(float)
-    one, other = isotonic.of_rows(p, y, w), isotonic.of_rows(p, y, w * scale)
+    one, other = isotonic.fit_rows(p, y, w), isotonic.fit_rows(p, y, w * scale)
     assert (one.low == other.low).all()
     assert other.events / other.mass == pytest.approx(one.events / one.mass, rel=1e-12)
 

@@ -43,8 +43,8 @@ def test_counts_are_those_of_a_loop_over_the_rows(n: int, ties: bool, dtype: Any
     p, y = rows(n, dtype, ties=ties)
     keys = sort.keys(p, y)
     assert keys is not None
-    assert [x.tolist() for x in sort.counts(keys)] == list(looped(p, y, np.ones(n)))
-    assert not any(np.signbit(x).any() for x in sort.counts(keys))
+    assert [x.tolist() for x in sort.count_by_score(keys)] == list(looped(p, y, np.ones(n)))
+    assert not any(np.signbit(x).any() for x in sort.count_by_score(keys))
     assert sort.scores(keys).tolist() == sorted(abs(p.astype(float)))
 
 
@@ -67,7 +67,7 @@ def test_sums_are_those_of_a_loop_over_the_rows(n: int, ties: bool, dtype: Any) 
     rng = np.random.default_rng(1)
     w, votes = rng.integers(0, 4, n) / 2, rng.integers(0, 5, n) / 4
     for outcomes in (y, votes):
-        actual, expected = sort.sums(p, outcomes, w, sort.order(p)), looped(p, outcomes, w)
+        actual, expected = sort.sum_by_score(p, outcomes, w, sort.argsort_scores(p)), looped(p, outcomes, w)
         assert [x.tolist() for x in actual] == list(expected)  # halves and quarters add up exactly in any order
         assert not np.signbit(actual[0]).any()
 
@@ -79,12 +79,14 @@ def test_blocks_of_rows_are_put_together(n: int, dtype: Any) -> None:
     keys = sort.keys(p, y)
     assert keys is not None
     distinct, place = np.unique(p, return_inverse=True)
-    s, count, n_events = sort.counts(keys)
+    s, count, n_events = sort.count_by_score(keys)
     assert (s == distinct).all()
     assert (count == np.bincount(place)).all()
     assert (n_events == np.bincount(place, y)).all()
-    assert (sort.placed(p, s) == place).all()
-    for one, other in zip(sort.sums(p, y, np.ones(n), sort.order(p)), (s, count, n_events), strict=True):
+    assert (sort.find_score(p, s) == place).all()
+    for one, other in zip(
+        sort.sum_by_score(p, y, np.ones(n), sort.argsort_scores(p)), (s, count, n_events), strict=True
+    ):
         assert (one == other).all()
 
 
@@ -93,10 +95,14 @@ def test_nothing_has_no_scores() -> None:
         none = np.empty(0, dtype=dtype)
         keys = sort.keys(none, np.empty(0))
         assert keys is not None
-        assert [len(x) for x in sort.counts(keys)] == [0, 0, 0]
-        assert [len(x) for x in sort.sums(none, np.empty(0), np.empty(0), sort.order(none))] == [0, 0, 0]
-        assert len(sort.placed(none, np.array([0.5]))) == 0
-    assert [len(x) for x in sort.sums(np.ones(3), np.ones(3), np.zeros(3), np.arange(3))] == [0, 0, 0]
+        assert [len(x) for x in sort.count_by_score(keys)] == [0, 0, 0]
+        assert [len(x) for x in sort.sum_by_score(none, np.empty(0), np.empty(0), sort.argsort_scores(none))] == [
+            0,
+            0,
+            0,
+        ]
+        assert len(sort.find_score(none, np.array([0.5]))) == 0
+    assert [len(x) for x in sort.sum_by_score(np.ones(3), np.ones(3), np.zeros(3), np.arange(3))] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -109,8 +115,8 @@ def test_read_only_and_strided_rows_are_rows(dtype: Any) -> None:
     for scores in (p, wide[:, 1], p[::-1][::-1]):
         assert np.array_equal(sort.keys(scores, strided), keys)
         assert np.array_equal(sort.keys(scores, strided == 1), keys)
-        assert np.array_equal(sort.order(scores), sort.order(p))
-        assert np.array_equal(sort.placed(scores, np.array([0.0, 0.5])), p >= 0.5)
+        assert np.array_equal(sort.argsort_scores(scores), sort.argsort_scores(p))
+        assert np.array_equal(sort.find_score(scores, np.array([0.0, 0.5])), p >= 0.5)
 
 
 def test_outcomes_that_are_no_yes_or_no_have_no_keys() -> None:
@@ -126,7 +132,7 @@ def test_keys_order_neighbors_and_what_lies_a_hair_above_one(dtype: Any) -> None
     near = [np.nextafter(one, dtype(0)), one, np.nextafter(one, dtype(2)), np.nextafter(dtype(0), one), dtype(0)]
     keys = sort.keys(np.array(near[::-1] + near, dtype=dtype), np.zeros(10))
     assert keys is not None
-    s, n, _ = sort.counts(keys)
+    s, n, _ = sort.count_by_score(keys)
     assert s.tolist() == sorted(float(x) for x in near)
     assert n.tolist() == [2.0] * 5
 
@@ -136,7 +142,7 @@ def test_a_row_is_placed_at_the_last_score_that_it_reaches(m: int) -> None:
     rng = np.random.default_rng(m)
     for s in (np.unique(rng.random(m)), np.unique(rng.random(m) ** 30), np.unique(np.append(rng.random(m) / 5e3, 1.0))):
         p = np.concatenate((rng.random(200), s, np.nextafter(s, 0), np.nextafter(s, 2), [0.0, 1.0, 1.0 + 1e-7]))
-        assert (sort.placed(p, s) == np.maximum(np.searchsorted(s, p, "right") - 1, 0)).all()
+        assert (sort.find_score(p, s) == np.maximum(np.searchsorted(s, p, "right") - 1, 0)).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -187,6 +193,6 @@ def test_no_sum_depends_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch
         assert keys is not None
         edges = np.arange(16) / 15
         some = key_sums(keys, edges, "right"), sorted_sums(keys, edges, "right")
-        results.append((keys, *some, sort.placed(p, np.arange(9) / 10)))
+        results.append((keys, *some, sort.find_score(p, np.arange(9) / 10)))
     for other in results[1:]:
         assert all(np.array_equal(x, z) for x, z in zip(results[0], other, strict=True))

@@ -10,7 +10,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.estimators import ESTIMATORS
 from trueodds.lenses.lens import as_lens
 from trueodds.lenses.subgroups import GroupLens
-from trueodds.resampling import bootstrap, null_cells
+from trueodds.resampling import null_cells
 from trueodds.resampling.cell_bootstrap import bootstrap_cells
 from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.noise_floor import noise_floor_draws
@@ -23,7 +23,7 @@ DRAWS = 4000
 @pytest.fixture
 def many(monkeypatch):
     """As if the rows were more than 200,000."""
-    monkeypatch.setattr(bootstrap, "MAX_RESAMPLED_ROWS", 100)
+    monkeypatch.setattr(null_cells, "MAX_RESAMPLED_ROWS", 100)
 
 
 def assert_same_distribution(a, b):
@@ -41,7 +41,7 @@ def test_bins_give_the_law_of_rows(alpha, name, lens, monkeypatch):
     preds = simulated(alpha=alpha)
     question = make_estimand(preds, name, lens)
     (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
-    monkeypatch.setattr(bootstrap, "MAX_RESAMPLED_ROWS", 100)
+    monkeypatch.setattr(null_cells, "MAX_RESAMPLED_ROWS", 100)
     assert draws_by_bin(preds, [question], joint=False)
     (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), joint=False)
     assert_same_distribution(question.combined(rows), question.combined(bins))
@@ -53,7 +53,7 @@ def test_independent_labels_are_drawn_apart(monkeypatch):
     preds = Predictions.from_multilabel((rng.random((3000, 3)) < P).astype(int), P)
     question = make_estimand(preds, "ece", "classwise")
     (rows,) = null_draws(preds, [question], DRAWS, np.random.default_rng(1), joint=False)
-    monkeypatch.setattr(bootstrap, "MAX_RESAMPLED_ROWS", 100)
+    monkeypatch.setattr(null_cells, "MAX_RESAMPLED_ROWS", 100)
     assert draws_by_bin(preds, [question], joint=False)
     (bins,) = null_draws(preds, [question], DRAWS, np.random.default_rng(2), joint=False)
     assert_same_distribution(question.combined(rows), question.combined(bins))
@@ -130,7 +130,9 @@ def test_even_weights_change_nothing(lens, many):
 
 def test_the_noise_floor_and_the_verdict_use_bins(many, monkeypatch):
     preds = simulated()
-    monkeypatch.setattr(kernels.random_labels, "sums", lambda *_args, **_more: pytest.fail("a label per row was drawn"))
+    monkeypatch.setattr(
+        kernels.random_labels, "sum_draws", lambda *_args, **_more: pytest.fail("a label per row was drawn")
+    )
     assert noise_floor_draws(
         preds, [make_estimand(preds), make_estimand(preds, "ece", "classwise")], np.random.default_rng(0)
     )[1].shape == (

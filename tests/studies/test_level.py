@@ -153,15 +153,15 @@ def test_a_cell_is_classified_by_its_lower_limit():
     assert size_verdict({**ROW, "size5": 0.08, "silent5": 0.08}, 2) == "exceeds"
     assert size_verdict({**ROW, "size5": 0.08, "silent5": 0.08}, 10**6) == "keeps"
     assert size_verdict({**ROW, "size1": 0.03, "silent1": 0.03}, 2) == "exceeds"
-    assert size_verdict({**ROW, "undefined": 1.0, "size5": 0.0}, 2) == "no answer"
+    assert size_verdict({**ROW, "undefined": 1.0, "size5": 0.0}, 2) == "undefined"
 
 
 def test_a_note_counts_only_where_most_rejections_carry_it_and_the_others_keep_the_level():
     # 200 of 1,000 rejected. Half of the sets are noted; of the 500 silent ones 5 % are 25 rejections, 30 % are 150.
     noted = {**ROW, "size5": 0.2, "doubt": 0.5}
-    assert size_verdict({**noted, "silent5": 0.05}, 2) == "exceeds, said"
+    assert size_verdict({**noted, "silent5": 0.05}, 2) == "exceeds, noted"
     assert size_verdict({**noted, "silent5": 0.3}, 2) == "exceeds"
-    assert size_verdict({**ROW, "size5": 0.2, "doubt": 1.0, "silent5": None, "silent1": None}, 2) == "exceeds, said"
+    assert size_verdict({**ROW, "size5": 0.2, "doubt": 1.0, "silent5": None, "silent1": None}, 2) == "exceeds, noted"
 
 
 def test_the_sentence_and_the_table_by_test_count_what_the_rows_say():
@@ -176,7 +176,7 @@ def test_the_sentence_and_the_table_by_test_count_what_the_rows_say():
     # 50 + 200 of 2,000.
     assert first["size at 5 %"].startswith("12.5 %")
     assert first["largest at 5 %"] == "20.0 % [17.0 %, 7.0 %] rare, n = 100"
-    assert (first["exceeds, said"], first["exceeds, unsaid"], second["exceeds, unsaid"]) == (0, 1, 0)
+    assert (first["exceeds, noted"], first["exceeds, not noted"], second["exceeds, not noted"]) == (0, 1, 0)
     assert first["power: shift"] == "25.0 % … 25.0 %"
 
 
@@ -252,7 +252,7 @@ def test_a_test_that_has_no_p_value_is_not_called_uniform(monkeypatch):
     monkeypatch.setattr("trueodds_studies.level.test", none)
     plan = UniformPlan(sets=3, worlds=("sure",), resamples=9)
     (row,) = uniform(methods=["spiegelhalter"], plan=plan).rows
-    assert (row["sets"], row["p_uniform"], row["verdict"]) == (0, None, "no answer")
+    assert (row["sets"], row["p_uniform"], row["verdict"]) == (0, None, "undefined")
 
 
 def test_a_value_that_a_test_refuses_is_no_answer_and_any_other_refusal_is_one(monkeypatch):

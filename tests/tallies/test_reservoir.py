@@ -71,7 +71,7 @@ def test_a_sample_that_has_room_for_all_rows_is_all_rows() -> None:
     assert (reservoir.rows.n, reservoir.note) == (100, None)
     short = sampled(preds, 30, max_probs=40).note
     assert short is not None
-    assert short.text.startswith("What is fitted rests on a random sample of 10 of 100 rows (10%)")
+    assert short.text.startswith("Fits use a random sample of 10 of 100 rows (10%)")
 
 
 def test_a_column_of_ids_makes_the_sample_the_same_however_rows_lie() -> None:

@@ -42,17 +42,17 @@ ROW_SETTINGS = {
 
 
 def resolve_method(registry: Any, kind: type, method: Any, settings: dict[str, Any]) -> Any:
-    """The member behind a name, with its settings; an instance has its own."""
+    """Return the method with this name and these settings; an instance is returned as it is."""
     known = isinstance(method, str) and method in registry.names()
     for name in settings.keys() & ROW_SETTINGS.keys():
         if known and registry.takes(method, name):
             continue
-        raise InputError("TO202", "That is said elsewhere.", repr(name), ROW_SETTINGS[name])
+        raise InputError("TO202", f"`{name}` is not a setting of this call.", "", ROW_SETTINGS[name])
     if isinstance(method, kind):
         if settings:
             raise InputError(
                 "TO202",
-                "A member given as an instance has its own settings.",
+                "An instance has its own settings.",
                 ", ".join(settings),
                 "Set them on the instance, or give its name.",
             )
@@ -70,7 +70,7 @@ def resolve_method(registry: Any, kind: type, method: Any, settings: dict[str, A
 
 
 def add_seed(estimator: Any, settings: dict[str, Any], rng: Any, generator: np.random.Generator) -> dict[str, Any]:
-    """The settings, with the seed of the call for an estimator that deals rows into folds."""
+    """Add the seed of the call to the settings of an estimator that assigns rows to folds."""
     if not isinstance(estimator, str) or "rng" in settings or estimator not in ESTIMATORS.names():
         return settings
     if not ESTIMATORS.takes(estimator, "rng"):
@@ -80,7 +80,7 @@ def add_seed(estimator: Any, settings: dict[str, Any], rng: Any, generator: np.r
 
 
 def add_test_seed(test: Any, settings: dict[str, Any], rng: Any, generator: np.random.Generator) -> dict[str, Any]:
-    """The settings of a test, with the seed where its statistic deals folds or the like."""
+    """Add the seed of the call to the settings of a test whose statistic is randomized, such as by folds."""
     if isinstance(test, str) and test == "consistency":
         return add_seed(settings.get("statistic", "ece"), settings, rng, generator)
     takes = isinstance(test, str) and test in TESTS.names() and TESTS.takes(test, "rng")
@@ -88,7 +88,7 @@ def add_test_seed(test: Any, settings: dict[str, Any], rng: Any, generator: np.r
 
 
 def resolve_lens(rows: Predictions | Tally, lens: Any, method: Estimator | HypothesisTest | Recipe | None) -> Lens:
-    """The lens asked for, else the member's own, else that of the data: positive for two classes, confidence above."""
+    """Return the given lens, else the method's own, else the default: positive for two classes, confidence for more."""
     if lens is not None:
         return as_lens(lens)
     if method is not None and method.lens and rows.kind == "classes":
@@ -97,7 +97,7 @@ def resolve_lens(rows: Predictions | Tally, lens: Any, method: Estimator | Hypot
 
 
 def restrict_to_region(rows: Predictions | Tally, region: Any) -> Any:
-    """The rows of a region of the simplex, or all."""
+    """Return the rows whose predictions lie in a region of the simplex; all rows if it is None."""
     if region is None:
         return rows
     if isinstance(rows, Tally):
@@ -111,7 +111,7 @@ def restrict_to_region(rows: Predictions | Tally, region: Any) -> Any:
 
 
 def call_settings(rng: Any, rows: Predictions | Tally, weight_kind: str, region: Any = None) -> dict[str, Any]:
-    """What the call itself said, for the settings of its result."""
+    """Return the arguments of the call that the settings of its result report: seed, region and weight kind."""
     settings: dict[str, Any] = {"seed": int(rng) if isinstance(rng, (int, np.integer)) else "generator"}
     if region is not None:
         settings["region"] = (
@@ -123,7 +123,7 @@ def call_settings(rng: Any, rows: Predictions | Tally, weight_kind: str, region:
 
 
 def data_notes(*rows: Predictions | Tally) -> list[Note]:
-    """What was noted of the rows when they were read, and what speaks against them as they are."""
+    """Return the notes of validation and of the plausibility checks."""
     return [
         note for preds in rows if isinstance(preds, Predictions) for note in (*preds.notes, *plausibility_notes(preds))
     ]
@@ -133,22 +133,22 @@ Verb = TypeVar("Verb", bound=Callable[..., Any])
 
 
 def pairs_arrays(verb: Verb) -> Verb:
-    """Let a verb take `y_true, y_prob` where its first argument is the pair `(y_true, y_prob)`.
+    """Let a function take `y_true, y_prob` where its first parameter is the pair `(y_true, y_prob)`.
 
-    `help` and type checkers see the verb as it is written, with one argument for the data.
+    `help` and type checkers see the signature as it is written, with one parameter for the data.
     """
     return _arranged(verb, in_pairs)
 
 
 def pairs_models(verb: Verb) -> Verb:
-    """Let a verb that takes several models take `y_true` once, before the probabilities of each."""
+    """Let a function of several models take `y_true` once, before the probabilities of each model."""
     return _arranged(verb, in_comparison)
 
 
 def in_pairs(*args: Any) -> tuple[Any, ...]:
-    """The arguments with `y_true, y_prob` put together; `y_true` with a mapping of arrays is a mapping of models.
+    """Combine `y_true, y_prob` into one argument; `y_true` and a mapping of arrays become a mapping of models.
 
-    What is no data is paired all the same: Predictions says what is wrong with it.
+    Invalid data are paired too, so that `Predictions` raises the error.
 
     >>> in_pairs([0, 1], [0.2, 0.7], "ece")
     (([0, 1], [0.2, 0.7]), 'ece')
@@ -164,7 +164,7 @@ def in_pairs(*args: Any) -> tuple[Any, ...]:
 
 
 def in_comparison(*args: Any) -> tuple[Any, ...]:
-    """The same for several models: `y_true` with a list of arrays is a list of models, unless another model follows.
+    """Combine the arrays of several models; `y_true` and a list of arrays become a list of models.
 
     >>> in_comparison([0, 1], [[0.2, 0.7], [0.4, 0.6]], "brier")
     ([([0, 1], [0.2, 0.7]), ([0, 1], [0.4, 0.6])], 'brier')
@@ -220,12 +220,12 @@ def _arranged(verb: Verb, arrange: Callable[..., tuple[Any, ...]]) -> Verb:
 
 
 def _is_method(x: Any) -> bool:
-    """Whether it names or is an estimator, a test, a calibrator or a diagram, or a model, and so no array."""
+    """Return whether an argument is a method or its name, or a model, and therefore not an array."""
     return isinstance(x, (str, Predictions, Source, Tally)) or callable(x) or is_dataclass(x) or hasattr(x, "made")
 
 
 def _hinted(problem: InputError, settings: Mapping[str, Any], keywords: Sequence[str]) -> InputError:
-    """The same refusal of an unknown setting, with the hint that it may be one of the verb's own keywords."""
+    """Add to the error of an unknown setting the hint that a keyword of the function may be meant."""
     unknown = next((name for name in settings if problem.code == "TO202" and problem.got == repr(name)), None)
     if (
         unknown is None

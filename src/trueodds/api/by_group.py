@@ -44,66 +44,100 @@ def by_group(
     progress: Callable[[float, str], None] | None = None,
     **settings: Any,
 ) -> ByGroup:
-    r"""The error of every subgroup of the group columns, judged together.
+    """Estimate and test the calibration error of every subgroup, jointly.
 
-    Null hypothesis of each subgroup: the labels of its rows come with their stated probabilities. One set of redrawn
-    labels judges all subgroups, and rows that two of them share (a crossing and its columns) have the same labels in
-    both. `joint` is Westfall and Young's step-down min-p over all subgroups: the family-wise error rate, the chance
-    that any calibrated subgroup is found miscalibrated, is at most 1 − `level`.
-
-    The `status` of a subgroup is `miscalibrated` where its joint p is at most 1 − level; `within` where it is not, and
-    its interval ends below `min_effect`; else `undecided`. (Each `within` is a statement of its own, at the level of its
-    interval; the rejections hold jointly.) `min_detectable` is the smallest observed error that would have been
-    significant, holding the other groups and all redraws fixed; None where no error that its rows can show would be.
-    `mean_prob` and `event_rate` are its mean predicted probability and its observed event rate, None where
-    the lens has several views. Of votes one is drawn per row for the p-values and `min_detectable`, which so speak of
-    single labels, while the error and its interval are of the shares.
-
-    The gaps lie between subgroups of one column (or crossing), which share no row; all intervals of a column hold
-    together at `level`. Errors are biased upward, the more the smaller the group, so that plain differences mislead:
-    the intervals allow for it (MOVER, as in `compare`). `widest` names for each column the two subgroups that are most
-    surely apart, with an interval for the largest of the true gaps, which allows for the choice of the two. The multicalibration error is described at
-    `trueodds.hypotests.multicalibration.MulticalibrationError`.
+    The null hypothesis for each subgroup is that the labels of its rows are drawn with their predicted probabilities.
 
     Parameters
     ----------
-    preds : Predictions or Source
-        With one `group` column or more.
-    estimator : str or Estimator
-        A name of `trueodds list estimators`, or an instance.
+    preds : Predictions, (y_true, y_prob) or Source
+        Predictions with at least one `group` column.
+    estimator : str or Estimator, default="ece"
+        Name of an estimator (``trueodds list estimators`` prints them), or an instance with its settings.
     lens : str, Lens or callable, optional
-        Which claim is examined, as for `measure`.
-    crossings : bool or int
-        How many columns are taken together: 2 (or True) adds the subgroups of every two columns.
-    min_effect : float
-        The smallest error that matters, in the estimator's units; of use for errors that are 0 at calibration, which
-        proper scores are not.
-    against : {"pairs", "rest"}
-        Gaps of every two subgroups, or of every subgroup from all rows outside it.
-    interval, level, aggregate, weight_kind, rng
-        As for `measure`; 1 − level is also the family-wise level.
+        Which predicted probability is examined: ``"positive"``, ``"confidence"``, ``"classwise"``, ``"class:NAME"``,
+        ``"top-label"``, ``"canonical"`` or another one. The default is that of the method if it has one
+        (``"canonical"`` for proper scores), else ``"positive"`` for two classes and ``"confidence"`` for more.
+    crossings : bool or int, default=False
+        How many group columns are combined: 2 (or True) adds the subgroups of every two columns.
+    min_effect : float, default=0.05
+        The smallest error that matters, in units of the estimator. It is meaningful for errors that are 0 under
+        calibration, and so not for proper scores.
+    against : {"pairs", "rest"}, default="pairs"
+        Whether gaps are computed between every two subgroups of a column, or between every subgroup and the remaining
+        rows.
+    interval : {"auto", "percentile", "basic", "bca", "sun", "debiased"} or None, default="auto"
+        Method of the confidence intervals, as in `measure`.
+    level : float, default=0.95
+        Confidence level of the intervals. The family-wise error rate of the tests is 1 − `level`.
     resamples : int, optional
-        999 redraws and 2,000 resamples if not said.
+        Number of null draws and of bootstrap resamples. The defaults are 999 and 2,000.
+    aggregate : {"mean", "max", "sum", "prevalence", "weight"}, optional
+        How the values of several views, such as the classes of ``"classwise"``, are combined into one number. The
+        default is the mean (``"weight"`` for ``"top-label"``).
+    weight_kind : {"importance", "frequency"}, default="importance"
+        Whether a row of weight 2 is one row that counts double (``"importance"``) or two observed rows
+        (``"frequency"``).
+    rng : int or numpy.random.Generator, default=0
+        Seed or random generator. The same call with the same seed returns the same result.
     progress : callable, optional
-        Called with the share done, from 0 to 1, and with what is going on.
+        Called with the fraction of the work that is done, from 0 to 1, and the name of the current step.
     **settings
-        The estimator's own.
+        Settings of the estimator, such as `bins`, `partition`, `min_size`, `closed`, `range`, `distance`, `order` or
+        `min_prob`.
+
+    Returns
+    -------
+    ByGroup
+        The subgroups with their errors, p-values and status, the gaps between them, the overall error and the
+        multicalibration error. See Notes.
 
     Raises
     ------
     InputError
-        TO203 for a setting, TO403 for a tally, TO408 for several labels that do not exclude each other, TO409 where
-        there is no group column.
+        As for `measure`. Also TO403 for a tally, TO408 for several independent labels, TO409 if there is no group
+        column.
 
-    Cost: one addition per row and draw for each column and crossing with errors on fixed bins: 200,000 rows took 3.4 s
-    in 2 groups and 8.7 s in 12. Memory: about 140 bytes per row and subgroup. Of a column the 50 largest values are
-    judged (note TN151).
-    Source: Westfall & Young (1993) for the joint p; Zou & Donner (2008) for gaps; Guy et al. (2025).
+    Notes
+    -----
+    All subgroups are tested on the same null draws of the labels, so rows that two subgroups share have the same labels
+    in both. `joint` is the step-down min-p adjusted p-value of Westfall and Young [1]_ over all subgroups. The
+    family-wise error rate, the probability that any calibrated subgroup is called miscalibrated, is at most 1 −
+    `level`.
 
+    The `status` of a subgroup is ``"miscalibrated"`` if its joint p-value is at most 1 − `level`. Otherwise it is
+    ``"within"`` if its interval ends below `min_effect`, and ``"undecided"`` if not. Each ``"within"`` holds
+    separately, at the level of its interval; the rejections hold jointly. `min_detectable` is the smallest observed
+    error that would have been significant, holding the other groups and all null draws fixed. It is None if no
+    attainable error would have been. `mean_prob` and `event_rate` are the mean predicted probability and the observed
+    event rate; they are None if the lens has several views. If rows have votes, the p-values and `min_detectable` use
+    one vote drawn per row, and the error and its interval use the shares.
+
+    Gaps are differences between subgroups of one column or crossing, which share no row. The intervals of all gaps of a
+    column hold simultaneously at `level`. Errors are biased upward, more so in smaller groups, so plain differences are
+    misleading; the intervals account for this (MOVER [2]_, as in `compare`). `widest` has for each column the two
+    subgroups whose difference is most significant, with an interval for the largest true gap that accounts for the
+    selection. The multicalibration error [3]_ is described at
+    `trueodds.hypotests.multicalibration.MulticalibrationError`.
+
+    Cost: O(n) per draw for each column and crossing if the bins are fixed: 200,000 rows took 3.4 s in 2 groups and 8.7
+    s in 12. Memory is about 140 bytes per row and subgroup. At most the 50 largest values of a column are tested (note
+    TN151).
+
+    References
+    ----------
+    .. [1] Westfall & Young (1993). Step-down min-p adjusted p-values.
+    .. [2] Zou & Donner (2008). Confidence limits of a difference (MOVER).
+    .. [3] Guy et al. (2025). arXiv:2506.11251.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import trueodds as to
     >>> rng = np.random.default_rng(0)
     >>> p, old = rng.random(2000), rng.random(2000) < 0.5
     >>> y = rng.random(2000) < np.where(old, p**2, p)
-    >>> by_age = by_group(Predictions(y.astype(int), p, group={"age": np.where(old, "old", "young")}))
+    >>> by_age = to.by_group(to.Predictions(y.astype(int), p, group={"age": np.where(old, "old", "young")}))
     >>> [(group.label, group.status) for group in by_age.groups]
     [('age=old', 'miscalibrated'), ('age=young', 'within')]
     >>> by_age.widest[0].first, by_age.widest[0].settled
@@ -119,7 +153,9 @@ def by_group(
     method = resolve_method(ESTIMATORS, Estimator, estimator, add_seed(estimator, settings, rng, generator))
     rows = preds if isinstance(preds, Tally) else resolve_data(preds, "exact", weight_kind)
     if isinstance(rows, Tally):
-        raise InputError("TO403", "Subgroups that overlap need the rows.", "a tally", "Give the file of predictions.")
+        raise InputError(
+            "TO403", "The joint test of subgroups needs the rows.", "a tally", "Give the file of predictions."
+        )
     _check(rows)
     chosen = resolve_lens(rows, lens, method)
     combine = aggregate or chosen.aggregate
@@ -128,10 +164,10 @@ def by_group(
     groups = [group for partition in partitions for group in partition.groups]
     seed = int(rng) if isinstance(rng, (int, np.integer)) else int(generator.integers(2**31))
     say = progress or (lambda share, what: None)  # noqa: ARG005
-    say(0.0, "redrawing labels")
+    say(0.0, "simulating labels")
     group_tests = joint_group_pvalues(
         rows, groups, method, chosen, combine, redraws, 1 - level, generator,
-        lambda share: say(0.4 * share, "redrawing labels"),
+        lambda share: say(0.4 * share, "simulating labels"),
     )  # fmt: skip
     question = group_gaps.GroupErrors(method, chosen, combine, interval_spec, seed)
     group_results = assess_groups(
@@ -156,5 +192,5 @@ def by_group(
 def _check(rows: Predictions) -> None:
     if not rows.group:
         raise InputError(
-            "TO409", "There is no group column.", repr(rows), "Pass Predictions(y, p, group={'sex': sex})."
+            "TO409", "The predictions have no group column.", repr(rows), "Pass Predictions(y, p, group={'sex': sex})."
         )

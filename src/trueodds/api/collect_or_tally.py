@@ -19,14 +19,14 @@ IN_MEMORY = 20_000_000  # probabilities that are collected by default; more are 
 def resolve_data(
     data: Any, mode: str | None = None, weight_kind: str = "importance", progress: Any = None
 ) -> Predictions | Tally:
-    """Predictions where the rows fit into memory, else a Tally; `mode` decides by hand."""
+    """Return Predictions if the rows fit into memory, else a Tally; `mode` overrides the choice."""
     return _resolve(data, mode, weight_kind, lambda source: source.reduce(Tally.of, progress=progress), progress)
 
 
 def resolve_and_sample(
     data: Any, mode: str | None, weight_kind: str, seed: int, progress: Any = None
 ) -> tuple[Predictions | Tally, Reservoir | None]:
-    """As `resolve_data`; of what is tallied, a random sample of the rows too, from the same pass."""
+    """Resolve data as `resolve_data` does; if they are tallied, also return a random sample of the rows."""
     sample: list[Reservoir] = []
 
     def counted(source: Source) -> Tally:
@@ -78,8 +78,8 @@ def _collect_or_tally(
     return count(source)
 
 
-def resolve_for_passes(data: Any, mode: str | None, weight_kind: str, limit: int) -> Predictions | Source | Tally:
-    """Predictions as they are, and rows that are few; else a source that is read in passes, or a tally."""
+def resolve_streamed(data: Any, mode: str | None, weight_kind: str, limit: int) -> Predictions | Source | Tally:
+    """Return Predictions if there are few rows, else a source that is read in several passes, or a tally."""
     _check_mode(mode, weight_kind)
     in_memory = isinstance(data, Tally) or (isinstance(data, Predictions) and mode is None)
     if in_memory or mode == "exact":

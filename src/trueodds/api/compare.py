@@ -56,62 +56,91 @@ def compare(
     rng: int | np.random.Generator = 0,
     **settings: Any,
 ) -> Comparison | Ranking:
-    r"""Which model is off by less: the difference of two errors, a − b, or the order of several.
+    """Compare the errors or scores of two models, or rank several models.
 
-    `compare(a, b)` gives a Comparison of the debiased root mean square errors, with that of the Brier scores in a note;
-    `compare(a, b, "brier")` one of another estimator; `compare([a, b, c], "brier")`, or a mapping of names to models, a Ranking
-    with every pairwise difference and intervals that hold together. On the same rows both models are resampled
-    together, so what chance does to both alike cancels.
-
-    The interval is BCa for means over rows such as proper scores (there p is that of the paired t-test), and that of
-    Welch's t-test where tallies keep only their sums; centered at
-    the plug-in for debiased squares (`skce`, `laplace_kce`), of which `rmsce` and `debiased_l2` are roots; for `ece` and other means of absolute gaps, each
-    value less what is known of its bias; else it is put together from the models' own intervals (MOVER). Errors that are
-    biased upward (`ece`) tell two models apart on far more rows than debiased ones, which is why those are the default. p is then 1 − the largest level at which the interval excludes 0. Which of two
-    models answers right more often is not asked here; McNemar's test says that.
+    ``compare(a, b)`` estimates the difference a − b of the debiased root mean square calibration errors. The difference
+    of the Brier scores is added in a note. ``compare([a, b, c], "brier")``, or a mapping of names to models, returns a
+    ranking with all pairwise differences, simultaneous intervals and adjusted p-values. Models with predictions for the
+    same rows are resampled together, so noise that is common to both cancels.
 
     Parameters
     ----------
     a, b : Predictions, (y_true, y_prob), Source or Tally
-        Or, as `a` alone, a list or a mapping of at least two. Of arrays `compare(y_true, p_a, p_b, "brier")` and
-        `compare(y_true, {"a": p_a, "b": p_b}, "brier")` say the same; `compare(y_true, [p_a, p_b, p_c], "brier")` ranks.
-    estimator : str or Estimator, optional
-        A name of `trueodds list estimators`, or an instance; `debiased_l2` by default.
+        The two models; or, as `a` alone, a list or a mapping of at least two models. Arrays may be passed as
+        ``compare(y_true, p_a, p_b, "brier")``, ``compare(y_true, {"a": p_a, "b": p_b}, "brier")``, or
+        ``compare(y_true, [p_a, p_b, p_c], "brier")`` for a ranking.
+    estimator : str or Estimator, default="debiased_l2"
+        Name of an estimator (``trueodds list estimators`` prints them), or an instance with its settings.
     lens : str, Lens or callable, optional
-        Which claim is examined, the same of all models; the default is that of the first.
-    interval : {"auto", "percentile", "basic", "bca", "sun", "debiased"} or None
-        Of the difference; None gives the bare number. Raw bootstraps of an upward biased error exclude 0 far too
-        often: for two calibrated models in up to 37 %.
-    level : float
-        Of the interval; of a ranking, of all of them together.
+        Which predicted probability is examined, as in `measure`. It is the same for all models; the default is that of
+        the first.
+    interval : {"auto", "percentile", "basic", "bca", "sun", "debiased"} or None, default="auto"
+        Method of the confidence interval of the difference. None omits the interval, which is fast. A plain bootstrap
+        of an error with upward bias excludes 0 too often: for two calibrated models in up to 37 % of samples.
+    level : float, default=0.95
+        Confidence level of the interval. In a ranking it is the simultaneous level of all intervals.
     resamples : int, optional
-        2,000 resamples and 999 swaps if not said.
-    resample : {"auto", "rows", "cells"}
-        As for `measure`.
-    null : {"auto", "swap"}
-        `swap` gives the p-value of the swap permutation: in each row (or cluster) the models exchange their
-        predictions with probability 1/2. Its null is that predictions are exchangeable, not equal calibration.
+        Number of bootstrap resamples and of swap permutations. The defaults are 2,000 and 999.
+    resample : {"auto", "rows", "cells"}, default="auto"
+        What the bootstrap draws with replacement, as in `measure`.
+    null : {"auto", "swap"}, default="auto"
+        ``"swap"`` returns the p-value of a permutation test in which the models exchange their predictions in each row
+        (or cluster) with probability 1/2. Its null hypothesis is that the predictions are exchangeable, which is
+        stronger than equal calibration.
     paired : bool, optional
-        Whether the models speak of the same rows in the same order; if not said, equal outcomes, weights and clusters
-        decide, and a note says so.
+        Whether the models have predictions for the same rows in the same order. By default this is inferred from equal
+        outcomes, weights and clusters, and a note reports it.
     names : sequence of str, optional
-        What the models are called; `a`, `b`, `c`, … if not said.
-    aggregate, weight_kind, rng
-        As for `measure`.
+        Names of the models. The defaults are the keys of a mapping, else `a`, `b`, `c`, …
+    aggregate : {"mean", "max", "sum", "prevalence", "weight"}, optional
+        How the values of several views, such as the classes of ``"classwise"``, are combined into one number. The
+        default is the mean (``"weight"`` for ``"top-label"``).
+    weight_kind : {"importance", "frequency"}, default="importance"
+        Whether a row of weight 2 is one row that counts double (``"importance"``) or two observed rows
+        (``"frequency"``).
+    rng : int or numpy.random.Generator, default=0
+        Seed or random generator. The same call with the same seed returns the same result.
     **settings
-        The estimator's own.
+        Settings of the estimator, such as `bins`, `partition`, `min_size`, `closed`, `range`, `distance`, `order` or
+        `min_prob`.
+
+    Returns
+    -------
+    Comparison or Ranking
+        A `Comparison` of two models, or a `Ranking` of the models in a list or a mapping.
 
     Raises
     ------
     InputError
-        TO203 for a setting, TO205 for `paired=True` with different outcomes, for `null="swap"` with different rows and
-        for different numbers of classes through `canonical` and `classwise`, TO403 for either with tallies and for an estimator that needs more than their cells.
+        As for `measure`. Also TO205 for fewer than two models, for ``paired=True`` with different outcomes, for
+        ``null="swap"`` with different rows, and for different classes through ``"canonical"`` or ``"classwise"``; TO403
+        for ``paired=True`` or ``null="swap"`` with tallies, and for an estimator that needs more than the cells of a
+        tally.
 
+    See Also
+    --------
+    measure : Estimate the error or score of one model.
+
+    Notes
+    -----
+    The interval of a mean over rows, such as a proper score, is BCa, and its p-value is that of the paired t-test.
+    Tallies keep only the sums of such scores; there the interval is that of Welch's t-test. Intervals of debiased
+    squared errors (`skce`, `laplace_kce`, and `rmsce` and `debiased_l2`, which are roots of them) are centered at the
+    plug-in value. For `ece` and other means of absolute gaps, an estimate of its bias is subtracted from each value. In
+    all other cases the intervals of the two models are combined (MOVER). Then p is 1 − the highest level at which the
+    interval excludes 0.
+
+    Errors with upward bias (`ece`) need far more rows to separate two models than debiased errors, hence the default.
+    McNemar's test compares the accuracies of two models; this function does not.
+
+    Examples
+    --------
+    >>> import trueodds as to
     >>> y, p = [1, 0, 1, 1] * 25, [0.9, 0.4, 0.6, 0.8] * 25
-    >>> comparison = compare(Predictions(y, p), Predictions(y, [0.5] * 100), "brier")
+    >>> comparison = to.compare(to.Predictions(y, p), to.Predictions(y, [0.5] * 100), "brier")
     >>> print(round(comparison.difference, 4), comparison.better)
     -0.1575 a
-    >>> compare([Predictions(y, p), Predictions(y, [0.5] * 100)], "brier").order
+    >>> to.compare([to.Predictions(y, p), to.Predictions(y, [0.5] * 100)], "brier").order
     ('a', 'b')
     """
     columns = has_label(a) and models_of(a) is None  # of one model
@@ -119,7 +148,7 @@ def compare(
     names = check("names", names, Sequence[str | int | float] | None)
     if several and isinstance(b, Mapping):
         fix = "For instance compare(y_true, {'a': p_a, 'b': p_b}, 'brier')."
-        raise InputError("TO205", "Several models go into one mapping.", "two mappings", fix)
+        raise InputError("TO205", "Several models must be passed in one mapping.", "two mappings", fix)
     if several and b is not None:
         estimator = b
     elif is_pair(a) and is_array(b):
@@ -154,7 +183,7 @@ def compare(
 
 
 def _scores(contest: ModelComparison, models: Mapping[str, Predictions | Tally], seed: int) -> Note:
-    """The difference of the Brier scores, which also counts how well the models tell outcomes apart."""
+    """Return a note on the difference of the Brier scores, which also reflects resolution."""
     one, other = models
     score = resolve_method(ESTIMATORS, Estimator, "brier", {})
     lens = resolve_lens(models[one], None, score)
@@ -165,14 +194,14 @@ def _scores(contest: ModelComparison, models: Mapping[str, Predictions | Tally],
     comparison = brier.between(models[one], models[other], (one, other), seed)
     interval, p = (f" {comparison.interval}" if comparison.interval else ""), comparison.pvalue
     text = (
-        f"Brier score through {lens}, of calibration and sharpness together: {one} − {other} "
+        f"Brier score (lens {lens}), which measures calibration and sharpness together: {one} − {other} "
         f"{format_number(comparison.difference)}{interval}"
     )
     return Note("TN239", text + ("." if p is None else f", p={format_number(p)}."))
 
 
 def _named(a: Any, b: Any, names: Sequence[str] | None, *, several: bool) -> dict[str, Any]:
-    """The models by name."""
+    """Return the models by name."""
     if not several and (b is None or isinstance(b, Estimator) or (isinstance(b, str) and b in ESTIMATORS.names())):
         raise InputError(
             "TO205", "A comparison needs two models.", "one", "compare(a, b, 'brier'), or measure for a single model."
@@ -184,23 +213,23 @@ def _named(a: Any, b: Any, names: Sequence[str] | None, *, several: bool) -> dic
     if len(models) < 2 or len(names) != len(models) or len(set(names)) < len(names):
         raise InputError(
             "TO205",
-            "A comparison needs at least two models, and a name of its own for each.",
+            "A comparison needs at least two models with distinct names.",
             f"{len(models)} models named {', '.join(map(str, names))}",
-            "Give every model one name.",
+            "Pass one name per model.",
         )
     return dict(zip(map(str, names), models, strict=True))
 
 
 def _refuse_other_classes(models: Mapping[str, Predictions | Tally], lens: Lens) -> None:
-    """Refuse models of different classes where the scale depends on them: Brier's score of 2 is half that of 3."""
+    """Raise an error for models of different classes if the scale of the error depends on the number of classes."""
     sizes = {name: (model.kind, model.k) for name, model in models.items()}
     if isinstance(lens, (Canonical, Classwise)) and len(set(sizes.values())) > 1:
         words = {"classes": "{k} classes", "multilabel": "{k} independent labels", "confidence": "confidence alone"}
         raise InputError(
             "TO205",
-            f"Models of different classes have no common scale through the lens {lens}.",
+            f"Models with different classes are not comparable through the lens {lens}.",
             ", ".join(f"{name} with {words[kind].format(k=k)}" for name, (kind, k) in sizes.items()),
-            "Compare models of the same classes, or through a lens such as confidence or class:NAME.",
+            "Compare models with the same classes, or use a lens such as confidence or class:NAME.",
         )
 
 
@@ -209,6 +238,6 @@ def _letter(number: int) -> str:
 
 
 def _rows(models: Mapping[str, Any], weight_kind: str) -> dict[str, Predictions | Tally]:
-    """The rows of each model; beside a tally, the others are counted too."""
+    """Return the rows of each model; if one of them is a tally, the others are tallied too."""
     mode = "tally" if any(isinstance(model, Tally) for model in models.values()) else "exact"
     return {name: resolve_data(model, mode, weight_kind) for name, model in models.items()}

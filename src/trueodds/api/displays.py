@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
@@ -16,10 +17,26 @@ from trueodds.diagrams.base import Diagram
 
 
 class Display:
-    """A drawn diagram in the manner of scikit-learn: `diagram`, `ax_` and `figure_`.
+    """Display object of a diagram in the style of scikit-learn.
 
-    One class for each diagram, named for it: `reliability` has `ReliabilityDisplay`.
+    There is one class for each diagram, with its name: that of `reliability` is `ReliabilityDisplay`.
 
+    Parameters
+    ----------
+    diagram : Diagram
+        The computed diagram.
+
+    Attributes
+    ----------
+    diagram : Diagram
+        The computed diagram.
+    ax_ : matplotlib.axes.Axes
+        Axes of the drawing.
+    figure_ : matplotlib.figure.Figure
+        Figure of the drawing.
+
+    Examples
+    --------
     >>> from trueodds import ReliabilityDisplay
     >>> shown = ReliabilityDisplay.from_predictions([0, 1, 1], [0.2, 0.7, 0.9], bins=5)
     >>> shown.diagram.name, len(shown.figure_.axes)
@@ -40,7 +57,26 @@ class Display:
         dpi: float | None = None,
         legend: bool | None = None,
     ) -> Self:
-        """Draw it as `diagram.draw` does, on `ax` or on a new figure; sets `ax_` and `figure_`."""
+        """Draw the diagram on `ax` or on a new figure.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on.
+        title : str or bool, optional
+            A string replaces the headline. False or ``""`` removes the headline and the finding below it.
+        figsize : (float, float), optional
+            Width and height of the figure in inches.
+        dpi : float, optional
+            Resolution of the figure, in pixels per inch.
+        legend : bool, optional
+            Whether axes passed as `ax` get a legend. By default they get one if it covers no data.
+
+        Returns
+        -------
+        Display
+            The object itself, with `ax_` and `figure_`.
+        """
         drawn = self.diagram.draw(ax, title=title, figsize=figsize, dpi=dpi, legend=legend)
         self.figure_ = drawn.figure if ax is not None else drawn
         self.ax_ = ax if ax is not None else self.figure_.axes[0]
@@ -58,16 +94,41 @@ class Display:
         ax: Any = None,
         **settings: Any,
     ) -> Self:
-        """Draw outcomes and probabilities, (n,) or (n, K); the diagram's settings, `title` and such are keywords.
+        """Draw the diagram of outcomes and predicted probabilities.
 
-        For diagrams of several models `y_prob` is a mapping, `{"nb": P, "rf": Q}`, of epochs `{1: P, 2: Q}`.
-        Raises what `Predictions` and `trueodds.draw` raise.
+        Parameters
+        ----------
+        y_true : array (n,) or (n, K)
+            Labels or votes.
+        y_prob : array (n,) or (n, K), or mapping
+            Predicted probabilities. For diagrams of several models a mapping such as ``{"nb": P, "rf": Q}``, for epochs
+            of a training ``{1: P, 2: Q}``.
+        sample_weight : array (n,), optional
+            Weights of the rows.
+        classes : sequence, optional
+            Names of the classes in the order of the columns.
+        lens : str, Lens or callable, optional
+            Which predicted probability is examined, as in `measure`.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on.
+        **settings
+            Settings of the diagram, and `title`, `figsize`, `dpi` and `legend`.
+
+        Returns
+        -------
+        Display
+            The drawn display.
+
+        Raises
+        ------
+        InputError
+            As for `Predictions` and `draw`.
         """
         if not isinstance(y_prob, Mapping):
             return cls._of(Predictions(y_true, y_prob, weight=sample_weight, classes=classes), lens, ax, settings)
         if not y_prob:
             fix = "For instance {'nb': P, 'rf': Q}."
-            raise InputError("TO205", "A mapping of models holds at least one.", "an empty mapping", fix)
+            raise InputError("TO205", "A mapping of models must not be empty.", "an empty mapping", fix)
         models = {
             str(name): Predictions(y_true, prob, weight=sample_weight, classes=classes) for name, prob in y_prob.items()
         }
@@ -85,7 +146,35 @@ class Display:
         ax: Any = None,
         **settings: Any,
     ) -> Self:
-        """Draw what a fitted classifier says of X, beside y."""
+        """Draw the diagram of the probabilities that a fitted classifier predicts for X.
+
+        Parameters
+        ----------
+        estimator : estimator
+            A fitted classifier with `predict_proba`.
+        X : array or data frame (n, d)
+            Features.
+        y : array (n,)
+            Labels.
+        sample_weight : array (n,), optional
+            Weights of the rows.
+        lens : str, Lens or callable, optional
+            Which predicted probability is examined, as in `measure`.
+        ax : matplotlib.axes.Axes, optional
+            Axes to draw on.
+        **settings
+            Settings of the diagram, and `title`, `figsize`, `dpi` and `legend`.
+
+        Returns
+        -------
+        Display
+            The drawn display.
+
+        Raises
+        ------
+        InputError
+            As for `Predictions.from_estimator` and `draw`.
+        """
         return cls._of(Predictions.from_estimator(estimator, X, y, weight=sample_weight), lens, ax, settings)
 
     @classmethod
@@ -97,19 +186,21 @@ NAMES = {"".join(word.capitalize() for word in name.split("_")) + "Display": nam
 
 
 def __getattr__(name: str) -> type[Display]:
-    """The display of a diagram; made once."""
+    """Return the display class of a diagram, which is created on first use."""
     if name not in NAMES:
         if name.startswith("_"):
             raise AttributeError(name)
         fix = suggest_names(name, NAMES)
         raise AttributeError(f"There is no display {name!r}. {fix}")
-    # The diagram's own example calls the diagram, with names that stand in its module.
-    docstring = (DIAGRAMS.load(NAMES[name]).__doc__ or "").partition(">>>")[0].rstrip()
+    # The examples of the diagram use names of its module.
+    docstring = re.split(r"^ *Examples\n *-{3,}$", DIAGRAMS.load(NAMES[name]).__doc__ or "", flags=re.MULTILINE)[
+        0
+    ].rstrip()
     display_class = type(name, (Display,), {"method": NAMES[name], "__doc__": docstring})
     globals()[name] = display_class
     return display_class
 
 
 def __dir__() -> list[str]:
-    """All names, also of displays that are not made yet, for a prompt that completes them."""
+    """Return all names, including display classes that do not exist yet, for completion in a prompt."""
     return sorted({*globals(), *NAMES})

@@ -34,13 +34,56 @@ def draw(
     legend: bool | None = None,
     **settings: Any,
 ) -> Diagram:
-    """Where the probabilities are off: a diagram with `frame()`, `draw(ax)` and `save(path)`.
+    """Draw a calibration diagram of one model or several.
 
-    With `ax` it is drawn there at once. Several models, `{"before": a, "after": b}`, are drawn by the diagrams that
-    compare. Layers are left out by `less`, as in `draw(preds).less("strip")`. `title`, `figsize`, `dpi` and `legend`
-    are those of `Diagram.draw` and hold wherever the diagram is drawn, shown or saved.
+    Parameters
+    ----------
+    data : Predictions, (y_true, y_prob), Source, Tally or mapping
+        Predictions with their outcomes, as in `measure`. A mapping of names to models, such as
+        ``{"before": a, "after": b}``, is drawn by the diagrams that compare models.
+    diagram : str or Recipe, default="reliability"
+        Name of a diagram (``trueodds list diagrams`` prints them), or an instance with its settings.
+    lens : str, Lens or callable, optional
+        Which predicted probability is examined: ``"positive"``, ``"confidence"``, ``"classwise"``, ``"class:NAME"``,
+        ``"top-label"``, ``"canonical"`` or another one. The default is that of the method if it has one
+        (``"canonical"`` for proper scores), else ``"positive"`` for two classes and ``"confidence"`` for more.
+    mode : {"exact", "tally"}, optional
+        Keep the rows in memory (``"exact"``) or count them in the cells of a fine grid (``"tally"``). By default rows
+        are kept if they have at most 20 million probabilities.
+    weight_kind : {"importance", "frequency"}, default="importance"
+        Whether a row of weight 2 is one row that counts double (``"importance"``) or two observed rows
+        (``"frequency"``).
+    rng : int or numpy.random.Generator, default=0
+        Seed or random generator. The same call with the same seed returns the same result.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on at once.
+    title : str or bool, optional
+        A string replaces the headline. False or ``""`` removes the headline and the finding below it.
+    figsize : (float, float), optional
+        Width and height of the figure in inches.
+    dpi : float, optional
+        Resolution of the figure, in pixels per inch.
+    legend : bool, optional
+        Whether axes passed as `ax` get a legend. By default they get one if it covers no data.
+    **settings
+        Settings of the diagram.
 
-    >>> draw(Predictions([0, 1, 1], [0.2, 0.7, 0.9])).name
+    Returns
+    -------
+    Diagram
+        The computed diagram, with `frame()`, `draw(ax)` and `save(path)`. `title`, `figsize`, `dpi` and `legend` apply
+        wherever it is drawn, shown or saved. Remove layers with `less`, as in ``draw(preds).less("strip")``.
+
+    Raises
+    ------
+    InputError
+        As for `measure`. Also TO701 if matplotlib is needed and not installed, TO704 for a simplex with another number
+        of outcomes, TO705 for too many models.
+
+    Examples
+    --------
+    >>> import trueodds as to
+    >>> to.draw(to.Predictions([0, 1, 1], [0.2, 0.7, 0.9])).name
     'reliability'
     """
     from trueodds.diagrams import DIAGRAMS
@@ -56,7 +99,7 @@ def draw(
     notes = [*data_notes(*models.values()), *picture.notes]
     clustered = any(isinstance(model, Predictions) and model.cluster is not None for model in models.values())
     if clustered and not recipe.clusters:
-        text = "The bars take the rows as independent, and these come in clusters: the bars are too short."
+        text = "The error bars assume independent rows, but these rows are clustered: the bars are too short."
         notes.append(Note("TN248", text))
     settings_used = dict(picture.settings) | call_settings(rng, rows, weight_kind)
     picture = replace(picture, settings=settings_used, notes=tuple(dict.fromkeys(notes)), presentation=presentation)
@@ -66,5 +109,5 @@ def draw(
 
 
 def _models(data: Any) -> dict[str, Any]:
-    """Models by name; one alone has none."""
+    """Return the models by name; a single model has an empty name."""
     return models_of(data) or {"": data}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from trueodds.api.arguments import pairs_arrays, resolve_method
-from trueodds.api.collect_or_tally import IN_MEMORY, resolve_for_passes
+from trueodds.api.collect_or_tally import IN_MEMORY, resolve_streamed
 from trueodds.core.json_files import read_schema_family
 from trueodds.core.rng import as_generator
 from trueodds.core.settings import Level, check
@@ -31,18 +31,57 @@ def fit(
     rng: int | np.random.Generator = 0,
     **settings: Any,
 ) -> FittedCalibrator:
-    """What fixes the probabilities: a fitted calibrator with `predict_proba`, `summary` and `save`.
+    """Fit a calibrator (post-hoc recalibration) to predictions and their outcomes.
 
-    `auto` chooses by cross-fitted log loss with the one-standard-error rule, confirms by the gain on rows that neither
-    fit nor choice has seen, and is the identity where nothing is confirmed. A map is of all probabilities, so `lens` and
-    `level`, which every call takes, change nothing here.
+    Parameters
+    ----------
+    data : Predictions, (y_true, y_prob), Source or Tally
+        Predictions with their outcomes. The two arrays may also be passed separately, as in
+        ``measure(y_true, y_prob, "ece")``. Whatever `read` accepts (a path, a data frame) is read first.
+    method : str, CalibratorSpec or estimator, default="auto"
+        Name of a calibrator (``trueodds list calibrators`` prints them), or an instance with its settings. ``"auto"``
+        selects a calibrator by cross-fitted log loss with the one-standard-error rule. It confirms the gain on rows
+        that were used for neither fit nor selection, and is the identity if the gain is not confirmed.
+    lens : str, Lens or callable, optional
+        Accepted for uniformity with the other functions and checked, but not used: a calibrator maps all probabilities.
+    level : float, default=0.95
+        Accepted for uniformity with the other functions and checked, but not used.
+    mode : {"exact", "tally"}, optional
+        ``"exact"`` collects all rows in memory, ``"tally"`` never does. See Notes for the default.
+    weight_kind : {"importance", "frequency"}, default="importance"
+        Whether a row of weight 2 is one row that counts double (``"importance"``) or two observed rows
+        (``"frequency"``).
+    rng : int or numpy.random.Generator, default=0
+        Seed or random generator. The same call with the same seed returns the same result.
+    **settings
+        Settings of the calibrator.
 
-    Rows that do not fit into memory, or lie on workers, are fitted in passes over them by the methods that sums are
-    enough for, and by the others, `auto` too, to a random sample of them, as a note says; `mode="exact"` collects them,
-    `mode="tally"` never does. A Tally fits `histogram` and `isotonic`.
+    Returns
+    -------
+    FittedCalibrator
+        The fitted calibrator, with `predict_proba`, `summary` and `save`.
 
-    >>> preds = Predictions([0, 1, 1, 0] * 25, [0.1, 0.8, 0.7, 0.3] * 25)
-    >>> fit(preds, "identity").predict_proba([0.25]).tolist()
+    Raises
+    ------
+    InputError
+        As for `measure`. Also TO502 for independent labels, TO507 for too few rows to select a calibrator, TO509 if the
+        calibrator needs logits, TO511 for a binary calibrator with more than two classes.
+
+    See Also
+    --------
+    load : Load a saved calibrator.
+
+    Notes
+    -----
+    Rows that do not fit into memory, or that lie on the workers of an engine, are not collected. Calibrators for which
+    sums are sufficient are fitted in several passes over the rows. The others, including ``"auto"``, are fitted to a
+    random sample, and a note reports it. A `Tally` suffices for `histogram` and `isotonic`.
+
+    Examples
+    --------
+    >>> import trueodds as to
+    >>> preds = to.Predictions([0, 1, 1, 0] * 25, [0.1, 0.8, 0.7, 0.3] * 25)
+    >>> to.fit(preds, "identity").predict_proba([0.25]).tolist()
     [[0.75, 0.25]]
     """
     from trueodds.calibrators import CALIBRATORS
@@ -58,12 +97,45 @@ def fit(
     if isinstance(method, str) and method == "auto":
         settings.setdefault("rng", rng)
     spec = resolve_method(CALIBRATORS, CalibratorSpec, method, settings)
-    rows = resolve_for_passes(data, mode, weight_kind, IN_MEMORY)
+    rows = resolve_streamed(data, mode, weight_kind, IN_MEMORY)
     return fit_any_source(spec, rows, repeated=weight_kind == "frequency")
 
 
 def load(path: Any) -> FittedCalibrator | Tally:
-    """A calibrator or a tally saved by `save`, checked on the way in; no pickle is ever read."""
+    """Load a calibrator or a tally that was written by `save`.
+
+    The content of the file is validated. No pickle is ever read.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    FittedCalibrator or Tally
+        What the file contains.
+
+    Raises
+    ------
+    InputError
+        TO503 if the file is not a saved calibrator, TO504 if a later version saved it, TO505 for a missing or invalid
+        value, TO402 for an invalid tally, TO407 if the file of a tally cannot be read.
+
+    See Also
+    --------
+    fit : Fit a calibrator.
+    tally : Count predictions in a tally.
+
+    Examples
+    --------
+    >>> import trueodds as to
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     to.fit(([0, 1, 1, 0], [0.1, 0.8, 0.7, 0.3]), "identity").save(f"{folder}/identity.json")
+    ...     to.load(f"{folder}/identity.json").method
+    'identity'
+    """
     from trueodds.calibrators import fitted_calibrator
     from trueodds.tallies import serialization
 

@@ -43,40 +43,72 @@ def measure(
     rng: int | np.random.Generator = 0,
     **settings: Any,
 ) -> Estimate:
-    """How far off the probabilities are: an error with its interval and its noise floor.
+    """Estimate a calibration error or a proper score, with a confidence interval and a noise floor.
+
+    The noise floor is the value that a perfectly calibrated model with these predictions would have on average.
 
     Parameters
     ----------
     data : Predictions, (y_true, y_prob), Source or Tally
-        Of two arrays `measure(y_true, y_prob, "ece")` says the same. A Source is collected where it fits into memory
-        and tallied where it does not (`mode` decides by hand).
-    estimator : str or Estimator
-        A name of `trueodds list estimators`, or an instance with its settings.
+        Predictions with their outcomes. The two arrays may also be passed separately, as in
+        ``measure(y_true, y_prob, "ece")``. Whatever `read` accepts (a path, a data frame) is read first.
+    estimator : str or Estimator, default="ece"
+        Name of an estimator (``trueodds list estimators`` prints them), or an instance with its settings.
     lens : str, Lens or callable, optional
-        Which claim is examined; `positive` for two classes, else `confidence`; `canonical` for proper scores.
-    interval : {"auto", "percentile", "basic", "bca", "sun", "debiased"} or None
-        None gives the bare number, without interval and noise floor, for inner loops.
-    level : float
-        Of the interval.
+        Which predicted probability is examined: ``"positive"``, ``"confidence"``, ``"classwise"``, ``"class:NAME"``,
+        ``"top-label"``, ``"canonical"`` or another one. The default is that of the method if it has one
+        (``"canonical"`` for proper scores), else ``"positive"`` for two classes and ``"confidence"`` for more.
+    interval : {"auto", "percentile", "basic", "bca", "sun", "debiased"} or None, default="auto"
+        Method of the confidence interval. None omits the interval and the noise floor, which is fast.
+    level : float, default=0.95
+        Confidence level of the interval.
     resamples : int, optional
-        Bootstrap resamples, 2,000 if not said.
-    resample : {"auto", "rows", "cells"}
-        What is drawn with replacement; rows up to 200,000 of them, beyond that bins and outcomes.
+        Number of bootstrap resamples, 2,000 by default.
+    resample : {"auto", "rows", "cells"}, default="auto"
+        What the bootstrap draws with replacement. ``"auto"`` draws rows if there are at most 200,000 of them, otherwise
+        cells, which are pairs of a bin and an outcome.
     aggregate : {"mean", "max", "sum", "prevalence", "weight"}, optional
-        How the views of a lens such as `classwise` make one number: the mean, if not said (`weight` for `top-label`).
+        How the values of several views, such as the classes of ``"classwise"``, are combined into one number. The
+        default is the mean (``"weight"`` for ``"top-label"``).
     region : str, mapping or callable, optional
-        Only the rows whose predictions lie there: `"confidence > 0.9"`, `{"class:cat": (0.2, 0.8)}`, or P -> mask.
+        Restrict the analysis to rows whose predictions lie in a region: ``"confidence > 0.9"``,
+        ``{"class:cat": (0.2, 0.8)}``, or a function that maps the probabilities (n, K) to a boolean mask.
     mode : {"exact", "tally"}, optional
-        Rows in memory, or cells of the fine grid.
-    weight_kind : {"importance", "frequency"}
-        Whether a weight of two is two observed rows (`frequency`) or one row that counts double.
-    rng : int or Generator
-        The same call with the same seed gives the same number.
+        Keep the rows in memory (``"exact"``) or count them in the cells of a fine grid (``"tally"``). By default rows
+        are kept if they have at most 20 million probabilities.
+    weight_kind : {"importance", "frequency"}, default="importance"
+        Whether a row of weight 2 is one row that counts double (``"importance"``) or two observed rows
+        (``"frequency"``).
+    rng : int or numpy.random.Generator, default=0
+        Seed or random generator. The same call with the same seed returns the same result.
     **settings
-        The estimator's own: bins, partition, min_size, closed, range, distance, order, floor, …
+        Settings of the estimator, such as `bins`, `partition`, `min_size`, `closed`, `range`, `distance`, `order` or
+        `min_prob`.
 
-    >>> preds = Predictions([1, 0, 1, 1] * 25, [0.9, 0.4, 0.6, 0.8] * 25)
-    >>> print(round(measure(preds, "brier").value, 4))
+    Returns
+    -------
+    Estimate
+        The value, its interval and noise floor, the settings used and notes. It prints in one line.
+
+    Raises
+    ------
+    InputError
+        TO101 to TO118 for invalid arrays, TO301 to TO313 for files and columns, TO201 for an unknown name, TO202 for an
+        unknown setting, TO203 for an invalid value, TO204 for an unknown or unsuitable lens, TO205 for settings that
+        exclude each other, TO403 if a tally was passed and single rows are needed.
+
+    See Also
+    --------
+    test : Test whether the predictions are calibrated.
+    compare : Compare the errors or scores of two models.
+    by_group : Estimate and test the error of every subgroup.
+    power : Plan the number of rows for an interval of a given width.
+
+    Examples
+    --------
+    >>> import trueodds as to
+    >>> preds = to.Predictions([1, 0, 1, 1] * 25, [0.9, 0.4, 0.6, 0.8] * 25)
+    >>> print(round(to.measure(preds, "brier").value, 4))
     0.0925
     """
     interval_spec = IntervalSpec(

@@ -47,32 +47,76 @@ def power(
     progress: Callable[[float], None] | None = None,
     **settings: Any,
 ) -> Power:
-    r"""How many rows it takes: what a test sees in n rows, or the rows for an effect or for the width of an interval.
+    r"""Compute the power of a test, the smallest detectable error, or the number of rows needed.
 
-    By simulation from these very predictions: rows are drawn with replacement, labels from a truth
-    :math:`r \propto p^t` that is off by so much, and the test is run. An effect is the lens's mean :math:`|r - p|`.
-    Where the test is a likelihood ratio the non-central χ² law of its expected gain takes the place of simulation.
+    Without `effect` and `width` the result is the smallest error that the test detects with `n` rows and the given
+    power. With `effect` it is the power against that error, and the number of rows needed. With `width` it is the
+    number of rows needed for an interval of that width.
 
     Parameters
     ----------
     data : Predictions, (y_true, y_prob) or Source
-        The predictions; their labels matter for `width` only.
+        Predictions with their outcomes, as in `measure`. The outcomes matter for `width` only.
+    test : str or HypothesisTest, default="omnibus"
+        Name of a test (``trueodds list tests`` prints them), or an instance with its settings.
     n : int, optional
-        Rows; as many as there are, if not said.
-    power : float
-        In which share of data sets the error is to be found.
+        Number of rows. The default is the number of rows of `data`.
+    power : float, default=0.8
+        Target power: the share of data sets in which the error is to be detected.
     effect : float, optional
-        An error in probability units: the answer is then its power at n rows, and the rows for the wanted power.
+        Size of the error, in units of probability: the mean :math:`|r - p|` of the lens.
     width : float, optional
-        Of an interval of `estimator` at level 1 − alpha, from end to end: the answer is then the rows for it.
-    region, weight_kind, rng, progress
-        As for `test`.
+        Width, from end to end, of the interval of `estimator` at level 1 − `alpha`.
+    alpha : float, default=0.05
+        Significance level.
+    lens : str, Lens or callable, optional
+        Which predicted probability is examined: ``"positive"``, ``"confidence"``, ``"classwise"``, ``"class:NAME"``,
+        ``"top-label"``, ``"canonical"`` or another one. The default is that of the method if it has one
+        (``"canonical"`` for proper scores), else ``"positive"`` for two classes and ``"confidence"`` for more.
+    estimator : str or Estimator, default="ece"
+        Estimator whose interval is planned with `width`.
+    region : str, mapping or callable, optional
+        Restrict the analysis to rows whose predictions lie in a region: ``"confidence > 0.9"``,
+        ``{"class:cat": (0.2, 0.8)}``, or a function that maps the probabilities (n, K) to a boolean mask.
+    weight_kind : {"importance", "frequency"}, default="importance"
+        Whether a row of weight 2 is one row that counts double (``"importance"``) or two observed rows
+        (``"frequency"``).
+    rng : int or numpy.random.Generator, default=0
+        Seed or random generator. The same call with the same seed returns the same result.
+    progress : callable, optional
+        Called with the fraction of the work that is done.
     **settings
-        `simulations`, `distortion="temperature"|"shift"`, `direction="over"|"under"`, and those of the test or the
-        estimator; of `resamples` 199 are made if not said (more for a small alpha).
+        `simulations`, ``distortion="temperature"|"shift"`` and ``direction="over"|"under"``, and the settings of the
+        test or the estimator. The default of `resamples` is 199, and more for a small `alpha`.
 
-    >>> preds = Predictions([0, 1, 1, 0] * 50, [0.3, 0.8, 0.6, 0.4] * 50)
-    >>> plan = power(preds, effect=0.1, simulations=200)
+    Returns
+    -------
+    Power
+        The detectable effect, the power or the required number of rows, with its simulation error.
+
+    Raises
+    ------
+    InputError
+        TO101 to TO118 for invalid arrays, TO301 to TO313 for files and columns, TO201 for an unknown name, TO202 for an
+        unknown setting, TO203 for an invalid value, TO204 for an unknown or unsuitable lens, TO205 for settings that
+        exclude each other, TO403 if a tally was passed and single rows are needed.
+
+    See Also
+    --------
+    test : Test whether the predictions are calibrated.
+    measure : Estimate a calibration error with an interval.
+
+    Notes
+    -----
+    The power is simulated from the given predictions. Rows are drawn with replacement, labels are drawn from a true
+    distribution :math:`r \propto p^t` that differs from the predictions by the requested error, and the test is run.
+    For likelihood-ratio tests the non-central χ² distribution with the expected gain replaces the simulation.
+
+    Examples
+    --------
+    >>> import trueodds as to
+    >>> preds = to.Predictions([0, 1, 1, 0] * 50, [0.3, 0.8, 0.6, 0.4] * 50)
+    >>> plan = to.power(preds, effect=0.1, simulations=200)
     >>> plan.n, plan.power > 0.8, 130 < plan.required < 200
     (200, True, True)
     """

@@ -22,7 +22,7 @@ from trueodds.lenses.lens import as_lens
 
 @dataclass(frozen=True)
 class Scorer:
-    """An estimator called as scikit-learn calls a scorer, `scorer(model, X, y)`; greater is better."""
+    """An estimator that is called like a scikit-learn scorer, ``scorer(model, X, y)``; greater is better."""
 
     estimator: str | Estimator
     lens: Any = None
@@ -33,7 +33,7 @@ class Scorer:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, model: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """The score of a fitted classifier on these rows: minus the error."""
+        """Return the score of a fitted classifier on these rows: minus the error."""
         preds = Predictions.from_estimator(model, X, y, weight=sample_weight)
         estimate = measure(
             preds, self.estimator, lens=self.lens, aggregate=self.aggregate, region=self.region, interval=None,
@@ -48,11 +48,11 @@ class Scorer:
         return score
 
     def _explain(self, score: float, estimate: Estimate) -> str:
-        """Why the score is not finite, and what makes it so."""
+        """Explain why the score is not finite, and how to make it finite."""
         why = " ".join(str(note) for note in estimate.notes)
         has_min_prob = isinstance(self.estimator, str) and ESTIMATORS.takes(self.estimator, "min_prob")
         fix = (
-            f" scorer({self.estimator!r}, min_prob=1e-12) takes smaller probabilities for 1e-12."
+            f" scorer({self.estimator!r}, min_prob=1e-12) replaces smaller probabilities by 1e-12."
             if has_min_prob
             else ""
         )
@@ -69,31 +69,63 @@ def scorer(
     rng: int = 0,
     **settings: Any,
 ) -> Scorer:
-    """A scorer for `cross_val_score`, `GridSearchCV` and whatever else takes `scoring=`.
+    """Return a scorer for `cross_val_score`, `GridSearchCV` and other functions with a `scoring` parameter.
 
-    The score is minus the error (minus the distance to the best value where that is not 0), so that the largest is
-    the best calibrated. Everything is checked here, not in the first fold. Beware: on few rows every error is pulled
-    up by noise, the more so for models that spread their scores; a proper score (`"log_loss"`, `"brier"`) or a
-    debiased error (`"debiased_l2"`, `"skce"`) chooses better than ECE.
-
-    Nothing is clipped unasked: one outcome with predicted probability 0, as pure leaves of trees give it, makes
-    `"log_loss"` infinite, and a warning says so. `scorer("log_loss", min_prob=1e-12)` is finite. scikit-learn's own
-    `neg_log_loss` always clips, at 2.2e-16 for float64.
+    The score is minus the error (minus the distance to the best value if that is not 0), so greater is better. All
+    arguments are validated here, not in the first fold.
 
     Parameters
     ----------
     estimator : str or Estimator
-        A name of `trueodds list estimators`, or an instance.
-    lens, aggregate, region, weight_kind, rng
-        As for `measure`.
+        Name of an estimator (``trueodds list estimators`` prints them), or an instance with its settings.
+    lens : str, Lens or callable, optional
+        Which predicted probability is examined: ``"positive"``, ``"confidence"``, ``"classwise"``, ``"class:NAME"``,
+        ``"top-label"``, ``"canonical"`` or another one. The default is that of the method if it has one
+        (``"canonical"`` for proper scores), else ``"positive"`` for two classes and ``"confidence"`` for more.
+    aggregate : {"mean", "max", "sum", "prevalence", "weight"}, optional
+        How the values of several views, such as the classes of ``"classwise"``, are combined into one number. The
+        default is the mean (``"weight"`` for ``"top-label"``).
+    region : str, mapping or callable, optional
+        Restrict the analysis to rows whose predictions lie in a region: ``"confidence > 0.9"``,
+        ``{"class:cat": (0.2, 0.8)}``, or a function that maps the probabilities (n, K) to a boolean mask.
+    weight_kind : {"importance", "frequency"}, default="importance"
+        Whether a row of weight 2 is one row that counts double (``"importance"``) or two observed rows
+        (``"frequency"``).
+    rng : int, default=0
+        Seed. The same call with the same seed returns the same result.
     **settings
-        The estimator's own.
+        Settings of the estimator, such as `bins`, `partition`, `min_size`, `closed`, `range`, `distance`, `order` or
+        `min_prob`.
 
+    Returns
+    -------
+    Scorer
+        A callable ``scorer(model, X, y, sample_weight=None)`` that returns a float.
+
+    Raises
+    ------
+    InputError
+        TO201 for an unknown name, TO202 for an unknown setting or settings beside an instance, TO203 for an invalid
+        value, TO204 for an unknown lens.
+
+    Notes
+    -----
+    With few rows, noise increases every calibration error, and more so for models with widely spread predictions. For
+    model selection a proper score (``"log_loss"``, ``"brier"``) or a debiased error (``"debiased_l2"``, ``"skce"``) is
+    therefore better than ECE.
+
+    Probabilities are not clipped unless requested. One outcome with predicted probability 0, as pure leaves of trees
+    produce it, makes ``"log_loss"`` infinite, and a warning reports it. ``scorer("log_loss", min_prob=1e-12)`` is
+    finite. The scorer ``neg_log_loss`` of scikit-learn always clips, at 2.2e-16 for float64.
+
+    Examples
+    --------
+    >>> import trueodds as to
     >>> from sklearn.datasets import make_classification
     >>> from sklearn.model_selection import cross_val_score
     >>> from sklearn.naive_bayes import GaussianNB
     >>> X, y = make_classification(300, random_state=0)
-    >>> bool((cross_val_score(GaussianNB(), X, y, scoring=scorer("ece", bins=10)) <= 0).all())
+    >>> bool((cross_val_score(GaussianNB(), X, y, scoring=to.scorer("ece", bins=10)) <= 0).all())
     True
     """
     if isinstance(estimator, str):
@@ -101,7 +133,7 @@ def scorer(
     elif settings:
         raise InputError(
             "TO202",
-            "A member given as an instance has its own settings.",
+            "An instance has its own settings.",
             ", ".join(settings),
             "Set them on the instance, or give its name.",
         )

@@ -35,14 +35,47 @@ def tally(
     resume: str | Path | None = None,
     progress: Any = None,
 ) -> Tally:
-    """The sums of all rows on the fine grid: small, mergeable with `+`, and enough for an audit without a fix.
+    """Count all rows on a fine grid, in sums that can be merged.
 
-    `lenses` adds `groups:` lenses, `grid` a canonical grid with that many cells per axis. `resume` names a file that
-    keeps the sum so far: after a stop the same call goes on from there and ends with the same sums.
+    A tally is small, two tallies are added with ``+``, and it is sufficient for an audit without recalibration.
 
-    Raises InputError: TO331 where the state is of other files or settings, TO205 for what is no file.
+    Parameters
+    ----------
+    data : Predictions, (y_true, y_prob), Source or Tally
+        Predictions with their outcomes. The two arrays may also be passed separately, as in
+        ``measure(y_true, y_prob, "ece")``. Whatever `read` accepts (a path, a data frame) is read first.
+    lenses : sequence of str or Lens, default=()
+        Additional ``groups:`` lenses that the tally supports.
+    grid : int, optional
+        Number of bins per axis of a grid on the simplex, which keeps the lens ``"canonical"``.
+    bins : int, default=15
+        Number of uniform bins of the null covariance between classes, which is kept up to 2,000 bins in all classes.
+    resume : str or path, optional
+        File in which the sums so far are kept. If the call is interrupted, the same call continues from there and ends
+        with the same sums.
+    progress : callable, optional
+        Called with the number of rows that are done and the total number, or None if that is unknown.
 
-    >>> tally(Predictions([0, 1, 1], [0.2, 0.7, 0.9])).n
+    Returns
+    -------
+    Tally
+        The sums of all rows.
+
+    Raises
+    ------
+    InputError
+        TO101 to TO118 for invalid arrays, TO301 to TO313 for files and columns, TO203 for an invalid value, TO205 for
+        `resume` with data that are not files, TO331 if the state belongs to other files, settings or another version,
+        TO402 if the state was changed, TO407 if it cannot be written.
+
+    See Also
+    --------
+    load : Load a saved tally.
+
+    Examples
+    --------
+    >>> import trueodds as to
+    >>> to.tally(to.Predictions([0, 1, 1], [0.2, 0.7, 0.9])).n
     3
     """
     check("lenses", lenses, str | Lens | Sequence[Any])
@@ -71,17 +104,17 @@ def resume_tally(
     progress: Progress | None = None,
     every: float | None = None,
 ) -> Tally:
-    """The sum of `step` over all batches, begun where the file `state` ends if there is one.
+    """Sum `step` over all batches, starting from the state file if it exists.
 
-    The batches are added up in the same order as without a stop, so that the answer is the same to the last bit. The
-    file is written every so many seconds, when the work is interrupted, and at the end.
+    The batches are added in the same order as without interruption, so the result is identical to the last bit. The
+    state is written at intervals, when the work is interrupted, and at the end.
 
-    Raises InputError: TO205 for what is no file, TO331 for a state of other files, settings or another version, TO402
-    for what is no state, or was changed since it was written, TO407 where it cannot be kept.
+    Raises InputError: TO205 for data that are not files, TO331 for a state of other files, settings or another version,
+    TO402 for a file that is not a state or was changed, TO407 if it cannot be written.
     """
     if not isinstance(source, TableSource):
-        fix = "An engine repeats what fails by itself; rows in memory take no time."
-        raise InputError("TO205", "Only files that are read here can be resumed.", repr(source), fix)
+        fix = "Leave it out: an engine repeats failed tasks, and rows in memory take no time."
+        raise InputError("TO205", "`resume` is available only for files that this process reads.", repr(source), fix)
     place, settings = Path(state), {**source.how(), **settings}
     about = {"files": source.stamps(), "settings": settings, "version": trueodds.__version__}
     total, done = _load_state(place, about, source) if place.exists() else (None, 0)
@@ -103,7 +136,7 @@ def resume_tally(
 
 
 def _load_state(place: Path, about: Mapping[str, Any], source: TableSource) -> tuple[Tally, int]:
-    """The sum so far and the rows behind it, if the file is what was written and belongs to this count."""
+    """Return the sums so far and the number of rows, if the state is valid and belongs to this call."""
     text = json_files.read_text(place, "TO402")
     body = text.partition("\n")[2]
     if text != _with_checksum(body):
@@ -113,8 +146,8 @@ def _load_state(place: Path, about: Mapping[str, Any], source: TableSource) -> t
         raise _no_state(place)
     if state["about"] != about:
         what = next(what for what in about if state["about"].get(what) != about[what])
-        fix = "Remove it to begin anew, or give the same files and settings."
-        raise InputError("TO331", f"The state belongs to a count with other {what}.", str(place), fix)
+        fix = "Remove it to start again, or pass the same files and settings."
+        raise InputError("TO331", f"The state belongs to a tally with other {what}.", str(place), fix)
     total, rows = serialization.from_dict(state["tally"]), state["rows"]
     if rows < total.n or (rows > total.n and source.plan.weight is None):  # rows of weight 0 are not in the tally
         raise _no_state(place)
@@ -122,8 +155,10 @@ def _load_state(place: Path, about: Mapping[str, Any], source: TableSource) -> t
 
 
 def _no_state(place: Path) -> InputError:
-    fix = "Remove it to begin anew, or name another file."
-    return InputError("TO402", "This is no state of a count, or it was changed since it was written.", str(place), fix)
+    fix = "Remove it to start again, or name another file."
+    return InputError(
+        "TO402", "This is not the state of a tally, or it was changed since it was written.", str(place), fix
+    )
 
 
 def _save_state(place: Path, about: Mapping[str, Any], total: Tally, done: int) -> None:
@@ -132,6 +167,6 @@ def _save_state(place: Path, about: Mapping[str, Any], total: Tally, done: int) 
 
 
 def _with_checksum(body: str) -> str:
-    """The text of a state file: a line with the checksum of what follows it."""
+    """Return the text of a state file: a line with the checksum, then the content."""
     checksum = hashlib.sha256(body.encode()).hexdigest()
     return serialization.json_of({"schema": SCHEMA, "sha256": checksum}) + "\n" + body

@@ -47,35 +47,71 @@ def test(
     progress: Callable[[float], None] | None = None,
     **settings: Any,
 ) -> Verdict:
-    """Whether the error may be chance: a p-value under a null said in words, with an effect size.
+    """Test the null hypothesis that the predictions are calibrated.
+
+    The result has a p-value, an effect size and the null hypothesis in words.
 
     Parameters
     ----------
     data : Predictions, (y_true, y_prob), Source or Tally
-        As for `measure`.
-    test : str or HypothesisTest
-        A name of `trueodds list tests`, or an instance. The default, `omnibus`, looks for level, slope and local errors
-        at once; `consistency` asks whether an error of this very size could be chance, for any `statistic`.
-    lens : str, Lens, callable, or a sequence of them
-        Several lenses are judged on the same draws: the p-value is then that of the family.
-    hypothesis : "calibrated", fitted calibrator or callable
-        The calibration function that is tested: the identity, or ρ, a function of P (n, K). Under r = ρ each label
-        comes with its probability in ρ(P); rows are still pooled by what the model said.
+        Predictions with their outcomes. The two arrays may also be passed separately, as in
+        ``measure(y_true, y_prob, "ece")``. Whatever `read` accepts (a path, a data frame) is read first.
+    test : str or HypothesisTest, default="omnibus"
+        Name of a test (``trueodds list tests`` prints them), or an instance with its settings. ``"omnibus"`` combines
+        tests of level, slope and local errors. ``"consistency"`` tests whether an error of the observed size is
+        plausible under calibration, for any `statistic`.
+    lens : str, Lens, callable, or sequence of them, optional
+        Which predicted probability is examined, as in `measure`. Several lenses are tested on the same null draws, and
+        the p-value is then family-wise.
+    hypothesis : "calibrated", fitted calibrator or callable, default="calibrated"
+        The calibration function under the null hypothesis: the identity, or a function of the probabilities (n, K).
+        Under the null each label is drawn with the probability that this function gives it. Rows are still binned by
+        the predicted probabilities.
     margin : float, optional
-        An error that would not matter. The `decision` is then `within`, `beyond` or `undecided`, by the interval of
-        the error and not by p; for tests of an error that has one, through one lens.
-    level : float
-        Of that interval; the p-value does not use it.
-    region, mode, weight_kind, rng
-        As for `measure`.
+        Equivalence margin: the largest error that would not matter. The `decision` of the result is then ``"within"``,
+        ``"beyond"`` or ``"undecided"``, from the interval of the error and not from the p-value. It is available for
+        tests of an error that has an interval, through one lens.
+    level : float, default=0.95
+        Confidence level of the interval that is compared with `margin`. The p-value does not depend on it.
+    region : str, mapping or callable, optional
+        Restrict the analysis to rows whose predictions lie in a region: ``"confidence > 0.9"``,
+        ``{"class:cat": (0.2, 0.8)}``, or a function that maps the probabilities (n, K) to a boolean mask.
+    mode : {"exact", "tally"}, optional
+        Keep the rows in memory (``"exact"``) or count them in the cells of a fine grid (``"tally"``). By default rows
+        are kept if they have at most 20 million probabilities.
+    weight_kind : {"importance", "frequency"}, default="importance"
+        Whether a row of weight 2 is one row that counts double (``"importance"``) or two observed rows
+        (``"frequency"``).
+    rng : int or numpy.random.Generator, default=0
+        Seed or random generator. The same call with the same seed returns the same result.
     progress : callable, optional
-        Called with the share of the draws that is done.
+        Called with the fraction of null draws that are done.
     **settings
-        The test's own: of `omnibus` `resamples`; of `consistency` also `statistic`, `redraw`, `aggregate`, and the
-        settings of the statistic.
+        Settings of the test: `resamples` for ``"omnibus"``; also `statistic`, `redraw`, `aggregate` and the settings of
+        the statistic for ``"consistency"``.
 
-    >>> preds = Predictions([0, 1] * 50, [0.5] * 100)
-    >>> test(preds, resamples=99).pvalue, test(preds, "consistency", statistic="brier", resamples=99).pvalue
+    Returns
+    -------
+    Verdict
+        The p-value, the statistic, the effect size, the null hypothesis, the settings used and notes.
+
+    Raises
+    ------
+    InputError
+        TO101 to TO118 for invalid arrays, TO301 to TO313 for files and columns, TO201 for an unknown name, TO202 for an
+        unknown setting, TO203 for an invalid value, TO204 for an unknown or unsuitable lens, TO205 for settings that
+        exclude each other, TO403 if a tally was passed and single rows are needed.
+
+    See Also
+    --------
+    measure : Estimate the size of the error.
+    power : Compute the power of a test.
+
+    Examples
+    --------
+    >>> import trueodds as to
+    >>> preds = to.Predictions([0, 1] * 50, [0.5] * 100)
+    >>> to.test(preds, resamples=99).pvalue, to.test(preds, "consistency", statistic="brier", resamples=99).pvalue
     (1.0, 1.0)
     """
     level, margin = check("level", level, Level, 0.95), check("margin", margin, Margin | None)
@@ -89,7 +125,10 @@ def test(
         {str(lens_choice) if isinstance(lens_choice, (str, Lens)) else id(lens_choice) for lens_choice in several}
     ) < len(several):
         raise InputError(
-            "TO204", "Lenses judged together must be at least one, and differ.", describe(lens), "Name each lens once."
+            "TO204",
+            "Lenses that are tested jointly must be at least one, and distinct.",
+            describe(lens),
+            "Name each lens once.",
         )
     statistic = getattr(method, "statistic", None)
     own = statistic if isinstance(statistic, Estimator) else method

@@ -16,11 +16,11 @@ from trueodds.core.typing import Array
 
 @dataclass(frozen=True)
 class Distance:
-    """A distance between the probabilities said and the frequencies seen.
+    """A distance between predicted probabilities and observed frequencies.
 
-    `vectors(said, seen)` works on the last axis; `binary` is the same distance between the 2-vectors
-    (1 − p, p) and (1 − y, y), written without the roundings of 1 − p. `norm` says whether it is a norm of the
-    difference, which the intervals for calibration errors need.
+    `vectors(predicted, observed)` works on the last axis. `binary` is the same distance between the vectors (1 − p, p)
+    and (1 − y, y), without the rounding of 1 − p. `norm` says whether the distance is a norm of the difference, which
+    the intervals of calibration errors need.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Distance:
     norm: bool = True
 
     def __call__(self, predicted: Array, observed: Array, joint: bool) -> Array:
-        """The distance cell by cell."""
+        """The distance of each cell."""
         return self.vectors(predicted, observed) if joint else self.binary(predicted, observed)
 
     def __str__(self) -> str:
@@ -37,7 +37,7 @@ class Distance:
 
 
 def _kl(predicted: Array, observed: Array) -> Array:
-    """KL(seen ‖ said) in nats: +inf where something was seen that was said to be impossible."""
+    """KL(observed ‖ predicted) in nats; +inf if an outcome of predicted probability 0 was observed."""
     with np.errstate(divide="ignore", invalid="ignore"):
         # 1 − p of a p that rounding left above 1 is a zero.
         terms = np.where(observed > 0, observed * (np.log(observed) - np.log(np.maximum(predicted, 0))), 0.0)
@@ -46,7 +46,7 @@ def _kl(predicted: Array, observed: Array) -> Array:
 
 
 def power_mean(weights: Array, sizes: Array, power: float) -> Array:
-    """(Σ w x^q)^(1/q) of sizes x ≥ 0 along the last axis, for powers whose terms would underflow too.
+    """(Σ w x^q)^(1/q) of sizes x ≥ 0 along the last axis, without underflow for large powers.
 
     >>> float(power_mean(np.array([0.5, 0.5]), np.array([1e-3, 1e-3]), 1000.0))
     0.001
@@ -93,9 +93,9 @@ NAMED = {d.name: d for d in (TV, L1, L2, SQ_EUCLIDEAN, MAX, KL)}
 
 
 def as_distance(distance: str | Distance | Callable[[Array, Array], float], order: float = 1.0) -> Distance:
-    """The distance behind a name or a callable `d(said, seen)` of two probability vectors.
+    """Resolve a distance from its name or a callable `d(predicted, observed)` of two probability vectors.
 
-    `lp` alone takes its power from `order`, so that the outer average undoes the inner root; `lp:3` says it.
+    `lp` alone takes its power from `order`, so that the outer average undoes the inner root. `lp:3` sets the power.
 
     >>> as_distance("tv").name, as_distance("lp", order=2).name, as_distance("lp:3").name
     ('tv', 'lp:2', 'lp:3')
@@ -112,7 +112,7 @@ def as_distance(distance: str | Distance | Callable[[Array, Array], float], orde
         return lp(float(distance[3:]))
     raise InputError(
         "TO203",
-        "There is no distance of that name.",
+        "Unknown distance.",
         describe(distance),
         suggest_names(str(distance)[:80], [*NAMED, "lp", "lp:3"]),
     )
@@ -128,9 +128,9 @@ def _user(d: Callable[[Array, Array], float]) -> Distance:
         except (TypeError, ValueError):
             raise InputError(
                 "TO203",
-                "A distance must give one number for two vectors.",
+                "A distance must return one number for two vectors.",
                 f"{describe(value)} from {name}",
-                "It is called as d(said, seen).",
+                "It is called as d(predicted, observed).",
             ) from None
 
     def vectors(predicted: Array, observed: Array) -> Array:

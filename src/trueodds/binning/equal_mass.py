@@ -20,10 +20,10 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True)
 class EqualMass(Partition):
-    """Bins that hold equally many rows; tied scores are never split, so there may be fewer bins than asked.
+    """Bins with equally many rows. Tied scores are never split, so there may be fewer bins than requested.
 
-    Groups differ in size by at most one row, larger groups first; the edge between two groups is the midpoint
-    of the neighbouring scores. A weight of two counts as two rows.
+    Group sizes differ by at most one row, with larger groups first. The edge between two groups is the midpoint of the
+    neighboring scores. A weight of two counts as two rows.
     """
 
     bins: BinCount | BinRule = 15
@@ -39,7 +39,7 @@ class EqualMass(Partition):
         return Bins(_mass_edges(by_place(view), _cuts(view, k, self.cut)), self.closed)
 
     def sums(self, of: Selections) -> Array:
-        """The sums of the bins, cut anew for each selection."""
+        """Sums of the bins, with new edges for each selection."""
         cuts = _cuts(of.first, count_of_bins(self.bins, of.first), self.cut)
         inner = _midway(of, cuts)
         return of.sums(np.where(inner < 1, inner, np.inf), self.closed)
@@ -50,10 +50,10 @@ class EqualMass(Partition):
 
 @dataclass(frozen=True)
 class Sweep(Partition):
-    """As many equal-mass (or uniform) bins as keep the outcome rate monotone in the score.
+    """The largest number of equal-mass (or uniform) bins for which event rates do not decrease with the score.
 
-    The largest count such that with it and every smaller count the outcome rates of the occupied bins do not
-    fall. The labels choose the bins, so a redraw chooses again. Source: Roelofs et al. (2022).
+    The event rates of the occupied bins must not decrease for this and every smaller number of bins. The bins depend on
+    the labels, so each draw repeats the search. Source: Roelofs et al. (2022).
     """
 
     base: Literal["equal-mass", "uniform"] = "equal-mass"
@@ -76,7 +76,7 @@ class Sweep(Partition):
 
 
 def _cuts(view: View, k: int, rounding: str) -> Array:
-    """After which weight each of k groups but the last ends: whole rows, where weights are multiples of one row's."""
+    """Cumulative weight at the end of each of k groups but the last, in whole rows if possible."""
     j, unit = np.arange(1, k), view.unit
     if unit is None:
         return j * view.total / k
@@ -103,15 +103,14 @@ def _midway(by_score: ByScore | Selections, cuts: Array) -> Array:
 
 @dataclass(frozen=True)
 class FixedMass(Partition):
-    """Groups of so many rows by rising score; the last one takes those that are left over, so it may hold nearly twice
-    as many.
+    """Bins with a fixed number of rows by increasing score. The last bin also takes the remainder.
 
-    `partition="mass:100"` of `rmsce` is the calibration error that benchmarks of language models report. Equal scores
-    are never split, and the edge between two groups is the midpoint of the neighboring scores; where many rows state
-    the same score, as stated confidences do, groups hold more rows than asked. A weight of two counts as two rows;
-    weights that are no counts are cut as the rows that they are worth.
+    The last bin may therefore hold nearly twice as many rows. `partition="mass:100"` of `rmsce` is the calibration
+    error that benchmarks of language models report. Tied scores are never split, and the edge between two groups is the
+    midpoint of the neighboring scores. If many rows have the same score, bins hold more rows than requested. A weight
+    of two counts as two rows. Weights that are not counts use the effective sample size.
 
-    >>> str(FixedMass(100)), Mass(2).freeze(View(p=[0.1, 0.2, 0.4, 0.5, 0.9], y=[0, 0, 1, 0, 1])).size
+    >>> str(FixedMass(100)), FixedMass(2).freeze(View(p=[0.1, 0.2, 0.4, 0.5, 0.9], y=[0, 0, 1, 0, 1])).size
     ('mass 100', 2)
     """
 
@@ -130,18 +129,18 @@ class FixedMass(Partition):
         return Bins(_mass_edges(by_score, ends[(ends >= 1) & (ends < n // self.rows)] * step), self.closed)
 
     def sums(self, of: Selections) -> Array:
-        """The sums of the bins, cut anew for each selection."""
+        """Sums of the bins, with new edges for each selection."""
         inner = _midway(of, self._cuts(of.first))
         return of.sums(np.where(inner < 1, inner, np.inf), self.closed)
 
     def _cuts(self, view: View) -> Array:
-        """After which weight each group but the last ends."""
+        """Cumulative weight at which each group but the last ends."""
         n = self._count(view)
         k = max(1, int(n // self.rows))
         return np.arange(1, k) * (self.rows * view.total / n)
 
     def _count(self, view: View) -> float:
-        """How many rows the weights stand for."""
+        """Number of rows that the weights represent."""
         return round(view.total) if view.has_integer_weights else view.effective_n
 
     def __str__(self) -> str:
@@ -149,8 +148,10 @@ class FixedMass(Partition):
 
 
 def parse_mass(name: str, closed: Closed) -> FixedMass:
-    """The partition behind `mass:100`."""
+    """Parse a partition name such as `mass:100`."""
     rows = parse_digits(name.removeprefix("mass:"))
     if rows is None:
-        raise InputError("TO203", "mass:ROWS says how many rows a bin holds.", describe(name), "For instance mass:100.")
+        raise InputError(
+            "TO203", "mass:ROWS needs the number of rows per bin.", describe(name), "For instance mass:100."
+        )
     return FixedMass(rows, closed)

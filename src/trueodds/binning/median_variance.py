@@ -16,17 +16,19 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True)
 class MedianVariance(Partition):
-    """A tree on the simplex: split the axis of largest variance at its median, both children ≥ `min_size`.
+    """Tree on the simplex that splits the axis of largest variance at its median.
 
-    Best first, so that `max_bins` keeps the cells where the variance is largest; rows that tie with the median
-    go to the upper child. Source: Vaicenavicius et al. (2019), in the form of Widmann et al. (2019).
+    Every cell has at least `min_size` rows.
+
+    Cells of largest variance are split first, which matters with `max_bins`. Rows equal to the median go to the upper
+    child. Source: Vaicenavicius et al. (2019), in the form of Widmann et al. (2019).
     """
 
     min_size: Count = 10
     max_bins: Count | None = None
 
     def freeze(self, view: View) -> FittedPartition:
-        """The tree for these predictions; a binary view is split along its one score."""
+        """The tree fitted to these predictions. A binary view is split along its single score."""
         weights = view.w * (view.counted / view.total)
         tree: Tree = grow_tree(view.at if view.joint else view.at[:, None], weights, self.min_size, self.max_bins)
         return tree
@@ -36,7 +38,7 @@ class MedianVariance(Partition):
 
 
 class Tree:
-    """A grown tree; it places any vector in one of its `size` leaves."""
+    """A fitted tree, which assigns any vector to one of its `size` leaves."""
 
     def __init__(self) -> None:
         self.axis: list[int] = [-1]  # -1 at a leaf
@@ -45,7 +47,7 @@ class Tree:
         self.high: list[int] = [0]
 
     def split(self, node: int, axis: int, cut: float) -> tuple[int, int]:
-        """Turn a leaf into a branch; the numbers of its two children."""
+        """Turn a leaf into a branch and return the numbers of its two children."""
         children = (len(self.axis), len(self.axis) + 1)
         self.axis[node], self.cut[node], (self.low[node], self.high[node]) = axis, cut, children
         for _ in children:
@@ -57,7 +59,7 @@ class Tree:
 
     @property
     def size(self) -> int:
-        """How many leaves."""
+        """Number of leaves."""
         return sum(axis < 0 for axis in self.axis)
 
     def index(self, at: Array) -> Array:
@@ -78,9 +80,10 @@ class Tree:
 
 
 def grow_tree(x: Array, w: Array, min_size: int, max_bins: int | None = None) -> Tree:
-    """Split best first, along the axis of largest variance at its median, while both children keep `min_size`.
+    """Grow the tree: split at the median of the axis of largest variance while both children hold `min_size` rows.
 
-    `x` is (n, m), `w` counts how many rows each stands for. Rows below the median go low, ties go high.
+    `x` is (n, m), and `w` is the number of rows that each represents. Rows below the median go to the lower child, ties
+    to the upper one.
     """
     tree = Tree()
     rows = np.arange(len(x))
@@ -103,11 +106,11 @@ def grow_tree(x: Array, w: Array, min_size: int, max_bins: int | None = None) ->
 
 
 def nested_cells(x: Array, depth: int) -> Array:
-    """The cell of each vector (n, m) among 2^depth nested ones, split at the mean of the axis of largest variance.
+    """Cell of each vector (n, m) among 2^depth nested cells, split at the mean of the axis of largest variance.
 
-    A mean lies between clusters of vectors, through which a median may cut. The leading bits of a cell's number are
-    those of the cell that it was split from, so that one number per vector gives the cells at every depth; `grow_tree`
-    stops at a least number of rows instead. Equal vectors share a cell.
+    A mean lies between clusters of vectors, while a median may split a cluster. The leading bits of a cell number are
+    those of its parent cell, so one number per vector gives the cells at every depth. `grow_tree` stops at a minimum
+    number of rows instead. Equal vectors share a cell.
 
     >>> nested_cells(np.array([[0.1], [0.2], [0.8], [0.9]]), 2)
     array([0, 1, 2, 3])
@@ -132,7 +135,7 @@ def nested_cells(x: Array, depth: int) -> Array:
 
 
 def _widest(x: Array, w: Array, rows: Array) -> tuple[float, int]:
-    """Minus the largest variance among the axes, and that axis (the first of equals)."""
+    """Negative of the largest variance among the axes, and that axis (the first in case of ties)."""
     part, mass = x[rows].astype(np.float64, copy=False), w[rows]
     total = mass.sum()
     mean = mass @ part / total
@@ -143,7 +146,7 @@ def _widest(x: Array, w: Array, rows: Array) -> tuple[float, int]:
 
 
 def _median(x: Array, w: Array) -> float:
-    """The median of rows that each stand for `w` rows: the mean of the two middle ones where they are even."""
+    """Weighted median, where each row represents `w` rows. For even counts it is the mean of the two middle rows."""
     order = np.argsort(x, kind="stable")
     mass = np.cumsum(w[order])
     half = mass[-1] / 2

@@ -19,17 +19,17 @@ BinsOrEdges = BinCount | BinRule | Sequence[float]
 
 
 class Partition(Settings):
-    """A rule that chooses which rows are pooled; `freeze` looks at a view and fixes the cells."""
+    """A rule that assigns rows to bins. `freeze` fixes the bins for a view."""
 
     blind = False  # whether the edges are the same whatever the scores are
     uses_outcomes = False  # redraws refit a partition that was chosen with the labels
 
     def freeze(self, view: View) -> FittedPartition:
-        """The cells for this view."""
+        """The bins for this view."""
         raise NotImplementedError
 
     def sums(self, of: Selections) -> Array | None:
-        """n, Σp and Σy (3, selections, bins) of bins cut for each of selections that are alike; None: cut one by one."""
+        """n, Σp and Σy (3, selections, bins) with new bins for each selection; None if this cannot be vectorized."""
         return None
 
 
@@ -37,20 +37,20 @@ def require_binary(view: View, kind: str) -> None:
     if view.joint:
         raise InputError(
             "TO205",
-            f"{kind} bins pool rows by one score, and the lens {view.name} has a vector per row.",
+            f"{kind} bins need one score per row, but the lens {view.name} has a vector per row.",
             f"partition {kind}",
             "Use partition='median-variance' or 'simplex-grid', or a lens such as 'classwise'.",
         )
 
 
 def lower_limit(view: View, range: str | None) -> float:
-    """Where bins or curves begin: 0, or 1/K for the largest of K probabilities."""
+    """Lower end of the score range: 0, or 1/K for the largest of K probabilities."""
     if range is None:
         return 0.0
     if view.classes < 2:
         raise InputError(
             "TO205",
-            "range='1/K' needs the number of classes, which a bare confidence does not tell.",
+            "range='1/K' needs the number of classes, which confidences alone do not provide.",
             f"range={range!r}",
             "Leave range out, or give the edges of bins: bins=[0, 0.1, …, 1].",
         )
@@ -58,7 +58,7 @@ def lower_limit(view: View, range: str | None) -> float:
 
 
 def count_of_bins(bins: int | str, view: View) -> int:
-    """How many bins a number or a rule of BIN_RULES stands for."""
+    """Number of bins for a number or a rule of BIN_RULES."""
     if bins not in BIN_RULES:
         return int(bins)
     # As many equal rows as the weights are worth: survey weights in the hundreds are no rows in the hundreds.

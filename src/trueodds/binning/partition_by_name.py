@@ -34,7 +34,7 @@ def as_partition(
     closed: Closed | None = None,
     range: str | None = None,
 ) -> Partition | None:
-    """The partition behind a name and its settings; None leaves the choice to the view (see `default_for`).
+    """Resolve a partition from its name and settings; None selects the default for the view (see `default_for`).
 
     >>> str(as_partition("equal-mass", bins=10)), str(as_partition(bins=[0, 0.5, 1]))
     ('equal-mass 10', 'edges 0 0.5 1')
@@ -67,7 +67,7 @@ def as_partition(
 
 
 def default_for(view: View) -> Partition:
-    """15 uniform bins for one score; the median-variance tree for vectors."""
+    """Default partition: 15 uniform bins for one score, the median-variance tree for vectors."""
     return _TREE if view.joint else _UNIFORM
 
 

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Selections:
-    """Several selections of rows of one view, such as its resamples; a row may come in one more than once.
+    """Several selections of rows of one view, such as bootstrap resamples. A selection may repeat rows.
 
     >>> some = Selections(View(p=[0.9, 0.2, 0.4], y=[1, 0, 1]), [[2, 0], [1, 1]])
     >>> some.sorted_scores[0].tolist(), [view.n_rows for view in some.views()]
@@ -37,24 +37,24 @@ class Selections:
         return self.view.take(np.asarray(self.rows[which]))
 
     def views(self) -> Iterator[View]:
-        """The view of each selection in turn."""
+        """The view of each selection."""
         return (self.view_of(which) for which in range(len(self)))
 
     @cached_property
     def alike(self) -> bool:
-        """Whether they can be looked at side by side: each of as many rows, of weight 1 and one score each."""
+        """Whether the selections can be vectorized: equally many rows, of weight 1 and with one score each."""
         if self.view.joint or not self.view.plain or self.view.at is not self.view.p or not len(self):
             return False
         return len(self.rows[0]) > 0 and all(len(selection) == len(self.rows[0]) for selection in self.rows)
 
     @cached_property
     def first(self) -> View:
-        """The view of the first selection, which stands for what selections that are alike have in common."""
+        """View of the first selection, used for properties that equal selections share."""
         return self.view_of(0)
 
     @cached_property
     def sorted_scores(self) -> tuple[Array, Array]:
-        """The scores of each selection in rising order and their outcomes, (selections, m) float64."""
+        """Sorted scores of each selection and their outcomes, (selections, m) float64."""
         rows = np.asarray(self.rows)
         p = self.view.p[rows].astype(np.float64, copy=False)
         order = np.argsort(p, axis=1)
@@ -62,7 +62,7 @@ class Selections:
         return np.take_along_axis(p, order, axis=1), y
 
     def between(self, mass: Array) -> tuple[Array, Array]:
-        """As of a view by score: the score of the row that completes each weight and of the row after it, by selection."""
+        """For each selection, the score of the row that completes each weight and the score of the next row."""
         p, _ = self.sorted_scores
         last, following = ranks_around(mass, p.shape[1])
         return p[:, last], p[:, following]
@@ -72,7 +72,7 @@ class Selections:
         return batch_binning.sum_between_edges(*self.sorted_scores, inner, closed)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` gives, made once for these selections."""
+        """Return a cached value, or compute it once for these selections."""
         if key not in self._cache:
             self._cache[key] = make()
         cached: T = self._cache[key]

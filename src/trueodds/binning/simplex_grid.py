@@ -17,13 +17,13 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True)
 class SimplexGrid(Partition):
-    """A grid on all axes of the simplex: rows whose every probability falls into the same uniform bin."""
+    """Grid on all axes of the simplex. Rows share a cell if all their probabilities lie in the same uniform bins."""
 
     bins: BinCount = 15
     closed: Closed = "right"
 
     def freeze(self, view: View) -> FittedPartition:
-        """The grid; a binary view is the line."""
+        """The grid. For a binary view it has one axis."""
         line = Bins(np.arange(self.bins + 1) / self.bins, self.closed)
         return OccupiedCells(grid_key(line), view.at) if view.joint else line
 
@@ -33,10 +33,10 @@ class SimplexGrid(Partition):
 
 @dataclass(frozen=True)
 class Distinct(Partition):
-    """One cell for each prediction that was made: rows with the same score, or the same vector, are pooled."""
+    """One cell for each distinct prediction: rows with equal scores or vectors are pooled."""
 
     def freeze(self, view: View) -> FittedPartition:
-        """The predictions of this view."""
+        """The distinct predictions of this view."""
         return OccupiedCells(prediction_key, view.at)
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ Key = Callable[[Array], Array]
 
 
 class OccupiedCells:
-    """The cells that held a row when they were fixed; `key` says of each row which cell it is in."""
+    """Cells that were occupied when the partition was fitted. `key` maps a row to its cell."""
 
     def __init__(self, key: Key, at: Array) -> None:
         self.key = key
@@ -55,27 +55,27 @@ class OccupiedCells:
         self.size = len(self.keys)
 
     def index(self, at: Array) -> Array:
-        """The cell of each row; one that falls into a cell not met before is refused, never moved."""
+        """The cell of each row. A row in an unknown cell raises an error."""
         keys = self.key(at)
         where = np.minimum(np.searchsorted(self.keys, keys), self.size - 1)
         strange = self.keys[where] != keys
         if strange.any():
             raise InputError(
                 "TO205",
-                "A row falls into a cell that held no row when the cells were fixed.",
-                f"{int(strange.sum()):,} such rows, the first is row {int(np.argmax(strange))}",
-                "Freeze the partition on all rows.",
+                "A row lies in a cell that was empty when the partition was fitted.",
+                f"{int(strange.sum()):,} such rows; the first is row {int(np.argmax(strange))}",
+                "Fit the partition on all rows.",
             )
         return where
 
 
 def grid_key(line: Bins) -> Key:
-    """The key of a grid on the simplex: the bin of every coordinate."""
+    """Key of a row on a grid of the simplex: the bin of each coordinate."""
     return lambda at: _bytes(np.stack([line.index(column) for column in at.T], axis=1).astype(">u4"))
 
 
 def prediction_key(at: Array) -> Array:
-    """The key of a prediction itself: equal numbers are equal keys, in whichever float type."""
+    """Key of a prediction. Equal numbers have equal keys for all float types."""
     same = at.astype(np.float64) + 0.0  # −0 is 0
     return same if same.ndim == 1 else _bytes(same)
 

@@ -19,12 +19,12 @@ TOLERANCE = 1e-12  # of all weight: a cut that a cumulative weight meets up to i
 
 
 def by_score(view: View) -> ByScore:
-    """The scores of a binary view in rising order, looked at when first asked for."""
+    """Sorted scores of a binary view, computed on first use."""
     return view.once(SORTED, lambda: _of_view(view))
 
 
 def by_place(view: View) -> ByScore:
-    """The same as a partition looks at it: cells lie where they are placed, rows at their scores."""
+    """Sorted values as the partition uses them: cells at their locations, rows at their scores."""
     return by_score(view) if view.is_rows else ByScore(view.at, view.y, view.w)
 
 
@@ -35,11 +35,11 @@ def _of_view(view: View) -> ByScore:
 
 
 class ByScore:
-    """Rows or cells by rising score; those without weight are absent.
+    """Rows or cells sorted by score, without those of weight zero.
 
-    What is kept is a key for each row, or the order of rows that do not count alike, 4 or 8 bytes a row: sums are made
-    for whom they serve, since views of a thousand classes would otherwise hold several times what their probabilities
-    take. Few bins of many rows are found by counting; whoever needs more sorts the keys for all.
+    Only a key per row is stored, or the sort order of rows of unequal weight, 4 or 8 bytes per row. Sums are computed
+    on demand, because views of a thousand classes would otherwise need several times the memory of their probabilities.
+    A few bins of many rows are computed by counting. Otherwise the keys are sorted once.
 
     >>> by_score = ByScore(np.array([0.9, 0.2, 0.9]), np.array([1.0, 0.0, 0.0]))
     >>> [x.tolist() for x in by_score.sums()]
@@ -54,7 +54,7 @@ class ByScore:
 
     @classmethod
     def of_keys(cls, keys: Array) -> ByScore:
-        """Rows that are keys already (see `sort.row_keys`), which are put in order where they lie."""
+        """Create from row keys (see `sort.row_keys`), which are sorted in place."""
         new = cls.__new__(cls)
         new._start(keys)
         return new
@@ -64,13 +64,13 @@ class ByScore:
         self._near: OrderStatistics | None = None  # what the last cuts have told of the bins between them
 
     def sums(self) -> tuple[Array, Array, Array]:
-        """The rising distinct scores, Σw and Σwy at each, (m,) float64."""
+        """Sorted distinct scores, and Σw and Σwy at each, (m,) float64."""
         if self._keys is not None:
             return sort.count_by_score(self._sorted_keys(self._keys))
         return sort.sum_by_score(*self._rows)
 
     def in_bins(self, bins: Bins) -> Mapping[str, Array] | None:
-        """n, wp, wy, wpy and wpp of each bin, which is a stretch of sorted rows. None where rows do not count alike."""
+        """n, wp, wy, wpy and wpp of each bin; None if rows have unequal weights."""
         if self._keys is None:
             return None
         if self._prefers_counting(self._keys, bins.size):
@@ -81,7 +81,7 @@ class ByScore:
         return dict(zip(("n", "wp", "wy", "wpy", "wpp"), table.T, strict=True))
 
     def between(self, mass: Array) -> tuple[Array, Array]:
-        """The score of the row that completes each weight, counted from the lowest score, and of the row after it."""
+        """Score of the row that completes each cumulative weight, and score of the next row."""
         if not len(mass):
             return np.empty(0), np.empty(0)
         if self._keys is not None and len(self._keys):
@@ -99,7 +99,7 @@ class ByScore:
         return s[last], s[np.minimum(np.searchsorted(reached, mass + tolerance, "right"), len(s) - 1)]
 
     def _prefers_counting(self, keys: Array, bins: int) -> bool:
-        """Whether so many rows are better counted than sorted for so few bins."""
+        """Whether counting is faster than sorting for this number of rows and bins."""
         return not self._sorted and bins <= MAX_LINEAR_SEARCH and len(keys) >= MANY
 
     def _sorted_keys(self, keys: Array) -> Array:
@@ -110,14 +110,14 @@ class ByScore:
 
 
 def ranks_around(mass: Array, n: int) -> tuple[Array, Array]:
-    """Which of n rising rows, of weight 1 each, completes each weight, and which comes after it."""
+    """Ranks of the row that completes each weight and of the next row, among n sorted rows of weight 1."""
     tolerance = TOLERANCE * n
     last = np.clip(np.ceil(mass - tolerance) - 1, 0, n - 1).astype(np.int64)
     return last, np.minimum(np.floor(mass + tolerance), n - 1).astype(np.int64)
 
 
 def group_starts(w: Array, max_groups: int) -> Array:
-    """The first of the scores of each group, if scores of weight w (m,) make up at most so many groups of equal weight."""
+    """First score of each group, if scores of weight w (m,) form at most this many groups of about equal weight."""
     if len(w) <= max_groups:
         return np.arange(len(w))
     middle = (np.cumsum(w) - w / 2) / w.sum()
@@ -125,7 +125,7 @@ def group_starts(w: Array, max_groups: int) -> Array:
 
 
 def weighted_std(x: Array, w: Array) -> Array:
-    """The standard deviation with the weights (m,) as shares, of scores (…, m)."""
+    """Weighted standard deviation of scores (…, m), with weights (m,)."""
     mean = (w * x).sum(axis=-1, keepdims=True) / w.sum()
     deviation = x - mean
     deviation *= deviation
@@ -134,10 +134,10 @@ def weighted_std(x: Array, w: Array) -> Array:
 
 
 def weighted_quantiles(s: Array, w: Array, at: tuple[float, ...]) -> list[Array]:
-    """Quantiles of rising scores (…, m) with linear interpolation between neighbors, where a weight of two is two rows.
+    """Weighted quantiles of sorted scores (…, m) with linear interpolation. A weight of two is equivalent to two rows.
 
-    The quantile q of n rows is the mean of the sorted rows from place q(n − 1) to one row further, which for equal
-    weights is the usual interpolation.
+    The quantile q of n rows is the mean of the sorted rows from position q(n − 1) to the next one, which is the usual
+    interpolation for equal weights.
 
     >>> weighted_quantiles(np.array([0.0, 1.0, 5.0]), np.array([1.0, 1.0, 2.0]), (0.5, 1.0))
     [np.float64(3.0), np.float64(5.0)]

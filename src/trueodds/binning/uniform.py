@@ -28,7 +28,7 @@ from trueodds.lenses.view import View
 class Uniform(Partition):
     """Bins of equal width on [0, 1], or on [1/K, 1] with `range="1/K"`.
 
-    `bins="sqrt"` is ⌊√n⌋ of them, `"auto"` ⌈n^(2/5)⌉: few enough for their noise to fall as rows come in.
+    `bins="sqrt"` uses ⌊√n⌋ bins, and `"auto"` uses ⌈n^(2/5)⌉, so that their noise decreases as n grows.
     """
 
     bins: BinCount | BinRule = 15
@@ -37,7 +37,7 @@ class Uniform(Partition):
     blind = True
 
     def freeze(self, view: View) -> FittedPartition:
-        """The edges; on a joint view, the grid on all axes."""
+        """The edges, or the grid on all axes for a joint view."""
         k = count_of_bins(self.bins, view)
         if view.joint:
             if self.range:
@@ -51,7 +51,7 @@ class Uniform(Partition):
         return Bins(low + edges * (1 - low) if low else edges, self.closed)
 
     def sums(self, of: Selections) -> Array:
-        """The sums of the bins, which are the same for all."""
+        """Sums of the bins, which are the same for all selections."""
         return sums_in_fixed_bins(self.freeze(of.first), of)
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class Uniform(Partition):
 
 @dataclass(frozen=True)
 class FixedEdges(Partition):
-    """Bins between edges that the user gives, from 0 to 1."""
+    """Bins between user-defined edges from 0 to 1."""
 
     edges: tuple[float, ...]
     closed: Closed = "right"
@@ -72,7 +72,7 @@ class FixedEdges(Partition):
         e = np.asarray(self.edges, dtype=np.float64)
         if len(e) < 2 or not (np.diff(e) > 0).all() or e[0] != 0 or e[-1] != 1:
             raise InputError(
-                "TO203", "Edges must rise from 0 to 1.", describe(self.edges), "For instance bins=[0, 0.5, 0.9, 1]."
+                "TO203", "Edges must increase from 0 to 1.", describe(self.edges), "For instance bins=[0, 0.5, 0.9, 1]."
             )
 
     def freeze(self, view: View) -> FittedPartition:
@@ -81,7 +81,7 @@ class FixedEdges(Partition):
         return Bins(np.asarray(self.edges, dtype=np.float64), self.closed)
 
     def sums(self, of: Selections) -> Array:
-        """The sums of the bins, which are the same for all."""
+        """Sums of the bins, which are the same for all selections."""
         return sums_in_fixed_bins(self.freeze(of.first), of)
 
     def __str__(self) -> str:

@@ -47,7 +47,7 @@ _ACRONYMS = {name: name.upper() for name in ("llo", "mcllo", "irm", "enir", "bbq
 
 
 def class_name(method: str) -> str:
-    """What the scikit-learn estimator of a member is called, so that the table above stays the only list.
+    """The name of a method's scikit-learn class, so that the table above stays the only list.
 
     >>> class_name("scaling_binning"), class_name("mcllo")
     ('ScalingBinning', 'MCLLO')

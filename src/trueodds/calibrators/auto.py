@@ -39,30 +39,53 @@ from trueodds.core.typing import Array
 from trueodds.tallies.score_sums import log_score
 
 MAX_PROBABILITIES = (
-    200_000  # probabilities on which candidates are compared; the standard errors of more are below any use
+    200_000  # probabilities on which candidates are compared; more would hardly reduce the standard errors
 )
-_MIN_ROWS = 20  # rows (clusters) below which nothing is looked for
-_ONE_PARAMETER = 1  # the complexity of what is confirmed by itself, too: temperature
-_MIN_FOLDS = 3  # one that judges, one that chooses, one that fits
-_RULED_OUT = ("TN505", "TN513")  # notes on probabilities of nothing or next to it, which mixing takes away
+_MIN_ROWS = 20  # rows (clusters) below which no recalibration is attempted
+_ONE_PARAMETER = 1  # complexity of the candidate that is also tested by itself: temperature
+_MIN_FOLDS = 3  # one to test, one to choose, one to fit
+_RULED_OUT = ("TN505", "TN513")  # notes on zero and tiny probabilities, which mixing removes
 
 
 @dataclass(frozen=True)
 class AutoSpec(CalibratorSpec):
-    """The simplest calibrator that is good and has proved itself on rows it has not seen; else the identity.
+    """The simplest adequate calibrator, applied only if held-out rows confirm a gain; otherwise the identity.
 
-    In `folds` folds, stratified by the most probable class: without each fold the candidates are fitted and one is
-    chosen, by log loss on further folds and the one-standard-error rule, and the fold says what the choice gains. A
-    one-sided test at level `alpha` of these gains, on all rows, compares them with what redrawn labels would give. If
-    it confirms a gain, choice and fit are made once more on all rows ("procedure confirmed"); if not, a temperature
-    is fitted where that is confirmed by itself, as one parameter, named beforehand, is on fewer rows. `candidates` are
-    names or rules; None is every calibrator that is a `candidate` and suits the number of classes, with its defaults:
-    of those that are alike, one. Clusters are never split. The map is mixed with 1/(n + 1) of the uniform, so that its
-    log loss is finite whatever comes. Which rows fall where depends on their order and on `rng`. Cost: 10 fits of each
-    candidate to three fifths of the rows and 6 to more of them; those that are far behind after the first 5 are left
-    there. Source: nested cross-validation (Stone 1974; Bayle et al. 2020) of a choice with Breiman et al.'s (1984)
-    one-standard-error rule, with the score test in the direction of the map that was fitted on other rows.
+    Candidates are compared by cross-validated log loss and the one-standard-error rule, and the gain of the whole
+    procedure is tested on rows that neither fit nor choice used. Predicted classes may change.
 
+    Parameters
+    ----------
+    candidates : sequence of str or CalibratorSpec, optional
+        Names or instances of the candidates. By default every calibrator marked as a `candidate` that suits the number
+        of classes, with its default settings; of those that are alike, one.
+    folds : int, default=5
+        Number of folds. Clusters are never split.
+    alpha : float, default=0.05
+        Significance level of the one-sided test of the gain.
+    rng : int or numpy.random.Generator, default=0
+        Seed of the folds, which also depend on the order of the rows.
+
+    Notes
+    -----
+    Folds are stratified by the most probable class. Without each fold, the candidates are fitted and one is chosen by
+    log loss on further folds; the fold then estimates the gain of that choice. A one-sided test of these gains on all
+    rows compares them with their distribution under redrawn labels. If it confirms a gain, choice and fit are repeated
+    on all rows ("procedure confirmed"). If not, temperature scaling is fitted if it is confirmed by itself, since one
+    parameter that was named in advance needs fewer rows. The map is mixed with 1/(n + 1) of the uniform distribution,
+    so that its log loss is always finite.
+
+    Cost: 10 fits of each candidate to three fifths of the rows and 6 to more of them; candidates that are far behind
+    after the first 5 are dropped.
+
+    References
+    ----------
+    .. [1] Stone (1974). Nested cross-validation.
+    .. [2] Bayle et al. (2020). Nested cross-validation.
+    .. [3] Breiman et al. (1984). The one-standard-error rule.
+
+    Examples
+    --------
     >>> P, Y = np.array([[0.1, 0.9]] * 400), np.eye(2)[[1, 1, 1, 0] * 100]
     >>> AutoSpec().fit(P, Y, np.ones(400)).describe()
     'T = 2.00'
@@ -75,7 +98,7 @@ class AutoSpec(CalibratorSpec):
     takes_logs: ClassVar[bool] = True
     exempt: ClassVar[Mapping[str, str]] = dict.fromkeys(
         ("row order", "weights", "class order"),
-        "which rows are in which fold is drawn over the rows in their order",
+        "folds are drawn in the order of the rows",
     )
     candidates: Annotated[tuple[str | CalibratorSpec, ...] | None, OWN] = None
     folds: Folds = 5
@@ -91,7 +114,7 @@ class AutoSpec(CalibratorSpec):
         return {**super().settings(), "candidates": tuple(spec.name for spec in self._candidate_specs())}
 
     def declined(self, n: int, doubts: Sequence[Note]) -> tuple[CalibrationMap, Recalibration] | None:
-        """The identity where the rows look like labels, or like those of other classes: no fix mends that."""
+        """The identity if the predictions look like labels or like those of other classes."""
         still = IdentityMap()
         return (
             (still, Recalibration(None, None, still.name, still.describe(), n, 0, None, tuple(doubts)))
@@ -112,7 +135,7 @@ class AutoSpec(CalibratorSpec):
         ):
             raise InputError(
                 "TO203",
-                "candidates must be a list of names or rules.",
+                "candidates must be a list of names or CalibratorSpec instances.",
                 describe(candidates),
                 "For instance ['temperature'].",
             )
@@ -124,14 +147,14 @@ class AutoSpec(CalibratorSpec):
         if on_logits := [spec.name for spec in specs if getattr(spec, "logits", False)]:
             raise InputError(
                 "TO203",
-                "Candidates are compared on probabilities, and a map of logits is none of these.",
+                "Candidates are compared on probabilities, so they cannot take logits.",
                 f"{on_logits[0]} with logits=True",
-                "Leave logits out, or fit it by name and compare log losses on other rows.",
+                "Leave logits out, or fit it by name and compare log losses on held-out rows.",
             )
         return specs
 
     def _suited(self, n: int, k: int) -> list[CalibratorSpec]:
-        """The candidates for n rows of K classes; one that was asked for by name must fit."""
+        """The candidates for n rows of K classes; explicitly requested ones must support K classes."""
         specs = self._candidate_specs()
         if self.candidates is None:
             return [spec for spec in specs if spec.suits(n, k)]
@@ -140,7 +163,7 @@ class AutoSpec(CalibratorSpec):
         return specs
 
     def _some(self, P: Probabilities, cluster: Array | None, rng: np.random.Generator) -> Array:
-        """The rows on which candidates are compared and confirmed: all, or as many as tell them apart."""
+        """Indices of the rows on which candidates are compared and confirmed: all, or a stratified sample."""
         share = MAX_PROBABILITIES / (P.shape[0] * P.shape[1])
         if share >= 1:
             return np.arange(len(P))
@@ -154,7 +177,7 @@ class AutoSpec(CalibratorSpec):
         choice: Choice,
         proof: Confirmation,
     ) -> tuple[Choice, Confirmation]:
-        """What was chosen, if it is confirmed; else the candidate of one parameter, if that is or needs fewer rows."""
+        """The choice if confirmed; else the one-parameter candidate if it is confirmed or needs fewer rows."""
         first = next((i for i, spec in enumerate(specs) if spec.complexity == _ONE_PARAMETER), None)
         if first is None or (proof.confirmed and choice.spec.name != "identity"):
             return choice, proof
@@ -168,13 +191,13 @@ class AutoSpec(CalibratorSpec):
         return (choice.of(specs[first]), alone) if better else (choice, proof)
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
-        """The map that is applied in the end."""
+        """The map that is finally applied."""
         return self.explained(P, Y, w)[0]
 
     def explained(
         self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None
     ) -> tuple[CalibrationMap, Recalibration]:
-        """The map and the whole report."""
+        """The map that is finally applied, and the complete report."""
         live = w > 0
         P, Y, w, cluster = P[live], Y[live], w[live], None if cluster is None else cluster[live]
         specs = self._suited(len(P), P.shape[1])
@@ -205,7 +228,7 @@ class AutoSpec(CalibratorSpec):
         choice, proof = self._or_one_parameter(rows, specs, crossed, choice, proof)
         if len(some) < len(P):
             proof = proof.of_all(float(w @ log_score(logs_of(P), Y) / w.sum()))
-        if proof.outcome == NO_GAIN:  # the candidate that looks best is none
+        if proof.outcome == NO_GAIN:  # the best candidate gains nothing
             choice = choice.of(IdentitySpec())
         confirmed = proof.confirmed and choice.spec.name != "identity"
         inputs = input_for(choice.spec, P)
@@ -228,7 +251,7 @@ class AutoSpec(CalibratorSpec):
 
 
 def _assemble_nested_predictions(rows: CrossFittingRows, crossed: Sequence[Array | None], inner: NestedChoice) -> Array:
-    """What the whole procedure says of each row without its fold: the logarithms of what was chosen there, (n, K)."""
+    """Held-out log-probabilities (n, K) of the whole procedure: each fold by the candidate chosen without it."""
     out = np.empty(rows.Y.shape)
     for f, i in enumerate(inner.chosen):
         logs, in_fold = crossed[i], rows.fold == f
@@ -241,30 +264,30 @@ def _too_little(Y: Array, cluster: Array | None) -> str:
     n = count_units(len(Y), cluster)
     kind = "rows" if cluster is None else "clusters"
     if n < _MIN_ROWS:
-        return f"{n} {kind} are too few to choose and confirm a fix (at least {_MIN_ROWS}); nothing is changed."
+        return f"{n} {kind} are too few to choose and confirm a recalibration (at least {_MIN_ROWS}); the probabilities stay unchanged."
     if (Y.sum(axis=0) >= 2).sum() < 2:
-        return "Fewer than two classes came at least twice, so no fix can be confirmed; nothing is changed."
+        return "Fewer than two classes were observed at least twice, so no recalibration can be confirmed; the probabilities stay unchanged."
     return ""
 
 
 def _outcome_notes(choice: Choice, proof: Confirmation, alpha: float) -> list[Note]:
     scored = Note(
         "TN508",
-        f"Every fit is mixed with {choice.mixing:.2g} of the uniform distribution, so that its log loss is finite; where fits are compared with the probabilities as they are, those are limited in the same way.",
+        f"Every fit is mixed with {choice.mixing:.2g} of the uniform distribution, so that its log loss is finite; the original probabilities are limited in the same way for the comparison.",
     )
     name = choice.spec.name
     gain = f"{format_number(proof.gain)} nats per row, {format_percent(1 - 2 * alpha)} interval {format_number(proof.low)} to {format_number(proof.high)}, p={format_number(proof.pvalue)}"
     if name != "identity" and proof.confirmed:
-        text = f"Confirmed: on rows that neither fit nor choice had seen the gain is {gain}. That p is of the probabilities as they are: how surprising the gain would be if they were right. Applied is {name}, fitted on all rows and mixed with a little of the uniform distribution."
+        text = f"Confirmed: on rows that neither fit nor choice used the gain is {gain}. The null hypothesis of this p-value is that the original probabilities are calibrated. The map applied is {name}, fitted on all rows and mixed with a little of the uniform distribution."
         return [scored, Note("TN509", text)]
-    power_text = f"A gain of {format_number(proof.detectable)} nats per row by one parameter would have been confirmed four times in five at level {format_percent(alpha)}."
+    power_text = f"A gain of {format_number(proof.detectable)} nats per row by one parameter was detectable with 80% power at level {format_percent(alpha)}."
     if name != "identity" and proof.outcome == NOT_ENOUGH_ROWS:
-        text = f"Not confirmed: too few rows. The gain by {name} is {gain}; if that is what it gains, about {round_to_two_digits(proof.required_rows):,} rows would confirm it four times in five. {power_text}"
+        text = f"Not confirmed: too few rows. The estimated gain by {name} is {gain}; if that is the true gain, about {round_to_two_digits(proof.required_rows):,} rows would confirm it with 80% power. {power_text}"
         return [scored, Note("TN543", text)]
     return [
         scored,
         Note(
             "TN510",
-            f"No gain to be had: choosing and fitting on some of the rows does not do better on the others. {power_text}",
+            f"No gain found: calibrators chosen and fitted on some of the rows are not better on the others. {power_text}",
         ),
     ]

@@ -17,112 +17,112 @@ from trueodds.lenses.view import View
 
 
 class Term(NamedTuple):
-    """One part of a mixture: a weight, and softmax(W log p + b)."""
+    """One component of a mixture: a weight and softmax(W log p + b)."""
 
     weight: float
     W: Array  # (K, K)
     b: Array  # (K,)
-    min_prob: float = 0.0  # what stands for a smaller p; with 0 an exact zero has the log −∞
+    min_prob: float = 0.0  # replaces a smaller p; with 0 an exact zero has the log −∞
 
 
 class CalibrationMap(ABC):
-    """From stated probabilities to believable ones; saved as its parameters, never as code."""
+    """A fitted map from predicted to recalibrated probabilities; it is saved as its parameters, never as code."""
 
-    name: ClassVar[str]  # the member whose file holds it
+    name: ClassVar[str]  # of the calibrator
     n_passes: int | None = None  # over the data, where the fit was iterative
-    converged: bool = True  # False where a parameter stopped at the end of its range
+    converged: bool = True  # False if a parameter stopped at the end of its range
     logits: bool = False  # whether `apply` takes logits instead of probabilities
-    takes_logs: ClassVar[bool] = False  # whether `apply` takes log-probabilities too, which no small one leaves
+    takes_logs: ClassVar[bool] = False  # whether `apply` takes log-probabilities too, which do not underflow
 
     @abstractmethod
     def apply(self, P: Any) -> Array:
-        """The recalibrated rows of P (n, K), float64, rows summing to 1 (the identity's as nearly as they came)."""
+        """Recalibrate the rows of P (n, K); float64, rows sum to 1 (the identity leaves them as they are)."""
 
     def interval(self, P: Any) -> tuple[Array, Array] | None:
-        """Low and high ends (n, K) of each recalibrated probability, from maps that know them."""
+        """Lower and upper ends (n, K) of each recalibrated probability, or None if the map has no intervals."""
         return None
 
     def terms(self, k: int) -> tuple[Term, ...] | None:
-        """The map as a mixture of softmax(W log p + b), with logits in place of log p where it is of logits.
+        """The map as a mixture of softmax(W log p + b), with logits in place of log p for a map of logits.
 
-        None where it is no such mixture; then it cannot be written as ONNX.
+        None if the map is no such mixture; it then cannot be written as ONNX.
         """
         return None
 
     def stages(self, k: int) -> tuple[tuple[Term, ...], ...] | None:
-        """The map as such mixtures one after the other."""
+        """The map as a sequence of such mixtures."""
         terms = self.terms(k)
         return None if terms is None else (terms,)
 
     @abstractmethod
     def describe(self) -> str:
-        """The map in a few words, such as `T = 1.60`."""
+        """The fitted parameters in a few words, such as `T = 1.60`."""
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:
-        """Lines on each parameter and how sure it is, for people; none where parameters mean nothing by themselves."""
+        """Lines of text on each parameter and its uncertainty; empty if parameters have no meaning by themselves."""
         return []
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """The parameters as JSON holds them; numbers keep every bit."""
+        """The parameters as JSON values; numbers keep every bit."""
 
     @classmethod
     @abstractmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> CalibrationMap:
-        """The map for K classes behind saved parameters; each is checked (InputError TO505)."""
+        """Make the map for K classes from saved parameters, each of which is checked (InputError TO505)."""
 
 
 @dataclasses.dataclass(frozen=True)
 class CalibratorSpec(Settings, ABC):
-    """How a map is fitted: settings in fields."""
+    """The settings of a calibrator, in dataclass fields, and its fitting routine."""
 
     name: ClassVar[str]
-    complexity: ClassVar[int]  # the rank by which the simpler of two equally good maps is chosen; identity is 0
-    keeps_argmax: ClassVar[bool]  # whether the order within every row survives, so that no label changes
+    complexity: ClassVar[int]  # rank by which the simpler of two equally good maps is chosen; the identity has 0
+    keeps_argmax: ClassVar[bool]  # whether the order within every row is kept, and so every predicted class
     map_type: ClassVar[type[CalibrationMap] | None] = None
-    two_classes: ClassVar[bool] = False  # whether it is for two classes only
-    candidate: ClassVar[bool] = True  # whether `auto` tries it unasked
+    two_classes: ClassVar[bool] = False  # whether it supports two classes only
+    candidate: ClassVar[bool] = True  # whether `auto` tries it by default
     accepts_raw_arrays: ClassVar[bool] = (
         False  # whether fit and notes take any float type for P, and class numbers (n,) for Y
     )
-    takes_logs: ClassVar[bool] = False  # whether P may be log-probabilities, which logits give in full
-    exempt: ClassVar[Mapping[str, str]] = {}  # laws of the family that cannot apply, and why
+    takes_logs: ClassVar[bool] = False  # whether P may be log-probabilities, which logits give without underflow
+    exempt: ClassVar[Mapping[str, str]] = {}  # general tests that cannot apply, and why
 
     @abstractmethod
     def fit(self, P: Any, Y: Array, w: Array) -> CalibrationMap:
-        """The map for probabilities P (n, K), outcome shares Y (n, K) and weights w (n,).
+        """Fit the map to probabilities P (n, K), outcome shares Y (n, K) and weights w (n,).
 
-        A rule with the setting `logits=True` gets the logits in place of P, and its map takes logits.
+        A calibrator with `logits=True` takes logits in place of P, and so does its map.
         """
 
     def suits(self, n: int, k: int) -> bool:
-        """Whether `auto` should try it unasked on n rows of K classes."""
+        """Whether `auto` tries the calibrator by default on n rows of K classes."""
         return self.candidate and not (self.two_classes and k > 2)
 
     def check_classes(self, k: int) -> None:
-        """Refuse K classes where the map is for two."""
+        """Raise TO511 for more than two classes if the calibrator supports only two."""
         if self.two_classes and k > 2:
             raise InputError(
                 "TO511",
-                f"{self.name} is a map for two classes.",
+                f"{self.name} supports two classes only.",
                 f"{k} classes",
                 "Fit a multiclass method, for instance mcllo with a penalty, structured or dirichlet.",
             )
 
     def declined(self, n: int, doubts: Sequence[Note]) -> tuple[CalibrationMap, Any] | None:
-        """The identity and why, from a procedure that heeds doubts about the n rows; None where the rule is fitted."""
+        """The identity and a report if the procedure refuses a fit because of doubts about the rows; otherwise None."""
         return None
 
     def of_classes(self, classes: Sequence[Any]) -> CalibratorSpec:
-        """The rule for classes of these names, with their numbers where its settings name some."""
+        """The calibrator for these class names, with numbers in place of names in its settings."""
         return self
 
     def explained(self, P: Any, Y: Array, w: Array, cluster: Array | None = None) -> tuple[CalibrationMap, Any]:
-        """The map and, from a procedure that chooses, its report."""
+        """Fit the map and return it with the report of a procedure that chooses, or None."""
         return self.fit(P, Y, w), None
 
     def notes(self, calibration_map: CalibrationMap, P: Any, Y: Array, w: Array) -> list[Note]:
-        """Facts about this fit that belong beside its parameters."""
+        """Coded facts about this fit."""
         return []
 
     def settings(self) -> dict[str, Any]:
@@ -131,65 +131,65 @@ class CalibratorSpec(Settings, ABC):
 
 
 class SummedSpec(CalibratorSpec):
-    """How a map is fitted from nothing but sums over the rows: of those in memory, or in passes over a source."""
+    """A calibrator that is fitted from sums over the rows, in memory or in passes over a source."""
 
     @abstractmethod
     def fit_data(self, data: RowSums) -> Any:
-        """The map for rows `FitData`, wherever they are."""
+        """Fit the map from sums over rows `FitData`, in memory or streamed."""
 
     @abstractmethod
     def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
-        """Facts about this fit that belong beside its parameters."""
+        """Coded facts about this fit, from sums over the rows."""
 
     def as_fit_data(self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None) -> FitData:
-        """The rows as `fit_data` takes them."""
+        """The rows in the form that `fit_data` takes."""
         return FitData.of(P, Y, w, cluster, getattr(self, "min_prob", MIN_PROB), bool(getattr(self, "logits", False)))
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> Any:
-        """The map of these rows, in memory."""
+        """Fit the map to rows in memory."""
         return self.fit_data(in_memory(self.as_fit_data(P, Y, w)))
 
     def explained(
         self, P: Probabilities, Y: Array, w: Array, cluster: Array | None = None
     ) -> tuple[CalibrationMap, Any]:
-        """The same, with standard errors that know which rows hang together."""
+        """Fit the map to rows in memory, with standard errors that account for clusters."""
         return self.fit_data(in_memory(self.as_fit_data(P, Y, w, cluster))), None
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Facts about this fit that belong beside its parameters."""
+        """Coded facts about a fit to rows in memory."""
         return self.fit_notes(calibration_map, in_memory(self.as_fit_data(P, Y, w)))
 
 
 class TalliedSpec(CalibratorSpec):
-    """How a map is fitted that needs nothing but cells of scores with their outcomes, one table per class."""
+    """A calibrator that can be fitted to cells of scores with their outcomes, one table per class."""
 
     @abstractmethod
     def of_views(self, views: Sequence[View]) -> Any:
-        """The map from one view of cells for the second of two classes, or for every class."""
+        """Fit the map to views of cells: one view for the second of two classes, or one for every class."""
 
     @abstractmethod
     def fit_notes_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
-        """Facts about this fit that belong beside its parameters."""
+        """Coded facts about a fit to cells."""
 
 
 def in_memory(data: FitData) -> InMemory:
-    """Passes over rows that are in memory."""
+    """Sums over rows that are in memory."""
     return InMemory(data, data, data.n * data.k)
 
 
 def lower_min_prob_for_logs(spec: CalibratorSpec) -> CalibratorSpec:
-    """The rule as it is fitted to log-probabilities: its floor, unless one was named, is for exact zeros alone."""
+    """The calibrator for log-probabilities: its default smallest probability then replaces exact zeros only."""
     if spec.takes_logs and getattr(spec, "min_prob", None) == MIN_PROB:
-        return dataclasses.replace(spec, min_prob=MIN_PROB_OF_LOGITS)  # type: ignore[call-arg] # the rule has that setting
+        return dataclasses.replace(spec, min_prob=MIN_PROB_OF_LOGITS)  # type: ignore[call-arg] # it has that setting
     return spec
 
 
 def fit_and_apply(spec: CalibratorSpec, P: Probabilities, Y: Array, w: Array, to: Probabilities) -> Array:
-    """What the rule, fitted to some rows, makes of others."""
+    """Fit a calibrator to some rows and apply it to others."""
     calibration_map = spec.fit(input_for(spec, P), Y, w)
     return calibration_map.apply(input_for(calibration_map, to))
 
 
 def input_for(method: CalibratorSpec | CalibrationMap, P: Probabilities) -> Probabilities:
-    """The rows as a rule or a map takes them: log-probabilities where it does, else probabilities."""
+    """The rows as a calibrator or map takes them: log-probabilities if it accepts them, else probabilities."""
     return P if method.takes_logs else probabilities(P)

@@ -18,21 +18,21 @@ from trueodds.core.typing import Array
 from trueodds.data.weights import are_counts
 
 _SPAN = 10.0  # from n^(1/3) / 10 bins to ten times n^(1/3)
-_MAX_BINS = 3000  # which 2.7·10⁷ rows reach: counts as weights must not ask for more memory than rows could
-_PRIOR = 2.0  # what the prior of each bin counts for, in rows
+_MAX_BINS = 3000  # reached by 2.7·10⁷ rows: counts as weights must not need more memory than rows could
+_PRIOR = 2.0  # weight of the prior of each bin, in rows
 _INSIDE = 0.005, 0.995  # the prior's mean is kept away from 0 and 1
-_NOTHING = 1e-17  # the share of the largest weight below which a binning cannot move a digit
+_NOTHING = 1e-17  # share of the largest weight below which a binning does not change a digit
 
 
 @dataclass(frozen=True, eq=False)
 class BbqMap(OneVsRest):
-    """Averaged steps for the second of two classes, or for every class."""
+    """Averaged step functions for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "bbq"
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = StepCurve.from_dict
 
     def describe(self) -> str:
-        """How many steps."""
+        """The number of steps."""
         steps = sum(len(curve.values) for curve in self.curves)
         return f"{steps:,} {'step' if steps == 1 else 'steps'}" + (
             f" in {len(self.curves)} curves" if len(self.curves) > 1 else ""
@@ -41,20 +41,32 @@ class BbqMap(OneVsRest):
 
 @dataclass(frozen=True)
 class BbqSpec(CalibratorSpec):
-    r"""The average of equal-frequency histograms of every size, each weighted by its marginal likelihood.
+    r"""Bayesian binning into quantiles (BBQ): an average of equal-frequency histograms over numbers of bins.
 
+    Histograms are weighted by their marginal likelihood. Two classes have one curve, for the second class, which is
+    never exactly 0 or 1. With more classes each has a curve against the rest, and rows are divided by their sums.
+    Predicted classes may change.
+
+    Notes
+    -----
     .. math:: \omega_B \propto \prod_{b=1}^{B} \frac{\Gamma(2)}{\Gamma(n_b + 2)}\,
         \frac{\Gamma(m_b + \alpha_b)}{\Gamma(\alpha_b)}\, \frac{\Gamma(n_b - m_b + \beta_b)}{\Gamma(\beta_b)}, \quad
         \theta_b = \frac{m_b + \alpha_b}{n_b + 2}, \quad \alpha_b = 2 \pi_b,\ \beta_b = 2 - \alpha_b
 
-    with n rows in a bin of which m came, and π the midpoint of the bin, kept within [.005, .995]. B runs from
-    ⌊n^(1/3) / 10⌋, at least 1, to ⌈10 n^(1/3)⌉, at most ⌈n / 5⌉ and 3,000; group i of B ends after ⌊n i / B⌋ rows. Tied scores
-    are never split, and numbers of bins that then give the same bins count once. Two classes: the curve of the
-    second; more: one per class against the rest, then each row over its sum. Never says exactly 0 or 1 for two
-    classes; labels may change. Weights that are not counts are scaled to sum to the number of rows. The authors'
-    program takes another value per bin than their paper, whose formula this is, and leaves out models of little
-    weight. Cost: O(K n log n). Source: Naeini, Cooper & Hauskrecht (2015).
+    where n_b and m_b are the rows and events in a bin, and π_b is the midpoint of the bin, limited to [.005, .995]. The
+    number of bins B runs from ⌊n^(1/3) / 10⌋, at least 1, to ⌈10 n^(1/3)⌉, at most ⌈n / 5⌉ and 3,000. Group i of B ends
+    after ⌊n i / B⌋ rows. Tied scores are never split, and numbers of bins that then give the same bins count once.
+    Weights that are not counts are scaled to sum to the number of rows. The authors' program uses another value per bin
+    than their paper, whose formula this is, and leaves out models of little weight.
 
+    Cost: O(K n log n).
+
+    References
+    ----------
+    .. [1] Naeini, Cooper & Hauskrecht (2015).
+
+    Examples
+    --------
     >>> p, y = np.array([0.1, 0.2, 0.7, 0.8]), np.array([0, 0, 0, 1])
     >>> m = BbqSpec().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4))  # one bin: (1 + 1) / (4 + 2)
     >>> m.apply(np.array([[0.5, 0.5]])).round(3).tolist()
@@ -71,28 +83,28 @@ class BbqSpec(CalibratorSpec):
     }
 
     def fit(self, P: Array, Y: Array, w: Array) -> BbqMap:
-        """The averaged steps of these rows."""
+        """Fit the averaged step functions."""
         return BbqMap(fit_curves(_curve, P, Y, w))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Binnings:
-    """All the binnings that are averaged, their bins side by side from the lowest to the highest."""
+    """All binnings that are averaged, with their bins concatenated in increasing order."""
 
-    first: Array  # (binnings,) where each begins
+    first: Array  # (binnings,) index of the first bin of each
     upper: Array  # (bins,) the upper edge of each bin
     values: Array  # (bins,) its posterior mean
     log_scores: Array  # (binnings,) up to a constant
 
     @property
     def weights(self) -> Array:
-        """The share of each binning in the average."""
+        """Weight of each binning in the average."""
         likely = np.exp(self.log_scores - self.log_scores.max())
         likely[likely < _NOTHING] = 0.0
         return np.asarray(likely / likely.sum())
 
     def average(self) -> StepCurve:
-        """One curve of all their edges."""
+        """The weighted average as one step function."""
         weights = self.weights
         used, ends = np.flatnonzero(weights), np.append(self.first[1:], len(self.upper))
         parts = [slice(self.first[i], ends[i]) for i in used]
@@ -108,13 +120,13 @@ def _curve(x: Array, y: Array, w: Array) -> StepCurve:
 
 
 def binnings(x: Array, y: Array, w: Array) -> Binnings:
-    """The binnings of scores x (n,) with outcomes y and weights w > 0, and how likely each makes what came."""
+    """The binnings of scores x (n,) with outcomes y and weights w > 0, with their marginal likelihoods."""
     n, w = effective_rows(w)
     by_score = ByScore(np.minimum(x, 1.0, dtype=np.float64), y, w)
     scores, mass, events = by_score.sums()
     groups = _groups(n, are_counts(w), by_score, scores)
     first = np.cumsum([0, *(len(group) + 1 for group in groups)])[:-1]
-    # Bin after bin: at which score it begins, and at which the next one does.
+    # For each bin the index of its first score and of the first score of the next bin.
     starts = np.concatenate([np.concatenate(([0], group)) for group in groups])
     ends = np.concatenate([np.concatenate((group, [len(scores)])) for group in groups])
     edges = np.concatenate(([0.0], midpoints(scores[:-1], scores[1:]), [1.0]))
@@ -129,13 +141,13 @@ def binnings(x: Array, y: Array, w: Array) -> Binnings:
 
 
 def _groups(n: float, integer_weights: bool, by_score: ByScore, scores: Array) -> list[Array]:
-    """At which scores the groups of each binning but their first begin; binnings that are the same are one."""
+    """For each distinct binning, the index of the first score of every group but the first."""
     sizes = np.array(_sizes(n))
     which, before = np.repeat(sizes, sizes - 1), np.repeat(np.cumsum(sizes - 1) - (sizes - 1), sizes - 1)
     cuts = (np.arange(len(which)) - before + 1) * n / which
     last, _ = by_score.between(np.floor(cuts) if integer_weights else cuts)
     begin = np.searchsorted(scores, last, "right")
-    new = begin < len(scores)  # within a tie several groups end at once, and none begins after the last score
+    new = begin < len(scores)  # within a tie several groups end together, and none begins after the last score
     new[1:] &= (which[1:] != which[:-1]) | (begin[1:] != begin[:-1])
     n_cuts = np.bincount(which[new], minlength=sizes[-1] + 1)[sizes]
     parts = np.split(begin[new], np.cumsum(n_cuts)[:-1])
@@ -143,7 +155,7 @@ def _groups(n: float, integer_weights: bool, by_score: ByScore, scores: Array) -
 
 
 def _sizes(n: float) -> range:
-    """The numbers of bins for n rows."""
+    """The numbers of bins that are averaged for n rows."""
     root = float(np.cbrt(n))
     fewest = min(max(1, math.floor(root / _SPAN + 1e-9)), _MAX_BINS)
     return range(fewest, max(fewest, min(math.ceil(n / 5), math.ceil(_SPAN * root - 1e-9), _MAX_BINS)) + 1)

@@ -56,7 +56,7 @@ class BetaCurve:
         return probability_pair(eta)
 
     def to_dict(self) -> dict[str, Any]:
-        """a, b, c, passes, and 1 if they are the best (0 if no finite ones are)."""
+        """a, b, c, passes, and whether a finite optimum exists (1 or 0)."""
         return {"a": self.a, "b": self.b, "c": self.c, "n_passes": self.n_passes, "converged": int(self.converged)}
 
     @classmethod
@@ -83,12 +83,12 @@ class BetaMap(IterativeOneVsRest):
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = BetaCurve.from_dict
 
     def terms(self, k: int) -> tuple[Term, ...] | None:
-        """For two classes."""
+        """The curve as a mixture, for two classes."""
         curve = self.curves[0]
         return (Term(1.0, np.diag([curve.b, curve.a]), np.array([0.0, curve.c])),) if k == 2 else None
 
     def describe(self) -> str:
-        """`a = 0.40, b = 0.71, c = -0.76`, or how many curves."""
+        """`a = 0.40, b = 0.71, c = -0.76`, or the number of curves."""
         if len(self.curves) > 1:
             return f"{len(self.curves)} curves"
         return ", ".join(f"{name} = {format_number(getattr(self.curves[0], name))}" for name in "abc")
@@ -96,19 +96,38 @@ class BetaMap(IterativeOneVsRest):
 
 @dataclass(frozen=True)
 class BetaSpec(SummedSpec):
-    r"""A curve that scores of two beta laws would need, by maximum likelihood; it never falls.
+    r"""Beta calibration: the curve that beta-distributed scores imply, fitted by maximum likelihood.
 
+    The curve never decreases and may bend differently near 0 and near 1. a = b = 1, c = 0 is the identity. Two classes
+    have one curve, for the second class. With more classes each has a curve against the rest, and rows are divided by
+    their sums, so that predicted classes may change.
+
+    Parameters
+    ----------
+    parameters : {"abm", "am", "ab", "a"}, default="abm"
+        Free parameters: all three; a = b and c, which is `llo` with γ ≥ 0; a and b with q(1/2) = 1/2; or a = b with
+        q(1/2) = 1/2.
+    min_prob : float, default=1e-12
+        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)). Where log-probabilities are
+        known (`Predictions.from_logits`), the default applies to exact zeros only. The fitted map has no such limit.
+
+    Notes
+    -----
     .. math:: \log\frac{q}{1 - q} = c + a \log p - b \log(1 - p), \quad a, b \ge 0
 
-    It bends near 0 and near 1 by different amounts; a = b = 1, c = 0 changes nothing. `parameters` says which are
-    free: `"abm"` all three, `"am"` with a = b, which is `llo` with γ ≥ 0, `"ab"` with q(1/2) = 1/2, `"a"` with both.
-    The maximum under the bounds is exact: the likelihood is convex, so where it leaves them the best point lies on the
-    side it left by, and the other bound is looked at again there. Where the scores separate the outcomes one more of
-    either kind is imagined, and `converged` is False. Fits take log(max(p, `min_prob`)); the map has no floor. Two
-    classes: the curve of the second; more: one per class against the rest, then each row over its sum, so labels may
-    change. Not for scores in a few clusters, where three parameters have nothing to rest on. Cost: O(nK) per pass,
-    some 7 passes. Source: Kull, Silva Filho & Flach (2017).
+    The constrained maximum is exact: the loss is convex, so if the unconstrained optimum violates a bound, the
+    constrained one lies on that bound, and the other bound is checked again there. If the scores separate the
+    outcomes, the targets are smoothed by one added outcome of either kind, and `converged` is False. Scores in a few
+    clusters do not determine three parameters.
 
+    Cost: O(nK) per pass, some 7 passes.
+
+    References
+    ----------
+    .. [1] Kull, Silva Filho & Flach (2017).
+
+    Examples
+    --------
     >>> P = np.array([[0.1, 0.9], [0.9, 0.1]] * 4)
     >>> BetaSpec(parameters="a").fit(P, np.eye(2)[[1, 0, 1, 0, 1, 0, 0, 1]], np.ones(8)).describe()
     'a = 0.5, b = 0.5, c = 0'
@@ -123,11 +142,11 @@ class BetaSpec(SummedSpec):
     min_prob: MinProb = MIN_PROB
 
     def fit_data(self, data: RowSums) -> BetaMap:
-        """The curves of these rows."""
+        """Fit the curves."""
         return BetaMap(fit_curves_from_sums(partial(_curve, spec=self), data))
 
     def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
-        """Floored values, curves that separate and curves that do not rise."""
+        """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
         assert isinstance(calibration_map, BetaMap)
         notes = data.facts.floored.notes()
         lost, fallen = (
@@ -164,7 +183,7 @@ def _abc(optimum: LogisticFit, parameters: str) -> tuple[float, float, float]:
 
 
 def _within(fit: Callable[..., LogisticFit], data: RowSums, parameters: str) -> LogisticFit:
-    """The best (c, a, b) with a, b ≥ 0, by looking at the sides of the quadrant that can hold it."""
+    """The optimal (c, a, b) with a, b ≥ 0, from the faces of the quadrant that can contain it."""
     free = parameters.endswith("m")
 
     def on(*which: int) -> LogisticFit:
@@ -183,14 +202,14 @@ def _within(fit: Callable[..., LogisticFit], data: RowSums, parameters: str) -> 
     _, a, b = both.theta
     if a >= 0 and b >= 0:
         return both
-    # By convexity the best point lies on a side beyond which the free one is; its other bound may then bind too.
+    # By convexity the optimum lies on a bound that the free one violates; its other bound may then bind too.
     sides = [side if side.theta.min(where=[False, True, True], initial=0.0) >= 0 else on()
              for side in ([on(2)] if a < 0 else []) + ([on(1)] if b < 0 else [])]  # fmt: skip
     return min(sides, key=lambda side: side.value)
 
 
 def _placed(optimum: LogisticFit, used: list[int], theta: Array) -> LogisticFit:
-    """With θ as (c, a, b)."""
+    """The fit with θ ordered as (c, a, b)."""
     full = np.zeros(3)
     for j, value in zip(used, theta, strict=True):
         full[[1, 2] if j == 3 else [j]] = value

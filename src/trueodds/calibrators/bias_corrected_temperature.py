@@ -38,15 +38,32 @@ class BiasCorrectedTemperatureMap(LogLinearMap):
 
 @dataclass(frozen=True)
 class BiasCorrectedTemperatureSpec(SummedSpec):
-    r"""One temperature for all, and a bias for each class, by maximum likelihood.
+    r"""Temperature scaling with a bias for each class, fitted by maximum likelihood.
 
+    Unlike temperature scaling it can correct classes that the model predicts too rarely, as after a shift of the class
+    frequencies. It is MCLLO with equal slopes. Logits and the probabilities made of them give the same fit, and the
+    choice of a baseline class does not matter. Predicted classes may change.
+
+    Parameters
+    ----------
+    min_prob : float, default=1e-12
+        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)). Where log-probabilities are
+        known (`Predictions.from_logits`), the default applies to exact zeros only.
+
+    Notes
+    -----
     .. math:: q_{ik} \propto e^{b_k} p_{ik}^{\beta}, \quad \sum_k b_k = 0
 
-    What temperature scaling cannot do: give a class back that the model names too rarely, as after a shift of the
-    class frequencies. The same from probabilities as from logits, and whichever class is the baseline. It is MCLLO
-    with equal slopes. Labels may change. Without a penalty, so it needs about ten rows a class. Fits take
-    log(max(p, `min_prob`)). Cost: O(nK²) per pass, about 5 passes. Source: Alexandari, Kundaje & Shrikumar (2020).
+    There is no penalty, so that about ten rows per class are needed.
 
+    Cost: O(nK²) per pass, about 5 passes.
+
+    References
+    ----------
+    .. [1] Alexandari, Kundaje & Shrikumar (2020).
+
+    Examples
+    --------
     >>> P = np.array([[0.5, 0.5]] * 4)
     >>> m = BiasCorrectedTemperatureSpec().fit(P, np.eye(2)[[1, 1, 1, 0]], np.ones(4))
     >>> m.apply(P[:1]).round(6).tolist()
@@ -61,11 +78,11 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
     min_prob: MinProb = MIN_PROB
 
     def suits(self, n: int, k: int) -> bool:
-        """For more than two classes: for two it is `llo`."""
+        """Whether there are more than two classes; for two it is `llo`."""
         return super().suits(n, k) and k > 2
 
     def fit_data(self, data: RowSums) -> BiasCorrectedTemperatureMap:
-        """The temperature and the biases of these rows."""
+        """Fit the temperature and the biases."""
         k = data.facts.k
         ties = np.zeros((k, 2, k + 1))
         ties[:, 0, 0] = 1.0
@@ -82,7 +99,7 @@ class BiasCorrectedTemperatureSpec(SummedSpec):
         )
 
     def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
-        """Floored values, no finite best fit, a temperature below 0, and few rows."""
+        """Notes on replaced probabilities, on a missing optimum, on a negative temperature, and on few rows."""
         assert isinstance(calibration_map, BiasCorrectedTemperatureMap)
         return [
             *data.facts.floored.notes(),

@@ -33,33 +33,53 @@ from trueodds.core.settings import Probability
 from trueodds.core.typing import Array
 
 _ROUNDING = 1e-12  # of log-likelihood
-_ANGLES = 64  # looked at around the contour, three times, each time more closely
+_ANGLES = 64  # of points on the contour in each of three increasingly fine searches
 
 
 @dataclass(frozen=True)
 class BoldnessMap(LloMap):
-    """The boldest shift and slope that the posterior allows."""
+    """The boldest shift and slope that keep the required posterior probability of calibration."""
 
     name: ClassVar[str] = "boldness"
 
 
 @dataclass(frozen=True)
 class BoldnessSpec(CalibratorSpec):
-    r"""The shift and slope of log odds that spread the probabilities most and leave them probably calibrated.
+    r"""Boldness-recalibration: the largest spread of the probabilities that is still probably calibrated.
 
+    For two classes. It trades likelihood for spread on purpose: for the most accurate probabilities use `llo`.
+
+    Parameters
+    ----------
+    posterior : float, default=0.95
+        Posterior probability t of calibration that the recalibrated probabilities must keep. It can be reached only
+        with enough rows, 19 for 0.95; with fewer rows the fit is refused (TO514).
+    prior : float, default=0.5
+        Prior probability π of calibration.
+    min_prob : float, default=1e-12
+        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)). Where log-probabilities are
+        known (`Predictions.from_logits`), the default applies to exact zeros only.
+
+    Notes
+    -----
     .. math:: \max_{\tau, \gamma}\ \mathrm{sd}(q), \quad \mathrm{logit}\,q = \tau + \gamma\,\mathrm{logit}\,p, \qquad
         P(\text{calibrated} \mid y, q) \ge t
 
-    The posterior is that of BIC with the probability `prior` of being calibrated beforehand, and t is `posterior`.
-    Since such maps form a group, the best fit of the recalibrated forecasts is as likely as that of the given ones,
-    and the constraint is a convex set, :math:`\ell(\tau, \gamma) \ge \ell_{\max} - [\log n - \mathrm{logit}\,t +
-    \mathrm{logit}\,\pi]`: one fit and a walk around its contour, no fit per candidate. It can be met only with enough
-    rows, 19 for t = 0.95; with fewer the fit is refused. Two classes. Weights are numbers of rows, n their sum; sd
-    divides by n − 1. Where the scores separate the outcomes one more outcome of either kind is imagined, and
-    `converged` is False. It gives up likelihood for spread on purpose: for the best probabilities use `llo`. Two maps
-    that are equally bold can exist; the one with the larger slope is taken. Fits take log(max(p, `min_prob`)). Cost:
-    O(n log n), some 15 passes. Source: Guthrie & Franck (2024).
+    The posterior probability is approximated by BIC. Such maps form a group, so the maximum likelihood of the
+    recalibrated predictions equals that of the original ones, and the constraint is a convex set, :math:`\ell(\tau,
+    \gamma) \ge \ell_{\max} - [\log n - \mathrm{logit}\,t + \mathrm{logit}\,\pi]`. It takes one fit and a search along
+    the contour instead of a fit per candidate. Weights are numbers of rows and n is their sum; sd divides by n − 1. If
+    the scores separate the outcomes, the targets are smoothed by one added outcome of either kind, and `converged` is
+    False. Of two equally bold maps the one with the larger slope is taken.
 
+    Cost: O(n log n), some 15 passes.
+
+    References
+    ----------
+    .. [1] Guthrie & Franck (2024).
+
+    Examples
+    --------
     >>> P = np.array([[0.3, 0.7], [0.7, 0.3]] * 40)
     >>> BoldnessSpec().fit(P, np.eye(2)[[1, 0, 1, 0, 1, 0, 0, 1] * 10], np.ones(80)).describe()
     'δ = 1, γ = 1.8345'
@@ -73,28 +93,28 @@ class BoldnessSpec(CalibratorSpec):
     two_classes: ClassVar[bool] = True
     candidate: ClassVar[bool] = False
     exempt: ClassVar[Mapping[str, str]] = {
-        "two classes swapped": "of two equally bold maps that mirror each other one is taken"
+        "two classes swapped": "of two equally bold maps that mirror each other, one is taken"
     }
     posterior: Probability = 0.95
     prior: Probability = 0.5
     min_prob: MinProb = MIN_PROB
 
     def tolerance(self, n: float) -> float:
-        """How much log-likelihood n rows let go; refused where they cannot make the posterior that large."""
+        """Allowed loss of log-likelihood for n rows; raises TO514 if the posterior probability cannot be reached."""
         tolerance = float(np.log(n) - logit(self.posterior) + logit(self.prior))
         if tolerance < -_ROUNDING:
             max_posterior = float(expit(np.log(n) + logit(self.prior)))
             raise InputError(
                 "TO514",
-                f"{n:g} rows cannot make calibration so probable: {format_number(max_posterior)} at most.",
+                f"With {n:g} rows the posterior probability of calibration is at most {format_number(max_posterior)}.",
                 f"posterior={self.posterior:g}",
-                "Ask for less, or bring more rows.",
+                "Choose a smaller posterior, or use more rows.",
             )
-        # 19 rows for .95 let go of nothing: its root, were it the rounding of three logarithms, would show in the slope.
+        # 19 rows for .95 allow a loss of exactly 0: the square root of a rounding error would show in the slope.
         return tolerance if tolerance > _ROUNDING else 0.0
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> BoldnessMap:
-        """The boldest map of these rows."""
+        """Fit the boldest map."""
         tolerance, x, y = self.tolerance(float(w.sum())), log_ratio(P, self.min_prob), Y[:, 1]
         optimum = fit_logistic(intercept_and_score(x), y, w, IDENTITY_PARAMETERS)
         converged = optimum.converged
@@ -106,7 +126,7 @@ class BoldnessSpec(CalibratorSpec):
         return BoldnessMap(float(theta[0]), float(theta[1]), optimum.n_passes, converged)
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Floored values, what cannot be told, and how bold the map is."""
+        """Notes on replaced probabilities, on separated outcomes, on a decreasing curve, and on the boldness."""
         assert isinstance(calibration_map, BoldnessMap)
         fit_notes = floor_notes(P, Y, self.min_prob)
         if not calibration_map.converged:
@@ -117,11 +137,11 @@ class BoldnessSpec(CalibratorSpec):
             format_number(_std(rows, theta))
             for theta in (np.array([calibration_map.tau, calibration_map.gamma]), IDENTITY_PARAMETERS, top.theta)
         ]
-        text = "The standard deviation of the probabilities is {} after, {} before and {} with the best fit".format(
+        text = "The standard deviation of the probabilities is {} after and {} before recalibration, and {} at maximum likelihood".format(
             *spreads
         )
         if calibration_map.converged:
-            text += f"; calibration has the posterior probability {format_number(self._reached(rows, calibration_map, top.value))}"
+            text += f"; the posterior probability of calibration is {format_number(self._reached(rows, calibration_map, top.value))}"
         return [*fit_notes, *falling_curve_notes(int(calibration_map.gamma <= 0)), Note("TN518", text + ".")]
 
     def _reached(self, rows: ScoreCells, calibration_map: BoldnessMap, min_loss: float) -> float:
@@ -135,14 +155,14 @@ class BoldnessSpec(CalibratorSpec):
 
 
 def _std(rows: ScoreCells, theta: Array) -> float:
-    """The standard deviation of the recalibrated probabilities, by n − 1."""
+    """Standard deviation of the recalibrated probabilities, with divisor n − 1."""
     q, n = expit(theta[0] + theta[1] * rows.x), float(rows.w.sum())
     centered = q - rows.w @ q / n
     return float(np.sqrt(rows.w @ centered**2 / (n - 1))) if n > 1 else 0.0
 
 
 def _boldest(rows: ScoreCells, theta: Array, tolerance: float) -> Array:
-    """The most spread on the contour: by looking around it ever more closely, then by Newton's method."""
+    """The point of largest spread on the contour: by increasingly fine searches, then by Newton's method."""
     groups = rows.grouped()
     surface = LikelihoodSurface.of(groups, theta)
     middle, half_width = 0.0, np.pi
@@ -159,9 +179,9 @@ def _boldest(rows: ScoreCells, theta: Array, tolerance: float) -> Array:
 
 
 def _refine_by_newton(rows: ScoreCells, theta: Array, level: float) -> Array:
-    r"""The place near θ where F meets its level and its gradient is along that of the variance.
+    r"""The point near θ where F equals its level and its gradient is parallel to that of the variance.
 
-    Two equations, :math:`F = c` and :math:`V_\tau F_\gamma = V_\gamma F_\tau`; one step of Newton is one pass.
+    Two equations, :math:`F = c` and :math:`V_\tau F_\gamma = V_\gamma F_\tau`; one Newton step is one pass.
     """
     X, y = intercept_and_score(rows.x), rows.wy / rows.w
     start, size = theta, np.abs(theta) + 1
@@ -180,14 +200,14 @@ def _refine_by_newton(rows: ScoreCells, theta: Array, level: float) -> Array:
             return start
         theta = theta - step
         if not (np.abs(theta - start) < 0.1 * size).all():
-            return start  # led away to another place where the two are parallel
+            return start  # diverged to another point where the two gradients are parallel
         if (np.abs(step) <= 1e-10 * size).all():
             break
     return theta
 
 
 def _variance(rows: ScoreCells, theta: Array) -> tuple[Array, Array]:
-    """The gradient and the second derivatives of n times the variance of the recalibrated probabilities."""
+    """Gradient and Hessian of n times the variance of the recalibrated probabilities."""
     X, n = intercept_and_score(rows.x), float(rows.w.sum())
     q = expit(X @ theta)
     v = q * expit(-(X @ theta))

@@ -17,26 +17,39 @@ from trueodds.kernels.isotonic import isotonic_means
 
 @dataclass(frozen=True, eq=False)
 class CentredIsotonicMap(IsotonicMap):
-    """A curve that rises strictly inside (0, 1), for the second of two classes, or for every class."""
+    """A curve that increases strictly inside (0, 1), for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "centred_isotonic"
 
 
 @dataclass(frozen=True)
 class CentredIsotonicSpec(CalibratorSpec):
-    r"""Isotonic regression whose flat stretches shrink to their middles, with straight lines between these.
+    r"""Centered isotonic regression: isotonic regression whose flat segments shrink to their centers.
 
+    The centers are joined by straight lines, so the curve increases strictly between the first and the last one, and
+    different scores stay different where isotonic regression makes them equal. It is more accurate than `isotonic` if
+    the true curve increases strictly. Two classes have one curve, for the second class. With more classes each has a
+    curve against the rest, and rows are divided by their sums. Probabilities may become exactly 0 or 1, and predicted
+    classes may change.
+
+    Notes
+    -----
     .. math:: \Big(\bar p_b, \bar y_b\Big), \quad
         \bar p_b = \frac{\sum_{i \in b} w_i p_i}{\sum_{i \in b} w_i}, \quad
         \bar y_b = \frac{\sum_{i \in b} w_i y_i}{\sum_{i \in b} w_i}
 
-    for the blocks b that isotonic regression pools, neighbors of equal rate among them. The curve rises strictly
-    between the first and the last middle, so scores stay apart and ranking is kept where isotonic regression makes
-    them equal; stretches at exactly 0 or 1 stay flat, and so does what lies beyond the outermost middles. Where the
-    truth rises it errs less than `isotonic`. Two classes: the curve of the second; more: one per class against the
-    rest, then each row over its sum. May say exactly 0 or 1, and labels may change. Needs some hundred rows not to
-    overfit. Cost: O(K n log n). Source: Oron & Flournoy (2017).
+    for the blocks b that isotonic regression pools; neighboring blocks of equal rate are joined. Segments at exactly 0
+    or 1 stay flat, and so does the curve beyond the outermost centers. Some hundred rows are needed to avoid
+    overfitting.
 
+    Cost: O(K n log n).
+
+    References
+    ----------
+    .. [1] Oron & Flournoy (2017).
+
+    Examples
+    --------
     >>> p, y = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0, 1, 0, 1])
     >>> curve = CentredIsotonicSpec().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4)).curves[0]
     >>> curve.x.round(2).tolist(), curve.y.tolist()
@@ -50,21 +63,21 @@ class CentredIsotonicSpec(CalibratorSpec):
     accepts_raw_arrays: ClassVar[bool] = True
 
     def fit(self, P: Array, Y: Array, w: Array) -> CentredIsotonicMap:
-        """The curves of these rows."""
+        """Fit the curves."""
         return CentredIsotonicMap(fit_curves_from_counts(P, Y, w, fit_centered_isotonic))
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
-        """Exact zeros."""
+        """Note on exact zeros."""
         assert isinstance(calibration_map, CentredIsotonicMap)
         return zero_probability_notes(calibration_map.no_zero(P)[:, None])
 
 
 def fit_centered_isotonic(s: Array, mass: Array, events: Array) -> MonotoneCurve:
-    """The curve through the middles of the blocks of rising scores s (m,), given Σw and Σwy at each.
+    """The curve through the centers of the isotonic blocks of increasing scores s (m,), given Σw and Σwy at each.
 
     A block at 0 or 1 keeps its first and its last score instead.
     """
-    # Means of weighted rows are rounded, a hair above 1 or below the one before.
+    # Rounded means of weighted rows may slightly exceed 1 or fall below the previous one.
     level = np.minimum(np.maximum.accumulate(isotonic_means(mass, events)), 1.0)
     first = np.flatnonzero(np.append(True, level[1:] != level[:-1]))
     last = np.append(first[1:], len(s)) - 1

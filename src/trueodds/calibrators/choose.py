@@ -31,10 +31,10 @@ from trueodds.tallies.score_sums import log_score
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One line of the table of candidates; every number comes from rows that the fit had not seen."""
+    """One row of the table of candidates; all numbers come from held-out rows."""
 
     method: str
-    parameters: str | None  # of the fit on all rows, in a few words; None where it was dropped early
+    parameters: str | None  # of the fit on all rows, in a few words; None if it was dropped early
     log_loss: float  # mean, in nats, after mixing in the uniform
     brier: float | None
     difference: float  # mean log loss minus that of the best candidate
@@ -44,21 +44,21 @@ class Candidate:
     accuracy_change: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """The line as JSON holds it."""
+        """The row as JSON values."""
         return {name: strict_json(value) for name, value in asdict(self).items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The table of candidates and what follows from it."""
+    """The table of candidates and the chosen one."""
 
     candidates: tuple[Candidate, ...]  # from the simplest to the most complex
     spec: CalibratorSpec  # the chosen one
     folds: int
-    mixing: float  # the largest share of the uniform in any fold
+    mixing: float  # largest share of the uniform distribution in any fold
 
     def of(self, spec: CalibratorSpec) -> Choice:
-        """The same with another candidate as the chosen one."""
+        """The same table with another candidate as the chosen one."""
         table = (replace(candidate, chosen=candidate.method == spec.name) for candidate in self.candidates)
         return replace(self, candidates=tuple(table), spec=spec)
 
@@ -73,13 +73,14 @@ def choose(
     cluster: Array | None = None,
     rng: int | np.random.Generator | None = 0,
 ) -> Choice:
-    """The simplest candidate whose cross-fitted log loss is within one standard error of the best one's, and half its gain.
+    """Choose the simplest candidate whose cross-fitted log loss is close to the best one's.
 
-    Each candidate is fitted without one fold and scored on it, after mixing in 1/(n_fit + 1) of the uniform, so that
-    an exact zero costs much but not infinitely much. Folds are stratified by the most probable class; clusters stay whole.
-    The identity is always a candidate, and chosen only where none is better: whether a gain is more than luck is for
-    the confirmation to say. P, Y are (n, K), w (n,) > 0; P may be log-probabilities.
-    Cost: `folds` + 1 fits of each candidate. Raises InputError TO203, TO507.
+    Close means within one standard error and within half of the best candidate's gain. Each candidate is fitted without
+    one fold and scored on it, after mixing in 1/(n_fit + 1) of the uniform distribution, so that the loss of an exact
+    zero is large but finite. Folds are stratified by the most probable class; clusters stay whole. The identity is
+    always a candidate and chosen only if none is better: `confirm` tests whether a gain is significant. P, Y are (n,
+    K), w (n,) > 0; P may be log-probabilities. Cost: `folds` + 1 fits of each candidate. Raises InputError TO203,
+    TO507.
 
     >>> from trueodds.calibrators.temperature import TemperatureSpec
     >>> P, Y = np.array([[0.1, 0.9]] * 80), np.eye(2)[[1, 1, 1, 0] * 20]
@@ -94,10 +95,10 @@ def choose(
 def assign_folds(
     P: Probabilities, Y: Array, w: Array, folds: int, cluster: Array | None, rng: np.random.Generator
 ) -> CrossFittingRows:
-    """The rows with as many folds as asked for, or as there are units.
+    """Assign the rows to folds, at most as many as there are units.
 
-    They are stratified by the most probable class, not by the label: folds with equal shares of each label agree on how
-    far these shares are from those predicted, so that what a map learned of chance in four is found in the fifth.
+    Folds are stratified by the most probable class, not by the label: with equal shares of each label, all folds would
+    share the chance deviation of the labels, and a map that fits it would seem to generalize.
     """
     folds = check("folds", folds, Folds, 5)
     available = count_units(len(P), cluster)
@@ -118,7 +119,7 @@ def choose_by_log_loss(
     crossed: Sequence[Array | None],
     inner: NestedChoice | None = None,
 ) -> Choice:
-    """The choice by the logarithms of cross-fitted probabilities; a candidate without any was dropped before."""
+    """Choose by cross-fitted log-probabilities; a candidate without any was dropped before."""
     cross_fitted = {i: logs for i, logs in enumerate(crossed) if logs is not None}
     scored = {i: row_losses(np.exp(logs), rows.Y) for i, logs in cross_fitted.items()}
     lowest, distances = rows.compared(np.stack([log_loss for log_loss, _ in scored.values()]))
@@ -149,7 +150,7 @@ def choose_by_log_loss(
 
 
 def _dropped(rows: CrossFittingRows, spec: CalibratorSpec, inner: NestedChoice, i: int, lowest: int) -> Candidate:
-    """The line of a candidate of which only the fits without two folds are known."""
+    """The row of a candidate that was fitted only without two folds."""
     _, (_, distance) = rows.compared(inner.losses[[lowest, i]])
     return Candidate(
         method=spec.name,
@@ -165,19 +166,19 @@ def _dropped(rows: CrossFittingRows, spec: CalibratorSpec, inner: NestedChoice, 
 
 
 def sort_by_complexity(candidates: Sequence[CalibratorSpec]) -> list[CalibratorSpec]:
-    """The simplest first, the identity always among them."""
+    """The candidates from the simplest to the most complex, always with the identity."""
     specs = list(candidates)
     if not any(spec.name == "identity" for spec in specs):
         specs.append(IdentitySpec())
     return sorted(specs, key=lambda spec: spec.complexity)
 
 
-EQUAL = 1e-9  # nats per row by which maps that are the same may differ, as `ensemble_temperature` and `temperature`
-HOPELESS = 2.0  # standard errors behind the best, from which a candidate is not fitted any more
+EQUAL = 1e-9  # nats per row by which equivalent maps may differ, such as `ensemble_temperature` and `temperature`
+HOPELESS = 2.0  # standard errors behind the best from which a candidate is dropped
 
 
 class CrossFittingRows(NamedTuple):
-    """The rows on which candidates are compared, and the fold of each."""
+    """The rows on which candidates are compared, with their folds."""
 
     P: Probabilities  # (n, K)
     Y: Array  # (n, K)
@@ -187,16 +188,16 @@ class CrossFittingRows(NamedTuple):
 
     @property
     def folds(self) -> int:
-        """How many folds."""
+        """Number of folds."""
         return int(self.fold.max()) + 1
 
     def shares(self) -> Array:
-        """The share of the uniform that is mixed into what is said of each row, by fits without its fold, (n, 1)."""
+        """Share of the uniform distribution that is mixed into the held-out predictions of each row, (n, 1)."""
         n, sizes = len(self.w), np.bincount(self.fold)
         return np.asarray(np.array([uniform_share(n - size) for size in sizes.tolist()])[self.fold][:, None])
 
     def logs(self, spec: CalibratorSpec, train: Array, to: Array) -> Array:
-        """The logarithms of what the rule, fitted to the rows `train`, says of the rows `to`; after mixing, but of the identity."""
+        """Log-probabilities for the rows `to` by a fit on the rows `train`, after mixing (except for the identity)."""
         share = uniform_share(int(train.sum()))
         if spec.name == "identity":
             return log_with_mixture_floor(probabilities(self.P[to]), share)
@@ -204,7 +205,7 @@ class CrossFittingRows(NamedTuple):
         return np.asarray(np.log(mix_with_uniform(Q, share)))
 
     def crossed(self, spec: CalibratorSpec) -> Array:
-        """The same of all rows, each by a fit without its fold, (n, K)."""
+        """Cross-fitted log-probabilities of all rows, (n, K)."""
         out = np.empty(self.Y.shape)
         for f in range(self.folds):
             to = self.fold == f
@@ -212,7 +213,7 @@ class CrossFittingRows(NamedTuple):
         return out
 
     def compared(self, losses: Array, some: Array | slice = slice(None)) -> tuple[int, list[tuple[float, float]]]:
-        """Which of the candidates' losses (c, m) on some rows is the least, and the mean distance of each, with its error."""
+        """Index of the candidate of smallest mean loss, and each candidate's mean excess loss with standard error."""
         w, cluster = self.w[some], None if self.cluster is None else self.cluster[some]
         means = losses @ w / w.sum()
         lowest = int(np.argmax(means <= means.min() + EQUAL))
@@ -220,17 +221,17 @@ class CrossFittingRows(NamedTuple):
 
 
 class NestedChoice(NamedTuple):
-    """What choosing without each fold came to."""
+    """Result of choosing without each fold."""
 
     chosen: tuple[int, ...]  # by fold: the candidate that the other folds choose
-    dropped: frozenset[int]  # candidates that no fold chose, and most left behind
+    dropped: frozenset[int]  # candidates that no fold chose and most folds dropped
     losses: Array  # (c, n) means over the fits without two folds
 
 
 def one_standard_error_rule(specs: Sequence[CalibratorSpec], distances: Sequence[tuple[float, float]]) -> int:
-    """The simplest candidate within one standard error of the best that gains half as much; else the identity, if it is best.
+    """Index of the simplest candidate within one standard error of the best one that gains half as much.
 
-    That nothing is changed without need is for the confirmation to see to.
+    The identity is chosen only if it is best; the confirmation guards against unnecessary changes.
     """
     identity = next(i for i, spec in enumerate(specs) if spec.name == "identity")
     gain, _ = distances[identity]
@@ -241,12 +242,11 @@ def one_standard_error_rule(specs: Sequence[CalibratorSpec], distances: Sequence
 
 
 def choose_without_each_fold(rows: CrossFittingRows, specs: Sequence[CalibratorSpec]) -> NestedChoice:
-    """The candidate that would be chosen without each fold: by fits without two folds, judged on one of these.
+    """Choose a candidate without each fold, from fits without two folds that are evaluated on one of them.
 
-    A fit without the folds j and k is judged on j where the choice is made without k, and on k where it is made without
-    j. The pairs come in turns, each fold in as many, and after each turn but the last the choice without k goes on
-    among fewer: those are left behind that are `HOPELESS` standard errors from the best, or more complex than the one
-    that is chosen so far and no better.
+    A fit without the folds j and k is evaluated on j for the choice without k, and on k for the choice without j. Pairs
+    are processed in turns, each fold equally often. After each turn but the last, candidates are dropped that are
+    `HOPELESS` standard errors behind the best, or more complex than the current choice and no better.
     """
     folds, n = rows.folds, len(rows.w)
     losses = np.full((folds, len(specs), n), np.nan)
@@ -271,7 +271,7 @@ def choose_without_each_fold(rows: CrossFittingRows, specs: Sequence[CalibratorS
                     alive[f, left[place]] = False
     dropped = {i for i in range(len(specs)) if 2 * alive[:, i].sum() < folds} - set(chosen.tolist())
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # a candidate may be without a fit for some rows
+        warnings.simplefilter("ignore", RuntimeWarning)  # a candidate may have no fit for some rows
         return NestedChoice(tuple(chosen.tolist()), frozenset(dropped), np.nanmean(losses, axis=0))
 
 

@@ -21,8 +21,8 @@ from trueodds.core.typing import Array
 from trueodds.tallies.score_sums import log_score
 
 _POWER = 0.8
-_MAX_ROWS_FACTOR = 100  # times the rows at hand: what needs more is no gain to be had
-# Of the variance: every two folds judge each other's fits, so that each product of their scores enters the sum twice.
+_MAX_ROWS_FACTOR = 100  # times the available rows: a gain that needs more counts as none
+# Factor of the variance: two folds test each other's fits, so each product of their scores enters the sum twice.
 # With one direction t is skewed, and without the doubling rejects in 3.9 % at 5 % and 0.8 % at 1 %; with two in 5.7 and 1.3 %.
 _BOTH_WAYS = 2.0
 
@@ -31,7 +31,7 @@ CONFIRMED, NOT_ENOUGH_ROWS, NO_GAIN = "confirmed", "too few rows", "no gain"
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """The cross-fitted gain in mean log loss, and whether chance alone would do."""
+    """The cross-fitted gain in mean log loss, and its test."""
 
     outcome: str  # CONFIRMED, NOT_ENOUGH_ROWS or NO_GAIN
     gain: float  # nats per row; positive is better
@@ -39,9 +39,9 @@ class Confirmation:
     low: float  # the gain is at least this, with confidence 1 − alpha
     high: float  # and at most this
     pvalue: float  # one-sided
-    required_rows: float  # rows with which such a gain would be confirmed four times in five; infinite without a gain
-    detectable: float  # the gain of one parameter that these rows would confirm four times in five
-    log_loss_before: float  # of the probabilities as they are; infinite where an outcome was called impossible
+    required_rows: float  # rows that would confirm such a gain with 80 % power; infinite without a gain
+    detectable: float  # gain of one parameter that is detectable with 80 % power on these rows
+    log_loss_before: float  # of the original probabilities; infinite if an observed outcome had probability 0
     log_loss_after: float
     accuracy_before: float
     accuracy_after: float
@@ -50,15 +50,15 @@ class Confirmation:
 
     @property
     def confirmed(self) -> bool:
-        """Whether there is a gain, beyond chance."""
+        """Whether the gain is significant."""
         return self.outcome == CONFIRMED
 
     def of_all(self, before: float) -> Confirmation:
-        """The same beside the log loss of all rows, where the gain was found on some: it is taken off that."""
+        """The result relative to the log loss of all rows, where the gain was estimated on some of them."""
         after = (
             before - self.gain if math.isfinite(before) and math.isfinite(self.log_loss_before) else self.log_loss_after
         )
-        # No more rows than these are compared, so that a gain which needs more is none that can be confirmed.
+        # No more rows than these are compared, so that a gain which needs more cannot be confirmed.
         outcome = NO_GAIN if self.outcome == NOT_ENOUGH_ROWS else self.outcome
         return replace(self, outcome=outcome, log_loss_before=before, log_loss_after=after)
 
@@ -74,22 +74,22 @@ def confirm(
     cluster: Array | None = None,
     one_parameter: bool = False,
 ) -> Confirmation:
-    r"""Whether maps whose fits and choice have not seen the rows they are judged on make the log loss smaller than P does.
+    r"""Test whether maps that were fitted and chosen on other rows have a smaller log loss than P.
 
     .. math:: g_{ik} = \log q_{ik} - \log p_{ik}, \quad
         t = \frac{\sum_i w_i\,(y_i - p_i) \cdot g_i}{\sqrt{2 \sum_i w_i^2 \operatorname{Var}_{p_i} g_i}}
 
-    The gain Σ w y·g is compared with its law under redrawn labels: were P right, it would be Σ w p·g ≤ 0 in the mean,
-    and its variance in a fold, whose map the other folds made, is the sum in the root. That sum is doubled since
-    every two folds judge each other's maps, but not for a map of `one_parameter` that was named beforehand. The test
-    is by Student's t, one-sided, with as many degrees of freedom as rows (clusters) less one; a gain is confirmed if
-    it is positive too. By concavity, t > 0 in the mean exactly where some step from P towards q makes the log loss
-    smaller. Where the outcomes vary more than P says, in clusters or votes, the variance is theirs. The interval is
-    that of the mean paired gain.
+    The gain Σ w y·g is compared with its null distribution under redrawn labels. If P is calibrated, its mean is Σ w
+    p·g ≤ 0, and its variance in a fold, whose map the other folds made, is the sum in the root. The sum is doubled
+    because any two folds test each other's maps, but not for a map of `one_parameter` that was named in advance. The
+    test is a one-sided Student t test with as many degrees of freedom as rows (clusters) minus one; a gain is confirmed
+    only if it is positive too. By concavity, the mean of t is positive exactly if some step from P towards q reduces
+    the log loss. Where outcomes vary more than P implies, in clusters or votes, their own variance is used. The
+    interval is that of the mean paired gain.
 
-    `logs` (n, K) are the logarithms of q after mixing in the `share` (n, 1) of the uniform. The test takes no smaller
-    logarithm of p than that leaves, so that no single row can decide it; the gain that is reported does so only where
-    a loss is infinite. Y is (n, K), w (n,) > 0. Cost: O(nK).
+    `logs` (n, K) are the logarithms of q after mixing in the `share` (n, 1) of the uniform distribution. The test
+    limits the logarithms of p in the same way, so that no single row decides; the reported gain does so only if a loss
+    is infinite. Y is (n, K), w (n,) > 0. Cost: O(nK).
 
     >>> P, Y, share = np.array([[0.1, 0.9]] * 200), np.eye(2)[[1, 1, 1, 0] * 50], np.full((200, 1), 1e-3)
     >>> confirmation = confirm(P, np.log(np.array([[0.25, 0.75]] * 200)), Y, np.ones(200), share)
@@ -105,7 +105,7 @@ def confirm(
     beyond, null_std_error = mean_and_standard_error(gains - expected, w, cluster)
     before, after = log_score(logs_of(P), Y), log_score(logs, Y)
     gain, se = mean_and_standard_error(before - after if np.isfinite(before).all() else gains, w, cluster)
-    # Thirty right answers said with .9 show no spread at all and yet prove little: not less than P says of single labels.
+    # Thirty correct predictions at 0.9 have no empirical variance: use at least that implied by P for single labels.
     if ((Y == 0) | (Y == 1)).all():
         known = float(np.sqrt(w * w @ variance) / w.sum())
         se, null_std_error = max(se, known), max(null_std_error, known)
@@ -119,7 +119,7 @@ def confirm(
         low, high = gain - quantile * se, gain + quantile * se
         pvalue = (
             float(stdtr(df, -beyond / null_std_error)) if null_std_error > 0 else 1.0
-        )  # no spread: nothing was changed
+        )  # no variance: the map changes nothing
         if positive and beyond > 0:
             required_rows = len(w) * ((quantile + float(stdtrit(df, _POWER))) * null_std_error / beyond) ** 2
     confirmed = pvalue <= alpha and positive
@@ -143,9 +143,9 @@ def confirm(
 
 
 def detectable_gain(n: int, alpha: float) -> float:
-    """The gain in nats of a map of one parameter that n independent rows confirm four times in five: about 3/n at 5 %.
+    """Gain in nats of a one-parameter map that n independent rows detect with 80 % power: about 3/n at the 5 % level.
 
-    With a noncentrality λ the gain is λ/2n and t is √λ in the mean.
+    With noncentrality λ the gain is λ/2n and the mean of t is √λ.
     """
     if n < 2:
         return math.inf
@@ -154,41 +154,41 @@ def detectable_gain(n: int, alpha: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Recalibration:
-    """The whole procedure of `auto`: candidates, choice, confirmation on rows that none of these had seen, and what was applied."""
+    """Report of `auto`: candidates, choice, confirmation on held-out rows, and the map that was applied."""
 
     choice: Choice | None  # None where the rows were too few to choose
     confirmation: Confirmation | None  # of the whole procedure
-    applied: str  # the member whose map is used in the end
+    applied: str  # the calibrator whose map is applied
     summary: str  # that map in a few words
     fit_rows: int
-    confirm_rows: int  # on which the candidates were compared and the gain was confirmed, each by fits without it
-    min_prob: float | None  # of the fits that take logs
+    confirm_rows: int  # on which the candidates were compared and the gain was tested, by fits without the row
+    min_prob: float | None  # of the fits that take logarithms
     notes: tuple[Note, ...] = ()
 
     @property
     def chosen(self) -> str:
-        """The member that cross-fitting chose."""
+        """Name of the calibrator that cross-fitting chose."""
         return self.choice.spec.name if self.choice else "identity"
 
     @property
     def confirmed(self) -> bool:
-        """Whether a fix was chosen and has proved itself."""
+        """Whether a recalibration was chosen and confirmed."""
         return self.applied != "identity"
 
     @property
     def outcome(self) -> str | None:
-        """`confirmed`, `too few rows` or `no gain`; None where no fix was looked for."""
+        """`confirmed`, `too few rows` or `no gain`; None if no recalibration was attempted."""
         if self.confirmation is None:
             return None
         return NO_GAIN if self.chosen == "identity" else self.confirmation.outcome
 
     @property
     def candidates(self) -> list[dict[str, Any]]:
-        """The table of candidates, one line each."""
+        """The table of candidates, one dictionary each."""
         return [candidate.to_dict() for candidate in self.choice.candidates] if self.choice else []
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON holds it; the gain is null where no fix was chosen."""
+        """The report as JSON values; the gain is null if no recalibration was chosen."""
         c = self.confirmation
         tried = c if self.chosen != "identity" else None
         used = c if self.confirmed else None
@@ -224,18 +224,18 @@ class Recalibration:
     def __str__(self) -> str:
         c = self.confirmation
         if c is None:
-            return printable(f"no fix: {' '.join(note.text for note in self.notes)}")
+            return printable(f"no recalibration: {' '.join(note.text for note in self.notes)}")
         if self.confirmed:
             return f"{self.applied} ({self.summary}) confirmed: log loss {format_number(c.log_loss_before)} → {format_number(c.log_loss_after)}, p={format_number(c.pvalue)}, cross-fitted on {self.confirm_rows:,} rows"
         if self.outcome == NOT_ENOUGH_ROWS:
             return f"{self.chosen} not confirmed: too few rows; about {round_to_two_digits(c.required_rows):,} would confirm such a gain"
-        return f"no gain to be had: one of {format_number(c.detectable)} nats would have been confirmed four times in five on {self.confirm_rows:,} rows"
+        return f"no gain found: {format_number(c.detectable)} nats were detectable with 80% power on {self.confirm_rows:,} rows"
 
 
 def round_to_two_digits(rows: float) -> int:
-    """A number of rows to two digits, which is all that is known of it.
+    """Round a number of rows to two digits, the precision of its estimate.
 
-    >>> round_to_two_digits(1234.5), rounded(96.1)
+    >>> round_to_two_digits(1234.5), round_to_two_digits(96.1)
     (1200, 96)
     """
     return int(float(f"{rows:.2g}"))

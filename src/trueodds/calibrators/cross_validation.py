@@ -9,7 +9,7 @@ from trueodds.tallies import score_sums
 
 
 def stratified_folds(Y: Array, folds: int, cluster: Array | None, rng: np.random.Generator) -> Array:
-    """The fold of each row, 0..folds−1; sizes and class counts differ by as little as units allow.
+    """The fold of each row, 0 to folds − 1; sizes and class counts differ as little as the units allow.
 
     >>> rng = np.random.default_rng(0)
     >>> np.bincount(stratified_folds(np.eye(2)[[0, 1] * 5], 5, None, rng)).tolist()
@@ -19,28 +19,29 @@ def stratified_folds(Y: Array, folds: int, cluster: Array | None, rng: np.random
 
 
 def stratified_holdout(Y: Array, share: float, cluster: Array | None, rng: np.random.Generator) -> Array:
-    """Which rows are set aside, as a mask: a `share` of the units, the same in every class.
+    """Mask of the rows that are held out: a `share` of the units, equal in every class.
 
     >>> int(stratified_holdout(np.eye(2)[[0, 1] * 50], 0.3, None, np.random.default_rng(0)).sum())
     30
     """
     place = _place(Y, cluster, rng)
     out = np.floor((place + 1) * share + 1e-9) > np.floor(place * share + 1e-9)
-    # Both parts have a unit at least, however few there are.
+    # Both parts have at least one unit.
     if not out.any():
         return place == place.max()
     return place != 0 if out.all() else out
 
 
 def count_units(n: int, cluster: Array | None) -> int:
-    """How many independent units n rows are."""
+    """Number of independent units (rows or clusters)."""
     return n if cluster is None else len(np.unique(cluster))
 
 
 def _place(Y: Array, cluster: Array | None, rng: np.random.Generator) -> Array:
-    """The place of each row's unit when units are laid out class by class, in random order within each.
+    """Position of each row's unit when units are ordered by class, in random order within each class.
 
-    Dealing along that line is stratified. Copies of one row in a bootstrap are a cluster: pass the original row ids.
+    Assigning folds in this order is stratified. Copies of one row in a bootstrap are a cluster: pass the original row
+    ids.
     """
     label = Y.argmax(axis=1)
     if cluster is None:
@@ -55,7 +56,7 @@ def _place(Y: Array, cluster: Array | None, rng: np.random.Generator) -> Array:
 
 
 def _majority(unit: Array, label: Array, k: int) -> Array:
-    """The most frequent label of each unit, the lowest of several."""
+    """The most frequent label of each unit; the lowest of several."""
     pair, count = np.unique(unit * k + label, return_counts=True)
     order = np.lexsort((pair % k, -count, pair // k))
     first = np.unique(pair[order] // k, return_index=True)[1]
@@ -63,15 +64,15 @@ def _majority(unit: Array, label: Array, k: int) -> Array:
 
 
 def row_losses(Q: Array, Y: Array) -> tuple[Array, Array]:
-    """Log loss and Brier score of each row; two classes are scored as the binary problem they are."""
+    """Log loss and Brier score of each row; two classes are scored as a binary problem."""
     q, y = (Q[:, 1], Y[:, 1]) if Q.shape[1] == 2 else (Q, Y)
     return score_sums.log_loss(Q, Y), score_sums.brier(q, y)
 
 
 def mean_and_standard_error(d: Array, w: Array, cluster: Array | None = None) -> tuple[float, float]:
-    """The weighted mean of a difference per row, and its standard error; infinite for a single unit.
+    """Weighted mean of a difference per row, and its standard error; infinite for a single unit.
 
-    Rows of one cluster are summed first, since they are not independent of each other.
+    Rows of one cluster are summed first, because they are not independent.
 
     >>> mean, se = mean_and_standard_error(np.array([0.0, 2.0]), np.ones(2))
     >>> mean, round(se, 6)
@@ -87,10 +88,10 @@ def mean_and_standard_error(d: Array, w: Array, cluster: Array | None = None) ->
 
 
 def accuracy(Q: Array, Y: Array, w: Array) -> float:
-    """The weighted share of rows whose most probable class came; the first of several."""
+    """Weighted share of rows whose predicted class is correct; of tied classes the first is predicted."""
     return float(w @ Y[np.arange(len(Y)), Q.argmax(axis=1)] / w.sum())
 
 
 def count_label_flips(P: Array, Q: Array) -> int:
-    """How many rows get another label."""
+    """Number of rows whose predicted class changes."""
     return int((P.argmax(axis=1) != Q.argmax(axis=1)).sum())

@@ -23,14 +23,14 @@ from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.kernels.near_isotonic import Path, average_levels, near_isotonic
 
-_NOTHING = 88.0  # a model whose BIC is that much worse weighs e^−44: 10⁵ of them cannot move a digit
+_NOTHING = 88.0  # difference in BIC from which a model has weight e^−44: 10⁵ of them do not change a digit
 
 
 @dataclass(frozen=True, eq=False)
 class Knots:
-    """Straight lines between knots, flat beyond the first and the last; it may fall."""
+    """A piecewise linear curve through knots, constant beyond the first and the last; it may decrease."""
 
-    x: Array  # (m,) strictly rising
+    x: Array  # (m,) strictly increasing
     y: Array  # (m,) in [0, 1]
 
     def __call__(self, x: Array) -> Array:
@@ -43,23 +43,21 @@ class Knots:
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> Knots:
-        """Knots that rise, values that are probabilities."""
+        """Read increasing knots with values in [0, 1]."""
         saved_parameters.check_keys(parameters, ("x", "y"), "a curve")
-        x = saved_parameters.read_vector(
-            parameters, "x", 0, 2, increasing="strictly"
-        )  # float16 may say a little more than 1
+        x = saved_parameters.read_vector(parameters, "x", 0, 2, increasing="strictly")  # float16 may slightly exceed 1
         return cls(x, saved_parameters.read_vector(parameters, "y", 0, 1, size=len(x)))
 
 
 @dataclass(frozen=True, eq=False)
 class EnirMap(OneVsRest):
-    """A curve that hardly falls, for the second of two classes, or for every class."""
+    """A nearly monotone curve for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "enir"
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Knots.from_dict
 
     def describe(self) -> str:
-        """How many knots."""
+        """The number of knots."""
         knots = sum(len(curve.x) for curve in self.curves)
         return f"{knots:,} {'knot' if knots == 1 else 'knots'}" + (
             f" in {len(self.curves)} curves" if len(self.curves) > 1 else ""
@@ -68,20 +66,33 @@ class EnirMap(OneVsRest):
 
 @dataclass(frozen=True)
 class EnirSpec(CalibratorSpec):
-    r"""The average of all near-isotonic curves, each weighted by how well it fits for its size.
+    r"""ENIR: the average of all near-isotonic regressions, weighted by BIC.
 
+    The curve may decrease where the data insist, unlike with `isotonic`; a single decrease among few distinct scores is
+    smoothed away. Two classes have one curve, for the second class. With more classes each has a curve against the
+    rest, and rows are divided by their sums. Probabilities may become exactly 0 or 1, and predicted classes may change.
+
+    Notes
+    -----
     .. math:: \min_f \tfrac12 \sum_i w_i (y_i - f_i)^2 + \lambda \sum_i (f_i - f_{i+1})_+, \quad
         \omega_\lambda \propto e^{-\mathrm{BIC}_\lambda/2}, \quad
         \mathrm{BIC}_\lambda = -2 \ell_\lambda + d_\lambda \log n
 
-    over the rising scores, equal scores pooled first; d is the number of levels of the curve and ℓ its log-likelihood.
-    As λ grows falls are ironed out until isotonic regression is left; every λ at which levels meet gives a model, but
-    not λ = 0, which repeats the outcomes. So a curve may fall where the data insist, unlike `isotonic`; of a single
-    fall among few distinct scores nothing is left. Straight lines between the scores. Two classes: the curve of the second; more: one per class against the rest, then each
-    row over its sum. May say exactly 0 or 1; labels may change. Weights that are not counts are scaled to sum to the
-    number of rows. The authors' package adds log 2π to log n, which favors fewer levels. Cost: O(K n log n), memory
-    O(n). Source: Naeini & Cooper (2016); the path by Tibshirani, Hoefling & Tibshirani (2011).
+    over the sorted scores, with equal scores pooled first. d is the number of levels of the curve and ℓ its
+    log-likelihood. As λ grows, decreases disappear until isotonic regression is left. Every λ at which levels merge
+    gives a model, except λ = 0, which repeats the outcomes. The curve is linear between the scores. Weights that are
+    not counts are scaled to sum to the number of rows. The authors' package adds log 2π to log n, which favors fewer
+    levels.
 
+    Cost: O(K n log n), memory O(n).
+
+    References
+    ----------
+    .. [1] Naeini & Cooper (2016).
+    .. [2] Tibshirani, Hoefling & Tibshirani (2011), for the path of λ.
+
+    Examples
+    --------
     >>> p, y = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0, 1, 0, 1])
     >>> m = EnirSpec().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4))
     >>> m.apply(np.array([[0.75, 0.25], [0.65, 0.35]]))[:, 1].round(2).tolist()
@@ -95,11 +106,11 @@ class EnirSpec(CalibratorSpec):
     map_type: ClassVar[type[CalibrationMap] | None] = EnirMap
 
     def fit(self, P: Array, Y: Array, w: Array) -> EnirMap:
-        """The averaged curves of these rows."""
+        """Fit the averaged curves."""
         return EnirMap(fit_curves(_curve, P, Y, w))
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
-        """Exact zeros."""
+        """Note on exact zeros."""
         return zero_probability_notes(calibration_map.apply(P))
 
 
@@ -108,17 +119,17 @@ def _curve(x: Array, y: Array, w: Array) -> Knots:
     knots, mass, events = ByScore(x, y, w).sums()
     path = near_isotonic(mass, events)
     level = average_levels(path, average_path(path, np.log(n)))
-    # Inside a flat stretch a knot changes nothing; its two ends are kept.
+    # Knots inside a flat segment are dropped; its two ends are kept.
     keep = np.ones(len(knots), dtype=bool)
     keep[1:-1] = (level[1:-1] != level[:-2]) | (level[1:-1] != level[2:])
     return Knots(knots[keep], level[keep])
 
 
 def average_path(path: Path, price: float) -> Array:
-    """The weight of each model of the path, which sum to 1, if each level costs `price` in BIC.
+    """Weights of the models of the path, with sum 1, if each level costs `price` in BIC.
 
-    Along the path both the likelihood and the number of levels fall. So of the models between two others none is
-    better than the likelihood of the first with the levels of the second: where that is hopeless none is looked at.
+    Along the path both the likelihood and the number of levels decrease. No model between two others is better than the
+    likelihood of the first with the levels of the second: intervals where this bound is hopeless are skipped.
     """
     last, levels = len(path.lambdas) - 1, path.sizes
     bic = np.full(last + 1, np.inf)
@@ -140,7 +151,7 @@ def average_path(path: Path, price: float) -> Array:
 
 
 def model_log_likelihood(path: Path, model: int) -> float:
-    """The log-likelihood of one model, −∞ where it rules out what came."""
+    """Log-likelihood of one model; −∞ if it gives an observed outcome probability 0."""
     alive, level = path.levels(model)
     mass, events = path.mass[alive], path.events[alive]
     return float(

@@ -29,7 +29,7 @@ from trueodds.core.typing import Array
 
 _LOSSES = ("log", "brier")
 _MIN_UNCHANGED = (
-    1e-6  # what is left to the stated probabilities where the uniform alone is best, so that labels survive
+    1e-6  # weight of the predicted probabilities where the uniform alone is optimal, so that predicted classes stay
 )
 
 
@@ -40,7 +40,7 @@ class EnsembleTemperatureMap(CalibrationMap):
     name: ClassVar[str] = "ensemble_temperature"
     takes_logs: ClassVar[bool] = True
     beta: float
-    shares: tuple[float, float, float]  # of the tempered row, the row itself, the uniform; with sum 1
+    shares: tuple[float, float, float]  # weights of the tempered row, the unchanged row and the uniform; their sum is 1
     n_passes: int = 0
 
     @property
@@ -49,7 +49,7 @@ class EnsembleTemperatureMap(CalibrationMap):
         return MIN_BETA < self.beta < MAX_BETA
 
     def apply(self, P: Probabilities) -> Array:
-        """The mixture of rows over their sums."""
+        """The mixture of normalized rows."""
         return apply_in_blocks(self._rows, P)
 
     def _rows(self, P: Probabilities) -> Array:
@@ -71,12 +71,12 @@ class EnsembleTemperatureMap(CalibrationMap):
         return f"{format_temperature(self.beta)} for {tempered} %, {unchanged} % unchanged, {uniform} % uniform"
 
     def to_dict(self) -> dict[str, Any]:
-        """β, the shares, and the passes that finding β took."""
+        """β, the mixture weights, and the number of passes of the fit of β."""
         return {"beta": self.beta, "shares": list(self.shares), "n_passes": self.n_passes}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> EnsembleTemperatureMap:  # noqa: ARG003 - any number
-        """β within its range, shares that sum to 1."""
+        """Check that β is within its range and that the weights sum to 1."""
         saved_parameters.check_keys(parameters, ("beta", "shares", "n_passes"), "parameters")
         shares = saved_parameters.read_vector(parameters, "shares", 0, 1, size=3)
         if abs(shares.sum() - 1) > 1e-9:
@@ -96,18 +96,37 @@ class EnsembleTemperatureMap(CalibrationMap):
 
 @dataclass(frozen=True)
 class EnsembleTemperatureSpec(CalibratorSpec):
-    r"""A mixture of the tempered row, the row itself and the uniform one.
+    r"""Ensemble temperature scaling: a mixture of the tempered row, the unchanged row and the uniform distribution.
 
+    The uniform component bounds the loss of surprising outcomes, which temperature scaling alone would answer by
+    softening every row. For a model that is only overconfident the mixture weights are (1, 0, 0). The order within each
+    row is kept, and with it every predicted class.
+
+    Parameters
+    ----------
+    loss : {"log", "brier"}, default="log"
+        Loss that both β and the mixture weights minimize. With `"log"` both problems are convex. With `"brier"`, β is
+        the local minimum reached downhill from the maximum likelihood estimate, and the weights are exact.
+    min_prob : float, default=1e-12
+        Smallest probability inside a logarithm: the fit of β by log loss takes log(max(p, `min_prob`)). Where
+        log-probabilities are known (`Predictions.from_logits`), the default applies to exact zeros only.
+
+    Notes
+    -----
     .. math:: q_i = v_1\,\frac{p_i^\beta}{\sum_k p_{ik}^\beta} + v_2\,p_i + \frac{v_3}{K}, \quad
         v \ge 0, \; v_1 + v_2 + v_3 = 1
 
-    β first, then the shares v given β, both by the same `loss`: `"log"` (both problems are convex) or `"brier"` (β by
-    the minimum downhill from the likeliest one; the shares exactly). Where several shares are best, those of the
-    fewest parts. The uniform part bounds the loss of surprises that one temperature would answer by making every row
-    less sure; for a model that is only too sure, the shares are (1, 0, 0). Keeps the order within each row, hence
-    every label. The fit of β by log loss takes log(max(p, `min_prob`)). Cost: that of `temperature` and one more pass;
-    with `"brier"` about 10 passes. Source: Zhang, Kailkhura & Han (2020), whose code uses the Brier score throughout.
+    β = 1/T is fitted first, then the weights v given β. Where several weight vectors are optimal, the one with the
+    fewest components is taken.
 
+    Cost: O(nK) per pass, that of `temperature` and one more pass; with `"brier"` about 10 passes.
+
+    References
+    ----------
+    .. [1] Zhang, Kailkhura & Han (2020). Their code uses the Brier score throughout.
+
+    Examples
+    --------
     >>> P = np.array([[0.1, 0.9]] * 4)
     >>> EnsembleTemperatureSpec().fit(P, np.eye(2)[[1, 1, 1, 0]], np.ones(4)).describe()
     'T = 2.00 for 100 %, 0 % unchanged, 0 % uniform'
@@ -123,7 +142,7 @@ class EnsembleTemperatureSpec(CalibratorSpec):
     min_prob: MinProb = MIN_PROB
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> EnsembleTemperatureMap:
-        """The temperature and the shares of these rows."""
+        """Fit the temperature and the mixture weights."""
         temperature_map = TemperatureSpec(self.min_prob).fit(P, Y, w)
         beta, n_passes = temperature_map.beta, temperature_map.n_passes
         if self.loss == "brier":
@@ -136,21 +155,21 @@ class EnsembleTemperatureSpec(CalibratorSpec):
         return EnsembleTemperatureMap(beta, (tempered, unchanged, uniform), n_passes)
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Floored values, a β at an end of its range, and rows that inform of nothing."""
+        """Notes on probabilities replaced by `min_prob`, on a uniform optimum, and on a β at an end of its range."""
         assert isinstance(calibration_map, EnsembleTemperatureMap)
         fit_notes = floor_notes(P, Y, self.min_prob) if self.loss == "log" else []
         if calibration_map.shares[2] == 1 - _MIN_UNCHANGED:
             fit_notes.append(
                 Note(
                     "TN511",
-                    f"No share of what was said does better than the uniform; {_MIN_UNCHANGED:g} of it is kept, so that the order within each row survives.",
+                    f"No mixture is better than the uniform distribution; a weight of {_MIN_UNCHANGED:g} stays on the predictions, so that the order within each row is kept.",
                 )
             )
         return fit_notes + (boundary_notes(calibration_map.beta) if calibration_map.shares[0] > 0 else [])
 
 
 def _by_likelihood(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
-    """One row per outcome that came: what each part gave it."""
+    """Mixture weights of maximum likelihood, from the probability that each component gave each observed outcome."""
     likelihoods, mass = [], []
     for p, y, m in iterate_blocks(P, Y, w):
         rows, classes = (np.arange(len(y)), y) if y.ndim == 1 else np.nonzero(y)
@@ -162,7 +181,7 @@ def _by_likelihood(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
 
 
 def _by_squares(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
-    """The sums of products that the squares consist of."""
+    """Mixture weights of least Brier score, from sums of products."""
     k = P.shape[1]
     G, c = np.zeros((3, 3)), np.zeros(3)
     for p, y, m in iterate_blocks(P, Y, w):
@@ -178,12 +197,12 @@ def _by_squares(P: Probabilities, Y: Array, w: Array, beta: float) -> Array:
 
 
 def _slopes(P: Probabilities, Y: Array, w: Array, beta: float) -> tuple[float, float]:
-    """The first and second derivative of the Brier score's sum by β."""
+    """First and second derivative of the summed Brier score with respect to β."""
     first = second = 0.0
     for p, y, m in iterate_blocks(P, Y, w):
         q = TemperatureMap(beta).apply(p)
         logs = logs_of(p)
-        logs = np.where(np.isneginf(logs), 0.0, logs)  # of a zero, q is 0 for every β, so that its log is idle
+        logs = np.where(np.isneginf(logs), 0.0, logs)  # of a zero, q is 0 for every β, so that its log does not matter
         residual = q - one_hot_shares(y, p.shape[1])
         d = logs - (q * logs).sum(axis=1, keepdims=True)
         qd = q * d
@@ -193,15 +212,15 @@ def _slopes(P: Probabilities, Y: Array, w: Array, beta: float) -> tuple[float, f
     return first, second
 
 
-_CLOSE = 1e-10  # of the whole weight, what another forecast must promise to be let in
+_CLOSE = 1e-10  # relative gain from which another component is added
 _MAX_STEPS = 100
 
 
 def maximum_likelihood_weights(A: Array, w: Array) -> Array:
-    r"""Shares v (m,) ≥ 0 with sum 1 of the largest :math:`\sum_r w_r \log(A_r v)`, A (r, m) ≥ 0.
+    r"""Weights v (m,) ≥ 0 with sum 1 that maximize :math:`\sum_r w_r \log(A_r v)`, A (r, m) ≥ 0.
 
-    The likelihood is concave, so they are best once no other forecast gains: Σ w a/(A v) ≤ Σ w for each. Forecasts
-    are tried alone, then in pairs, and so on; where several shares are best, those of the first fewest.
+    The likelihood is concave: v is optimal if Σ w a/(A v) ≤ Σ w for every component. Components are tried alone, then
+    in pairs, and so on; of several optima the first one with the fewest components is taken.
 
     >>> maximum_likelihood_weights(np.array([[0.9, 0.5], [0.9, 0.5], [0.1, 0.5]]), np.ones(3)).round(6).tolist()
     [0.416667, 0.583333]
@@ -224,7 +243,7 @@ def maximum_likelihood_weights(A: Array, w: Array) -> Array:
 
 
 def least_squares_weights(G: Array, c: Array) -> Array:
-    r"""Shares v (m,) ≥ 0 with sum 1 of the least :math:`v^\top G v - 2c^\top v`, G (m, m) positive semidefinite.
+    r"""Weights v (m,) ≥ 0 with sum 1 that minimize :math:`v^\top G v - 2c^\top v`, G (m, m) positive semidefinite.
 
     >>> least_squares_weights(np.eye(2), np.array([0.7, 0.5])).round(6).tolist()
     [0.6, 0.4]
@@ -259,7 +278,7 @@ def _embed(shares: Array, face: list[int], m: int) -> Array:
 
 
 def _newton_on_simplex(A: Array, w: Array) -> Array:
-    """The best shares of all the forecasts by Newton's method; it stays inside, where every share is positive."""
+    """Optimal weights of all components by Newton's method, which stays where every weight is positive."""
     m = A.shape[1]
     v = np.full(m, 1 / m)
     along = np.eye(m)[:, :-1] - np.eye(m)[:, -1:]  # directions in which the sum stays 1

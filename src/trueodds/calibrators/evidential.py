@@ -41,7 +41,7 @@ _OUTPUT = ("pignistic", "plausibility", "point")
 
 @dataclass(frozen=True, eq=False)
 class EvidentialMap(CalibrationMap):
-    """The parameters that fit nearly as well as the best, and what is made of them."""
+    """The likelihood contour of the parameters, and the kind of probabilities made of it."""
 
     name: ClassVar[str] = "evidential"
     takes_logs: ClassVar[bool] = True
@@ -51,7 +51,7 @@ class EvidentialMap(CalibrationMap):
     n_passes: int = 0
 
     def apply(self, P: Probabilities) -> Array:
-        """Ignorance split evenly, plausibilities over their sum, or the best parameter's probabilities."""
+        """Pignistic probabilities, normalized plausibilities, or the probabilities of the point estimate."""
         scores = self._scores(P)
         if self.output == "point":
             return self.contour.point(scores)
@@ -76,7 +76,7 @@ class EvidentialMap(CalibrationMap):
         return logs[:, 1] - logs[:, 0] if isinstance(self.contour, ShiftSlopeBeliefs) else logs
 
     def terms(self, k: int) -> tuple[Term, ...] | None:
-        """Of the best parameter alone; what the rows leave open is no such mixture."""
+        """The mixture of the point estimate; the other outputs have none."""
         if self.output != "point" or self.on != "log p":
             return None
         if isinstance(self.contour, SlopeBeliefs):
@@ -85,27 +85,27 @@ class EvidentialMap(CalibrationMap):
         return (Term(1.0, gamma * np.eye(2), np.array([0.0, tau])),)
 
     def describe(self) -> str:
-        """`θ = 0.45`, or shift and slope."""
+        """`θ = 0.45`, or slope and intercept."""
         if isinstance(self.contour, SlopeBeliefs):
             return f"θ = {format_number(self.contour.theta)}"
         tau, gamma = self.contour.theta.tolist()
         return f"slope {format_number(gamma)}, intercept {format_number(tau)}"
 
     def to_dict(self) -> dict[str, Any]:
-        """What is calibrated, what is put out, the passes, and the contour."""
+        """Input, output, passes and contour."""
         return {"on": self.on, "output": self.output, "n_passes": self.n_passes, "contour": self.contour.to_dict()}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> EvidentialMap:
-        """A contour of one parameter, or of two for two classes."""
+        """Read a contour of one parameter, or of two for two classes."""
         saved_parameters.check_keys(parameters, ("on", "output", "n_passes", "contour"), "parameters")
         contour = parameters["contour"]
         wrong = [key for key, known in (("on", _ON), ("output", _OUTPUT)) if parameters[key] not in known]
         if wrong or not isinstance(contour, dict) or ("turn" in contour and k != 2):
             raise InputError(
                 "TO505",
-                "A saved evidential calibrator must say what it is on, what it puts out, and its contour.",
-                f"another {wrong[0]}" if wrong else "no contour for so many classes",
+                "A saved evidential calibrator must have valid values of on, output and contour.",
+                f"unknown {wrong[0]}" if wrong else f"no contour for {k} classes",
                 "Fit it again and save it with .save(path).",
             )
         kind: type[SlopeBeliefs] | type[ShiftSlopeBeliefs] = ShiftSlopeBeliefs if "turn" in contour else SlopeBeliefs
@@ -119,26 +119,51 @@ class EvidentialMap(CalibrationMap):
 
 @dataclass(frozen=True)
 class EvidentialSpec(CalibratorSpec):
-    r"""Belief and plausibility of each class, from all parameters that fit nearly as well as the best. Reconstructed.
+    r"""Evidential calibration: belief and plausibility of each class from the likelihood of the parameters.
 
+    All parameter values that fit nearly as well as the best one contribute. The interval from belief to plausibility
+    shows how well calibration is known; the two meet as rows are added. It is not made for accuracy. The method for
+    several classes is a reconstruction (see Notes).
+
+    Parameters
+    ----------
+    on : {"log p", "probabilities"}, default="log p"
+        Scores s: log-probabilities, which make a temperature that nearly includes the identity, or probabilities,
+        which cannot leave them unchanged.
+    output : {"pignistic", "plausibility", "point"}, default="pignistic"
+        Probabilities that the map returns: mass of sets of classes split evenly, which lies between belief and
+        plausibility; plausibilities divided by their sum; or the probabilities of the maximum likelihood estimate.
+    parameters : {1, 2}, optional
+        1 is a temperature. 2 is a shift and a slope of the log odds (or of p) for two classes, the contour of Platt's
+        sigmoid. By default 2 for two classes, else 1.
+    min_prob : float, default=1e-12
+        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)). Where log-probabilities are
+        known (`Predictions.from_logits`), the default applies to exact zeros only.
+
+    Notes
+    -----
     .. math:: q = \mathrm{softmax}(\theta s), \qquad pl(\theta) = L(\theta) / L(\hat\theta), \qquad
-        A(\gamma, Z) = \{j : F_{j-1}(\theta) \le Z < F_j(\theta) \text{ for a } \theta \text{ with } pl(\theta) \ge \gamma\}
+        A(\gamma, Z) = \{j : F_{j-1}(\theta) \le Z < F_j(\theta)
+        \text{ for a } \theta \text{ with } pl(\theta) \ge \gamma\}
 
-    L is the likelihood of shares held off 0 and 1, t = (n_y + 1)/(n_y + K) for the class y that came and 1/(n_y + K)
-    for the others; γ and Z are uniform, F are cumulative probabilities, and A is the set of classes that the rows
-    leave open. `interval` gives belief P(A = {j}) and plausibility P(j ∈ A); they meet as rows are added.
-    `output` is `"pignistic"`, A split evenly, which lies between the two; `"plausibility"`, over its sum; or `"point"`,
-    θ at its best.
-    Scores s are `on="log p"`, a temperature that nearly includes the identity, or on `"probabilities"`, which cannot
-    leave them unchanged. `parameters` is 1, or 2 with a shift and slope of the log odds (or of p) for two classes,
-    the contour of Platt's sigmoid; None takes 2 for two classes, else 1.
+    L is the likelihood of smoothed targets, (n_y + 1)/(n_y + K) for the observed class y and 1/(n_y + K) for the
+    others. γ and Z are uniform, F are cumulative probabilities, and A is the random set of classes that remain
+    possible. Belief is P(A = {j}), plausibility P(j ∈ A).
 
-    The text of the multiclass paper was not at hand: the form with one parameter is a reading of its summary and of
-    the binary paper, and may differ from the authors'. Through F beliefs depend on the order of the classes, by .03 with 60 rows;
-    with two parameters the contour of more than 2,048 distinct scores is that of as many groups of neighbours. Use it
-    to say how far calibration is known, not for accuracy. Cost: O(nK) for each of some 25 passes; to apply, O(nK log K)
-    times 32. Sources: Xu, Davoine & Denœux (2015); Xu, Davoine, Zha & Denœux (2016).
+    The text of the multiclass paper was not available: the form with one parameter is a reading of its abstract and
+    of the binary paper, and may differ from the authors'. Through F, beliefs depend on the order of the classes, by .03
+    with 60 rows. With two parameters the contour of more than 2,048 distinct scores is that of as many groups of
+    neighbors.
 
+    Cost: O(nK) for each of some 25 passes; to apply, O(nK log K) times 32.
+
+    References
+    ----------
+    .. [1] Xu, Davoine & Denœux (2015).
+    .. [2] Xu, Davoine, Zha & Denœux (2016).
+
+    Examples
+    --------
     >>> P = np.array([[0.1, 0.9]] * 4)
     >>> fitted = EvidentialSpec(parameters=1).fit(P, np.eye(2)[[1, 1, 1, 0]], np.ones(4))
     >>> [end[0, 1].round(2).tolist() for end in fitted.interval(P)]
@@ -152,7 +177,7 @@ class EvidentialSpec(CalibratorSpec):
     map_type: ClassVar[type[CalibrationMap] | None] = EvidentialMap
     candidate: ClassVar[bool] = False
     exempt: ClassVar[Mapping[str, str]] = {
-        "class order": "sets of classes are made from cumulative probabilities, so neighbours share what is open"
+        "class order": "sets of classes are made from cumulative probabilities, so neighboring classes share mass"
     }
     on: Annotated[str, OneOf(_ON)] = "log p"
     output: Annotated[str, OneOf(_OUTPUT)] = "pignistic"
@@ -160,10 +185,10 @@ class EvidentialSpec(CalibratorSpec):
     min_prob: MinProb = MIN_PROB
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> EvidentialMap:
-        """The parameters that fit these rows nearly as well as the best."""
+        """Fit the likelihood contour."""
         k = P.shape[1]
         if self.parameters == 2 and k > 2:
-            raise InputError("TO203", "Two parameters are for two classes.", f"{k} classes", "Leave parameters out.")
+            raise InputError("TO203", "parameters=2 needs two classes.", f"{k} classes", "Leave parameters out.")
         contour, n_passes = self._one(P, Y, w) if k > 2 or self.parameters == 1 else self._two(P, Y[:, 1], w)
         return EvidentialMap(contour, self.on, self.output, n_passes)
 
@@ -175,7 +200,7 @@ class EvidentialSpec(CalibratorSpec):
         def sums(theta: float) -> Likelihood:
             return softmax_linear(cube, shares, w, np.array([theta]))
 
-        if not (w * S.min(axis=1)).any():  # every row is uniform: any parameter gives the same
+        if not (w * S.min(axis=1)).any():  # every row is uniform: the likelihood is constant
             return SlopeBeliefs.alone(1.0), 0
         optimum = minimize_newton(lambda theta: sums(float(theta[0])), np.zeros(1))
         contour, n_passes = SlopeBeliefs.around(float(optimum.theta[0]), sums)
@@ -189,7 +214,7 @@ class EvidentialSpec(CalibratorSpec):
         ), optimum.n_passes
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Floored values, and scores that say nothing."""
+        """Notes on probabilities replaced by `min_prob`, and on uninformative scores."""
         assert isinstance(calibration_map, EvidentialMap)
         fit_notes = floor_notes(P, Y, self.min_prob) if self.on == "log p" else []
         contour = calibration_map.contour
@@ -202,6 +227,6 @@ class EvidentialSpec(CalibratorSpec):
 
 
 def _class_smoothed_targets(n_events: Array) -> Array:
-    """The shares (K, K) that stand for each class that came so often."""
+    """The smoothed target shares (K, K) for each observed class, given its number of events."""
     k = len(n_events)
     return (1 + np.diag(n_events)) / (n_events + k)[:, None]

@@ -29,8 +29,26 @@ from trueodds.data.probabilities import check_logits, check_probabilities, softm
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class FittedCalibrator(Result):
-    """A fitted calibrator: applied to probabilities, printed, saved; it holds no rows.
+    """A fitted calibrator, which can be applied to probabilities, printed and saved; it holds no rows.
 
+    Attributes
+    ----------
+    calibration_map : CalibrationMap
+        The fitted map.
+    classes : tuple
+        Names of the K classes, in the order of the columns.
+    n : int
+        Number of rows of the fit.
+    settings : mapping
+        Calibrator and settings that were used.
+    notes : tuple of Note
+        Coded facts about the data and the fit.
+    report : Recalibration or None
+        Candidates, choice and confirmation, from `auto` (not saved).
+
+    Examples
+    --------
+    >>> from trueodds.calibrators.fitting import fit
     >>> from trueodds.calibrators.temperature import TemperatureSpec
     >>> preds = Predictions([1, 1, 1, 0], [0.9, 0.9, 0.9, 0.9])
     >>> fitted = fit(TemperatureSpec(), preds)
@@ -49,42 +67,77 @@ class FittedCalibrator(Result):
 
     @property
     def k(self) -> int:
-        """How many classes."""
+        """Number of classes."""
         return len(self.classes)
 
     @property
     def method(self) -> str:
-        """The member whose map it is; `auto` gives that of its choice."""
+        """Name of the calibrator whose map this is; after `auto`, that of the applied one."""
         return self.calibration_map.name
 
     def predict_proba(
         self, y_prob: ArrayLike | Predictions, *, logits: bool = False, sum_tolerance: float | None = None
     ) -> Array:
-        """Recalibrated probabilities (n, K), float64, of y_prob (n, K), or (n,) for the second of two classes.
+        """Recalibrate predicted probabilities.
 
-        With `logits=True` y_prob holds logits, or log-probabilities. A map of the logits themselves takes nothing
-        else. Raises InputError: TO501 for another number of classes, TO101 to TO104 and TO108 for values that are no
-        probabilities, as for `Predictions`, TO509 for probabilities where logits are needed. Cost: O(nK) and, for
-        maps by class, O(log) of their knots.
+        Cost: O(nK) and, for maps by class, O(log) of their knots.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n, K) or (n,), or Predictions
+            Predicted probabilities; of shape (n,) those of the second of two classes.
+        logits : bool, default=False
+            Whether `y_prob` holds logits or log-probabilities. A map that was fitted on logits accepts nothing else.
+        sum_tolerance : float, optional
+            Largest deviation of a row's sum from 1, as for `Predictions`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Recalibrated probabilities, float64.
+
+        Raises
+        ------
+        InputError
+            TO501 for other classes; TO101 to TO104 and TO108 for invalid values, as for `Predictions`; TO509 for
+            probabilities where logits are needed.
         """
         return self.calibration_map.apply(self._check_input(y_prob, logits, sum_tolerance))
 
     def predict(
         self, y_prob: ArrayLike | Predictions, *, logits: bool = False, sum_tolerance: float | None = None
     ) -> Array:
-        """The name of the most probable class of each row, (n,); the first of several."""
+        """Predict the most probable class of each row after recalibration.
+
+        Parameters
+        ----------
+        y_prob, logits, sum_tolerance
+            As for `predict_proba`, with the same errors.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Names of the classes; the first one where several are equally probable.
+        """
         q = self.predict_proba(y_prob, logits=logits, sum_tolerance=sum_tolerance)
         return class_array(self.classes)[q.argmax(axis=1)]
 
     def predict_interval(
         self, y_prob: ArrayLike | Predictions, *, logits: bool = False, sum_tolerance: float | None = None
     ) -> tuple[Array, Array]:
-        """Low and high ends, each (n, K), of every recalibrated probability, from methods that know them.
+        """Compute the interval of each recalibrated probability, for calibrators that provide one.
 
-        They have no level: see the method for what they mean. Those of one class against the rest are taken before
-        rows are made to sum to 1, and need not hold the probability itself.
+        Intervals have no confidence level; the calibrator defines them, before rows are divided by their sums.
 
-        Raises InputError: TO510 for a method that gives probabilities only, and as for `predict_proba`.
+        Parameters
+        ----------
+        y_prob, logits, sum_tolerance
+            As for `predict_proba`, with the same errors.
+
+        Returns
+        -------
+        lower, upper : ndarray of shape (n, K)
+            Ends of the intervals. InputError TO510 for a calibrator without them.
         """
         interval = self.calibration_map.interval(self._check_input(y_prob, logits, sum_tolerance))
         if interval is None:
@@ -92,7 +145,7 @@ class FittedCalibrator(Result):
                 "TO510",
                 "This calibrator gives probabilities without an interval.",
                 self.method,
-                "Fit venn_abers or evidential for one.",
+                "Fit venn_abers or evidential for intervals.",
             )
         return interval
 
@@ -118,35 +171,54 @@ class FittedCalibrator(Result):
         _same_classes(z, self.k, "logits")
         if self.calibration_map.logits:
             return logit_columns(check_logits(z))
-        return (
-            LogProbabilities(log_softmax(check_logits(z)))
-            if self.calibration_map.takes_logs
-            else prob_columns(softmax(z))
-        )
+        if self.calibration_map.takes_logs:
+            return LogProbabilities(log_softmax(check_logits(z)))
+        return prob_columns(softmax(z))
 
     def summary(self) -> str:
-        """What was fitted, on what, with which settings, its table of parameters, and every note, for people."""
+        """Describe the fit, its settings, its table of parameters and every note.
+
+        Returns
+        -------
+        str
+            Several lines of text.
+        """
         settings_text = ", ".join(f"{name}={value!r}" for name, value in self.settings.items() if name != "calibrator")
         lines = [self.describe()]
         if requested := self.settings.get("calibrator"):
-            lines.append(f"asked for: {requested}" + (f" ({settings_text})" if settings_text else ""))
+            lines.append(f"settings: {requested}" + (f" ({settings_text})" if settings_text else ""))
         return "\n".join(map(printable, [*lines, *self.calibration_map.table(self.classes), *map(str, self.notes)]))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it as JSON that `load` reads; the file is replaced as a whole."""
+        """Save the calibrator as JSON, which `load` reads; the file is replaced as a whole.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write. InputError TO503 if that fails; TO506 for class names that are neither text nor numbers.
+        """
         save_calibrator(self, path)
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
-        """Write it as an ONNX graph of float64, from `probabilities` (or `logits`) to `calibrated`, both (n, K).
+        """Save a parametric calibrator as an ONNX graph: float64 `probabilities` (or `logits`) to `calibrated`, (n, K).
 
-        For parametric maps. Raises InputError: TO524 for another map, or without the library onnx.
+        Parameters
+        ----------
+        path : str or path-like
+            File to write. InputError TO524 for a map that is not parametric, or if the library onnx is missing.
         """
         from trueodds.calibrators import onnx
 
         onnx.write_onnx(self.calibration_map, self.k, path)
 
     def to_dict(self) -> dict[str, Any]:
-        """The calibrator as JSON holds it."""
+        """Return the calibrator as a dictionary that JSON can hold.
+
+        Returns
+        -------
+        dict
+            Schema, method, parameters, classes, rows, settings, notes and version.
+        """
         return {
             "schema": SCHEMA,
             "method": self.method,
@@ -159,19 +231,25 @@ class FittedCalibrator(Result):
         }
 
     def describe(self) -> str:
-        """The method, its parameters and the rows, in one line."""
+        """Describe the method, its parameters and the number of rows in one line.
+
+        Returns
+        -------
+        str
+            One line of text.
+        """
         text = printable(f"{self.method} · {self.calibration_map.describe()} · n={self.n:,} · {self.k} classes")
         if self.report is None:
             return text
         outcome = {"confirmed": "confirmed on held-out rows", "too few rows": "not confirmed: too few rows"}
-        return f"{text} · {outcome.get(self.report.outcome, 'no gain to be had') if self.report.choice else 'no fix was looked for'}"
+        return f"{text} · {outcome.get(self.report.outcome, 'no gain found') if self.report.choice else 'no recalibration attempted'}"
 
     def __repr__(self) -> str:
-        return f"Fitted({self.describe()})"
+        return f"FittedCalibrator({self.describe()})"
 
 
 def prob_columns(p: Array) -> Array:
-    """Probabilities (n,) or (n, K) as (n, K) float64; widened before 1 − p, so that no digit is lost to float32."""
+    """Probabilities (n,) or (n, K) as float64 (n, K), converted before 1 − p so that float32 loses no digits."""
     p = p.astype(np.float64, copy=False)
     return two_columns(p) if p.ndim == 1 else p
 
@@ -182,7 +260,7 @@ def logit_columns(z: Array) -> Array:
 
 
 def check_prob_matrix(y_prob: ArrayLike, k: int, sum_tolerance: float | None = None) -> Array:
-    """Checked probabilities as (n, K) float64: the checks of `Predictions`, for rows whose outcome is not known."""
+    """Check probabilities of rows without outcomes as `Predictions` does, and return them as (n, K) float64."""
     raw = arrays.as_array(y_prob, "y_prob")
     p = arrays.as_float_array(raw, "y_prob")
     arrays.check_shape(p, "y_prob")
@@ -204,7 +282,7 @@ def _same_classes(values: Array, k: int, name: str) -> None:
 
 
 def _in_order(table: Any, classes: tuple[Any, ...]) -> None:
-    """Refuse a frame whose columns are named after the classes, in another order than theirs."""
+    """Raise TO501 for a data frame whose columns are named after the classes in another order."""
     columns = getattr(table, "columns", None)
     if columns is None or callable(columns):
         return
@@ -212,14 +290,14 @@ def _in_order(table: Any, classes: tuple[Any, ...]) -> None:
     if named != expected and sorted(named) == sorted(expected):
         raise InputError(
             "TO501",
-            "The columns come in another order than the calibrator's classes.",
+            "The columns are not in the order of the calibrator's classes.",
             ", ".join(map(str, columns)),
             f"Order them as {', '.join(expected)}.",
         )
 
 
 def class_array(classes: tuple[Any, ...]) -> Array:
-    """The names as an array; of mixed types, they stay what they are."""
+    """The class names as an array, of dtype object if their types differ."""
     if len({type(name) for name in classes}) == 1:
         plain = np.array(classes)
         if plain.ndim == 1:
@@ -235,44 +313,52 @@ _KEYS = ("schema", "method", "parameters", "classes", "n", "settings", "notes", 
 
 
 def save_calibrator(calibrator: FittedCalibrator, path: str | os.PathLike[str]) -> None:
-    """Write the calibrator; another process sees the old file or the whole new one, never a part."""
+    """Write the calibrator to a file atomically: another process reads the old or the complete new file."""
     for name in calibrator.classes:
         if not isinstance(name, (str, int, float)) or name != name:
             raise InputError(
                 "TO506",
-                "Only names of classes that are text or numbers can be saved.",
+                "Only class names that are text or numbers can be saved.",
                 f"{name!r} of type {type(name).__name__}",
                 "Pass classes= with the names as text.",
             )
     text = json.dumps(calibrator.to_dict(), allow_nan=False, indent=1)
-    calibrator_from_dict(json.loads(text))  # what could not be read again is refused now
+    calibrator_from_dict(json.loads(text))  # a file that could not be read again is refused now
     json_files.write_text(path, text + "\n", "TO503")
 
 
 def load(path: str | os.PathLike[str]) -> FittedCalibrator:
-    """The calibrator in a file that `save_calibrator` wrote.
+    """Load a calibrator from a JSON file that `FittedCalibrator.save` wrote; nothing in the file is executed.
 
-    Raises InputError: TO503 for a file that is no calibrator, TO504 for one of a later version, TO505 for a value
-    that is missing or out of its range. Nothing in the file is ever run.
+    Parameters
+    ----------
+    path : str or path-like
+        File to read.
+
+    Returns
+    -------
+    FittedCalibrator
+        The saved calibrator.
+
+    Raises
+    ------
+    InputError
+        TO503 for a file that is not a calibrator, TO504 for a later format, TO505 for an invalid or missing value.
     """
     return calibrator_from_dict(json_files.read_json(path, "TO503"))
 
 
 def calibrator_from_dict(document: Any) -> FittedCalibrator:
-    """The calibrator behind the dictionary that `FittedCalibrator.to_dict` gives."""
+    """Make a calibrator from the dictionary that `FittedCalibrator.to_dict` returns."""
     from trueodds.calibrators import CALIBRATORS
     from trueodds.calibrators.uniform_mixture import read_map
 
     schema = document.get("schema") if isinstance(document, dict) else None
     if not isinstance(schema, str) or not schema.startswith(_FAMILY):
-        raise InputError("TO503", "This is no saved calibrator.", f"schema {schema!r}", REFIT_HINT)
+        raise InputError("TO503", "This is not a saved calibrator.", f"schema {schema!r}", REFIT_HINT)
     if schema != SCHEMA:
-        raise InputError(
-            "TO504",
-            f"This version reads {SCHEMA}.",
-            schema,
-            "Install a later version of trueodds, or fit and save it again with this one.",
-        )
+        fix = "Install a newer version of trueodds, or fit and save it again."
+        raise InputError("TO504", f"This version reads {SCHEMA}.", schema, fix)
     check_keys(document, _KEYS, "the file")
     classes = document["classes"]
     if not isinstance(classes, list) or len(classes) < 2 or not all(_is_name(name) for name in classes):

@@ -28,13 +28,41 @@ from trueodds.tallies.tally import Tally
 
 
 def fit(spec: CalibratorSpec, preds: Predictions, *, counts: bool = False) -> FittedCalibrator:
-    """The rule fitted to predictions; confidence alone is the pair (1 − c, c) of wrong and correct.
+    """Fit a calibrator to predictions in memory.
 
-    Weights say which rows matter more, and not how many there are, unless they are `counts`: their mean is made 1, so
-    that a penalty weighs as much as without them. How sure parameters are never takes weights for numbers of rows: those
-    are rows, by `weight_kind="frequency"`. Where the logits are known the floor of logs is lowered to theirs.
+    Confidence alone is treated as the pair (1 − c, c) of wrong and correct.
 
-    Raises InputError TO502 for labels that do not exclude each other.
+    Parameters
+    ----------
+    spec : CalibratorSpec
+        The calibrator.
+    preds : Predictions
+        Predicted probabilities and outcomes.
+    counts : bool, default=False
+        Whether the weights count rows. Otherwise they are importance weights and are scaled to mean 1, so that a
+        penalty has the same strength as without them. Standard errors never treat weights as counts; use
+        `weight_kind="frequency"` for that.
+
+    Returns
+    -------
+    FittedCalibrator
+        The fitted calibrator, with notes.
+
+    Raises
+    ------
+    InputError
+        TO502 for labels that do not exclude each other; TO509 for a calibrator of logits if there are none; TO511 for
+        more than two classes with a calibrator for two.
+
+    Notes
+    -----
+    Where the logits are known, the default smallest probability inside logarithms is lowered to 1e-300.
+
+    Examples
+    --------
+    >>> from trueodds.calibrators.temperature import TemperatureSpec
+    >>> print(fit(TemperatureSpec(), Predictions([1, 1, 1, 0], [0.9, 0.9, 0.9, 0.9])))
+    temperature · T = 2.00 · n=4 · 2 classes
     """
     spec = adapt_spec(spec, preds)
     P, Y, w = fit_arrays(spec, preds)
@@ -58,17 +86,17 @@ def fit(spec: CalibratorSpec, preds: Predictions, *, counts: bool = False) -> Fi
 
 
 def adapt_spec(spec: CalibratorSpec, preds: Predictions) -> CalibratorSpec:
-    """The rule with the floor for these predictions; refused where it is not for such."""
+    """The calibrator with the smallest probability for these predictions, after a check that it supports them."""
     check_supported(spec, preds.kind, preds.k)
     return spec if preds.logits is None else lower_min_prob_for_logs(spec)
 
 
 def check_supported(spec: CalibratorSpec, kind: str, k: int) -> None:
-    """Refuse labels that do not exclude each other, and classes that the rule is not for."""
+    """Raise for independent labels, and for a number of classes that the calibrator does not support."""
     if kind == "multilabel":
         raise InputError(
             "TO502",
-            "A calibrator is for classes that exclude each other; these labels are independent.",
+            "Calibrators need classes that exclude each other; these labels are independent.",
             f"{k} labels",
             "Fit one per label: Predictions(Y[:, j], P[:, j]).",
         )
@@ -76,7 +104,7 @@ def check_supported(spec: CalibratorSpec, kind: str, k: int) -> None:
 
 
 def fit_arrays(spec: CalibratorSpec, preds: Predictions) -> tuple[Any, Array, Array]:
-    """Probabilities, their logarithms or logits, outcomes and weights as the rule takes them."""
+    """Probabilities, log-probabilities or logits, with outcomes and weights, as the calibrator takes them."""
     P: Any
     P, Y = raw_arrays(preds) if spec.accepts_raw_arrays else (prob_columns(preds.p), preds.Y)
     if preds.logits is not None and spec.takes_logs:
@@ -85,44 +113,44 @@ def fit_arrays(spec: CalibratorSpec, preds: Predictions) -> tuple[Any, Array, Ar
         if preds.logits is None:
             raise InputError(
                 "TO509",
-                "A fit to logits needs the logits.",
+                "A fit on logits needs the logits.",
                 "probabilities",
-                "Use Predictions.from_logits, or leave logits out for a fit to log probabilities.",
+                "Use Predictions.from_logits, or leave logits out to fit on log-probabilities.",
             )
         P = logit_columns(check_logits(preds.logits))
     return P, Y, preds.w
 
 
 def settings_of(spec: CalibratorSpec) -> dict[str, Any]:
-    """What the rule was fitted with; one around another calibrator has a setting of that name too."""
+    """The settings that a calibrator was fitted with, by name; an inner calibrator is stored as `inner`."""
     own = {"inner" if name == "calibrator" else name: value for name, value in spec.settings().items()}
     return {"calibrator": spec.name, **own}
 
 
 def raw_arrays(preds: Predictions) -> tuple[Array, Array]:
-    """Probabilities (n, K) of the type they came in, and labels (n,) where there are some: nothing large is copied."""
+    """Probabilities (n, K) in their own dtype, and labels (n,) if there are any: no large array is copied."""
     return preds.p if preds.p.ndim == 2 else prob_columns(preds.P), preds.Y if preds.y is None else preds.y
 
 
 def has_integer_weights(weight: Array | None) -> bool:
-    """Whether weights are whole numbers, as scikit-learn's are where they stand for repeated rows."""
+    """Whether all weights are whole numbers, which in scikit-learn stand for repeated rows."""
     return weight is not None and are_counts(weight)
 
 
 def unobserved_class_notes(class_totals: Array, classes: tuple[Any, ...]) -> list[Note]:
-    """The classes of which no outcome came, from the weight of those of each class (K,)."""
+    """Note TN501 on classes that were never observed, from the total weight of each class (K,)."""
     missing = np.flatnonzero(class_totals == 0)
     if len(missing) == 0:
         return []
     listed = ", ".join(str(classes[c]) for c in missing[:5]) + (f" and {len(missing) - 5:,} more" * (len(missing) > 5))
-    return [Note("TN501", f"No calibration row has class {listed}: what the map says about it is not backed by data.")]
+    return [Note("TN501", f"No calibration row has class {listed}: the map for it is not backed by data.")]
 
 
-Reduce = Callable[[Step], Any]  # runs a function on every batch of rows and adds the answers up
+Reduce = Callable[[Step], Any]  # applies a function to every batch of rows and adds the results
 
 
 def fit_any_source(spec: CalibratorSpec, rows: Any, *, repeated: bool = False) -> FittedCalibrator:
-    """The rule fitted to rows in memory, to a tally, or in passes over what has the verb `reduce`."""
+    """Fit a calibrator to rows in memory, to a tally, or in passes over a source with a method `reduce`."""
     if isinstance(rows, Predictions):
         return fit(spec, rows)
     return (
@@ -131,10 +159,10 @@ def fit_any_source(spec: CalibratorSpec, rows: Any, *, repeated: bool = False) -
 
 
 def fit_from_source(spec: CalibratorSpec, reduce: Reduce, *, repeated: bool = False) -> FittedCalibrator:
-    """The rule fitted in passes over a source; the parameters are those of a fit in memory.
+    """Fit a calibrator in passes over a source; the parameters are those of a fit in memory.
 
-    `reduce(step)` runs a step on the Predictions of every batch and adds up what comes of them; steps can be pickled.
-    With `repeated` weights are numbers of rows. A rule that sums do not fit is fitted to a random sample.
+    `reduce(step)` applies a step to the Predictions of every batch and adds the results; steps can be pickled. With
+    `repeated`, weights are numbers of rows. A calibrator that cannot be fitted from sums is fitted to a random sample.
     """
     if isinstance(spec, TalliedSpec):
         return fit_from_tally(spec, reduce(partial(_tallied, repeated=repeated)))
@@ -144,7 +172,7 @@ def fit_from_source(spec: CalibratorSpec, reduce: Reduce, *, repeated: bool = Fa
     census: Census = reducer(partial(Census.of, spec=spec, repeated=repeated))
     spec, settings = census.lowered.of_classes(census.classes), settings_of(census.lowered)
     assert isinstance(spec, SummedSpec)
-    # Weights say which rows matter, and not how many there are: their mean is made 1, as in memory.
+    # Weights are importance weights, not counts: they are scaled to mean 1, as in memory.
     scale = census.facts.n / census.facts.mass if census.weighted else 1.0
     data = Streamed(
         reducer, census.facts.scaled(scale), (partial(_batch_fit_data, spec=spec, scale=scale, repeated=repeated),)
@@ -160,7 +188,7 @@ def fit_from_source(spec: CalibratorSpec, reduce: Reduce, *, repeated: bool = Fa
 
 
 def fit_from_sample(spec: CalibratorSpec, reduce: Callable[..., Any], *, repeated: bool = False) -> FittedCalibrator:
-    """The rule fitted to a random sample of 2·10⁶ probabilities, which `reduce(step, keyed=True)` draws in one pass."""
+    """Fit a calibrator to a random sample of 2·10⁶ probabilities, drawn by `reduce(step, keyed=True)` in one pass."""
     rng = getattr(spec, "rng", 0)
     sample: Reservoir = reduce(
         partial(Reservoir.of, seed=int(rng) if isinstance(rng, (int, np.integer)) else 0), keyed=True
@@ -170,9 +198,10 @@ def fit_from_sample(spec: CalibratorSpec, reduce: Callable[..., Any], *, repeate
 
 
 def fit_from_tally(spec: CalibratorSpec, tally: Tally) -> FittedCalibrator:
-    """The rule fitted to the cells of a tally, each as one score with its outcomes.
+    """Fit a calibrator to the cells of a tally, each as one score with its outcomes.
 
-    Raises InputError TO502 for labels that do not exclude each other, TO403 for a rule that needs more than cells.
+    Raises InputError TO502 for labels that do not exclude each other, TO403 for a calibrator that needs more than
+    cells.
     """
     if not isinstance(spec, TalliedSpec):
         raise _not_by_cells(spec)
@@ -183,7 +212,7 @@ def fit_from_tally(spec: CalibratorSpec, tally: Tally) -> FittedCalibrator:
     class_totals = np.array([float(view.w @ view.y) for view in views])
     if len(views) == 1:
         class_totals = np.append(tally.weight - class_totals, class_totals)
-    text = f"Fitted from cells, not rows: a {tally.resolution}. Scores within a cell count as one."
+    text = f"Fitted from cells, not rows: a {tally.resolution}. Scores within a cell are treated as equal."
     notes = [
         *tally.notes(),
         *unobserved_class_notes(class_totals, tally.classes),
@@ -194,24 +223,24 @@ def fit_from_tally(spec: CalibratorSpec, tally: Tally) -> FittedCalibrator:
 
 
 def methods_fitted_from_sums() -> tuple[str, ...]:
-    """The names of the methods that need no rows in memory."""
+    """Names of the calibrators that need no rows in memory."""
     return tuple(name for name in CALIBRATORS.names() if issubclass(CALIBRATORS.load(name), (SummedSpec, TalliedSpec)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Census:
-    """What the first pass tells of all rows."""
+    """Facts about all rows that the first pass collects; summaries of batches add up."""
 
     classes: tuple[Any, ...]
     weighted: bool
-    lowered: CalibratorSpec  # the rule with the floor for these rows
+    lowered: CalibratorSpec  # the calibrator with the smallest probability for these rows
     facts: FitDataSummary
     counts: Counts = field(default_factory=Counts)
-    others: Mapping[str, Note] = field(default_factory=dict)  # that batches bring, by code
+    others: Mapping[str, Note] = field(default_factory=dict)  # of the batches, by code
 
     @classmethod
     def of(cls, batch: Predictions, spec: SummedSpec, repeated: bool) -> Census:
-        """Of one batch."""
+        """Summarize one batch."""
         lowered = adapt_spec(spec, batch)
         assert isinstance(lowered, SummedSpec)
         facts = FitDataSummary.of(_batch_fit_data(batch, lowered, 1.0, repeated))
@@ -234,16 +263,16 @@ class Census:
         )
 
     def notes(self) -> list[Note]:
-        """Those that Predictions of all rows would carry."""
+        """The notes that Predictions of all rows would have."""
         others = [Note(code, f"In a batch of the rows: {note.text}") for code, note in sorted(self.others.items())]
         return [*self.counts.notes(), *others]
 
 
-_COUNTED = {"TN101", "TN102"}  # notes on how many rows do not quite sum to 1, or exceed it
+_COUNTED = {"TN101", "TN102"}  # notes that count rows with inexact sums or probabilities above 1
 
 
 def _batch_fit_data(batch: Predictions, spec: SummedSpec, scale: float, repeated: bool) -> FitData:
-    """The rows of a batch as the rule takes them."""
+    """The rows of a batch in the form that the calibrator is fitted to."""
     batch = batch.repeated() if repeated else batch
     P, Y, w = fit_arrays(spec, batch)
     return spec.as_fit_data(P, Y, w if scale == 1 else w * scale, batch.cluster)
@@ -266,16 +295,18 @@ def _tallied(batch: Predictions, repeated: bool) -> Tally:
 
 
 def _n_passes_note(n_passes: int, errors: str) -> Note:
-    text = f"Fitted from sums, in {n_passes:,} passes over the data, of which nothing was kept: the parameters are those of a fit in memory"
+    text = f"Fitted from sums in {n_passes:,} passes over the data, without keeping rows: the parameters are those of a fit in memory"
     if errors in ("votes", "clusters"):
-        text += "; how sure they are is not told, since rows with votes or in clusters are left out one by one for that"
+        text += (
+            "; there are no standard errors, because with votes or clusters they need the jackknife over rows in memory"
+        )
     return Note("TN560", text + ".")
 
 
 def _not_by_cells(spec: CalibratorSpec) -> InputError:
     names = ", ".join(name for name in methods_fitted_from_sums() if issubclass(CALIBRATORS.load(name), TalliedSpec))
-    fix = "Give the file of predictions" + (", which is read in passes." if isinstance(spec, SummedSpec) else ".")
-    return InputError("TO403", f"{spec.name} needs more than a tally keeps, which fits {names}.", "a tally", fix)
+    fix = "Pass the file of predictions" + (", which is read in passes." if isinstance(spec, SummedSpec) else ".")
+    return InputError("TO403", f"{spec.name} cannot be fitted from a tally; only {names} can.", "a tally", fix)
 
 
 def _short(classes: Sequence[Any]) -> str:

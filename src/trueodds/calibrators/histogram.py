@@ -35,29 +35,29 @@ _PARTITIONS: dict[str, Callable[[int | str], Partition]] = {
 
 @dataclass(frozen=True, eq=False)
 class StepCurve:
-    """One value per bin; bins are closed on the right, the first at 0 too: one that ends at 0 holds exact zeros."""
+    """One value per bin; bins are closed on the right, the first one at 0 too. A bin [0, 0] holds exact zeros."""
 
-    edges: Array  # (b + 1,) from 0 to 1, strictly rising but for the first two
+    edges: Array  # (b + 1,) from 0 to 1, strictly increasing except for the first two
     values: Array  # (b,) in [0, 1]
-    empty: int = 0  # bins that held no row and say their midpoint
+    empty: int = 0  # number of empty bins, which predict their midpoint
 
     def __call__(self, x: Array) -> Array:
-        """The values of the bins that x falls into."""
+        """The value of the bin of each x."""
         return self.values[Bins(self.edges).index(x)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Edges, values, and how many bins were empty."""
+        """Edges, values, and the number of empty bins."""
         return {"edges": self.edges.tolist(), "values": self.values.tolist(), "empty": self.empty}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> StepCurve:
-        """Edges that rise from 0 to 1, a value for each bin."""
+        """Read edges that increase from 0 to 1 and a value for each bin."""
         saved_parameters.check_keys(parameters, ("edges", "values", "empty"), "a curve")
         edges = saved_parameters.read_vector(parameters, "edges", 0, 1, increasing="weakly")
         if len(edges) < 2 or edges[0] != 0 or edges[-1] != 1 or (np.diff(edges[1:]) <= 0).any():
             raise InputError(
                 "TO505",
-                "In a saved calibrator edges must rise from 0 to 1.",
+                "In a saved calibrator edges must increase from 0 to 1.",
                 str(edges.tolist())[:40],
                 "Fit it again and save it with .save(path).",
             )
@@ -70,13 +70,13 @@ class StepCurve:
 
 @dataclass(frozen=True, eq=False)
 class HistogramMap(OneVsRest):
-    """The outcome rate of each bin, for the second of two classes, or for every class."""
+    """The event rate of each bin, for the second of two classes, or for every class."""
 
     name: ClassVar[str] = "histogram"
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = StepCurve.from_dict
 
     def describe(self) -> str:
-        """How many bins."""
+        """The number of bins."""
         return format_bins(self.curves)
 
 
@@ -89,15 +89,33 @@ def format_bins(curves: Sequence[StepCurve]) -> str:
 
 @dataclass(frozen=True)
 class HistogramSpec(TalliedSpec):
-    r"""The outcome rate of the bin that a score falls into.
+    r"""Histogram binning: the event rate of the bin of a score.
 
+    Two classes have one set of bins, for the second class. With more classes each has bins against the rest, and rows
+    are divided by their sums. Probabilities may become exactly 0 or 1, predicted classes may change, and scores in one
+    bin become equal.
+
+    Parameters
+    ----------
+    bins : int or str, default=15
+        Number of bins, or the name of a rule that chooses it.
+    partition : {"uniform", "equal-mass"}, default="uniform"
+        Bins of equal width, where an empty bin predicts its midpoint, or of equal mass, where none is empty. Equal-mass
+        group i ends after ⌊n i / bins⌋ rows; tied scores are never split, so there may be fewer bins than requested.
+
+    Notes
+    -----
     .. math:: \theta_b = \frac{\sum_{i \in b} w_i y_i}{\sum_{i \in b} w_i}
 
-    Bins are `uniform`, where one that held no row says its midpoint, or `equal-mass`: group i ends after ⌊n i / bins⌋
-    rows, tied scores are never split, so there may be fewer bins than asked, and none is empty. Two classes: the bins of the second; more: bins per class against the rest,
-    then each row over its sum. May say exactly 0 or 1; labels may change; scores in one bin become equal. Cost:
-    O(nK), with equal-mass bins O(K n log n). Sources: Zadrozny & Elkan (2001); Guo et al. (2017).
+    Cost: O(nK), with equal-mass bins O(K n log n).
 
+    References
+    ----------
+    .. [1] Zadrozny & Elkan (2001).
+    .. [2] Guo et al. (2017).
+
+    Examples
+    --------
     >>> p, y = np.array([0.1, 0.2, 0.7, 0.8]), np.array([0, 0, 0, 1])
     >>> HistogramSpec(bins=2).fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4)).curves[0].values.tolist()
     [0.0, 0.5]
@@ -117,19 +135,19 @@ class HistogramSpec(TalliedSpec):
         return _PARTITIONS[self.partition](self.bins)
 
     def fit(self, P: Array, Y: Array, w: Array) -> HistogramMap:
-        """The outcome rates of these rows."""
+        """Compute the event rates of the bins."""
         return HistogramMap(fit_curves(partial(_of_rows, partition=self._partition()), P, Y, w))
 
     def of_views(self, views: Sequence[View]) -> HistogramMap:
-        """The outcome rates of cells: those of the rows where edges of bins are edges of cells."""
+        """Event rates from cells; equal to those of the rows where edges of bins are edges of cells."""
         return HistogramMap(tuple(_curve(view, self._partition()) for view in views))
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
-        """Empty bins and exact zeros."""
+        """Notes on empty bins and exact zeros."""
         return [*self._empty(calibration_map), *zero_probability_notes(calibration_map.apply(P))]
 
     def fit_notes_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
-        """The same."""
+        """Notes on empty bins and exact zeros, from cells."""
         assert isinstance(calibration_map, HistogramMap)
         return [*self._empty(calibration_map), *zero_probability_notes_of_cells(calibration_map.curves, views)]
 
@@ -139,7 +157,7 @@ class HistogramSpec(TalliedSpec):
             sum(curve.empty for curve in calibration_map.curves),
             sum(len(curve.values) for curve in calibration_map.curves),
         )
-        return [Note("TN506", f"{empty:,} of {bins:,} bins held no row and say their midpoint.")] if empty else []
+        return [Note("TN506", f"{empty:,} of {bins:,} bins are empty and predict their midpoint.")] if empty else []
 
 
 def _of_rows(x: Array, y: Array, w: Array, partition: Partition) -> StepCurve:
@@ -159,10 +177,10 @@ def _curve(view: View, partition: Partition) -> StepCurve:
 
 
 def between_scores(edges: Array, scores: Array) -> Array:
-    """Edges that part the rising distinct scores as the given ones do, each midway between two of them.
+    """Edges that separate the sorted distinct scores as the given ones do, each midway between two of them.
 
-    A group that ends within a tie has its edge on the tied score, and the next edge may leave no row between them;
-    and where scores are computed, the last bit of a logarithm would part such a score from itself.
+    A group that ends within a tie has its edge on the tied score, and the next edge may leave no row between them. For
+    computed scores, rounding would otherwise separate a score from itself.
 
     >>> between_scores(np.array([0, 0.2, 0.4, 0.6, 1]), np.array([0.2, 0.6])).tolist()
     [0.0, 0.4, 1.0]
@@ -173,6 +191,6 @@ def between_scores(edges: Array, scores: Array) -> Array:
 
 
 def midpoints(low: Array, high: Array) -> Array:
-    """Edges that leave the lower score below and the upper one above; a score on an edge is below it."""
+    """Edges between pairs of neighboring scores; a score on an edge belongs to the bin below."""
     middle = (low + high) / 2
     return np.where(middle < high, middle, low)  # of two neighboring floats it may be the upper one

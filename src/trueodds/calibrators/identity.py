@@ -15,7 +15,7 @@ from trueodds.core.typing import Array
 
 @dataclass(frozen=True)
 class IdentityMap(CalibrationMap):
-    """The probabilities as they are, values unaltered."""
+    """The unchanged probabilities."""
 
     name: ClassVar[str] = "identity"
 
@@ -44,9 +44,22 @@ class IdentityMap(CalibrationMap):
 
 @dataclass(frozen=True)
 class IdentitySpec(CalibratorSpec):
-    """Leaves every probability as it is. Free of data; keeps every label. Cost: O(nK) to copy.
-    Source: the null hypothesis of calibration, as Vaicenavicius et al. (2019) write it: r(p) = p.
+    """Leave every probability unchanged.
 
+    The baseline with which every other calibrator is compared. Nothing is estimated, and every predicted class stays.
+
+    Notes
+    -----
+    .. math:: q = p
+
+    Cost: O(nK) to copy.
+
+    References
+    ----------
+    .. [1] Vaicenavicius et al. (2019). They write the null hypothesis of calibration as r(p) = p.
+
+    Examples
+    --------
     >>> IdentitySpec().fit(np.eye(2), np.eye(2), np.ones(2)).describe()
     'unchanged'
     """
@@ -57,5 +70,5 @@ class IdentitySpec(CalibratorSpec):
     map_type: ClassVar[type[CalibrationMap] | None] = IdentityMap
 
     def fit(self, P: Array, Y: Array, w: Array) -> IdentityMap:
-        """The identity, whatever the data."""
+        """Return the identity, whatever the data."""
         return IdentityMap()

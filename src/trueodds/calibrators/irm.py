@@ -16,7 +16,7 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import Range
 from trueodds.core.typing import Array
 
-_LITTLE = 1e-6  # a class with less is all but ruled out
+_LITTLE = 1e-6  # a class below this is nearly ruled out
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,21 +28,21 @@ class IrmMap(CalibrationMap):
     tilt: float
 
     def apply(self, P: Array) -> Array:
-        """The curve's values and the tilt, over their sum."""
+        """Values of the curve plus the tilt, normalized."""
         return apply_in_blocks(self._rows, P)
 
     def _rows(self, P: Array) -> Array:
         q: Array = self.curve(P.reshape(-1)).reshape(P.shape)
         q = q + self.tilt * P
         q /= q.sum(axis=1, keepdims=True)
-        # Of scores that differ by less than the tilt can tell, the largest stays the largest.
+        # Where scores differ by less than the tilt resolves, the largest stays the largest.
         every, top = np.arange(len(P)), P.argmax(axis=1)
         lost = q.argmax(axis=1) != top
         q[every[lost], top[lost]] = q[lost].max(axis=1) * (1 + 1e-15)
         return q
 
     def describe(self) -> str:
-        """How many knots."""
+        """The number of knots."""
         knots = len(self.curve.x)
         return f"{knots:,} {'knot' if knots == 1 else 'knots'} for all classes"
 
@@ -52,7 +52,7 @@ class IrmMap(CalibrationMap):
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> IrmMap:  # noqa: ARG003 - any number of classes
-        """A curve that does not fall, a small tilt."""
+        """Read a non-decreasing curve and a small tilt."""
         saved_parameters.check_keys(parameters, ("curve", "tilt"), "parameters")
         return cls(
             MonotoneCurve.from_dict(saved_parameters.read_table(parameters, "curve")),
@@ -62,19 +62,36 @@ class IrmMap(CalibrationMap):
 
 @dataclass(frozen=True)
 class IrmSpec(CalibratorSpec):
-    r"""One non-decreasing curve g for the probabilities of all classes, and a little of the probabilities themselves.
+    r"""IRM: one isotonic regression for the probabilities of all classes, plus a small share of the probabilities.
 
+    All n·K pairs of a class probability and its outcome fit one curve, so K times fewer rows are needed than with one
+    curve per class. An error of a single class cannot be corrected. The order within each row is kept, and with it
+    every predicted class.
+
+    Parameters
+    ----------
+    tilt : float, default=1e-9
+        Factor ε of the probabilities, in [1e-15, 1]. It keeps the order within each row where the curve is flat.
+        Classes that the curve rules out keep about ε p, which a note counts.
+
+    Notes
+    -----
     .. math:: \min_g \sum_{i,k} w_i\,(y_{ik} - g(p_{ik}))^2, \qquad
         q_{ik} = \frac{g(p_{ik}) + \varepsilon\,p_{ik}}{\sum_l [g(p_{il}) + \varepsilon\,p_{il}]}
 
-    All n·K pairs fit one curve, so it needs K times fewer rows than one per class; what it cannot mend is an error of
-    one class alone. Equal scores are pooled; between the knots the curve is a straight line. `tilt` is ε: it keeps
-    the order within each row, hence every label, where the curve is flat. Classes that the curve rules out keep about
-    ε p, which a note counts. Cost: O(nK log nK). Source: Zhang, Kailkhura & Han (2020), IRM.
+    g does not decrease. Equal scores are pooled. Between the knots the curve is linear.
 
+    Cost: O(nK log nK).
+
+    References
+    ----------
+    .. [1] Zhang, Kailkhura & Han (2020), IRM.
+
+    Examples
+    --------
     >>> P = np.array([[0.6, 0.3, 0.1], [0.6, 0.3, 0.1], [0.1, 0.3, 0.6]])
     >>> m = IrmSpec().fit(P, np.eye(3)[[0, 1, 2]], np.ones(3))
-    >>> m.apply(P[:1]).round(3).tolist()  # of .6 two of three events, of .3 one of three
+    >>> m.apply(P[:1]).round(3).tolist()  # event rate 2/3 at 0.6 and 1/3 at 0.3
     [[0.667, 0.333, 0.0]]
     """
 
@@ -85,7 +102,7 @@ class IrmSpec(CalibratorSpec):
     tilt: Annotated[float, Range(1e-15, 1)] = 1e-9
 
     def fit(self, P: Array, Y: Array, w: Array) -> IrmMap:
-        """The curve of these rows."""
+        """Fit the curve."""
         live = w > 0
         if not live.all():
             P, Y, w = P[live], Y[live], w[live]
@@ -93,9 +110,9 @@ class IrmSpec(CalibratorSpec):
         return IrmMap(curve, float(self.tilt))
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
-        """Rows with a class that is all but ruled out."""
+        """Note on rows with a nearly excluded class."""
         rows = sum(int((calibration_map.apply(p) < _LITTLE).any(axis=1).sum()) for p, _, _ in iterate_blocks(P, Y, w))
         if rows == 0:
             return []
         text = f"The map gives some class less than {_LITTLE:g} in {rows:,} of the {len(P):,} rows it was fitted on"
-        return [Note("TN513", f"{text}; should that class come, the log loss is above {-np.log(_LITTLE):.0f} nats.")]
+        return [Note("TN513", f"{text}; if that class is observed, the log loss is above {-np.log(_LITTLE):.0f} nats.")]

@@ -27,7 +27,7 @@ from trueodds.core.typing import Array
 
 @dataclass(frozen=True, eq=False)
 class IrovaTsMap(CalibrationMap):
-    """A non-decreasing curve per class, of tempered rows."""
+    """A non-decreasing curve per class, applied to tempered rows."""
 
     name: ClassVar[str] = "irova_ts"
     takes_logs: ClassVar[bool] = True
@@ -36,7 +36,7 @@ class IrovaTsMap(CalibrationMap):
 
     @property
     def n_passes(self) -> int:  # type: ignore[override]
-        """Of the temperature's fit."""
+        """Passes of the fit of the temperature."""
         return self.tempered.n_passes
 
     @property
@@ -45,20 +45,20 @@ class IrovaTsMap(CalibrationMap):
         return self.tempered.converged
 
     def apply(self, P: Probabilities) -> Array:
-        """The curves' values at the tempered rows, made to sum to 1."""
+        """The curves' values at the tempered rows, normalized."""
         return apply_in_blocks(lambda p: self.curves.apply(tempered_scores(self.tempered, p)), P)
 
     def describe(self) -> str:
-        """The temperature and how many knots."""
+        """The temperature and the number of knots."""
         return f"{self.tempered.describe()}, then {self.curves.describe()}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Those of the temperature and those of the curves."""
+        """The parameters of the temperature and of the curves."""
         return {"temperature": self.tempered.to_dict(), "isotonic": self.curves.to_dict()}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> IrovaTsMap:
-        """A temperature, and as many curves as K classes need."""
+        """Read a temperature and the curves for K classes."""
         saved_parameters.check_keys(parameters, ("temperature", "isotonic"), "parameters")
         curves = IsotonicMap.from_dict(saved_parameters.read_table(parameters, "isotonic"), k)
         assert isinstance(curves, IsotonicMap)
@@ -67,15 +67,32 @@ class IrovaTsMap(CalibrationMap):
 
 @dataclass(frozen=True)
 class IrovaTsSpec(CalibratorSpec):
-    r"""Temperature scaling, then an isotonic curve for each class against the rest, each row over its sum.
+    r"""IROvA-TS: temperature scaling, then an isotonic regression for each class against the rest.
 
+    The temperature corrects what all classes have in common, so that the curves start from better scores. Rows are
+    divided by their sums. Two classes have one curve, for the second class, and the temperature hardly changes it.
+    Probabilities may become exactly 0 or 1, and predicted classes may change.
+
+    Parameters
+    ----------
+    min_prob : float, default=1e-12
+        Smallest probability inside a logarithm: the fit of T takes log(max(p, `min_prob`)). Where log-probabilities
+        are known (`Predictions.from_logits`), the default applies to exact zeros only.
+
+    Notes
+    -----
     .. math:: q_{ik} \propto g_k\!\Big(\frac{p_{ik}^\beta}{\sum_l p_{il}^\beta}\Big), \quad g_k \text{ non-decreasing}
 
-    The temperature mends what all classes have in common, so that the curves, which have a K-th of the information
-    each, start from better scores. Equal scores are pooled. Two classes: one curve of the second, which the
-    temperature hardly changes. May say exactly 0 or 1, and labels may change. The fit of T takes log(max(p, `min_prob`)). Cost: O(K n log n). Source: Zhang, Kailkhura & Han
-    (2020), IROvA-TS; unlike their code, rows are made to sum to 1.
+    Equal scores are pooled.
 
+    Cost: O(K n log n).
+
+    References
+    ----------
+    .. [1] Zhang, Kailkhura & Han (2020), IROvA-TS. Unlike in their code, rows are divided by their sums.
+
+    Examples
+    --------
     >>> P, y = np.array([[0.1, 0.9], [0.2, 0.8], [0.7, 0.3]]), np.array([1, 0, 0])
     >>> IrovaTsSpec().fit(P, np.eye(2)[y], np.ones(3)).apply(P)[:, 1].round(3).tolist()
     [1.0, 0.0, 0.0]
@@ -90,19 +107,19 @@ class IrovaTsSpec(CalibratorSpec):
     min_prob: MinProb = MIN_PROB
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> IrovaTsMap:
-        """The temperature of these rows, then the curves of the tempered ones."""
+        """Fit the temperature, then the curves of the tempered rows."""
         tempered = TemperatureSpec(self.min_prob).fit(P, Y, w)
         return IrovaTsMap(tempered, IsotonicSpec().fit(tempered_scores(tempered, P), Y, w))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Floored values, a β at an end of its range, exact zeros."""
+        """Notes on replaced probabilities, on a β at an end of its range, and on exact zeros."""
         assert isinstance(calibration_map, IrovaTsMap)
         zeros = IsotonicSpec().notes(calibration_map.curves, tempered_scores(calibration_map.tempered, P), Y, w)
         return [*floor_notes(P, Y, self.min_prob), *boundary_notes(calibration_map.tempered.beta), *zeros]
 
 
 def tempered_scores(tempered: TemperatureMap, P: Probabilities) -> Array:
-    """Tempered rows, each summed from its least number on: rows of the same numbers get the same scores, to the bit."""
+    """Tempered rows, summed in increasing order: rows of the same numbers get identical scores."""
 
     def some(p: Probabilities) -> Array:
         # In one layout, as the order in which numpy adds depends on it.

@@ -30,10 +30,10 @@ _BETWEEN = ("linear", "step")
 
 @dataclass(frozen=True, eq=False)
 class MonotoneCurve:
-    """A non-decreasing curve through knots, flat beyond the first and the last."""
+    """A non-decreasing curve through knots, constant beyond the first and the last."""
 
-    x: Array  # (m,) strictly rising
-    y: Array  # (m,) in [0, 1], not falling
+    x: Array  # (m,) strictly increasing
+    y: Array  # (m,) in [0, 1], non-decreasing
     between: str = "linear"
 
     def __call__(self, x: Array) -> Array:
@@ -57,16 +57,14 @@ class MonotoneCurve:
         return float(self.x[positive - 1] if self.between == "linear" else np.nextafter(self.x[positive], 0))
 
     def to_dict(self) -> dict[str, Any]:
-        """The knots and what lies between them."""
+        """The knots and the interpolation between them."""
         return {"x": self.x.tolist(), "y": self.y.tolist(), "between": self.between}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> MonotoneCurve:
-        """Knots that rise, values that do not fall."""
+        """Read increasing knots with non-decreasing values."""
         saved_parameters.check_keys(parameters, ("x", "y", "between"), "a curve")
-        x = saved_parameters.read_vector(
-            parameters, "x", 0, 2, increasing="strictly"
-        )  # float16 may say a little more than 1
+        x = saved_parameters.read_vector(parameters, "x", 0, 2, increasing="strictly")  # float16 may slightly exceed 1
         y = saved_parameters.read_vector(parameters, "y", 0, 1, size=len(x), increasing="weakly")
         if parameters["between"] not in _BETWEEN:
             raise InputError(
@@ -86,14 +84,14 @@ class IsotonicMap(OneVsRest):
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = MonotoneCurve.from_dict
 
     def no_zero(self, P: Array) -> Array:
-        """Which rows of P keep a chance for every class, (n,) bool."""
+        """Mask of the rows of P in which no class gets probability 0, (n,) bool."""
         if len(self.curves) == 1:
             return np.asarray((self.apply(P) > 0).all(axis=1))
         # A row of zeros alone becomes uniform.
         return none_below(P, np.array([curve.zero_up_to for curve in self.curves]))
 
     def describe(self) -> str:
-        """How many knots."""
+        """The number of knots."""
         knots = sum(len(curve.x) for curve in self.curves)
         return f"{knots:,} {'knot' if knots == 1 else 'knots'}" + (
             f" in {len(self.curves)} curves" if len(self.curves) > 1 else ""
@@ -102,15 +100,31 @@ class IsotonicMap(OneVsRest):
 
 @dataclass(frozen=True)
 class IsotonicSpec(TalliedSpec):
-    r"""The non-decreasing curve with the least squared error, which also has the largest likelihood.
+    r"""Isotonic regression: the non-decreasing curve with the smallest squared error.
 
+    The same curve has the largest likelihood. Two classes have one curve, for the second class. With more classes each
+    has a curve against the rest, and rows are divided by their sums. Probabilities may become exactly 0 or 1, and
+    predicted classes may change.
+
+    Parameters
+    ----------
+    between : {"linear", "step"}, default="linear"
+        Values between the knots: a straight line, or the value of the left knot.
+
+    Notes
+    -----
     .. math:: \min_f \sum_i w_i\,(y_i - f(p_i))^2, \quad f \text{ non-decreasing}
 
-    Equal scores are pooled first, so row order never matters. Between the knots the curve is a straight line
-    (`between="linear"`) or keeps the left knot's value (`"step"`). Two classes: the curve of the second; more: one
-    per class against the rest, then each row over its sum. May say exactly 0 or 1, and labels may change. Needs
-    about 1,000 rows not to overfit. Cost: O(K n log n). Source: Zadrozny & Elkan (2002).
+    Equal scores are pooled first, so that row order never matters. About 1,000 rows are needed to avoid overfitting.
 
+    Cost: O(K n log n).
+
+    References
+    ----------
+    .. [1] Zadrozny & Elkan (2002).
+
+    Examples
+    --------
     >>> p, y = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0, 1, 0, 1])
     >>> m = IsotonicSpec().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4))
     >>> m.apply(np.array([[0.75, 0.25], [0.65, 0.35]]))[:, 1].round(2).tolist()
@@ -125,29 +139,29 @@ class IsotonicSpec(TalliedSpec):
     between: Annotated[str, OneOf(_BETWEEN)] = "linear"
 
     def fit(self, P: Array, Y: Array, w: Array) -> IsotonicMap:
-        """The curves of these rows."""
+        """Fit the curves."""
         blocks = map_classes(P, Y, w, isotonic.fit_keys, isotonic.fit_rows)
         return IsotonicMap(tuple(_curve(block, self.between) for block in blocks))
 
     def of_views(self, views: Sequence[View]) -> IsotonicMap:
-        """The curves of cells, each at its mean score."""
+        """Fit the curves to cells, each at its mean score."""
         return IsotonicMap(tuple(fit_monotone(view.p, view.y, view.w, self.between) for view in views))
 
     def fit_notes_of_views(self, calibration_map: CalibrationMap, views: Sequence[View]) -> list[Note]:
-        """Exact zeros."""
+        """Note on exact zeros."""
         assert isinstance(calibration_map, IsotonicMap)
         return zero_probability_notes_of_cells(calibration_map.curves, views)
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
-        """Exact zeros."""
+        """Note on exact zeros."""
         assert isinstance(calibration_map, IsotonicMap)
         return zero_probability_notes(calibration_map.no_zero(P)[:, None])
 
 
 def fit_monotone(x: Array, y: Array, w: Array, between: str = "linear") -> MonotoneCurve:
-    """The non-decreasing curve of least squared error through scores x (n,) ≥ 0, outcome shares y and weights w ≥ 0.
+    """Non-decreasing least squares curve through scores x (n,) ≥ 0, with outcome shares y and weights w ≥ 0.
 
-    Equal scores are pooled first. Some row must have weight. Cost: O(n log n).
+    Equal scores are pooled first. At least one row must have weight. Cost: O(n log n).
 
     >>> curve = fit_monotone(np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.0, 1.0, 0.0, 1.0]), np.ones(4))
     >>> curve.x.tolist(), curve.y.tolist()
@@ -159,7 +173,7 @@ def fit_monotone(x: Array, y: Array, w: Array, between: str = "linear") -> Monot
 
 def _curve(blocks: isotonic.Blocks, between: str) -> MonotoneCurve:
     """The two ends of every block as knots."""
-    # Means of weighted rows are rounded, a hair above 1 or below the one before.
+    # Rounded means of weighted rows may slightly exceed 1 or fall below the previous one.
     level = np.minimum(np.maximum.accumulate(blocks.events / blocks.mass), 1.0)
     x, y = np.stack([blocks.low, blocks.high], axis=1).ravel(), np.repeat(level, 2)
     keep = np.append(True, x[1:] != x[:-1])  # a block of a single score has one knot

@@ -43,15 +43,15 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import OneOf, Range, check
 from trueodds.core.typing import Array
 
-_STEPS = 32  # of the grid in a bandwidth: what lies between is then right to 1e-8
+_STEPS = 32  # of the grid per bandwidth: interpolation is then accurate to 1e-8
 _MIN_STEPS, _MAX_STEPS = 64, 2048  # steps of the grid
 
 
 @dataclass(frozen=True, eq=False)
 class KernelCurve:
-    """A smooth curve by its values and slopes at even places, flat beyond the first and the last."""
+    """A smooth curve given by values and slopes on an even grid, constant beyond it."""
 
-    scale: str  # of the places
+    scale: str  # of the grid
     low: float
     high: float
     values: Array  # (m,) in [0, 1]
@@ -59,7 +59,7 @@ class KernelCurve:
     bandwidth: float
 
     def __call__(self, x: Array) -> Array:
-        """The values at x, by cubics between the places."""
+        """The values at x, by cubic interpolation."""
         return self.of_logs(log_pair_of_score(x))[:, 1] if self.takes_logs else self._at(x)
 
     @property
@@ -73,7 +73,7 @@ class KernelCurve:
         return np.stack([1 - q, q], axis=1)
 
     def _at(self, x: Array) -> Array:
-        """The values at places x of the scale."""
+        """The values at x on the scale of the grid."""
         steps = len(self.values) - 1
         u = (np.clip(x, self.low, self.high, dtype=np.float64) - self.low) / (self.high - self.low) * steps
         j = np.minimum(u.astype(np.int64), steps - 1)
@@ -96,7 +96,7 @@ class KernelCurve:
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> KernelCurve:
-        """Two places or more on a known scale."""
+        """Read at least two grid points on a known scale."""
         saved_parameters.check_keys(parameters, ("scale", "low", "high", "values", "slopes", "bandwidth"), "a curve")
         values = saved_parameters.read_vector(parameters, "values", 0, 1)
         slopes = saved_parameters.read_vector(parameters, "slopes", -1e9, 1e9, size=len(values))
@@ -106,7 +106,7 @@ class KernelCurve:
         if parameters["scale"] not in tuple(MIN_BANDWIDTH) or len(values) < 2:
             raise InputError(
                 "TO505",
-                "In a saved calibrator a smoothed curve must have two values or more on the scale probability or logit.",
+                "In a saved calibrator a smoothed curve must have at least two values, on the scale probability or logit.",
                 f"{len(values)} on {str(parameters['scale'])[:40]!r}",
                 "Fit it again and save it with .save(path).",
             )
@@ -123,33 +123,55 @@ class KernelMap(OneVsRest):
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = KernelCurve.from_dict
 
     def describe(self) -> str:
-        """The bandwidth, or from which to which they are."""
+        """The bandwidth, or the range of bandwidths."""
         h = sorted(curve.bandwidth for curve in self.curves)
         return f"h = {h[0]:.3g}" + (f" to {h[-1]:.3g} in {len(h)} curves" if len(h) > 1 else "")
 
 
 @dataclass(frozen=True)
 class KernelSpec(CalibratorSpec):
-    r"""How often it came near each score, seen through a Gaussian: the reliability curve, used as a map.
+    r"""Kernel calibration: a Nadaraya-Watson regression of the outcome on the score, used as a calibration map.
 
+    Two classes have one curve, for the second class. With more classes each has a curve against the rest, and rows are
+    divided by their sums. Beyond the scores of the fit the curve is constant. Predicted classes may change.
+
+    Parameters
+    ----------
+    bandwidth : float or {"silverman", "normal"}, default="silverman"
+        Standard deviation h of the Gaussian kernel, or a rule computed from the scores. `"silverman"` is
+        0.9 min(sd, IQR/1.34) n^(−1/5), `"normal"` is (4/3)^(1/5) sd n^(−1/5), both at least 0.02 (0.002 for
+        probabilities). n is the number of rows, or the sum of weights that are counts. Scores at the smallest
+        probability `min_prob` are left out of the rule.
+    scale : {"logit", "probability"}, default="logit"
+        Scale of the scores: log odds, or the probabilities themselves, reflected at 0 and 1 as in the paper. The latter
+        flattens the curve where scores concentrate near 0 or 1, as those of neural networks do, and is harmful there.
+    monotone : bool, default=True
+        Whether a curve that decreases is replaced by its isotonic regression, weighted by the density of the scores.
+    min_prob : float, default=1e-12
+        Smallest probability inside a logarithm, for `scale="logit"`. Where log-probabilities are known
+        (`Predictions.from_logits`), the default applies to exact zeros only.
+
+    Notes
+    -----
     .. math:: r(s) = \frac{\sum_i w_i y_i K_h(s, p_i)}{\sum_i w_i K_h(s, p_i)}
 
-    K is a Gaussian of standard deviation h. Scores are log odds (of probabilities of at least `min_prob`), or with
-    `scale="probability"` the probabilities themselves, mirrored at 0 and 1, as in the paper: that flattens the curve
-    where scores pile up near 0 or 1, as those of networks do, and there it does harm. `bandwidth` is h, or a rule that looks at the scores
-    alone: `"silverman"` is 0.9 min(sd, IQR/1.34) n^(−1/5), `"normal"` (4/3)^(1/5) sd n^(−1/5), at least 0.02
-    (0.002 of probabilities); n is the number of rows, or the sum of weights that are counts; floored scores have no say. Of a curve that falls the
-    rising one of least squared distance is taken, weighted by the density of the scores, unless `monotone=False`. Two classes: the curve of the second; more: one per class against
-    the rest, then each row over its sum. Labels may change; a place without scores says what the nearest scores say.
-    Biased towards the mean of what lies within h.
+    This is the kernel estimate of the reliability curve. Biased towards the mean of the outcomes within about h.
 
-    The map keeps values and slopes on a grid of 32 places in a bandwidth, at most 2,049: between them it is right to
-    1e-8 while h is 1/64 of the scale's range or more, to 1e-5 where it is 1/500, and worse only in gaps of many h.
-    Beyond 4,096 distinct scores those within h/32 are seen at their mean, which moves the curve by some 1e-4.
-    Cost: O(K n log n) time and, per class, the places times the scores within 9 h, a few ms; at most 32 kB a class.
-    Source: the reliability curve of Posocco & Bonnefoy (2021), who leave its use as a map to the future; Silverman
-    (1986).
+    The map stores values and slopes on a grid of 32 points per bandwidth, at most 2,049. Between the points it is
+    accurate to 1e-8 while h is at least 1/64 of the range of the scores, to 1e-5 at 1/500, and worse only in gaps of
+    many h. Beyond 4,096 distinct scores, those within h/32 are replaced by their mean, which moves the curve by
+    some 1e-4.
 
+    Cost: O(K n log n) time and, per class, the grid points times the scores within 9 h, a few ms; at most 32 kB a
+    class.
+
+    References
+    ----------
+    .. [1] Posocco & Bonnefoy (2021). The reliability curve; they leave its use as a map to the future.
+    .. [2] Silverman (1986).
+
+    Examples
+    --------
     >>> p, y = np.array([0.3, 0.7]), np.array([0, 1])
     >>> m = KernelSpec(0.1, scale="probability").fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(2))
     >>> m.apply(np.array([[0.7, 0.3], [0.5, 0.5]]))[:, 1].round(2).tolist()
@@ -174,13 +196,13 @@ class KernelSpec(CalibratorSpec):
             check("bandwidth", self.bandwidth, Annotated[float, limits], "silverman")
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> KernelMap:
-        """The curves of these rows."""
+        """Fit the curves."""
         if self.scale == "probability":
             return KernelMap(fit_curves(partial(_curve, spec=self), probabilities(P), Y, w))
         return KernelMap(fit_curves_of_logs(partial(_curve, spec=self), P, Y, w, self.min_prob))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Floored values, bandwidths that became the least there is, and exact zeros."""
+        """Notes on replaced probabilities, on bandwidths at their minimum, and on exact zeros."""
         assert isinstance(calibration_map, KernelMap)
         fit_notes = floor_notes(P, Y, self.min_prob) if self.scale == "logit" else []
         min_bandwidth = MIN_BANDWIDTH[self.scale]
@@ -191,13 +213,13 @@ class KernelSpec(CalibratorSpec):
         )
         if narrow:
             which = f" of {narrow:,} classes" * (len(calibration_map.curves) > 1)
-            text = f"The scores{which} lie so close together that the bandwidth is the least, {min_bandwidth:g}: places with few scores say what single rows say."
+            text = f"The scores{which} are so close together that the bandwidth is the smallest one, {min_bandwidth:g}: where scores are few, the curve follows single rows."
             fit_notes.append(Note("TN530", text))
         return fit_notes + zero_probability_notes(calibration_map.apply(P))
 
 
 def _curve(x: Array, y: Array, w: Array, spec: KernelSpec) -> KernelCurve:
-    """From probabilities (n,), or on the logit scale from the logarithms of both sides (n, 2)."""
+    """Fit a curve to probabilities (n,), or on the logit scale to the logarithms of both sides (n, 2)."""
     mirrored = spec.scale == "probability"
     if mirrored:
         s, mass, events = ByScore(np.minimum(x, 1), y, effective_rows(w)[1]).sums()
@@ -213,13 +235,13 @@ def _curve(x: Array, y: Array, w: Array, spec: KernelSpec) -> KernelCurve:
     values, slopes, density = kernel_regression(at, *bin_scores(s, mass, events, h), h, mirrored)
     step = (high - low) / steps
     if spec.monotone:
-        # Places that the rows hardly reach follow the others.
+        # Grid points with hardly any rows follow the others.
         values = isotonic_regression(values, weights=np.maximum(density / density.max(), 1e-100)).x
         rise = np.diff(values) / step
-        # A cubic between two places rises if neither slope is more than three times that of the line.
+        # A cubic between two points increases if neither slope is more than three times that of the line.
         slopes = np.clip(slopes, 0.0, 3 * np.minimum(np.append(rise, rise[-1]), np.append(rise[0], rise)))
     else:
-        # In a gap of many bandwidths the curve jumps between two places, and must not swing beyond them.
+        # In a gap of many bandwidths the curve jumps between two points and must not overshoot.
         rise = np.abs(np.diff(values)) / step
         max_slope = np.maximum(2 * np.maximum(np.append(rise, 0.0), np.append(0.0, rise)), 0.02 / step)
         slopes = np.clip(slopes, -max_slope, max_slope)

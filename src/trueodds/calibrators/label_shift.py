@@ -14,13 +14,13 @@ from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 
 _MAX_EVALUATIONS = 200
-_ROWS = 4096  # whose ratios are held at a time
-_SINGULAR = 100.0  # the condition number above which a confusion matrix tells little
+_ROWS = 4096  # per block
+_SINGULAR = 100.0  # condition number above which a confusion matrix is nearly singular
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Frequencies:
-    """Estimated shares of the classes, and what is doubtful about them."""
+    """Estimated class frequencies, and doubts about them."""
 
     shares: Array  # (K,) summing to 1
     n_passes: int = 0
@@ -29,34 +29,38 @@ class Frequencies:
 
 
 def maximum_likelihood_frequencies(P: Array, Y: Array, w: Array, T: Array) -> Frequencies:  # noqa: ARG001 - one shape for all estimates
-    r"""Those under which the target's predictions T (m, K) are most likely.
+    r"""Class frequencies that maximize the likelihood of the target's predictions T (m, K).
 
     .. math:: \max_\pi \frac1m \sum_i \log \sum_k \frac{p_{ik}}{\pi^s_k} \pi_k
 
-    Expectation and maximization multiplies :math:`\pi_k` by :math:`d_k = \frac1m \sum_i \frac{p_{ik} / \pi^s_k}{\sum_l
-    (p_{il} / \pi^s_l) \pi_l}` until these are 1, in hundreds of passes where the classes are hard to tell apart. The
-    likelihood is concave, so Newton's method finds the same shares, in about ten passes and to the last digits; a class
-    that left has the share 0. Source: Saerens, Latinne & Decaestecker (2002).
+    EM multiplies :math:`\pi_k` by :math:`d_k = \frac1m \sum_i \frac{p_{ik} / \pi^s_k}{\sum_l
+    (p_{il} / \pi^s_l) \pi_l}` until these are 1, in hundreds of passes if the classes are hard to distinguish. The
+    likelihood is concave, so Newton's method finds the same frequencies, in about ten passes and to the last digits; a
+    class that vanished has frequency 0. Source: Saerens, Latinne & Decaestecker (2002).
     """
     source = (w @ Y) / w.sum()
     observed = source > 0
     R = T[:, observed] / source[observed]
     possible = R.sum(axis=1) > 0
     lost = int(np.count_nonzero(~possible))
-    doubts = [f"{lost:,} target rows say only classes that never came in the source, and were left out"] if lost else []
+    doubts = (
+        [f"{lost:,} target rows predict only classes that were never observed in the source, and were left out"]
+        if lost
+        else []
+    )
     if lost == len(T):
         return Frequencies(source, 0, False, tuple(doubts))
     optimum = _likeliest_shares(R[possible], source[observed])
     n_passes = optimum.evaluations
     if not optimum.converged:
-        doubts.append(f"The likelihood still rises after {n_passes:,} passes: the classes are hard to tell apart")
+        doubts.append(f"The likelihood still increases after {n_passes:,} passes: the classes are hard to distinguish")
     shares = np.zeros(len(source))
     shares[observed] = optimum.x / optimum.x.sum()
     return Frequencies(shares, n_passes, optimum.converged, tuple(doubts))
 
 
 def _likeliest_shares(R: Array, start: Array) -> NonnegativeMinimum:
-    """The shares π of largest mean log(Rπ), as the least −mean log(Rπ) + Σπ, whose minimum has the sum 1."""
+    """Frequencies π that maximize mean log(Rπ), as the minimum of −mean log(Rπ) + Σπ, where Σπ = 1."""
 
     def value(share: Array) -> float:
         mixed = R @ share
@@ -75,7 +79,7 @@ def _likeliest_shares(R: Array, start: Array) -> NonnegativeMinimum:
 
 
 def bbse(P: Array, Y: Array, w: Array, T: Array) -> Frequencies:
-    r"""Those that mix the confusion matrix's columns into the target's shares of predicted classes.
+    r"""Class frequencies that solve the confusion matrix for the target's frequencies of predicted classes (BBSE).
 
     .. math:: \min_{\omega \ge 0} \lVert C\omega - \mu \rVert, \quad C_{ij} = P_s(\hat y = i, y = j), \quad
         \mu_i = P_t(\hat y = i), \quad \pi_k = \pi^s_k \omega_k
@@ -87,7 +91,7 @@ def bbse(P: Array, Y: Array, w: Array, T: Array) -> Frequencies:
 
 
 def soft_bbse(P: Array, Y: Array, w: Array, T: Array) -> Frequencies:
-    """The same with probabilities in place of predicted classes, which wastes less of them."""
+    """BBSE with probabilities in place of predicted classes, which uses more of their information."""
     return _solve_confusion_matrix(P, Y, w, T)
 
 
@@ -102,7 +106,7 @@ def _solve_confusion_matrix(predicted: Array, Y: Array, w: Array, there: Array) 
         ()
         if condition < _SINGULAR
         else (
-            f"The confusion matrix is nearly singular (condition {format_number(condition)}), so the frequencies are rough",
+            f"The confusion matrix is nearly singular (condition {format_number(condition)}), so the frequencies are imprecise",
         )
     )
     total = shares.sum()
@@ -110,10 +114,10 @@ def _solve_confusion_matrix(predicted: Array, Y: Array, w: Array, there: Array) 
 
 
 def _least_squares(C: Array, mean: Array) -> Array:
-    """The ω ≥ 0 of least |Cω − mean|²."""
+    """The ω ≥ 0 that minimizes |Cω − mean|²."""
     H, c = C.T @ C, C.T @ mean
     scale = float(c.max())
-    if scale <= 0:  # no class of the target was ever predicted in the source
+    if scale <= 0:  # no class of the target was predicted in the source
         return np.zeros(len(c))
     H, c = H / scale, c / scale
     optimum = minimize_nonnegative(
@@ -132,14 +136,14 @@ FrequencyMethod = Annotated[str, OneOf(tuple(ESTIMATES))]
 
 TOLERANCE = 1e-12  # of the gradient, which the caller scales to about 1
 MAX_EVALUATIONS = 200
-_DAMPING = 1e-8  # the share of its own curvature that is added to that of each entry
-_SHORTEST = 2.0**-40  # part of a step
-_EXCHANGES = 3  # of many entries at a time that may bring nothing before one is exchanged at a time
+_DAMPING = 1e-8  # share of its curvature that is added to each diagonal entry
+_SHORTEST = 2.0**-40  # fraction of a step
+_EXCHANGES = 3  # block exchanges without progress before single exchanges
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NonnegativeMinimum:
-    """Where Newton's method under bounds stopped."""
+    """Result of Newton's method under nonnegativity bounds."""
 
     x: Array  # (m,) ≥ 0
     evaluations: int  # of the function, and of its derivatives
@@ -153,12 +157,12 @@ def minimize_nonnegative(
     *,
     max_evaluations: int = MAX_EVALUATIONS,
 ) -> NonnegativeMinimum:
-    r"""The x ≥ 0 of least f(x), from its values and its derivatives :math:`(\nabla f, \nabla^2 f)`.
+    r"""Minimize f(x) over x ≥ 0, given its values and its derivatives :math:`(\nabla f, \nabla^2 f)`.
 
-    It has converged where no entry of the gradient is below 0 and none is above 0 beside a positive entry of x, up to
-    `TOLERANCE`. Each step leads to the least value among x ≥ 0 of the quadratic function that agrees with f here, and is
-    halved until f falls. A slight damping keeps directions without curvature where they started. Convergence is
-    quadratic and its limit does not depend on the path, so that rounding decides no more than the last digits.
+    It has converged if no entry of the gradient is negative and none is positive at a positive entry of x, up to
+    `TOLERANCE`. Each step minimizes the local quadratic approximation over x ≥ 0 and is halved until f decreases. A
+    slight damping keeps directions without curvature at their start. Convergence is quadratic and its limit does not
+    depend on the path, so rounding affects only the last digits.
 
     >>> A, b = np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([1.0, -1.0])
     >>> f, df = lambda x: x @ A @ x / 2 - b @ x, lambda x: (A @ x - b, A)
@@ -181,7 +185,7 @@ def minimize_nonnegative(
             candidate = x + length * step
             candidate_value = value(candidate)
             evaluations += 1
-            # A value that rounding hides is as good as a lower one.
+            # A difference within rounding error counts as a decrease.
             if candidate_value <= current - 1e-4 * length * decrease + 1e-14 * (1 + abs(current)):
                 x, current = candidate, candidate_value
                 break
@@ -192,10 +196,10 @@ def minimize_nonnegative(
 
 
 def minimize_quadratic(H: Array, c: Array, active: Array) -> Array:
-    r"""The x ≥ 0 of least :math:`x^\top H x / 2 - c^\top x`, H positive definite; `active` guesses where x > 0.
+    r"""Minimize :math:`x^\top H x / 2 - c^\top x` over x ≥ 0, H positive definite; `active` is a guess of x > 0.
 
-    Entries on the wrong side of their bound change it together, or the last of them alone where that brings nothing,
-    which ends. Source: Júdice & Pires (1994); Murty (1974).
+    Entries that violate their condition are exchanged together, or only the last of them when that makes no progress,
+    which terminates. Source: Júdice & Pires (1994); Murty (1974).
     """
     scale = 1 / np.sqrt(H.diagonal())
     H, c, active = H * scale[:, None] * scale, c * scale, active.copy()

@@ -44,7 +44,7 @@ IDENTITY_PARAMETERS = np.array([0.0, 1.0])  # τ and γ of the identity
 
 @dataclass(frozen=True)
 class LloMap(CalibrationMap):
-    """log odds → τ + γ log odds; with γ > 0 an exact zero stays zero."""
+    """The map τ + γ · log odds; with γ > 0 an exact zero stays zero."""
 
     name: ClassVar[str] = "llo"
     takes_logs: ClassVar[bool] = True
@@ -52,15 +52,15 @@ class LloMap(CalibrationMap):
     gamma: float
     n_passes: int = 0
     converged: bool = True
-    certainty: ParameterUncertainty | None = field(default=None, compare=False)  # of τ and γ, on the rows of the fit
+    certainty: ParameterUncertainty | None = field(default=None, compare=False)  # of τ and γ, from the rows of the fit
 
     @property
     def delta(self) -> float:
-        """exp τ: what the odds are multiplied by where the model says even odds."""
+        """exp τ: the factor of the odds where the predicted odds are even."""
         return math.exp(min(self.tau, 700.0))
 
     def apply(self, P: Probabilities) -> Array:
-        """Both sides by themselves, so that small ones keep their digits."""
+        """Both probabilities computed separately, so that small ones keep their digits."""
         logs = logs_of(P)
         eta = np.full(len(P), self.tau)
         if self.gamma != 0:
@@ -68,7 +68,7 @@ class LloMap(CalibrationMap):
         return np.stack([expit(-eta), expit(eta)], axis=1)
 
     def terms(self, k: int) -> tuple[Term, ...]:
-        """Powers γ, and the shift on the second class."""
+        """Powers γ, with the shift on the second class."""
         return (Term(1.0, self.gamma * np.eye(2), np.array([0.0, self.tau])),)
 
     def describe(self) -> str:
@@ -76,20 +76,20 @@ class LloMap(CalibrationMap):
         return f"δ = {format_number(self.delta)}, γ = {format_number(self.gamma)}"
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:
-        """δ and γ with their errors, in words too, and the evidence against no change."""
-        if self.name != LloMap.name:  # of another method, which keeps no certainty
+        """δ and γ with standard errors, their meaning in words, and the test against the identity."""
+        if self.name != LloMap.name:  # of another method, which has no standard errors
             return []
         own = (classes, 0, np.array([self.tau]), np.array([self.gamma]), self.certainty)
         return ParameterTable(*own, method=self.name).lines()
 
     def to_dict(self) -> dict[str, Any]:
-        """τ and γ, the passes that finding them took, 1 if they are the best (0 if no finite ones are), how sure."""
+        """τ, γ, the number of passes, whether a finite optimum exists (1 or 0), and the uncertainty."""
         parameters = {"tau": self.tau, "gamma": self.gamma, "n_passes": self.n_passes, "converged": int(self.converged)}
         return parameters | uncertainty_to_dict(self.certainty)
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> LloMap:  # noqa: ARG003 - two classes always
-        """Finite numbers."""
+        """Read finite numbers."""
         certainty = read_uncertainty(parameters, _KEYS, 2)
         tau, gamma = (
             saved_parameters.read_number(parameters, key, -MAX_COEFFICIENT, MAX_COEFFICIENT) for key in ("tau", "gamma")
@@ -105,19 +105,45 @@ class LloMap(CalibrationMap):
 
 @dataclass(frozen=True)
 class LloSpec(SummedSpec):
-    r"""Shift τ = log δ and slope γ of the log odds, by maximum likelihood. Two classes.
+    r"""Linear in log odds (LLO): a shift τ = log δ and a slope γ of the log odds, fitted by maximum likelihood.
 
+    For two classes. δ > 1 means that the event is under-predicted. γ < 1 means that the model is overconfident, γ > 1
+    that it is underconfident, and γ < 0 that its ranking is reversed. δ = γ = 1 leaves the probabilities unchanged.
+
+    Parameters
+    ----------
+    min_prob : float, default=1e-12
+        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)). Where log-probabilities are
+        known (`Predictions.from_logits`), the default applies to exact zeros only. The fitted map has no such limit.
+
+    See Also
+    --------
+    beta : A curve with one more parameter.
+    mcllo : The same model for several classes.
+
+    Notes
+    -----
     .. math:: \frac{q}{1 - q} = \delta \Big(\frac{p}{1 - p}\Big)^{\gamma}, \qquad
-        \min_{\tau, \gamma} \sum_i w_i\,[\log(1 + e^{\eta_i}) - y_i \eta_i], \quad \eta = \tau + \gamma \log\tfrac{p}{1-p}
+        \min_{\tau, \gamma} \sum_i w_i\,[\log(1 + e^{\eta_i}) - y_i \eta_i], \quad
+        \eta = \tau + \gamma \log\tfrac{p}{1-p}
 
-    δ > 1: the class was said too seldom; γ < 1: the model was too sure, γ > 1 not sure enough, γ < 0: it points the
-    wrong way. δ = γ = 1 changes nothing. Convex in τ, though not in δ. Fits take log(max(p, `min_prob`)); the map has no
-    floor. Where the scores separate the outcomes no finite τ and γ are best: one more outcome of either kind is then
-    imagined, and `converged` is False. A straight line in log odds sees no other bend: `beta` has one parameter more.
-    `summary()` of the fit prints intervals of δ and γ, the likelihood ratio against the identity and the posterior
-    probability of calibration, made of the rows of the fit, as for `mcllo`, which it is for two classes (`cox` tests it
-    on others). Cost: O(n) per pass, about 7 passes. Sources: Turner et al. (2014); Guthrie & Franck (2024).
+    The loss is convex in τ, though not in δ. If the scores separate the outcomes, no finite τ and γ are optimal: the
+    targets are then smoothed by one added outcome of either kind, and `converged` is False. A straight line in the log
+    odds cannot correct any other curvature.
 
+    `summary()` of the fit prints confidence intervals of δ and γ, the likelihood ratio against the identity and the
+    posterior probability of calibration. They are computed from the rows of the fit, as for `mcllo`, of which this is
+    the case of two classes. The test `cox` tests the same model on other rows.
+
+    Cost: O(n) per pass, about 7 passes.
+
+    References
+    ----------
+    .. [1] Turner et al. (2014).
+    .. [2] Guthrie & Franck (2024).
+
+    Examples
+    --------
     >>> P = np.array([[0.1, 0.9], [0.9, 0.1]] * 4)
     >>> LloSpec().fit(P, np.eye(2)[[1, 0, 1, 0, 1, 0, 0, 1]], np.ones(8)).describe()
     'δ = 1, γ = 0.5'
@@ -132,14 +158,14 @@ class LloSpec(SummedSpec):
     min_prob: MinProb = MIN_PROB
 
     def fit_data(self, data: RowSums) -> LloMap:
-        """Shift and slope of these rows."""
+        """Fit shift and slope."""
         lines = data.prepared(_lines)
         optimum = fit_finite_from_sums(lines, IDENTITY_PARAMETERS)
         certainty = _certainty(optimum, lines) if optimum.converged else ParameterUncertainty("infinite")
         return LloMap(float(optimum.theta[0]), float(optimum.theta[1]), optimum.n_passes, optimum.converged, certainty)
 
     def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
-        """Floored values, what cannot be told, and a curve that falls."""
+        """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on a decreasing curve."""
         assert isinstance(calibration_map, LloMap)
         notes = data.facts.floored.notes()
         if not calibration_map.converged:
@@ -154,11 +180,11 @@ def _lines(data: FitData) -> LogisticRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _EvidenceSums:
-    """What rows say of τ and γ once they are found, in a form that adds."""
+    """Sums at the fitted τ and γ from which their uncertainty is computed; sums of batches add up."""
 
     curvature: Array  # of (γ, τ′)
-    squares: Array  # with squared weights, where they are asked for
-    before: float  # minus the log-likelihood of no change, where the other is
+    squares: Array  # the same with squared weights, if needed
+    before: float  # minus the log-likelihood of the identity
     low: float
     high: float
 
@@ -186,7 +212,7 @@ class _EvidenceSums:
 
 
 def _certainty(optimum: LogisticFit, data: RowSums) -> ParameterUncertainty:
-    """How sure shift and slope are. Cost: two passes in one."""
+    """Uncertainty of shift and slope. Cost: two passes in one."""
     assert optimum.means is not None
     mean, facts = float(optimum.means[1]), data.facts
     weighted = facts.errors == "weights"

@@ -27,19 +27,19 @@ from trueodds.core.errors import InputError, Note
 from trueodds.core.settings import NonNegative
 from trueodds.core.typing import Array
 
-PENALTY_GRID = (10.0, 3.0, 1.0, 0.3, 0.1)  # times the scaled penalty; less of it follows the noise of few rows
+PENALTY_GRID = (10.0, 3.0, 1.0, 0.3, 0.1)  # times the scaled penalty; a weaker one overfits small samples
 
 
 @dataclass(frozen=True, eq=False)
 class FullMatrixMap(LogLinearMap):
-    """Rows softmax(W log p + b)."""
+    """Rows softmax(W log p + b), with a full matrix W."""
 
-    chosen: float | None = None  # of the grid, by penalty="auto"; a note tells it, and it is not saved
+    chosen: float | None = None  # factor selected by penalty="auto"; a note reports it, and it is not saved
 
 
 @dataclass(frozen=True)
 class FullMatrixSpec(SummedSpec):
-    """A weight of every class's log for every class, pulled towards the map that changes nothing."""
+    """Settings of a full matrix on the log-probabilities, penalized towards the identity: `dirichlet` and `matrix`."""
 
     map_type: ClassVar[type[CalibrationMap] | None] = FullMatrixMap
     keeps_argmax: ClassVar[bool] = False
@@ -58,7 +58,7 @@ class FullMatrixSpec(SummedSpec):
         ):
             raise InputError(
                 "TO203",
-                f"penalty={self.penalty!r} says all there is to say about penalties.",
+                f"penalty={self.penalty!r} cannot be combined with other penalty settings.",
                 f"bias_penalty={self.bias_penalty!r}, shrink={self.shrink!r}, target={self.target!r}",
                 "Leave these out, or pass a number as penalty.",
             )
@@ -68,18 +68,18 @@ class FullMatrixSpec(SummedSpec):
         return bool(getattr(self, "logits", False))
 
     def check_classes(self, k: int) -> None:
-        """Refuse a search of the penalty where the curvature is too large to look at."""
+        """Raise TO522 if the Hessian that a search of the penalty needs is too large."""
         super().check_classes(k)
         if self.penalty == "auto" and k * (k + 1) > MANY:
             raise InputError(
                 "TO522",
-                "penalty='auto' needs the curvature of all parameters, which takes at most 31 classes.",
+                "penalty='auto' needs the Hessian of all parameters, which is limited to 31 classes.",
                 f"{k} classes",
                 "Leave penalty out.",
             )
 
     def fit_data(self, data: RowSums) -> Any:
-        """The matrix and the biases of these rows."""
+        """Fit the matrix and the biases."""
         k = data.facts.k
         self.check_classes(k)
         target = np.eye(k, k + 1) if self.target == "identity" else np.zeros((k, k + 1))
@@ -107,19 +107,17 @@ class FullMatrixSpec(SummedSpec):
         return (odir_penalty if self.shrink == "odir" else ridge_penalty)(k, self.penalty, bias_penalty)
 
     def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
-        """Floored values, no finite best fit, the penalty that was chosen, and few rows without one."""
+        """Notes on replaced probabilities, a missing optimum, the selected penalty, and few rows without one."""
         assert isinstance(calibration_map, FullMatrixMap)
         notes = [*data.facts.floored.notes(), *not_converged_notes(calibration_map)]
         if calibration_map.chosen is not None:
-            notes.append(
-                Note("TN534", f"Of the grid of penalties, {calibration_map.chosen:g} times the scaled one was chosen.")
-            )
+            notes.append(Note("TN534", f"penalty='auto' selected {calibration_map.chosen:g} times the scaled penalty."))
         k = data.facts.k
         return notes + (small_sample_notes(data.facts.n, (k - 1) * (k + 1)) if self.penalty == 0 else [])
 
 
 def _fit_by_aic(data: RowSums, target: Array, start: Array) -> tuple[Minimum, float]:
-    """The fit of least −log-likelihood + effective parameters along the grid, each begun where the last one ended."""
+    """The fit of smallest AIC along the grid of penalties; each starts from the previous optimum."""
     k, selected, n_passes = len(target), None, 0
     for factor in PENALTY_GRID:
         strength = scaled_penalty(k, data.facts.mass, factor)
@@ -144,17 +142,48 @@ class MatrixMap(FullMatrixMap):
 
 @dataclass(frozen=True)
 class MatrixSpec(FullMatrixSpec):
-    r"""A matrix on the logits, or on the log probabilities, and a bias for each class.
+    r"""Matrix scaling: a full matrix on the logits, or on the log-probabilities, and a bias for each class.
 
+    Without `logits` it is Dirichlet calibration. Predicted classes may change.
+
+    Parameters
+    ----------
+    penalty : float or {"scaled", "auto"}, default="scaled"
+        Penalty of the matrix and the biases, as for `dirichlet`.
+    bias_penalty : float, optional
+        Penalty of the biases, as for `dirichlet`.
+    shrink : {"odir", "l2"}, default="odir"
+        Form of a penalty that is a number, as for `dirichlet`.
+    target : {"identity", "zero"}, default="identity"
+        Target of `"l2"` for the matrix, as for `dirichlet`.
+    min_prob : float, default=1e-12
+        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)), and so does the map, because
+        every log-probability enters every class. Where log-probabilities are known (`Predictions.from_logits`), the
+        default applies to exact zeros only.
+    logits : bool, default=False
+        Whether the inputs x are logits instead of log-probabilities. The constant that each row of logits has is then
+        part of the model.
+
+    See Also
+    --------
+    dirichlet : The same map of log-probabilities; it explains the penalties.
+
+    Notes
+    -----
     .. math:: q_i = \mathrm{softmax}(W x_i + b), \quad
         \min_{W, b} \tfrac1w \sum_i w_i\,[\mathrm{lse}(\eta_i) - y_i\cdot\eta_i] + \mathrm{penalty}(W, b)
 
-    x are the logits with `logits=True`, whose constant per row is then part of the model; else log p, and then it is
-    `dirichlet`, where `penalty`, `bias_penalty`, `shrink` and `target` are explained. Labels may change. Of the K² + K
-    parameters K² − 1 are told apart: without a penalty it needs thousands of rows. Fits take log(max(p, `floor`)), and
-    so does the map, since every class's log counts for all. Cost: O(nK⁴/4) per pass, about 5 passes; beyond 31
-    classes O(nK²), some hundred passes. Sources: Guo et al. (2017); Kull et al. (2019) for the penalty.
+    Of the K² + K parameters K² − 1 are identifiable: without a penalty thousands of rows are needed.
 
+    Cost: O(nK⁴/4) per pass, about 5 passes; beyond 31 classes O(nK²), some hundred passes.
+
+    References
+    ----------
+    .. [1] Guo et al. (2017).
+    .. [2] Kull et al. (2019), for the penalty.
+
+    Examples
+    --------
     >>> z = np.array([[2.0, 0.0], [0.0, 1.0]] * 50)
     >>> m = MatrixSpec(logits=True).fit(z, np.eye(2)[[0, 1] * 50], np.ones(100))
     >>> m.logits, m.weights.shape

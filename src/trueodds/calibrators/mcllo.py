@@ -52,10 +52,10 @@ _KEYS = ("tau", "gamma", "baseline", "min_prob", "n_passes", "converged")
 
 @dataclass(frozen=True, eq=False)
 class MclloMap(CalibrationMap):
-    """log odds of each class against the baseline → τ + γ times them.
+    """Log odds of each class against the baseline, mapped to τ + γ times these.
 
-    With γ > 0 an exact zero stays zero, γ = 0 makes it 1, and γ < 0 takes the row. A baseline of exactly zero has no
-    odds: where all slopes are equal it is not needed, else the floor stands in for it.
+    With γ > 0 an exact zero stays zero, γ = 0 makes it 1, and γ < 0 gives it the whole row. A baseline of exactly zero
+    has no odds: it is not needed if all slopes are equal, else `min_prob` replaces it.
     """
 
     name: ClassVar[str] = "mcllo"
@@ -66,10 +66,10 @@ class MclloMap(CalibrationMap):
     min_prob: float
     n_passes: int = 0
     converged: bool = True
-    certainty: ParameterUncertainty | None = None  # of τ and γ, on the rows of the fit
+    certainty: ParameterUncertainty | None = None  # of τ and γ, from the rows of the fit
 
     def apply(self, P: Probabilities) -> Array:
-        """In logs, so that small probabilities keep their digits."""
+        """Recalibrate in logarithms, so that small probabilities keep their digits."""
         logs = logs_of(P)
         with np.errstate(divide="ignore", invalid="ignore"):
             slopes, base = self._with_baseline(self.gamma, self.gamma[0]), np.zeros((1, 1))
@@ -80,11 +80,11 @@ class MclloMap(CalibrationMap):
             return softmax(np.where(slopes == 0, 0.0, slopes * (logs - base)) + self._with_baseline(self.tau, 0.0))
 
     def _with_baseline(self, others: Array, own: float) -> Array:
-        """The parameters of the other classes with the baseline's own among them, (K,)."""
+        """The parameters of the other classes with the baseline's inserted, (K,)."""
         return np.insert(others, self.baseline, own)
 
     def terms(self, k: int) -> tuple[Term, ...]:
-        """γ on the diagonal and −γ in the baseline's column; of an exact zero the log is that of the floor."""
+        """γ on the diagonal and −γ in the baseline's column; `min_prob` replaces exact zeros."""
         if (self.gamma == self.gamma[0]).all():
             return (Term(1.0, self.gamma[0] * np.eye(k), self._with_baseline(self.tau, 0.0)),)
         slopes = self._with_baseline(self.gamma, 0.0)
@@ -98,11 +98,11 @@ class MclloMap(CalibrationMap):
         return f"δ {_range(delta)}, γ {_range(self.gamma)}, against class {self.baseline}"
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:
-        """A row and a sentence for each class but the baseline, and the evidence against no change."""
+        """A row and a sentence for each class but the baseline, and the test against the identity."""
         return ParameterTable(classes, self.baseline, self.tau, self.gamma, self.certainty).lines()
 
     def to_dict(self) -> dict[str, Any]:
-        """τ and γ, the baseline and the floor, how the fit went, and how sure it is."""
+        """τ, γ, baseline and smallest probability, facts about the fit, and the uncertainty."""
         return {
             "tau": self.tau.tolist(),
             "gamma": self.gamma.tolist(),
@@ -115,7 +115,7 @@ class MclloMap(CalibrationMap):
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> MclloMap:
-        """K − 1 finite numbers each, and a class."""
+        """Read K − 1 finite shifts and slopes and the number of a class."""
         certainty = read_uncertainty(parameters, _KEYS, k)
         saved_parameters.read_number(parameters, "baseline", 0, k - 1)
         return cls(
@@ -131,35 +131,56 @@ class MclloMap(CalibrationMap):
 
 @dataclass(frozen=True)
 class MclloSpec(SummedSpec):
-    r"""A shift τ = log δ and a slope γ of each class's log odds against a baseline class, by maximum likelihood.
+    r"""Multicategory linear in log odds (MCLLO): a shift and a slope of each class's log odds against a baseline class.
 
+    Fitted by maximum likelihood, optionally with a ridge penalty. δ_j > 1 means that class j is under-predicted
+    relative to the baseline c. γ_j < 1 means overconfident, γ_j < 0 a reversed ranking. δ = γ = 1 is the identity. For
+    two classes it is `llo`; with equal slopes it is `bias_corrected_temperature`. Predicted classes may change.
+
+    Parameters
+    ----------
+    baseline : int or str, optional
+        Baseline class: its number (negative ones count from the last), or `class:` and its name, as in `class:cat`. By
+        default the last class; of two classes the first, which is not the event. The baseline matters unless all
+        slopes are equal.
+    penalty : float, default=0.0
+        Ridge penalty λ in nats over all rows. 0.5 is a normal prior with standard deviation 1, of shifts around 0 and
+        of slopes around 1.
+    min_prob : float, default=1e-12
+        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)). Where log-probabilities are
+        known (`Predictions.from_logits`), the default applies to exact zeros only. Outcomes with predicted probability
+        0 are counted in a note (TN541), because `min_prob` then decides the fit.
+
+    Notes
+    -----
     .. math:: \log\frac{q_j}{q_c} = \tau_j + \gamma_j \log\frac{p_j}{p_c}, \qquad
         \min_{\tau, \gamma} -\sum_i w_i \sum_k y_{ik} \log q_{ik} + \lambda \sum_{j \ne c} [\tau_j^2 + (\gamma_j - 1)^2]
 
-    δ_j > 1: class j was said too seldom, compared with the baseline c; γ_j < 1: too surely, γ_j < 0: the wrong way.
-    δ = γ = 1 changes nothing. For two classes it is `llo`; with equal slopes `bias_corrected_temperature`, and then
-    the baseline does not matter. Otherwise it does: `baseline` is its number, negative ones counted from the last, or
-    `class:cat`; left out it is the last, of two classes the first, which is not the event.
-    Where the baseline is all but ruled out, differing slopes throw the row to the class with the largest one,
-    whatever the model said of the others (note TN542); so take a class that is seldom tiny, and mind that the floor
-    is part of the model. Labels may change.
+    with δ = exp τ. The loss is convex in τ and γ, though not in δ.
 
-    λ = `penalty` in nats over all rows; 0.5 says that shifts lie about 0 and slopes about 1 with a standard deviation
-    of 1. Without it, as published, a fit needs many rows: of twelve fits to 396 rows of seven classes three had no
-    finite optimum (six with sharper probabilities), and the loss on other rows fell from .502 nats per row to .428 by
-    them, to .423 with the penalty (a forest's votes, docs/studies/obesity.md). Without it a class that never came keeps
-    its odds against the baseline (note TN540), and where outcomes are separated a slight pull decides; both are not
-    `converged`. Convex in τ and γ, though not in δ. Fits take log(max(p, `min_prob`)); outcomes of probability 0 are
-    counted in a note (TN541), as then the floor decides.
+    Where the baseline has a tiny probability, unequal slopes move the row to the class with the largest slope, whatever
+    the model predicted for the others (note TN542). Choose a class that is rarely tiny.
 
-    `summary()` of the fit prints the parameters with 95 % intervals (those of δ are the ends of τ's exponentiated),
-    Wald's tests, the likelihood ratio against no change, and each in words; all on the rows of the fit. With unequal
-    weights standard errors are those of the sandwich with the model's variance, with votes or clusters those of rows or
-    clusters left out one by one; then there is no ratio, nor with a penalty; without finite parameters there are no
-    errors. Weights never are numbers of rows here: for those use `weight_kind="frequency"`.
+    Without a penalty, as published, a fit needs many rows. Of twelve fits to 396 rows with seven classes three had no
+    finite optimum (six with sharper probabilities). They reduced the log loss on other rows from .502 to .428 nats per
+    row, with the penalty to .423 (a forest's votes, docs/studies/obesity.md). Without a penalty a class that is never
+    observed keeps its odds against the baseline (note TN540), and where outcomes are separated a slight penalty
+    decides; in both cases `converged` is False.
+
+    `summary()` of the fit prints the parameters with 95 % intervals (those of δ are the exponentiated ends of τ's),
+    Wald tests, the likelihood ratio against the identity, and each in words, all from the rows of the fit. Unequal
+    weights have sandwich standard errors with the variance of the model; votes and clusters have jackknife standard
+    errors, over rows or clusters. In these cases and with a penalty there is no likelihood ratio. Weights are never
+    counts of rows here: for those use `weight_kind="frequency"`.
+
     Cost: O(nK²) per pass, about 6 passes.
-    Source: Vennos, Xing & Franck (2026).
 
+    References
+    ----------
+    .. [1] Vennos, Xing & Franck (2026). arXiv 2602.18573.
+
+    Examples
+    --------
     >>> P = np.array([[0.6, 0.3, 0.1]] * 4 + [[0.1, 0.3, 0.6]] * 4)
     >>> Y = np.eye(3)[[0, 0, 1, 2, 0, 1, 2, 2]]
     >>> m = MclloSpec().fit(P, Y, np.ones(8))
@@ -185,14 +206,14 @@ class MclloSpec(SummedSpec):
         check_baseline(self.baseline)
 
     def of_classes(self, classes: Sequence[Any]) -> MclloSpec:
-        """The same with the baseline's number for its name."""
+        """The same settings with the baseline's number in place of its name."""
         return replace(self, baseline=resolve_class_name(self.baseline, classes))
 
     def fit_data(self, data: RowSums) -> MclloMap:
-        """Shifts and slopes of these rows."""
+        """Fit shifts and slopes."""
         k = data.facts.k
         c = baseline_index(self.baseline, k)
-        # Without a penalty what never came would go to minus infinity, so there the other classes are fitted alone.
+        # Without a penalty the shift of an unobserved class is −∞, so the other classes are fitted alone.
         fitted_classes = np.ones(k, dtype=bool) if self.penalty else data.facts.class_totals > 0
         complete = bool(fitted_classes.all())
         live = fitted_classes[np.delete(np.arange(k), c)]
@@ -207,7 +228,7 @@ class MclloSpec(SummedSpec):
         return MclloMap(tau, gamma, c, self.min_prob, contrast_fit.optimum.n_passes, done, certainty)
 
     def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
-        """Floored values, what cannot be told, slopes below 0, a baseline that is too small, and few rows."""
+        """Notes on replaced zeros, unobserved classes, negative slopes, a tiny baseline, and few rows."""
         assert isinstance(calibration_map, MclloMap)
         facts = data.facts
         absent, floored = [] if self.penalty else np.flatnonzero(facts.class_totals == 0).tolist(), facts.floored
@@ -223,7 +244,7 @@ class MclloSpec(SummedSpec):
 
 
 def _against(rows: LogLinearRows, baseline: int, fitted_classes: Array | None) -> LogLinearRows:
-    """Log odds against the baseline, of the classes that are fitted."""
+    """Log odds of the fitted classes against the baseline."""
     x = rows.x - rows.x[:, [baseline]]
     return (
         LogLinearRows(x, rows.Y, rows.w)
@@ -238,34 +259,35 @@ def _range(x: Array) -> str:
 
 
 _MAX_ODDS_CHANGE = (
-    1000.0  # times that differing slopes and a tiny baseline may move the odds of two other classes, unsaid
+    1000.0  # factor by which unequal slopes and a tiny baseline may move the odds of two other classes without a note
 )
 
 
 def zero_probability_notes(count: int) -> list[Note]:
-    """That so many outcomes came that had probability 0."""
+    """Note on observed outcomes with predicted probability 0."""
     if not count:
         return []
-    text = f"{count:,} outcomes came that had probability 0, which no calibrated model has: evidence of its own. How far they bend this map is decided by the floor; fit with another one to see."
+    text = f"{count:,} observed outcomes had predicted probability 0, which is evidence against calibration by itself. Their influence on this map depends on min_prob; fit with another value to see how much."
     return [Note("TN541", text)]
 
 
 def absent_class_notes(absent: list[int], baseline: int) -> list[Note]:
-    """That classes never came, and what their odds are then."""
+    """Note on classes that were never observed and the odds that they keep."""
     if not absent:
         return []
     which = f"Class {absent[0]}" if len(absent) == 1 else f"{len(absent):,} classes"
+    verb = "was" if len(absent) == 1 else "were"
     consequence = (
         "the mean shift against it, the baseline, stays 0"
         if baseline in absent
-        else "the odds against the baseline stay as they were said"
+        else "the odds against the baseline stay as predicted"
     )
-    text = f"{which} never came, so no finite shift fits; {consequence}, and the classes that came are fitted among themselves. Set a penalty for an estimate."
+    text = f"{which} {verb} never observed, so no finite shift is optimal; {consequence}, and the observed classes are fitted among themselves. Set a penalty for an estimate."
     return [Note("TN540", text)]
 
 
 def small_baseline_notes(gamma: Array, baseline: int, data: RowSums) -> list[Note]:
-    """That differing slopes decide rows in which the baseline is tiny, from passes over rows `FitData`."""
+    """Note on rows where the baseline is tiny and unequal slopes decide, from sums over rows `FitData`."""
     slope_range = float(np.ptp(gamma))
     count = (
         data.sum(partial(_count_small_baseline, baseline=baseline, slope_range=slope_range)) if slope_range > 0 else 0
@@ -277,8 +299,8 @@ def small_baseline_notes(gamma: Array, baseline: int, data: RowSums) -> list[Not
         if data.rows is None
         else int(np.argmax(np.quantile(floored_logs(data.rows.P, data.rows.min_prob), 0.05, axis=0)))
     )
-    text = f"In {count:,} of {data.facts.n:,} rows class {baseline}, the baseline, is so small that slopes which differ by {slope_range:.3g} alone move the odds of two other classes more than {_MAX_ODDS_CHANGE:,.0f} times"
-    better = "." if safer == baseline else f"; class {safer} is seldom so small: baseline={safer}."
+    text = f"In {count:,} of {data.facts.n:,} rows class {baseline}, the baseline, is so small that slopes which differ by {slope_range:.3g} move the odds of two other classes by a factor of more than {_MAX_ODDS_CHANGE:,.0f}"
+    better = "." if safer == baseline else f"; class {safer} is rarely so small: baseline={safer}."
     return [Note("TN542", text + better)]
 
 

@@ -12,19 +12,19 @@ from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import InputError, install_command
 
 OPSET = 17
-NOTHING = -1e30  # the log of an exact zero: finite, so that 0 · log 0 is 0, and beyond every other
+NOTHING = -1e30  # the log of an exact zero: finite, so that 0 · log 0 is 0, and below every other
 
 
 def write_onnx(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[str]) -> None:
-    """Write the graph: input `probabilities` (n, K), or `logits`, output `calibrated` (n, K), all float64.
+    """Write the graph with input `probabilities` (n, K), or `logits`, and output `calibrated` (n, K), all float64.
 
-    Raises InputError: TO524 for a map that is no such mixture, or where the library onnx is missing.
+    Raises InputError TO524 for a map that is no sequence of softmax mixtures, or if the library onnx is missing.
     """
     stages = calibration_map.stages(k)
     if stages is None:
         raise InputError(
             "TO524",
-            "Only maps made of softmax(W log p + b) can be written as ONNX.",
+            "Only maps made of softmax(W log p + b) can be saved as ONNX.",
             calibration_map.name,
             "Save it as JSON, or fit a parametric one, for instance temperature, structured or dirichlet.",
         )
@@ -63,14 +63,14 @@ def write_onnx(calibration_map: CalibrationMap, k: int, path: str | os.PathLike[
         constants,
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="trueodds")
-    model.ir_version = 8  # that of opset 17: old runtimes read it
+    model.ir_version = 8  # the version of opset 17, which old runtimes can read
     onnx.checker.check_model(model)
     with open_atomic(path, "TO503") as file:
         file.write(model.SerializeToString())
 
 
 def _term(i: str, term: Term, input_name: str, on_logits: bool, constant: Any, node: Any) -> str:
-    """The nodes of one part; its output's name."""
+    """Add the nodes of one mixture component and return the name of its output."""
     logs = input_name
     if not on_logits:
         threshold = constant(f"least_{i}", term.min_prob or np.finfo(np.float64).tiny)

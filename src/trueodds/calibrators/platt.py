@@ -29,7 +29,7 @@ from trueodds.core.settings import OneOf
 from trueodds.core.typing import Array
 
 _ON = ("logit", "raw")
-FLAT = np.zeros(2)  # intercept and slope of what says nothing
+FLAT = np.zeros(2)  # intercept and slope of a constant curve
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Sigmoid:
         return probability_pair(self.slope * (logs[:, 1] - logs[:, 0]) + self.intercept)
 
     def to_dict(self) -> dict[str, Any]:
-        """Slope, intercept, what they are of, passes, and 1 if they are the best (0 if no finite ones are)."""
+        """Slope, intercept, input, passes, and whether a finite optimum exists (1 or 0)."""
         return {
             "slope": self.slope,
             "intercept": self.intercept,
@@ -94,16 +94,16 @@ class Sigmoid:
 
 
 class IterativeOneVsRest(OneVsRest):
-    """Curves that each took some passes and may have no finite best."""
+    """One-vs-rest curves that were fitted iteratively and may have no finite optimum."""
 
     @property
     def n_passes(self) -> int:  # type: ignore[override]
-        """The most that a curve took."""
+        """The largest number of passes of any curve."""
         return max(curve.n_passes for curve in self.curves)
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
-        """Whether every curve is the best one."""
+        """Whether every curve has a finite optimum."""
         return all(curve.converged for curve in self.curves)
 
 
@@ -116,7 +116,7 @@ class PlattMap(IterativeOneVsRest):
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = Sigmoid.from_dict
 
     def terms(self, k: int) -> tuple[Term, ...] | None:
-        """For two classes and log odds."""
+        """The sigmoid as a mixture, for two classes and log odds."""
         curve = self.curves[0]
         if k > 2 or curve.on == "raw":
             return None
@@ -132,19 +132,40 @@ class PlattMap(IterativeOneVsRest):
 
 @dataclass(frozen=True)
 class PlattSpec(SummedSpec):
-    r"""A sigmoid of the log odds, or of the probability itself, by maximum likelihood of held shares.
+    r"""Platt scaling: a sigmoid of the log odds, or of the probability itself, fitted by maximum likelihood.
 
+    Two classes have one sigmoid, for the second class. With more classes each has a sigmoid against the rest, and rows
+    are divided by their sums, so that predicted classes may change.
+
+    Parameters
+    ----------
+    on : {"logit", "raw"}, default="logit"
+        Input x of the sigmoid: log(p/(1 − p)), or p itself. `"raw"` is scikit-learn's "sigmoid" of a forest. It does
+        not contain the identity.
+    smooth : bool, default=True
+        Whether the targets are smoothed to t. This keeps every fit finite and shrinks a little towards the base rate.
+        With False the targets are y, and smoothed targets are used only where the scores separate the outcomes.
+    min_prob : float, default=1e-12
+        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)). Where log-probabilities are
+        known (`Predictions.from_logits`), the default applies to exact zeros only.
+
+    Notes
+    -----
     .. math:: q = \frac{1}{1 + e^{-(s x + b)}}, \qquad
         \max_{s, b} \sum_i w_i\,[t_i \log q_i + (1 - t_i)\log(1 - q_i)], \quad
         t = y\,\tfrac{N_1 + 1}{N_1 + 2} + (1 - y)\,\tfrac{1}{N_0 + 2}
 
-    x is log(p/(1 − p)) with `on="logit"`, and p with `on="raw"`, which is scikit-learn's "sigmoid" of a forest and
-    cannot leave probabilities unchanged. The held shares t (`smooth=True`) keep every fit finite and draw a little
-    towards the base rate; `smooth=False` takes t = y, and falls back on them where the scores separate the outcomes.
-    With `on="logit"` and `smooth=False` it is `llo`. Two classes: the sigmoid of the second; more: one per class
-    against the rest, then each row over its sum, so labels may change. A slope that is not positive is noted. Fits
-    take log(max(p, `min_prob`)). Cost: O(nK) per pass, about 7 passes. Sources: Platt (1999); Lin, Lin & Weng (2007).
+    With `on="logit"` and `smooth=False` it is `llo`. A slope that is not positive is reported in a note.
 
+    Cost: O(nK) per pass, about 7 passes.
+
+    References
+    ----------
+    .. [1] Platt (1999).
+    .. [2] Lin, Lin & Weng (2007).
+
+    Examples
+    --------
     >>> P = np.array([[0.1, 0.9], [0.9, 0.1]] * 4)
     >>> fitted = PlattSpec(smooth=False).fit(P, np.eye(2)[[1, 0, 1, 0, 1, 0, 0, 1]], np.ones(8))
     >>> round(fitted.curves[0].slope, 6)
@@ -162,11 +183,11 @@ class PlattSpec(SummedSpec):
     min_prob: MinProb = MIN_PROB
 
     def fit_data(self, data: RowSums) -> PlattMap:
-        """The sigmoids of these rows."""
+        """Fit the sigmoids."""
         return PlattMap(fit_curves_from_sums(partial(_curve, spec=self), data))
 
     def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
-        """Floored values, curves that separate and curves that do not rise."""
+        """Notes on probabilities replaced by `min_prob`, on separated outcomes, and on curves that do not increase."""
         assert isinstance(calibration_map, PlattMap)
         notes = data.facts.floored.notes() if self.on == "logit" else []
         lost, fallen = (

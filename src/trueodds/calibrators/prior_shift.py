@@ -33,17 +33,17 @@ class PriorShiftMap(CalibrationMap):
     ratios: Array  # (K,) target frequency over source frequency
     n_passes: int = 0
     converged: bool = True
-    doubts: tuple[str, ...] = ()  # of the estimate; the notes of the fit say them, and they are not saved
+    doubts: tuple[str, ...] = ()  # about the estimate; they become notes of the fit and are not saved
 
     def apply(self, P: Array) -> Array:
-        """The products over their sums; a row that only had classes that no longer come is even over the others."""
+        """Normalized products; a row with only classes of ratio 0 becomes uniform over the other classes."""
         q = P * self.ratios
         total = q.sum(axis=1, keepdims=True)
         left = (self.ratios > 0) / np.count_nonzero(self.ratios)
         return np.divide(q, total, out=np.tile(left, (len(q), 1)), where=total > 0)
 
     def terms(self, k: int) -> tuple[Term, ...]:
-        """Shifts by the logs of the ratios."""
+        """Shifts by the logarithms of the ratios."""
         with np.errstate(divide="ignore"):
             return (Term(1.0, np.eye(k), np.log(self.ratios)),)
 
@@ -54,12 +54,12 @@ class PriorShiftMap(CalibrationMap):
         return f"ratios {format_number(self.ratios.min())} to {format_number(self.ratios.max())}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The ratios, the passes that estimating them took, and 1 if they were found exactly."""
+        """The ratios, the passes of their estimation, and whether it converged (1 or 0)."""
         return {"ratios": self.ratios.tolist(), "n_passes": self.n_passes, "converged": int(self.converged)}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> PriorShiftMap:
-        """A ratio for each class, of which one is positive."""
+        """Read a ratio for each class, at least one of them positive."""
         saved_parameters.check_keys(parameters, ("ratios", "n_passes", "converged"), "parameters")
         ratios = saved_parameters.read_vector(parameters, "ratios", 0, _WIDE, size=k)
         if not ratios.any():
@@ -78,21 +78,40 @@ class PriorShiftMap(CalibrationMap):
 
 @dataclass(frozen=True, eq=False)
 class PriorShiftSpec(CalibratorSpec):
-    r"""The same model where the classes have other frequencies: known ones, or those of unlabelled predictions.
+    r"""Adjust probabilities to other class frequencies (label shift), known or estimated from unlabeled predictions.
 
+    The adjustment is exact if only the class frequencies change and the probabilities are calibrated for the source.
+    Calibrate first, best with `bias_corrected_temperature`. Predicted classes may change.
+
+    Parameters
+    ----------
+    priors : sequence of float, mapping or {"uniform"}, optional
+        Class frequencies of the target: one number per class in the order of the classes, a mapping from class index to
+        number, or `"uniform"`.
+    target : array-like of shape (m, K) or (m,), optional
+        Predictions of the model for rows without labels, from which the frequencies are estimated.
+    how : {"em", "bbse", "bbse-soft"}, default="em"
+        Estimator of the frequencies from `target`. `"em"` maximizes the likelihood, which is concave, by Newton's
+        method. `"bbse"` solves the confusion matrix of labels and predicted classes without negative weights; it needs
+        no calibration but more rows. `"bbse-soft"` uses the probabilities in place of predicted classes.
+
+    Notes
+    -----
     .. math:: q_k \propto p_k \, \frac{\pi^{\text{target}}_k}{\pi^{\text{source}}_k}
 
-    Exact where only the frequencies of the classes change (label shift) and the probabilities are calibrated for the
-    source; calibrate first, best with `bias_corrected_temperature` (Alexandari et al. 2020). Source frequencies are
-    the weighted shares of the labels. The target's are `priors`, one number per class in their order, a table from
-    class index to number, or `"uniform"`; or they are estimated from `target`, the model's predictions (m, K), or
-    (m,) for two classes, of rows without labels: `how="em"` maximizes their likelihood (Saerens et al. 2002), which
-    is concave, by Newton's method; `"bbse"` solves the confusion matrix of
-    labels and predicted classes without negative weights (Lipton et al. 2018), which needs no calibration but more
-    rows, and `"bbse-soft"` that of labels and probabilities. A class that never came in the source keeps its
-    probabilities. The fitted map holds the K ratios, not the target's rows. Labels change. Cost: O(nK), and O(mK²) per
-    pass, about ten passes; the confusion matrix takes one. Source: Saerens, Latinne & Decaestecker (2002).
+    Source frequencies are the weighted shares of the labels. A class that is never observed in the source keeps its
+    probabilities. The fitted map holds the K ratios, not the rows of the target.
 
+    Cost: O(nK), and O(mK²) per pass, about ten passes; the confusion matrix takes one.
+
+    References
+    ----------
+    .. [1] Saerens, Latinne & Decaestecker (2002).
+    .. [2] Lipton et al. (2018), for `"bbse"`.
+    .. [3] Alexandari et al. (2020), on calibrating first.
+
+    Examples
+    --------
     >>> P, Y = np.array([[0.8, 0.2], [0.2, 0.8]] * 5), np.eye(2)[[0, 1] * 5]
     >>> fitted = PriorShiftSpec(priors=[0.9, 0.1]).fit(P, Y, np.ones(10))
     >>> fitted.apply(np.array([[0.5, 0.5]])).round(4).tolist()
@@ -129,12 +148,12 @@ class PriorShiftSpec(CalibratorSpec):
         return own_settings
 
     def fit(self, P: Array, Y: Array, w: Array) -> PriorShiftMap:
-        """The ratios of the target's class frequencies to those of these rows."""
+        """Estimate the ratios of the target's class frequencies to those of these rows."""
         source, frequencies = (w @ Y) / w.sum(), self._target(P, Y, w)
         doubts = frequencies.doubts
         if lost := int(((source == 0) & (frequencies.shares > 0)).sum()):
-            which = "1 class" if lost == 1 else f"{lost:,} classes"
-            doubts = (*doubts, f"{which} never came in the source, so there is no ratio, and 1 stands for it")
+            which = "1 class was" if lost == 1 else f"{lost:,} classes were"
+            doubts = (*doubts, f"{which} never observed in the source, so the ratio is unknown and 1 is used")
         ratios = np.divide(frequencies.shares, source, out=np.ones(len(source)), where=source > 0)
         return PriorShiftMap(ratios, frequencies.n_passes, frequencies.converged, doubts)
 
@@ -145,14 +164,14 @@ class PriorShiftSpec(CalibratorSpec):
         if self.priors is None:
             raise InputError(
                 "TO203",
-                "A shift of class frequencies needs the target's.",
+                "The class frequencies of the target are needed.",
                 "neither priors nor target",
-                "Pass priors=[...], one number per class, or target= with predictions of unlabelled rows.",
+                "Pass priors=[...], one number per class, or target= with predictions of unlabeled rows.",
             )
         return Frequencies(_numbers(self.priors, P.shape[1]))
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
-        """Both frequencies, and what is doubtful about them."""
+        """Notes with both class frequencies, and on doubts about them."""
         assert isinstance(calibration_map, PriorShiftMap)
         source = (w @ Y) / w.sum()
         text = f"Class frequencies: {_format_shares(source)} in the source, {_format_shares(calibration_map.ratios * source)} in the target."
@@ -167,16 +186,48 @@ def class_weights(
     *,
     weight: ArrayLike | None = None,
 ) -> Array:
-    r"""The weight of each class, (K,), with which labelled source rows tell the target's calibration error.
+    r"""Weights with which labeled source rows estimate errors on a target with other class frequencies.
 
+    They are valid if only the class frequencies differ (label shift), for any error f.
+
+    Parameters
+    ----------
+    source_prob : array-like of shape (n, K) or (n,)
+        Predicted probabilities of labeled source rows.
+    source_true : array-like of shape (n,)
+        Labels of the source rows.
+    target_prob : array-like of shape (m, K) or (m,)
+        Predicted probabilities of target rows.
+    how : {"em", "bbse", "bbse-soft"}, default="bbse-soft"
+        Estimator of the target's class frequencies, as for `prior_shift`. The confusion matrix suits any model. `"em"`
+        assumes a calibrated model: if it is overconfident, the weights are wrong.
+    weight : array-like of shape (n,), optional
+        Weights of the source rows.
+
+    Returns
+    -------
+    ndarray of shape (K,)
+        The weight of each class.
+
+    Raises
+    ------
+    InputError
+        TO1xx for invalid data; TO203 for an unknown `how` or a `target_prob` that looks like class frequencies.
+
+    Notes
+    -----
     .. math:: \mathrm{E}_{\text{target}}[f(X, Y)] = \mathrm{E}_{\text{source}}[\omega_Y\, f(X, Y)], \qquad
         \omega_k = \frac{\pi^{\text{target}}_k}{\pi^{\text{source}}_k}
 
-    It holds where only the class frequencies differ, whatever the error f. Weigh the labelled rows, and measure:
-    `to.measure(to.Predictions(y, p, weight=class_weights(p, y, p_target)[y]), "ece")`. `how` is that of
-    `prior_shift`. The confusion matrix holds for any model; "em" takes the model at its word, and where it is too sure
-    the weights are wrong. Source: Popordanoska, Radevski, Tuytelaars & Blaschko (2024), LaSCal.
+    Weight the labeled rows and measure:
+    `to.measure(to.Predictions(y, p, weight=class_weights(p, y, p_target)[y]), "ece")`.
 
+    References
+    ----------
+    .. [1] Popordanoska, Radevski, Tuytelaars & Blaschko (2024), LaSCal.
+
+    Examples
+    --------
     >>> source, labels = [0.2] * 5 + [0.8] * 5, [0, 0, 0, 0, 1, 0, 1, 1, 1, 1]
     >>> class_weights(source, labels, [0.2] * 7 + [0.8] * 3, how="bbse").round(2).tolist()
     [1.67, 0.33]
@@ -213,12 +264,12 @@ def _format_shares(shares: Array) -> str:
 
 
 def _no_frequencies(target: Any, k: int) -> None:
-    """Refuse what is one number per class that sum to 1: shares of the classes, not predictions of rows."""
+    """Raise TO203 if `target` looks like class frequencies instead of predictions of rows."""
     rows = np.asarray(target)
     if rows.ndim == 1 and len(rows) == k and rows.dtype.kind in "fiu" and abs(float(rows.sum()) - 1) < 1e-6:
         raise InputError(
             "TO203",
-            "target holds the predictions of unlabelled rows, and these look like the shares of the classes.",
+            "target must hold predictions of unlabeled rows; these numbers look like class frequencies.",
             describe(rows.tolist()),
             "Pass them as priors=.",
         )

@@ -31,33 +31,36 @@ _MODES = ("cross-fit", "split", "frozen")
 
 
 class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
-    """A classifier followed by a calibrator that was fitted on predictions for rows the classifier had not seen.
+    """A classifier followed by a calibrator that was fitted on out-of-sample predictions.
 
     Parameters
     ----------
     estimator : classifier
-        Any scikit-learn classifier with `predict_proba`, or else `decision_function` (read as logits).
-    calibrator : str, Rule or calibrator, default "auto"
-        A name, or `Temperature()` and the like; `auto` changes nothing unless a fix proves itself on untouched rows.
-    cv : int, splitter or iterable, default 5
-        For "cross-fit"; a whole number means stratified folds that keep `groups` whole.
-    mode : {"cross-fit", "split", "frozen"}
-        "cross-fit": the calibrator sees out-of-fold predictions of clones, then the classifier is fitted on all rows.
-        "split": the classifier sees all but `test_size` of the rows, the calibrator the rest.
-        "frozen": the classifier is fitted already and never fitted again; every given row calibrates.
-        A `FrozenEstimator` is always "frozen".
-    test_size : float, default 0.25
-        For "split".
-    random_state : int, RandomState or None
-        Of the split or the folds; None is a fixed seed, so that the same call gives the same model.
+        A scikit-learn classifier with `predict_proba`, or else `decision_function`, which is read as logits.
+    calibrator : str, CalibratorSpec or Calibrator, default="auto"
+        A name, or an instance such as `Temperature()`. `"auto"` changes nothing unless held-out rows confirm a gain.
+    cv : int, splitter or iterable, default=5
+        Folds of `mode="cross-fit"`. A number means stratified folds that keep `groups` whole.
+    mode : {"cross-fit", "split", "frozen"}, default="cross-fit"
+        With `"cross-fit"` the calibrator is fitted on out-of-fold predictions of clones, then the classifier on all
+        rows. With `"split"` the classifier is fitted on all but `test_size` of the rows, the calibrator on the rest.
+        With `"frozen"` the classifier is already fitted and stays so; all rows calibrate. A `FrozenEstimator` is always
+        frozen.
+    test_size : float, default=0.25
+        Share of the rows that calibrate, for `mode="split"`.
+    random_state : int, RandomState or None, default=None
+        Seed of the split or the folds. None is a fixed seed, so that the same call gives the same model.
 
     Attributes
     ----------
-    estimator_ : the classifier that predicts
-    calibrator_ : Fitted
-        The map with its notes; `calibrator_.save("cal.json")`.
-    classes_ : array (K,)
-    report_ : Recalibration, of `calibrator="auto"`
+    estimator_ : classifier
+        The classifier that predicts.
+    calibrator_ : FittedCalibrator
+        The fitted map with its notes. `calibrator_.save("cal.json")` saves it without pickle.
+    classes_ : ndarray of shape (K,)
+        Names of the classes.
+    report_ : Recalibration
+        Candidates, choice and confirmation, of `calibrator="auto"`.
 
     Examples
     --------
@@ -89,10 +92,29 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
     def fit(
         self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> RecalibratedClassifier:
-        """Fit classifier and calibrator; rows with the same entry in `groups` stay together in every split.
+        """Fit the classifier and the calibrator.
 
-        Weights reach the calibrator, and the classifier where its fit takes them.
-        Raises InputError: TO203 for settings, TO507 for a single row, TO508 for an estimator that cannot be calibrated, TO1xx for its output.
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Features, as the classifier takes them.
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : array-like of shape (n,), optional
+            Weights, passed to the calibrator, and to the classifier if its `fit` takes them.
+        groups : array-like of shape (n,), optional
+            Clusters: rows with the same entry stay together in every split.
+
+        Returns
+        -------
+        RecalibratedClassifier
+            The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            TO203 for settings, TO507 for a single row or group, TO508 for an estimator that cannot be calibrated, TO1xx
+            for its output.
         """
         check("test_size", self.test_size, Probability, 0.25)
         check("mode", self.mode, Annotated[str, OneOf(_MODES)], _MODES[0])
@@ -111,7 +133,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         elif available < 2:
             raise InputError(
                 "TO507",
-                "Rows to train on and rows to calibrate on must differ: at least two (or two groups) are needed.",
+                "Training and calibration need different rows: at least two rows (or groups).",
                 f"{available} sample" if groups is None else f"{available} group",
                 "Get more rows, or calibrate a fitted classifier with mode='frozen'.",
             )
@@ -128,7 +150,7 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         if self.calibrator_.report is not None:
             self.report_ = self.calibrator_.report
         elif hasattr(self, "report_"):
-            del self.report_  # of an earlier fit by another method
+            del self.report_  # left from an earlier fit by another method
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
@@ -149,12 +171,12 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
             if tested[test].any():
                 raise InputError(
                     "TO203",
-                    "Each row must be in one test part only: a later one would replace what an earlier one said.",
+                    "Each row must be in one test fold only.",
                     type(self.cv).__name__,
                     "Use a splitter without repeats.",
                 )
             model = _trained(self.estimator, X, y, w, train)
-            # A class that the fold lacks has no column there; its probability was 0.
+            # A class that is missing in the training fold has no column; its probability is 0.
             P[np.ix_(test, np.searchsorted(classes, model.classes_))] = self._predict_scores(
                 model, _safe_indexing(X, test)
             )
@@ -190,12 +212,34 @@ class RecalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator)
         return np.random.default_rng(seed)
 
     def predict_proba(self, X: Any) -> Array:
-        """Recalibrated probabilities (n, K), float64, columns in the order of `classes_`."""
+        """Predict recalibrated probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Recalibrated probabilities, float64, columns in the order of `classes_`.
+        """
         check_is_fitted(self)
         return self.calibrator_.predict_proba(self._predict_scores(self.estimator_, X), logits=self._on_logits())
 
     def predict(self, X: Any) -> Array:
-        """The most probable class of each row; the first of several."""
+        """Predict the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            Features.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Names of the classes; the first one where several are equally probable.
+        """
         q = self.predict_proba(X)
         return self.classes_[q.argmax(axis=1)]
 
@@ -223,7 +267,7 @@ def _classes_of(model: Any) -> Array:
     if not hasattr(model, "classes_"):
         raise InputError(
             "TO508",
-            "The estimator must be a classifier: it has no classes_.",
+            "estimator must be a classifier with classes_.",
             type(model).__name__,
             "Choose a classifier.",
         )
@@ -241,7 +285,7 @@ def _logits(model: Any, X: Any) -> Array:
         required = "decision_function" if hasattr(model, "predict_proba") else "predict_proba or decision_function"
         raise InputError(
             "TO508",
-            f"The estimator must be a classifier with {required}.",
+            f"estimator must be a classifier with {required}.",
             type(model).__name__,
             "Choose a classifier that has it, or a calibrator without logits=True.",
         )
@@ -249,7 +293,7 @@ def _logits(model: Any, X: Any) -> Array:
     if z.ndim == 2 and z.shape[1] != len(_classes_of(model)):
         raise InputError(
             "TO508",
-            "The estimator's decision_function must give one score per class.",
+            "The decision_function of the estimator must return one score per class.",
             f"{z.shape[1]} scores for {len(model.classes_)} classes",
             "For SVC set decision_function_shape='ovr'.",
         )

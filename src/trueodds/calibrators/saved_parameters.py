@@ -14,7 +14,7 @@ REFIT_HINT = "Fit it again and save it with .save(path)."
 
 
 def check_keys(mapping: Mapping[str, Any], expected: Sequence[str], where: str) -> None:
-    """Refuse a table that lacks a key or has one too many."""
+    """Raise TO505 if a table lacks a key or has an unknown one."""
     missing, extra = [key for key in expected if key not in mapping], [key for key in mapping if key not in expected]
     if missing or extra:
         got = ", ".join([f"no {key}" for key in missing] + [f"an unknown {str(key)[:40]}" for key in extra])
@@ -22,19 +22,19 @@ def check_keys(mapping: Mapping[str, Any], expected: Sequence[str], where: str) 
 
 
 def read_number(mapping: Mapping[str, Any], key: str, low: float, high: float) -> float:
-    """A finite number of the table, within its range."""
+    """Read a finite number within its range."""
     return float(read_vector({key: [mapping[key]]}, key, low, high, size=1)[0])
 
 
 def read_count(mapping: Mapping[str, Any], key: str) -> int:
-    """A whole number of at least 0."""
+    """Read a whole number of at least 0."""
     if not is_count(mapping[key]) or mapping[key] < 0:
         raise invalid_value(key, "a whole number of at least 0", mapping[key])
     return int(mapping[key])
 
 
 def read_table(mapping: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """A table within the table."""
+    """Read a nested table."""
     if not isinstance(mapping[key], dict):
         raise invalid_value(key, "an object", mapping[key])
     nested: Mapping[str, Any] = mapping[key]
@@ -44,26 +44,27 @@ def read_table(mapping: Mapping[str, Any], key: str) -> Mapping[str, Any]:
 def read_vector(
     mapping: Mapping[str, Any], key: str, low: float, high: float, *, size: int | None = None, increasing: str = ""
 ) -> Array:
-    """Finite numbers within their range, of the right number and, if asked, `strictly` or `weakly` rising."""
+    """Read finite numbers within their range, of the right length, `strictly` or `weakly` increasing on request."""
     values, low, high = (
         mapping[key],
         float(low),
         float(high),
-    )  # NumPy's numbers cannot be compared with whole ones this large
+    )  # NumPy numbers cannot be compared with integers this large
     plain = isinstance(values, list) and all(isinstance(v, (int, float)) and not isinstance(v, bool) for v in values)
     if not plain or not values or (size is not None and len(values) != size):
         raise invalid_value(key, f"{'some' if size is None else size} numbers", values)
-    # Compared before anything is converted: JSON admits whole numbers that no float can hold. NaN fails too.
+    # Compared before conversion: JSON allows integers that no float can hold. NaN fails too.
     if not all(low <= v <= high for v in values):
         raise invalid_value(key, f"numbers from {low:g} to {high:g}", next(v for v in values if not low <= v <= high))
     array = np.array(values, dtype=np.float64)
     steps = np.diff(array)
     if (increasing == "strictly" and (steps <= 0).any()) or (increasing == "weakly" and (steps < 0).any()):
-        raise invalid_value(key, f"{increasing} rising numbers", values)
+        raise invalid_value(key, f"{increasing} increasing numbers", values)
     return array
 
 
 def invalid_value(key: str, expected: str, got: Any) -> InputError:
+    """The error TO505 for a saved value that is invalid."""
     text = repr(got)
     return InputError(
         "TO505",
@@ -74,11 +75,12 @@ def invalid_value(key: str, expected: str, got: Any) -> InputError:
 
 
 def is_count(value: Any) -> bool:
+    """Whether a value is a whole number and not a bool."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def read_flag(mapping: Mapping[str, Any], key: str) -> bool:
-    """A saved yes or no."""
+    """Read true or false."""
     if not isinstance(mapping[key], bool):
         raise InputError(
             "TO505",

@@ -33,7 +33,7 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True, eq=False)
 class BinnedSigmoid:
-    """The mean of a sigmoid over the bin that its value falls into."""
+    """A sigmoid replaced by its mean in each bin."""
 
     takes_logs: ClassVar[bool] = True
     sigmoid: Sigmoid
@@ -41,12 +41,12 @@ class BinnedSigmoid:
 
     @property
     def n_passes(self) -> int:
-        """Those of the sigmoid's fit."""
+        """Passes of the fit of the sigmoid."""
         return self.sigmoid.n_passes
 
     @property
     def converged(self) -> bool:
-        """Whether the sigmoid is the best one."""
+        """Whether the sigmoid has a finite optimum."""
         return self.sigmoid.converged
 
     def __call__(self, x: Array) -> Array:
@@ -64,7 +64,7 @@ class BinnedSigmoid:
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> BinnedSigmoid:
-        """A sigmoid and steps, each checked."""
+        """Read a sigmoid and the steps."""
         saved_parameters.check_keys(parameters, ("sigmoid", "steps"), "a curve")
         sigmoid, steps = (saved_parameters.read_table(parameters, key) for key in ("sigmoid", "steps"))
         return cls(Sigmoid.from_dict(sigmoid), StepCurve.from_dict(steps))
@@ -79,29 +79,47 @@ class ScalingBinningMap(IterativeOneVsRest):
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]] = BinnedSigmoid.from_dict
 
     def describe(self) -> str:
-        """How many bins."""
+        """The number of bins."""
         return format_bins([curve.steps for curve in self.curves])
 
 
 @dataclass(frozen=True)
 class ScalingBinningSpec(CalibratorSpec):
-    r"""A sigmoid g of the log odds, replaced by its mean in each of `bins` bins that hold equally many rows.
+    r"""Scaling-binning: a sigmoid of the log odds, replaced by its mean in each of several equal-mass bins.
 
+    The map has only a few values, so that its calibration error can be estimated. The means vary less than the event
+    rates of `histogram`, at the price of the sigmoid's bias. Two classes have one curve, for the second class. With
+    more classes each has a curve against the rest, and rows are divided by their sums, which the paper omits. Predicted
+    classes may change, and scores in one bin become equal.
+
+    Parameters
+    ----------
+    bins : int or {"auto"}, default=15
+        Number of bins. `"auto"` is ⌈n^(2/5)⌉. Tied scores are never split.
+    min_prob : float, default=1e-12
+        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)). Where log-probabilities are
+        known (`Predictions.from_logits`), the default applies to exact zeros only.
+
+    Notes
+    -----
     .. math:: g = \arg\max_{s, b} \sum_i w_i\,\ell(y_i, \sigma(s \log\tfrac{p_i}{1-p_i} + b)), \qquad
         q = \frac{\sum_{i \in b} w_i\, g(p_i)}{\sum_{i \in b} w_i} \ \text{for } g(p) \in b
 
-    Only a few values are ever said, so that the calibration error can be estimated; their means vary less than the
-    outcome rates of `histogram`, at the price of the sigmoid's bias. The sigmoid is that of
-    `platt` with `smooth=False`. The paper takes three sets of rows for sigmoid, bins and means; here, as in the
-    authors' program, all rows serve all three, so that nothing depends on row order or chance: split the rows
-    yourself if you need its guarantee. `bins="auto"` is ⌈n^(2/5)⌉; tied scores are never split. Two classes: the
-    second; more: one curve per class against the rest, then each row over its sum, which the paper leaves
-    unnormalized (its values by class need not sum to 1). Labels may change; scores in one bin become equal. Fits
-    take log(max(p, `min_prob`)). Cost: O(K n log n). Source: Kumar, Liang & Ma (2019).
+    The sigmoid is that of `platt` with `smooth=False`. The paper uses three sets of rows for sigmoid, bins and means.
+    Here, as in the authors' program, all rows serve all three, so that nothing depends on row order or chance. For the
+    guarantee of the paper, split the rows yourself.
 
+    Cost: O(K n log n).
+
+    References
+    ----------
+    .. [1] Kumar, Liang & Ma (2019).
+
+    Examples
+    --------
     >>> p, y = np.array([0.1, 0.2, 0.7, 0.8]), np.array([0.25, 0.25, 0.75, 0.75])
     >>> m = ScalingBinningSpec(bins=1).fit(np.stack([1 - p, p], axis=1), np.stack([1 - y, y], axis=1), np.ones(4))
-    >>> m.apply(np.array([[0.99, 0.01]])).round(6).tolist()  # one bin says the base rate
+    >>> m.apply(np.array([[0.99, 0.01]])).round(6).tolist()  # one bin predicts the base rate
     [[0.5, 0.5]]
     """
 
@@ -118,11 +136,11 @@ class ScalingBinningSpec(CalibratorSpec):
     min_prob: MinProb = MIN_PROB
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> ScalingBinningMap:
-        """The binned sigmoids of these rows."""
+        """Fit the binned sigmoids."""
         return ScalingBinningMap(fit_curves_of_logs(partial(_curve, spec=self), P, Y, w, 0.0))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Floored values, sigmoids that separate, that do not rise, and exact zeros."""
+        """Notes on replaced probabilities, separated outcomes, curves that do not increase, and exact zeros."""
         assert isinstance(calibration_map, ScalingBinningMap)
         fit_notes = floor_notes(P, Y, self.min_prob)
         lost, fallen = (
@@ -134,7 +152,7 @@ class ScalingBinningSpec(CalibratorSpec):
 
 
 def _curve(logs: Array, y: Array, w: Array, spec: ScalingBinningSpec) -> BinnedSigmoid:
-    """From the logarithms of both sides (n, 2)."""
+    """Fit one curve to the logarithms of both sides (n, 2)."""
     two = LogProbabilities(logs), np.stack([1 - y, y], axis=1)
     sigmoid: Sigmoid = PlattSpec(smooth=False, min_prob=spec.min_prob).fit(*two, w).curves[0]
     g = sigmoid.of_logs(logs)[:, 1]

@@ -24,31 +24,31 @@ MAX_BINS = 100_000  # bins per axis; a file must not ask for more memory than th
 
 
 class Cells(Protocol):
-    """Cells with numbers from 0."""
+    """Cells that are numbered from 0."""
 
     @property
     def size(self) -> int:
-        """How many cells."""
+        """Number of cells."""
         ...
 
     def index(self, x: Array) -> Array:
-        """The cell of each row of x (n, axes), (n,) int64; −1 where it is in none."""
+        """The cell of each row of x (n, axes), (n,) int64; −1 for a row in none."""
         ...
 
     def to_dict(self) -> dict[str, Any]:
-        """What fixes them."""
+        """The parameters that determine the cells."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Leaves:
-    """The leaves of a tree, which hold every row."""
+    """The leaves of a tree, which contain every row."""
 
     tree: Tree
 
     @property
     def size(self) -> int:
-        """How many leaves."""
+        """Number of leaves."""
         return self.tree.size
 
     def index(self, x: Array) -> Array:
@@ -56,10 +56,10 @@ class Leaves:
         return self.tree.index(x)
 
     def to_dict(self) -> dict[str, Any]:
-        """The splits in the order in which they were made: which node, on which axis, where."""
+        """The splits in the order in which they were made: node, axis and cut."""
         low = np.array(self.tree.low)
         nodes = np.flatnonzero(np.array(self.tree.axis) >= 0)
-        nodes = nodes[np.argsort(low[nodes])]  # children are numbered as they are made
+        nodes = nodes[np.argsort(low[nodes])]  # children are numbered in the order of the splits
         return {
             "node": nodes.tolist(),
             "axis": [self.tree.axis[node] for node in nodes],
@@ -68,14 +68,14 @@ class Leaves:
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], axes: int) -> Leaves:
-        """The same splits made again, each of a node that was a leaf."""
+        """Repeat the saved splits; each node must be a leaf."""
         saved_parameters.check_keys(parameters, ("node", "axis", "cut"), "cells")
         cuts = _numbers(parameters, "cut")
         nodes, sides = (_integers(parameters, key, len(cuts)) for key in ("node", "axis"))
         tree = Tree()
         for node, axis, cut in zip(nodes, sides, cuts, strict=True):
             if node >= len(tree.axis) or tree.axis[node] >= 0:
-                raise _invalid_value("node must name a leaf that is there when it is split", node)
+                raise _invalid_value("node must name a leaf at the time of its split", node)
             if axis >= axes:
                 raise _invalid_value(f"axis must be below {axes}", axis)
             tree.split(node, axis, cut)
@@ -84,35 +84,35 @@ class Leaves:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The cells of a grid on all axes that held a row when they were fixed."""
+    """The cells of a grid that contained a row in the fit."""
 
     bins: int  # per axis
-    cells: Array  # (cells, axes) int64, the bin on each axis, rows rising and distinct
+    cells: Array  # (cells, axes) int64, the bin on each axis, rows sorted and distinct
 
     @classmethod
     def of(cls, x: Array, bins: int) -> Grid:
-        """The cells that hold a row of x (n, axes)."""
+        """The cells that contain a row of x (n, axes)."""
         keys = np.unique(_keys(x, bins))
         return cls(bins, np.frombuffer(keys.tobytes(), dtype=">u4").reshape(len(keys), -1).astype(np.int64))
 
     @property
     def size(self) -> int:
-        """How many cells."""
+        """Number of cells."""
         return len(self.cells)
 
     def index(self, x: Array) -> Array:
-        """The cell of each row; −1 for one that held none."""
+        """The cell of each row; −1 for a cell without rows in the fit."""
         known, keys = _bytes(self.cells), _keys(x, self.bins)
         where = np.minimum(np.searchsorted(known, keys), len(known) - 1)
         return np.where(known[where] == keys, where, -1)
 
     def to_dict(self) -> dict[str, Any]:
-        """The bins per axis, and those of each cell."""
+        """Number of bins per axis, and the bins of each cell."""
         return {"bins": self.bins, "cells": self.cells.tolist()}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], axes: int) -> Grid:
-        """Cells that are within the grid, rise and differ."""
+        """Read sorted, distinct cells within the grid."""
         saved_parameters.check_keys(parameters, ("bins", "cells"), "cells")
         bins, rows = saved_parameters.read_count(parameters, "bins"), parameters["cells"]
         if not 1 <= bins <= MAX_BINS:
@@ -122,7 +122,7 @@ class Grid:
         cells = np.array([_integers({"cells": row}, "cells", axes) for row in rows], dtype=np.int64)
         keys = _bytes(cells)
         if (cells >= bins).any() or (keys[:-1] >= keys[1:]).any():
-            raise _invalid_value(f"cells must rise and lie below {bins} on each axis", cells[0].tolist())
+            raise _invalid_value(f"cells must be sorted and lie below {bins} on each axis", cells[0].tolist())
         return cls(bins, cells)
 
 
@@ -149,7 +149,7 @@ def _integers(mapping: Mapping[str, Any], key: str, size: int) -> list[int]:
 
 
 def _invalid_value(requirement: str, got: Any) -> InputError:
-    """What a saved calibrator must be, and is not."""
+    """The error TO505 for a saved value that is invalid."""
     return InputError(
         "TO505", f"In a saved calibrator {requirement}.", repr(got)[:60], "Fit it again and save it with .save(path)."
     )
@@ -160,7 +160,7 @@ _PARTITIONS = ("median-variance", "simplex-grid")
 
 @dataclass(frozen=True, eq=False)
 class SimplexHistogramMap(CalibrationMap):
-    """The mean outcome of the cell that a row is in; a row in none stays as it is."""
+    """The mean outcome of the cell of a row; a row in no cell stays unchanged."""
 
     name: ClassVar[str] = "simplex_histogram"
     cells: Cells
@@ -172,17 +172,17 @@ class SimplexHistogramMap(CalibrationMap):
         return np.where(where[:, None] >= 0, self.values[where], P)
 
     def describe(self) -> str:
-        """How many cells."""
+        """The number of cells."""
         return f"{self.cells.size:,} {'cell' if self.cells.size == 1 else 'cells'}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The partition and its cells, and what each says."""
+        """Partition, cells and values."""
         partition = _PARTITIONS[isinstance(self.cells, Grid)]
         return {"partition": partition, "cells": self.cells.to_dict(), "values": self.values.tolist()}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> SimplexHistogramMap:
-        """Cells that can be, and probabilities for each."""
+        """Read valid cells and probabilities for each."""
         saved_parameters.check_keys(parameters, ("partition", "cells", "values"), "parameters")
         saved_cells, axes = saved_parameters.read_table(parameters, "cells"), 1 if k == 2 else k
         if parameters["partition"] not in _PARTITIONS:
@@ -200,20 +200,39 @@ class SimplexHistogramMap(CalibrationMap):
 
 @dataclass(frozen=True)
 class SimplexHistogramSpec(CalibratorSpec):
-    r"""The mean outcome of all rows in the same cell of the simplex: no class is looked at by itself.
+    r"""Histogram binning on the simplex: the mean outcome of all rows in the same cell.
 
+    It uses the estimate of the calibration function by which canonical calibration is measured. Rows in one cell become
+    equal, predicted classes may change, and a class that is never observed in a cell gets probability 0. With n rows
+    there are at most n / `min_size` values, so use it for few classes or many rows.
+
+    Parameters
+    ----------
+    partition : {"median-variance", "simplex-grid"}, default="median-variance"
+        Cells are the leaves of a tree, in which the axis of largest variance is split at its median, or those of a
+        grid.
+    min_size : int, default=10
+        Smallest number of rows in a leaf of the tree.
+    bins : int, default=15
+        Number of bins per axis of the grid.
+
+    Notes
+    -----
     .. math:: \hat r(p) = \frac{\sum_{i:\, p_i \in C(p)} w_i\, y_i}{\sum_{i:\, p_i \in C(p)} w_i}
 
-    This is the estimate of the calibration function by which canonical calibration is measured, put to use. Cells
-    are the leaves of a tree (`partition="median-variance"`: the axis of largest variance is split at its median
-    while both halves keep `min_size` rows), or those of a grid with `bins` per axis (`"simplex-grid"`). A row in a
-    cell of the grid that held none stays as it is: nothing is known about it, and the middle of its cell is no better
-    guess than the row itself; a note says how many such rows to expect. Two classes: cells of the one probability.
-    Rows in one cell become equal, labels may change, and exact zeros are said where a class never came; with K
-    classes and n rows there are at most n / `min_size` answers, so use it for few classes or many rows. Weights that
-    are not counts are scaled to sum to the number of rows. Cost: O(nK log n). Source: Vaicenavicius et al. (2019);
-    the tree as by Widmann et al. (2019).
+    A row in a cell of the grid that was empty in the fit stays unchanged: nothing is known about it, and the center of
+    the cell is no better estimate than the row itself. A note reports how many such rows to expect. Two classes have
+    cells of the one probability. Weights that are not counts are scaled to sum to the number of rows.
 
+    Cost: O(nK log n).
+
+    References
+    ----------
+    .. [1] Vaicenavicius et al. (2019).
+    .. [2] Widmann et al. (2019), for the tree.
+
+    Examples
+    --------
     >>> P = np.array([[0.9, 0.1], [0.8, 0.2], [0.2, 0.8], [0.1, 0.9]])
     >>> m = SimplexHistogramSpec(min_size=2).fit(P, np.eye(2)[[0, 1, 1, 1]], np.ones(4))
     >>> m.apply(np.array([[0.7, 0.3], [0.3, 0.7]])).tolist()
@@ -226,15 +245,15 @@ class SimplexHistogramSpec(CalibratorSpec):
     candidate: ClassVar[bool] = False
     map_type: ClassVar[type[CalibrationMap] | None] = SimplexHistogramMap
     exempt: ClassVar[Mapping[str, str]] = {
-        "class order": "of axes with equal variances the first is split",
-        "two classes swapped": "a score on an edge or median changes its side when mirrored",
+        "class order": "of axes with equal variances, the first is split",
+        "two classes swapped": "a score on an edge or median changes sides when mirrored",
     }
     partition: Annotated[str, OneOf(_PARTITIONS)] = "median-variance"
     min_size: Count = 10
     bins: Annotated[int, Range(1, MAX_BINS)] = 15
 
     def fit(self, P: Array, Y: Array, w: Array) -> SimplexHistogramMap:
-        """The mean outcomes of these rows."""
+        """Compute the mean outcomes of the cells."""
         P, Y, w = (array[w > 0] for array in (P, Y, w))
         x = _axes(P)
         cells: Cells = (
@@ -247,25 +266,25 @@ class SimplexHistogramSpec(CalibratorSpec):
         return SimplexHistogramMap(cells, outcome_sums / outcome_sums.sum(axis=1, keepdims=True))
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
-        """Rows that will stay as they are, and exact zeros."""
+        """Notes on the share of rows that will stay unchanged, and on exact zeros."""
         assert isinstance(calibration_map, SimplexHistogramMap)
         fit_notes = []
         if isinstance(calibration_map.cells, Grid):
             P, w = P[w > 0], w[w > 0]
             rows = w if are_counts(w) else np.ones(len(w))
             cell_weights = np.bincount(calibration_map.cells.index(_axes(P)), rows)
-            # Good and Turing: as often as a row is alone in its cell a new one finds a cell where there was none.
+            # Good-Turing: the share of rows alone in their cell estimates the share of new rows in empty cells.
             alone = float((cell_weights == 1).sum() / cell_weights.sum())
             if alone >= 0.0005:
                 fit_notes.append(
                     Note(
                         "TN524",
-                        f"About {format_percent(round(alone, 3))} of new rows will fall into cells that held none and stay as they are: as many are alone in their cell here.",
+                        f"About {format_percent(round(alone, 3))} of new rows will fall into empty cells and stay unchanged, estimated by the share of rows that are alone in their cell.",
                     )
                 )
         return fit_notes + zero_probability_notes(calibration_map.apply(P))
 
 
 def _axes(P: Array) -> Array:
-    """The coordinates by which a row is placed: all, or the second of two."""
+    """The coordinates that place a row: all columns, or the second of two."""
     return P[:, 1:].astype(np.float64) if P.shape[1] == 2 else P.astype(np.float64, copy=False)

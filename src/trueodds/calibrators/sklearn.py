@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import re
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -25,27 +26,39 @@ from trueodds.data.predictions import Predictions
 
 
 class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
-    """A calibrator as a scikit-learn estimator: its features are the probabilities of another model.
+    """A calibrator as a scikit-learn estimator, whose features are the probabilities of another model.
+
+    Base class of `Temperature`, `Isotonic`, `Auto` and the others, which add their settings as parameters.
 
     Parameters
     ----------
     classes : sequence, optional
-        The names of the classes in the order of the columns. Left out, they are the sorted labels; integer labels
-        of which some are missing are 0..K−1.
-    logits : bool, default False
-        Whether y_prob holds logits (or log-probabilities) instead of probabilities, here and when predicting.
+        Names of the classes in the order of the columns. By default the sorted labels; integer labels of which some
+        are missing are 0 to K − 1.
+    logits : bool, default=False
+        Whether `y_prob` holds logits (or log-probabilities) instead of probabilities, in `fit` and when predicting.
 
     Attributes
     ----------
-    classes_ : array (K,)
+    classes_ : ndarray of shape (K,)
+        Names of the classes.
     n_features_in_ : int
-        Columns of y_prob: K, or 1 for a single probability.
-    fitted_ : Fitted
-        The map with its notes; it can be saved without pickle: `fitted_.save("cal.json")`.
-    n_iter_, converged_ : int, bool
-        Of an iterative fit: passes over the data, and whether the parameter lies inside its range.
+        Number of columns of `y_prob`: K, or 1 for a single probability.
+    calibrator_ : FittedCalibrator
+        The fitted map with its notes. `calibrator_.save("cal.json")` saves it without pickle.
+    n_iter_ : int
+        Passes over the data, of an iterative fit.
+    converged_ : bool
+        Whether an iterative fit has a finite optimum inside the range of its parameters.
     report_ : Recalibration
-        Of `Auto`: candidates, choice and confirmation.
+        Candidates, choice and confirmation, of `Auto`.
+
+    Examples
+    --------
+    >>> from trueodds.calibrators import Temperature
+    >>> calibrator = Temperature().fit([0.9] * 40, [1, 1, 1, 0] * 10)
+    >>> calibrator.predict_proba([0.9]).round(2).tolist()
+    [[0.25, 0.75]]
     """
 
     spec_type: ClassVar[type[CalibratorSpec]]
@@ -61,17 +74,32 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         self.logits = logits
 
     def fit(self, y_prob: ArrayLike, y_true: ArrayLike, sample_weight: ArrayLike | None = None) -> Calibrator:
-        """Fit to probabilities y_prob (n, K), or (n,) for the second class, and labels (n,) or votes (n, K).
+        """Fit the calibrator to predicted probabilities and outcomes.
 
-        Weights that are whole numbers count rows, as in scikit-learn; others say which rows matter more.
+        Parameters
+        ----------
+        y_prob : array-like of shape (n, K) or (n,)
+            Predicted probabilities; of shape (n,) those of the second of two classes.
+        y_true : array-like of shape (n,) or (n, K)
+            Labels, or votes per class.
+        sample_weight : array-like of shape (n,), optional
+            Weights. Whole numbers count rows, as in scikit-learn; others are importance weights.
 
-        Raises InputError (a ValueError): TO101 to TO116 for the data, TO2xx for settings.
+        Returns
+        -------
+        Calibrator
+            The fitted estimator.
+
+        Raises
+        ------
+        InputError
+            TO101 to TO116 for the data, TO2xx for settings. It is a ValueError.
         """
         spec = self.made()
         p, y = as_array(y_prob, "y_prob"), as_array(y_true, "y_true")
         classes = _classes(y, 2 if p.ndim == 1 else p.shape[-1]) if self.classes is None else list(self.classes)
         made = Predictions.from_logits if self.logits else Predictions
-        try:  # with the columns of a data frame, whose names may tell another order than that of the classes
+        try:  # with the columns of a data frame, whose names may show another order than that of the classes
             preds = made(y_true, y_prob, weight=sample_weight, classes=classes)
         except InputError as problem:
             raise with_called_order(problem, "This fit takes (y_prob, y_true): swap the two arguments.") from None
@@ -89,26 +117,81 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
         return self
 
     def made(self) -> CalibratorSpec:
-        """The rule with this estimator's settings."""
+        """Make the settings object of this estimator.
+
+        Returns
+        -------
+        CalibratorSpec
+            The calibrator with the parameters of this estimator.
+
+        Raises
+        ------
+        InputError
+            TO203 for an invalid parameter.
+        """
         return self.spec_type(**{field.name: getattr(self, field.name) for field in dataclasses.fields(self.spec_type)})
 
     def predict_proba(self, y_prob: ArrayLike) -> Array:
-        """Recalibrated probabilities (n, K), float64, columns in the order of `classes_`."""
+        """Recalibrate predicted probabilities.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n, K) or (n,)
+            Predicted probabilities, or logits with `logits=True`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Recalibrated probabilities, float64, columns in the order of `classes_`.
+        """
         check_is_fitted(self)
         _check_feature_names(self, y_prob, reset=False)
         return self.calibrator_.predict_proba(y_prob, logits=self.logits)
 
     def transform(self, y_prob: ArrayLike) -> Array:
-        """The same as `predict_proba`, so that another step may follow."""
+        """Recalibrate predicted probabilities, as `predict_proba` does, so that another step may follow.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n, K) or (n,)
+            Predicted probabilities, or logits with `logits=True`.
+
+        Returns
+        -------
+        ndarray of shape (n, K)
+            Recalibrated probabilities.
+        """
         return self.predict_proba(y_prob)
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """The names of the columns that `transform` gives, `p_` and the class; `set_output` needs them."""
+        """Return the names of the columns that `transform` gives; `set_output` needs them.
+
+        Parameters
+        ----------
+        input_features : object, optional
+            Ignored.
+
+        Returns
+        -------
+        ndarray of shape (K,)
+            `p_` and the name of each class.
+        """
         check_is_fitted(self)
         return np.array([f"p_{name}" for name in self.classes_], dtype=object)
 
     def predict(self, y_prob: ArrayLike) -> Array:
-        """The most probable class of each row; the first of several."""
+        """Predict the most probable class of each row after recalibration.
+
+        Parameters
+        ----------
+        y_prob : array-like of shape (n, K) or (n,)
+            Predicted probabilities, or logits with `logits=True`.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Names of the classes; the first one where several are equally probable.
+        """
         q = self.predict_proba(y_prob)
         return self.classes_[q.argmax(axis=1)]
 
@@ -123,7 +206,7 @@ class Calibrator(ClassifierMixin, TransformerMixin, BaseEstimator):  # type: ign
 
 
 def _classes(y: Array, k: int) -> list[Any] | None:
-    """The sorted labels where each column has one; None lets integers count from 0."""
+    """The sorted labels if there is one per column; None if integer labels count from 0."""
     if y.ndim != 1 or (y.dtype.kind == "f" and not np.isfinite(y).all()):
         return None
     labels = np.unique(y).tolist()
@@ -131,7 +214,7 @@ def _classes(y: Array, k: int) -> list[Any] | None:
 
 
 def make_estimator_class(spec_type: type[CalibratorSpec]) -> type[Calibrator]:
-    """The scikit-learn class of a rule: its settings become constructor arguments."""
+    """Make the scikit-learn class of a calibrator, whose settings become constructor arguments."""
     settings = [field for field in dataclasses.fields(spec_type) if field.init]
     keyword = inspect.Parameter.KEYWORD_ONLY
     signature = inspect.Signature(
@@ -160,11 +243,38 @@ def make_estimator_class(spec_type: type[CalibratorSpec]) -> type[Calibrator]:
     return type(called, (Calibrator,), body)
 
 
+_EXAMPLE = """\
+>>> from trueodds.calibrators import {name}
+>>> P, y = [[0.1, 0.9], [0.9, 0.1]] * 20, [1, 0, 1, 0, 0, 0, 1, 1] * 5
+>>> calibrator = {name}({settings}).fit(P, y)
+>>> calibrator.predict_proba([[0.2, 0.8]]).shape
+(1, 2)"""
+_EXAMPLE_SETTINGS = {"prior_shift": "priors=[0.7, 0.3]"}  # of a calibrator that its defaults do not fit
+
+
 def _doc(spec_type: type[CalibratorSpec]) -> str:
-    """The rule's own text without its example, which is about plain arrays, and that of every estimator."""
-    own = inspect.cleandoc(spec_type.__doc__ or "").split("\n>>>")[0].rstrip()
-    shared = inspect.cleandoc(Calibrator.__doc__ or "").split("\n", 1)[1]
-    return f"{own}\n{shared}"
+    """The docstring of a calibrator's class: the sections of its settings and those of every estimator, merged."""
+    own, shared = _sections(spec_type), _sections(Calibrator)
+    entries = re.split(r"\n(?=\S)", shared["Parameters"])
+    names = {field.name for field in dataclasses.fields(spec_type)}
+    shared_entries = [entry for entry in entries if entry.split(" :")[0] not in names]
+    example = _EXAMPLE.format(name=class_name(spec_type.name), settings=_EXAMPLE_SETTINGS.get(spec_type.name, ""))
+    merged = {
+        **own,
+        "Parameters": "\n".join([own["Parameters"], *shared_entries] if "Parameters" in own else shared_entries),
+        "Attributes": shared["Attributes"],
+        "Examples": example,
+    }
+    order = ("Parameters", "Attributes", "See Also", "Notes", "References", "Examples")
+    parts = [f"{title}\n{'-' * len(title)}\n{merged[title]}" for title in order if title in merged]
+    return "\n\n".join([own[""], *parts]) + "\n"
+
+
+def _sections(documented: type) -> dict[str, str]:
+    """The text of each section of a numpydoc docstring by its title; what comes before the first one under ''."""
+    parts = re.split(r"^(\w[\w ]*)\n-{3,}$\n", inspect.cleandoc(documented.__doc__ or ""), flags=re.M)
+    texts = [text.strip("\n") for text in parts]
+    return {"": texts[0]} | dict(zip(texts[1::2], texts[2::2], strict=True))
 
 
 def __getattr__(name: str) -> Any:

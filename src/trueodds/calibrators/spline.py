@@ -48,16 +48,16 @@ from trueodds.core.typing import Array
 class LogOddsSpline:
     """A natural cubic spline from log odds to log odds.
 
-    Its fit took what is below `min_prob` for the floor, and so does the curve: beyond the scores that were seen the line
-    at an end may lead anywhere, and an exact zero is infinitely far beyond.
+    Fit and curve replace probabilities below `min_prob`: beyond the scores of the fit the linear extrapolation is
+    unreliable, and an exact zero is infinitely far away.
     """
 
     takes_logs: ClassVar[bool] = True
     spline: NaturalSpline
     freedom: float = 2.0  # effective degrees of freedom
-    settled: bool = True  # whether it is the minimum, and that is finite
+    settled: bool = True  # whether a finite minimum was found
     n_passes: int = 0
-    min_prob: float = 0.0  # 0 is none
+    min_prob: float = 0.0  # 0 for none
 
     def __call__(self, x: Array) -> Array:
         """The probabilities at x."""
@@ -70,13 +70,13 @@ class LogOddsSpline:
         return probability_pair(self.spline(logs[:, 1] - logs[:, 0]))
 
     def falls(self) -> float:
-        """By how much the probability falls between the first and the last knot, over all stretches where it does."""
+        """Total decrease of the probability between the first and the last knot."""
         low, high = self.spline.knots[[0, -1]]
         along = expit(self.spline(low + (high - low) * np.arange(1001) / 1000))
         return float(np.maximum(-np.diff(along), 0.0).sum())
 
     def to_dict(self) -> dict[str, Any]:
-        """The knots, the values there, and what the fit took."""
+        """Knots, values and facts about the fit."""
         return {
             "x": self.spline.knots.tolist(),
             "f": self.spline.values.tolist(),
@@ -88,14 +88,14 @@ class LogOddsSpline:
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> LogOddsSpline:
-        """Knots that rise, and a finite value at each; files of earlier versions have no floor."""
+        """Read increasing knots and finite values; older files have no smallest probability."""
         parameters = {"min_prob": 0.0, **parameters}
         saved_parameters.check_keys(parameters, ("x", "f", "freedom", "settled", "n_passes", "min_prob"), "a curve")
         x = saved_parameters.read_vector(parameters, "x", -1e9, 1e9, increasing="strictly")
         if len(x) < 2 or not isinstance(parameters["settled"], bool):
             raise InputError(
                 "TO505",
-                "In a saved calibrator a spline must have two knots or more, and settled is true or false.",
+                "In a saved calibrator a spline must have at least two knots, and settled must be true or false.",
                 f"{len(x)} {'knot' if len(x) == 1 else 'knots'}, {str(parameters['settled'])[:40]}",
                 "Fit it again and save it with .save(path).",
             )
@@ -114,7 +114,7 @@ class LogOddsSpline:
 def fit_log_odds_spline(
     logs: Array, y: Array, w: Array, knots: int, penalty: float | None, min_prob: float
 ) -> LogOddsSpline:
-    """The curve for floored log-probabilities of both sides (n, 2), outcome shares y and weights w; without a penalty it is chosen."""
+    """Fit the curve to log-probabilities of both sides (n, 2), shares y and weights w; penalty None means automatic."""
     x, mass, events = sums_by_log_odds(logs[:, 1] - logs[:, 0], y, effective_rows(w)[1])
     data = OutcomeCounts(x, events, np.maximum(mass - events, 0.0)).in_groups(len(x))
     if data.separated:
@@ -134,7 +134,7 @@ def fit_log_odds_spline(
 
 
 _KNOTS = {"natural": 12, "gupta": 6}
-_FALL = 1e-3  # of probability, from which a falling stretch is worth a word
+_FALL = 1e-3  # decrease of probability from which a note is given
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,16 +147,16 @@ class SplineMap(OneVsRest):
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
-        """Whether every curve is the finite best one."""
+        """Whether every curve has a finite optimum."""
         return all(curve.settled for curve in self.curves)
 
     @property
     def n_passes(self) -> int:  # type: ignore[override]
-        """Of all curves, over single scores or groups of them."""
+        """Passes of all curves, over single scores or groups of them."""
         return sum(curve.n_passes for curve in self.curves)
 
     def describe(self) -> str:
-        """The effective degrees of freedom, of which a line has 2."""
+        """The effective degrees of freedom; a straight line has 2."""
         free = [curve.freedom for curve in self.curves]
         if len(free) == 1:
             return f"{free[0]:.1f} degrees of freedom"
@@ -164,7 +164,7 @@ class SplineMap(OneVsRest):
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> Any:
-        """The curves; where scores are saved in place of them, the map of the confidence."""
+        """Read the curves, or the map of the confidence if the file has scores."""
         if "scores" in parameters:
             return confidence_spline.ConfidenceMap.from_dict(parameters, k)
         return super().from_dict(parameters, k)
@@ -172,29 +172,54 @@ class SplineMap(OneVsRest):
 
 @dataclass(frozen=True)
 class SplineSpec(CalibratorSpec):
-    r"""A smooth curve: as wavy as the outcomes ask for, and a line in the log odds where they do not.
+    r"""Spline calibration: a smooth curve of the log odds with a roughness penalty.
 
+    The identity and LLO are special cases, and a large penalty gives LLO. Two classes have one curve, for the second
+    class. With more classes each has a curve against the rest, and rows are divided by their sums. Predicted classes
+    may change.
+
+    Parameters
+    ----------
+    kind : {"natural", "gupta"}, default="natural"
+        A natural cubic spline of the log odds, or the spline of the confidence by Gupta et al.
+    knots : int, optional
+        Number of knots, 3 to 100. By default 12 for `"natural"` and 6 for `"gupta"`.
+    penalty : float or {"auto"}, default="auto"
+        Roughness penalty λ of `"natural"`. `"auto"` minimizes minus the log-likelihood plus 1.4 times the degrees of
+        freedom (AIC would count them once) on a fixed grid, so that row order does not matter.
+    min_prob : float, default=1e-12
+        Smallest probability inside a logarithm, in the fit and in the map: an exact zero is treated as in the fit and
+        not extrapolated. Where log-probabilities are known (`Predictions.from_logits`), the default applies to exact
+        zeros only.
+
+    Notes
+    -----
     .. math:: q = \sigma(f(\mathrm{logit}\,p)), \quad
         \min_f \sum_i w_i\,[\log(1 + e^{f(x_i)}) - y_i f(x_i)] + \lambda \int f''(x)^2\,dx
 
-    `kind="natural"`: f is a natural cubic spline with `knots` knots (12) at even quantiles of x = logit p, a line
-    beyond them. λ is `penalty`; `"auto"` takes the one at which minus the log-likelihood and 1.4 times the degrees of
-    freedom are least (AIC would count them once), on a fixed grid, so that nothing depends on the order of rows.
-    Lines cost nothing, so the identity and LLO are inside; a large λ gives LLO. The curve may fall: a note says so.
-    Two classes: the curve of the second; more: one per class against the rest, then each row over its sum. Labels may
-    change. Weights that are no counts are scaled to as many as there are rows. Where the score separates the outcomes
-    no curve is best; it becomes the line with Platt's shares. Logs are of at least `min_prob`, in the fit and in the
-    map: an exact zero is where the fit saw it, not where the line at the end of the curve leads. Fitted to n rows it loses about its degrees of freedom / 2n nats per new row to the best curve; on fewer
-    than some hundred rows it is mostly a line.
+    With `kind="natural"`, f is a natural cubic spline with knots at equally spaced quantiles of x = logit p, and linear
+    beyond them. Straight lines have no penalty. The curve may decrease, which a note reports. Weights that are not
+    counts are scaled to sum to the number of rows. Where the scores separate the outcomes no curve is optimal, and a
+    line with Platt's smoothed targets is used. Fitted to n rows it loses about its degrees of freedom / 2n nats per new
+    row to the best curve; with fewer than some hundred rows it is mostly a line.
 
-    `kind="gupta"`: for the confidence alone. With rows by rising score s, the running sums h of (right − s)/n are
-    fitted by least squares, over the rank t from 0 to 1, with a natural cubic spline with `knots` even knots (6); the
-    confidence becomes s + h'(t), straight between neighboring scores, in [0, 1]. The other classes share the rest as
-    they did, and the confidence never falls below what keeps the label. Equal scores are pooled.
+    With `kind="gupta"` only the confidence is recalibrated. Rows are sorted by confidence s. A natural cubic spline h
+    with equally spaced knots is fitted by least squares to the cumulative sums of (correct − s)/n over the rank t from
+    0 to 1. The confidence becomes s + h'(t), linear between neighboring scores and limited to [0, 1]. The other classes
+    share the rest in proportion, and the confidence is raised where the predicted class would change. Equal scores are
+    pooled.
 
-    Cost: O(K n log n), about 5 passes over the scores and up to 80 over 1,024 groups of them. Sources: Lucena (2018),
-    with the roughness of Green & Silverman (1994) as the penalty and the 1.4 of Kim & Gu (2004); Gupta et al. (2021).
+    Cost: O(K n log n), about 5 passes over the scores and up to 80 over 1,024 groups of them.
 
+    References
+    ----------
+    .. [1] Lucena (2018).
+    .. [2] Green & Silverman (1994), for the roughness penalty.
+    .. [3] Kim & Gu (2004), for the factor 1.4.
+    .. [4] Gupta et al. (2021).
+
+    Examples
+    --------
     >>> p = np.arange(1, 100) / 100
     >>> m = SplineSpec().fit(np.stack([1 - p, p], axis=1), np.stack([1 - p**2, p**2], axis=1), np.full(99, 100.0))
     >>> m.apply(np.array([[0.5, 0.5]])).round(2).tolist()
@@ -217,7 +242,7 @@ class SplineSpec(CalibratorSpec):
             raise InputError("TO203", "kind='gupta' has no penalty.", repr(self.penalty), "Leave it out.")
 
     def settings(self) -> dict[str, Any]:
-        """The settings, with the knots of the kind where none are given."""
+        """The settings, with the default number of knots of the kind."""
         return {**super().settings(), "knots": self._knots}
 
     @property
@@ -225,7 +250,7 @@ class SplineSpec(CalibratorSpec):
         return int(self.knots or _KNOTS[self.kind])
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> CalibrationMap:
-        """The curves of these rows."""
+        """Fit the curves."""
         if self.kind == "gupta":
             return confidence_spline.fit_confidence(probabilities(P), Y, w, self._knots)
         penalty = None if isinstance(self.penalty, str) else float(self.penalty)
@@ -241,12 +266,12 @@ class SplineSpec(CalibratorSpec):
         open_ended = sum(not curve.settled for curve in calibration_map.curves)
         if open_ended:
             which = f" of {open_ended:,} classes" * (len(calibration_map.curves) > 1)
-            text = f"The scores{which} separate what came from what did not, or all outcomes are the same: no finite curve fits best. It became a line in the log odds, with one more outcome of either kind imagined."
+            text = f"The scores{which} separate events from non-events, or all outcomes are the same: no finite curve is optimal. A line in the log odds with smoothed targets was fitted, which add one outcome of either kind."
             fit_notes.append(Note("TN528", text))
         falls = max(curve.falls() for curve in calibration_map.curves)
         if falls > _FALL:
             which = " of a class" * (len(calibration_map.curves) > 1)
-            text = f"The curve{which} falls by up to {falls:.2g} in places, where a higher score gets a lower probability; a larger penalty, or isotonic, keeps the order of scores."
+            text = f"The curve{which} decreases by up to {falls:.2g} in places, where a higher score gets a lower probability; a larger penalty, or isotonic, keeps the order of scores."
             fit_notes.append(Note("TN529", text))
         return fit_notes
 
@@ -255,7 +280,7 @@ def _adjusted(calibration_map: confidence_spline.ConfidenceMap, P: Array) -> lis
     raised = calibration_map.raised(P)
     if not calibration_map.clipped and not raised:
         return []
-    text = f"The spline left [0, 1] at {calibration_map.clipped:,} scores and was clipped there; in {raised:,} of {len(P):,} rows the confidence was raised so that the label stays."
+    text = f"The spline was clipped to [0, 1] at {calibration_map.clipped:,} scores; in {raised:,} of {len(P):,} rows the confidence was raised to keep the predicted class."
     return [Note("TN531", text)]
 
 

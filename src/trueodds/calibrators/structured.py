@@ -30,24 +30,24 @@ from trueodds.core.errors import Note
 from trueodds.core.settings import NonNegative
 from trueodds.core.typing import Array
 
-_MATRIX = 30  # classes up to which a matrix is fitted unasked
+_MATRIX = 30  # classes up to which form="auto" is a matrix
 
 
 @dataclass(frozen=True, eq=False)
 class StructuredMap(CalibrationMap):
-    """A temperature, a little of the uniform, then rows softmax(W log p + b)."""
+    """A temperature, a small share of the uniform distribution, then softmax(W log p + b)."""
 
     name: ClassVar[str] = "structured"
     takes_logs: ClassVar[bool] = True
     beta: float  # 1/T
-    share: float  # of the uniform, so that no log is of zero
+    share: float  # of the uniform distribution, so that no probability is zero
     weights: Array  # (K,) the diagonal of W, or (K, K)
     bias: Array  # (K,)
     n_passes: int = 0
     converged: bool = True
 
     def apply(self, P: Probabilities) -> Array:
-        """One after the other."""
+        """Apply the steps in turn."""
         return self._then().apply(temper(P, self.beta, self.share))
 
     def _then(self) -> LogLinearMap:
@@ -96,19 +96,39 @@ class _Then(LogLinearMap):
 
 @dataclass(frozen=True)
 class StructuredSpec(SummedSpec):
-    r"""A temperature first; then a vector or matrix, pulled so firmly to the identity that few rows do no harm.
+    r"""Structured scaling: temperature scaling followed by a strongly penalized vector or matrix.
 
+    Known as structured vector scaling (SVS) and structured matrix scaling (SMS), here with ridge penalties. The penalty
+    towards the identity is strong enough for small samples. No probability becomes 0. Predicted classes may change.
+
+    Parameters
+    ----------
+    form : {"auto", "vector", "matrix"}, default="auto"
+        Form of the second step. `"auto"` is a matrix up to 30 classes, else a vector.
+    penalty : float, default=1.0
+        Strength of the ridge penalty, a factor of the penalty in Notes.
+    min_prob : float, default=1e-12
+        Smallest probability inside a logarithm: the fit of T takes log(max(p, `min_prob`)). Where log-probabilities
+        are known (`Predictions.from_logits`), the default applies to exact zeros only.
+
+    Notes
+    -----
     .. math:: p' \propto p^{1/T}, \quad
         p'' = \tfrac{n}{n+1}\,p' + \tfrac{1}{n+1}\tfrac1K, \quad q = \mathrm{softmax}((I + D + M) \log p'' + b)
 
-    T is that of temperature scaling. D (diagonal), M (zero on it; only with `form="matrix"`) and b have the least mean
-    log loss + `penalty`/n · (K Σ D_j² + K Σ b_j² + K(K−1) Σ M_ij²), n being the weight of all rows. Known as
-    structured vector and matrix scaling (SVS, SMS), with ridges. `form="auto"` is a matrix up to 30 classes: fitted to
-    300 to 1,000 rows of real classifiers of three to ten classes, it was 0.006 nats per row behind the best method of
-    each in the mean, the vector 0.016 and the temperature alone 0.051. No probability becomes 0. Labels may change.
-    Biased towards the temperature. Fits of T take log(max(p, `min_prob`)). Cost: O(nK⁴/4) per pass for a matrix, O(nK²)
-    for a vector, about 6 passes. Source: Berta, Holzmüller, Jordan & Bach (2025).
+    T is that of temperature scaling. D (diagonal), M (zero diagonal, only with a matrix) and b minimize the mean log
+    loss + `penalty`/n · (K Σ D_j² + K Σ b_j² + K(K−1) Σ M_ij²), where n is the total weight. Fitted to 300 to 1,000
+    rows of real classifiers with three to ten classes, the matrix was on average 0.006 nats per row behind the best
+    method of each, the vector 0.016 and the temperature alone 0.051. Biased towards the temperature.
 
+    Cost: O(nK⁴/4) per pass for a matrix, O(nK²) for a vector, about 6 passes.
+
+    References
+    ----------
+    .. [1] Berta, Holzmüller, Jordan & Bach (2025).
+
+    Examples
+    --------
     >>> P = np.array([[0.9, 0.1], [0.1, 0.9]] * 4)
     >>> StructuredSpec().fit(P, np.eye(2)[[0, 1, 0, 1, 0, 1, 1, 0]], np.ones(8)).describe().split(",")[0]
     'T = 2.00'
@@ -124,7 +144,7 @@ class StructuredSpec(SummedSpec):
     min_prob: MinProb = MIN_PROB
 
     def fit_data(self, data: RowSums) -> StructuredMap:
-        """The temperature of these rows, and what is left."""
+        """Fit the temperature, then the penalized linear map."""
         k, mass = data.facts.k, data.facts.mass
         first = TemperatureSpec(min_prob=self.min_prob).fit_data(data)
         share = 1 / (mass + 1)
@@ -142,7 +162,7 @@ class StructuredSpec(SummedSpec):
         return StructuredMap(first.beta, share, weights.copy(), bias.copy(), first.n_passes + optimum.n_passes, done)
 
     def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
-        """Those of the temperature, and no finite best fit."""
+        """Notes of the temperature, and on a missing optimum."""
         assert isinstance(calibration_map, StructuredMap)
         first = TemperatureMap(calibration_map.beta)
         notes = TemperatureSpec(min_prob=self.min_prob).fit_notes(first, data)
@@ -150,10 +170,10 @@ class StructuredSpec(SummedSpec):
 
 
 def _tempered_fit_data(data: FitData, beta: float, share: float) -> FitData:
-    """The rows as the linear map gets them, in which nothing is 0."""
+    """The rows that the linear map is fitted to; none of their probabilities is 0."""
     return replace(data, P=temper(data.P, beta, share), min_prob=float(np.finfo(np.float64).tiny))
 
 
 def temper(P: Probabilities, beta: float, share: float) -> Array:
-    """Rows p^β over their sum, with a share of the uniform mixed in."""
+    """Rows p^β divided by their sums and mixed with a share of the uniform distribution."""
     return (1 - share) * TemperatureMap(beta).apply(P) + share / P.shape[1]

@@ -26,7 +26,7 @@ from trueodds.core.errors import Note
 from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_linear, softmax_tempered
 
-_MANY = 2**16  # probabilities of a sample from which it pays to begin where that sample ends
+_MANY = 2**16  # probabilities of a sample from which starting at its optimum saves time
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class TemperatureMap(CalibrationMap):
         return MIN_BETA < self.beta < MAX_BETA
 
     def apply(self, P: Probabilities) -> Array:
-        """The powers, divided by their sum, in logs so that nothing underflows on the way."""
+        """Powers divided by their row sums, computed in logarithms so that nothing underflows."""
         if isinstance(P, LogProbabilities):
             return softmax(self.beta * P.values)
         from trueodds.kernels.softmax import powered
@@ -60,7 +60,7 @@ class TemperatureMap(CalibrationMap):
         return format_temperature(self.beta)
 
     def to_dict(self) -> dict[str, Any]:
-        """β, and the passes that finding it took."""
+        """β and the number of passes of the fit."""
         return {"beta": self.beta, "n_passes": self.n_passes}
 
     @classmethod
@@ -75,17 +75,34 @@ class TemperatureMap(CalibrationMap):
 
 @dataclass(frozen=True)
 class TemperatureSpec(SummedSpec):
-    r"""One temperature T > 0 for all rows and classes, by maximum likelihood.
+    r"""Temperature scaling: one temperature T > 0 for all rows and classes, fitted by maximum likelihood.
 
+    T > 1 means that the model is overconfident, T < 1 that it is underconfident. The order of the probabilities within
+    each row is kept, and with it every predicted class (up to rounding). Logits and the probabilities made of them give
+    the same temperature.
+
+    Parameters
+    ----------
+    min_prob : float, default=1e-12
+        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)). Where log-probabilities are
+        known (`Predictions.from_logits`), the default applies to exact zeros only. The fitted map has no such limit.
+
+    Notes
+    -----
     .. math:: q_{ik} \propto p_{ik}^{\beta}, \quad
         \beta = \arg\min_\beta \sum_i w_i\,[\mathrm{lse}(\beta \log p_i) - \beta\, y_i\cdot\log p_i], \quad T = 1/\beta
 
-    T > 1 says the model was too sure, T < 1 not sure enough. The same from probabilities as from logits. Convex in
-    β; Newton's method inside a bracket, on the series of six derivatives where it holds, so it always converges. Of
-    many rows, it begins where a sample of them ends; the result is that of all rows. Keeps the order within each row,
-    hence every label (up to rounding). Fits take log(max(p, `min_prob`)); the map itself has no floor. Cost: O(nK) per
-    pass, 4 passes over few rows and one or two over many. Source: Guo et al. (2017).
+    The loss is convex in β. Newton's method inside a bracket, on a series of six derivatives where it holds, always
+    converges. With many rows the search starts from the optimum of a sample; the result is that of all rows.
 
+    Cost: O(nK) per pass, 4 passes over few rows and one or two over many.
+
+    References
+    ----------
+    .. [1] Guo et al. (2017).
+
+    Examples
+    --------
     >>> P = np.array([[0.1, 0.9]] * 4)
     >>> TemperatureSpec().fit(P, np.eye(2)[[1, 1, 1, 0]], np.ones(4)).describe()
     'T = 2.00'
@@ -100,7 +117,7 @@ class TemperatureSpec(SummedSpec):
     min_prob: MinProb = MIN_PROB
 
     def fit_data(self, data: RowSums) -> TemperatureMap:
-        """The temperature of these rows."""
+        """Fit the temperature."""
 
         def sums(beta: float, every: int = 1) -> Likelihood:
             likelihood: Likelihood = data.sum(partial(_sums, beta=beta, min_prob=self.min_prob, every=every))
@@ -113,13 +130,13 @@ class TemperatureSpec(SummedSpec):
         return TemperatureMap(*minimize_beta(sums, start))
 
     def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
-        """Floored values, and a β at an end of its range."""
+        """Notes on probabilities replaced by `min_prob`, and on a β at an end of its range."""
         assert isinstance(calibration_map, TemperatureMap)
         return data.facts.floored.notes() + boundary_notes(calibration_map.beta)
 
 
 def _sums(data: FitData, beta: float, min_prob: float, every: int) -> Likelihood:
-    """What these rows, or one of so many, add to the likelihood of β and its derivatives."""
+    """The likelihood of β and its derivatives, summed over these rows or every so many of them."""
     if isinstance(data.P, LogProbabilities):
         logs = floored_logs(data.P[::every], min_prob)
         return softmax_linear(logs[:, :, None], data.Y[::every], data.w[::every], np.array([beta]))
@@ -133,19 +150,19 @@ def format_temperature(beta: float) -> str:
 
 
 def boundary_notes(beta: float) -> list[Note]:
-    """That β stopped at an end of its range."""
+    """Notes on a β that stopped at an end of its range."""
     if beta >= MAX_BETA:
         return [
             Note(
                 "TN503",
-                f"Every row got its most probable class right, or nearly so: no finite temperature fits best. T stopped at {1 / MAX_BETA:g}, which makes almost every probability 0 or 1.",
+                f"All or nearly all predicted classes are correct: no finite temperature is optimal. T stopped at {1 / MAX_BETA:g}, which makes almost every probability 0 or 1.",
             )
         ]
     if beta <= MIN_BETA:
         return [
             Note(
                 "TN504",
-                f"The predictions inform no better than chance, or point the wrong way: T stopped at {1 / MIN_BETA:g}, which makes every row uniform.",
+                f"The predictions are no more informative than chance, or their ranking is reversed: T stopped at {1 / MIN_BETA:g}, which makes every row uniform.",
             )
         ]
     return []

@@ -27,44 +27,44 @@ from trueodds.core.errors import InputError, Note, describe
 from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import log_sum_exp
 
-_ABOVE = 1 + 1e-12  # by how much the top stays above the next, so that no rounding makes them equal
+_ABOVE = 1 + 1e-12  # factor by which the top stays above the next, so that rounding does not make them equal
 
 
 @dataclass(frozen=True)
 class TopVsAllMap(CalibrationMap):
-    """The largest probability recalibrated, the others in proportion; a temperature is of the whole row."""
+    """A map of the confidence; the other classes are scaled in proportion. A temperature applies to the whole row."""
 
     name: ClassVar[str] = "top_vs_all"
     takes_logs: ClassVar[bool] = True
-    inner: CalibrationMap  # for two classes: whether the top class is wrong or right
+    inner: CalibrationMap  # for two classes: the predicted class is wrong, or correct
 
     @property
     def n_passes(self) -> int | None:  # type: ignore[override]
-        """Those of the map of the largest."""
+        """Passes of the fit of the inner map."""
         return self.inner.n_passes
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
-        """Whether the map of the largest did."""
+        """Whether the fit of the inner map converged."""
         return self.inner.converged
 
     def apply(self, P: Probabilities) -> Array:
-        """Rows in which the top class stays on top."""
+        """Recalibrated rows, in which the predicted class stays."""
         if isinstance(self.inner, TemperatureMap):
             return self.inner.apply(P)
         return apply_in_blocks(lambda p: self.rows(p)[0], P)
 
     def rows(self, P: Probabilities) -> tuple[Array, Array]:
-        """The rows by a map of the largest, and where the confidence was raised so that the top stays on top."""
+        """Recalibrated rows, and a mask of the rows whose confidence was raised to keep the predicted class."""
         k, every, top = P.shape[1], np.arange(len(P)), predicted_class(P)
         Q = probabilities(P).astype(np.float64)
         confidence = self.inner.apply(input_for(self.inner, _pair(P, top)))[:, 1]
         Q[every, top] = 0.0
         rest, second = Q.sum(axis=1), Q.max(axis=1)
-        Q[rest == 0] = 1.0  # a top that was certain says nothing of the others: they share alike
+        Q[rest == 0] = 1.0  # beside a confidence of 1 the others share equally
         Q[every, top] = 0.0
         rest, second = np.where(rest > 0, rest, k - 1), np.where(rest > 0, second, 1.0)
-        min_confidence = second / (rest + second) * _ABOVE  # where the next one, in proportion, is as large
+        min_confidence = second / (rest + second) * _ABOVE  # where the runner-up, in proportion, is as large
         low = confidence < min_confidence
         confidence = np.where(low, min_confidence, confidence)
         Q *= ((1 - confidence) / rest)[:, None]
@@ -72,27 +72,27 @@ class TopVsAllMap(CalibrationMap):
         return Q, low
 
     def terms(self, k: int) -> tuple[Term, ...] | None:
-        """Those of a temperature; other maps of the largest are no such mixture of the whole row."""
+        """The mixture of a temperature; other inner maps have none."""
         return self.inner.terms(k) if isinstance(self.inner, TemperatureMap) else None
 
     def describe(self) -> str:
-        """The map of the largest, by its name."""
-        return f"{self.inner.name} of the largest: {self.inner.describe()}"
+        """The inner map and its name."""
+        return f"{self.inner.name} of the confidence: {self.inner.describe()}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The name of the map of the largest, and its parameters."""
+        """Name and parameters of the inner map."""
         return {"calibrator": self.inner.name, "parameters": self.inner.to_dict()}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> TopVsAllMap:  # noqa: ARG003 - any number of classes
-        """A map for two classes, by its name."""
+        """Read the inner map for two classes by its name."""
         saved_parameters.check_keys(parameters, ("calibrator", "parameters"), "parameters")
         name = parameters["calibrator"]
         spec_type = CALIBRATORS.load(name) if isinstance(name, str) and name in CALIBRATORS.names() else None
         if spec_type is None or spec_type.map_type is None or spec_type.map_type is cls:
             raise InputError(
                 "TO505",
-                "In a saved calibrator of the largest, calibrator must be the name of one for two classes.",
+                "In a saved top_vs_all calibrator, calibrator must be the name of one for two classes.",
                 repr(name)[:40],
                 "Fit it again and save it with .save(path).",
             )
@@ -101,22 +101,39 @@ class TopVsAllMap(CalibrationMap):
 
 @dataclass(frozen=True)
 class TopVsAllSpec(CalibratorSpec):
-    r"""A calibrator of one probability, fitted to the largest of each row and whether its class came.
+    r"""Top-versus-all calibration: a binary calibrator fitted to the confidence in the predicted class.
 
+    The calibrator is fitted to the largest probability of each row, with the outcome whether the predicted class is
+    correct. All rows fit one curve, where one curve per class would have few rows each. Only the confidence is
+    calibrated: the recalibrated probabilities of the other classes are not backed by data. Every predicted class stays.
+
+    Parameters
+    ----------
+    calibrator : str or CalibratorSpec, default="temperature"
+        Calibrator of the confidence: a name or an instance that suits two classes. With `"temperature"` the whole row
+        is tempered.
+
+    Notes
+    -----
     .. math:: x_i = \max_k p_{ik}, \quad c_i = y_{i,\arg\max_k p_{ik}}, \qquad
         q_{i,\mathrm{top}} = f(x_i), \quad q_{ij} = p_{ij}\,\frac{1 - f(x_i)}{1 - x_i}
 
-    One curve from all rows, where one per class would have few rows each. Only the confidence is calibrated: what the
-    map says of the other classes is not backed by data. `calibrator` is a name or a rule; with `"temperature"` the
-    whole row is tempered, and T minimizes
+    With `"temperature"`, T minimizes
 
     .. math:: -\sum_i w_i\,[c_i \log s_i + (1 - c_i)\log(1 - s_i)], \quad s_i = \max_k q_{ik}, \;
         q_{ik} \propto p_{ik}^{1/T},
 
-    not convex: the minimum downhill from the temperature of all classes. Every label stays: where f(x) is not enough for that, it is raised,
-    which a note counts. Cost: that of the calibrator on n rows; of T, O(nK) for each of about 8 passes. Source: Le
-    Coz, Herbin & Adjed (2024).
+    which is not convex. The local minimum reached downhill from the temperature of all classes is taken. Where f(x)
+    is too small to keep the predicted class, it is raised, and note TN512 counts these rows.
 
+    Cost: O(nK) per pass, about 8 passes for T; otherwise that of the calibrator on n rows.
+
+    References
+    ----------
+    .. [1] Le Coz, Herbin & Adjed (2024).
+
+    Examples
+    --------
     >>> P = np.array([[0.1, 0.8, 0.1]] * 4)
     >>> m = TopVsAllSpec("isotonic").fit(P, np.eye(3)[[1, 1, 2, 0]], np.ones(4))
     >>> m.apply(P[:1]).round(3).tolist()
@@ -130,7 +147,9 @@ class TopVsAllSpec(CalibratorSpec):
     map_type: ClassVar[type[CalibrationMap] | None] = TopVsAllMap
     candidate: ClassVar[bool] = False
     accepts_raw_arrays: ClassVar[bool] = True
-    exempt: ClassVar[Mapping[str, str]] = {"class order": "of several largest probabilities the first is the top"}
+    exempt: ClassVar[Mapping[str, str]] = {
+        "class order": "of tied largest probabilities, the first is the predicted class"
+    }
     calibrator: str | CalibratorSpec = "temperature"
 
     def __post_init__(self) -> None:
@@ -139,7 +158,7 @@ class TopVsAllSpec(CalibratorSpec):
         if spec.map_type is None or spec.name == self.name or getattr(spec, "logits", False):
             raise InputError(
                 "TO203",
-                "The calibrator of the largest probability must be one for two classes, of probabilities.",
+                "calibrator must be one for two classes that takes probabilities.",
                 spec.name + (" with logits=True" if getattr(spec, "logits", False) else ""),
                 "For instance calibrator='isotonic'.",
             )
@@ -153,7 +172,10 @@ class TopVsAllSpec(CalibratorSpec):
             return self.calibrator
         if not isinstance(self.calibrator, str):
             raise InputError(
-                "TO203", "calibrator is a name or a rule.", describe(self.calibrator), "For instance 'isotonic'."
+                "TO203",
+                "calibrator must be a name or a CalibratorSpec.",
+                describe(self.calibrator),
+                "For instance 'isotonic'.",
             )
         made: CalibratorSpec = CALIBRATORS.make(self.calibrator, {})
         return made
@@ -162,23 +184,23 @@ class TopVsAllSpec(CalibratorSpec):
         return lower_min_prob_for_logs(self._spec()) if isinstance(P, LogProbabilities) else self._spec()
 
     def fit(self, P: Probabilities, Y: Array, w: Array) -> TopVsAllMap:
-        """The map of the largest of these rows."""
+        """Fit the calibrator to the confidence of each row."""
         spec = self._spec_for(P)
         if isinstance(spec, TemperatureSpec):
             loss = partial(top_class_derivatives, P, Y, w, spec.min_prob)
-            start = spec.fit(P, Y, w).beta  # near; at T = 1 all rows may be certain, and nothing leads downhill
+            start = spec.fit(P, Y, w).beta  # near the optimum; at T = 1 all rows may be certain and the gradient 0
             return TopVsAllMap(TemperatureMap(*local_minimum_beta(loss, start)))
         two, right = _as_two(P, Y)
         return TopVsAllMap(spec.fit(input_for(spec, two), right, w))
 
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
-        """Those of the calibrator, and confidences that were raised."""
+        """Notes of the inner calibrator, and on confidences that were raised."""
         assert isinstance(calibration_map, TopVsAllMap)
         spec = self._spec_for(P)
         if isinstance(spec, TemperatureSpec):
             assert isinstance(calibration_map.inner, TemperatureMap)
             return floor_notes(P, Y, spec.min_prob) + boundary_notes(calibration_map.inner.beta)
-        # What is certain for the largest alone may have been raised.
+        # A confidence of exactly 0 may have been raised.
         two, right = _as_two(P, Y)
         fit_notes = [
             note for note in spec.notes(calibration_map.inner, input_for(spec, two), right, w) if note.code != "TN505"
@@ -190,31 +212,31 @@ class TopVsAllSpec(CalibratorSpec):
             possible.append((Q > 0).all(axis=1))
         fit_notes += zero_probability_notes(np.concatenate(possible)[:, None])
         if raised:
-            text = f"In {raised:,} of {len(P):,} rows the recalibrated confidence would have made another class the most probable; there it was raised until the label stays."
+            text = f"In {raised:,} of {len(P):,} rows the recalibrated confidence would have made another class the most probable; there it was raised to keep the predicted class."
             fit_notes.append(Note("TN512", text))
         return fit_notes
 
 
 def _as_two(P: Probabilities, Y: Array) -> tuple[Probabilities, Array]:
-    """The rows as the two-class problem whether the top class is right; ties go to the first."""
+    """The rows as the two-class problem whether the predicted class is correct; ties go to the first class."""
     every, top = np.arange(len(P)), predicted_class(P)
     right = Y[every, top] if Y.ndim == 2 else (top == Y).astype(np.float64)
     return _pair(P, top), np.stack([1 - right, right], axis=1)
 
 
 def _pair(P: Probabilities, top: Array) -> Probabilities:
-    """The other classes together and the top one, (n, 2)."""
+    """The sum of the other classes and the predicted class, (n, 2)."""
     if isinstance(P, LogProbabilities):
         logs, every = P.values, np.arange(len(P))
         others = logs.copy()
         others[every, top] = -np.inf
         return LogProbabilities(np.stack([log_sum_exp(others), logs[every, top]], axis=1))
-    x = np.minimum(P[np.arange(len(P)), top].astype(np.float64), 1.0)  # rounding may leave it a hair above
+    x = np.minimum(P[np.arange(len(P)), top].astype(np.float64), 1.0)  # rounding may leave it slightly above
     return np.stack([1 - x, x], axis=1)
 
 
 def top_class_derivatives(P: Probabilities, Y: Array, w: Array, min_prob: float, beta: float) -> tuple[float, float]:
-    """The first and second derivative of the log loss of the top class by β.
+    """First and second derivative of the log loss of the confidence with respect to β.
 
     With μ and ν the mean and variance of the other classes' logs under q, relative to the top's, they are
     Σ w μ(c − s) and Σ w [ν(c − s) + μ² s(1 − s)].

@@ -15,19 +15,19 @@ from trueodds.core.typing import Array
 
 
 def uniform_share(n_fit: int) -> float:
-    """The share of the uniform that is mixed in before scoring: 1/(n + 1), as n rows rule out nothing rarer."""
+    """The share of the uniform distribution that is mixed in before scoring: 1/(n + 1)."""
     return 1 / (n_fit + 1)
 
 
 def mix_with_uniform(Q: Array, share: Any) -> Array:
-    """Rows over their sum, as logs need them, with a share of the uniform mixed in: one number, or one per row (n, 1)."""
+    """Normalized rows mixed with a share of the uniform distribution: one number, or one per row (n, 1)."""
     return np.asarray((1 - share) * (Q / Q.sum(axis=1, keepdims=True)) + share / Q.shape[1])
 
 
 def log_with_mixture_floor(P: Array, share: Any) -> Array:
-    """The logarithms of the rows over their sum, none below that of the least probability that mixing leaves.
+    """Logarithms of the normalized rows, none below that of the smallest probability after mixing.
 
-    So rows that nothing was mixed into lose no more than rows that were, and all else is as it was said.
+    Rows without mixing then lose no more than mixed ones and are otherwise unchanged.
 
     >>> log_with_mixture_floor(np.array([[0.0, 1.0]]), 0.5).round(4).tolist()
     [[-1.3863, 0.0]]
@@ -35,12 +35,14 @@ def log_with_mixture_floor(P: Array, share: Any) -> Array:
     return np.asarray(np.log(np.maximum(P / P.sum(axis=1, keepdims=True), share / P.shape[1])))
 
 
-KEY = "mixing"  # among the saved parameters of the map that is mixed
+KEY = "mixing"  # among the saved parameters of the base map
 
 
 @dataclass(frozen=True, eq=False)
 class MixedMap(CalibrationMap):
-    """Another map's rows, mixed with a share of the uniform: no log loss is infinite. Its parameters are that map's.
+    """The rows of a base map mixed with a share of the uniform distribution, so that no log loss is infinite.
+
+    Other attributes are those of the base map.
 
     >>> from trueodds.calibrators.temperature import TemperatureMap
     >>> mixed = MixedMap(TemperatureMap(0.5), 0.01)
@@ -53,27 +55,27 @@ class MixedMap(CalibrationMap):
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """The name of the map that is mixed."""
+        """Name of the base map."""
         return self.base_map.name
 
     @property
     def takes_logs(self) -> bool:  # type: ignore[override]
-        """As the map that is mixed."""
+        """Whether the base map takes log-probabilities."""
         return self.base_map.takes_logs
 
     @property
     def logits(self) -> bool:  # type: ignore[override]
-        """As the map that is mixed."""
+        """Whether the base map takes logits."""
         return self.base_map.logits
 
     @property
     def n_passes(self) -> int | None:  # type: ignore[override]
-        """As the map that is mixed."""
+        """Passes of the fit of the base map."""
         return self.base_map.n_passes
 
     @property
     def converged(self) -> bool:  # type: ignore[override]
-        """As the map that is mixed."""
+        """Whether the fit of the base map converged."""
         return self.base_map.converged
 
     def __getattr__(self, name: str) -> Any:
@@ -82,11 +84,11 @@ class MixedMap(CalibrationMap):
         return getattr(self.base_map, name)
 
     def apply(self, P: Any) -> Array:
-        """The rows of the map, less the share, and the share in equal parts."""
+        """The rows of the base map, mixed with the uniform distribution."""
         return mix_with_uniform(self.base_map.apply(P), self.share)
 
     def interval(self, P: Any) -> tuple[Array, Array] | None:
-        """The ends as the map has them, mixed likewise."""
+        """The interval of the base map, mixed likewise."""
         ends = self.base_map.interval(P)
         if ends is None:
             return None
@@ -94,7 +96,7 @@ class MixedMap(CalibrationMap):
         return low, high
 
     def stages(self, k: int) -> tuple[tuple[Term, ...], ...] | None:
-        """Those of the map; the uniform is one more part of the last."""
+        """The stages of the base map, with the uniform distribution added to the last one."""
         stages = self.base_map.stages(k)
         if stages is None:
             return None
@@ -102,32 +104,30 @@ class MixedMap(CalibrationMap):
         return (*stages[:-1], (*last, Term(self.share, np.zeros((k, k)), np.zeros(k))))
 
     def terms(self, k: int) -> tuple[Term, ...] | None:
-        """The map as one mixture, where it is one."""
+        """The map as one mixture, if the base map has a single stage."""
         stages = self.stages(k)
         return stages[0] if stages is not None and len(stages) == 1 else None
 
     def describe(self) -> str:
-        """As the map that is mixed."""
+        """Description of the base map."""
         return self.base_map.describe()
 
     def table(self, classes: tuple[Any, ...]) -> list[str]:
-        """As the map that is mixed."""
+        """Parameter table of the base map."""
         return self.base_map.table(classes)
 
     def to_dict(self) -> dict[str, Any]:
-        """The parameters of the map, and the share."""
+        """The parameters of the base map, and the share."""
         return {**self.base_map.to_dict(), KEY: self.share}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> CalibrationMap:  # noqa: ARG003 - any number of classes
-        """The same map: `read_map` knows whose parameters they are, and which share is mixed in."""
-        raise InputError(
-            "TO505", "A mixed map is saved as the map that is mixed.", ", ".join(parameters), "Load the file."
-        )
+        """Raise TO505: `read_map` reads a mixed map together with its base map."""
+        raise InputError("TO505", "A mixed map is saved as its base map.", ", ".join(parameters), "Load the file.")
 
 
 def read_map(kind: type[CalibrationMap], parameters: Mapping[str, Any], k: int) -> CalibrationMap:
-    """The map of that kind behind saved parameters, mixed where they say so."""
+    """Read a map of this kind from saved parameters, mixed with the uniform if they say so."""
     if KEY not in parameters:
         return kind.from_dict(parameters, k)
     own = {name: value for name, value in parameters.items() if name != KEY}

@@ -22,7 +22,7 @@ from trueodds.calibrators.base import CalibrationMap, SummedSpec
 from trueodds.core.errors import Note
 from trueodds.core.settings import NonNegative
 
-_MAX_CLASSES = 30  # classes up to which `auto` tries it unasked
+_MAX_CLASSES = 30  # classes up to which `auto` tries it by default
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,19 +34,38 @@ class VectorMap(LogLinearMap):
 
 @dataclass(frozen=True)
 class VectorSpec(SummedSpec):
-    r"""A slope and a bias for each class's log probability, or logit.
+    r"""Vector scaling: a slope and a bias for the log-probability, or the logit, of each class.
 
+    Slopes differ between classes, so predicted classes may change.
+
+    Parameters
+    ----------
+    logits : bool, default=False
+        Whether the inputs x are logits instead of log-probabilities. The constant that each row of logits has is then
+        part of the model, so the two are different models.
+    penalty : float, default=0.5
+        Ridge penalty λ in nats over all rows. 0.5 is a normal prior with standard deviation 1, of slopes around 1 and
+        of biases around 0; the optimum then always exists. The published method is 0, with biases that sum to 0.
+    min_prob : float, default=1e-12
+        Smallest probability inside a logarithm: the fit takes log(max(p, `min_prob`)). Where log-probabilities are
+        known (`Predictions.from_logits`), the default applies to exact zeros only.
+
+    Notes
+    -----
     .. math:: q_{ik} \propto \exp(a_k x_{ik} + b_k), \quad
         \min_{a, b} \sum_i w_i\,[\mathrm{lse}(\eta_i) - y_i\cdot\eta_i] + \lambda \sum_k [(a_k - 1)^2 + b_k^2]
 
-    x is log p, or with `logits=True` the logits, whose constant per row is then part of the model: the two are
-    different models. λ = `penalty` in nats over all rows: 0.5 says that slopes lie about 1 and biases about 0 with a
-    standard deviation of 1, unless the rows say otherwise, so that the map always exists. The published method is
-    `penalty=0`, with biases that sum to 0: as good from some 4,000 rows on, but fitted to 300 rows of real image
-    classifiers with ten classes it did worse than no calibration, by up to 0.1 nats per row. Labels may change, as
-    slopes differ. Fits take log(max(p, `min_prob`)). Cost: O(nK²) per pass, about 5 passes after those of the
-    temperature. Source: Guo et al. (2017).
+    Without a penalty the fit is as good from some 4,000 rows on. Fitted to 300 rows of real image classifiers with ten
+    classes it was worse than no calibration, by up to 0.1 nats per row.
 
+    Cost: O(nK²) per pass, about 5 passes after those of the temperature.
+
+    References
+    ----------
+    .. [1] Guo et al. (2017).
+
+    Examples
+    --------
     >>> P = np.array([[0.9, 0.1], [0.6, 0.4]] * 20)
     >>> VectorSpec(penalty=0).fit(P, P, np.ones(40)).weights.round(6).tolist()
     [1.0, 1.0]
@@ -62,11 +81,11 @@ class VectorSpec(SummedSpec):
     min_prob: MinProb = MIN_PROB
 
     def suits(self, n: int, k: int) -> bool:
-        """Where there are few classes."""
+        """Whether there are few enough classes."""
         return super().suits(n, k) and k <= _MAX_CLASSES
 
     def fit_data(self, data: RowSums) -> VectorMap:
-        """The slopes and biases of these rows."""
+        """Fit slopes and biases."""
         k = data.facts.k
         target = np.tile([1.0, 0.0], (k, 1))
         start = target * initial_beta(data, self.min_prob, self.logits)
@@ -78,7 +97,7 @@ class VectorSpec(SummedSpec):
         return VectorMap(slopes.copy(), bias.copy(), self.min_prob, optimum.n_passes, optimum.converged, self.logits)
 
     def fit_notes(self, calibration_map: CalibrationMap, data: RowSums) -> list[Note]:
-        """Floored values, no finite best fit, slopes below 0, and few rows without a penalty."""
+        """Notes on replaced probabilities, a missing optimum, negative slopes, and few rows without a penalty."""
         assert isinstance(calibration_map, VectorMap)
         return [
             *data.facts.floored.notes(),

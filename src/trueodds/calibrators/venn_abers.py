@@ -27,19 +27,19 @@ _REST, _PAIRS = "one-vs-rest", "one-vs-one"
 
 @dataclass(frozen=True, eq=False)
 class VennAbersMap(CalibrationMap):
-    """A bracket for the second of two classes, for every class against the rest, or for every pair of classes."""
+    """Lower and upper curves for the second of two classes, for every class, or for every pair of classes."""
 
     name: ClassVar[str] = "venn_abers"
     curves: tuple[VennAbersCurve, ...]
     multiclass: str = _REST
 
     def apply(self, P: Array) -> Array:
-        """The merged probabilities, made to sum to 1."""
+        """The merged probabilities, normalized."""
         join = couple_pairs if self.multiclass == _PAIRS and P.shape[1] > 2 else apply_one_vs_rest
         return apply_in_blocks(partial(join, self.curves), P)
 
     def interval(self, P: Array) -> tuple[Array, Array] | None:
-        """p₀ and p₁ of every class against the rest, as they are: they bound what is merged, before it sums to 1."""
+        """p₀ and p₁ of every class against the rest, before rows are divided by their sums."""
         if P.shape[1] == 2:
             low, high = self.curves[0].ends(P[:, 1])
             return np.stack([1 - high, low], axis=1), np.stack([1 - low, high], axis=1)
@@ -49,19 +49,19 @@ class VennAbersMap(CalibrationMap):
         return np.stack([low for low, _ in ends], axis=1), np.stack([high for _, high in ends], axis=1)
 
     def describe(self) -> str:
-        """How many steps."""
+        """The number of steps."""
         steps = sum(curve.size for curve in self.curves)
         text = f"{steps:,} {'step' if steps == 1 else 'steps'}"
         kind = "pairs" if self.multiclass == _PAIRS else "curves"
         return text + (f" in {len(self.curves):,} {kind}" if len(self.curves) > 1 else "")
 
     def to_dict(self) -> dict[str, Any]:
-        """The steps of every bracket, and what the brackets are for."""
+        """The steps of every curve and the multiclass scheme."""
         return {"multiclass": self.multiclass, "curves": [curve.to_dict() for curve in self.curves]}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> VennAbersMap:
-        """As many brackets as K classes need."""
+        """Read the curves that K classes need."""
         saved_parameters.check_keys(parameters, ("multiclass", "curves"), "parameters")
         curves, multiclass = parameters["curves"], parameters["multiclass"]
         n_curves = {_REST: k, _PAIRS: k * (k - 1) // 2}.get(multiclass) if isinstance(multiclass, str) else None
@@ -78,23 +78,41 @@ class VennAbersMap(CalibrationMap):
 
 @dataclass(frozen=True)
 class VennAbersSpec(CalibratorSpec):
-    r"""Isotonic regression on the calibration rows and the row in question, once as if it did not come, once as if.
+    r"""Venn-Abers prediction: isotonic regression with the new row added, once as a non-event and once as an event.
 
+    For independent rows one of the two probabilities, that of the actual outcome, is perfectly calibrated, whatever the
+    scores. Their distance shows how much the rows determine at a score. The two are merged into one probability, which
+    is never exactly 0 or 1, unlike with `isotonic`. `interval` of the map returns both. Predicted classes may change.
+
+    Parameters
+    ----------
+    multiclass : {"one-vs-rest", "one-vs-one"}, default="one-vs-rest"
+        With more than two classes, one curve per class against the rest, fitted to all rows, or one per pair of
+        classes. The guarantee of `"one-vs-rest"` holds for every class before rows are divided by their sums, and so
+        the interval is that of the class. The guarantee of `"one-vs-one"` holds only given that the class is one of the
+        two, which is unknown when predicting, so there is no interval; with many rows it follows distortions that
+        differ between the classes more closely.
+
+    Notes
+    -----
     .. math:: p_0(s) = f_{+(s, 0)}(s), \quad p_1(s) = f_{+(s, 1)}(s), \quad p = \frac{p_1}{1 - p_0 + p_1}
 
-    where :math:`f_{+(s, y)}` is the isotonic fit with a row (s, y) of weight 1 added. For independent rows one of the
-    two, that of the outcome itself, is perfectly calibrated, whatever the scores; how far they are apart says how much
-    the rows tell at s. They are merged to p, whose log loss exceeds that of the right one by the least that can be
-    promised. It is never exactly 0 or 1, unlike `isotonic`. `interval` of the map gives both ends.
-    More than two classes (`multiclass`): `one-vs-rest` has a curve per class on all rows, then each row over its sum;
-    the guarantee holds for every class before that division, which is why it is the default and its ends are given as
-    they are. `one-vs-one` has a curve per pair of classes on :math:`p_j / (p_i + p_j)` (1/2 if both are 0), coupled by
-    :math:`q_i \propto 1/(\sum_j 1/r_{ji} - K + 2)`; its guarantee holds only given that the class is one of the two,
-    which nobody knows when predicting, so it has no interval; with many rows it follows distortions that differ
-    between the classes more closely. Labels may change. Weights that are not counts are
-    scaled to sum to the number of rows. Cost: O(K n log n) to fit, O(K log n) a row; K²/2 curves for pairs.
-    Sources: Vovk & Petej (2014); Vovk, Petej & Fedorova (2015); for pairs Price et al. (1995), Manokhin (2017).
+    where :math:`f_{+(s, y)}` is the isotonic fit with an added row (s, y) of weight 1. The merged probability p is
+    minimax for the log loss. Pairs of classes are fitted on :math:`p_j / (p_i + p_j)` (1/2 if both are 0) and coupled
+    by :math:`q_i \propto 1/(\sum_j 1/r_{ji} - K + 2)`. Weights that are not counts are scaled to sum to the number of
+    rows.
 
+    Cost: O(K n log n) to fit, O(K log n) a row; K²/2 curves for pairs.
+
+    References
+    ----------
+    .. [1] Vovk & Petej (2014).
+    .. [2] Vovk, Petej & Fedorova (2015).
+    .. [3] Price et al. (1995), for pairs.
+    .. [4] Manokhin (2017), for pairs.
+
+    Examples
+    --------
     >>> p, y = np.array([0.1, 0.2, 0.3, 0.4]), np.array([0, 1, 0, 1])
     >>> m = VennAbersSpec().fit(np.stack([1 - p, p], axis=1), np.eye(2)[y], np.ones(4))
     >>> low, high = m.interval(np.array([[0.75, 0.25]]))
@@ -110,7 +128,7 @@ class VennAbersSpec(CalibratorSpec):
     multiclass: Annotated[str, OneOf((_REST, _PAIRS))] = _REST
 
     def fit(self, P: Array, Y: Array, w: Array) -> VennAbersMap:
-        """The brackets of these rows."""
+        """Fit the curves."""
         live = w > 0
         P, Y, w = (P, Y, w) if live.all() else (P[live], Y[live], w[live])
         w = effective_rows(w)[1]
@@ -125,15 +143,13 @@ class VennAbersSpec(CalibratorSpec):
         return VennAbersMap(curves, self.multiclass)
 
     def notes(self, calibration_map: CalibrationMap, P: Array, Y: Array, w: Array) -> list[Note]:
-        """Pairs of zeros, and pairs of classes without rows."""
+        """Notes on pairs of zeros, and on pairs of classes without rows."""
         assert isinstance(calibration_map, VennAbersMap)
         if self.multiclass != _PAIRS or P.shape[1] == 2:
             return []
         fit_notes, even = [], int(((P == 0).sum(axis=1) > 1).sum())
         if even:
-            text = (
-                f"{even:,} of {len(P):,} rows say 0 for several classes: between two of those they count as undecided."
-            )
+            text = f"{even:,} of {len(P):,} rows predict 0 for several classes: pairs of these are treated as equally probable."
             fit_notes.append(Note("TN521", text))
         if empty := sum(curve.size == 0 for curve in calibration_map.curves):
             text = f"{empty:,} of {len(calibration_map.curves):,} pairs of classes have no calibration row: each of the two gets 1/2 there."
@@ -143,15 +159,15 @@ class VennAbersSpec(CalibratorSpec):
 
 @dataclass(frozen=True, eq=False)
 class VennAbersCurve:
-    """Two rising steps of the score: the rate if its row did not come (p₀), and if it came (p₁ ≥ p₀)."""
+    """Two step functions of the score: the rate if the new row is a non-event (p₀) or an event (p₁ ≥ p₀)."""
 
-    low_x: Array  # (a,) strictly rising: from each on p₀ is the next one
+    low_x: Array  # (a,) strictly increasing: from each on p₀ takes the next value
     low_y: Array  # (a + 1,) in [0, 1]
-    high_x: Array  # (b,) strictly rising: beyond each p₁ is the next one
+    high_x: Array  # (b,) strictly increasing: beyond each p₁ takes the next value
     high_y: Array  # (b + 1,) in [0, 1]
 
     def __call__(self, x: Array) -> Array:
-        """The one rate p₁ / (1 − p₀ + p₁) at each x (n,): whatever comes, its log loss is as far from that end's."""
+        """The merged rate p₁ / (1 − p₀ + p₁) at each x (n,), which is minimax for the log loss."""
         low, high = self.ends(x)
         return np.asarray(high / (1 - low + high))
 
@@ -166,7 +182,7 @@ class VennAbersCurve:
 
     @property
     def size(self) -> int:
-        """How many steps there are; none if no row was there."""
+        """The number of steps; 0 if there was no row."""
         return len(self.low_x) + len(self.high_x)
 
     def to_dict(self) -> dict[str, Any]:
@@ -175,12 +191,12 @@ class VennAbersCurve:
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> VennAbersCurve:
-        """Steps that rise, the lower ones never above the higher ones."""
+        """Read increasing steps, the lower ones never above the upper ones."""
         saved_parameters.check_keys(parameters, ("low_x", "low_y", "high_x", "high_y"), "a curve")
         steps = {}
         for side in ("low", "high"):
             none = parameters[f"{side}_x"] == []
-            # float16 may say a little more than 1
+            # float16 may slightly exceed 1
             x = (
                 np.empty(0)
                 if none
@@ -191,7 +207,7 @@ class VennAbersCurve:
                 parameters, f"{side}_y", 0, 1, size=len(x) + 1, increasing="weakly"
             )
         new = cls(**steps)
-        # p₁ rises only later than p₀ does, so it is enough to look where p₀ does.
+        # p₁ never increases before p₀, so it is enough to check where p₀ increases.
         low, high = new.ends(np.append(0.0, new.low_x))
         if (low > high).any() or new.low_y[0] > new.high_y[0]:
             raise InputError(
@@ -204,7 +220,7 @@ class VennAbersCurve:
 
 
 def fit_venn_abers_curve(s: Array, mass: Array, events: Array) -> VennAbersCurve:
-    """The two rates at any score, given Σw and Σwy at rising scores s (m,); without any row they are 0 and 1."""
+    """Both rates at any score, given Σw and Σwy at increasing scores s (m,); without rows they are 0 and 1."""
     low, high = means_of_added_row(mass, events)
     low, high = np.append(0.0, low), np.append(high, 1.0)
     falls, rises = low[1:] != low[:-1], high[1:] != high[:-1]
@@ -213,13 +229,13 @@ def fit_venn_abers_curve(s: Array, mass: Array, events: Array) -> VennAbersCurve
 
 T = TypeVar("T")
 
-_RESOLUTION = 2.0**40  # shares of the likelier class that differ by less than 1 in so many are one
+_RESOLUTION = 2.0**40  # relative resolution: scores that differ by less are equal
 
 
 def pair_score(a: Array, b: Array) -> Array:
-    """A score that rises with b/(a + b) from 0 to 1, 1/2 where a = b, be it 0 both; of (b, a) it is 1 less that.
+    """A score that increases with b/(a + b) from 0 to 1 and is 1/2 if a = b; pair_score(b, a) is 1 minus it.
 
-    The same ratio gives the same score though it be rounded differently, so that ties are ties in either direction.
+    Equal ratios give equal scores despite rounding, so that ties are ties in either direction.
 
     >>> pair_score(np.array([0.3, 0.45, 0.0]), np.array([0.1, 0.15, 0.0])).round(4).tolist()
     [0.1667, 0.1667, 0.5]
@@ -232,7 +248,7 @@ def pair_score(a: Array, b: Array) -> Array:
 
 
 def fit_pair_curves(P: Array, Y: Array, w: Array, made: Callable[[Array, Array, Array], T]) -> tuple[T, ...]:
-    """`made(s, mass, came)` of every pair of classes in rising order, from the rows that have weight in either.
+    """Fit a curve `made(s, mass, events)` for every pair of classes, from the rows with weight in either.
 
     The scores are preferences for the second class of the pair; w are weights > 0.
     """
@@ -253,15 +269,15 @@ def _pair_sums(P: Array, Y: Array, w: Array, i: int, j: int) -> tuple[Array, Arr
 
 
 def couple_pairs(curves: Sequence[Callable[[Array], Array]], P: Array) -> Array:
-    r"""Rows (n, K) from the probability :math:`r_{ij}` of class j among i and j, by a curve for every pair.
+    r"""Couple the pairwise probabilities :math:`r_{ij}` of class j among i and j to rows (n, K).
 
     .. math:: q_i \propto \Big(\sum_{j \ne i} \frac{1}{r_{ji}} - (K - 2)\Big)^{-1}
 
-    which is exact where the answers agree, :math:`r_{ij} = q_j / (q_i + q_j)`. Source: Price et al. (1995).
+    This is exact for consistent pairs, :math:`r_{ij} = q_j / (q_i + q_j)`. Source: Price et al. (1995).
     """
     n, k = P.shape
     total = np.full((k, n), 2.0 - k)
-    with np.errstate(divide="ignore"):  # a pair that rules a class out leaves it 0
+    with np.errstate(divide="ignore"):  # a pair that excludes a class gives it 0
         for (i, j), curve in zip(combinations(range(k), 2), curves, strict=True):
             r = curve(pair_score(P[:, i], P[:, j]))
             total[j] += 1 / r

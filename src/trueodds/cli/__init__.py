@@ -75,7 +75,7 @@ class Program(click.Group):
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             raise InputError(
                 "TO601",
-                "There is no command of that name.",
+                "Unknown command.",
                 repr(args[0]),
                 suggest_names(args[0], self.list_commands(ctx)),
             )
@@ -112,9 +112,9 @@ def as_input_error(problem: BaseException) -> InputError:
         )
     return InputError(
         "TO699",
-        "trueodds failed where it should not; nothing was decided.",
+        "Internal error in trueodds; there is no result.",
         f"{type(problem).__name__}: {problem}",
-        "Please report it with the command and this text.",
+        "Please report it with the command and this message.",
     )
 
 
@@ -125,25 +125,23 @@ def _usage(problem: click.UsageError) -> InputError:
     if isinstance(problem, click.NoSuchOption):
         close = " or ".join(problem.possibilities or ())
         if command == "trueodds apply" and problem.option_name in _OF_RECORDS:
-            fix = (
-                "Write the answers as a file of predictions first, and apply to that: trueodds answers FILE … --out F."
-            )
+            fix = "First write the answers as a file of predictions, then apply the calibrator to it: trueodds answers FILE … --out F."
         elif takers := _commands_with_option(problem):
             fix = f"Leave it out: only {', '.join(takers)} {'takes' if len(takers) == 1 else 'take'} it."
         elif close:
             fix = f"Did you mean {close}?"
         if problem.ctx and any("--set" in param.opts for param in problem.ctx.command.params):
             name = problem.option_name.lstrip("-").replace("-", "_")
-            fix += f" A setting of one member is said as --set {name}=VALUE."
-        return InputError("TO601", "This command has no option of that name.", problem.option_name, fix)
+            fix += f" Pass a setting of a method as --set {name}=VALUE."
+        return InputError("TO601", "Unknown option of this command.", problem.option_name, fix)
     if isinstance(problem, click.MissingParameter):
         hint = problem.param.get_error_hint(problem.ctx) if problem.param and problem.ctx else "an argument"
-        return InputError("TO601", "Something is missing on the command line.", f"no {hint}", fix)
+        return InputError("TO601", "A required argument is missing.", f"no {hint}", fix)
     if isinstance(problem, click.BadParameter) and problem.param and problem.ctx:
         return InputError(
-            "TO601", f"{problem.param.get_error_hint(problem.ctx)} has no such value.", problem.message, fix
+            "TO601", f"Invalid value of {problem.param.get_error_hint(problem.ctx)}.", problem.message, fix
         )
-    return InputError("TO601", "The command line cannot be read.", problem.format_message(), fix)
+    return InputError("TO601", "Invalid command line.", problem.format_message(), fix)
 
 
 def _commands_with_option(problem: click.NoSuchOption) -> list[str]:
@@ -170,7 +168,7 @@ def _never_fail_to_print() -> None:
 @click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="trueodds")
 def main() -> None:
-    """When a classifier says 70 %, is it right 70 % of the time?
+    """Measure, test and fix the calibration of a classifier's probabilities.
 
     \b
     trueodds audit preds.parquet --html report.html
@@ -181,7 +179,7 @@ def main() -> None:
     FILE holds one row per prediction: .parquet, .csv, .jsonl, .arrow, .feather or .npz, by default with a column
     "label" and a column "p_…" per class.
 
-    Exit codes: 0 done, and every gate held; 1 a gate of --fail-on failed; 2 bad input or usage.
+    Exit status: 0 success, and no gate failed; 1 a gate of --fail-on failed; 2 invalid input or usage.
     """
 
 

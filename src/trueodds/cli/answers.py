@@ -28,24 +28,24 @@ _CURVES = (".svg", ".png", ".pdf", ".csv", ".json")
 def _fields(command: Any) -> Any:
     """The options of records, of which one says how sure the model was."""
     stated = (
-        ("--confidence", {"metavar": "F", "help": "Field of the confidence that the model stated, with --correct."}),
-        ("--correct", {"metavar": "F", "help": "Field that says whether the answer, or each sample, was correct."}),
+        ("--confidence", {"metavar": "F", "help": "Field of the stated confidence, with --correct."}),
+        ("--correct", {"metavar": "F", "help": "Field that says whether the answer (or each sample) was correct."}),
     )
     for option, how in reversed((*records.RECORDS[1:3], *stated, records.RECORDS[0], *records.RECORDS[3:])):
         command = click.option(option, **how)(command)
     return FILES(command)
 
 
-@click.command(short_help="What a language model answered: coverage, accuracy, risk if only the surest answers count.")
+@click.command(short_help="Evaluate a language model's answers: coverage, accuracy, selective risk.")
 @_fields
 @click.option("--out", metavar="F", help="Write the answers as a file of predictions: .parquet, .csv, .jsonl, …")
+@click.option("--curve", metavar="F", help="Risk-coverage curve: a figure (.svg .png .pdf) or its data (.csv .json).")
 @click.option(
-    "--curve", metavar="F", help="Risk over coverage: a picture (.svg .png .pdf) or its numbers (.csv .json)."
+    "--min-prob", type=click.FloatRange(0, 1, max_open=True), default=0.0, help="Smallest doubt that BAS assumes."
 )
 @click.option(
-    "--min-prob", type=click.FloatRange(0, 1, max_open=True), default=0.0, help="Least doubt that BAS assumes."
+    "--level", type=click.FloatRange(0, 1, True, True), default=0.95, show_default=True, help="Confidence level."
 )
-@click.option("--level", type=click.FloatRange(0, 1, True, True), default=0.95, show_default=True, help="Of intervals.")
 @JSON
 @FAIL_ON
 @SEED
@@ -63,18 +63,21 @@ def answers(
     seed: int,
     **params: Any,
 ) -> None:
-    """What a language model answered: how much, how much of it right, and how far its confidence can be used.
+    """Evaluate a language model's answers: coverage, accuracy, and how useful the confidence is.
 
-    FILE holds records of an evaluation, .jsonl or .json, or a table. One of --logprobs, --confidence and --samples says
-    how sure it was. Every other command reads such files by the same options.
+    FILE has the records of an evaluation, .jsonl or .json, or a table. One of --logprobs, --confidence and --samples
+    names the field of the confidence. All other commands read such files with the same options.
     """
     columns = pop_columns(params)
     if not any(kind in columns for kind in records.KINDS):
         fix = "Add --logprobs F, --confidence F --correct F, or --samples F."
-        raise InputError("TO601", "A field must say how sure the model was.", "none of the three", fix)
+        raise InputError("TO601", "A field with the confidence is required.", "no such option", fix)
     if curve is not None and Path(curve).suffix.lower() not in _CURVES:
         raise InputError(
-            "TO606", "A curve is saved by the ending of its file.", repr(curve), f"One of {' '.join(_CURVES)}."
+            "TO606",
+            "The format of a curve is given by the suffix of its file.",
+            repr(curve),
+            f"One of {' '.join(_CURVES)}.",
         )
     gates = gate.read(fail_on, gate_values.ANSWERS)
     output.ready(files, out=out, curve=curve, json=json_path)
@@ -128,7 +131,7 @@ def _lines(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -
     low, high = _wrong(answer_set, risk)
     of = "" if answer_set.questions is None else f" answers, of {answer_set.questions:,} questions"
     rows = [
-        ("asked", f"{answer_set.n_queries:,}{of}"),
+        ("queries", f"{answer_set.n_queries:,}{of}"),
         ("abstained", f"{answer_set.abstained:,}"),
         ("coverage", format_percent(round(answer_set.coverage, 4))),
         (
@@ -142,13 +145,13 @@ def _lines(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -
             within = limits(float(at["low"][i]), float(at["high"][i]))
             text = f"{format_number(float(at['risk'][i]))} {within} · confidence ≥ {format_number(float(at['threshold'][i]))}"
         else:
-            text = f"– · only {format_percent(round(answer_set.coverage, 4))} were answered"
+            text = f"– · only {format_percent(round(answer_set.coverage, 4))} was answered"
         rows.append((f"risk at {format_percent(coverage)}", text))
     earned = format_number(measures[-1].noise_floor or 0.0)
     explained = (
-        "    BAS, the Behavioral Alignment Score: what the confidences earn if the model may also stay silent, 1 for a",
-        "    right answer, 0 for silence, −t/(1 − t) for a wrong one, in the mean over all prices t. Its noise floor is",
-        f"    no error: it is what these confidences would earn if they were true, {earned}.",
+        "    BAS, the Behavioral Alignment Score: mean reward if the model may abstain, with 1 for a correct answer, 0 for",
+        "    an abstention and −t/(1 − t) for a wrong answer, averaged over all thresholds t. Its noise floor is not an",
+        f"    error: it is the expected score if these confidences were calibrated, {earned}.",
     )
     return [
         *(f"{name:<16} {text}" for name, text in rows),

@@ -33,16 +33,24 @@ if TYPE_CHECKING:
 MEASURED = ("ece", "brier", "log_loss")  # what every audit measures; a test holds it to that
 
 
-@click.command(short_help="The whole answer: how far off, where, is it chance, what fixes it.")
+@click.command(short_help="Report everything: errors, tests, subgroups and recalibration.")
 @data_options(group=True)
-@click.option("--html", "html_path", metavar="F", help="Write the report as one self-contained page.")
+@click.option("--html", "html_path", metavar="F", help="Write the report as a self-contained HTML page.")
 @JSON
 @click.option(
-    "--alpha", type=click.FloatRange(0, 1, True, True), default=0.05, show_default=True, help="Of the verdict."
+    "--alpha",
+    type=click.FloatRange(0, 1, True, True),
+    default=0.05,
+    show_default=True,
+    help="Significance level of the verdict.",
 )
 @SEED
-@click.option("--level", type=click.FloatRange(0, 1, True, True), default=0.95, show_default=True, help="Of intervals.")
-@click.option("--resamples", type=click.IntRange(min=1), help="Redraws of the labels; 999, or more for many claims.")
+@click.option(
+    "--level", type=click.FloatRange(0, 1, True, True), default=0.95, show_default=True, help="Confidence level."
+)
+@click.option(
+    "--resamples", type=click.IntRange(min=1), help="Number of null draws; 999 by default, more for many hypotheses."
+)
 @WEIGHT_KIND
 @CROSSINGS
 @MIN_EFFECT
@@ -67,14 +75,14 @@ def audit(
     mode: str | None,
     **columns: Any,
 ) -> None:
-    """Can these probabilities be believed? How far off, where, is it chance, and what fixes it.
+    """Audit the calibration of predictions: estimate the errors, test them, and confirm a recalibration.
 
-    FILE is a file of predictions, a pattern such as 'part-*.parquet', or a tally; several are taken together.
+    FILE is a file of predictions, a pattern such as 'part-*.parquet', or a tally. Several files are combined.
     """
     gates = gate.read(fail_on, gate.AUDIT)
     named = pop_columns(columns)
     if any(condition.group for condition in gates) and "group" not in named and not any(map(is_tally, files)):
-        raise InputError("TO610", "No column of groups is named.", repr(fail_on[0]), "Add --group C for every column.")
+        raise InputError("TO610", "No group column is named.", repr(fail_on[0]), "Add --group C for every column.")
     output.ready(files, html=html_path, json=json_path)
     crossed(files, named, crossings)
     with Progress() as progress, records.by_question(named, costs=cost_path is not None):

@@ -25,18 +25,19 @@ from trueodds.cli.settings import INTERVAL_SETTINGS, settings, settings_options
 from trueodds.core.errors import InputError
 
 
-@click.command(short_help="Which model is off by less: the difference of two errors, or an order of several.")
+@click.command(short_help="Compare the errors of two models, or rank several models.")
 @data_options(mode=False)
 @click.option(
-    "--estimator", help="Its name: see trueodds list estimators; debiased_l2, if not said, with brier in a note."
+    "--estimator",
+    help="Name of the estimator: see trueodds list estimators. [default: debiased_l2, with brier in a note]",
 )
-@click.option("--names", metavar="A,B,…", help="What the models are called; the names of the files, if not said.")
+@click.option("--names", metavar="A,B,…", help="Names of the models. [default: the names of the files]")
 @click.option(
-    "--paired/--unpaired", default=None, help="Whether all speak of the same rows; equal outcomes, if not said."
+    "--paired/--unpaired", default=None, help="Whether all files have the same rows. [default: if outcomes are equal]"
 )
 @click.option(
     "--null", type=click.Choice(["auto", "swap"]), default="auto", show_default=True,
-    help="swap: p from exchanging the models' predictions row by row.",
+    help="swap: permutation p-value from exchanging the models' predictions row by row.",
 )  # fmt: skip
 @LENS
 @JSON
@@ -60,17 +61,17 @@ def compare(
     weight_kind: str,
     **params: Any,
 ) -> None:
-    """Which model is off by less: the difference of two errors, or an order of several.
+    """Compare the errors or scores of two models, or rank several models.
 
-    Each FILE (or quoted pattern) holds the predictions of one model, in columns of the same names. On the same rows in
-    the same order they are compared row by row.
+    Each FILE (or quoted pattern) has the predictions of one model, in columns of the same names. Models with the same rows in
+    the same order are compared row by row.
     """
     method_settings, columns = settings(params), pop_columns(params)
     output.ready(files, json=json_path)
     if len(files) < 2:
-        raise InputError("TO601", "A comparison needs at least two models.", files[0], "Name one file for each.")
+        raise InputError("TO601", "A comparison needs at least two models.", files[0], "Pass one file per model.")
     if fail_on and len(files) > 2:
-        problem = "An order of several models has no difference to bound."
+        problem = "A ranking of several models has no single difference."
         raise InputError("TO610", problem, f"--fail-on with {len(files)} files", "Compare two files.")
     called = [name.strip() for name in names.split(",")] if names else _names(files)
     from trueodds.api.compare import DEFAULT

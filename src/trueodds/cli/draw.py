@@ -22,24 +22,26 @@ _TURNING = ("tetrahedron",)  # diagrams that a page lets turn; no other has a pa
 
 @click.command()
 @data_options()
-@click.option("--diagram", default="reliability", show_default=True, help="Its name: see trueodds list diagrams.")
+@click.option(
+    "--diagram", default="reliability", show_default=True, help="Name of the diagram: see trueodds list diagrams."
+)
 @click.option(
     "--out",
     required=True,
     metavar="F",
-    help="A picture (.svg .png .pdf; .html: a tetrahedron that turns) or its numbers (.csv .json).",
+    help="A figure (.svg .png .pdf; .html: a rotatable tetrahedron) or its data (.csv .json).",
 )
 @click.option(
     "--each",
     "per_file",
     is_flag=True,
-    help="Every FILE is a model of its own, called as the file is, epochs in folders run/epoch; so it is for comparison, murphy and training.",
+    help="Treat each FILE as a model named like the file (epochs in folders: run/epoch); default for comparison, murphy and training.",
 )
-@click.option("--without", multiple=True, metavar="LAYER", help="Leave a layer out of the picture, such as strip.")
-@click.option("--title", metavar="TEXT", help="The headline, in place of the diagram's own.")
-@click.option("--no-title", is_flag=True, help="No headline and no finding above the picture.")
-@click.option("--figsize", metavar="W,H", help="Width and height of the picture in inches, such as 5,4.")
-@click.option("--dpi", metavar="N", help="Pixels per inch of a .png; 200 if not said.")
+@click.option("--without", multiple=True, metavar="LAYER", help="Omit a layer of the figure, such as strip.")
+@click.option("--title", metavar="TEXT", help="Title, in place of the default one.")
+@click.option("--no-title", is_flag=True, help="Omit the title and the finding below it.")
+@click.option("--figsize", metavar="W,H", help="Width and height of the figure in inches, such as 5,4.")
+@click.option("--dpi", metavar="N", help="Pixels per inch of a .png file. [default: 200]")
 @LENS
 @WEIGHT_KIND
 @SEED
@@ -60,19 +62,23 @@ def draw(
     weight_kind: str,
     **params: Any,
 ) -> None:
-    """Where it is off: a picture, or the numbers behind it."""
+    """Draw a calibration diagram, or save the data behind it."""
     method_settings, columns = settings(params), pop_columns(params)
     kind = Path(out).suffix.lower()
     if kind not in _PICTURES + _TABLES:
         known = " ".join(_PICTURES + _TABLES)
-        raise InputError("TO606", "A diagram is saved by the ending of its file.", repr(out), f"One of {known}.")
+        raise InputError(
+            "TO606", "The format of a diagram is given by the suffix of its file.", repr(out), f"One of {known}."
+        )
     output.ready(files, out=out)
     import trueodds as to
     from trueodds.diagrams import DIAGRAMS
     from trueodds.diagrams.presentation import Presentation
 
     if title is not None and no_title:
-        raise InputError("TO603", "A picture has a title or none.", "--title and --no-title", "Leave one of them out.")
+        raise InputError(
+            "TO603", "--title and --no-title exclude each other.", "--title and --no-title", "Omit one of them."
+        )
     looks = {"--title": title is not None, "--no-title": no_title} if kind in _TABLES else {}
     looks |= {"--figsize": figsize is not None, "--dpi": dpi is not None} if kind in (*_TABLES, ".html") else {}
     if idle := [option for option, used in looks.items() if used]:
@@ -88,7 +94,7 @@ def draw(
     DIAGRAMS.check(diagram, method_settings)
     if kind == ".html" and diagram not in _TURNING:
         known = " ".join(suffix for suffix in _PICTURES + _TABLES if suffix != ".html")
-        why = f"Only the diagram {' and '.join(_TURNING)} is saved as a page, on which it turns."
+        why = f"Only the diagram {' and '.join(_TURNING)} is saved as an HTML page, where it can be rotated."
         raise InputError("TO606", why, f"--diagram {diagram} --out {out}", f"Use one of {known}.")
     per_file = per_file or (len(files) > 1 and DIAGRAMS.load(diagram).several)
     data = models(files, columns) if per_file else open_data(files, columns)
@@ -115,7 +121,10 @@ def models(files: Sequence[str], columns: Mapping[str, Any]) -> dict[str, Any]:
         names = [f"{folder.name}/{name}" for folder, name in zip(folders, names, strict=True)]
     if twice := {name for name in names if names.count(name) > 1}:
         raise InputError(
-            "TO603", "Two models have the same name.", ", ".join(sorted(twice)), "Give their files names of their own."
+            "TO603",
+            "Two models have the same name.",
+            ", ".join(sorted(twice)),
+            "Rename the files so that their names differ.",
         )
     return {name: open_data([file], columns) for name, file in zip(names, files, strict=True)}
 

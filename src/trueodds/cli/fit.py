@@ -20,16 +20,16 @@ from trueodds.core.errors import InputError
     "--method",
     default="auto",
     show_default=True,
-    help="Its name: see trueodds list calibrators. auto chooses, confirms on held-out rows, or leaves it alone.",
+    help="Name of the calibrator: see trueodds list calibrators. auto selects one, confirms it on held-out rows, or changes nothing.",
 )
-@click.option("--out", required=True, metavar="F", help="Where to save it, as JSON.")
+@click.option("--out", required=True, metavar="F", help="File to save it to, as JSON.")
 @WEIGHT_KIND
 @SEED
 @settings_options("calibrators")
 def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: str, **params: Any) -> None:
-    """What fixes it: a calibrator, saved for trueodds apply.
+    """Fit a calibrator and save it for trueodds apply.
 
-    Judge it on other rows: on those it was fitted on any calibrator looks good.
+    Evaluate it on other rows: a calibrator always looks good on the rows it was fitted on.
     """
     method_settings, columns = settings(params), pop_columns(params)
     output.ready(files, out=out)
@@ -45,19 +45,21 @@ def fit(files: tuple[str, ...], method: str, out: str, seed: int, weight_kind: s
     output.show("\n".join([*(restate(line) if line.startswith("[TN") else line for line in lines), out]))
 
 
-@click.command(short_help="Put a saved calibrator to use on a file.")
+@click.command(short_help="Apply a saved calibrator to a file.")
 @click.argument("calibrator")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--probs", metavar="'p_*'", help="Columns of the probabilities. [default: p_*]")
-@click.option("--logits", metavar="'z_*'", help="Columns of logits or log-probabilities instead.")
-@click.option("--confidence", metavar="C", help="Column of the confidence in the chosen answer instead.")
-@click.option("--percent", is_flag=True, help="A --confidence of 70 means 70 %; the new ones are written likewise.")
-@click.option("--sum-tolerance", type=float, metavar="X", help="How far a row may be from sum 1 (rounded tables).")
+@click.option("--logits", metavar="'z_*'", help="Columns of logits or log-probabilities, in place of --probs.")
+@click.option("--confidence", metavar="C", help="Column of the confidence in the chosen answer, in place of --probs.")
+@click.option("--percent", is_flag=True, help="A --confidence of 70 means 70 %; the output uses the same unit.")
+@click.option(
+    "--sum-tolerance", type=float, metavar="X", help="Largest deviation of the sum of a row from 1 (rounded tables)."
+)
 @click.option("--out", required=True, metavar="F", help="The same rows with the new probabilities.")
 def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> None:
-    """Put a saved calibrator to use: the file again, with recalibrated probabilities.
+    """Apply a saved calibrator: write the file again, with recalibrated probabilities.
 
-    No label is needed. All other columns stay as they are. Records of a language model, such as --logprobs reads, are
+    No label is needed, and all other columns are unchanged. Records of a language model, such as --logprobs reads, are
     first written as a file of predictions by trueodds answers --out.
     """
     tolerance, percent = params.get("sum_tolerance"), params.pop("percent")
@@ -66,7 +68,9 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
         raise InputError("TO601", "--percent needs --confidence.", "--percent alone", "Add --confidence C.")
     output.ready((calibrator, *files), out=out)
     if is_tally(calibrator):
-        raise InputError("TO503", "That is a tally, not a calibrator.", calibrator, "Give what trueodds fit wrote.")
+        raise InputError(
+            "TO503", "The file is a tally, not a calibrator.", calibrator, "Pass a file that trueodds fit wrote."
+        )
     from trueodds.calibrators import fitted_calibrator
 
     loaded_calibrator = fitted_calibrator.load(calibrator)
@@ -78,7 +82,7 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
     if plan is not None and plan.kind == "confidence" and tuple(loaded_calibrator.classes) != ("wrong", "correct"):
         raise InputError(
             "TO607",
-            "The calibrator is for classes, and not for the confidence in an answer.",
+            "The calibrator is for class probabilities, not for the confidence in an answer.",
             f"--confidence {columns['confidence']} and {', '.join(map(str, loaded_calibrator.classes))} in the calibrator",
             "Name the columns of the probabilities by --probs.",
         )
@@ -104,7 +108,7 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
     output.show(f"{loaded_calibrator.describe()}\n{done:,} rows written to {out}")
     if named and order is None and named != classes:
         pairs = ", ".join(f"{column} is class {name}" for column, name in zip(named, classes, strict=True))
-        output.show(f"  Matched by position, as one side has numbers for names: {pairs}.")
+        output.show(f"  Classes were matched by position because one side has numbers instead of names: {pairs}.")
 
 
 def _order(classes: list[str], columns: list[str]) -> list[int] | None:

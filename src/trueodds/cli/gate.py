@@ -82,10 +82,10 @@ class Gate:
             return cls(text, text.strip())
         match = _FORM.fullmatch(text)
         if match is None and re.search("==|=>|=<", text):
-            raise _refused("--fail-on compares by >, >=, < or <=.", text, f"For instance {scope.example}.")
+            raise _refused("--fail-on compares with >, >=, < or <=.", text, f"For instance {scope.example}.")
         if match is None:
             words = "".join(f"{word}, or " for word in scope.words)
-            raise _refused("--fail-on holds no condition.", text, _HOW.format(words=words, example=scope.example))
+            raise _refused("--fail-on has no condition.", text, _HOW.format(words=words, example=scope.example))
         part = "noise_floor" if match["part"] == "floor" else match["part"] or "value"
         gate = cls(text, match["name"], part, match["group"], match["lens"], match["sign"], _limit(match["limit"]))
         _check(gate, scope)
@@ -111,7 +111,7 @@ class Gate:
 
     def unknown(self, got: str, fix: str) -> InputError:
         """The error of a gate that cannot be judged; that is no pass."""
-        return InputError("TO611", f"--fail-on {self.text!r} cannot be judged.", got, fix)
+        return InputError("TO611", f"--fail-on {self.text!r} cannot be evaluated.", got, fix)
 
 
 class Answer(Protocol):
@@ -177,14 +177,14 @@ def _check(gate: Gate, scope: Scope) -> None:
         parts = PARTS
     if gate.part not in parts:
         fix = suggest_names(gate.part, parts) if gate.part not in PARTS else f"It has {', '.join(parts)}."
-        raise _refused(f"--fail-on names no part of {gate.name}.", gate.part, fix)
+        raise _refused(f"{gate.name} has no such part.", gate.part, fix)
     if gate.name in scope.numbers and gate.group is not None:
-        raise _refused(f"There is no {gate.name} by group.", gate.text, f"Leave [{gate.group}] out.")
+        raise _refused(f"{gate.name} is not available by group.", gate.text, f"Leave [{gate.group}] out.")
     if gate.name == "risk" and gate.coverage is None:
-        raise _refused("A risk is that at a coverage.", gate.text, "For instance 'risk@0.8>0.05'.")
+        raise _refused("A risk needs a coverage.", gate.text, "For instance 'risk@0.8>0.05'.")
     if gate.lens is not None and gate.name != "risk":
         if not scope.lenses or gate.name in scope.numbers or gate.group is not None:
-            raise _refused(f"A lens has no place in a gate on {gate.name} here.", gate.text, f"Leave @{gate.lens} out.")
+            raise _refused(f"A gate on {gate.name} cannot name a lens here.", gate.text, f"Leave @{gate.lens} out.")
         from trueodds.lenses.lens import as_lens
 
         as_lens(gate.lens)
@@ -214,22 +214,22 @@ def _check_attainable(gate: Gate, lower: float, upper: float) -> None:
     fix = f"Bound it {'below' if gate.from_above else 'above'} {upper if gate.from_above else lower:g}."
     if is_percentage:
         fix = f"Write '{number}{gate.sign}{limit / 100:g}' for {limit:g} %."
-    raise _refused(f"{gate.name} is {bound}; this bound would never be passed.", gate.text, fix)
+    raise _refused(f"{gate.name} is {bound}; this gate could never fail.", gate.text, fix)
 
 
 def _check_estimator(gate: Gate, scope: Scope) -> None:
     if scope.estimators is not None and gate.name not in scope.estimators:
-        known = suggest_names(gate.name, scope.known) if scope.known else "It has words only."
-        raise _refused(f"trueodds {scope.command} has no number of that name.", gate.name, known)
+        known = suggest_names(gate.name, scope.known) if scope.known else "It has only words, no numbers."
+        raise _refused(f"trueodds {scope.command} has no such number.", gate.name, known)
     estimator = default_of(gate.name) if scope.estimator is None else scope.estimator
     if gate.group is not None and gate.name not in scope.grouped:
         fix = f"trueodds groups FILE --group C --estimator {gate.name} --fail-on {gate.text!r}"
-        problem = f"trueodds {scope.command} does not tell the {gate.name} of every group."
+        problem = f"trueodds {scope.command} does not report the {gate.name} of every group."
         raise _refused(problem, gate.text, fix)
     if scope.bare and gate.part != "value":
-        raise _refused("--interval none leaves interval and noise floor out.", gate.text, "Leave --interval out.")
+        raise _refused("--interval none omits the interval and the noise floor.", gate.text, "Leave --interval out.")
     if gate.part in ("low", "high") and estimator.interval is None:
-        problem = f"{gate.name} has no interval whose coverage is known."
+        problem = f"{gate.name} has no interval with known coverage."
         raise _refused(problem, gate.text, f"Bound {gate.name} itself, or {gate.name}.debiased.")
     if gate.part == "debiased" and estimator.interval == "bca":
         problem = f"{gate.name} is no error that noise pulls up: it has no debiased form."

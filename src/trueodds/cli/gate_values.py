@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 from trueodds.cli.gate import ENDS, VALUE, WORST, Gate, Scope, default_of, made_with
 from trueodds.core.errors import InputError
 from trueodds.core.formatting import format_number
-from trueodds.core.results import Estimate, Interval, Verdict
 from trueodds.core.suggestions import suggest_names
 
 if TYPE_CHECKING:
     from trueodds.core.comparison_results import Comparison
     from trueodds.core.group_results import ByGroup
+    from trueodds.core.results import Estimate, Interval, Verdict
     from trueodds.lenses.selective_risk import SelectiveRisk
 
 
 ALPHA = 0.05  # at which `reject` of a single test or comparison rejects
-CLEAR = "clear of its noise floor, so nothing is taken off"
+CLEAR = "far above its noise floor, so nothing is subtracted"
 
 
 def measure_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
@@ -83,7 +83,7 @@ class OfEstimate:
 
     def word(self, gate: Gate) -> tuple[bool, str]:
         """An estimate decides nothing."""
-        raise gate.unknown("an estimate", "Bound a number.")
+        raise gate.unknown("an estimate", "Name a number, with a bound.")
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class OfAnswers:
 
     def word(self, gate: Gate) -> tuple[bool, str]:
         """Answers decide nothing."""
-        raise gate.unknown("answers", "Bound a number.")
+        raise gate.unknown("answers", "Name a number, with a bound.")
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class OfAudit:
         """The verdict of the family."""
         verdict = self.report["verdict"]
         if verdict.get("rejected") is None or verdict.get("pvalue") is None:
-            raise gate.unknown("no p-value for all claims", "See the notes.")
+            raise gate.unknown("no family-wise p-value", "See the notes.")
         return verdict["rejected"], verdict["reason"]
 
 
@@ -232,7 +232,7 @@ def of_groups(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float | None,
     Where a group has no number none is passed over in silence: then the gate fails, or cannot be judged.
     """
     if not groups:
-        raise gate.unknown("no groups", "Add --group C for every column of groups.")
+        raise gate.unknown("no groups", "Add --group C for every group column.")
     requested = str(gate.group)
     if requested in groups:
         number, remark = part_of(groups[requested], gate.part)
@@ -245,7 +245,9 @@ def of_groups(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float | None,
     label = nearest(known, key=lambda name: known[name]) if known else None
     if label is None or (len(known) < len(groups) and not gate.fails(known[label])):
         missing = ", ".join(name for name in groups if name not in known)
-        raise gate.unknown(f"no {gate.part} of {missing}", "A group that cannot be judged is no pass: see the notes.")
+        raise gate.unknown(
+            f"no {gate.part} of {missing}", "A group that cannot be evaluated does not pass: see the notes."
+        )
     return known[label], f"{_called(gate, None)} ({label}{numbers[label][1].replace(' (', ', ').removesuffix(')')})"
 
 
@@ -299,6 +301,8 @@ def _called(gate: Gate, lens: str | None) -> str:
 
 def _estimate(report: Mapping[str, Any]) -> Estimate:
     """An estimate from its JSON, where an infinity is null."""
+    from trueodds.core.results import Estimate, Interval
+
     interval = report.get("interval")
     value = math.nan if report["value"] is None else report["value"]
     return Estimate(

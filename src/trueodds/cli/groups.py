@@ -23,10 +23,10 @@ from trueodds.cli.output import Progress
 from trueodds.cli.settings import INTERVAL_SETTINGS, settings, settings_options
 from trueodds.core.errors import InputError
 
-CROSSINGS = click.option("--crossings", is_flag=True, help="Also look at every two group columns taken together.")
+CROSSINGS = click.option("--crossings", is_flag=True, help="Also analyze the combinations of every two group columns.")
 MIN_EFFECT = click.option(
     "--min-effect", type=click.FloatRange(min=0), default=0.05, show_default=True, metavar="X",
-    help="The smallest error that matters: a group is within where its interval ends below it.",
+    help="The smallest error that matters: a group is within if its interval ends below it.",
 )  # fmt: skip
 
 
@@ -36,17 +36,19 @@ def crossed(files: Sequence[str], columns: Mapping[str, Any], crossings: bool) -
     if crossings and len(named) < 2 and not any(is_tally(file) for file in files):
         got = f"--group {named[0]} alone" if named else "no --group"
         raise InputError(
-            "TO324", "--crossings needs two group columns or more.", got, "Add --group C for every column."
+            "TO324", "--crossings needs at least two group columns.", got, "Add --group C for every column."
         )
 
 
-@click.command(short_help="For whom is it off: the error of every group, and the gaps between them.")
+@click.command(short_help="Estimate and test the error of every group, and the gaps between groups.")
 @data_options(group=True, mode=False)
-@click.option("--estimator", default="ece", show_default=True, help="Its name: see trueodds list estimators.")
+@click.option(
+    "--estimator", default="ece", show_default=True, help="Name of the estimator: see trueodds list estimators."
+)
 @CROSSINGS
 @click.option(
     "--against", type=click.Choice(["pairs", "rest"]), default="pairs", show_default=True,
-    help="Gaps of every two groups, or of each from all other rows.",
+    help="Gaps between every two groups, or between each group and the remaining rows.",
 )  # fmt: skip
 @MIN_EFFECT
 @LENS
@@ -71,17 +73,19 @@ def groups(
     weight_kind: str,
     **params: Any,
 ) -> None:
-    """For whom is it off: the error of every group, judged together, and the gaps between them.
+    """Estimate and test the calibration error of every group, jointly, and the gaps between groups.
 
-    Name the columns that hold the groups, each by a --group of its own.
+    Name each group column by its own --group.
     """
     method_settings, columns = settings(params), pop_columns(params)
     output.ready(files, json=json_path)
     if "group" not in columns:
-        raise InputError("TO601", "No column of groups is named.", "no --group", "Add --group C for every such column.")
+        raise InputError("TO601", "No group column is named.", "no --group", "Add --group C for every such column.")
     crossed(files, columns, crossings)
     if tally := next((file for file in files if is_tally(file)), None):
-        raise InputError("TO403", "Groups that overlap need the rows.", f"{tally}, a tally", "Give the predictions.")
+        raise InputError(
+            "TO403", "The joint test of groups needs the rows.", f"{tally}, a tally", "Give the predictions."
+        )
     from trueodds.api.by_group import by_group
     from trueodds.estimators import ESTIMATORS
 

@@ -46,10 +46,10 @@ _WORDS = {
 _ALL = (*_FAMILIES, "studies", *_WORDS)
 
 
-@click.command("list", short_help="Which names there are.")
+@click.command("list", short_help="List the available names.")
 @click.argument("family", required=False, type=click.Choice(_ALL))
 def list_names(family: str | None) -> None:
-    """The names of estimators, tests, calibrators, diagrams, studies, lenses, partitions and distances."""
+    """List the names of estimators, tests, calibrators, diagrams, studies, lenses, partitions and distances."""
     if family is not None:
         output.show("\n".join(names(family)))
         return

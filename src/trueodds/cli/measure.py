@@ -25,7 +25,9 @@ from trueodds.cli.settings import INTERVAL_SETTINGS, settings, settings_options
 
 @click.command()
 @data_options()
-@click.option("--estimator", default="ece", show_default=True, help="Its name: see trueodds list estimators.")
+@click.option(
+    "--estimator", default="ece", show_default=True, help="Name of the estimator: see trueodds list estimators."
+)
 @LENS
 @COST
 @JSON
@@ -48,7 +50,7 @@ def measure(
     weight_kind: str,
     **params: Any,
 ) -> None:
-    """How far off: one error, with its interval and its noise floor."""
+    """Estimate a calibration error or a score, with its interval and noise floor."""
     method_settings, columns = settings(params), pop_columns(params)
     output.ready(files, json=json_path)
     import trueodds as to

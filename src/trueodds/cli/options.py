@@ -22,12 +22,18 @@ ENGINES: tuple[tuple[str, dict[str, Any]], ...] = (
         {
             "metavar": "NAME",
             "type": click.Choice(["arrow", "dask", "spark"]),
-            "help": "Who reads the files: arrow (this process), dask or spark.",
+            "help": "What reads the files: arrow (this process), dask or spark.",
         },
     ),
-    ("--scheduler", {"metavar": "ADDRESS", "help": "Of a Dask cluster, with --engine dask. [default: threads here]"}),
-    ("--master", {"metavar": "URL", "help": "Of Spark, with --engine spark, such as local[4]."}),
-    ("--row-id", {"metavar": "C", "help": "Column that no two rows share, so that samples do not hang on the files."}),
+    (
+        "--scheduler",
+        {"metavar": "ADDRESS", "help": "Address of a Dask cluster, with --engine dask. [default: local threads]"},
+    ),
+    ("--master", {"metavar": "URL", "help": "Spark master, with --engine spark, such as local[4]."}),
+    (
+        "--row-id",
+        {"metavar": "C", "help": "Column with a unique id, so that samples do not depend on the order of files."},
+    ),
 )
 _PLACES = {"scheduler": "dask", "master": "spark"}
 
@@ -71,22 +77,24 @@ def _start_spark(master: str | None) -> None:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 FILES = click.argument("files", metavar="FILE...", nargs=-1, required=True)
-SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of everything random.")
-LENS = click.option("--lens", help="Which claim: confidence, positive, classwise, canonical, class:NAME, top-2, …")
+SEED = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+LENS = click.option(
+    "--lens", help="Examined probability: confidence, positive, classwise, canonical, class:NAME, top-2, …"
+)
 WEIGHT_KIND = click.option(
     "--weight-kind",
     type=click.Choice(["importance", "frequency"]),
     default="importance",
     show_default=True,
-    help="Whether a weight of two is two rows (frequency).",
+    help="Whether a row of weight 2 counts double (importance) or is two rows (frequency).",
 )
 FAIL_ON = click.option(
     "--fail-on",
     metavar="GATE",
     multiple=True,
-    help="Exit with 1 if this is so, such as 'ece.low>0.02'; see docs/cli.md. May be repeated.",
+    help="Exit with status 1 if this condition holds, such as 'ece.low>0.02'; see docs/cli.md. May be repeated.",
 )
-JSON = click.option("--json", "json_path", metavar="F|-", help="Write the answer as one JSON object; - is stdout.")
+JSON = click.option("--json", "json_path", metavar="F|-", help="Write the result as a JSON object; - is stdout.")
 
 COLUMNS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--label", {"metavar": "C", "help": "Column of the true class. [default: label]"}),
@@ -94,16 +102,19 @@ COLUMNS: tuple[tuple[str, dict[str, Any]], ...] = (
         "--probs",
         {"metavar": "'p_*'", "help": "Columns of the probabilities: a pattern, or names a,b,c. [default: p_*]"},
     ),
-    ("--logits", {"metavar": "'z_*'", "help": "Columns of logits or log-probabilities instead."}),
+    ("--logits", {"metavar": "'z_*'", "help": "Columns of logits or log-probabilities, in place of --probs."}),
     ("--confidence", {"metavar": "C", "help": "Column of the confidence in the chosen answer, with --correct."}),
     ("--correct", {"metavar": "C", "help": "Column that says whether the chosen answer was correct."}),
-    ("--votes", {"metavar": "'v_*'", "help": "Columns of how many people chose each class."}),
-    ("--multilabel", {"metavar": "'y_*'", "help": "0/1 columns of labels that do not exclude each other."}),
-    ("--weight", {"metavar": "C", "help": "Column of how much each row counts."}),
-    ("--group", {"metavar": "C", "multiple": True, "help": "Column of subgroups to look at apart; may be repeated."}),
-    ("--cluster", {"metavar": "C", "help": "Column of what makes rows depend on each other, such as a patient."}),
+    ("--votes", {"metavar": "'v_*'", "help": "Columns of the number of votes for each class."}),
+    ("--multilabel", {"metavar": "'y_*'", "help": "Columns of independent labels, 0 or 1."}),
+    ("--weight", {"metavar": "C", "help": "Column of the weights."}),
+    ("--group", {"metavar": "C", "multiple": True, "help": "Column of subgroups; may be repeated."}),
+    ("--cluster", {"metavar": "C", "help": "Column of clusters of dependent rows, such as the patient."}),
     ("--classes", {"metavar": "A,B,C", "help": "Names of the classes in the order of the columns."}),
-    ("--sum-tolerance", {"type": float, "metavar": "X", "help": "How far a row may be from sum 1 (rounded tables)."}),
+    (
+        "--sum-tolerance",
+        {"type": float, "metavar": "X", "help": "Largest deviation of the sum of a row from 1 (rounded tables)."},
+    ),
     *records.RECORDS,
     *ENGINES,
 )
@@ -111,10 +122,10 @@ _NAMES = tuple(option.lstrip("-").replace("-", "_") for option, _ in COLUMNS)
 _LISTS = ("probs", "logits", "votes", "multilabel")
 # What says the same thing as something else, or makes it meaningless; one of them would be ignored in silence.
 _EXCLUDING = (
-    ("logits", "probs", "Both name the columns of what the model says."),
-    ("multilabel", "label", "Both name what came."),
-    ("votes", "label", "Both name what came."),
-    ("confidence", "label", "With --confidence what came is --correct."),
+    ("logits", "probs", "Both name the columns of the predictions."),
+    ("multilabel", "label", "Both name the columns of the outcomes."),
+    ("votes", "label", "Both name the columns of the outcomes."),
+    ("confidence", "label", "With --confidence the outcome is --correct."),
     ("confidence", "probs", "Only the confidence would be read."),
 )
 
@@ -124,7 +135,7 @@ def data_options(*, group: bool = False, mode: bool = True) -> Callable[[Command
 
     def options(command: Command) -> Command:
         if mode:
-            how = "Rows in memory or fine cells; by default the size decides."
+            how = "Keep rows in memory or tally them; by default it depends on the size."
             command = click.option("--mode", type=click.Choice(["exact", "tally"]), help=how)(command)
         for option, how_so in reversed(COLUMNS):
             if group or option != "--group":
@@ -166,7 +177,7 @@ def _check_columns(columns: Mapping[str, Any], outcome: bool) -> None:
                 "TO603",
                 f"--{outcomes} names the columns that are read as probabilities.",
                 f"--{outcomes} {columns[outcomes]!r}",
-                f"Name those of what came by --{outcomes}, and those of the probabilities by --probs.",
+                f"Name the columns of the outcomes by --{outcomes}, and those of the probabilities by --probs.",
             )
 
 
@@ -180,12 +191,10 @@ def open_data(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
     if any(tallies):
         if not all(tallies):
             odd = files[tallies.index(False)]
-            raise InputError(
-                "TO603", "Tallies and rows cannot be mixed.", odd, "Make a tally of it first: trueodds tally."
-            )
+            raise InputError("TO603", "Tallies and rows cannot be mixed.", odd, "Tally the rows first: trueodds tally.")
         if columns:
             name = next(iter(columns)).replace("_", "-")
-            raise InputError("TO603", "A tally has its columns already.", f"--{name}", f"Leave --{name} out.")
+            raise InputError("TO603", "Column options do not apply to a tally.", f"--{name}", f"Leave --{name} out.")
         return add_tallies(files)
     if records.are_requested(files, columns):
         return records.source(files, columns)
@@ -215,9 +224,9 @@ COST = click.option(
     "--cost",
     "cost_path",
     metavar="F",
-    help="A CSV of what mistakes cost: a row per action (its name first), a column per true class (named on top).",
+    help="CSV file of costs: a row per action (its name first), a column per true class (with a header).",
 )
-_FIX = "A row per action and a column per class, such as: action,no,yes / wait,0,4 / treat,1,0."
+_FIX = "Write a row per action and a column per class, such as: action,no,yes / wait,0,4 / treat,1,0."
 
 
 def read_costs(data: Any, path: str | None, mode: str | None, weight_kind: str) -> tuple[Any, dict[str, Any]]:
@@ -235,7 +244,7 @@ def read_costs(data: Any, path: str | None, mode: str | None, weight_kind: str) 
         memory_source.name, data = data.name, memory_source  # the name of the file, and not that rows are in memory
     classes = [str(name) for name in rows.classes]
     if names is None and [f"{cost:g}" for cost in table[0]] == classes:
-        raise _unreadable(path, "a first line that may be the names of the classes or costs")
+        raise _unreadable(path, "a first line that may be names of classes or costs")
     if names is not None:
         if sorted(names) != sorted(classes):
             raise InputError(
@@ -254,7 +263,10 @@ def takes_costs(registry: Any, name: str, option: str) -> None:
     """Refuse costs for a member that has no use for them."""
     if not registry.takes(name, "cost"):
         raise InputError(
-            "TO603", "Nothing here reads costs.", f"--cost with --{option} {name}", f"Add --{option} decision_regret."
+            "TO603",
+            "This method does not use costs.",
+            f"--cost with --{option} {name}",
+            f"Add --{option} decision_regret.",
         )
 
 
@@ -296,4 +308,4 @@ def _is_number(cell: str) -> bool:
 
 
 def _unreadable(path: str, got: str) -> InputError:
-    return InputError("TO608", f"{path} is no table of costs.", got, _FIX)
+    return InputError("TO608", f"{path} is not a table of costs.", got, _FIX)

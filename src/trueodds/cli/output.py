@@ -43,12 +43,12 @@ def ready(inputs: Iterable[str], **outputs: str | None) -> None:
         place = Path(path).expanduser()
         folder = place.resolve().parent
         if place.is_dir():
-            raise InputError("TO602", "A file is to be written where a folder is.", path, "Name a file in it.")
+            raise InputError("TO602", "The output path is a folder.", path, "Name a file in the folder.")
         if not folder.is_dir():
-            raise InputError("TO602", "The folder to write into does not exist.", str(folder), "Make it first.")
+            raise InputError("TO602", "The output folder does not exist.", str(folder), "Create it first.")
         target = place if place.exists() else folder
         if not os.access(target, os.W_OK):
-            raise InputError("TO602", "This place cannot be written.", str(target), "Choose another one.")
+            raise InputError("TO602", "The output path cannot be written.", str(target), "Choose another path.")
 
 
 def _check_distinct(files: Mapping[str, str], inputs: Iterable[str]) -> None:
@@ -60,7 +60,7 @@ def _check_distinct(files: Mapping[str, str], inputs: Iterable[str]) -> None:
                 raise InputError("TO603", f"{option} would overwrite a file that is read.", path, "Name another file.")
             if (other := written.setdefault(mark, option)) != option:
                 raise InputError(
-                    "TO603", f"{other} and {option} would write into the same file.", path, "Name two files."
+                    "TO603", f"{other} and {option} would write to the same file.", path, "Name two files."
                 )
 
 

@@ -14,18 +14,27 @@ from trueodds.cli.settings import settings, settings_options
 
 @click.command()
 @data_options(mode=False)
-@click.option("--test", "name", default="omnibus", show_default=True, help="Its name: see trueodds list tests.")
-@click.option("--n", type=click.IntRange(min=1), help="Rows; as many as the file has, if not said.")
+@click.option("--test", "name", default="omnibus", show_default=True, help="Name of the test: see trueodds list tests.")
+@click.option("--n", type=click.IntRange(min=1), help="Number of rows. [default: those of the file]")
 @click.option(
     "--power", "target", type=click.FloatRange(0, 1, True, True), default=0.8, show_default=True,
-    help="In which share of data sets the error is to be found.",
+    help="Target power.",
 )  # fmt: skip
 @click.option(
-    "--effect", type=float, metavar="X", help="An error such as 0.03: how surely it is found, and the rows for it."
+    "--effect",
+    type=float,
+    metavar="X",
+    help="An error such as 0.03: compute its power, and the rows needed to detect it.",
 )
-@click.option("--width", type=float, metavar="X", help="The rows for an interval that is so wide, with --estimator.")
-@click.option("--estimator", default="ece", show_default=True, help="Whose interval: see trueodds list estimators.")
-@click.option("--alpha", type=click.FloatRange(0, 1, True, True), default=0.05, show_default=True, help="Of the test.")
+@click.option(
+    "--width", type=float, metavar="X", help="Compute the rows needed for an interval of this width, with --estimator."
+)
+@click.option(
+    "--estimator", default="ece", show_default=True, help="Estimator of the interval: see trueodds list estimators."
+)
+@click.option(
+    "--alpha", type=click.FloatRange(0, 1, True, True), default=0.05, show_default=True, help="Significance level."
+)
 @LENS
 @JSON
 @WEIGHT_KIND
@@ -46,7 +55,7 @@ def power(
     weight_kind: str,
     **params: Any,
 ) -> None:
-    """How many rows it takes: the error that a test finds in n rows, or the rows for an error or a width."""
+    """Plan a sample size: the error that a test detects with n rows, or the rows for an error or an interval width."""
     method_settings, columns = settings(params), pop_columns(params)
     output.ready(files, json=json_path)
     import trueodds as to

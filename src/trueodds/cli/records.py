@@ -11,16 +11,25 @@ from trueodds.core.errors import InputError
 
 RECORDS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("--percent", {"is_flag": True, "metavar": "", "help": "A --confidence of 70 means 70 %."}),
-    ("--logprobs", {"metavar": "F", "help": "Field of the options' log-probabilities, in records of answers."}),
-    ("--samples", {"metavar": "F", "help": "Field of several answers to one question, or of one with --question."}),
-    ("--answer", {"metavar": "F", "help": "Field of the right answer, with --logprobs or --samples. [default: label]"}),
-    ("--choices", {"metavar": "F", "help": "Field of the options' names, where --answer is one of them."}),
-    ("--question", {"metavar": "F", "help": "Field that tells questions apart; several rows of one are a cluster."}),
+    ("--logprobs", {"metavar": "F", "help": "Field of the log-probabilities of the options, in records of answers."}),
+    (
+        "--samples",
+        {"metavar": "F", "help": "Field of several answers to one question, or of one answer with --question."},
+    ),
+    (
+        "--answer",
+        {"metavar": "F", "help": "Field of the correct answer, with --logprobs or --samples. [default: label]"},
+    ),
+    ("--choices", {"metavar": "F", "help": "Field of the names of the options, if --answer is one of them."}),
+    (
+        "--question",
+        {"metavar": "F", "help": "Field that identifies the question; several rows of one question form a cluster."},
+    ),
     (
         "--abstained",
         {
             "metavar": "F",
-            "help": "Field that says yes where no answer was given, or the one that is empty there: that of the confidence.",
+            "help": "Field that says yes if no answer was given, or the field of the confidence, which is then empty.",
         },
     ),
 )
@@ -36,10 +45,10 @@ _WITH = {
 }
 # Options of tables of probabilities, and what says the same of records.
 _TABLES = {
-    "label": "Name the right answer by --answer.",
-    "cluster": "Name what makes rows depend on each other by --question.",
+    "label": "Name the correct answer by --answer.",
+    "cluster": "Name the field of dependent rows by --question.",
     **dict.fromkeys(("probs", "logits", "votes", "multilabel", "classes", "sum_tolerance", "engine", "row_id"), ""),
-    "weight": "Leave --weight out: records count alike.",
+    "weight": "Leave --weight out: records have equal weights.",
 }
 
 
@@ -48,7 +57,7 @@ def check_columns(columns: Mapping[str, Any]) -> None:
     kinds = [kind for kind in KINDS if kind in columns]
     if len(kinds) > 1:
         got = " and ".join(f"--{kind}" for kind in kinds)
-        raise InputError("TO603", "One field says how sure it was.", got, f"Leave --{kinds[1]} out.")
+        raise InputError("TO603", "Exactly one field must hold the confidence.", got, f"Leave --{kinds[1]} out.")
     for name, partners in _WITH.items():
         if name in columns and not any(partner in columns for partner in partners):
             alone = f"--{name}" if columns[name] is True else f"--{name} {columns[name]}"
@@ -62,11 +71,11 @@ def check_columns(columns: Mapping[str, Any]) -> None:
             )
             raise InputError("TO601", f"--{name} needs {required}.", got, fix)
     if "correct" in columns and "logprobs" in columns:
-        why = "With --logprobs the right option says what was correct."
-        raise InputError("TO603", why, "--correct and --logprobs", "Name the right option by --answer.")
+        why = "With --logprobs, correctness follows from the correct option."
+        raise InputError("TO603", why, "--correct and --logprobs", "Name the correct option by --answer.")
     if "correct" in columns and "answer" in columns:
-        why = "Both say which answer is right."
-        raise InputError("TO603", why, "--correct and --answer", "Leave one of them out.")
+        why = "Both define which answer is correct."
+        raise InputError("TO603", why, "--correct and --answer", "Omit one of them.")
     for name, instead in _TABLES.items():
         if name in columns and (
             own := next((record_option for record_option in OWN if record_option in columns), None)

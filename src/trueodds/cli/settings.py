@@ -11,24 +11,24 @@ from trueodds.cli.options import Command
 from trueodds.core.errors import InputError
 
 SETTINGS = {
-    "--bins": "How many bins, sqrt, or edges such as [0,0.5,1].",
-    "--partition": "Which rows are pooled: see trueodds list partitions.",
-    "--min-size": "Fewest rows in a leaf of the median-variance tree.",
-    "--closed": "Which end of a bin belongs to it: right or left.",
-    "--range": "Range of the bins: [0, 1] if not said, or 1/K.",
-    "--distance": "How far said is from seen: see trueodds list distances.",
-    "--order": "Power of the mean over bins; inf takes the worst.",
-    "--min-prob": "Smallest probability that a logarithm sees.",
-    "--between": "What isotonic says between its knots: linear or step.",
-    "--aggregate": "How several views make one number: mean, max, sum, prevalence, weight.",
-    "--region": "Only rows whose predictions lie there: 'confidence > 0.9 and class:cat >= 0.1'.",
-    "--interval": "auto, percentile, basic, bca, sun, debiased or none.",
-    "--level": "Level of the interval or of the bars.",
-    "--resamples": "How many resamples or redraws.",
-    "--resample": "What is resampled: auto, rows, cells.",
-    "--redraw": "What a test redraws: labels or both.",
-    "--statistic": "The estimator whose size a test judges.",
-    "--margin": "An error that would not matter: says within, beyond or undecided, by the interval.",
+    "--bins": "Number of bins, sqrt, or edges such as [0,0.5,1].",
+    "--partition": "How rows are binned: see trueodds list partitions.",
+    "--min-size": "Minimum number of rows in a leaf of the median-variance tree.",
+    "--closed": "Which edge of a bin it includes: right or left.",
+    "--range": "Range of the bins: [0, 1] (default) or 1/K.",
+    "--distance": "Distance between predicted and observed: see trueodds list distances.",
+    "--order": "Order of the mean over bins; inf is the maximum.",
+    "--min-prob": "Smallest probability inside a logarithm.",
+    "--between": "Interpolation of isotonic between its knots: linear or step.",
+    "--aggregate": "How several views are combined: mean, max, sum, prevalence, weight.",
+    "--region": "Only rows with predictions in a region: 'confidence > 0.9 and class:cat >= 0.1'.",
+    "--interval": "Interval method: auto, percentile, basic, bca, sun, debiased or none.",
+    "--level": "Confidence level of the interval or of the error bars.",
+    "--resamples": "Number of bootstrap resamples or null draws.",
+    "--resample": "What the bootstrap resamples: auto, rows, cells.",
+    "--redraw": "What a test simulates: labels or both.",
+    "--statistic": "The estimator that is the test statistic.",
+    "--margin": "Equivalence margin: decide within, beyond or undecided from the interval.",
 }
 _BINS = ("--bins", "--partition", "--min-size", "--closed", "--range")
 _ERRORS = (*_BINS, "--distance", "--order", "--min-prob", "--aggregate", "--region")
@@ -70,10 +70,10 @@ def settings(params: dict[str, Any]) -> dict[str, Any]:
             raise InputError("TO601", "--set takes NAME=VALUE.", repr(pair), "For instance --set style=deviation.")
         if name in _ELSEWHERE:
             raise InputError(
-                "TO603", "--set is for settings without an option.", f"--set {pair}", f"Use {_ELSEWHERE[name]}."
+                "TO603", "--set is only for settings that have no option.", f"--set {pair}", f"Use {_ELSEWHERE[name]}."
             )
         if name in parsed:
-            raise InputError("TO603", "A setting is given twice.", name, "Leave one of them out.")
+            raise InputError("TO603", "A setting is given twice.", name, "Omit one of them.")
         parsed[name] = value(text)
     return parsed
 

@@ -16,15 +16,17 @@ from trueodds.core.registry import Registry
 GROUP = "trueodds.studies"  # of the entry points by which a package offers studies
 
 
-@click.command(short_help="Run an experiment again.")
+@click.command(short_help="Run a simulation study.")
 @click.argument("name")
-@click.option("--quick", is_flag=True, help="Fewer data sets, for a first look.")
+@click.option("--quick", is_flag=True, help="Use fewer data sets, for a quick look.")
 @click.option(
-    "--out", type=click.Path(file_okay=False), help="Folder for table and picture; a stopped study goes on there."
+    "--out", type=click.Path(file_okay=False), help="Folder for table and figure; an interrupted study resumes from it."
 )
-@click.option("--method", "methods", multiple=True, help="Only this one; may be given again.")
-@click.option("--data", type=click.Path(file_okay=False), help="Folder with the data of studies that need some.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the simulated data.")
+@click.option("--method", "methods", multiple=True, help="Run only this method; may be repeated.")
+@click.option("--data", type=click.Path(file_okay=False), help="Folder with the data, for studies that need them.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed of the simulated data."
+)
 @click.option("--json", "as_json", is_flag=True, help="The table as JSON instead of text.")
 def study(
     name: str, quick: bool, out: str | None, methods: tuple[str, ...], data: str | None, seed: int, as_json: bool
@@ -36,7 +38,7 @@ def study(
     for key in settings.keys() - inspect.signature(run).parameters.keys():
         raise InputError(
             "TO603",
-            f"The study {name} has no use for that.",
+            f"The study {name} does not take this option.",
             f"--{'method' if key == 'methods' else key}",
             "Leave it out.",
         )

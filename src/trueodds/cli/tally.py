@@ -12,13 +12,27 @@ from trueodds.cli.options import add_tallies, data_options, open_data, pop_colum
 from trueodds.cli.output import Progress
 
 
-@click.command(short_help="Count rows into a small file that adds up.")
+@click.command(short_help="Tally rows into a small, mergeable file.")
 @data_options(group=True, mode=False)
-@click.option("--out", required=True, metavar="F", help="Where to save it, such as a.tally.json.")
-@click.option("--lens", "lenses", multiple=True, help="Lenses to keep beyond the standing ones: 'groups:[[0,1],[2]]'.")
-@click.option("--grid", type=click.IntRange(min=1), help="Keep all probabilities together on a grid of so many bins.")
-@click.option("--bins", type=click.IntRange(min=1), default=15, show_default=True, help="Bins of the joint null law.")
-@click.option("--resume", metavar="F", help="Keeps the sum so far: after a stop the same command goes on from there.")
+@click.option("--out", required=True, metavar="F", help="File to save it to, such as a.tally.json.")
+@click.option("--lens", "lenses", multiple=True, help="Additional lenses to keep, such as 'groups:[[0,1],[2]]'.")
+@click.option(
+    "--grid",
+    type=click.IntRange(min=1),
+    help="Also keep whole probability vectors, on a grid with this many bins per axis.",
+)
+@click.option(
+    "--bins",
+    type=click.IntRange(min=1),
+    default=15,
+    show_default=True,
+    help="Bins of the joint null distribution of the classes.",
+)
+@click.option(
+    "--resume",
+    metavar="F",
+    help="File that keeps the sums so far; after an interruption the same command resumes from it.",
+)
 def tally(
     files: tuple[str, ...],
     out: str,
@@ -28,7 +42,7 @@ def tally(
     bins: int,
     **params: Any,
 ) -> None:
-    """Count rows into a small file that adds up: audit, measure and test read it."""
+    """Tally rows into a small, mergeable file that audit, measure and test can read."""
     columns = pop_columns(params)
     output.ready(files, out=out, resume=resume)
     with Progress() as progress:
@@ -43,11 +57,11 @@ def tally(
     output.show(f"{total.n:,} rows\n{out}")
 
 
-@click.command(short_help="Add tallies up.")
+@click.command(short_help="Merge tallies.")
 @click.argument("files", metavar="TALLY...", nargs=-1, required=True)
-@click.option("--out", required=True, metavar="F", help="Where to save the sum.")
+@click.option("--out", required=True, metavar="F", help="File to save the sum to.")
 def merge(files: tuple[str, ...], out: str) -> None:
-    """Add tallies up; those of other classes or settings are refused."""
+    """Merge tallies. Tallies with different classes or settings are rejected."""
     output.ready(files, out=out)
     from trueodds.tallies import serialization
 

@@ -26,7 +26,7 @@ from trueodds.cli.settings import settings, settings_options
 
 @click.command()
 @data_options()
-@click.option("--test", "name", default="omnibus", show_default=True, help="Its name: see trueodds list tests.")
+@click.option("--test", "name", default="omnibus", show_default=True, help="Name of the test: see trueodds list tests.")
 @LENS
 @COST
 @JSON
@@ -49,7 +49,7 @@ def test(
     weight_kind: str,
     **params: Any,
 ) -> None:
-    """Is it chance: one p-value, under a hypothesis said in words."""
+    """Test the null hypothesis that the predictions are calibrated."""
     method_settings, columns = settings(params), pop_columns(params)
     output.ready(files, json=json_path)
     import trueodds as to
@@ -69,7 +69,7 @@ def test(
             rng=seed,
             mode=mode,
             weight_kind=weight_kind,
-            progress=lambda share: progress(share, "redrawing labels"),
+            progress=lambda share: progress(share, "simulating labels"),
             **method_settings,
         )
     output.answer(verdict.describe(), verdict.notes, verdict.to_dict(), json_path)

@@ -11,10 +11,29 @@ LONGEST_ITEMS = 8  # items of a list that are written out
 
 
 class InputError(ValueError):
-    """Data or settings that cannot be answered, with a stable code and the fix.
+    """Error in the data or settings, with a stable code and the remedy.
 
-    The message is one printable line of at most 400 characters: of a value that is longer the middle is left out.
+    The message is one printable line of at most 400 characters. The middle of a longer value is replaced by an
+    ellipsis.
 
+    Parameters
+    ----------
+    code : str
+        The code, such as TO102; all are listed in ``docs/codes.md``.
+    problem : str
+        What is wrong, as a sentence.
+    got : str, default=""
+        The value that was received.
+    fix : str, default=""
+        What to do, as a sentence.
+
+    Attributes
+    ----------
+    code, problem, got, fix : str
+        The parts of the message.
+
+    Examples
+    --------
     >>> print(InputError("TO102", "Every probability must lie in [0, 1].", "-2.0 in row 17", "Correct it."))
     [TO102] Every probability must lie in [0, 1]. Got -2.0 in row 17. Correct it.
     """
@@ -37,7 +56,7 @@ class InputError(ValueError):
 
 
 def describe(value: object) -> str:
-    """A value in a message: as it is written where that is short, else its type and size.
+    """Describe a value for an error message: its `repr` if that is short, else its type and size.
 
     >>> describe("eec"), describe([0.5] * 300), describe(10**400)
     ("'eec'", 'list of 300', 'an integer of 1,329 bits')
@@ -59,7 +78,15 @@ def describe(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A fact about the data or the method that is no error but belongs beside the number."""
+    """A fact about the data or the method that is not an error but should be reported with the result.
+
+    Attributes
+    ----------
+    code : str
+        The code, such as TN105; all are listed in ``docs/codes.md``.
+    text : str
+        The fact, in one or two sentences.
+    """
 
     code: str
     text: str
@@ -68,12 +95,18 @@ class Note:
         return printable(f"[{self.code}] {self.text}")
 
     def to_dict(self) -> dict[str, str]:
-        """The note as JSON holds it."""
+        """Return the note as a JSON object.
+
+        Returns
+        -------
+        dict
+            Code and text.
+        """
         return {"code": self.code, "text": self.text}
 
 
 def shortened(text: str, max_length: int) -> str:
-    """The text in at most so many characters, with an ellipsis in the place of its middle.
+    """Shorten a text to at most `max_length` characters, replacing its middle by an ellipsis.
 
     >>> shortened("[0.1, 0.2, 0.3, 0.4]", 12)
     '[0.1, 0.….4]'
@@ -89,7 +122,7 @@ def _message(code: str, problem: str, got: str, fix: str) -> str:
 
 
 def install_command(extra: str) -> str:
-    """What to run for an extra, as it works for a package that is in no index yet.
+    """Return the command that installs an optional dependency from a clone of the repository.
 
     >>> install_command("report")
     "Run in a clone of trueodds: pip install '.[report]'"
@@ -98,7 +131,7 @@ def install_command(extra: str) -> str:
 
 
 def install_studies_command() -> str:
-    """What to run for the studies, which are a package of their own in the same clone.
+    """Return the command that installs the package of studies from a clone of the repository.
 
     >>> install_studies_command()
     'Run in a clone of trueodds: pip install ./studies'

@@ -10,7 +10,7 @@ from typing import Any
 def format_number(x: float | None) -> str:
     """A number as people read it: four decimals for ordinary sizes, three digits for tiny or huge ones.
 
-    >>> format_number(0.039812), figure(0.000012), figure(0.001), figure(None)
+    >>> format_number(0.039812), format_number(0.000012), format_number(0.001), format_number(None)
     ('0.0398', '1.2e-05', '0.001', '–')
     """
     if x is None:

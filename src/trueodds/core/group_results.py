@@ -261,7 +261,7 @@ def _table(by_group: ByGroup) -> list[str]:
 def format_pvalue(p: float, min_pvalue: float) -> str:
     """A p-value; at the smallest that its draws can give it could be smaller still.
 
-    >>> format_pvalue(0.001, 0.001), pvalue(0.42, 0.001)
+    >>> format_pvalue(0.001, 0.001), format_pvalue(0.42, 0.001)
     ('≤ 0.001', '0.42')
     """
     return f"≤ {format_number(p)}" if p <= min_pvalue * (1 + 1e-9) else format_number(p)
@@ -274,7 +274,7 @@ def _equals(shown: str) -> str:
 def format_column(column: Sequence[float | None]) -> list[str]:
     """Figures with the same decimals throughout: four, or more where all of them are tiny.
 
-    >>> format_column([0.25, 0.0, None]), same([0.0004, 0.00012])
+    >>> format_column([0.25, 0.0, None]), format_column([0.0004, 0.00012])
     (['0.2500', '0.0000', '–'], ['0.00040', '0.00012'])
     """
     largest = max((abs(x) for x in column if x is not None and math.isfinite(x)), default=0.0)

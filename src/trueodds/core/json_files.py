@@ -66,7 +66,7 @@ def parse_json(text: str, code: str, what: str = "the text") -> Any:
         return json.loads(text, parse_constant=_no_constant, object_pairs_hook=unique_keys)
     except (ValueError, RecursionError) as problem:
         raise InputError(
-            code, f"{what} holds no JSON.", describe_json_error(problem), "Give a file that trueodds saved."
+            code, f"{what} is not JSON.", describe_json_error(problem), "Give a file that trueodds saved."
         ) from None
 
 
@@ -84,7 +84,7 @@ def read_schema_family(path: str | os.PathLike[str]) -> str | None:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def strict_json(value: Any) -> Any:

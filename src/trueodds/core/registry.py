@@ -42,7 +42,7 @@ class Registry:
         """The member's class; an unknown name is an InputError that lists the near ones."""
         if name not in self._table:
             name = str(name)[:80]
-            raise InputError("TO201", f"There is no {self.kind} of that name.", repr(name), self._hint(name))
+            raise InputError("TO201", f"Unknown {self.kind}.", repr(name), self._hint(name))
         module, _, attribute = self._table[name].partition(":")
         return getattr(importlib.import_module(module), attribute)
 
@@ -75,7 +75,7 @@ class Registry:
                 fix = suggest_names(key[:80], known) if known else "It has no settings."
                 if key in self._owners and not fix.startswith("Did you mean"):
                     fix += f" {key} is a setting of {self.kind} {self._owners[key]}."
-                raise InputError("TO202", f"{self.kind} {name} takes no setting of that name.", repr(key[:80]), fix)
+                raise InputError("TO202", f"{self.kind} {name} has no setting of that name.", repr(key[:80]), fix)
 
     def make(self, name: str, settings: Mapping[str, Any]) -> Any:
         """The member built from its settings; an unknown keyword is an InputError that lists the near ones."""

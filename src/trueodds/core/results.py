@@ -15,13 +15,13 @@ from trueodds.core.printable import printable
 
 
 class Result:
-    """An answer with notes: `str` shows them below its description, `repr` is one line."""
+    """A result with notes: `repr` is one line, `str` adds the notes."""
 
     __slots__ = ()
     notes: tuple[Note, ...]
 
     def describe(self) -> str:
-        """The answer in words, without its notes."""
+        """Describe the result in words, without its notes."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -36,7 +36,17 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Where the truth may lie, at which level and by which method."""
+    """A confidence interval with its level and the method that computed it.
+
+    Attributes
+    ----------
+    low, high : float
+        The ends.
+    level : float
+        The confidence level.
+    method : str
+        The name of the method.
+    """
 
     low: float
     high: float
@@ -47,7 +57,13 @@ class Interval:
         return f"[{format_number(self.low)}, {format_number(self.high)}] {format_percent(self.level)}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The interval as JSON holds it."""
+        """Return the interval as a JSON object.
+
+        Returns
+        -------
+        dict
+            Ends, level and method.
+        """
         return {
             "low": strict_json(self.low),
             "high": strict_json(self.high),
@@ -57,7 +73,7 @@ class Interval:
 
 
 def keep_defined(result: Any, value: str, others: tuple[str, ...] = ()) -> None:
-    """Leave out the interval of a number that is undefined, and say in a note what is; for results as they are made."""
+    """Remove the interval of an undefined value and add a note; called when a result is created."""
     interval: Interval | None = getattr(result, "interval", None)
     named = [name for name in (value, *others) if _undefined(getattr(result, name))]
     if interval is not None and (value in named or _undefined(interval.low) or _undefined(interval.high)):
@@ -70,7 +86,7 @@ def keep_defined(result: Any, value: str, others: tuple[str, ...] = ()) -> None:
 
 
 def undefined_note(what: str) -> Note:
-    """The note on numbers that are NaN."""
+    """Return the note on values that are NaN."""
     return Note("TN155", f"{what} undefined on these rows (NaN); another note says why where more is known.")
 
 
@@ -80,7 +96,29 @@ def _undefined(x: Any) -> bool:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Estimate(Result):
-    """How large an error is, with its interval, its noise floor and the settings that made it."""
+    """An estimated error or score, with its interval, its noise floor and the settings used.
+
+    Attributes
+    ----------
+    estimator, lens : str
+        Name of the estimator and of the lens.
+    value : float
+        The estimate; ``float(estimate)`` returns it.
+    n : int
+        Number of rows.
+    interval : Interval or None
+        The confidence interval.
+    noise_floor : float or None
+        Mean value of the estimator for a perfectly calibrated model with the same predictions.
+    debiased : float or None
+        The value with its bias removed, if the estimator defines it.
+    parts : mapping of str to float
+        Components of the value, such as the terms of a decomposition.
+    settings : mapping
+        All settings used.
+    notes : tuple of Note
+        Facts to report with the value.
+    """
 
     estimator: str
     lens: str
@@ -100,7 +138,13 @@ class Estimate(Result):
         return float(self.value)
 
     def describe(self) -> str:
-        """Value, interval, noise floor, rows and settings, in one line."""
+        """Describe value, interval, noise floor, rows and settings in one line.
+
+        Returns
+        -------
+        str
+            The line.
+        """
         pieces = [f"{self.estimator} {format_number(self.value)}" + (f" {self.interval}" if self.interval else "")]
         if self.noise_floor is not None and not math.isnan(self.noise_floor):
             pieces.append(f"noise floor {format_number(self.noise_floor)}")
@@ -109,7 +153,13 @@ class Estimate(Result):
         return printable(" · ".join(pieces))
 
     def to_dict(self) -> dict[str, Any]:
-        """The estimate as JSON holds it: an infinity is null."""
+        """Return the estimate as a JSON object, with null for an infinite value.
+
+        Returns
+        -------
+        dict
+            The object, of schema ``trueodds.estimate/1``.
+        """
         return {
             "schema": "trueodds.estimate/1",
             "estimator": self.estimator,
@@ -127,7 +177,33 @@ class Estimate(Result):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Verdict(Result):
-    """How surprising the data are if the hypothesis holds."""
+    """The result of a test of calibration.
+
+    Attributes
+    ----------
+    test, lens : str
+        Name of the test and of the lens.
+    statistic : float
+        The test statistic.
+    pvalue : float
+        The p-value; ``float(verdict)`` returns it.
+    n : int
+        Number of rows.
+    null : str
+        The null hypothesis in words.
+    min_pvalue : float or None
+        Smallest p-value that the null draws can give.
+    family_pvalue : float or None
+        The p-value adjusted for several lenses or classes.
+    effect : float or None
+        Effect size.
+    parts : mapping of str to mapping
+        Results of the components of the test, such as the single lenses.
+    settings : mapping
+        All settings used.
+    notes : tuple of Note
+        Facts to report with the p-value.
+    """
 
     test: str
     lens: str
@@ -150,18 +226,24 @@ class Verdict(Result):
 
     @property
     def decision(self) -> str | None:
-        """Where the error lies beside the margin: within, beyond or undecided; None where no margin was given."""
+        """Position of the error relative to the margin: within, beyond or undecided; None without a margin."""
         value: str | None = self.settings.get("decision")
         return value
 
     @property
     def summary(self) -> str:
-        """What the test estimates, in words; empty where it estimates nothing by itself."""
+        """The quantities that the test estimates, in words; empty if it estimates none."""
         return str(self.settings.get("summary", ""))
 
     def describe(self) -> str:
-        """The p-value, the statistic and the null hypothesis, in one line."""
-        min_pvalue = f" (floor {format_number(self.min_pvalue)})" if self.min_pvalue is not None else ""
+        """Describe the p-value, the statistic and the null hypothesis in one line.
+
+        Returns
+        -------
+        str
+            The line.
+        """
+        min_pvalue = f" (min {format_number(self.min_pvalue)})" if self.min_pvalue is not None else ""
         family = f" · family p={format_number(self.family_pvalue)}" if self.family_pvalue is not None else ""
         return printable(
             f"{self.test} p={format_number(self.pvalue)}{min_pvalue}{family} · statistic {format_number(self.statistic)}"
@@ -171,11 +253,17 @@ class Verdict(Result):
     def _beside(self) -> str:
         if self.decision is None:
             return ""
-        where = {"undecided": "undecided at the margin"}.get(self.decision, f"{self.decision} the margin")
+        where = {"undecided": "undecided about the margin"}.get(self.decision, f"{self.decision} the margin")
         return f" · {where} of {format_number(self.settings['margin'])}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The verdict as JSON holds it."""
+        """Return the test result as a JSON object.
+
+        Returns
+        -------
+        dict
+            The object, of schema ``trueodds.verdict/1``.
+        """
         return {
             "schema": "trueodds.verdict/1",
             "test": self.test,
@@ -194,12 +282,12 @@ class Verdict(Result):
 
 
 def with_notes(text: str, notes: Sequence[Note]) -> str:
-    """A description with its notes below it, as `print` shows them."""
+    """Return a description followed by its notes, as `print` shows them."""
     return "\n".join([text, *(f"  {note}" for note in notes)])
 
 
 def notebook_html(text: str, notes: tuple[Note, ...]) -> str:
-    """A description and its notes as a notebook shows them."""
+    """Return a description and its notes as HTML for a notebook."""
     items = "".join(f"<li>{escape(str(note))}</li>" for note in notes)
     tag = "pre" if "\n" in text else "code"
     return f"<div><{tag}>{escape(text)}</{tag}>" + (f"<ul>{items}</ul>" if items else "") + "</div>"

@@ -95,11 +95,11 @@ _PHRASES: dict[str, tuple[str, ...]] = {  # one phrase or several -> what other 
 }  # fmt: skip
 
 _DISCRIMINATION = (
-    "That measures discrimination, not calibration; 'brier' and 'log_loss' count both, and the parts of 'corp' tell "
-    "them apart."
+    "That measures discrimination, not calibration; 'brier' and 'log_loss' reflect both, and the parts of 'corp' "
+    "separate them."
 )
 _ANSWERS = (
-    "That judges the answers, not their probabilities; an audit shows accuracy, and 'brier' and 'log_loss' score both."
+    "That measures accuracy, not calibration; an audit reports accuracy, and 'brier' and 'log_loss' reflect both."
 )
 NO_CALIBRATION = {
     **dict.fromkeys(("auc", "auroc", "roc auc", "roc auc score", "c statistic", "c index", "concordance"), _DISCRIMINATION),
@@ -111,7 +111,7 @@ NO_CALIBRATION = {
 def normalize_name(word: str) -> str:
     """A word without what spellings differ in.
 
-    >>> normalize_name("Log-Loss"), plain("log_loss"), plain("O:E")
+    >>> normalize_name("Log-Loss"), normalize_name("log_loss"), normalize_name("O:E")
     ('logloss', 'logloss', 'oe')
     """
     return re.sub(r"[^a-z0-9]", "", word.lower())
@@ -131,8 +131,8 @@ def first_word(phrase: str) -> str:
 def resolve_synonym(word: str, known: Collection[str]) -> list[str]:
     """Which of the known names this is another spelling of or another word for, with what has to be set beside.
 
-    >>> resolve_synonym("Classwise-ECE", ["ece", "sce"]), resolve("ECE", ["ece"]), resolve("nonsense", ["ece"])
-    (["ece with lens='classwise'"], ['ece'], [])
+    >>> resolve_synonym("Classwise-ECE", ["ece", "sce"]), resolve_synonym("nonsense", ["ece"])
+    (["ece with lens='classwise'"], [])
     """
     if spelled := [name for name in known if normalize_name(name) == normalize_name(word)]:
         return spelled
@@ -147,7 +147,7 @@ def unrelated_measure(word: str) -> str | None:
 def suggest_names(word: str, known: Iterable[str]) -> str:
     """The fix for an unknown word: what it is called here, the closest known ones, else all of them.
 
-    >>> suggest_names("quantile", ["equal-mass", "uniform"]), near("unifrom", ["equal-mass", "uniform"])
+    >>> suggest_names("quantile", ["equal-mass", "uniform"]), suggest_names("unifrom", ["equal-mass", "uniform"])
     ('Did you mean equal-mass?', 'Did you mean uniform?')
     """
     known = sorted(known)
@@ -168,7 +168,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def list_names(names: Sequence[str], max_length: int = 200) -> str:
     """The known names as a sentence; of those that take more than so many characters the first, and how many follow.
 
-    >>> list_names(["beta", "platt"]), listed(["beta", "platt", "isotonic"], max_length=12)
+    >>> list_names(["beta", "platt"]), list_names(["beta", "platt", "isotonic"], max_length=12)
     ('Known: beta, platt.', 'Known: beta, platt and 1 more.')
     """
     size, shown = 0, 0

@@ -27,7 +27,7 @@ def as_array(x: Any, name: str) -> Array:
     except (ValueError, TypeError, RuntimeError) as problem:
         raise InputError(
             "TO101",
-            f"{name} is no array.",
+            f"{name} is not an array.",
             str(problem),
             "Pass rows of equal length; a torch tensor as tensor.detach().cpu().float().numpy().",
         ) from None
@@ -165,7 +165,7 @@ def check_same_length(y: Array, p: Array, y_name: str, p_name: str) -> None:
             "TO107",
             f"{y_name} and {p_name} must have equal lengths.",
             f"{len(y):,} and {len(p):,}",
-            "Nothing is truncated: align the rows first.",
+            "Align the rows first; arrays are never truncated.",
         )
 
 
@@ -199,7 +199,7 @@ def refuse_first(p: Array, bad: Array, code: str, problem: str, fix: str) -> Non
 def select_rows(rows: Any, n: int) -> Array:
     """The numbers of the selected rows out of n, (m,); no selection that NumPy refuses, and at least one row.
 
-    >>> select_rows([True, False, True], 3).tolist(), row_numbers(slice(-1, None), 3).tolist()
+    >>> select_rows([True, False, True], 3).tolist(), select_rows(slice(-1, None), 3).tolist()
     ([0, 2], [2])
     """
     try:
@@ -212,14 +212,14 @@ def select_rows(rows: Any, n: int) -> Array:
     if where.ndim != 1:
         raise _no_subset(describe(rows))
     if len(where) == 0:
-        raise InputError("TO108", "The subset holds no rows.", "0 rows", "Check the mask.")
+        raise InputError("TO108", "The subset has no rows.", "0 rows", "Check the mask.")
     return where
 
 
 def _no_subset(got: str) -> InputError:
     return InputError(
         "TO118",
-        "A subset is chosen by a mask of all rows, a slice or a list of row numbers.",
+        "A subset must be selected by a mask of all rows, a slice or a list of row numbers.",
         got,
-        "For one row pass [i].",
+        "For a single row pass [i].",
     )

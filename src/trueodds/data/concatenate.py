@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from trueodds.core.errors import InputError
-from trueodds.data.predictions import FIELDS, Predictions, restore_predictions
+from trueodds.data.prediction_arrays import FIELDS
+from trueodds.data.predictions import Predictions, restore_predictions
 
 _ROWS = ("p", "logits", "y", "votes", "counts", "weight")
 
@@ -25,7 +26,12 @@ def concatenate(parts: Sequence[Predictions]) -> Predictions:
     for other in parts[1:]:
         if _signature(other) != _signature(first):
             got = f"{_signature(first)} and {_signature(other)}"
-            raise InputError("TO401", "Rows of different make cannot be joined.", got, "Read them in the same way.")
+            raise InputError(
+                "TO401",
+                "Predictions of different kinds or classes cannot be concatenated.",
+                got,
+                "Read them in the same way.",
+            )
     if len(parts) == 1:
         return first
     values = {name: getattr(first, name) for name in FIELDS} | {"n": sum(part.n for part in parts)}

@@ -16,7 +16,7 @@ from trueodds.data import arrays
 
 
 class Rows(Protocol):
-    """What `Predictions` can do that dense rows need."""
+    """The constructors and methods of `Predictions` that dense rows need."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class Rows(Protocol):
         """From logits."""
 
     def noted(self, *notes: Note) -> Self:
-        """The same rows with more notes."""
+        """Return the same rows with additional notes."""
 
 
 T = TypeVar("T", bound=Rows)
@@ -58,33 +58,44 @@ def from_dense(
     classes: Sequence[Any] | None = None,
     sum_tolerance: float | None = None,
 ) -> T:
-    """Predictions of every place of every image: pixels, voxels, tokens.
+    """Return predictions with one row per pixel, voxel or token of each image.
+
+    All rows of an image form a cluster, so that intervals resample whole images and tests flip the signs of whole
+    images.
 
     Parameters
     ----------
-    kind : Predictions
-        The class to make, which itself imports this module.
-    labels : (images, …)
-        The class of each place as a whole number.
-    probs : (images, …) with the classes along `axis`, or of the shape of `labels`
-        As networks give them, axis 1, or the last one, −1. In the shape of the labels: the probability of the second
-        of two classes, the foreground.
-    axis : int or None
-        Where the classes are; None where there is no such axis, which is seen by itself unless probabilities and
-        labels could be one-hot.
-    logits : bool
-        Raw scores instead: logits or log-probabilities, or the log odds of the foreground.
+    kind : type
+        The class `Predictions`, which itself imports this module.
+    labels : array (images, …)
+        Class of each place as an integer.
+    probs : array
+        Probabilities with the classes along `axis`, as networks return them: axis 1, or −1 for the last one. Or, of the
+        shape of `labels`, the probability of the second of two classes (the foreground).
+    axis : int or None, default=1
+        Axis of the classes. None if there is no such axis, which is inferred unless probabilities and labels could be
+        one-hot.
+    logits : bool, default=False
+        Whether `probs` are logits or log-probabilities, or the log odds of the foreground.
     ignore : int or sequence of int, optional
-        Labels that stand for no class, such as 255: their places are left out and counted in a note, TN143.
+        Labels that are no class, such as 255. Their places are left out and counted in a note, TN143.
     classes : sequence, optional
-        The names of the classes, in their order.
+        Names of the classes in their order.
     sum_tolerance : float, optional
-        How far from 1 the probabilities of a place may sum, as for `Predictions`; of no use for logits.
+        Largest deviation of the sum of the probabilities from 1, as for `Predictions`; not for logits.
 
-    Places of one image belong together: the image is the `cluster` of its rows, so that intervals draw whole images
-    and tests flip the signs of whole images. Raises TO107 for shapes that do not fit, and what `Predictions` raises,
-    with the image and the place of the first bad value.
+    Returns
+    -------
+    Predictions
+        The rows of all images.
 
+    Raises
+    ------
+    InputError
+        TO107 for shapes that do not match, and as for `Predictions`, with the image and place of the first bad value.
+
+    Examples
+    --------
     >>> from trueodds.data.predictions import Predictions
     >>> rows = from_dense(Predictions, [[[0, 1], [1, 255]]], np.full((1, 2, 2, 2), 0.5), ignore=255)
     >>> rows.n, rows.cluster.tolist()

@@ -44,7 +44,7 @@ def check_groups(group: Any, n: int) -> dict[str, Array]:
                 empty,
                 "TO103",
                 f"{name} has missing values.",
-                "Give the missing ones a name of their own.",
+                "Give missing values a name, such as 'unknown'.",
             )
         checked[str(name)] = values.view()
         checked[str(name)].flags.writeable = False

@@ -33,7 +33,7 @@ def check_class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
         )
     if broken := [name for name in names if isinstance(name, str) and has_surrogates(name)]:
         fix = "Decode the names again, as UTF-8."
-        raise InputError("TO113", "A class is named by text that cannot be encoded.", repr(broken[0]), fix)
+        raise InputError("TO113", "The name of a class cannot be encoded.", repr(broken[0]), fix)
     if len(names) != k:
         raise InputError(
             "TO113",
@@ -42,7 +42,9 @@ def check_class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
             "Give one name per column, in the order of the columns.",
         )
     if len(set(names)) != k or len({str(name) for name in names}) != k:
-        raise InputError("TO113", "The names of classes must differ.", repr(list(names)), "Rename the repeated ones.")
+        raise InputError(
+            "TO113", "The names of classes must be distinct.", repr(list(names)), "Rename the repeated ones."
+        )
     return names
 
 
@@ -69,7 +71,7 @@ def check_labels(y: Array, k: int, names: tuple[Any, ...], *, has_names: bool) -
             ~np.isfinite(y),
             "TO103",
             "Every label must be a number.",
-            "Fill or remove those rows; nothing is dropped for you.",
+            "Fill or remove those rows; rows are never dropped silently.",
         )
     if y.dtype.kind in "US" or (has_names and not _count_from_zero(names)):
         return _match_names(y, names, has_names)
@@ -101,7 +103,7 @@ def _match_names(y: Array, names: tuple[Any, ...], has_names: bool) -> Array:
     if not has_names:
         raise InputError(
             "TO106",
-            "Labels are names, and the columns have none.",
+            "Labels are names, but the classes have no names.",
             f"{describe(str(y[0]))} in row 0",
             "Pass classes= with the names in the order of the columns.",
         )
@@ -119,9 +121,9 @@ def _match_names(y: Array, names: tuple[Any, ...], has_names: bool) -> Array:
             row = int(np.argmax(inverse == i))
             raise InputError(
                 "TO105",
-                "A label is no class.",
+                "A label is not one of the classes.",
                 f"{describe(label)} in row {row}{count_phrase(int((inverse == i).sum()))}",
-                f"The classes are {list(names)}; give the labels as they are written there.",
+                f"The classes are {list(names)}; labels must match them exactly.",
             )
         codes[i] = number[label]
     return codes[inverse.reshape(-1)]
@@ -158,19 +160,19 @@ def check_votes(y: Array, k: int) -> tuple[Array, Array | None]:
     v = numbers(y, "votes").astype(np.float64)
     bad = ~np.isfinite(v) | (v < 0)
     if bad.any():
-        refuse_first(v, bad, "TO111", "Votes must be counts or shares ≥ 0.", "Mend those rows.")
+        refuse_first(v, bad, "TO111", "Votes must be counts or shares ≥ 0.", "Correct those rows.")
     with np.errstate(over="ignore"):
         m = v.sum(axis=1)
     if (m > EXACT).any():
         row = int(np.argmax(m))
         got = f"{v[row].max():g} in row {row}"
-        raise InputError("TO111", "The votes of a row are too many to be counted.", got, "Mend it.")
+        raise InputError("TO111", "A row has too many votes to be counted.", got, "Correct it.")
     if (m <= 0).any():
         raise InputError(
             "TO111",
-            "Every row needs a vote.",
+            "Every row must have a vote.",
             f"none in row {int(np.argmin(m))} ({int((m <= 0).sum()):,} such rows)",
-            "Remove rows that nobody labelled.",
+            "Remove rows without votes.",
         )
     counted, shared = (v == np.rint(v)).all(axis=1), np.abs(m - 1) <= 1e-5
     if not counted.all() and not shared.all():
@@ -180,7 +182,7 @@ def check_votes(y: Array, k: int) -> tuple[Array, Array | None]:
         got = f"{m[row]:.6g} in row {row}" if m[row] % 1 else f"{v[row, part]:g} in row {row}, class {part}"
         raise InputError(
             "TO111",
-            "Votes are whole counts, or shares that sum to 1, in all rows alike.",
+            "Votes must be whole counts in all rows, or shares that sum to 1 in all rows.",
             got if neither.any() else f"shares in row {row}, and counts in others",
             "Pass the counts.",
         )
@@ -239,7 +241,7 @@ def classes_from_columns(
     numbers = next((candidate for candidate in candidates if are_numbers(candidate)), None)
     if numbers is None or numbers == [str(i) for i in range(len(names))]:
         return None, []
-    text = f"The columns of y_prob are numbered {numbers[0]}, {numbers[1]}, …: a label is the number of its column."
+    text = f"The columns of y_prob are numbered {numbers[0]}, {numbers[1]}, …: labels are read as the numbers of the columns."
     return [int(number) for number in numbers], [Note("TN302", text)]
 
 
@@ -275,7 +277,7 @@ def _refuse_another_order(
             if one != other and sorted(one) == sorted(other):
                 raise InputError(
                     "TO113",
-                    f"The columns of {of} come in another order than {what}.",
+                    f"The columns of {of} are in another order than {what}.",
                     f"{', '.join(other)} and {', '.join(one)}",
-                    "Bring the columns into the same order.",
+                    "Reorder the columns.",
                 )

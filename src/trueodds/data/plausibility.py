@@ -16,8 +16,8 @@ ROWS = 2000  # at least: in so many a gain of GAIN looks less than half as large
 BLOCK = 2**16  # probabilities looked at before the rest
 
 HARD_LABELS = (
-    "Every {what} is 0 or 1, as in predicted labels: pass probabilities, such as those of predict_proba. Of labels "
-    "nothing can be judged but whether they are right."
+    "Every {what} is 0 or 1, as in predicted labels: pass probabilities, such as those of predict_proba. Labels "
+    "have accuracy, but no calibration."
 )
 
 
@@ -60,7 +60,7 @@ def class_order(preds: Predictions) -> list[Note]:
         return []
     own, other = accuracies
     text = (
-        f"With the classes in another order the model would be right {100 * other:.1f} % of the time instead of "
+        f"With the classes in another order the accuracy would be {100 * other:.1f} % instead of "
         f"{100 * own:.1f} %: are the labels, or classes=, in the order of the columns?"
     )
     return [Note("TN142", text)]

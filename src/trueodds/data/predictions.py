@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from trueodds.core.errors import InputError, Note
-from trueodds.core.printable import printable
 from trueodds.core.typing import Array
 from trueodds.data import argument_order, arrays, groups
-from trueodds.data.arrays import select_rows
 from trueodds.data.dense import from_dense
 from trueodds.data.labels import (
     check_binary,
@@ -24,58 +20,65 @@ from trueodds.data.labels import (
     classes_from_columns,
     refuse_other_columns,
 )
-from trueodds.data.probabilities import check_probabilities, note_doubtful_logits, softmax, two_columns
-from trueodds.data.weights import check_weights, repeat_rows
-
-Groups = Mapping[str, Array]
-T = TypeVar("T")
-
-FIELDS = (
-    "classes",
-    "cluster",
-    "counts",
-    "dtype",
-    "group",
-    "k",
-    "kind",
-    "logits",
-    "n",
-    "notes",
-    "p",
-    "votes",
-    "weight",
-    "y",
-)
+from trueodds.data.prediction_arrays import FIELDS, Groups, PredictionArrays
+from trueodds.data.probabilities import check_probabilities, note_doubtful_logits, softmax
+from trueodds.data.weights import check_weights
 
 
-class Predictions:
-    r"""Checked, read-only predictions with their outcomes.
+class Predictions(PredictionArrays):
+    """Validated, read-only predictions with their outcomes.
 
     Parameters
     ----------
     y_true : array (n,) or (n, K)
-        Labels: integers 0..K−1, or names that `classes` lists (where those are numbers, or look like numbers,
-        a label is always a name). Or votes: (n, K) counts or shares of the people (or draws) that chose each
-        class.
+        Labels: integers 0..K−1, or names that `classes` lists. If these are numbers, or look like numbers, a label is
+        always a name. Or votes: (n, K) counts or shares of the people (or draws) that chose each class.
     y_prob : array (n,) or (n, K)
-        The probability of the second class, or of each class. Values are kept as they are; a row may be off
-        by 1e-5 from sum 1 (2e-3 for float16), or by `sum_tolerance`.
+        Predicted probability of the second class, or of each class. Values are used as they are. The sum of a row may
+        deviate from 1 by 1e-5 (2e-3 for float16), or by `sum_tolerance`.
     weight : array (n,), optional
-        How much each row counts, ≥ 0.
+        Nonnegative weight of each row.
     group : array (n,) or mapping of name to array (n,), optional
-        Subgroups that are audited apart.
+        Subgroup of each row, in one group column or several named ones.
     cluster : array (n,), optional
-        Rows that are not independent of each other share a value.
+        Cluster of each row. Rows of one cluster are not independent of each other.
     classes : sequence, optional
-        The names of the classes in the order of the columns; a data frame's own, if they are `p_*` or the labels.
+        Names of the classes in the order of the columns. The default is the columns of a data frame if they are named
+        `p_*` or like the labels.
+    sum_tolerance : float, optional
+        Largest deviation of the sum of a row from 1, for rounded tables.
+
+    Attributes
+    ----------
+    n, k : int
+        Number of rows and of classes.
+    p : array (n,) or (n, K)
+        The probabilities as given; `P` has those of all classes.
+    logits : array or None
+        The logits as given, if the probabilities were computed from logits.
+    y : array (n,) or None
+        Labels as integers, (n, K) for independent labels. None if there are votes.
+    votes : array (n, K) or None
+        Shares of the votes for each class.
+    weight, cluster : array (n,) or None
+        As given; clusters are numbered.
+    group : mapping of name to array (n,)
+        The group columns.
+    classes : tuple
+        Names of the classes.
+    kind : {"classes", "confidence", "multilabel"}
+        What the probabilities are: of exclusive classes, of a correct answer, or of independent labels.
+    notes : tuple of Note
+        Facts about the data that were found in the validation.
 
     Raises
     ------
     InputError
-        TO101 to TO118: see the page of codes. Nothing is dropped, clipped or renormalized.
+        TO101 to TO118; see the page of codes. Rows are never dropped, clipped or renormalized.
 
     Examples
     --------
+    >>> from trueodds import Predictions
     >>> preds = Predictions([0, 1, 1], [0.2, 0.7, 0.9])
     >>> preds.n, preds.k, preds[[0, 2]].n
     (3, 2, 2)
@@ -83,24 +86,7 @@ class Predictions:
     [0, 1]
     """
 
-    __slots__ = (*FIELDS, "_cache", "_tied")
-
-    n: int
-    k: int
-    dtype: str  # of the probabilities, as given
-    kind: str  # "classes", "confidence" or "multilabel"
-    p: Array  # (n,) probability of the second class, or (n, K); as given
-    logits: Array | None  # (n,) or (n, K) as given, where the probabilities were made of them
-    y: Array | None  # (n,) int64 labels; (n, K) int64 for multilabel; None with votes
-    votes: Array | None  # (n, K) shares that sum to 1
-    counts: Array | None  # (n,) how many votes each row has, if whole numbers were given
-    weight: Array | None  # (n,)
-    group: Groups
-    cluster: Array | None  # (n,) int64
-    classes: tuple[Any, ...]
-    notes: tuple[Note, ...]
-    _tied: int | None
-    _cache: dict[Hashable, Any]  # what was worked out once for these rows
+    __slots__ = ()
 
     def __init__(
         self,
@@ -162,18 +148,6 @@ class Predictions:
         }
         self._fill(values)
 
-    def _fill(self, values: Mapping[str, Any]) -> None:
-        self.record_tied(None)
-        object.__setattr__(self, "_cache", {})
-        for name, value in values.items():
-            if isinstance(value, np.ndarray):
-                value = value.view()
-                value.flags.writeable = False
-            object.__setattr__(self, name, MappingProxyType(value) if name == "group" else value)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"Predictions are read-only; build new ones instead of setting {name}.")
-
     @classmethod
     def from_logits(
         cls,
@@ -185,8 +159,30 @@ class Predictions:
         cluster: ArrayLike | None = None,
         classes: Sequence[Any] | None = None,
     ) -> Predictions:
-        """From logits or log-probabilities, (n, K), or (n,) for the log odds of the second class.
+        """Create predictions from logits or log-probabilities.
 
+        Parameters
+        ----------
+        y_true : array (n,) or (n, K)
+            Labels or votes.
+        logits : array (n,) or (n, K)
+            Logit of the second class (its log odds), or logits of all classes.
+        weight : array (n,), optional
+            Nonnegative weight of each row.
+        group : array (n,) or mapping of name to array (n,), optional
+            Subgroup of each row, in one group column or several named ones.
+        cluster : array (n,), optional
+            Cluster of each row. Rows of one cluster are not independent of each other.
+        classes : sequence, optional
+            Names of the classes in the order of the columns.
+
+        Returns
+        -------
+        Predictions
+            The validated predictions.
+
+        Examples
+        --------
         >>> Predictions.from_logits([1], [[0.0, 0.0]]).p.tolist()
         [[0.5, 0.5]]
         """
@@ -207,8 +203,28 @@ class Predictions:
         group: ArrayLike | Groups | None = None,
         cluster: ArrayLike | None = None,
     ) -> Predictions:
-        """From the confidence in the chosen answer and whether it was correct, both (n,).
+        """Create predictions from confidence and correctness.
 
+        Parameters
+        ----------
+        confidence : array (n,)
+            Predicted probability that the chosen answer is correct.
+        correct : array (n,)
+            Whether the answer was correct: 0 and 1, or booleans.
+        weight : array (n,), optional
+            Nonnegative weight of each row.
+        group : array (n,) or mapping of name to array (n,), optional
+            Subgroup of each row, in one group column or several named ones.
+        cluster : array (n,), optional
+            Cluster of each row. Rows of one cluster are not independent of each other.
+
+        Returns
+        -------
+        Predictions
+            The validated predictions.
+
+        Examples
+        --------
         >>> Predictions.from_confidence([0.9, 0.6], [True, False]).kind
         'confidence'
         """
@@ -234,8 +250,30 @@ class Predictions:
         cluster: ArrayLike | None = None,
         classes: Sequence[Any] | None = None,
     ) -> Predictions:
-        """From independent yes/no labels Y (n, L) of 0 and 1 and their probabilities P (n, L).
+        """Create predictions of independent binary labels.
 
+        Parameters
+        ----------
+        Y : array (n, L)
+            Labels, 0 or 1.
+        P : array (n, L)
+            Predicted probability of each label.
+        weight : array (n,), optional
+            Nonnegative weight of each row.
+        group : array (n,) or mapping of name to array (n,), optional
+            Subgroup of each row, in one group column or several named ones.
+        cluster : array (n,), optional
+            Cluster of each row. Rows of one cluster are not independent of each other.
+        classes : sequence, optional
+            Names of the labels in the order of the columns.
+
+        Returns
+        -------
+        Predictions
+            The validated predictions.
+
+        Examples
+        --------
         >>> Predictions.from_multilabel([[0, 1], [1, 1]], [[0.2, 0.9], [0.6, 0.7]]).k
         2
         """
@@ -256,7 +294,29 @@ class Predictions:
     def from_dense(
         labels: ArrayLike, probs: ArrayLike, *, axis: int | None = 1, logits: bool = False, **settings: Any
     ) -> Predictions:
-        """From labels (images, …) and probabilities with classes along `axis`, or of one shape; see `data.dense`."""
+        """Create predictions from label maps and probability maps, such as images.
+
+        Each pixel, voxel or token becomes a row, and each image a cluster.
+
+        Parameters
+        ----------
+        labels : array (images, …)
+            Class of each place as an integer.
+        probs : array
+            Probabilities with the classes along `axis`; or of the shape of `labels`, the probability of the second
+            class.
+        axis : int or None, default=1
+            Axis of the classes; None if there is no such axis.
+        logits : bool, default=False
+            Whether `probs` are logits or log-probabilities.
+        **settings
+            `ignore` (labels to leave out, such as 255), `classes` and `sum_tolerance`.
+
+        Returns
+        -------
+        Predictions
+            The validated predictions.
+        """
         return from_dense(Predictions, labels, probs, axis=axis, logits=logits, **settings)
 
     @classmethod
@@ -270,7 +330,33 @@ class Predictions:
         group: ArrayLike | Groups | None = None,
         cluster: ArrayLike | None = None,
     ) -> Predictions:
-        """From a fitted scikit-learn classifier and held-out rows; the classes are the model's own."""
+        """Create predictions from a fitted classifier and held-out rows.
+
+        Parameters
+        ----------
+        model : estimator
+            A fitted classifier with `predict_proba` and `classes_`, which gives the names of the classes.
+        X : array or data frame (n, d)
+            Features.
+        y : array (n,)
+            Labels.
+        weight : array (n,), optional
+            Nonnegative weight of each row.
+        group : array (n,) or mapping of name to array (n,), optional
+            Subgroup of each row, in one group column or several named ones.
+        cluster : array (n,), optional
+            Cluster of each row. Rows of one cluster are not independent of each other.
+
+        Returns
+        -------
+        Predictions
+            The validated predictions.
+
+        Raises
+        ------
+        InputError
+            TO117 if the model has no `predict_proba` or is not fitted, and as for `Predictions`.
+        """
         if not hasattr(model, "predict_proba") or not hasattr(model, "classes_"):
             raise InputError(
                 "TO117",
@@ -280,118 +366,12 @@ class Predictions:
             )
         return cls(y, model.predict_proba(X), weight=weight, group=group, cluster=cluster, classes=list(model.classes_))
 
-    @property
-    def P(self) -> Array:
-        """The probabilities of all classes, (n, K); for a single column the first class has 1 − p."""
-        return two_columns(self.p, self.logits) if self.p.ndim == 1 else self.p
-
-    @property
-    def Y(self) -> Array:
-        """The outcomes as shares of each class, (n, K) float64: one-hot for hard labels, shares for votes."""
-        if self.votes is not None:
-            return self.votes
-        assert self.y is not None
-        if self.kind == "multilabel":
-            return self.y.astype(np.float64)
-        return np.eye(self.k)[self.y] if self.k <= 64 else _one_hot(self.y, self.k)
-
-    @property
-    def w(self) -> Array:
-        """The weights, ones where none were given."""
-        return np.ones(self.n) if self.weight is None else self.weight
-
-    @property
-    def tied(self) -> int:
-        """How many rows have several largest probabilities."""
-        if self._tied is None:
-            if self.p.ndim == 1:
-                self.record_tied(int((self.p == 1 - self.p).sum()))
-            else:
-                from trueodds.kernels.largest import largest_sums
-
-                y = np.zeros(self.n, dtype=np.int64) if self.y is None or self.y.ndim == 2 else self.y
-                self.record_tied(largest_sums(self.p, y, np.array([0.0, 1.0]), "right")[1])
-        assert self._tied is not None
-        return self._tied
-
-    def record_tied(self, count: int | None) -> None:
-        """Keeps that number where a pass over the rows has found it."""
-        object.__setattr__(self, "_tied", count)
-
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` gives, made once for these rows; it must not hold them itself."""
-        if key not in self._cache:
-            self._cache[key] = make()
-        cached: T = self._cache[key]
-        return cached
-
-    def __len__(self) -> int:
-        return self.n
-
     def __reduce__(self) -> tuple[Any, ...]:
         return restore_predictions, ({name: getattr(self, name) for name in FIELDS} | {"group": dict(self.group)},)
 
-    def __getitem__(self, rows: Any) -> Predictions:
-        """A subset by mask, slice or row numbers; it keeps everything that belongs to the rows."""
-        where = select_rows(rows, self.n)
-        new = Predictions.__new__(Predictions)
-        values = {name: getattr(self, name) for name in FIELDS}
-        for name in ("p", "logits", "y", "votes", "counts", "weight", "cluster"):
-            if values[name] is not None:
-                values[name] = values[name][where]
-        if values["cluster"] is not None:  # numbered afresh, so that clusters outside the subset leave no gaps
-            values["cluster"] = np.unique(values["cluster"], return_inverse=True)[1].reshape(-1)
-        if values["weight"] is not None and not values["weight"].any():
-            raise InputError(
-                "TO110", "Every row of the subset has weight zero.", f"{len(where)} rows", "Check the mask."
-            )
-        values["group"] = {name: labels[where] for name, labels in self.group.items()}
-        for labels in values["group"].values():
-            labels.flags.writeable = False
-        values["n"] = len(where)
-        new._fill(values)
-        return new
-
-    def noted(self, *notes: Note) -> Predictions:
-        """The same rows with more to mind."""
-        new = self[:]
-        object.__setattr__(new, "notes", (*self.notes, *notes))
-        return new
-
-    def with_labels(self, labels: Array) -> Predictions:
-        """The same predictions with other hard labels: (n,) class numbers, (n, L) of 0 and 1 for multilabel."""
-        new = self[:]
-        for name, value in (("y", labels.astype(np.int64)), ("votes", None), ("counts", None)):
-            object.__setattr__(new, name, value)
-        return new
-
-    def repeated(self) -> Predictions:
-        """Each row as often as its weight says, without weights: `weight_kind="frequency"`."""
-        if self.weight is None:
-            return self
-        many = self[repeat_rows(self.weight)]
-        object.__setattr__(many, "weight", None)
-        return many
-
-    def __repr__(self) -> str:
-        what = {
-            "classes": f"{self.k} classes",
-            "confidence": "confidence and correctness",
-            "multilabel": f"{self.k} labels each",
-        }
-        extras = [name for name in ("weight", "cluster", "votes") if getattr(self, name) is not None]
-        extras += [f"group {printable(name)}" for name in self.group]
-        return f"Predictions(n={self.n:,}, {what[self.kind]}{''.join(', ' + e for e in extras)})"
-
 
 def restore_predictions(values: dict[str, Any]) -> Predictions:
-    """A copy, here or in another process, is as read-only as its original."""
+    """Restore a pickled or copied object, read-only like the original."""
     new = Predictions.__new__(Predictions)
     new._fill(values)
     return new
-
-
-def _one_hot(y: Array, k: int) -> Array:
-    Y = np.zeros((len(y), k))
-    Y[np.arange(len(y)), y] = 1
-    return Y

@@ -32,7 +32,7 @@ def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | N
             ~np.isfinite(p),
             "TO103",
             "Every probability must be a finite number.",
-            "Fill or remove those rows; nothing is dropped for you.",
+            "Fill or remove those rows; rows are never dropped silently.",
         )
     if low < 0 or high > 1 + k * eps:
         fix = (
@@ -92,7 +92,11 @@ def _check_row_sums(
         )
     if count == 0:
         return []
-    return [Note("TN101", f"{count:,} rows sum to 1 only within {distance:.1e}; their values are used as given.")]
+    return [
+        Note(
+            "TN101", f"The sums of {count:,} rows deviate from 1 by up to {distance:.1e}; the values are used as given."
+        )
+    ]
 
 
 def _sum_rows(p: Array) -> Array:
@@ -141,7 +145,7 @@ def note_doubtful_logits(z: Array) -> list[Note]:
     return [
         Note(
             "TN108",
-            "These logits lie in [0, 1] and every row sums to 1, as probabilities do; they were read as logits, as said.",
+            "These logits lie in [0, 1] and every row sums to 1, like probabilities; they were read as logits, as requested.",
         )
     ]
 

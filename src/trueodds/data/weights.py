@@ -27,7 +27,7 @@ def check_weights(weight: ArrayLike | None, n: int) -> Array | None:
         )
     bad = ~np.isfinite(w) | (w < 0)
     if bad.any():
-        refuse_first(w, bad, "TO110", "Weights must be finite and ≥ 0.", "Mend those rows.")
+        refuse_first(w, bad, "TO110", "Weights must be finite and ≥ 0.", "Correct those rows.")
     if not w.any():
         raise InputError("TO110", WEIGHTLESS, f"{n:,} zeros", "Leave weight out for equal weights.")
     largest, smallest = float(w.max()), float(w.min(where=w > 0, initial=np.inf))
@@ -74,13 +74,13 @@ def repeat_rows(weight: Array) -> Array:
             "TO110",
             "Frequency weights must be whole numbers.",
             f"{weight[row]} in row {row}",
-            "Leave weight_kind at 'importance' for weights that are no counts.",
+            "Use weight_kind='importance' for weights that are not counts.",
         )
     if weight.sum() > MAX_ROWS:
         raise InputError(
             "TO110",
-            "So many rows cannot be held.",
-            f"frequency weights that add up to {weight.sum():.3g}",
-            "Leave weight_kind at 'importance', where only ratios matter.",
+            "The repeated rows do not fit into memory.",
+            f"frequency weights with sum {weight.sum():.3g}",
+            "Use weight_kind='importance', where only ratios matter.",
         )
     return np.repeat(np.arange(len(weight)), weight.astype(np.int64))

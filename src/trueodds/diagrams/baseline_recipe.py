@@ -22,7 +22,7 @@ from trueodds.tallies.tally import Tally
 
 @dataclass(frozen=True)
 class BaselineRecipe(Recipe):
-    """A diagram that shows classes of joint views by name, with the odds against one of them."""
+    """Settings of a diagram of named classes of joint views, with odds relative to a baseline class."""
 
     classes: Sequence[str | int | float] | None = None
     baseline: Integer | str | None = None
@@ -36,14 +36,14 @@ class BaselineRecipe(Recipe):
     def of_models(
         self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
     ) -> Diagram:
-        """The names of the data, where none are given and the lens keeps the classes as they are."""
+        """The diagram of named models; class names default to those of the data if the lens keeps the classes."""
         if self.classes is None and isinstance(lens, Canonical) and len(models) == 1:
             (rows,) = models.values()
             return replace(self, classes=tuple(map(str, rows.classes))).of_models(models, lens, rng)
         return super().of_models(models, lens, rng)
 
     def against(self, view: View) -> int | None:
-        """The number of the baseline in a view; None for the usual one, and where a name is no matter."""
+        """The index of the baseline class in a view; None for the default, or if a name does not apply."""
         if isinstance(self.baseline, str):
             return int(resolve_class_name(self.baseline, self.names(view.p.shape[1]))) if view.joint else None
         return self.baseline
@@ -55,8 +55,8 @@ class BaselineRecipe(Recipe):
         if len(self.classes) != k:
             raise InputError(
                 "TO203",
-                "classes has a name for each class.",
+                "classes must have one name for each class.",
                 f"{len(self.classes)} names, {k} classes",
-                "Leave it out.",
+                "Pass one name per class, or omit classes.",
             )
         return tuple(self.classes)

@@ -1,4 +1,4 @@
-"""Consistency bars and confidence intervals of the observed event rate in each bin: exact, resampled, Wilson and Clopper-Pearson."""
+"""Consistency bars and confidence intervals of the observed event rate in each bin."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from trueodds.kernels import random_labels, sign_flips
 from trueodds.lenses.view import View
 from trueodds.resampling.poisson_binomial import EXACT_ROWS, exact_limits, poisson_binomial
 
-_TOLERANCE = 1e-12  # a distribution function that equals the quantile up to rounding has reached it
+_TOLERANCE = 1e-12  # of comparisons with a quantile, which equality up to rounding must pass
 
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """The range of each bin, as outcome rates, and which law gave it."""
+    """Interval of the event rate of each bin, and the method that gave it."""
 
-    low: Array  # (bins,)
+    low: Array  # (bins,) event rates
     high: Array  # (bins,)
     method: tuple[str, ...]  # of each bin: "exact", "refined normal", "normal", "residuals", "redrawn", "wilson", …
 
     def missed(self, rate: Array) -> Array:
-        """Whether each rate lies outside; an end that it equals up to rounding holds it.
+        """Whether each rate lies outside its interval. Ends belong to the interval, up to rounding.
 
         >>> Bars(np.array([0.0]), np.array([2 / 3]), ("exact",)).missed(np.array([0.6 / 0.9])).tolist()
         [False]
@@ -38,7 +38,7 @@ class Bars:
 
 
 def is_significant(p: Array, level: float) -> Array:
-    """Whether p-values are at most 1 − level, which a subtraction puts a rounding below what was meant.
+    """Whether p-values are at most 1 − level, up to the rounding of the subtraction.
 
     >>> is_significant(np.array([0.1, 0.10001]), 0.9).tolist()
     [True, False]
@@ -47,16 +47,17 @@ def is_significant(p: Array, level: float) -> Array:
 
 
 def consistency(view: View, index: Array, size: int, level: float) -> Bars:
-    r"""Where the outcome rate of each occupied bin falls with probability `level` if the model is calibrated.
+    """Range of the observed event rate of each occupied bin with probability `level` if the model is calibrated.
 
-    The ends are the quantiles (1 ± level)/2 of Σy/n, the smallest k with P[Σy ≤ k] ≥ q, where y is drawn with
-    its stated probability. Rows of equal weight have the Poisson-binomial law: exact for up to 2,000 rows,
-    the refined normal beyond, :math:`Φ(x) + γ(1 − x²)φ(x)/6` at x = (k + ½ − μ)/σ with skewness γ. Rows of
-    unequal weight: normal with variance Σw²p(1−p)/(Σw)². Outcomes that are shares of votes, which no single
-    draw gives: normal with variance Σw²(y−p)²/(Σw)².
+    The ends are the quantiles (1 ± level)/2 of Σy/n, the smallest k with P[Σy ≤ k] ≥ q, where each label is drawn with
+    its predicted probability. For rows of equal weight Σy has a Poisson-binomial distribution. It is computed exactly
+    up to 2,000 rows, and beyond by the refined normal approximation :math:`Φ(x) + γ(1 − x²)φ(x)/6` at x = (k + ½ − μ)/σ
+    with skewness γ. Rows of unequal weight use a normal approximation with variance Σw²p(1−p)/(Σw)². Outcomes that are
+    shares of votes, whose distribution the predictions do not determine, use a normal one with variance
+    Σw²(y−p)²/(Σw)².
 
-    Units: probability. Cost: O(Σ min(n_b, 2000)²) over bins. Bins without weight are absent.
-    Source: Bröcker & Smith (2007); exact law in place of the binomial, which is wider where predictions differ.
+    Units: probability. Cost: O(Σ min(n_b, 2000)²) over bins. Bins without weight are omitted. Source: Bröcker & Smith
+    (2007), with the exact distribution in place of the binomial, which is wider where predictions differ.
 
     >>> bars = consistency(View(p=[0.0, 0.5, 1.0], y=[0, 1, 1]), np.array([0, 1, 2]), 3, 0.9)
     >>> bars.low.tolist(), bars.high.tolist()
@@ -67,7 +68,7 @@ def consistency(view: View, index: Array, size: int, level: float) -> Bars:
 
 
 def consistency_ranges(view: View, index: Array, size: int, levels: Sequence[float]) -> tuple[Bars, ...]:
-    """`consistency` at several levels; the law of each bin, which is what costs, is made once."""
+    """`consistency` at several levels; the distribution of each bin, the costly part, is computed once."""
     tails = [(1 - level) / 2 for level in levels]
     rows = np.flatnonzero(view.w > 0)
     rows = rows[np.argsort(index[rows], kind="stable")]
@@ -80,10 +81,10 @@ def consistency_ranges(view: View, index: Array, size: int, levels: Sequence[flo
 
 
 def wilson(view: View, index: Array, size: int, level: float) -> Bars:
-    """The Wilson interval around the outcome rate of each occupied bin, at n = (Σw)²/Σw² effective rows.
+    """Wilson interval of the event rate of each occupied bin, with effective sample size n = (Σw)²/Σw².
 
-    Equal weights, whatever their size, leave n at the number of rows: weights say how much a row matters, not
-    how often it was seen. Units: probability. Source: Wilson (1927); Kish (1965) for the effective number.
+    Equal weights, whatever their size, leave n at the number of rows, because weights are importance weights and not
+    counts. Units: probability. Source: Wilson (1927); Kish (1965) for the effective sample size.
 
     >>> bars = wilson(View(p=[0.5] * 4, y=[0, 0, 0, 0]), np.zeros(4, dtype=int), 1, 0.95)
     >>> bars.low.tolist(), bars.high.round(4).tolist()
@@ -94,21 +95,21 @@ def wilson(view: View, index: Array, size: int, level: float) -> Bars:
     z2 = ndtri((1 + level) / 2) ** 2
     middle = (rate + z2 / (2 * n)) / (1 + z2 / n)
     half = np.sqrt(z2 * (rate * (1 - rate) / n + z2 / (4 * n * n))) / (1 + z2 / n)
-    # Rounding must not put the rate itself outside its own interval.
+    # Rounding must not put the rate outside its own interval.
     low, high = np.clip(np.minimum(middle - half, rate), 0, 1), np.clip(np.maximum(middle + half, rate), 0, 1)
     return Bars(np.where(rate == 0, 0.0, low), np.where(rate == 1, 1.0, high), ("wilson",) * len(n))
 
 
 def clopper_pearson(view: View, index: Array, size: int, level: float) -> Bars:
-    r"""The Clopper–Pearson interval of each occupied bin: the rates that neither one-sided test would reject.
+    r"""Clopper-Pearson interval of each occupied bin: the event rates that neither one-sided test rejects.
 
     .. math:: B^{-1}_{(1-c)/2}(k,\, n-k+1) \quad\text{to}\quad B^{-1}_{(1+c)/2}(k+1,\, n-k)
 
-    of k outcomes in n rows at level c. It covers the rate of rows of equal weight and equal probability at least so
-    often; rows that differ in probability make the count less variable. Unequal weights leave n = (Σw)²/Σw² effective
-    rows and k = n·rate, as in `wilson`, and so do shares of votes: then it is an approximation like that one.
+    for k events in n rows at level c. Its coverage is at least c for rows of equal weight and equal probability. Rows
+    with different probabilities make the count less variable. Unequal weights give the effective sample size n =
+    (Σw)²/Σw² and k = n·rate, as in `wilson`, and so do shares of votes. The interval is then approximate.
 
-    Units: probability. Cost: O(n). Source: Clopper & Pearson (1934); Kish (1965) for the effective number.
+    Units: probability. Cost: O(n). Source: Clopper & Pearson (1934); Kish (1965) for the effective sample size.
 
     >>> bars = clopper_pearson(View(p=[0.5] * 4, y=[0, 0, 0, 0]), np.zeros(4, dtype=int), 1, 0.95)
     >>> bars.low.tolist(), bars.high.round(4).tolist()
@@ -123,7 +124,7 @@ def clopper_pearson(view: View, index: Array, size: int, level: float) -> Bars:
 def _of_bin(
     view: View, rows: Array, sums: dict[str, Array], tails: Sequence[float]
 ) -> tuple[list[tuple[float, float]], str]:
-    p = np.clip(view.p[rows].astype(np.float64), 0, 1)  # a softmax may exceed 1 by a rounding
+    p = np.clip(view.p[rows].astype(np.float64), 0, 1)  # rounding may put a softmax above 1
     w, n = view.w[rows], view.n[rows]
     mass, count = float(w.sum()), round(float(n.sum()))
 
@@ -132,7 +133,7 @@ def _of_bin(
 
     if not math.isclose(sums["wyy"][rows].sum(), w @ view.y[rows], rel_tol=1e-9, abs_tol=1e-9 * mass):
         return normal("wwr", "residuals")
-    # Cauchy–Schwarz: (Σw)² = n Σw² where, and only where, all weights are equal.
+    # Cauchy–Schwarz: (Σw)² = n Σw² if and only if all weights are equal.
     if not math.isclose(mass * mass, count * sums["ww"][rows].sum(), rel_tol=1e-9):
         return normal("wwv", "normal")
     both = [(tail, 1 - tail) for tail in tails]
@@ -153,7 +154,7 @@ def _normal(mean: float, variance: float, tail: float) -> tuple[float, float]:
 
 
 def _refined(mean: float, variance: float, third: float, count: int, q: float) -> int:
-    """The smallest k whose refined normal distribution function reaches q."""
+    """The smallest k at which the refined normal distribution function reaches q."""
     if variance <= 0:
         return round(mean)
     sigma = math.sqrt(variance)
@@ -166,22 +167,22 @@ def _refined(mean: float, variance: float, third: float, count: int, q: float) -
     return min(bisect_left(range(count + 1), q, key=reached), count)
 
 
-_BLOCK_SIZE = 2**22  # draws of cells that are held at a time
+_BLOCK_SIZE = 2**22  # draws of cells in memory at a time
 
 
 def resampled_ranges(
     view: View, index: Array, size: int, levels: Sequence[float], resamples: int, rng: np.random.Generator
 ) -> tuple[Bars, ...]:
-    r"""Where the outcome rate of each occupied bin fell in the middle `level` of redraws, one Bars for each level.
+    r"""Consistency range of the event rate of each occupied bin by resampling labels, one Bars per level.
 
-    Every label is drawn with its stated probability, predictions and bins kept fixed; the ends are the smallest
-    :math:`v` with :math:`\#\{r^*_b \le v\} \ge qB` at q = (1 ± level)/2. Unlike the laws of `chance.consistency` this
-    needs no approximation for rows that weigh differently. Cells of a tally draw all their labels at once, those with
-    unequal weights inside as a normal sum. Shares of votes keep the size of their residual and have its sign flipped,
-    which is approximate.
+    Each label is drawn with its predicted probability, with predictions and bins fixed. The ends are the smallest
+    :math:`v` with :math:`\#\{r^*_b \le v\} \ge qB` at q = (1 ± level)/2. Unlike `consistency` this needs no
+    approximation for rows of unequal weight. The labels of a tally's cell are drawn together, with a normal sum if the
+    weights inside differ. Shares of votes keep the size of their residual and have its sign flipped, which is
+    approximate.
 
-    Units: probability. Cost: one draw per row (or cell) and redraw. Bins without weight are absent.
-    Source: Bröcker & Smith (2007), with the predictions kept as they are.
+    Units: probability. Cost: one draw per row (or cell) and resample. Bins without weight are omitted.
+    Source: Bröcker & Smith (2007), with the predictions fixed.
 
     >>> view = View(p=[0.0, 0.5, 1.0], y=[0, 1, 1])
     >>> (bars,) = resampled_ranges(view, np.array([0, 1, 2]), 3, (0.9,), 99, np.random.default_rng(0))
@@ -207,7 +208,7 @@ def resampled_ranges(
 
 
 def _empirical_quantile(rates: Array, q: float) -> Array:
-    """The smallest rate that the share q of the sorted redraws does not exceed."""
+    """The smallest sorted rate that at least the share q of the resamples does not exceed."""
     return np.asarray(rates[max(math.ceil(q * len(rates) - 1e-9) - 1, 0)])
 
 
@@ -236,7 +237,7 @@ def _draw_cells(
     view: View, p: Array, index: Array, size: int, rows: Array, voted: Array, resamples: int, rng: np.random.Generator
 ) -> Array:
     n, w, predicted = view.n[rows].astype(np.int64), view.w[rows], p[rows]
-    # Cauchy–Schwarz: only where all weights of a cell are equal is its count of outcomes all that matters.
+    # Cauchy–Schwarz: only cells of equal weights have a binomial count of outcomes.
     equal = np.isclose(w * w, n * view.sums("ww")[rows], rtol=1e-9, atol=0) & ~voted[rows]
     std = np.sqrt(np.maximum(np.where(voted[rows], view.sums("wwr")[rows], view.sums("wwv")[rows]), 0))
     order = np.argsort(index[rows], kind="stable")

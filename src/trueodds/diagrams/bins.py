@@ -19,11 +19,11 @@ from trueodds.resampling.poisson_binomial import EXACT_ROWS
 
 Columns = dict[str, Array]
 BarFunction = Callable[[View, Array, int, Sequence[float]], tuple[Bars, ...]]
-STRIP_CELLS = 30  # in which predictions are shown where the bins are not equally wide; whole cells of a tally
+STRIP_CELLS = 30  # equal cells of the strip where bins differ in width; their edges are edges of a tally's cells too
 
 
 class Binned:
-    """One view in its bins, lowest first; bins without weight are absent."""
+    """The bins of one view, lowest first. Bins without weight are omitted."""
 
     def __init__(self, view: View, partition: Partition | None) -> None:
         self.view = view
@@ -50,7 +50,7 @@ class Binned:
         self.columns: Columns = {name: column[self.order] for name, column in columns.items()}
 
     def _edges(self, occupied: Array) -> tuple[Array, Array]:
-        """The edges of the bins; of a tree, which has none, the smallest and largest prediction of each leaf."""
+        """The edges of the bins; for a tree, the smallest and largest prediction of each leaf."""
         if isinstance(self.frozen, Bins):
             return self.frozen.edges[:-1][occupied], self.frozen.edges[1:][occupied]
         low, high = np.full(self.size, np.inf), np.full(self.size, -np.inf)
@@ -67,30 +67,30 @@ class Binned:
 
     @property
     def even(self) -> bool:
-        """Whether all bins are equally wide, so that the height of a share is also its area."""
+        """Whether all bins have equal width, so that heights in the strip are proportional to areas."""
         width = np.diff(self.frozen.edges) if isinstance(self.frozen, Bins) else np.zeros(1)
         return bool((width > 0).all() and np.ptp(width) < 1e-9)
 
     @property
     def strip_shares(self) -> Array:
-        """The share of rows in each of STRIP_CELLS equal cells, whatever the bins."""
+        """The share of rows in each of STRIP_CELLS equal cells, independent of the bins."""
         cells = Uniform(STRIP_CELLS).freeze(self.view)
         cell_weights = np.bincount(cells.index(self.view.at), self.view.w, STRIP_CELLS)
         return np.asarray(cell_weights / cell_weights.sum())
 
     @property
     def error(self) -> float:
-        """The share-weighted mean of |deviation| over bins."""
+        """The mean of |deviation| over bins, weighted by their share of rows."""
         return float(self.columns["share"] @ np.abs(self.columns["deviation"]))
 
 
 def pool_all(view: View) -> View:
-    """All rows of a view as one cell."""
+    """Pool all rows of a view into one cell."""
     return view.pool(np.zeros(len(view.w), dtype=np.intp), 1)
 
 
 def stack_tables(tables: Sequence[Mapping[str, Array]]) -> Columns:
-    """The rows of several tables under each other; read-only."""
+    """Concatenate tables row-wise into read-only columns."""
     table = {name: np.concatenate([part[name] for part in tables]) for name in tables[0]}
     for column in table.values():
         column.flags.writeable = False
@@ -98,57 +98,58 @@ def stack_tables(tables: Sequence[Mapping[str, Array]]) -> Columns:
 
 
 def bar_notes(methods: Sequence[str], views: Sequence[View], partition: Partition, unit: str) -> list[Note]:
-    """Which law gave the bars, where it is not the exact one for rows."""
+    """Notes on how the bars were computed, where that is not the exact distribution for rows."""
     notes = []
     beyond = sum(method == "refined normal" for method in methods)
     if beyond:
         notes.append(
             Note(
                 "TN241",
-                f"{beyond} of {len(methods)} {unit} hold more than {EXACT_ROWS:,} rows; "
-                "their consistency ranges come from the refined normal law, the others from the exact one.",
+                f"{beyond} of {len(methods)} {unit} hold more than {EXACT_ROWS:,} rows. "
+                "Their consistency ranges use the refined normal approximation, the others the exact distribution.",
             )
         )
     if "normal" in methods:
         notes.append(
-            Note("TN242", "Rows of a bin weigh differently; its range is normal with variance Σw²p(1−p)/(Σw)².")
+            Note(
+                "TN242",
+                "Rows of a bin have unequal weights; its range uses a normal approximation with variance Σw²p(1−p)/(Σw)².",
+            )
         )
     if "residuals" in methods:
         notes.append(
-            Note("TN243", "Outcomes are shares of votes; ranges are normal with variance Σw²(y−p)²/(Σw)², not exact.")
+            Note(
+                "TN243",
+                "Outcomes are shares of votes; ranges use a normal approximation with variance Σw²(y−p)²/(Σw)².",
+            )
         )
     if methods and not {"wilson", "clopper-pearson"} & set(methods) and not all(view.is_rows for view in views):
-        notes.append(Note("TN244", "Rows were tallied: those of one fine cell count with the cell's mean prediction."))
+        notes.append(
+            Note("TN244", "The data are a tally: the rows of a fine cell count with the cell's mean prediction.")
+        )
     if methods and partition.uses_outcomes:
-        notes.append(Note("TN247", f"The outcomes chose the bins ({partition}); bars that hold them fixed are narrow."))
+        notes.append(
+            Note(
+                "TN247",
+                f"The bins depend on the outcomes ({partition}); bars that treat the bins as fixed are too narrow.",
+            )
+        )
     return notes
 
 
-NESTED_BIN_COUNTS = (
-    5,
-    6,
-    8,
-    10,
-    12,
-    15,
-    16,
-    20,
-    24,
-    30,
-    32,
-    40,
-)  # counts of bins whose edges are edges of a tally's cells too
+# Numbers of bins whose edges are edges of a tally's cells too.
+NESTED_BIN_COUNTS = (5, 6, 8, 10, 12, 15, 16, 20, 24, 30, 32, 40)
 
 
 def score_histogram(view: View, count: int) -> dict[str, Array]:
-    """The share of rows in so many bins of their score."""
+    """The share of rows in each of `count` equal bins of their score."""
     columns = Binned(view, Uniform(count)).columns
     names = {"x_low": "low", "x_high": "high", "n": "n", "weight": "weight", "share": "share"}
     return {name: columns[column] for name, column in names.items()}
 
 
 def freedman_diaconis_bins(scores: ScoreSums) -> int:
-    """Freedman & Diaconis's count of bins on [0, 1], 5 to 40; 20 where half of the rows share a score."""
+    """Freedman and Diaconis's number of bins on [0, 1], from 5 to 40; 20 if half of the rows share a score."""
     reached = np.cumsum(scores.w) / scores.w.sum()
     lower, upper = scores.at[np.searchsorted(reached, (0.25 - 1e-12, 0.75 - 1e-12))]
     wished = np.cbrt(scores.n.sum()) / (2 * (upper - lower)) if upper > lower else 20

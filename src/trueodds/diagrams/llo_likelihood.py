@@ -23,23 +23,23 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.lenses.view import View
 
-_CLOSE = 1e-5  # nats: how exactly the boldest map has the posterior that it is named by
-_BLOCK = 1 << 20  # log odds held at once
-MAX_GROUPS = 1 << 10  # of neighboring scores, which stand for more than that
-_CORNERS = 180  # of a contour
+_CLOSE = 1e-5  # tolerance in nats of the log-likelihood of the boldest map
+_BLOCK = 1 << 20  # log odds in memory at a time
+MAX_GROUPS = 1 << 10  # maximum number of groups of neighboring scores
+_CORNERS = 180  # vertices of a contour
 
 
 def rows_with_weight(view: View) -> tuple[LogProbabilities, Array, Array]:
-    """Log-probabilities (n, m), outcomes (n, m) and weights of the rows that have weight; two columns for a binary view.
+    """Log-probabilities (n, m), outcomes (n, m) and positive weights of rows; two columns for a binary view.
 
-    Weights say how many rows there are: counts as they are, others with a mean of 1.
+    Weights are numbers of rows: counts are unchanged, other weights are scaled to a mean of 1.
     """
     live = view.w > 0
     return LogProbabilities(view.log_P[live]), view.Y[live], view.w[live] * (view.counted / view.total)
 
 
 def format_posterior(p: float) -> str:
-    """A posterior probability as people read it.
+    """A posterior probability as a percentage, with bounds near 0 and 1.
 
     >>> [format_posterior(p).replace("\u00a0", " ") for p in (1e-9, 0.5, 0.99996)]
     ['under 0.01 %', '50.0 %', 'over 99.99 %']
@@ -51,26 +51,27 @@ def format_posterior(p: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class LloLikelihood:
-    r"""The likelihood of a binary view over log odds :math:`\tau + \gamma x`, and what BIC makes of it.
+    r"""The likelihood of a binary view over log odds :math:`\tau + \gamma x`, and the BIC posterior probability.
 
-    Recalibrated forecasts are fitted as well as the given ones, since such maps form a group; so with n rows, of which
-    t directions can be told, :math:`P = \mathrm{logit}^{-1}[\tfrac t2 \log n + \mathrm{logit}\,\pi - (F - F_{\min})]`.
+    Recalibrated forecasts have the same maximum likelihood as the given ones, because such maps form a group. With n
+    rows and t identifiable parameters,
+    :math:`P = \mathrm{logit}^{-1}[\tfrac t2 \log n + \mathrm{logit}\,\pi - (F - F_{\min})]`.
 
-    >>> plane = Plane.of(View([0.7, 0.3] * 2, [1, 1, 0, 0]))  # the scores say nothing: best is γ = 0
+    >>> plane = LloLikelihood.of(View([0.7, 0.3] * 2, [1, 1, 0, 0]))  # uninformative scores: the best fit is γ = 0
     >>> plane.theta.round(9).tolist(), plane.posterior(plane.rise(plane.theta)).round(9).tolist()
     ([0.0, 0.0], 0.8)
     """
 
     rows: ScoreCells
     theta: Array  # (2,) the most likely τ and γ
-    min_loss: float  # F there
-    rank: int  # in how many directions the rows say something
-    converged: bool  # whether finite τ and γ are best
+    min_loss: float  # F at theta
+    rank: int  # number of identifiable parameters
+    converged: bool  # whether finite τ and γ maximize the likelihood
     prior: float
 
     @classmethod
     def of(cls, view: View, min_prob: float = 1e-12, prior: float = 0.5) -> LloLikelihood:
-        """Around the best fit of a view."""
+        """The likelihood of a view with its best fit."""
         P, Y, w = rows_with_weight(view)
         rows = group_by_score(log_ratio(P, min_prob_for(view, min_prob)), Y[:, 1], w)
         top = fit_logistic(intercept_and_score(rows.x), rows.wy / rows.w, rows.w, IDENTITY_PARAMETERS)
@@ -78,26 +79,26 @@ class LloLikelihood:
 
     @property
     def n(self) -> float:
-        """How many rows there are."""
+        """The number of rows."""
         return float(self.rows.w.sum())
 
     @property
     def finite(self) -> bool:
-        """Whether a shift and a slope are best, so that there is a plane to look at."""
+        """Whether a finite shift and slope maximize the likelihood and both are identifiable."""
         return self.converged and self.rank == 2
 
     @cached_property
     def groups(self) -> ScoreCells:
-        """At most 1,024 groups of neighboring scores, with the best fit of all rows."""
+        """At most 1,024 groups of neighboring scores with the same best fit as all rows."""
         groups = _group_scores(self.rows)
         if groups is self.rows or not self.converged:
             return groups
-        # At the best fit what came and what is said have the same sums; so it stays the best. On the contour of 95 %
-        # of 1e5 scores falls are then right to 6e-5 nats; with the groups' own outcomes they were off by 0.02.
+        # Fitted values replace outcomes, so the score equations and the best fit are unchanged. On the 95 % contour of
+        # 1e5 scores, the log-likelihood is accurate to 6e-5 nats; with the outcomes of groups the error was 0.02.
         return ScoreCells(groups.x, groups.w, groups.w * expit(self.theta[0] + self.theta[1] * groups.x))
 
     def rise(self, theta: Array) -> Array:
-        """How much likelihood, in nats, one τ and γ lose against the best; of every row."""
+        """Decrease of the log-likelihood in nats from the best fit to (τ, γ), on all rows."""
         at = logistic_likelihood(intercept_and_score(self.rows.x), self.rows.wy / self.rows.w, self.rows.w, theta)
         return np.asarray(max(at.value - self.min_loss, 0.0))
 
@@ -109,7 +110,7 @@ class LloLikelihood:
             part = slice(start, start + height)
             eta = tau[:, None] + gamma[part, None, None] * groups.x
             losses[part] = _softplus(eta) @ groups.w
-        # The part with the outcomes is linear, and needs no row.
+        # The term with the outcomes is linear and needs no loop over rows.
         losses -= tau * groups.wy.sum() + gamma[:, None] * (groups.x @ groups.wy)
         top = float(
             _softplus(self.theta[0] + self.theta[1] * groups.x) @ groups.w
@@ -118,7 +119,7 @@ class LloLikelihood:
         return np.asarray(np.maximum(losses - top, 0.0))
 
     def posterior(self, rise: Array) -> Array:
-        """The probability of calibration where so much likelihood is lost."""
+        """The posterior probability of calibration for a decrease `rise` of the log-likelihood."""
         return np.asarray(expit(self.rank / 2 * np.log(self.n) + logit(self.prior) - rise))
 
     def boldest(self, posterior: float, min_prob: float) -> BoldnessMap:
@@ -130,7 +131,9 @@ class LloLikelihood:
         if groups is self.rows or not self.finite:
             return bold
         away, fall, step = np.array([bold.tau, bold.gamma]) - self.theta, spec.tolerance(self.n), 1.0
-        for _ in range(8):  # along the way from the best fit, until all rows have lost as much as they may
+        for _ in range(
+            8
+        ):  # Newton steps along the line from the best fit, until the decrease on all rows is as required
             at = logistic_likelihood(
                 intercept_and_score(self.rows.x), self.rows.wy / self.rows.w, self.rows.w, self.theta + step * away
             )
@@ -141,7 +144,7 @@ class LloLikelihood:
         return replace(bold, tau=float(tau), gamma=float(gamma))
 
     def contour(self, posterior: float) -> Array | None:
-        """The closed line of τ and γ, (m, 2), with that posterior; None where no map has it."""
+        """The contour of τ and γ, (m, 2), with that posterior; None if no map attains it."""
         fall = float(np.log(self.n) + logit(self.prior) - logit(posterior))
         if fall <= 0:
             return None
@@ -151,9 +154,9 @@ class LloLikelihood:
 
 
 def _group_scores(rows: ScoreCells) -> ScoreCells:
-    """At most 1,024 groups of neighbors: half of them share the weight, the others the range of scores.
+    """At most 1,024 groups of neighboring scores, by equal weight and by equal range of scores.
 
-    Of rare events the few scores that matter most lie far apart: by weight alone they would fall into one group.
+    For rare events the few most influential scores are far apart: by weight alone they would form a single group.
     """
     if len(rows.x) <= MAX_GROUPS:
         return rows

@@ -15,8 +15,8 @@ from trueodds.tallies.tally import Tally
 
 Models = Mapping[str, Predictions | Tally]
 
-# Okabe & Ito's colors without their yellow, which white paper swallows, and a wine red: told apart by every kind of
-# color vision. In gray, marks and dashes tell models apart.
+# The colors of Okabe & Ito without yellow, which is hard to see on white, and a wine red: distinguishable with any
+# color vision. In grayscale, markers and dashes distinguish models.
 COLORS = ("#0072B2", "#C8450A", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#882255")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "p")
 DASHES: tuple[Any, ...] = (
@@ -30,18 +30,18 @@ DASHES: tuple[Any, ...] = (
     (0, (1.2, 2.4)),
 )
 MAX_MODELS = len(COLORS)
-MAX_NAME_WIDTH = 150.0  # points that a name may take in a legend
-UNNAMED = "model"  # what a model without a name is called in words
+MAX_NAME_WIDTH = 150.0  # maximum width of a name in a legend, in points
+UNNAMED = "model"  # label of a model without a name
 
 
 def views_by_model(models: Models, lens: Lens, diagram: str) -> dict[str, tuple[View, ...]]:
-    """What the lens sees of each model: the same binary views in the same order."""
+    """The views of each model under the lens: the same binary views in the same order."""
     if len(models) > MAX_MODELS:
         raise InputError(
             "TO705",
-            f"No more than {MAX_MODELS} models can be told apart in one picture.",
+            f"A diagram can show at most {MAX_MODELS} models.",
             f"{len(models)} models",
-            "Draw fewer at a time; to.compare ranks any number.",
+            "Draw fewer models; to.compare ranks any number of them.",
         )
     sets = {name: views_of(rows, lens) for name, rows in models.items()}
     first = next(iter(sets))
@@ -51,15 +51,15 @@ def views_by_model(models: Models, lens: Lens, diagram: str) -> dict[str, tuple[
         if set(by_name) != set(view_names):
             raise InputError(
                 "TO205",
-                "Models are shown beside each other through the same views.",
+                "All models must have the same views.",
                 f"{first}: {', '.join(view_names[:5])}; {name}: {', '.join(list(by_name)[:5])}",
-                "Give models of the same classes, or a lens that all of them have, such as 'confidence'.",
+                "Pass models with the same classes, or a lens that applies to all of them, such as 'confidence'.",
             )
         joint = next((view for view in views if view.joint), None)
         if joint is not None:
             raise InputError(
                 "TO205",
-                f"The diagram {diagram} shows one stated probability per row; this lens has a vector per row.",
+                f"The diagram {diagram} requires one probability per row; this lens has a vector per row.",
                 f"lens={joint.name!r}",
                 "Use lens='confidence', 'classwise' or 'class:NAME'.",
             )
@@ -68,10 +68,10 @@ def views_by_model(models: Models, lens: Lens, diagram: str) -> dict[str, tuple[
 
 
 def sentence_name(name: str) -> str:
-    """A model's name in a sentence."""
+    """The name of a model for use in a sentence."""
     return name or "the model"
 
 
 def legend_name(name: str, size: float = 8.5) -> str:
-    """A model's name where room is scarce."""
+    """The name of a model, shortened for a legend."""
     return styling.shorten_text(name or UNNAMED, MAX_NAME_WIDTH, size)

@@ -26,7 +26,7 @@ UNKNOWN = float("nan")
 
 @dataclass(frozen=True)
 class ModelResult:
-    """One model's error with its interval and floor, and its difference to the first model: negative is better."""
+    """Error of a model with interval and noise floor, and its difference to the first model (negative is better)."""
 
     error: float = UNKNOWN
     error_low: float = UNKNOWN
@@ -38,17 +38,17 @@ class ModelResult:
 
     @property
     def settled(self) -> int:
-        """−1 where it is less off than the first model beyond chance, 1 where it is more off, else 0."""
+        """Significant sign of the difference: −1 if the model is better than the first, 1 if worse, else 0."""
         return int(self.difference_low > 0) - int(self.difference_high < 0)
 
 
 def measure_models(
     models: Models, estimator: Estimator, lens: Lens, interval_spec: IntervalSpec, paired: bool | None, seed: int
 ) -> tuple[list[ModelResult], list[Note]]:
-    """Each model's standing; the intervals of the differences hold together at the level of `interval_spec`.
+    """The results of each model; the intervals of the differences hold simultaneously at the level of `interval_spec`.
 
-    On the same rows models are resampled together; models of other rows are compared as other samples, and tallies,
-    which do not keep their rows, not at all. Notes say which.
+    Models with the same rows are resampled together. Models with different rows are compared as independent samples.
+    Tallies do not store rows and are not compared. Notes report these cases.
     """
     notes: list[Note] = []
     sides: list[ComparedModel] = []
@@ -63,7 +63,10 @@ def measure_models(
             same, why = same_rows(sides[0].preds, rows, paired)
             key = list(sides[0].key) if same else key
             if why and not same:
-                text = f"{sentence_name(sides[0].name)} and {sentence_name(name)} are compared as samples of different rows: {why}. If they are the same rows, bring them into one order and pass paired=True."
+                text = (
+                    f"{sentence_name(sides[0].name)} and {sentence_name(name)} are compared as independent samples: "
+                    f"{why}. If they contain the same rows, put them in the same order and pass paired=True."
+                )
                 notes.append(Note("TN263", text))
         sides.append(
             ComparedModel(
@@ -74,7 +77,10 @@ def measure_models(
     results = [_single_result(estimate) for estimate in estimates]
     if len(sides) < len(models):
         if len(models) > 1:
-            text = "Of a tally no difference between models is told: it does not keep how they vary from row to row."
+            text = (
+                "Differences between models are not available for tallies, which do not store the covariance between "
+                "models."
+            )
             notes.append(Note("TN263", text))
         return results, notes
     pairs = [ErrorDifference(side, sides[0]) for side in sides[1:]]
@@ -97,14 +103,14 @@ def _paired_result(one: ModelResult, pair: ErrorDifference, level: float) -> Mod
     return ModelResult(one.error, one.error_low, one.error_high, one.noise_floor, pair.value, low, high)
 
 
-ZERO_TOLERANCE = 1e-12  # what rounding leaves of zero
-TIE_TOLERANCE = 1e-10  # by which sums in another order may differ
+ZERO_TOLERANCE = 1e-12  # smaller absolute values are rounding errors
+TIE_TOLERANCE = 1e-10  # relative difference of sums in a different order
 
 
 def format_error(x: float) -> str:
-    """An error as people read it: four decimals, and of a small one three digits.
+    """An error with four decimals, or three significant digits if it is small.
 
-    >>> format_error(0.25), number(-0.0000421), number(3e-17)
+    >>> format_error(0.25), format_error(-0.0000421), format_error(3e-17)
     ('0.2500', '−0.0000421', '0')
     """
     if not math.isfinite(x):
@@ -117,12 +123,12 @@ def format_error(x: float) -> str:
 
 
 def format_interval(low: float, high: float) -> str:
-    """An interval, empty where there is none."""
+    """An interval as text, or an empty string if there is none."""
     return f" [{format_error(low)}, {format_error(high)}]" if math.isfinite(low) and math.isfinite(high) else ""
 
 
 def tied_indices(values: Sequence[float], optimum: float) -> list[int]:
-    """Which values are the best one, but for rounding."""
+    """Indices of the values that equal the optimum, up to rounding error."""
     return [
         i
         for i, value in enumerate(values)
@@ -131,12 +137,12 @@ def tied_indices(values: Sequence[float], optimum: float) -> list[int]:
 
 
 def join_names(names: Sequence[str]) -> str:
-    """Names in a row: a, b and c."""
+    """Names as an enumeration, such as "a, b and c"."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def describe_comparison(names: Sequence[str], results: Sequence[ModelResult], unit: str) -> str:
-    """Which model is off by less, and where that is more than chance."""
+    """Which model has the smallest error, and which differences are significant."""
     if len(names) == 1:
         return f"{unit} {format_error(results[0].error)}{_format_noise_floor(results[0])}."
     if len(names) == 2:
@@ -148,7 +154,10 @@ def describe_comparison(names: Sequence[str], results: Sequence[ModelResult], un
         join_names(sorted(names[i] for i in leaders)),
         f"{format_error(leader.error)}{_format_tied_noise_floor([results[i] for i in leaders])}",
     )
-    text = f"{names_text} {'has' if len(leaders) == 1 else 'have'} the {_same_or_smallest(leaders, names)} {unit}: {value_text}."
+    text = (
+        f"{names_text} {'has' if len(leaders) == 1 else 'have'} the {_same_or_smallest(leaders, names)} {unit}: "
+        f"{value_text}."
+    )
     if all(math.isnan(one.difference_low) for one in results):
         others = [f"{names[i]} {format_error(results[i].error)}" for i in order if i not in leaders]
         if not others:
@@ -161,16 +170,16 @@ def describe_comparison(names: Sequence[str], results: Sequence[ModelResult], un
     )
     first = f"{names[0]} ({format_error(results[0].error)})"
     if not better and not worse:
-        return f"{text} None differs from {first} beyond chance."
+        return f"{text} None differs significantly from {first}."
     phrases = [
         f"{join_names(some)} {_is_or_are(some)} {word}" for some, word in ((better, "better"), (worse, "worse")) if some
     ]
-    text += f" Beyond chance, against {first}: {', '.join(phrases)}."
-    return f"{text} Not settled: {join_names(unsettled)}." if unsettled else text
+    text += f" Significantly different from {first}: {', '.join(phrases)}."
+    return f"{text} Undecided: {join_names(unsettled)}." if unsettled else text
 
 
 def _difference_sign(one: ModelResult) -> int | None:
-    """Whether it differs beyond chance; one that is the first model over again is no open question."""
+    """Significant sign of the difference; None for a model identical to the first."""
     return None if one.difference_low == one.difference_high == 0 else one.settled
 
 
@@ -186,17 +195,23 @@ def _describe_pair(names: Sequence[str], results: Sequence[ModelResult], unit: s
     first, second = results
     better, worse = (1, 0) if second.error < first.error else (0, 1)
     a, b = results[better], results[worse]
-    text = f"{names[better]}: {unit} {format_error(a.error)}{_format_noise_floor(a)}; {names[worse]}: {format_error(b.error)}{_format_noise_floor(b)}."
+    text = (
+        f"{names[better]}: {unit} {format_error(a.error)}{_format_noise_floor(a)}; {names[worse]}: "
+        f"{format_error(b.error)}{_format_noise_floor(b)}."
+    )
     same = len(tied_indices([first.error, second.error], first.error)) == 2
     if same:
-        text = f"{join_names(sorted(names))} have the same {unit}: {format_error(a.error)}{_format_tied_noise_floor(results)}."
+        text = (
+            f"{join_names(sorted(names))} have the same {unit}: "
+            f"{format_error(a.error)}{_format_tied_noise_floor(results)}."
+        )
     if math.isnan(second.difference) or (same and second.difference_low == second.difference_high):
         return text
     sign = 1 if second.difference >= 0 else -1
     low, high = sorted((sign * second.difference_low, sign * second.difference_high))
     if math.isnan(low):
         return f"{text} They differ by {format_error(abs(second.difference))}."
-    settled = "is more than chance" if second.settled else "may be chance"
+    settled = "is significant" if second.settled else "is not significant"
     return f"{text} The difference, {format_error(abs(second.difference))}{format_interval(low, high)}, {settled}."
 
 
@@ -205,6 +220,6 @@ def _format_noise_floor(result: ModelResult) -> str:
 
 
 def _format_tied_noise_floor(results: Sequence[ModelResult]) -> str:
-    """The floor of models that tie, which their draws may tell apart: then none is said."""
+    """The noise floor of tied models, or an empty string if their simulated values differ."""
     texts = {_format_noise_floor(one) for one in results}
     return texts.pop() if len(texts) == 1 else ""

@@ -13,27 +13,27 @@ from trueodds.diagrams._style.title_and_legend import fit_headers
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.model_lineup import COLORS
 
-LINE_SPACING = 1.45  # of the type size
+LINE_SPACING = 1.45  # in multiples of the font size
 MIN_PLOT_HEIGHT, HEIGHT_PER_MODEL = (
     2.4,
     0.1,
-)  # inches that the picture above the strips has at least, and more for each model
-LABELS_HEIGHT = 0.62  # inches of what stands below the axes
-LABELS_WIDTH = 0.8  # inches of what stands beside them
+)  # minimum height in inches of the plot above the strips, and addition per model
+LABELS_HEIGHT = 0.62  # inches below the axes
+LABELS_WIDTH = 0.8  # inches beside the axes
 
 
 def total_strip_height(models: int) -> float:
-    """Of the height of the axes: what the strips of so many models take."""
+    """Fraction of the height of the axes that the strips of all models take."""
     return float(np.clip(0.045 * models, 0.1, 0.26))
 
 
 def table_height(models: int) -> float:
-    """Inches that the small table under the axes takes."""
+    """Height in inches of the table below the axes."""
     return 0.18 * (models + 1)
 
 
 def table_fits(ax: Any, models: int) -> bool:
-    """Whether the axes can spare what the table under them takes."""
+    """Whether there is room for the table below the axes."""
     wide, high = styling.inches(ax)
     return wide > 3.4 and high > table_height(models) + 1.0
 
@@ -41,9 +41,9 @@ def table_fits(ax: Any, models: int) -> bool:
 def figure_height(
     diagram: Diagram, width: float, usual: float, strip_height: float, table: float, plot: float | None = None
 ) -> float:
-    """Inches of a figure in which words, strips and table of many models leave room for the picture itself, `plot`."""
+    """Height in inches of a figure in which title, strips and table leave `plot` inches for the plot itself."""
     if len(diagram.panels["view"]) > 1:
-        return usual + table  # a grid has its own height
+        return usual + table  # the layout determines the height of a grid
     if plot is None:
         plot = MIN_PLOT_HEIGHT + HEIGHT_PER_MODEL * len(diagram.settings["models"])
     head = fit_headers(diagram, diagram.summary, 72 * width - 72, layout.TYPE)[0].height / 72
@@ -51,7 +51,7 @@ def figure_height(
 
 
 def draw_strips(ax: Any, rows: Sequence[Mapping[str, Array]], strip_height: float, tallest: float) -> None:
-    """Where each model's predictions are: one row of bars for each, the first at the top."""
+    """Draw the histogram of the predictions of each model in a strip, the first at the top."""
     row_height = strip_height / len(rows)
     for i, table in enumerate(rows):
         strip = ax.inset_axes((0, strip_height - (i + 1) * row_height, 1, row_height), zorder=3)
@@ -63,7 +63,7 @@ def draw_strips(ax: Any, rows: Sequence[Mapping[str, Array]], strip_height: floa
         styling.draw_boxes(
             strip, low, high, np.zeros(1), share, facecolor=color, alpha=0.55, edgecolor="none", label="share"
         )
-        # Bins that hold one row in a thousand are still seen to be occupied.
+        # Nearly empty bins remain visible.
         strip.hlines(np.zeros(len(low)), low, high, colors=color, linewidth=1.4, zorder=3)
         strip.set_xticks([])
         strip.set_yticks([])
@@ -76,9 +76,9 @@ def draw_strips(ax: Any, rows: Sequence[Mapping[str, Array]], strip_height: floa
 
 
 def draw_number_table(ax: Any, names: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]], size: float) -> None:
-    """A small table under the axes; in axes that are given there is no room for it, and the layout takes it away."""
-    down = 2.9 * size + 12  # below tick labels and the label of the axis
-    room = 72 * ax.figure.get_size_inches()[0] - 72  # what tick and axis labels leave
+    """Draw a small table below the axes; the layout removes it from axes passed by the user."""
+    down = 2.9 * size + 12  # below tick labels and axis label
+    room = 72 * ax.figure.get_size_inches()[0] - 72  # width without tick and axis labels
     widths = [max(styling.text_width(text, size, "normal") for text in (head, *cells)) + 14 for head, cells in columns]
     first = room - sum(widths)
     style: dict[str, Any] = {

@@ -10,24 +10,24 @@ from trueodds.diagrams._style import styling
 
 
 def set_odds_axis(ax: Any, low: float, high: float) -> None:
-    """A log axis along x, with a few ticks between two factors."""
+    """Set a logarithmic x-axis with a few ticks between two factors."""
     from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
     ax.set_xscale("log")
     ax.set_xlim(low, high)
-    room = 0.04 * np.log(high / low)  # half a label: none shall reach beyond the axes
+    room = 0.04 * np.log(high / low)  # half a label, so that none extends beyond the axes
     ticks = [t for t in _round_ticks(low, high, 7 if styling.inches(ax)[0] > 3.2 else 3) if room < np.log(t / low)]
     ticks = [t for t in ticks if room < np.log(high / t)]
-    # Two unseen ticks beyond the ends, so that `ink.inward` leaves the others where they belong.
+    # Two invisible ticks beyond the ends, so that the layout does not move the outer labels.
     ax.xaxis.set_major_locator(FixedLocator([low / 2, *ticks, 2 * high]))
     ax.xaxis.set_major_formatter(FixedFormatter(["", *(f"{tick:g}" for tick in ticks), ""]))
     ax.xaxis.set_minor_locator(NullLocator())
 
 
 def _round_ticks(low: float, high: float, max_ticks: int) -> list[float]:
-    """Round numbers whose logs lie apart: decades, then 1-2-5, or even steps where the range is short.
+    """Round numbers for a logarithmic axis: decades, 1-2-5, or equal steps if the range is short.
 
-    >>> _round_ticks(0.01, 90, 7), _ticks(0.3, 3.5, 7), _ticks(0.61, 0.66, 3)
+    >>> _round_ticks(0.01, 90, 7), _round_ticks(0.3, 3.5, 7), _round_ticks(0.61, 0.66, 3)
     ([0.01, 0.1, 1.0, 10.0], [0.5, 1.0, 2.0], [0.62, 0.64, 0.66])
     """
     from matplotlib.ticker import MaxNLocator

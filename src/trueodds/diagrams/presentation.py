@@ -9,26 +9,33 @@ from typing import Any, Self
 
 from trueodds.core.errors import InputError
 
-SIDE = 1.5, 50.0  # inches of a side of a figure: smaller ones have no room for axes
-DPI = 10.0, 1200.0
-PIXELS = 20_000  # of a side: a picture of 20,000 by 20,000 takes 1.6 GB
+SIDE = 1.5, 50.0  # smallest and largest side of a figure in inches; smaller ones have no room for axes
+DPI = 10.0, 1200.0  # smallest and largest resolution
+PIXELS = 20_000  # largest side: a picture of 20,000 by 20,000 pixels takes 1.6 GB
 
 
 @dataclass(frozen=True, slots=True)
 class Presentation:
-    """How a picture is presented; None stands for the default of the diagram.
+    """Title, size, resolution and legend of a picture; None selects the default of the diagram.
 
     Parameters
     ----------
     title : str or bool, optional
-        A string replaces the headline. False or "" leaves headline and finding out, and True brings them back.
+        A string replaces the headline. False or "" removes headline and finding, and True restores them.
     figsize : pair of float, optional
         Width and height in inches of a figure of its own.
     dpi : float, optional
         Pixels per inch of a figure of its own.
     legend : bool, optional
-        Of axes that are given: whether there is a legend in them. If not said, there is one where it covers no data.
+        Whether to draw a legend. By default given axes get one if it covers no data.
 
+    Raises
+    ------
+    InputError
+        TO203 for an invalid value.
+
+    Examples
+    --------
     >>> Presentation(title="Validation set").heading("Is it calibrated?")
     'Validation set'
     """
@@ -40,31 +47,33 @@ class Presentation:
 
     def __post_init__(self) -> None:
         if self.title is not None and not isinstance(self.title, (str, bool)):
-            fix = "Pass a string; False or an empty string leaves the headline out."
-            raise InputError("TO203", "title is a string, or False for none.", repr(self.title), fix)
+            fix = "Pass a string, or False for no title."
+            raise InputError("TO203", "title must be a string, a bool or None.", repr(self.title), fix)
         if self.figsize is not None:
             object.__setattr__(self, "figsize", _sides(self.figsize))
         if self.dpi is not None and not _within(self.dpi, DPI):
-            problem = f"dpi is a number from {DPI[0]:g} to {DPI[1]:g}."
+            problem = f"dpi must be a number from {DPI[0]:g} to {DPI[1]:g}."
             raise InputError("TO203", problem, repr(self.dpi), "For instance dpi=300.")
         if self.figsize is not None and self.dpi is not None and max(self.figsize) * self.dpi > PIXELS:
             got = f"{self.figsize[0] * self.dpi:,.0f} by {self.figsize[1] * self.dpi:,.0f} pixels"
-            problem = f"A picture has at most {PIXELS:,} pixels along a side."
-            raise InputError("TO203", problem, got, "Take a smaller figsize or dpi.")
+            problem = f"A picture can have at most {PIXELS:,} pixels along a side."
+            raise InputError("TO203", problem, got, "Use a smaller figsize or dpi.")
         if self.legend is not None and not isinstance(self.legend, bool):
-            raise InputError("TO203", "legend is True, False or None.", repr(self.legend), "Leave it out for None.")
+            raise InputError(
+                "TO203", "legend must be True, False or None.", repr(self.legend), "Omit it for the default."
+            )
 
     def updated(self, **changes: Any) -> Self:
-        """The same presentation with what is not None replaced."""
+        """Return a copy with every change that is not None."""
         return replace(self, **{name: value for name, value in changes.items() if value is not None})
 
     @property
     def titled(self) -> bool:
-        """Whether there is a headline."""
+        """Whether there is a title."""
         return self.title is not False and self.title != ""
 
     def heading(self, default: str) -> str:
-        """The headline: the default, the caller's own, or none."""
+        """The title: the caller's own, none, or else the default."""
         if isinstance(self.title, str):
             return self.title
         return "" if self.title is False else default
@@ -73,13 +82,13 @@ class Presentation:
 def _sides(figsize: Any) -> tuple[float, float]:
     sides = tuple(figsize) if isinstance(figsize, Iterable) and not isinstance(figsize, str) else ()
     if len(sides) != 2 or not all(_within(side, SIDE) for side in sides):
-        problem = f"figsize is a width and a height, each from {SIDE[0]:g} to {SIDE[1]:g} inches."
+        problem = f"figsize must be a width and a height, each from {SIDE[0]:g} to {SIDE[1]:g} inches."
         raise InputError("TO203", problem, repr(figsize), "For instance figsize=(5, 4).")
     return float(sides[0]), float(sides[1])
 
 
 def _within(value: Any, limits: tuple[float, float]) -> bool:
-    """Whether it is a number between both limits; a Boolean is none, a NumPy scalar is one."""
+    """Whether the value is a number within both limits. A NumPy scalar is one, a Boolean is not."""
     if isinstance(value, (bool, str)):
         return False
     try:

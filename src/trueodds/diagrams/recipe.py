@@ -21,45 +21,41 @@ from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 from trueodds.tallies.tally import Tally
 
-MIN_BAND_DRAWS = 99  # fewer cannot tell the quantiles of a band
+MIN_BAND_DRAWS = 99  # fewer draws do not determine the quantiles of a band
 BandDraws = Annotated[int, Range(MIN_BAND_DRAWS, 100_000_000)]
-
-
-IMPORTANCE = {"weight two": "weights are importance weights: chance grows with their squares"}
+IMPORTANCE = {"weight two": "weights are importance weights: the variance grows with their squares"}
 
 
 @dataclass(frozen=True)
 class Recipe(Settings):
-    """A diagram's settings; called on the views of a lens it gives the Diagram."""
+    """The settings of a diagram. Called on the views of a lens, it returns the Diagram."""
 
     name: ClassVar[str]
-    lens: ClassVar[str | None] = None  # the claim it is about where none is said; None is the usual one
-    several: ClassVar[bool] = False  # whether it is about several models
+    lens: ClassVar[str | None] = None  # default lens; None is the default of `draw`
+    several: ClassVar[bool] = False  # whether it draws several models
     vectors: ClassVar[bool] = False  # whether a view may hold a vector per row
-    clusters: ClassVar[bool] = False  # whether its ranges resample whole clusters
-    by_chance: ClassVar[tuple[str, ...]] = ()  # columns that draws by chance made, which the order of rows changes
-    by_count: ClassVar[tuple[str, ...]] = (
-        "n",
-    )  # columns in which a weight of two is not two rows, but one that matters
-    exempt: ClassVar[dict[str, str]] = {}  # laws of tests/laws that cannot hold for it, each with the reason
+    clusters: ClassVar[bool] = False  # whether its intervals resample whole clusters
+    by_chance: ClassVar[tuple[str, ...]] = ()  # columns that depend on random draws, and so on the order of rows
+    by_count: ClassVar[tuple[str, ...]] = ("n",)  # columns in which a weight of two differs from two rows
+    exempt: ClassVar[dict[str, str]] = {}  # laws of tests/laws that do not apply, each with the reason
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
-        """The settings the façade may pass."""
+        """Names of the settings that `draw` may pass."""
         return settings_of(cls)
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> Any:
-        """The recipe from the façade's settings."""
+        """Build the recipe from the settings that `draw` passes."""
         return cls(**settings)
 
     def __call__(self, views: Sequence[View], rng: int | np.random.Generator = 0) -> Diagram:
-        """The diagram of these views."""
+        """Compute the diagram of these views."""
         for view in views:
             if view.joint and not self.vectors:
                 raise InputError(
                     "TO205",
-                    f"The diagram {self.name} shows one stated probability per row; this lens has a vector per row.",
+                    f"The diagram {self.name} needs one predicted probability per row, but this lens gives a vector per row.",
                     f"lens={view.name!r}",
                     "Use lens='confidence', 'classwise' or 'class:NAME'.",
                 )
@@ -68,48 +64,48 @@ class Recipe(Settings):
     def of_models(
         self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
     ) -> Diagram:
-        """The diagram of named models; most members draw one at a time, whatever its name."""
+        """Compute the diagram of named models. Most diagrams accept only one."""
         if len(models) != 1:
             raise InputError(
                 "TO205",
                 f"The diagram {self.name} draws one model at a time.",
                 f"{len(models)} models",
-                "Draw them one by one, or use the diagram comparison.",
+                "Draw them one by one, or use the diagram 'comparison'.",
             )
         (rows,) = models.values()
         return self(views_of(rows, lens), rng)
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """The diagram; a member that draws nothing by chance leaves `rng` alone."""
+        """Compute the diagram. A diagram without random draws ignores `rng`."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class BinnedRecipe(Recipe):
-    """One that pools rows: bins and partition may be words."""
+    """The settings of a diagram with bins, which can be given by name."""
 
     partition: Partition | None = None
     level: Level = 0.9
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
-        """The settings the façade may pass."""
+        """Names of the settings that `draw` may pass, those of the partition included."""
         return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> Any:
-        """The recipe, with its partition made of words."""
+        """Build the recipe, with its partition resolved by name."""
         partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
         return cls(partition=as_partition(**partition_settings), **settings)
 
 
 def views_of(rows: Predictions | Tally, lens: Lens) -> tuple[View, ...]:
-    """What a lens sees of rows, or of a tally's cells."""
+    """The views of a lens on rows or on the cells of a tally."""
     return rows.views(lens) if isinstance(rows, Tally) else lens.views(rows)
 
 
 def lens_of(views: Sequence[View]) -> str:
-    """The lens that gave these views."""
+    """Name of the lens that gave these views."""
     if len(views) == 1:
         return views[0].name
     return "classwise" if all(view.name.startswith("class:") for view in views) else "several"

@@ -13,23 +13,23 @@ from trueodds.diagrams.score_sums import ScoreSums
 
 @dataclass(frozen=True)
 class ResampledLabels:
-    """Labels drawn at each score with given rates, as the sums Σwy that the fit reads."""
+    """Labels drawn at each score with given event rates, as the sums Σwy that the fit needs."""
 
     scores: ScoreSums
     rates: Array  # (m,)
 
     @cached_property
     def counted(self) -> Array:
-        """Where the number of labels that came is binomial."""
+        """Whether the number of events at a score is binomial."""
         return np.zeros(len(self.rates), dtype=bool) if self.scores.voted else self.scores.even
 
     @cached_property
     def std(self) -> Array:
-        """The standard deviation of Σwy."""
+        """The standard deviation of Σwy at each score."""
         return np.sqrt(self.scores.residual(self.rates))
 
     def drawn(self, size: int, rng: np.random.Generator) -> Array:
-        """Σwy of so many draws, (size, m); the rows stay as they are."""
+        """Draw Σwy `size` times, (size, m), with the rows fixed."""
         of, (count,) = self.scores, (self.counted,)
         shape = size, len(self.rates)
         if count.all() and (of.n == 1).all():
@@ -42,7 +42,7 @@ class ResampledLabels:
         return wy
 
     def with_rows(self, size: int, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Σw and Σwy, each (size, m), of rows drawn with replacement."""
+        """Σw and Σwy, each (size, m), of rows drawn with replacement and labels drawn for them."""
         of, count = self.scores, self.counted
         rows = rng.multinomial(round(of.n.sum()), of.n / of.n.sum(), size)
         w = of.w / of.n * rows
@@ -55,6 +55,6 @@ class ResampledLabels:
     def _noise(self, size: int, rng: np.random.Generator) -> Array:
         n = self.scores.n[~self.counted]
         noise = rng.standard_normal((size, len(n)))
-        single = n == 1  # one residual keeps its size
+        single = n == 1  # a single residual keeps its size and gets a random sign
         noise[:, single] = np.where(noise[:, single] < 0, -1.0, 1.0)
         return noise

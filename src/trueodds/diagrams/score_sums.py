@@ -16,43 +16,43 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True)
 class ScoreSums:
-    """Sums at rising scores, each (m,): equal scores are one, whatever the order of the rows."""
+    """Sums over the rows of each distinct score, in increasing order, each (m,)."""
 
-    at: Array  # the score, or the mean of those that were put together
-    low: Array  # between which all of them lie
-    high: Array
-    n: Array  # rows
+    at: Array  # the score, or the mean score of a group
+    low: Array  # smallest score of the group
+    high: Array  # largest score of the group
+    n: Array  # number of rows
     w: Array  # Σw, Σwy and Σw²
     wy: Array
     ww: Array
-    wwr: Array | None = None  # Σw²(y−p)² and Σw²(y−p), only where outcomes are shares of votes
+    wwr: Array | None = None  # Σw²(y−p)² and Σw²(y−p), only if outcomes are shares of votes
     wwd: Array | None = None
     heaviest: float = 1.0  # the largest weight of a row
 
     @property
     def voted(self) -> bool:
-        """Whether outcomes are shares of votes, which no single draw of a label gives."""
+        """Whether outcomes are shares of votes, which no single label draw can give."""
         return self.wwr is not None
 
     @property
     def even(self) -> Array:
-        """Whether the rows of a score weigh alike: (Σw)² = nΣw² there, and only there."""
+        """Whether the rows of a score have equal weights, which is equivalent to (Σw)² = nΣw²."""
         return np.isclose(self.w * self.w, self.n * self.ww, rtol=1e-9, atol=0)
 
     @property
     def effective_n(self) -> float:
-        """As many rows of equal weight as all are worth, (Σw)²/Σw²."""
+        """Kish's effective sample size (Σw)²/Σw²."""
         return float(self.w.sum() ** 2 / self.ww.sum())
 
     def residual(self, rates: Array) -> Array:
-        """Σw²(y−r)² at each score if its outcomes vary around `rates`: seen for votes, else Σw² r(1−r)."""
+        """The variance Σw²(y−r)² of Σwy around `rates`: observed for votes, otherwise Σw² r(1−r)."""
         if self.wwr is None or self.wwd is None:
             return self.ww * rates * (1 - rates)
         deviation = self.at - rates
         return np.maximum(self.wwr + 2 * deviation * self.wwd + self.ww * deviation * deviation, 0.0)
 
     def pool(self, first: Array) -> ScoreSums:
-        """Groups of neighbors, each from one of these scores (their numbers, rising from 0) up to the next."""
+        """Merge neighboring scores into groups; `first` holds the index of the first score of each group."""
         if len(first) == len(self.at):
             return self
         wp = np.add.reduceat(self.w * self.at, first)
@@ -62,14 +62,14 @@ class ScoreSums:
         return ScoreSums(wp / w, low, high, n, w, wy, ww, wwr, wwd, self.heaviest)
 
     def by_weight(self, max_groups: int) -> ScoreSums:
-        """At most so many groups, of about equal weight; fewer scores stay as they are."""
+        """Merge neighbors into at most `max_groups` groups of about equal weight."""
         return self.pool(group_starts(self.w, max_groups))
 
     def by_place(self, max_groups: int) -> ScoreSums:
-        """About so many groups, fine wherever isotonic regression turns quickly; fewer scores stay as they are.
+        """Merge neighbors into about `max_groups` groups, fine wherever the isotonic fit changes quickly.
 
-        A quarter of the cuts each lie evenly by weight, along x and along its log odds; at either end an eighth are
-        single scores, from one of which alone the first and the last block may be.
+        A quarter of the cuts each are evenly spaced by weight, by score and by log odds. At either end an eighth of the
+        groups are single scores, because the first and the last block of the fit may consist of one score only.
         """
         m = len(self.at)
         if m <= max_groups:
@@ -84,7 +84,7 @@ class ScoreSums:
 
 
 def sum_by_score(view: View) -> ScoreSums:
-    """The distinct scores of a binary view; of a tally its cells, which know between which edges their rows lie."""
+    """Sum a binary view by distinct score. The cells of a tally also know the edges between which their rows lie."""
     s, w, wy = by_score(view).sums()
     if view.plain and _has_binary_outcomes(view):
         return ScoreSums(s, s, s, w, w, wy, w)
@@ -104,13 +104,13 @@ def sum_by_score(view: View) -> ScoreSums:
         return rows
     if view.is_rows:
         wwd = summed(view.w**2 * (view.y - view.p))
-    else:  # a cell keeps no Σw²y; its rows weigh about the same
+    else:  # a cell stores no Σw²y; its rows have about equal weights
         wwd = ww / w * (wy - w * s)
     return replace(rows, wwr=summed(view.sums("wwr")), wwd=wwd)
 
 
 def _has_binary_outcomes(view: View) -> bool:
-    """Whether every outcome is 0 or 1: then, and only then, y² = y."""
+    """Whether every outcome is 0 or 1, which is equivalent to y² = y."""
     if view.is_rows:
         y = view.outcomes
         return y.dtype == bool or bool(((y == 0) | (y == 1) | (view.w == 0)).all())

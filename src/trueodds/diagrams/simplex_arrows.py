@@ -49,7 +49,7 @@ class Arrows:
             "distance": np.abs(binned.y - binned.p).sum(axis=1) / 2,
             "statistic": self.tests.statistic,
             "df": self.tests.df,
-            "law": self.tests.method,
+            "distribution": self.tests.method,
             "pvalue": np.exp(self.tests.log_p),
             **_number_columns("low", low[bin_index] if self.boxed else np.full((len(bin_index), m), np.nan)),
             **_number_columns("high", high[bin_index] if self.boxed else np.full((len(bin_index), m), np.nan)),
@@ -62,11 +62,11 @@ class Arrows:
 
     @property
     def evidence(self) -> float:
-        """log of the smallest p times the number of cells."""
+        """Log of the smallest p-value times the number of cells (Bonferroni)."""
         return float(min(self.tests.log_p.min() + np.log(len(self.tests.log_p)), 0.0))
 
     def with_ellipses(self, level: float) -> Columns:
-        """The ellipse around each mean prediction that holds the frequency with probability `level` if calibrated."""
+        """The ellipse around each mean prediction with probability `level` under calibration."""
         rows, m = self.view, self.view.p.shape[1]
         ww = rows.sums("ww")[:, None]
         residual = rows.y - rows.p
@@ -84,7 +84,7 @@ class Arrows:
 
 
 def add_holm_pvalues(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) -> list[Columns]:
-    """The tables with Holm's p over all cells of the diagram, and whether a cell strays beyond chance."""
+    """The tables with Holm-adjusted p-values over all cells of the diagram, and whether each cell is significant."""
     adjusted = np.array(holm(np.concatenate([body.columns["pvalue"] for body in arrows]).tolist()))
     tables, start = [], 0
     for body in arrows:
@@ -96,7 +96,7 @@ def add_holm_pvalues(arrows: Sequence[Arrows], level: float, *, simultaneous: bo
 
 
 def default_partition(view: View, bins: int) -> Partition:
-    """A grid of `bins` on each axis; of a tally, the largest that nests in its own."""
+    """A grid of `bins` on each axis; for a tally, the largest that nests in its own grid."""
     own = _tally_grid(view)
     if own is None:
         return SimplexGrid(bins)
@@ -104,24 +104,35 @@ def default_partition(view: View, bins: int) -> Partition:
 
 
 def method_notes(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) -> list[Note]:
-    """By which laws the cells were judged, where χ² is not all."""
+    """Notes on the null distributions of the cell tests other than χ²."""
     methods = np.concatenate([body.tests.method for body in arrows])
     coarse = sum(int(body.tests.coarse.sum()) for body in arrows)
     notes = []
     if exact := int((methods == BY_OUTCOME).sum()):
-        text = f"{exact} of {len(methods)} cells that χ² finds beyond chance expect fewer than 5 rows of some outcome; the "
-        text += "exact laws of their outcomes judge them instead, with Bonferroni's correction."
+        text = (
+            f"{exact} of {len(methods)} cells rejected by χ² expect fewer than 5 rows of some outcome. They are tested "
+            "by "
+        )
+        text += "exact Poisson-binomial tests of the outcomes with Bonferroni correction instead."
         notes.append(Note("TN252", text))
     if coarse:
-        text = f"{coarse} of {len(methods)} cells expect fewer than 5 rows of some outcome, and rows weigh differently; the "
-        notes.append(Note("TN254", text + "χ² that finds them beyond chance is coarse."))
+        text = (
+            f"{coarse} of {len(methods)} cells rejected by χ² expect fewer than 5 rows of some outcome, and weights "
+            "are unequal. "
+        )
+        notes.append(Note("TN254", text + "Their χ² p-values are inaccurate."))
     if (methods == VOTES).any():
-        text = "Outcomes are shares of votes; cells are judged by the spread of their residuals, not exactly."
+        text = "Outcomes are shares of votes. Cells are tested with the empirical covariance of residuals, not exactly."
         notes.append(Note("TN243", text))
     if not all(body.view.is_rows for body in arrows):
-        notes.append(Note("TN244", "Rows were tallied: those of one fine cell count with the cell's mean prediction."))
+        notes.append(
+            Note("TN244", "The data are tallied: all rows of a fine cell have the mean prediction of the cell.")
+        )
     if not simultaneous:
-        text = f"Each cell is judged alone: of a calibrated model up to {100 * (1 - level):.3g} % stray beyond chance."
+        text = (
+            f"Cells are tested without adjustment: up to {100 * (1 - level):.3g} % are significant for a calibrated "
+            "model."
+        )
         notes.append(Note("TN246", text))
     return notes
 
@@ -131,31 +142,31 @@ def _number_columns(name: str, columns: Array) -> Columns:
 
 
 def _check_nested(partition: Partition, view: View) -> Partition:
-    """The partition, refused where a tally's cells lie across its lines."""
+    """The partition, or an error if it splits the cells of a tally."""
     own = _tally_grid(view)
     if own is not None and isinstance(partition, (Uniform, SimplexGrid)):
         k = count_of_bins(partition.bins, view)
         if own % k:
             raise InputError(
                 "TO205",
-                "The cells of a tally cannot be cut: its grid must be a multiple of the picture's.",
-                f"{k} bins on each axis, and a tally on a grid of {own}",
-                f"Take bins={own} or a number that divides it, or give the rows.",
+                "The cells of a tally cannot be split: its number of bins must be a multiple of that of the diagram.",
+                f"{k} bins per axis, and a tally with {own}",
+                f"Use bins={own} or a divisor of it, or pass the rows.",
             )
     return partition
 
 
 def _tally_grid(view: View) -> int | None:
-    """How many bins per axis the cells of a tally come from; None for rows."""
+    """The number of bins per axis of a tally; None for rows."""
     if view.is_rows or view.at is view.p:
         return None
-    at = np.unique(view.at)  # the middles of bins
+    at = np.unique(view.at)  # the midpoints of bins
     fits = (k for k in range(1, 3841) if np.allclose(np.mod(at * k, 1.0), 0.5, rtol=0, atol=1e-6))
     return next(fits, None)
 
 
 def panel_rows(arrows: Sequence[Arrows], tables: Sequence[Columns]) -> Columns:
-    """One row per body; the scale of shades is shared, so that panels can be compared."""
+    """One row per triangle or tetrahedron, with a shared scale of shades."""
     low, high, logarithmic = share_scale(np.concatenate([table["share"] for table in tables[: layout.MAX_PANELS]]))
     rows: list[dict[str, Any]] = []
     for body, table in zip(arrows, tables, strict=True):
@@ -165,7 +176,7 @@ def panel_rows(arrows: Sequence[Arrows], tables: Sequence[Columns]) -> Columns:
             {
                 "view": body.view.name,
                 "title": body.title,
-                "aside": f"{beyond} of {count} beyond chance",
+                "aside": f"{beyond} of {count} significant",
                 "finding": f"Strongest evidence: {body.title}. {text}" if len(arrows) > 1 and not rows else text,
                 **{f"corner_{k}": name for k, name in enumerate(body.corners)},
                 "n": int(table["n"].sum()),
@@ -174,7 +185,7 @@ def panel_rows(arrows: Sequence[Arrows], tables: Sequence[Columns]) -> Columns:
                 "cells": count,
                 "cells_beyond": beyond,
                 "smallest_pvalue": float(table["pvalue"].min()),
-                "votes": bool((table["law"] == VOTES).any()),
+                "votes": bool((table["distribution"] == VOTES).any()),
                 "share_low": low,
                 "share_high": high,
                 "share_log": logarithmic,
@@ -184,7 +195,7 @@ def panel_rows(arrows: Sequence[Arrows], tables: Sequence[Columns]) -> Columns:
     return stack_tables([{k: np.array([r[k] for r in rows], dtype=object if k in words else None) for k in rows[0]}])
 
 
-LOG_SCALE_RATIO = 30.0  # between the smallest and the largest share, from which on the scale is logarithmic
+LOG_SCALE_RATIO = 30.0  # ratio of the largest to the smallest share, above which the scale is logarithmic
 
 
 def share_scale(shares: Array) -> tuple[float, float, bool]:
@@ -195,11 +206,11 @@ def share_scale(shares: Array) -> tuple[float, float, bool]:
 
 
 def describe_arrows(table: Columns, corners: tuple[str, ...]) -> str:
-    """Which outcomes are said too often or too seldom, or that it is too sure of any; from cells beyond chance alone."""
+    """Which outcomes are over- or under-predicted, or overconfidence, from significant cells only."""
     beyond, count = table["beyond"], len(table["beyond"])
     if not beyond.any():
-        subject = "The only cell does not stray" if count == 1 else f"None of {count} cells strays"
-        return f"{subject} beyond chance."
+        subject = "The only cell does not deviate" if count == 1 else f"None of {count} cells deviates"
+        return f"{subject} significantly."
     predicted, observed = (stack_outcomes(table, name)[beyond] for name in ("mean_prediction", "outcome_frequency"))
     share = table["share"][beyond]
     net = share @ (predicted - observed) / share.sum()
@@ -208,13 +219,21 @@ def describe_arrows(table: Columns, corners: tuple[str, ...]) -> str:
     top_predicted, top_observed = (float(share @ x[rows, favored] / share.sum()) for x in (predicted, observed))
     where = _describe_corner(share * np.abs(predicted - observed).sum(axis=1), favored, corners)
     if abs(top_predicted - top_observed) > np.abs(net).sum() / 2:
-        direction = "Too sure" if top_predicted > top_observed else "Not sure enough"
-        text = f"{direction} of what it favors{where}: says {percent(top_predicted)}, and {percent(top_observed)} come."
+        direction = "Overconfident" if top_predicted > top_observed else "Underconfident"
+        text = (
+            f"{direction} in the most probable outcome{where}: predicted {percent(top_predicted)}, observed "
+            f"{percent(top_observed)}."
+        )
     else:
         often, seldom = corners[int(np.argmax(net))], corners[int(np.argmin(net))]
-        text = f"Says {often} too often ({_format_points(net.max())}) and {seldom} too seldom ({_format_points(net.min())}){where}."
-    many = "The only cell strays" if count == 1 else f"{int(beyond.sum())} of {count} cells {_stray(int(beyond.sum()))}"
-    return f"{text} {many} beyond chance, with {percent(float(share.sum()))} of the predictions."
+        text = (
+            f"Over-predicts {often} ({_format_points(net.max())}) and under-predicts {seldom} "
+            f"({_format_points(net.min())}){where}."
+        )
+    many = (
+        "The only cell deviates" if count == 1 else f"{int(beyond.sum())} of {count} cells {_stray(int(beyond.sum()))}"
+    )
+    return f"{text} {many} significantly, with {percent(float(share.sum()))} of the predictions."
 
 
 def stack_outcomes(table: Columns, name: str) -> np.ndarray:
@@ -224,10 +243,10 @@ def stack_outcomes(table: Columns, name: str) -> np.ndarray:
 
 
 def _describe_corner(moved: np.ndarray, favored: np.ndarray, corners: tuple[str, ...]) -> str:
-    """The outcome in whose corner more than half of what was misplaced lies."""
+    """The most probable outcome of the cells with more than half of the total deviation, if there is one."""
     by_corner = np.bincount(favored, moved, len(corners))
     corner = int(np.argmax(by_corner))
-    return f", mostly where it favors {corners[corner]}" if by_corner[corner] > by_corner.sum() / 2 else ""
+    return f", mostly where {corners[corner]} is most probable" if by_corner[corner] > by_corner.sum() / 2 else ""
 
 
 def _format_points(x: float) -> str:
@@ -235,4 +254,4 @@ def _format_points(x: float) -> str:
 
 
 def _stray(count: int) -> str:
-    return "strays" if count == 1 else "stray"
+    return "deviates" if count == 1 else "deviate"

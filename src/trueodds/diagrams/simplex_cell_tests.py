@@ -11,31 +11,30 @@ from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 from trueodds.resampling.poisson_binomial import CountTails, VectorTails
 
-MIN_EXPECTED = 5.0  # expected rows of an outcome, below which a χ² is coarse
+MIN_EXPECTED = 5.0  # expected rows of an outcome, below which χ² is inaccurate
 CHI2, BY_OUTCOME, VOTES = "chi-square", "exact by outcome", "votes"
 
 
 @dataclass(frozen=True, slots=True)
 class CellTests:
-    """Each occupied cell of a joint view: statistic, degrees of freedom, p, and the law that gave it."""
+    """Test statistic, degrees of freedom, p-value and null distribution of each occupied cell of a joint view."""
 
     binned: View
     statistic: Array  # (cells,)
     df: Array
     log_p: Array
     method: Array
-    coarse: (
-        Array  # whether χ² finds a cell beyond chance that expects few rows of an outcome, and nothing better is known
-    )
+    coarse: Array  # whether χ² rejects in a cell with few expected rows of an outcome, without an exact test
 
 
 def cell_tests(view: View, index: Array, size: int, alpha: float) -> CellTests:
     r"""X² = dᵀV⁺d of each cell, with d = Σw(y − p) and the exact covariance V = Σw²(diag p − ppᵀ).
 
-    `chi-square` with the rank of V. Where an outcome is expected fewer than 5 times that law is coarse, and so a p of at
-    most `alpha` is not taken from it: rows of equal weight are judged `exact by outcome`, by m times the smallest
-    two-sided Poisson-binomial p of the m outcomes (Bonferroni), which holds its level at any n. `votes` where outcomes are shares: V = Σw²(y − p)(y − p)ᵀ, for which X²/n is
-    Beta(r/2, (n − r)/2) if residuals are normal.
+    `chi-square`: the null distribution is χ² with the rank of V as degrees of freedom. It is inaccurate if an outcome
+    is expected fewer than 5 times. A p-value of at most `alpha` is then replaced, for rows of equal weight, by
+    `exact by outcome`: m times the smallest two-sided Poisson-binomial p-value of the m outcomes (Bonferroni), which
+    is valid for any n. `votes`: if outcomes are shares, V = Σw²(y − p)(y − p)ᵀ, and X²/n has the distribution
+    Beta(r/2, (n − r)/2) for normal residuals.
     """
     if view.is_rows and ((view.y > 0) & (view.y < 1)).any():
         return _test_votes(view, index, size)
@@ -58,11 +57,11 @@ def cell_tests(view: View, index: Array, size: int, alpha: float) -> CellTests:
 
 
 def _outcome_log_p(view: View, rows: Array, index: Array, size: int, outcome: int) -> Array:
-    """log p of one outcome in each cell that holds some of these rows."""
+    """Log p-value of one outcome in each cell that contains some of these rows."""
     p, y, w = view.p[rows, outcome].astype(np.float64), view.y[rows, outcome], view.w[rows]
     if view.is_rows:
         one = View(p, y, None if view.plain else w)
-    else:  # the rows of a fine cell share its mean
+    else:  # all rows of a fine cell have its mean prediction
         ww = view.sums("ww")[rows]
         sums = {"ww": ww, "wpp": w * p * p, "wpy": w * p * y, "wyy": w * y}
         sums |= {"wwv": ww * p * (1 - p), "wwr": ww * np.maximum(y - 2 * p * y + p * p, 0.0)}
@@ -84,7 +83,7 @@ def _test_votes(view: View, index: Array, size: int) -> CellTests:
 
 
 def _self_normalized(residual: Array) -> tuple[float, int, float]:
-    """X² of residuals (n, m), the rank of their second moments, and log p."""
+    """X² of residuals (n, m), the rank of their second moments, and the log p-value."""
     d, n = residual.sum(axis=0), len(residual)
     second = residual.T @ residual
     diagonal = np.diagonal(second)
@@ -93,7 +92,7 @@ def _self_normalized(residual: Array) -> tuple[float, int, float]:
     positive = values > 1e-10
     rank = int(positive.sum())
     x = float((((d * scale) @ vectors[:, positive]) ** 2 / values[positive]).sum())
-    if n <= rank:  # as few rows as that reach the largest X² whatever they say
+    if n <= rank:  # with so few rows X² always attains its maximum
         return x, rank, 0.0
     p = float(betaincc(rank / 2, (n - rank) / 2, min(x / n, 1.0))) if rank else 1.0
     return x, rank, float(np.log(p)) if p > 0 else -np.inf

@@ -12,8 +12,10 @@ from trueodds.core.typing import Array
 from trueodds.kernels.bins import Bins, FittedPartition
 from trueodds.lenses.view import View
 
-TRIANGLE = np.array([[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]])  # sides of 1; the first outcome is left
-# Sides of 1 around the origin: the first three outcomes are the floor, the fourth is above.
+TRIANGLE = np.array(
+    [[0.0, 0.0], [1.0, 0.0], [0.5, np.sqrt(3) / 2]]
+)  # unit sides; the first outcome is at the left corner
+# Unit sides, centered at the origin: the first three outcomes form the base, the fourth is at the top.
 TETRAHEDRON = np.array(
     [
         [-0.5, -np.sqrt(3) / 6, -np.sqrt(6) / 12],
@@ -23,7 +25,7 @@ TETRAHEDRON = np.array(
     ]
 )
 EDGES = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))
-MIN_AREA = 1e-9  # an area below this is that of a line or a point
+MIN_AREA = 1e-9  # smaller areas are those of a line or a point
 
 
 def to_triangle(p: Array) -> Array:
@@ -32,21 +34,21 @@ def to_triangle(p: Array) -> Array:
 
 
 def cell_bounds(partition: Partition, frozen: FittedPartition, view: View, index: Array) -> tuple[Array, Array] | None:
-    """The least and largest probability of each outcome in each cell, (cells, m) each; None where cells are no boxes."""
+    """Lower and upper bounds of each probability in each cell, (cells, m) each; None if cells are not boxes."""
     if isinstance(frozen, Tree):
         return _leaf_bounds(frozen, view.at.shape[1])
     if not isinstance(partition, (Uniform, SimplexGrid)):
         return None
     k = count_of_bins(partition.bins, view)
     one = np.zeros(frozen.size, dtype=np.intp)
-    one[index] = np.arange(len(index))  # any row tells which cell it is in
+    one[index] = np.arange(len(index))  # any row of a cell determines its bounds
     line = Bins(np.arange(k + 1) / k, partition.closed)
     place = np.stack([line.index(column) for column in view.at[one].T], axis=1)
     return place / k, (place + 1) / k
 
 
 def cell_outline(low: Array, high: Array) -> Array:
-    """The part of the triangle where every probability lies between its bounds: corners (v, 3), none if it has no area.
+    """Vertices (v, 3) of the part of the triangle within the bounds; empty if it has no area.
 
     >>> cell_outline(np.array([0.5, 0.0, 0.0]), np.ones(3)).tolist()
     [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0], [0.5, 0.0, 0.5]]
@@ -79,13 +81,13 @@ def covariance_ellipses(covariance: Array, radius: float) -> tuple[Array, Array,
 
 
 def projection_matrix(azimuth: float, elevation: float) -> Array:
-    """The matrix (4, 3) that takes four probabilities to right, up, and towards the reader.
+    """The matrix (4, 3) that maps four probabilities to the directions right, up and toward the viewer.
 
-    Azimuth 0 looks along the floor at the side of the first two outcomes; elevation 90 looks down from the fourth.
+    Azimuth 0 faces the side of the first two outcomes; elevation 90 looks down from the fourth.
     """
     a, e = np.radians([azimuth, elevation])
     right = np.array([np.cos(a), np.sin(a), 0.0])
-    ahead = np.array([-np.sin(a), np.cos(a), 0.0])  # away from the reader along the floor
+    ahead = np.array([-np.sin(a), np.cos(a), 0.0])  # away from the viewer, horizontally
     up = np.sin(e) * ahead + np.cos(e) * np.array([0.0, 0.0, 1.0])
     near = -np.cos(e) * ahead + np.sin(e) * np.array([0.0, 0.0, 1.0])
     return TETRAHEDRON @ np.stack([right, up, near], axis=1)
@@ -93,13 +95,13 @@ def projection_matrix(azimuth: float, elevation: float) -> Array:
 
 def hidden_edges(corners: Array) -> list[bool]:
     """Which of EDGES lie behind the tetrahedron, where `corners` (4, 3) are right, up and near of each corner."""
-    away = []  # of the side that lies across from each corner
+    away = []  # whether the face opposite each corner faces away
     for corner in range(4):
         a, b, c = (corners[other] for other in range(4) if other != corner)
         normal = np.cross(b - a, c - a)
         outward = normal if normal @ (corners[corner] - a) < 0 else -normal
         away.append(outward[2] < -1e-9)
-    # An edge belongs to the two sides across from the corners that it does not touch.
+    # An edge belongs to the two faces opposite the corners that it does not touch.
     return [all(away[corner] for corner in range(4) if corner not in edge) for edge in EDGES]
 
 

@@ -14,12 +14,12 @@ SIGNIFICANT_COLOR, FADED_COLOR = styling.OUTSIDE, "#5C6670"
 MIN_OPACITY, OPACITY_RANGE = (
     0.18,
     0.72,
-)  # how opaque the arrow of the least frequent cell is, and what the most frequent has more
-WIDTHS = {"beyond": 0.026, "faded": 0.012}  # inches of an arrow's shaft in a picture of its own
+)  # opacity of the arrow of the least frequent cell, and how much more the most frequent cell has
+WIDTHS = {"beyond": 0.026, "faded": 0.012}  # width of an arrow shaft in inches, in a separate figure
 
 
 def draw_arrows(ax: Any, tail: Array, head: Array, kind: str, **style: Any) -> Any:
-    """Arrows between points (cells, 2), on their true length; one too short for a head is a dot."""
+    """Draw arrows between points (cells, 2) in true length; an arrow too short for a head is a dot."""
     from matplotlib.patheffects import withStroke
 
     scale = float(np.interp(styling.inches(ax)[0], (1.2, 4.0), (0.6, 1.0)))
@@ -41,25 +41,25 @@ def draw_arrows(ax: Any, tail: Array, head: Array, kind: str, **style: Any) -> A
 
 
 def cell_colors(table: Mapping[str, Array], view: Mapping[str, Any]) -> list[str]:
-    """The color of each cell, for its share of predictions."""
+    """The color of each cell by its share of the predictions."""
     place = scale_position(table["share"], view["share_low"], view["share_high"], view["share_log"])
     return scale_colors(place)
 
 
 def arrow_opacity(table: Mapping[str, Array], view: Mapping[str, Any]) -> Array:
-    """How opaque a mark is that chance explains: a cell of few rows has a long arrow that says little."""
+    """Opacity of arrows that are not significant: in cells with few rows, long arrows are uninformative."""
     return MIN_OPACITY + OPACITY_RANGE * scale_position(
         table["share"], view["share_low"], view["share_high"], view["share_log"]
     )
 
 
 def key_fits(ax: Any) -> bool:
-    """Whether there is room for the key of shades; its ends stand in the legend too."""
+    """Whether there is room for the color key; the legend contains its ends, too."""
     return styling.inches(ax)[0] > 1.5
 
 
 def draw_key(ax: Any, view: Mapping[str, Any], box: tuple[float, float, float, float], size: float) -> Any:
-    """The scale of shades as a bar in data coordinates, its ends labelled."""
+    """Draw the color key as a bar in data coordinates with labeled ends."""
     from matplotlib.colors import ListedColormap
 
     bar = ax.inset_axes(box, transform=ax.transData, zorder=4)
@@ -79,18 +79,18 @@ def draw_key(ax: Any, view: Mapping[str, Any], box: tuple[float, float, float, f
 
 
 def legend_entries(diagram: Any, view: Mapping[str, Any]) -> list[tuple[Any, str]]:
-    """The legend of arrows and shades."""
+    """The legend entries of arrows and shades."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     level = f"{100 * diagram.settings['level']:.4g}\u00a0%"
-    how = "Holm" if diagram.settings["simultaneous"] else "each alone"
+    how = "Holm" if diagram.settings["simultaneous"] else "unadjusted"
     made: list[tuple[Any, str]] = []
     strays, stays = significance_shown(diagram)
     suffix = f"({level}, {how})"
     both = (
-        ("arrows", strays, f"beyond chance {suffix}"),
-        ("faded", stays, "within chance" if strays and diagram.has("arrows") else f"within chance {suffix}"),
+        ("arrows", strays, f"significant {suffix}"),
+        ("faded", stays, "not significant" if strays and diagram.has("arrows") else f"not significant {suffix}"),
     )
     for layer, some, label in both:
         if some and diagram.has(layer):
@@ -104,7 +104,7 @@ def legend_entries(diagram: Any, view: Mapping[str, Any]) -> list[tuple[Any, str
 
 
 def significance_shown(diagram: Any) -> tuple[bool, bool]:
-    """Whether a cell of the panels drawn strays beyond chance, and whether one does not."""
+    """Whether some cell of the drawn panels is significant, and whether some is not."""
     cells, beyond = (diagram.panels[name][: layout.MAX_PANELS] for name in ("cells", "cells_beyond"))
     return bool(beyond.sum()), bool((cells > beyond).any())
 
@@ -116,7 +116,7 @@ def corner_names(view: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def hide_axes(ax: Any) -> None:
-    """No ticks and no frame, so that labels around the axes stay."""
+    """Remove ticks and frame but keep the labels around the axes."""
     ax.set_xticks([0, 1], ["", ""])  # the layout moves the first label and the last
     ax.set_yticks([])
     ax.tick_params(length=0, pad=0)
@@ -127,16 +127,16 @@ def hide_axes(ax: Any) -> None:
 
 
 def points_per_unit(ax: Any, *, wide: float, tall: float, alone: bool) -> float:
-    """Points that a unit takes at least: in a figure of its own what stands above may yet take its part of the height."""
+    """Minimum points per data unit; in a separate figure, title and legend may still reduce the height."""
     width, height = (72 * length for length in styling.inches(ax))
     above = min(45 / height, 0.45) if alone else 0.0
     return min(width / wide, (1 - above) * height / tall)
 
 
 class EqualAspect:
-    """Keeps units along x and y equal in whatever room axes get, and all of low..high within it.
+    """Axes locator that keeps units along x and y equal and the box from `low` to `high` visible.
 
-    It takes the place of matplotlib's aspect, which panels that share their axes cannot have.
+    It replaces the aspect of matplotlib, which is not available for panels with shared axes.
     """
 
     def __init__(self, ax: Any, low: tuple[float, float], high: tuple[float, float]) -> None:
@@ -146,7 +146,7 @@ class EqualAspect:
         ax.set_axes_locator(self)
 
     def __call__(self, ax: Any, renderer: Any) -> Any:
-        """Where the axes stand, as matplotlib asks before it draws; their limits follow."""
+        """The position of the axes, which matplotlib requests before drawing; limits are adjusted to it."""
         place = ax.get_position(original=True) if self.before is None else self.before(ax, renderer)
         self._fit(ax, place)
         return place
@@ -168,14 +168,14 @@ class EqualAspect:
                 change(*limits)
 
 
-# One hue from nearly white to middle blue: each step is darker in gray too, and an arrow still stands out on the last.
+# One hue from nearly white to medium blue: each step is darker in grayscale, too, and arrows are visible on the last.
 SCALE_STEPS = np.array(
     [[0xF4, 0xF8, 0xFB], [0xCF, 0xE1, 0xEF], [0x9C, 0xC3, 0xE0], [0x5F, 0x9B, 0xC8], [0x2F, 0x72, 0xA8]]
 )
 
 
 def scale_position(share: Array, low: float, high: float, logarithmic: bool) -> Array:
-    """The place of each share on the scale, 0 to 1."""
+    """The position of each share on the scale from 0 to 1."""
     x = np.asarray(share, dtype=np.float64)
     if logarithmic:
         return np.log(x / low) / np.log(high / low)
@@ -183,7 +183,7 @@ def scale_position(share: Array, low: float, high: float, logarithmic: bool) -> 
 
 
 def scale_colors(place: Array) -> list[str]:
-    """The color at each place of the scale.
+    """The color at each position of the scale.
 
     >>> scale_colors(np.array([0.0, 1.0]))
     ['#f4f8fb', '#2f72a8']

@@ -23,7 +23,7 @@ from trueodds.tallies.tally import Tally
 
 @dataclass(frozen=True)
 class SimplexRecipe(BinnedRecipe):
-    """A diagram of joint views whose corners bear the names of outcomes."""
+    """Settings of a diagram of joint views whose corners are labeled with the outcomes."""
 
     lens: ClassVar[str | None] = "canonical"
     vectors: ClassVar[bool] = True
@@ -34,14 +34,14 @@ class SimplexRecipe(BinnedRecipe):
     def of_models(
         self, models: Mapping[str, Predictions | Tally], lens: Lens, rng: int | np.random.Generator = 0
     ) -> Diagram:
-        """The diagram of one model, its corners named."""
+        """The diagram of one model, with outcome names at the corners."""
         if len(models) != 1:
             return super().of_models(models, lens, rng)
         (rows,) = models.values()
         return self.drawn(views_of(rows, lens), outcome_names(rows, lens))
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """The diagram of joint views, their outcomes numbered."""
+        """The diagram of joint views, with numbered outcomes."""
         return self.drawn(views, None)
 
     def drawn(self, views: tuple[View, ...], names: tuple[str, ...] | None) -> Diagram:
@@ -50,11 +50,11 @@ class SimplexRecipe(BinnedRecipe):
 
 
 REST = "rest"
-_LITTLE = 1e-3  # of a row
+_LITTLE = 1e-3  # fraction of the row total, below which the rest is summed directly
 
 
 def outcome_names(rows: Predictions | Tally, lens: Lens) -> tuple[str, ...] | None:
-    """The names of the outcomes of a joint lens; None where they have none."""
+    """The names of the outcomes of a joint lens; None if they have no names."""
     names = [str(label) for label in rows.classes]
     if isinstance(lens, Canonical):
         return tuple(names)
@@ -70,26 +70,26 @@ def outcome_names(rows: Predictions | Tally, lens: Lens) -> tuple[str, ...] | No
 
 
 def label_outcomes(view: View, names: Sequence[str] | None) -> tuple[str, ...]:
-    """The names of a view's outcomes, numbers where it has none."""
+    """The names of the outcomes of a view, or numbers if it has no names."""
     m = view.p.shape[1]
     return tuple(names) if names is not None and len(names) == m else tuple(str(k) for k in range(m))
 
 
 def check_joint(view: View, name: str) -> None:
-    """Refuse a view without a vector per row."""
+    """Raise an error for a view without a probability vector per row."""
     if not view.joint:
         raise InputError(
             "TO704",
-            f"The diagram {name} shows the probabilities of several outcomes at once; here is one per row.",
-            f"the view {view.name!r}",
-            "Two outcomes, or one class, are drawn by the diagram reliability; for more use lens='canonical'.",
+            f"The diagram {name} requires a probability vector per row.",
+            f"the view {view.name!r} with one probability per row",
+            "For two outcomes or a single class, use the diagram reliability; for more classes, use lens='canonical'.",
         )
 
 
 def closest_rivals(view: View) -> Array:
-    """The other outcome that the model puts most probability beside each one, (m,): the largest Σw p_j p_c.
+    """The closest rival of each outcome, (m,): the outcome with the largest Σw p_j p_c.
 
-    Outcomes have no say in it, so that tests of what is drawn keep their level.
+    It does not depend on the observed outcomes, so that the tests of the cells keep their level.
     """
     p = view.p.astype(np.float64)
     cross_moments = (view.w[:, None] * p).T @ p
@@ -98,26 +98,26 @@ def closest_rivals(view: View) -> Array:
 
 
 def label_rest(names: Sequence[str]) -> str:
-    """What the rest is called where a class may have that name.
+    """A label for the remaining outcomes that differs from all class names.
 
-    >>> label_rest(["cat", "dog"]), rest_beside(["rest", "dog"])
+    >>> label_rest(["cat", "dog"]), label_rest(["rest", "dog"])
     ('rest', 'the rest')
     """
     return next((name for name in (REST, "the rest", "all the rest") if name not in names), "rest of them")
 
 
 def row_totals(view: View) -> tuple[Array, Array]:
-    """What all probabilities of a row sum to, and all its outcomes."""
+    """Sums of the probabilities and of the outcomes of each row."""
     return view.p.sum(axis=1, dtype=np.float64), view.y.sum(axis=1, dtype=np.float64)
 
 
 def rival_view(view: View, one: int, other: int, name: str, sums: tuple[Array, Array] | None = None) -> View:
-    """The joint view of an outcome, another, and all the rest as one; `sums` are the `row_totals`, which many share."""
+    """The joint view of an outcome, another one, and the combined rest; `sums` are the `row_totals`, to reuse them."""
 
     def three(x: Array, total: Array) -> Array:
         a, b = x[:, one].astype(np.float64), x[:, other].astype(np.float64)
         rest = total - a - b
-        # What is left of nearly nothing is rounding: there the rest itself is summed, and 0 stays 0.
+        # If the difference is nearly 0, it is a rounding error: sum the rest directly, so that 0 stays 0.
         little = np.flatnonzero(rest < _LITTLE * total)
         rest[little] = np.delete(x[little], (one, other), axis=1).sum(axis=1, dtype=np.float64)
         return np.stack([a, b, rest], axis=1)

@@ -25,7 +25,7 @@ SETTLED = 25  # rows in each range from which on its edges stand still enough
 
 
 def with_partition(settings: dict[str, Any], usual: str) -> dict[str, Any]:
-    """The façade's settings with words of a partition made into one; `bins` alone means those of the `usual` rule."""
+    """Combine the partition settings into one partition. `bins` alone uses the partition named `usual`."""
     partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
     edges = isinstance(check("bins", partition_settings.get("bins"), BinsOrEdges | None, 15), tuple)
     if partition_settings and "partition" not in partition_settings and not edges:
@@ -35,20 +35,46 @@ def with_partition(settings: dict[str, Any], usual: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class StaticError(BinnedError):
-    r"""The binned error of each class against the rest, averaged over classes (SCE, class-wise ECE).
+    r"""Static calibration error (SCE, class-wise ECE): mean over classes of the one-vs-rest ECE.
 
-    Answers: how far is the probability of each class from how often that class came? Confidence looks only at the
-    class that was predicted; this looks at all of them, also at the small probabilities.
+    Confidence covers only the predicted class. This error covers all classes, including small probabilities. It is ECE
+    with the lens `classwise`. With another lens it is ECE under that lens.
 
+    Parameters
+    ----------
+    partition : Partition, optional
+        The bins of each class. The default is 15 uniform bins.
+    distance : str or callable, default="tv"
+        Distance between mean prediction and event rate, as for `BinnedError`.
+    order : float, default=1.0
+        Power of the average over bins. Infinity takes the worst bin.
+    min_count : int, default=1
+        Minimum number of rows of a bin in the search for the worst bin (``order=inf``).
+
+    Raises
+    ------
+    InputError
+        TO203 if the distance or the partition is unknown. TO205 if bins of one score are used with a joint view.
+
+    Notes
+    -----
     .. math:: \frac1K \sum_k \sum_b \tfrac{w_{kb}}{w} |\bar p_{kb} - \bar y_{kb}|
 
-    It is ECE with the lens `classwise`; through another lens it is ECE there. Shapes: (n,) per class. Units:
-    probability, in [0, 1]; 0 is best. With many classes it is small by nature, for most probabilities are near 0.
-    Bias: upward, in every class about as for ECE, which `noise_floor` reports. Cost: O(nK log bins) time, O(K bins)
-    memory. Merges exactly. Empty bins are absent; a class that never came counts. Errors as for ECE.
-    Source: Nixon et al. (2019), whose code closes bins on the left (`closed="left"`); as class-wise ECE, Kull et al.
-    (2019), whose code makes 14 bins of 15.
+    Shapes: (n,) per class. Empty bins are ignored. A class that was never observed counts.
 
+    Units: probability, in [0, 1]; 0 is best. With many classes the value is small because most probabilities are near
+    0. Bias: upward for every class, about as for ECE. `noise_floor` reports it. Cost: O(nK log bins) time, O(K bins)
+    memory. Tallies merge exactly.
+
+    The code of [1]_ uses left-closed bins (``closed="left"``). The code of [2]_ makes 14 bins if 15 are requested.
+
+    References
+    ----------
+    .. [1] Nixon et al. (2019).
+    .. [2] Kull et al. (2019), as class-wise ECE.
+
+    Examples
+    --------
     >>> float(StaticError()(View(p=[0.9, 0.8], y=[1, 0])))  # 1/2 · .1 + 1/2 · .8
     0.45
     """
@@ -59,19 +85,47 @@ class StaticError(BinnedError):
 
 @dataclass(frozen=True)
 class AverageError(BinnedError):
-    r"""The mean distance over occupied bins, each counting alike whatever it holds (Average Calibration Error).
+    r"""Average calibration error: unweighted mean distance over occupied bins.
 
-    Answers: how far is said from seen at a typical height of the score, rather than for a typical row? A bin of three
-    rows moves it as much as one of a thousand.
+    Every occupied bin has the same weight. A bin of three rows changes the value as much as a bin of one thousand.
 
+    Parameters
+    ----------
+    partition : Partition, optional
+        The bins. The default is 15 uniform bins for a binary view and the median-variance tree for a joint view.
+    distance : str or callable, default="tv"
+        Distance between mean prediction and event rate, as for `BinnedError`.
+    order : float, default=1.0
+        Power of the average over bins. Infinity takes the worst bin.
+    min_count : int, default=1
+        Minimum number of rows of a bin in the search for the worst bin (``order=inf``).
+
+    Raises
+    ------
+    InputError
+        TO203 if the distance or the partition is unknown. TO205 if bins of one score are used with a joint view.
+
+    See Also
+    --------
+    AdaptiveError : Nixon's ACE with equal-mass ranges.
+
+    Notes
+    -----
     .. math:: \frac1R \sum_{b : w_b > 0} |\bar p_b - \bar y_b|
 
-    R is the number of occupied bins: an empty bin is absent and never counts as 0. Shapes: a binary view (n,), or a
-    joint view (n, m). Units: probability, in [0, 1]; 0 is best; at most MCE on the same bins. Bias: upward, more
-    than ECE, as the noise of small bins has full weight; `noise_floor` reports it. Cost: O(n log bins) time, O(bins)
-    memory. Merges exactly. Errors as for ECE. Source: netcal calls this ACE (Neumann et al. 2018); `ace` here is
-    Nixon's error, which cuts equal-mass ranges.
+    R is the number of occupied bins. An empty bin is ignored and never counts as 0. Shapes: a binary view (n,) or a
+    joint view (n, m).
 
+    Units: probability, in [0, 1]; 0 is best. The value is at most MCE on the same bins. Bias: upward and larger than
+    for ECE, because the noise of small bins has full weight. `noise_floor` reports it. Cost: O(n log bins) time,
+    O(bins) memory. Tallies merge exactly.
+
+    References
+    ----------
+    .. [1] Neumann et al. (2018). netcal, where it is called ACE.
+
+    Examples
+    --------
     >>> view = View(p=[0.9] * 3 + [0.2], y=[1, 1, 1, 1])
     >>> round(float(AverageError()(view)), 4), round(float(BinnedError()(view)), 4)  # (.1 + .8)/2, (3 · .1 + .8)/4
     (0.45, 0.275)
@@ -80,11 +134,11 @@ class AverageError(BinnedError):
     name: ClassVar[str] = "average_ce"
 
     def bins(self, view: View) -> BinSums:
-        """The bins of this view, which will count alike."""
+        """The bins of this view, with equal weights."""
         return AlikeSums(self, view, self.cells(view))
 
     def parts(self, view: View) -> dict[str, float]:
-        """How much of the mean is overconfidence (said above seen) and how much underconfidence."""
+        """Overconfidence (mean prediction above the event rate) and underconfidence."""
         if not super().parts(view):
             return {}
         binned = self.bins(view).binned
@@ -93,10 +147,10 @@ class AverageError(BinnedError):
 
 
 class AlikeSums(BinSums):
-    """Bins that count alike, as long as they are occupied."""
+    """Occupied bins with equal weights."""
 
     def gap_weights(self) -> Array | None:
-        """The same weight for every occupied bin."""
+        """Equal weight for every occupied bin."""
         return (self.bin_weight > 0) / (self.bin_weight > 0).sum() if self._is_mean_gap else None
 
     def _average(self, w: Array, gap: Array, enough: Array) -> Array:
@@ -104,14 +158,14 @@ class AlikeSums(BinSums):
 
 
 class RangeSums(AlikeSums):
-    """Ranges that count alike; in a resample, held where they were, by how much more or less fell into each.
+    """Ranges with equal weights. In a resample the ranges are fixed and weighted by their change of mass.
 
-    Ranges cut anew would hold equal mass again but lie elsewhere: the mass that moved says how far. Without it
-    resamples vary too little (the interval covered 85 % of a strongly miscalibrated model's errors).
+    New equal-mass ranges would lie elsewhere, and the change of mass measures by how much. Without it resamples vary
+    too little (the interval covered 85 % of the errors of a strongly miscalibrated model).
     """
 
     def gap_weights(self) -> Array | None:
-        """None for ranges of few rows: how they move from sample to sample adds more than the noise of their gaps."""
+        """None for ranges of few rows, because their variation between samples exceeds the noise of their gaps."""
         return super().gap_weights() if self.binned.n.min() >= SETTLED else None
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
@@ -123,19 +177,45 @@ class RangeSums(AlikeSums):
 
 @dataclass(frozen=True)
 class AdaptiveError(AverageError):
-    r"""The mean distance over ranges that hold equally many rows, averaged over classes (ACE).
+    r"""Adaptive calibration error (ACE): mean distance over equal-mass ranges, averaged over classes.
 
-    Answers: the same as SCE, with the bins where the predictions are: narrow in the crowd near 0, wide elsewhere.
+    As SCE, but the bins follow the predictions: they are narrow where most scores are and wide elsewhere.
 
+    Parameters
+    ----------
+    partition : Partition, default=EqualMass(15)
+        The ranges of each class.
+    distance : str or callable, default="tv"
+        Distance between mean prediction and event rate, as for `BinnedError`.
+    order : float, default=1.0
+        Power of the average over ranges. Infinity takes the worst range.
+    min_count : int, default=1
+        Minimum number of rows of a range in the search for the worst range (``order=inf``).
+
+    Raises
+    ------
+    InputError
+        TO205 if the view has a vector per row.
+
+    Notes
+    -----
     .. math:: \frac1K \sum_k \frac1R \sum_{r} |\bar p_{kr} - \bar y_{kr}|
 
-    Equal scores are never split by the order of rows, so there may be fewer ranges than asked; R counts the occupied
-    ones of each class, and each has the same weight, as in the paper. Shapes: (n,) per class. Units: probability,
-    in [0, 1]; 0 is best. Bias: upward, about as for ECE on as many bins; `noise_floor` reports it. Cost:
-    O(nK log n) time, O(n) memory. From a tally ranges are cut between its cells. Raises TO205 for a vector per row.
-    Source: Nixon et al. (2019). Their code does something else: it weights ranges by rows and starts range r at the
-    score of rank round(rn/R), closed on the left, which moves the number in the third digit.
+    Tied scores are never split, so there may be fewer ranges than requested. R counts the occupied ranges of each
+    class, and all of them have the same weight, as in the paper. Shapes: (n,) per class.
 
+    Units: probability, in [0, 1]; 0 is best. Bias: upward, about as for ECE with the same number of bins. `noise_floor`
+    reports it. Cost: O(nK log n) time, O(n) memory. With a tally, the ranges are cut between its cells.
+
+    The code of [1]_ differs from the paper: it weights ranges by rows and starts range r at the score of rank
+    round(rn/R), closed on the left. This changes the value in the third digit.
+
+    References
+    ----------
+    .. [1] Nixon et al. (2019).
+
+    Examples
+    --------
     >>> view = View(p=[0.1, 0.3, 0.5, 0.6], y=[0, 1, 0, 1])
     >>> round(float(AdaptiveError(EqualMass(2))(view)), 4)  # (|.2 − .5| + |.55 − .5|) / 2
     0.175
@@ -147,45 +227,60 @@ class AdaptiveError(AverageError):
     partition: Partition | None = RANGES
 
     def bins(self, view: View) -> BinSums:
-        """The ranges of this view, which count alike."""
+        """The ranges of this view, with equal weights."""
         return RangeSums(self, view, self.cells(view))
 
     def partition_for(self, view: View) -> Partition:
-        """Equal-mass ranges, where nothing else is said."""
+        """Equal-mass ranges by default."""
         return self.partition or RANGES
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> AdaptiveError:
-        """The estimator from the façade's settings; bins are equal-mass unless the partition is said."""
+        """Create the estimator from public settings. Bins are equal-mass by default."""
         return cls(**with_partition(settings, "equal-mass"))
 
 
 @dataclass(frozen=True)
 class ThresholdedError(Estimator):
-    r"""The adaptive error over the scores above a threshold, averaged over classes (TACE).
+    r"""Thresholded adaptive calibration error (TACE): error over scores above a threshold, averaged over classes.
 
-    Answers: how far are the probabilities that matter from what came, when thousands of nearly zero ones would drown
-    them?
-
-    .. math:: \frac1K \sum_k \sum_{r} \frac{w_{kr}}{w_k} |\bar p_{kr} - \bar y_{kr}|
-
-    over equal-mass ranges of the scores strictly above `threshold`; :math:`w_k` is the weight of those scores
-    (`normalize="kept"`, as in the authors' code) or of all rows ("all"). A class without such a score adds 0, and a
-    note says so. Shapes: (n,) per class. Units: probability, in [0, 1]; 0 is best. It jumps as the threshold passes
-    a score: quote it with its threshold. Bias: upward, which `noise_floor` reports. Cost: O(nK log n) time, O(n)
-    memory. From a tally whole cells are kept or not. Raises TO203 for other settings, TO205 for a vector per row.
-    Source: Nixon et al. (2019). Their code starts range r at the kept score of rank round(rn/R), closed on the left,
-    which moves the number in the third digit.
+    With many classes most probabilities are almost zero. The threshold removes them from the average.
 
     Parameters
     ----------
-    partition : Partition
-        15 equal-mass ranges; `uniform` gives the thresholded class-wise ECE.
-    threshold : float or "1/K"
-        Scores at or below it are left out.
-    normalize : {"kept", "all"}
-        What the weight of a range is a share of.
+    partition : Partition, default=EqualMass(15)
+        The ranges. Uniform bins give the thresholded class-wise ECE.
+    threshold : float or "1/K", default=0.01
+        Scores at or below the threshold are excluded.
+    normalize : {"kept", "all"}, default="kept"
+        Denominator of the weight of a range: the weight of the scores above the threshold, as in the authors' code, or
+        of all rows.
 
+    Raises
+    ------
+    InputError
+        TO203 if a setting is invalid. TO205 if the view has a vector per row.
+
+    Notes
+    -----
+    .. math:: \frac1K \sum_k \sum_{r} \frac{w_{kr}}{w_k} |\bar p_{kr} - \bar y_{kr}|
+
+    The sum is over equal-mass ranges of the scores strictly above `threshold`, and :math:`w_k` is the weight selected
+    by `normalize`. A class without such a score contributes 0, and a note says so. Shapes: (n,) per class.
+
+    Units: probability, in [0, 1]; 0 is best. The value jumps when the threshold passes a score, so report the threshold
+    with the value. Bias: upward. `noise_floor` reports it. Cost: O(nK log n) time, O(n) memory. With a tally, whole
+    cells are kept or excluded.
+
+    The code of [1]_ starts range r at the kept score of rank round(rn/R), closed on the left. This changes the value in
+    the third digit.
+
+    References
+    ----------
+    .. [1] Nixon et al. (2019).
+
+    Examples
+    --------
     >>> view = View(p=[0.001, 0.3, 0.5, 0.6], y=[0, 1, 0, 1])
     >>> round(float(ThresholdedError(EqualMass(1))(view)), 4)  # |1.4/3 − 2/3|; 3/4 of it with normalize="all"
     0.2
@@ -203,12 +298,12 @@ class ThresholdedError(Estimator):
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
-        """The settings the façade may pass."""
+        """Names of the settings that the public functions may pass."""
         return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> ThresholdedError:
-        """The estimator from the façade's settings; bins are equal-mass unless the partition is said."""
+        """Create the estimator from public settings. Bins are equal-mass by default."""
         return cls(**with_partition(settings, "equal-mass"))
 
     def value(self, view: View) -> float:
@@ -216,11 +311,11 @@ class ThresholdedError(Estimator):
         return ThresholdedSums(self, view).value()
 
     def linear(self, view: View) -> Linear | None:
-        """The error with the ranges held fixed; None where the labels choose them."""
+        """The error with fixed ranges; None if they depend on the labels."""
         return None if self.partition.uses_outcomes else ThresholdedSums(self, view)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Partition, threshold and norm as used."""
+        """Partition, threshold and normalization that were used."""
         binned = ThresholdedSums(self, view).binned
         return {
             "partition": str(self.partition),
@@ -231,19 +326,19 @@ class ThresholdedError(Estimator):
         }
 
     def parts(self, view: View) -> dict[str, float]:
-        """Which share of the weight was kept."""
+        """Share of the weight above the threshold."""
         return {"kept": float(ThresholdedSums(self, view).binned.w.sum() / view.total)}
 
     def notes(self, view: View) -> list[Note]:
-        """A word where no score was kept, or ranges hold few rows."""
+        """Note if no score is above the threshold, or if ranges hold few rows."""
         binned = ThresholdedSums(self, view).binned
         if n_small := int((binned.n < 10).sum()):
-            text = f"{n_small} of {len(binned.n)} occupied bins hold fewer than 10 rows; the noise floor tells what that adds."
-            return [Note("TN105", text)]
+            occupied = f"{n_small} of {len(binned.n)} occupied bins"
+            return [Note("TN105", f"{occupied} hold fewer than 10 rows; the noise floor reports the bias.")]
         return self.joint_notes([view])
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:
-        """A word where views have no score above the threshold."""
+        """Note on views without a score above the threshold."""
         none = [view.name or "the view" for view in views if len(ThresholdedSums(self, view).binned.w) == 0]
         if not none:
             return []
@@ -253,7 +348,7 @@ class ThresholdedError(Estimator):
 
 
 class ThresholdedSums:
-    """One view's ranges of the scores above the threshold; the other rows fall into a last cell that is not read."""
+    """Ranges of the scores above the threshold. The other rows are in a last cell that is ignored."""
 
     def __init__(self, error: ThresholdedError, view: View) -> None:
         one_score(view, error.name)
@@ -261,7 +356,7 @@ class ThresholdedSums:
         if isinstance(low, str):
             raise InputError(
                 "TO205",
-                "threshold='1/K' needs the number of classes, which a bare confidence does not tell.",
+                "threshold='1/K' needs the number of classes, which confidences alone do not provide.",
                 "threshold='1/K'",
                 "Give the threshold as a number.",
             )
@@ -279,14 +374,14 @@ class ThresholdedSums:
         self.binned = View(wp / w, wy / w, w, n=np.bincount(self.index, view.n, self.size)[ranges], name=view.name)
 
     def gap_weights(self) -> Array:
-        """The weight of each range in the error; 0 for the cell of the rows that are left out."""
+        """Weight of each range in the error; 0 for the cell of the excluded rows."""
         w: Array = self.sums[0].astype(np.float64)
         total = w.sum()
         w[-1] = 0.0
         return w / (max(float(w.sum()), 1e-300) if self.share else total)
 
     def value(self) -> float:
-        """The error of the view itself."""
+        """The error of the view."""
         return float(self.statistic(*self.sums))
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
@@ -294,7 +389,7 @@ class ThresholdedSums:
         return self._shared(w, np.abs(wp - wy)[..., :-1].sum(axis=-1))
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array:
-        """The error of (residual of the draw − observed residual), ranges weighted as observed."""
+        """The error of (residual of the draw − observed residual), with the observed weights of the ranges."""
         dw, dwp, dwy = draws
         with np.errstate(divide="ignore", invalid="ignore"):
             gap = w * np.abs((dwp - dwy) / dw - (wp - wy) / w)

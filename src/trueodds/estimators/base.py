@@ -18,15 +18,15 @@ from trueodds.lenses.view import View
 
 
 class Linear(Protocol):
-    """A statistic of one view that needs only the sums of its cells, so that draws cost cells, not rows.
+    """A statistic of one view that depends only on sums per cell, so that draws cost O(cells) instead of O(rows).
 
-    The cells are fixed without the labels: bins, groups of equal or neighbouring scores, or single rows. Where drawn
-    labels are read faster as they are, it may have `of_labels`: a function of their numbers (n, draws), or None.
+    The cells do not depend on the labels: bins, groups of neighboring scores, or single rows. A class may define
+    `of_labels`, a faster function of drawn label numbers (n, draws), or None.
     """
 
     @property
     def size(self) -> int:
-        """How many cells."""
+        """Number of cells."""
         ...
 
     @property
@@ -35,21 +35,21 @@ class Linear(Protocol):
         ...
 
     def value(self) -> float:
-        """The statistic of the view itself."""
+        """The statistic of the view."""
         ...
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The value from Σw (…, size), Σwp and Σwy (…, size) or (…, size, m), the leading axes broadcast."""
+        """The value from Σw (…, size), and Σwp and Σwy (…, size) or (…, size, m), with broadcast leading axes."""
         ...
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """The norm of each draw's residuals minus the observed ones; None where the error is no norm."""
+        """Norm of each draw's residuals minus the observed residuals; None if the error is not a norm."""
         ...
 
 
 @dataclass(frozen=True)
 class Estimator(Settings):
-    """An estimator: settings in fields, a value for a View."""
+    """Base class of estimators: settings as fields, and a value for a View."""
 
     name: ClassVar[str]
     needs_rows: ClassVar[bool] = False  # whether cells of many rows do not suffice
@@ -67,66 +67,66 @@ class Estimator(Settings):
 
     @property
     def max_value(self) -> float:
-        """The largest value there is, beyond which no interval reaches."""
+        """Largest possible value, which limits intervals."""
         return self.upper_bound
 
     def value(self, view: View) -> float:
-        """The statistic itself."""
+        """The estimate for one view."""
         raise NotImplementedError
 
     def values(self, views: Sequence[View]) -> Array:
-        """The statistic of several views, where all at once may cost less than each by itself."""
+        """The estimates for several views, vectorized if possible."""
         return np.array([self.value(view) for view in views])
 
     def evaluate_selections(self, of: Selections) -> Array:
-        """The statistic of every selection of rows, where all at once may cost less than each by itself.
+        """The estimates for all selections of rows, vectorized if possible.
 
-        It gives what `value` gives, one by one; who inherits a short cut and changes `value` changes this too.
+        The result equals `value` of each selection. A subclass that overrides `value` must override this method too.
         """
         return np.array([self.value(view) for view in of.views()])
 
     def linear(self, view: View) -> Linear | None:
-        """The same statistic on cells fixed without the labels; None where draws need the rows."""
+        """The statistic as a function of sums over cells that do not depend on the labels; None if rows are needed."""
         return None
 
     def stand_in(self) -> Estimator:
-        """The estimator of the same truth whose interval is shown: itself, unless a plug-in's covers better."""
+        """Estimator that provides the interval: itself, unless a plug-in estimate has better coverage."""
         return self
 
     def plug_in(self, view: View) -> float:
-        """For a debiased statistic, the value of its plug-in, around which its resamples scatter."""
+        """For a debiased statistic, the plug-in value on which bootstrap replicates are centered."""
         return self.value(view)
 
     def noise_share(self, view: View, noise_floor: float) -> float:
-        """What part of its noise floor chance adds to the value, where the outcomes vary less than the model says."""
+        """Fraction of the noise floor that is included in the value if the outcomes vary less than predicted."""
         return 1.0
 
     def as_loss(self, values: Any) -> Any:
-        """How bad values are, greater being worse: the distance from the best where that is not the least."""
+        """Loss form of `values` (larger is worse): distance from `best_value` if the optimum is not the minimum."""
         return np.abs(values - self.best_value) if self.best_value else values
 
     def expected(self, view: View) -> float | None:
-        """The mean statistic if every probability were right, where it is known without draws."""
+        """Expected value of a calibrated model, if known without draws."""
         return None
 
     def resampled(self, views: Sequence[View], resamples: int, rng: np.random.Generator) -> tuple[Array, str] | None:
-        """Resamples of each view (views, draws) by units of the estimator's own, and their name; None: by rows."""
+        """Resamples of each view (views, draws) by units other than rows, and their name; None for rows."""
         return None
 
     def parts(self, view: View) -> dict[str, float]:
-        """Named numbers that belong to the value, such as the terms of a decomposition."""
+        """Named components of the value, such as the terms of a decomposition."""
         return {}
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The settings as they were used on this view, for the result."""
+        """The settings used for this view, for the result."""
         return {}
 
     def notes(self, view: View) -> list[Note]:
-        """Facts about this view that bear on the value."""
+        """Notes on properties of this view that affect the value."""
         return []
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:
-        """Facts about several views told once; what each has to say alone would fill a page for a thousand classes."""
+        """Notes that summarize several views, instead of one note per view."""
         return []
 
     def __call__(self, view: View) -> Estimate:
@@ -144,7 +144,7 @@ class Mean(Estimator):
     needs_rows: ClassVar[bool] = True
 
     def rows(self, view: View) -> Array:
-        """The number of each row."""
+        """Value of each row."""
         raise NotImplementedError
 
     def value(self, view: View) -> float:
@@ -155,34 +155,34 @@ class Mean(Estimator):
 
 @dataclass(frozen=True)
 class ProperScore(Mean):
-    """A mean of one score per row, whose expectation under the predictions themselves is known."""
+    """Base class of proper scores: a mean of one score per row with a known expectation under the predictions."""
 
     needs_rows: ClassVar[bool] = False
 
     def expected(self, view: View) -> float:
-        """The mean score if every probability were right: what even a calibrated model pays."""
+        """Expected score of a calibrated model with these predictions."""
         raise NotImplementedError
 
 
 def one_score(view: View, name: str) -> None:
-    """Refuse a joint view where the estimator reads one score per row."""
+    """Raise InputError for a joint view if the estimator needs one score per row."""
     if view.joint:
         raise InputError(
             "TO205",
-            f"{name} reads one score per row, and the lens {view.name} has a vector per row.",
+            f"{name} needs one score per row, but the lens {view.name} has a vector per row.",
             f"{name} through {view.name}",
             "Use a lens such as confidence, classwise or class:NAME.",
         )
 
 
 def single_rows(view: View, name: str) -> None:
-    """Refuse cells of many rows where the estimator needs each row."""
+    """Raise InputError for cells of many rows if the estimator needs single rows."""
     if not view.is_rows:
         raise InputError(
             "TO205",
-            f"{name} needs single rows; cells hold only their sums.",
+            f"{name} needs single rows. Cells hold only sums.",
             f"{len(view.w):,} cells of {view.n_rows:,} rows",
-            "Measure it from rows.",
+            "Compute it from rows.",
         )
 
 
@@ -191,7 +191,7 @@ Aggregate = Annotated[str, OneOf(AGGREGATES)]
 
 
 def shares(views: Sequence[View], aggregate: str) -> Array:
-    """The weight of each view in a sum over views; for `max` all are 1."""
+    """Weight of each view in a sum over views. For `max` all weights are 1."""
     _known(aggregate)
     if aggregate == "mean":
         return np.full(len(views), 1 / len(views))
@@ -210,14 +210,14 @@ def _known(aggregate: str) -> None:
     if aggregate not in AGGREGATES:
         raise InputError(
             "TO203",
-            "aggregate is one of mean, max, sum, prevalence, weight.",
+            "aggregate must be one of mean, max, sum, prevalence, weight.",
             describe(aggregate),
-            "Leave it out for the mean.",
+            "Omit it for the mean.",
         )
 
 
 def combine(values: Array, shares: Array, aggregate: str) -> Array:
-    """Values of several views (views, …) as one number along the first axis."""
+    """Aggregate values of several views (views, …) along the first axis."""
     if aggregate == "max":
         return np.asarray(values.max(axis=0))
     if not shares.all():  # a view that counts for nothing may have no number
@@ -226,7 +226,7 @@ def combine(values: Array, shares: Array, aggregate: str) -> Array:
 
 
 def measured(estimator: Estimator, views: Sequence[View], aggregate: str = "mean") -> tuple[float, Mapping[str, float]]:
-    """The value over all views of a lens, and its parts by view where there are several."""
+    """The value over all views of a lens, and its value by view if there are several."""
     _known(aggregate)
     values = estimator.values(views)
     if len(views) == 1:

@@ -28,30 +28,53 @@ PARTITION_SETTINGS = ("bins", "partition", "min_size", "closed", "range")
 
 @dataclass(frozen=True)
 class BinnedError(Estimator):
-    r"""Distance between mean prediction and outcome rate, averaged over bins (ECE).
+    r"""Expected calibration error (ECE): mean distance between predicted and observed rates over bins.
 
-    Answers: how far, on average, are the stated probabilities from the frequencies that came?
-
-    .. math:: \Big(\sum_b \tfrac{w_b}{w}\, d(\bar p_b, \bar y_b)^{q}\Big)^{1/q}
-
-    Shapes: a binary view (n,), or a joint view (n, m). Units: probability, in [0, 1] for `tv`; 0 is best.
-    Bias: upward, a calibrated model with k bins and n rows scores about 0.3 sqrt(k/n), which `noise_floor`
-    reports; with fixed bins and growing n it converges to a lower bound of the true error.
-    Cost: O(n log k) time, O(k) memory. Merges exactly. Empty bins are absent.
-    Raises TO203 for an unknown distance or partition, TO205 where bins of one score meet a joint view.
-    Source: Naeini, Cooper & Hauskrecht (2015); Guo et al. (2017); for vectors Vaicenavicius et al. (2019).
+    Predictions are grouped into bins. The mean prediction of each bin is compared with its event rate.
 
     Parameters
     ----------
     partition : Partition, optional
-        15 uniform bins for a binary view, the median-variance tree for a joint one.
-    distance : str or callable
-        `tv`, `l1`, `l2`, `sq-euclidean`, `max`, `kl`, `lp:3`, or a callable d(said, seen) of two vectors.
-    order : float
-        The power q; infinity takes the worst bin.
-    min_count : int
-        Bins with fewer rows are left out of the worst-bin search (they stay in averages).
+        The bins. The default is 15 uniform bins for a binary view and the median-variance tree for a joint view.
+    distance : str or callable, default="tv"
+        Distance between prediction and event rate: "tv", "l1", "l2", "sq-euclidean", "max", "kl", "lp:3", or a callable
+        d(predicted, observed) of two vectors.
+    order : float, default=1.0
+        Power q of the average over bins. Infinity takes the worst bin.
+    min_count : int, default=1
+        Minimum number of rows of a bin in the search for the worst bin (``order=inf``). Averages use all bins.
 
+    Raises
+    ------
+    InputError
+        TO203 if the distance or the partition is unknown. TO205 if bins of one score are used with a joint view.
+
+    See Also
+    --------
+    DebiasedL1 : ECE without the part that sampling noise adds.
+    SmoothError : Calibration error without bins.
+
+    Notes
+    -----
+    .. math:: \Big(\sum_b \tfrac{w_b}{w}\, d(\bar p_b, \bar y_b)^{q}\Big)^{1/q}
+
+    Shapes: a binary view (n,) or a joint view (n, m). Empty bins are ignored.
+
+    Units: probability. The range is [0, 1] for "tv", and 0 is best.
+
+    Bias: upward. A calibrated model with k bins and n rows scores about 0.3 sqrt(k/n), which `noise_floor` reports.
+    With fixed bins and growing n the estimate converges to a lower bound of the true error.
+
+    Cost: O(n log k) time, O(k) memory. Tallies merge exactly.
+
+    References
+    ----------
+    .. [1] Naeini, Cooper & Hauskrecht (2015).
+    .. [2] Guo et al. (2017).
+    .. [3] Vaicenavicius et al. (2019), for probability vectors.
+
+    Examples
+    --------
     >>> from trueodds.binning.partition import Uniform
     >>> float(BinnedError(Uniform(5))(View(p=[0.9, 0.8], y=[1, 0])))
     0.45
@@ -71,39 +94,39 @@ class BinnedError(Estimator):
 
     @property
     def max_value(self) -> float:
-        """1 for total variation."""
+        """Largest possible value: 1 for total variation, infinity for other distances."""
         return 1.0 if self.distance == "tv" else math.inf
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
-        """The settings the façade may pass."""
+        """Names of the settings that the public functions may pass."""
         return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> BinnedError:
-        """The estimator from the façade's settings, where bins and partition are words."""
+        """Create the estimator from public settings, where bins and partition are given by name."""
         partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
         return cls(partition=as_partition(**partition_settings), **settings)
 
     def bins(self, view: View) -> BinSums:
-        """The bins of this view."""
+        """Sums per bin of this view."""
         return BinSums(self, view, self.cells(view))
 
     def cells(self, view: View) -> FittedPartition:
-        """The partition as this view fixes it."""
+        """The partition with its edges fixed for this view."""
         partition = self.partition_for(view)
         return view.once(partition, lambda: partition.freeze(view))
 
     def partition_for(self, view: View) -> Partition:
-        """The partition asked for, or the view's own."""
+        """The partition of the settings, or the default for this view."""
         return self.partition or default_for(view)
 
     def value(self, view: View) -> float:
-        """The error over the view's bins."""
+        """The calibration error of the view."""
         return self.bins(view).value()
 
     def values(self, views: Sequence[View]) -> Array:
-        """The errors of several views; of all classes at once where their bins are the same."""
+        """The errors of several views, computed in one pass for all classes if their bins are the same."""
         grouped = shared_classes(views) if len(views) > 1 and self.partition_for(views[0]).blind else None
         if grouped is None:
             return super().values(views)
@@ -115,7 +138,7 @@ class BinnedError(Estimator):
         return one.cut_anew(n, wp, wy, n >= self.min_count)
 
     def evaluate_selections(self, of: Selections) -> Array:
-        """The errors of all selections, each in bins of its own; side by side where the partition can cut them so."""
+        """The errors of all selections of rows, each with bins of its own, vectorized if the partition supports it."""
         sums = self.partition_for(of.view).sums(of) if of.alike else None
         if sums is None:
             return super().evaluate_selections(of)
@@ -123,13 +146,13 @@ class BinnedError(Estimator):
         return self.bins(of.first).cut_anew(n, wp, wy, n >= self.min_count)
 
     def linear(self, view: View) -> Linear | None:
-        """The error with the bins held fixed; None where the labels choose the bins."""
+        """The error as a function of sums per bin, with fixed bins; None if the partition depends on the labels."""
         if self.partition_for(view).uses_outcomes:
             return None
         return self.bins(view)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Partition, distance and order as used."""
+        """Partition, distance and order that were used."""
         partition = self.partition_for(view)
         bin_sums = self.bins(view)
         binned = bin_sums.binned
@@ -146,7 +169,7 @@ class BinnedError(Estimator):
         }
 
     def parts(self, view: View) -> dict[str, float]:
-        """How much of the average is overconfidence (said above seen) and how much underconfidence."""
+        """Overconfidence (mean prediction above the event rate) and underconfidence, which sum to the error."""
         if view.joint or self.order != 1 or str(as_distance(self.distance)) != "tv":
             return {}
         binned = self.bins(view).binned
@@ -154,19 +177,21 @@ class BinnedError(Estimator):
         return {"over": float(gap[gap > 0].sum()), "under": float(-gap[gap < 0].sum())}
 
     def notes(self, view: View) -> list[Note]:
-        """A word where bins hold few rows."""
+        """Notes on bins with few rows."""
         binned = self.bins(view).binned
         note_list = []
         if n_small := int((binned.n < 10).sum()):
-            text = f"{n_small} of {len(binned.n)} occupied bins hold fewer than 10 rows; the noise floor tells what that adds."
+            text = (
+                f"{n_small} of {len(binned.n)} occupied bins hold fewer than 10 rows; the noise floor reports the bias."
+            )
             note_list.append(Note("TN105", text))
         if np.isinf(self.order) and (binned.n < self.min_count).all():
-            note_list.append(Note("TN107", f"No bin holds {self.min_count} rows, so there is no worst bin to report."))
+            note_list.append(Note("TN107", f"No bin holds {self.min_count} rows, so the worst bin is undefined."))
         return [*note_list, *single_bin_note(view, binned)]
 
 
 def single_bin_note(view: View, binned: View) -> list[Note]:
-    """A word where predictions that differ share a single bin, in which over- and underconfidence cancel."""
+    """Note if different predictions share a single bin, where over- and underconfidence cancel."""
     if len(binned.w) > 1 or len(view) < 2 or (view.p == view.p[:1]).all():
         return []
     rows = f"All {view.n_rows:,} rows share one bin"
@@ -176,7 +201,7 @@ def single_bin_note(view: View, binned: View) -> list[Note]:
 
 
 class BinSums:
-    """One view's bins for one error: the formula lives here, for rows, tallies and draws alike."""
+    """Sums per bin of one view, from which the error is computed for rows, tallies and draws."""
 
     def __init__(self, error: BinnedError, view: View, cells: FittedPartition) -> None:
         self.error, self.view, self.cells, self.size = error, view, cells, cells.size
@@ -184,30 +209,30 @@ class BinSums:
 
     @cached_property
     def binned(self) -> View:
-        """The occupied bins."""
+        """View of the occupied bins."""
         return self.view.binned(self.cells)
 
     @cached_property
     def index(self) -> Array:
-        """The bin of each row."""
+        """Bin of each row."""
         return self.cells.index(self.view.at)
 
     @cached_property
     def enough(self) -> Array:
-        """Which bins hold as many rows as a worst bin must."""
+        """Mask of the bins with at least `min_count` rows."""
         enough = np.zeros(self.size, dtype=bool)
         enough[self.binned.bin_index] = self.binned.n >= self.error.min_count
         return enough
 
     @cached_property
     def bin_weight(self) -> Array:
-        """The weight of each bin."""
+        """Weight of each bin."""
         weights = np.zeros(self.size)
         weights[self.binned.bin_index] = self.binned.w
         return weights
 
     def gap_weights(self) -> Array | None:
-        """The weight of each bin where the error is a weighted mean of absolute gaps; else None."""
+        """Weight of each bin if the error is a weighted mean of absolute gaps, else None."""
         return self.bin_weight / self.bin_weight.sum() if self._is_mean_gap else None
 
     @property
@@ -215,17 +240,20 @@ class BinSums:
         return self.error.order == 1 and not self.view.joint and str(self.distance) == "tv"
 
     def value(self) -> float:
-        """The error of the view itself."""
+        """The error of the view."""
         w, y, p = self.binned.w, self.binned.y, self.binned.p
         enough = self.binned.n >= self.error.min_count
         return float(self._average(w[None], self.distance(p[None], y[None], self.view.joint), enough)[0])
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The error of each draw from its sums per bin; bins without weight are absent."""
+        """The error of each draw, from its sums per bin. Bins without weight are ignored."""
         return self.cut_anew(w, wp, wy, self.enough)
 
     def cut_anew(self, w: Array, wp: Array, wy: Array, enough: Array) -> Array:
-        """The same from sums over bins that may be others than this view's; `enough` are those that may be the worst."""
+        """The error from sums over bins that may differ from the bins of this view.
+
+        `enough` marks the bins that are eligible as the worst bin.
+        """
         return self._average(w, self._gap(w, wp, wy), enough)
 
     def _gap(self, w: Array, wp: Array, wy: Array) -> Array:
@@ -235,7 +263,7 @@ class BinSums:
         return np.where(w > 0, gap, 0.0)
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """The error's own norm of (residual of the draw − observed residual), bins weighted as observed."""
+        """Norm of (residuals of the draw − observed residuals), with the observed bin weights."""
         if not self.distance.norm:
             return None
         dw, dwp, dwy = draws
@@ -258,13 +286,44 @@ class BinSums:
 
 @dataclass(frozen=True)
 class MaxError(BinnedError):
-    r"""The worst bin's distance between mean prediction and outcome rate (MCE).
+    r"""Maximum calibration error (MCE): largest distance between predicted and observed rates over bins.
 
+    Parameters
+    ----------
+    partition : Partition, optional
+        The bins. The default is 15 uniform bins for a binary view and the median-variance tree for a joint view.
+    distance : str or callable, default="tv"
+        Distance between prediction and event rate, as for `BinnedError`.
+    order : float, default=inf
+        Power of the average over bins. Infinity takes the worst bin.
+    min_count : int, default=1
+        Minimum number of rows of a bin in the search for the worst bin. Use at least 10 for a report.
+
+    Raises
+    ------
+    InputError
+        TO203 if the distance or the partition is unknown. TO205 if bins of one score are used with a joint view.
+
+    See Also
+    --------
+    WorstDistance : Largest distance from a smooth calibration curve (Emax).
+
+    Notes
+    -----
     .. math:: \max_b d(\bar p_b, \bar y_b)
 
-    Units: probability, in [0, 1]; 0 is best. Bias: strongly upward, the smallest bin decides; give
-    `min_count` of at least 10 for a report. Cost and source as for ECE.
+    Units: probability, in [0, 1]; 0 is best.
 
+    Bias: strongly upward, because the smallest bin often determines the maximum.
+
+    Cost: O(n log k) time, O(k) memory. Tallies merge exactly.
+
+    References
+    ----------
+    .. [1] Naeini, Cooper & Hauskrecht (2015).
+
+    Examples
+    --------
     >>> float(MaxError()(View(p=[0.9, 0.8], y=[1, 0])))
     0.8
     """
@@ -275,14 +334,44 @@ class MaxError(BinnedError):
 
 @dataclass(frozen=True)
 class RootMeanSquareError(BinnedError):
-    r"""The root of the mean squared distance over bins (RMSCE, plug-in L2).
+    r"""Root mean squared calibration error over bins (RMSCE, plug-in L2).
 
+    Parameters
+    ----------
+    partition : Partition, optional
+        The bins. The default is 15 uniform bins for a binary view and the median-variance tree for a joint view.
+    distance : str or callable, default="tv"
+        Distance between prediction and event rate, as for `BinnedError`.
+    order : float, default=2.0
+        Power of the average over bins.
+    min_count : int, default=1
+        Minimum number of rows of a bin in the search for the worst bin (``order=inf``).
+
+    Raises
+    ------
+    InputError
+        TO203 if the distance or the partition is unknown. TO205 if bins of one score are used with a joint view.
+
+    See Also
+    --------
+    DebiasedL2 : The same error with an unbiased estimate of the square.
+
+    Notes
+    -----
     .. math:: \Big(\sum_b \tfrac{w_b}{w}\, d(\bar p_b, \bar y_b)^2\Big)^{1/2}
 
-    Units: probability, in [0, 1]; 0 is best; never below ECE on the same bins. Bias: upward; the debiased
-    value beside it is unbiased for the square on these bins. Cost as for ECE.
-    Source: Nguyen & O'Connor (2015).
+    Units: probability, in [0, 1]; 0 is best. The value is never below ECE on the same bins.
 
+    Bias: upward. The square of `DebiasedL2` is unbiased on the same bins.
+
+    Cost: O(n log k) time, O(k) memory. Tallies merge exactly.
+
+    References
+    ----------
+    .. [1] Nguyen & O'Connor (2015).
+
+    Examples
+    --------
     >>> round(float(RootMeanSquareError()(View(p=[0.9, 0.8], y=[1, 0]))), 4)
     0.5701
     """
@@ -292,7 +381,7 @@ class RootMeanSquareError(BinnedError):
 
 
 def shared_classes(views: Sequence[View]) -> tuple[Classes, list[int]] | None:
-    """The classes whose sums are made in one pass, and which of them these views are; None for other views."""
+    """The classes whose sums are computed in one pass and the label of each view; None for other views."""
     rows = [view.rows for view in views if isinstance(view.rows, OneOfClasses)]
     if len(rows) < len(views) or len({id(column.classes) for column in rows}) > 1:
         return None

@@ -50,33 +50,49 @@ SCORES: dict[str, tuple[Callable[[Array, Array, Array, Array], Array], Callable[
 
 @dataclass(frozen=True)
 class Corp(UnbinnedError):
-    r"""What the best non-falling recalibration would take off the score (CORP's MCB).
+    r"""CORP miscalibration (MCB): reduction of a proper score by isotonic recalibration.
 
-    Answers: how much better would the score be if every probability were replaced by the outcome rate that
-    isotonic regression finds for it? The recalibration keeps the order of the scores, so MCB is loss that mere
-    relabeling could avoid; what remains is told apart into discrimination and the outcome's own uncertainty:
-
-    .. math:: \text{MCB} = S(p) - S(\hat r), \quad \text{DSC} = S(\bar y) - S(\hat r), \quad \text{UNC} = S(\bar y),
-        \qquad S(p) = \text{MCB} - \text{DSC} + \text{UNC}
-
-    where S is the mean score, :math:`\hat r` the isotonic fit to outcomes over equal scores pooled, and
-    :math:`\bar y` the overall rate. All three are at least 0. `parts` holds `mcb`, `dsc`, `unc` and `score`.
-    Shapes: a binary view (n,). Units: those of the score: for `brier` a squared probability, in [0, 1]; for
-    `log_loss` nats, in [0, ∞]. 0 is best. An outcome that was said to be impossible makes log loss and its MCB
-    infinite, while DSC and UNC stay finite; in the recalibrated score 0 log 0 counts as 0.
-    Bias: upward, since the isotonic fit follows noise: a calibrated model has about :math:`n^{-2/3} / 2` for `brier`,
-    which `noise_floor` reports. A truth that falls with the score is not seen.
-    The interval takes a part of the noise floor off, refitting every draw. Cost: O(n log n) time, O(n) memory; draws tell 4,096
-    scores apart. Merges from sums per distinct score, on a grid up to its resolution.
-    Raises TO203 for an unknown score, TO205 for a lens with a vector per row (use `classwise`).
-    Source: Dimitriadis, Gneiting & Jordan (2021).
+    Isotonic regression replaces every probability by an event rate and preserves the order of the scores. MCB is the
+    loss that this recalibration avoids. The remainder is split into discrimination and uncertainty.
 
     Parameters
     ----------
-    score : str
-        `brier` or `log_loss`.
+    score : {"brier", "log_loss"}, default="brier"
+        The proper score.
 
-    The scores .2 and .4 came in the wrong order, so both become 1/2: MCB = (.64 + .16 + .04)/3 − (.25 + .25)/3.
+    Raises
+    ------
+    InputError
+        TO203 if the score is unknown. TO205 if the view has a vector per row (use the lens `classwise`).
+
+    Notes
+    -----
+    .. math:: \text{MCB} = S(p) - S(\hat r), \quad \text{DSC} = S(\bar y) - S(\hat r), \quad \text{UNC} = S(\bar y),
+        \qquad S(p) = \text{MCB} - \text{DSC} + \text{UNC}
+
+    S is the mean score, :math:`\hat r` the isotonic fit to the outcomes with equal scores pooled, and :math:`\bar y`
+    the overall event rate. All three terms are at least 0. `parts` holds `mcb`, `dsc`, `unc` and `score`. Shapes: a
+    binary view (n,).
+
+    Units: those of the score, which are squared probability in [0, 1] for "brier" and nats in [0, ∞] for "log_loss"; 0
+    is best. An observed outcome with predicted probability 0 makes the log loss and its MCB infinite, while DSC and UNC
+    stay finite. In the recalibrated score, 0 log 0 counts as 0.
+
+    Bias: upward, because the isotonic fit follows noise. A calibrated model has about :math:`n^{-2/3} / 2` for "brier",
+    which `noise_floor` reports. Event rates that decrease with the score are not detected. The interval subtracts a
+    part of the noise floor and refits every draw.
+
+    Cost: O(n log n) time, O(n) memory. Draws distinguish 4,096 scores. Tallies merge from sums per distinct score, at
+    the resolution of their grid.
+
+    References
+    ----------
+    .. [1] Dimitriadis, Gneiting & Jordan (2021).
+
+    Examples
+    --------
+    The event rates at 0.2 and 0.4 are in the wrong order, so both become 1/2:
+    MCB = (.64 + .16 + .04)/3 − (.25 + .25)/3.
 
     >>> round(float(Corp()(View(p=[0.2, 0.4, 0.8], y=[1, 0, 1]))), 4)
     0.1133
@@ -90,9 +106,10 @@ class Corp(UnbinnedError):
     score: Annotated[str, OneOf(tuple(SCORES))] = "brier"
 
     def terms(self, s: Array, w: Array, wy: Array, logs: Array) -> tuple[Array, Array, Array]:
-        """The score, that of the recalibrated rates and that of the overall rate, from shares (…, m) at s (m,).
+        """Mean score of the predictions, of the recalibrated rates and of the overall rate.
 
-        `logs` (m, 2) are the log-probabilities of both outcomes at each score.
+        The arguments are shares (…, m) at the scores s (m,), and `logs` (m, 2) are the log-probabilities of both
+        outcomes at each score.
         """
         mean, entropy = SCORES[self.score]
         # A fitted rate is its block's mean outcome, so the score there is that of a rate which is right.
@@ -100,7 +117,7 @@ class Corp(UnbinnedError):
         return mean(s, w, wy, logs), recalibrated, entropy(wy.sum(axis=-1))
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
-        """MCB, with the recalibration fitted anew to every draw."""
+        """MCB, with the isotonic regression refitted to every draw."""
         logs = self._logs(s, view)
 
         def reader(w: Array, _wp: Array, wy: Array) -> Array:
@@ -110,7 +127,7 @@ class Corp(UnbinnedError):
         return reader
 
     def value(self, view: View) -> float:
-        """MCB."""
+        """The miscalibration term MCB."""
         return view.once(self, lambda: self.parts(view)["mcb"])
 
     def parts(self, view: View) -> dict[str, float]:
@@ -125,11 +142,11 @@ class Corp(UnbinnedError):
 
     @property
     def max_value(self) -> float:
-        """1 for `brier`; a log loss has no bound."""
+        """Largest possible value: 1 for `brier`, infinity for a log loss."""
         return 1.0 if self.score == "brier" else math.inf
 
     def noise_share(self, view: View, noise_floor: float) -> float:
-        r"""For `brier` the ratio of the variance left by the recalibration to that of the model, to the power 2/3.
+        r"""For `brier`, the ratio of the variance after recalibration to that of the model, to the power 2/3.
 
         The isotonic fit gains in proportion to :math:`\sigma^{4/3}` from noise of variance :math:`\sigma^2`.
         """
@@ -141,9 +158,9 @@ class Corp(UnbinnedError):
         return min(1.0, (left / predicted_variance) ** (2 / 3)) if predicted_variance > 0 else 1.0
 
     def _logs(self, s: Array, view: View) -> Array:
-        """The mean log-probabilities of both outcomes among the rows at each score, (m, 2).
+        """Mean log-probabilities of both outcomes among the rows at each score, (m, 2).
 
-        Rows of one score may differ in what they leave to the complement: 1 − p is 0 for many a p that is not 1.
+        Rows with the same score may differ in the complement: 1 − p is rounded to 0 for some p below 1.
         """
         if self.score != "log_loss" or view.exact is None:
             with np.errstate(divide="ignore"):
@@ -157,12 +174,12 @@ class Corp(UnbinnedError):
             return np.where(mass > 0, sums / mass, np.log(np.stack([1 - s, s], axis=1)))
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The score."""
+        """The score that was used."""
         return {"score": self.score}
 
     def notes(self, view: View) -> list[Note]:
-        """A word where the score is infinite."""
+        """Note if the score is infinite."""
         if self.score != "log_loss" or np.isfinite(self.value(view)):
             return []
-        text = "An outcome came that had probability 0: the log loss and its MCB are infinite; DSC and UNC are not."
+        text = "An observed outcome had predicted probability 0: the log loss and its MCB are infinite. DSC and UNC are finite."
         return [Note("TN124", text)]

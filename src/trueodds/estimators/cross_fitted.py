@@ -23,44 +23,61 @@ _POWERS = {"tv": 1.0, "l1": 1.0, "l2": 2.0, "max": math.inf}
 
 @dataclass(frozen=True)
 class CrossFitted(OutOfSample):
-    r"""What an out-of-sample calibrator recovers of the calibration error: 0 in expectation if there is none.
+    r"""Cross-fitted calibration error: the part that an out-of-sample calibrator recovers, unbiased at calibration.
 
-    Answers: how far off are the probabilities, by a number that noise alone does not raise? ECE takes the absolute
-    gap of each bin, so chance always counts as error. Here a calibrator fitted on other rows only says in which
-    *direction* each row is off, and the row's own outcome says by how much:
-
-    .. math:: \tfrac1w \sum_i w_i \langle s_i, y_i - p_i \rangle, \quad
-        s_i = \arg\max_{\|s\|_* \le 1} \langle s, \hat r_{-i}(p_i) - p_i \rangle
-
-    For one score this is the mean of sign(r̂(p) − p)(y − p). The supremum over all s is the full error
-    E‖r(p) − p‖; a calibrator that errs about the direction recovers less, so the expectation is a lower bound of it.
-    (The mean distance |r̂(p) − p| itself is as biased as ECE.) `parts`, for one score: `over`, where r̂ < p and the
-    model said too much, and `under`, where r̂ > p; they add up to the value.
-
-    Shapes: a binary view (n,) or a joint one (n, m). Units: probability, in [-1, 1] for `tv`; 0 is best, and below it
-    nothing was recovered. Bias: none at calibration, else downward. The interval takes the fits as given (BCa over
-    rows) and is for what this calibrator recovers; in simulations it covered 92 to 97 % at 95 % with the default
-    `fit_on`. The noise floor is exactly 0 and needs no draws: given the predictions, an outcome is independent of the
-    fit that judges it. That needs independent rows: those of one origin in two folds raise the value.
-    Cost: `folds` fits. Needs rows, and their order decides the folds, so nothing merges. Raises TO201 for an unknown
-    calibrator, TO203 for other settings, TO205 for cells of many rows.
-    Source: the dual form of a cross-fitted error; over- and under-confidence after Berta et al. (2026).
+    ECE takes absolute gaps, so noise always counts as error. Here a calibrator fitted on other rows determines only the
+    *direction* of the error of each row. The outcome of the row determines its size.
 
     Parameters
     ----------
-    distance : {"tv", "l1", "l2", "max"} or "lp:3" and the like
-        The norm of the error; s has the dual one.
-    calibrator : str or Rule, optional
-        A name of `trueodds list calibrators`; `isotonic` for one score, `temperature` for vectors if not said.
-    folds : int
-        Rows are dealt into so many parts at random.
-    fit_on : {"earlier", "others"}
-        Each part is judged by a fit on the parts before it (the first is not judged), or on all others.
-    rng : int
-        The seed that deals the parts.
-    score : {"log_loss", "brier"}, optional
-        By name only, in place of a distance: what is lost of that proper score (see `ScoreRegret`).
+    calibrator : str or CalibratorSpec, optional
+        A name of `trueodds list calibrators`. The default is "isotonic" for one score and "temperature" for vectors.
+    folds : int, default=5
+        Number of random parts of the rows.
+    fit_on : {"earlier", "others"}, default="earlier"
+        Each part is evaluated by a fit on the parts before it (the first part is not evaluated) or on all other parts.
+    rng : int, default=0
+        Seed of the random parts.
+    distance : {"tv", "l1", "l2", "max"} or "lp:3" and the like, default="tv"
+        Norm of the error. s has the dual norm.
 
+    Raises
+    ------
+    InputError
+        TO201 if the calibrator is unknown. TO203 if another setting is invalid. TO205 if the view holds cells of many
+        rows.
+
+    See Also
+    --------
+    ScoreRegret : Loss of a proper score, selected by ``score="log_loss"`` or ``score="brier"`` instead of a distance.
+
+    Notes
+    -----
+    .. math:: \tfrac1w \sum_i w_i \langle s_i, y_i - p_i \rangle, \quad
+        s_i = \arg\max_{\|s\|_* \le 1} \langle s, \hat r_{-i}(p_i) - p_i \rangle
+
+    For one score this is the mean of sign(r̂(p) − p)(y − p). The supremum over all s is the full error E‖r(p) − p‖. A
+    calibrator with wrong directions recovers less, so the expectation is a lower bound of it. (The mean distance |r̂(p)
+    − p| is as biased as ECE.) For one score `parts` holds `over`, the part from r̂ < p, where the model over-predicts,
+    and `under`, the part from r̂ > p. They add up to the value. Shapes: a binary view (n,) or a joint view (n, m).
+
+    Units: probability, in [-1, 1] for "tv"; 0 is best. A negative value means that nothing was recovered.
+
+    Bias: none at calibration, else downward. The interval holds the fits fixed (BCa over rows) and covers what this
+    calibrator recovers. In simulations it covered 92 to 97 % at 95 % with the default `fit_on`. The noise floor is
+    exactly 0 without draws, because an outcome is independent of the fit that evaluates it, given the predictions. This
+    requires independent rows: rows of one origin in two folds increase the value.
+
+    Cost: `folds` fits. Rows are required. Their order determines the folds, so tallies are not supported.
+
+    The estimator is the dual form of a cross-fitted error, with over- and underconfidence after [1]_.
+
+    References
+    ----------
+    .. [1] Berta et al. (2026).
+
+    Examples
+    --------
     >>> view = View(p=[0.9, 0.9, 0.9, 0.9], y=[0, 0, 0, 0])
     >>> round(CrossFitted(folds=2).value(view), 4)  # no event: each fold is evaluated with an expectation below .9
     0.9
@@ -71,19 +88,19 @@ class CrossFitted(OutOfSample):
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
-        """The settings the façade may pass."""
+        """Names of the settings that the public functions may pass."""
         return (*settings_of(cls), "score")
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> CrossFitted | ScoreRegret:
-        """The distance, or what is lost of a proper score."""
+        """Create the error of a distance, or the regret of a proper score."""
         if settings.get("score") is None:
             settings.pop("score", None)
             return cls(**settings)
         if "distance" in settings:
             raise InputError(
                 "TO203",
-                "A score is no distance.",
+                "A score is not a distance.",
                 f"distance={describe(settings['distance'])}",
                 "Give one of score, distance.",
             )
@@ -94,12 +111,12 @@ class CrossFitted(OutOfSample):
         _power(self.distance)
 
     def by_outcome(self, out_of_fold: OutOfFold, view: View) -> Array:
-        """⟨s, y − p⟩ of each row, for every y that is one outcome."""
+        """⟨s, y − p⟩ of each row for every possible outcome y."""
         s = self._direction(out_of_fold.P, out_of_fold.Q)
         return s - (s * out_of_fold.P).sum(axis=1, keepdims=True)
 
     def parts(self, view: View) -> dict[str, float]:
-        """Over- and under-confidence, where there is one score."""
+        """Over- and underconfidence, for one score."""
         if view.joint:
             return {}
         out_of_fold = self.out_of_fold(view)
@@ -112,7 +129,7 @@ class CrossFitted(OutOfSample):
         return {"distance": self.distance, **super().settings_used(view)}
 
     def _direction(self, P: Array, Q: Array) -> Array:
-        """The s of dual norm 1 that has the largest product with Q − P; 0 where they are the same."""
+        """The s of dual norm 1 with the largest product with Q − P; 0 where they are equal."""
         d = np.where(np.abs(Q - P) > SAME, Q - P, 0.0)
         power = _power(self.distance)
         if power == 1:
@@ -129,7 +146,7 @@ class CrossFitted(OutOfSample):
 
 
 def _power(distance: Any) -> float:
-    """The power of the norm behind a name."""
+    """Power of the named norm."""
     if distance in _POWERS:
         return _POWERS[distance]
     if isinstance(distance, str) and distance.startswith("lp:"):
@@ -141,7 +158,7 @@ def _power(distance: Any) -> float:
             return power
     raise InputError(
         "TO203",
-        "A cross-fitted error is measured in a norm.",
+        "distance must be the name of a norm.",
         describe(distance),
         "distance is 'tv', 'l1', 'l2', 'max' or 'lp:3' with a power of at least 1.",
     )
@@ -152,28 +169,31 @@ SCORES = ("log_loss", "brier")
 
 @dataclass(frozen=True)
 class ScoreRegret(OutOfSample):
-    r"""What miscalibration costs in log loss or Brier score: the gain of a calibrator that has not seen the row.
+    r"""Score regret: reduction of log loss or Brier score by an out-of-sample calibrator.
 
-    Answers: how much of the score is lost to miscalibration, said honestly? A proper score S has the calibration
-    function as its best map of the predictions, so what any map gains is a lower bound of what is lost:
+    For a proper score S the calibration function is the best map of the predictions. The gain of any map is therefore a
+    lower bound of the loss from miscalibration:
 
     .. math:: \tfrac1w \sum_i w_i \big[S(p_i, y_i) - S(\hat r_{-i}(p_i), y_i)\big] \lesssim E[S(p, Y) - S(r(p), Y)]
 
-    For one score the Brier form is the mean of (p − y)² − (r̂ − y)². Shapes: a binary view (n,) or a joint one (n, m).
-    Units: nats, or squared probability; 0 is best, and below it the calibrator made things worse. Bias: downward; of a
-    calibrated model the expectation is at most 0, which is what the noise floor of 0 says. For log loss 1/(n + 1) of
-    the uniform is mixed into both sides, so that an exact zero costs much but not infinitely much.
-    Cost: `folds` fits. Needs rows, and their order decides the folds, so nothing merges. Raises TO201 for an unknown
-    calibrator, TO203 for other settings. Source: the score form of a cross-fitted error, after Berta et al. (2026).
+    For one score the Brier form is the mean of (p − y)² − (r̂ − y)². Shapes: a binary view (n,) or a joint view (n, m).
+    Units: nats or squared probability; 0 is best, and a negative value means that the calibrator increased the loss.
+    Bias: downward. The expectation for a calibrated model is at most 0, hence the noise floor of 0. For log loss, 1/(n
+    + 1) of the uniform distribution is mixed into both sides, so that an exact zero has a finite loss. Cost: `folds`
+    fits. Rows are required, and their order determines the folds. Raises TO201 for an unknown calibrator, TO203 for
+    other settings. Source: the score form of a cross-fitted error, after Berta et al. (2026).
 
     Parameters
     ----------
     score : {"log_loss", "brier"}
+        The proper score.
     calibrator, folds, fit_on, rng
         As for `cross_fitted`.
 
+    Examples
+    --------
     >>> view = View(p=[0.9, 0.9, 0.9, 0.9], y=[0, 0, 0, 0])
-    >>> round(ScoreRegret(score="brier", folds=2).value(view), 4)  # .9² less 0: the judge was told it never comes
+    >>> round(ScoreRegret(score="brier", folds=2).value(view), 4)  # .9² − 0: the other folds have no event
     0.81
     """
 
@@ -184,7 +204,7 @@ class ScoreRegret(OutOfSample):
     score: Annotated[str, OneOf(SCORES)] = "log_loss"
 
     def by_outcome(self, out_of_fold: OutOfFold, view: View) -> Array:
-        """What the calibrator wins back on each row, should the outcome come."""
+        """Reduction of the score by the calibrator, for each row and possible outcome."""
         if self.score == "log_loss":
             share = uniform_share(view.n_rows)
             return np.log(mix_with_uniform(out_of_fold.Q, share)) - np.log(mix_with_uniform(out_of_fold.P, share))
@@ -195,15 +215,15 @@ class ScoreRegret(OutOfSample):
         return {"score": self.score, **super().settings_used(view)}
 
     def notes(self, view: View) -> list[Note]:
-        """As for every cross-fit, and what was mixed in before logs were taken."""
+        """The notes of cross-fitting, and the mixture with the uniform distribution."""
         note_list = super().notes(view)
         if self.score == "log_loss":
-            text = f"Log losses are after mixing in {uniform_share(view.n_rows):.2g} of the uniform on both sides."
+            text = f"Log losses are computed after mixing {uniform_share(view.n_rows):.2g} of the uniform distribution into both sides."
             note_list.append(Note("TN139", text))
         return note_list
 
 
 def _brier(P: Array) -> Array:
-    """Σ(p − y)² for every y that is one outcome, (n, m); of two outcomes (p − y)² of the second, half as much."""
+    """Σ(p − y)² for every possible outcome, (n, m). For two outcomes it is (p − y)² of the second, half as much."""
     loss = (P * P).sum(axis=1, keepdims=True) - 2 * P + 1
     return loss / 2 if P.shape[1] == 2 else loss

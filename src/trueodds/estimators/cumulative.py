@@ -14,26 +14,44 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True)
 class CumulativeError(UnbinnedError):
-    r"""The largest absolute cumulative residual over rising scores (KS error, ECCE-MAD).
+    r"""Maximum absolute cumulative residual over increasing scores (ECCE-MAD, KS error).
 
-    Answers: below which score has the model promised most too much or too little in total?
-
-    .. math:: \max_s |C(s)|, \quad C(s) = \tfrac1w \sum_{p_i \le s} w_i (y_i - p_i)
-
-    Evaluated only where the score changes, so tied rows never depend on their order. `ks` and `ecce_mad` are two
-    names of one quantity. Units: probability, in [0, 1]; 0 is best; at least the absolute mean gap, at most the ECE
-    over distinct scores. Bias: upward, about 1.25 sqrt(mean p(1-p) / n) for a calibrated model (the mean of the
-    largest |Brownian motion|, sqrt(pi/2)), which `noise_floor` reports; no bins, no bandwidth. Cost: O(n log n)
-    time, O(n) memory; draws tell 4,096 scores apart. From a tally it is the value at the tally's resolution.
-    Raises TO205 for a lens with a vector per row.
-    Source: Gupta et al. (2021); Arrieta-Ibarra et al. (2022).
+    It shows below which score the model over-predicts or under-predicts most in total. It needs no bins and no
+    bandwidth.
 
     Parameters
     ----------
-    start : {"below", "both"}
-        `below` sums from the lowest score on, as the authors do; the complements 1 − p and 1 − y then give another
-        number. `both` takes the larger of the sums from below and from above.
+    start : {"below", "both"}, default="below"
+        "below" sums from the lowest score upward, as the authors do. The complements 1 − p and 1 − y then give a
+        different value. "both" takes the larger value of the sums from below and from above.
 
+    Raises
+    ------
+    InputError
+        TO205 if the view has a vector per row.
+
+    Notes
+    -----
+    .. math:: \max_s |C(s)|, \quad C(s) = \tfrac1w \sum_{p_i \le s} w_i (y_i - p_i)
+
+    The sum is evaluated only where the score changes, so the order of tied rows does not matter. `ks` and `ecce_mad`
+    are two names of one quantity.
+
+    Units: probability, in [0, 1]; 0 is best. The value is at least the absolute mean gap and at most the ECE over
+    distinct scores.
+
+    Bias: upward, about 1.25 sqrt(mean p(1-p) / n) for a calibrated model, which `noise_floor` reports. The factor is
+    the mean of the largest absolute value of Brownian motion, sqrt(pi/2).
+
+    Cost: O(n log n) time, O(n) memory. Draws distinguish 4,096 scores. Tallies merge at the resolution of their cells.
+
+    References
+    ----------
+    .. [1] Gupta et al. (2021).
+    .. [2] Arrieta-Ibarra et al. (2022).
+
+    Examples
+    --------
     >>> round(float(CumulativeError()(View(p=[0.2, 0.9, 0.9], y=[1, 0, 1]))), 4)
     0.2667
     """
@@ -43,7 +61,7 @@ class CumulativeError(UnbinnedError):
     exempt: ClassVar[dict[str, str]] = {"cells": "scores of one cell count as one score, so a tally has its resolution"}
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
-        """The maximum over the ends of the runs of equal scores."""
+        """Maximum over the ends of the runs of tied scores."""
 
         def farthest(_w: Array, wp: Array, wy: Array) -> Array:
             total = (wy - wp).sum(axis=-1)
@@ -57,13 +75,38 @@ class CumulativeError(UnbinnedError):
 
 @dataclass(frozen=True)
 class KolmogorovSmirnov(CumulativeError):
-    r"""The same quantity under its name in the literature on networks: the Kolmogorov–Smirnov calibration error.
+    r"""Kolmogorov–Smirnov calibration error (KS error), the same quantity as `ecce_mad`.
 
+    Parameters
+    ----------
+    start : {"below", "both"}, default="below"
+        "below" sums from the lowest score upward. "both" takes the larger value of the sums from below and from above.
+
+    Raises
+    ------
+    InputError
+        TO205 if the view has a vector per row.
+
+    See Also
+    --------
+    CumulativeError : The same quantity, with details on ties and bias.
+
+    Notes
+    -----
     .. math:: \max_s |C(s)|, \quad C(s) = \tfrac1w \sum_{p_i \le s} w_i (y_i - p_i)
 
-    Units: probability, in [0, 1]; 0 is best. Bias, cost and errors as for `ecce_mad`, which is the same number; no
-    table of the two-sample Kolmogorov–Smirnov test applies to it. Source: Gupta et al. (2021).
+    Units: probability, in [0, 1]; 0 is best.
 
+    Bias: upward, as for `ecce_mad`. The tables of the two-sample Kolmogorov–Smirnov test do not apply.
+
+    Cost: O(n log n) time, O(n) memory. Tallies merge at the resolution of their cells.
+
+    References
+    ----------
+    .. [1] Gupta et al. (2021).
+
+    Examples
+    --------
     >>> round(float(KolmogorovSmirnov()(View(p=[0.2, 0.9, 0.9], y=[1, 0, 1]))), 4)
     0.2667
     """
@@ -73,18 +116,35 @@ class KolmogorovSmirnov(CumulativeError):
 
 @dataclass(frozen=True)
 class CumulativeRange(UnbinnedError):
-    r"""The range of the cumulative residuals (ECCE-R): the worst total over any interval of scores (cutoff error).
+    r"""Range of the cumulative residuals (ECCE-R, cutoff calibration error).
 
-    Answers: over which interval of scores has the model promised most too much or too little in total?
+    It is the largest absolute total residual over any interval of scores.
 
+    Raises
+    ------
+    InputError
+        TO205 if the view has a vector per row.
+
+    Notes
+    -----
     .. math:: \max_s C(s) - \min_s C(s) = \sup_{a < b} \Big|\tfrac1w \sum_{a < p_i \le b} w_i (y_i - p_i)\Big|
 
-    with C as for `ks` and C = 0 before the first score. Units: probability, in [0, 1]; 0 is best; between KS and
-    twice KS. Bias: upward, about 1.6 sqrt(mean p(1-p) / n) for a calibrated model (the mean range of
-    Brownian motion, sqrt(8/pi)), which `noise_floor` reports. Cost: O(n log n) time, O(n) memory; draws tell 4,096
-    scores apart. From a tally it is the value at its resolution. Raises TO205 for a lens with a vector per row.
-    Source: Arrieta-Ibarra et al. (2022); as cutoff calibration error, an interval supremum, Rossellini et al. (2025).
+    where C is defined as for `ks` and C = 0 before the first score.
 
+    Units: probability, in [0, 1]; 0 is best. The value lies between KS and twice KS.
+
+    Bias: upward, about 1.6 sqrt(mean p(1-p) / n) for a calibrated model, which `noise_floor` reports. The factor is the
+    mean range of Brownian motion, sqrt(8/pi).
+
+    Cost: O(n log n) time, O(n) memory. Draws distinguish 4,096 scores. Tallies merge at the resolution of their cells.
+
+    References
+    ----------
+    .. [1] Arrieta-Ibarra et al. (2022).
+    .. [2] Rossellini et al. (2025), as cutoff calibration error, a supremum over intervals.
+
+    Examples
+    --------
     >>> round(float(CumulativeRange()(View(p=[0.2, 0.9, 0.9], y=[1, 0, 1]))), 4)
     0.2667
     """
@@ -93,12 +153,12 @@ class CumulativeRange(UnbinnedError):
     exempt: ClassVar[dict[str, str]] = CumulativeError.exempt
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
-        """Largest minus smallest, the start at 0 included."""
+        """Maximum minus minimum, including the start at 0."""
 
         return lambda _w, wp, wy: np.add(*_ends(wy - wp))
 
 
 def _ends(steps: Array) -> tuple[Array, Array]:
-    """How far up and how far down a path of these steps (…, m) leads from 0; they are overwritten."""
+    """Maximum and minimum of the cumulative sums of these steps (…, m), which start at 0. The steps are overwritten."""
     path = np.cumsum(steps, axis=-1, out=steps)
     return np.maximum(path.max(axis=-1), 0.0), np.maximum(-path.min(axis=-1), 0.0)

@@ -39,7 +39,7 @@ AUTO = EqualMass("auto")  # ⌈n^(2/5)⌉ bins: as few as keep the noise low, as
 
 @dataclass(frozen=True)
 class _Debiased(Estimator):
-    """What both have: bins of one score, and weights as importance weights."""
+    """Base class of the debiased errors: bins of one score, with importance weights."""
 
     upper_bound: ClassVar[float] = 1.0
     interval: ClassVar[str | None] = "debiased"  # what is shown is that of the plug-in, which stands in
@@ -55,28 +55,28 @@ class _Debiased(Estimator):
         if self.partition.uses_outcomes:
             raise InputError(
                 "TO203",
-                "Debiasing needs bins that the outcomes did not choose.",
+                "Debiasing needs bins that do not depend on the outcomes.",
                 f"partition {self.partition}",
                 "Use equal-mass or uniform bins.",
             )
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
-        """The settings the façade may pass."""
+        """Names of the settings that the public functions may pass."""
         return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> _Debiased:
-        """The estimator from the façade's settings; bins are equal-mass unless the partition is said."""
+        """Create the estimator from public settings. Bins are equal-mass by default."""
         return cls(**with_partition(settings, "equal-mass"))
 
     def binned(self, view: View) -> View:
-        """The bins of this view with their sums; every sum is linear in the rows."""
+        """The bins of this view with their sums."""
         one_score(view, self.name)
         return view.binned(view.once(self.partition, lambda: self.partition.freeze(view)))
 
     def linear(self, view: View) -> Linear:
-        """The same for draws, on bins fixed without the labels."""
+        """The statistic for draws, on bins that do not depend on the labels."""
         one_score(view, self.name)
         return ByBin(view, self.partition, self.of_bins)
 
@@ -85,11 +85,11 @@ class _Debiased(Estimator):
         raise NotImplementedError
 
     def signed(self, view: View) -> float:
-        """The number before a negative one is shown as 0."""
+        """The value before negative values are set to 0."""
         return self.value(view)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The bins as used."""
+        """The bins that were used."""
         binned = self.binned(view)
         settings: dict[str, Any] = {"partition": str(self.partition)}
         if getattr(self.partition, "bins", None) in BIN_RULES:
@@ -97,32 +97,34 @@ class _Debiased(Estimator):
         return settings | {"occupied_bins": len(binned.w), "smallest_bin": int(binned.n.min())}
 
     def notes(self, view: View) -> list[Note]:
-        """A word where the number is negative, or bins hold one row, from which nothing can be taken off."""
+        """Notes if the value is negative or bins hold a single row."""
         binned, note_list = self.binned(view), []
         if alone := int((~has_pairs(binned.w, binned.sums("ww"))).sum()):
-            text = f"{alone} of {len(binned.w)} occupied bins hold a single row, which cannot tell noise from error."
+            text = (
+                f"{alone} of {len(binned.w)} occupied bins hold a single row, which does not separate noise from error."
+            )
             note_list.append(Note("TN112", text))
         if (error := self.signed(view)) < 0:
             note_list.append(
                 Note(
                     "TN110",
-                    f"{self.below_zero.format(error)}: in these bins nothing is seen beyond chance. Errors that cancel within a bin it cannot see.",
+                    f"{self.below_zero.format(error)}: no miscalibration is detected in these bins. Errors that cancel within a bin are not detected.",
                 )
             )
         return [*note_list, *single_bin_note(view, binned)]
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:
-        """In how many views the number is negative, or not to be had."""
+        """Number of views with a negative or undefined value."""
         errors, notes = np.array([self.signed(view) for view in views]), []
         if undefined := int(np.isnan(errors).sum()):
             notes.append(
-                Note("TN112", f"In {undefined} of {len(views)} views no bin holds two rows, so there is no number.")
+                Note("TN112", f"In {undefined} of {len(views)} views no bin holds two rows, so the value is undefined.")
             )
         if below := int((errors < 0).sum()):
             notes.append(
                 Note(
                     "TN110",
-                    f"Nothing is seen beyond chance in the bins of {below} of {len(views)} views; errors that cancel within a bin cannot be seen.",
+                    f"No miscalibration is detected in the bins of {below} of {len(views)} views. Errors that cancel within a bin are not detected.",
                 )
             )
         return notes
@@ -130,37 +132,59 @@ class _Debiased(Estimator):
 
 @dataclass(frozen=True)
 class DebiasedL2(_Debiased):
-    r"""The root mean square error with the part that chance adds taken off (debiased L2, T_mn).
+    r"""Debiased root mean square calibration error (debiased L2, T_mn): RMSCE without the part that noise adds.
 
-    Answers: how large is the error itself, if the scatter of a finite sample is not counted as error? A calibrated
-    model is below zero about as often as above, before the root.
-
-    .. math:: \theta = \sum_b \tfrac{w_b}{w}
-        \frac{(\sum w u)^2 - \sum w^2 u^2}{(\sum w)^2 - \sum w^2}, \quad u = y - p, \qquad \sqrt{\max(0, \theta)}
-
-    The parts hold θ with its sign (`squared`), its signed root and the plug-in. The sum over pairs of different rows
-    is unbiased for the mean squared expected residual per bin, also where predictions vary within a bin; bins of one
-    row hold no pair and add 0. `form="kumar"` is Kumar's and Bröcker's
-
-    .. math:: \sum_b \tfrac{w_b}{w} \Big[(\bar p_b - \bar y_b)^2 - \frac{\bar y_b (1 - \bar y_b)}{n_b - 1}\Big]
-
-    which takes off slightly too much where true probabilities vary within a bin; `form="dpe"` is T-Cal's, T_mn
-    shrunk by :math:`(n_b - 1)/n_b`. With weights :math:`n_b = (\sum w)^2 / \sum w^2`.
-
-    Shapes: one score per row, (n,). Units: probability, in [0, 1]; 0 is best. Bias: θ has none for the error of these
-    bins, which is at most the true one; the root is biased toward 0 where θ is negative at times. The default of
-    ⌈n^(2/5)⌉ equal-mass bins grows with n as the interval needs. The interval is that of `rmsce` on the same bins
-    (Sun's). Cost: O(n log n) time, O(bins) memory. Merges exactly on uniform bins. Raises TO203 for other settings,
-    TO205 for a vector per row. NaN, with a note, where no bin holds two rows.
-    Source: Lee et al. (2023) and Sun et al. (2024) for pairs of rows; Bröcker (2012), Kumar, Liang & Ma (2019).
+    The square of the error is estimated from pairs of different rows. For a calibrated model this estimate is negative
+    about as often as positive.
 
     Parameters
     ----------
-    partition : Partition
-        Must not look at the outcomes.
-    form : {"t_mn", "kumar", "dpe"}
-        Which estimate of the square.
+    partition : Partition, default=EqualMass("auto")
+        The bins: ⌈n^(2/5)⌉ equal-mass bins by default. They must not depend on the outcomes.
+    form : {"t_mn", "kumar", "dpe"}, default="t_mn"
+        Estimate of the square, see Notes.
 
+    Raises
+    ------
+    InputError
+        TO203 if a setting is invalid. TO205 if the view has a vector per row.
+
+    See Also
+    --------
+    RootMeanSquareError : The plug-in estimate.
+
+    Notes
+    -----
+    .. math:: \theta = \sum_b \tfrac{w_b}{w}
+        \frac{(\sum w u)^2 - \sum w^2 u^2}{(\sum w)^2 - \sum w^2}, \quad u = y - p, \qquad \sqrt{\max(0, \theta)}
+
+    `parts` holds the signed θ (`squared`), its signed root and the plug-in estimate. The sum over pairs of different
+    rows is unbiased for the mean squared expected residual per bin, also if predictions vary within a bin. Bins of one
+    row have no pair and contribute 0. ``form="kumar"`` is the estimate of Kumar and Bröcker,
+
+    .. math:: \sum_b \tfrac{w_b}{w} \Big[(\bar p_b - \bar y_b)^2 - \frac{\bar y_b (1 - \bar y_b)}{n_b - 1}\Big]
+
+    which subtracts slightly too much if the true probabilities vary within a bin. ``form="dpe"`` is the estimate of
+    T-Cal, which is T_mn shrunk by :math:`(n_b - 1)/n_b`. With weights, :math:`n_b = (\sum w)^2 / \sum w^2`. Shapes: one
+    score per row, (n,).
+
+    Units: probability, in [0, 1]; 0 is best. The value is NaN, with a note, if no bin has two rows.
+
+    Bias: θ is unbiased for the error of these bins, which is at most the true error. The root is biased toward 0 if θ
+    is sometimes negative. The default number of bins grows with n as the interval requires. The interval is that of
+    `rmsce` on the same bins (Sun et al.).
+
+    Cost: O(n log n) time, O(bins) memory. Tallies merge exactly on uniform bins.
+
+    References
+    ----------
+    .. [1] Lee et al. (2023).
+    .. [2] Sun et al. (2024).
+    .. [3] Bröcker (2012).
+    .. [4] Kumar, Liang & Ma (2019).
+
+    Examples
+    --------
     >>> from trueodds.binning.partition import Uniform
     >>> view = View(p=[0.6, 0.8, 0.8], y=[0, 0, 1])  # u = −.6, −.8, .2: ((−1.2)² − 1.04)/(9 − 3) = .4/6
     >>> round(DebiasedL2(Uniform(1)).signed(view), 4), round(float(DebiasedL2(Uniform(1))(view)), 4)
@@ -172,7 +196,7 @@ class DebiasedL2(_Debiased):
     form: Annotated[str, OneOf(FORMS)] = "t_mn"
 
     def signed(self, view: View) -> float:
-        """θ with its sign: below zero where the bins are nearer to calibrated than chance lets them be."""
+        """Signed θ, which is negative if the gaps are smaller than expected from noise."""
         binned = self.binned(view)
         w, ww = binned.w, binned.sums("ww")
         if self.form == "kumar":
@@ -184,7 +208,7 @@ class DebiasedL2(_Debiased):
         return float(_root(np.asarray(self.signed(view))))
 
     def notes(self, view: View) -> list[Note]:
-        """Also a word where finer bins show an error that these average away."""
+        """Adds a note if finer bins show an error that cancels within these bins."""
         note_list = super().notes(view)
         if (
             self.form == "t_mn"
@@ -193,14 +217,14 @@ class DebiasedL2(_Debiased):
             and (finer := _finer(view, len(self.binned(view).w)))
         ):
             text = (
-                f"In {finer[1]} bins the debiased error is {finer[0]:.3g}: errors differ within these bins, and the interval, "
-                "which is for the error in these bins, holds the whole error too seldom."
+                f"In {finer[1]} bins the debiased error is {finer[0]:.3g}: the calibration error varies within these "
+                "bins. The interval is for the error in these bins and covers the full error too rarely."
             )
             note_list.append(Note("TN114", text))
         return note_list
 
     def linear(self, view: View) -> Linear:
-        """The same for draws: on bins for Kumar's form, else row by row, since pairs need each row's square."""
+        """The statistic for draws: on bins for Kumar's form, else by rows, because pairs need each row's square."""
         one_score(view, self.name)
         if self.form == "kumar":
             return super().linear(view)
@@ -209,11 +233,11 @@ class DebiasedL2(_Debiased):
         return Pairs(view, self.partition, self.of_pairs)
 
     def _of_sums(self, view: View) -> OfBins:
-        """The same from sums of bins alone, for draws of many rows of weight 1 and one label each.
+        """The statistic from sums of bins, for draws of many rows of weight 1 with one label each.
 
-        Σu² = Σy(1 − 2p) + Σp² needs Σyp, which is taken as Σy·p̄ plus the scatter of p within the bin, its mean where the
-        labels are drawn from p. Of hundreds of rows in a bin that is exact to a few per cent of a term that varies far less
-        than the square it is taken off.
+        Σu² = Σy(1 − 2p) + Σp² needs Σyp, which is approximated by Σy·p̄ plus the variance of p within the bin, its mean
+        if labels are drawn from p. With hundreds of rows per bin the error is a few per cent of a term that varies much
+        less than the square from which it is subtracted.
         """
         cells = view.once(self.partition, lambda: self.partition.freeze(view))
         binned = view.binned(cells)
@@ -229,7 +253,7 @@ class DebiasedL2(_Debiased):
         return of
 
     def stand_in(self) -> Estimator:
-        """The plug-in on the same bins."""
+        """The plug-in estimate on the same bins."""
         return RootMeanSquareError(self.partition)
 
     def of_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
@@ -252,36 +276,56 @@ class DebiasedL2(_Debiased):
         return {**super().settings_used(view), "form": self.form}
 
     def parts(self, view: View) -> dict[str, float]:
-        """θ, its signed root, and what it was before chance was taken off."""
+        """θ, its signed root, and the plug-in value."""
         theta, plug_in = self.signed(view), self.stand_in().value(view)
         return {"squared": theta, "signed_root": float(np.sign(theta) * abs(theta) ** 0.5), "plug_in": plug_in}
 
 
 @dataclass(frozen=True)
 class DebiasedL1(_Debiased):
-    r"""The expected calibration error with the part that chance adds taken off (debiased ECE).
+    r"""Debiased expected calibration error: ECE minus an estimate of the part that noise adds.
 
-    Answers: what would ECE be, on these bins, if the scatter of a finite sample did not count as error? The scatter
-    is guessed from the data: if the outcome rate of a bin were normal around what was seen, how much larger would its
-    distance be on average?
+    The estimate assumes that the event rate of a bin is normal around its observed value and computes how much larger
+    the distance would be on average.
 
+    Parameters
+    ----------
+    partition : Partition, default=EqualMass("auto")
+        The bins: ⌈n^(2/5)⌉ equal-mass bins by default. They must not depend on the outcomes.
+
+    Raises
+    ------
+    InputError
+        TO203 if a setting is invalid. TO205 if the view has a vector per row.
+
+    See Also
+    --------
+    BinnedError : The plug-in estimate.
+
+    Notes
+    -----
     .. math:: 2 \sum_b \tfrac{w_b}{w} |\Delta_b| - \sum_b \tfrac{w_b}{w} E|N(\Delta_b, s_b^2)|, \quad
         s_b^2 = \frac{\bar y_b (1 - \bar y_b)}{n_b}, \quad
         E|N(\mu, s^2)| = s \sqrt{2/\pi}\, e^{-\mu^2 / 2 s^2} + \mu (1 - 2 \Phi(-\mu / s))
 
-    with :math:`\Delta_b = \bar y_b - \bar p_b` and :math:`n_b = (\sum w)^2 / \sum w^2`. The authors draw 1,000 normal
-    numbers; this is what they tend to. A bin of one row has s = 0. Shapes: one score per row, (n,). Units:
-    probability, at most 1; 0 is best. It is negative where chance explains more than was seen, and is shown so: it is
-    never clipped. Bias: smaller than that of ECE and still upward near calibration, where the guess is too low: of a
-    calibrated model's ECE about 2 − √2 = .59 remains, and `noise_floor` reports it. The interval is that of `ece` on
-    the same bins. Cost: O(n log n) time, O(bins) memory. Merges exactly on uniform bins. Raises TO203 for other
-    settings, TO205 for a vector per row. Source: Kumar, Liang & Ma (2019).
+    where :math:`\Delta_b = \bar y_b - \bar p_b` and :math:`n_b = (\sum w)^2 / \sum w^2`. The authors draw 1,000 normal
+    numbers. This closed form is the limit of their estimate. A bin of one row has s = 0. Shapes: one score per row,
+    (n,).
 
-    Parameters
+    Units: probability, at most 1; 0 is best. The value is negative if noise explains more than the observed error. It
+    is never clipped.
+
+    Bias: smaller than that of ECE, but still upward near calibration: about 2 − √2 = 0.59 of a calibrated model's ECE
+    remains. `noise_floor` reports it. The interval is that of `ece` on the same bins.
+
+    Cost: O(n log n) time, O(bins) memory. Tallies merge exactly on uniform bins.
+
+    References
     ----------
-    partition : Partition
-        ⌈n^(2/5)⌉ equal-mass bins; it must not look at the outcomes.
+    .. [1] Kumar, Liang & Ma (2019).
 
+    Examples
+    --------
     >>> from trueodds.binning.partition import Uniform
     >>> view = View(p=[0.5] * 4, y=[1, 1, 0, 0])  # no gap, s = 1/4: minus the mean of |N(0, 1/16)|
     >>> round(float(DebiasedL1(Uniform(1))(view)), 4)
@@ -291,11 +335,11 @@ class DebiasedL1(_Debiased):
     name: ClassVar[str] = "debiased_l1"
 
     def value(self, view: View) -> float:
-        """Twice the error minus what its own noise would make of it."""
+        """Twice the plug-in error minus its expected value under normal noise."""
         return self.linear(view).value()
 
     def stand_in(self) -> Estimator:
-        """The plug-in on the same bins."""
+        """The plug-in estimate on the same bins."""
         return BinnedError(self.partition)
 
     def of_bins(self, w: Array, wp: Array, wy: Array, ww: Array) -> Array:
@@ -308,16 +352,16 @@ class DebiasedL1(_Debiased):
         return np.asarray((w * (2 * gap - folded)).sum(axis=-1) / w.sum(axis=-1))
 
     def parts(self, view: View) -> dict[str, float]:
-        """What it was before, and what was taken off."""
+        """The plug-in value and the subtracted term."""
         plug_in = self.stand_in().value(view)
         return {"plug_in": plug_in, "bias": plug_in - self.value(view)}
 
 
 def _finer(view: View, bins: int) -> tuple[float, int] | None:
-    """The debiased error in four times as many bins, and their number, where the gaps within some bin surely differ.
+    """Debiased error in four times as many bins, and their number, if the gaps within some bin differ significantly.
 
-    In each bin the squared deviations of the finer gaps from their mean, over their variances, are chi-square where the
-    gap is even; the smallest p, times the number of bins, has to be at most 5 %.
+    In each bin the squared deviations of the finer gaps from their mean, over their variances, are chi-squared if the
+    gap is constant. The smallest p-value times the number of bins must be at most 5 %.
     """
     if view.n_rows < MIN_ROWS_PER_BIN * FINER * bins:
         return None
@@ -341,7 +385,7 @@ def _are_hard(view: View) -> bool:
 
 
 def _mean(w: Array, ww: Array, square: Array) -> Array:
-    """The mean over bins; those of one row add 0, and without a pair of rows there is no number."""
+    """Mean over bins. Bins of one row contribute 0, and the value is undefined without a pair of rows."""
     return np.asarray(np.where(has_pairs(w, ww).any(axis=-1), mean_over_bins(w, ww, square), np.nan))
 
 

@@ -23,34 +23,49 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True)
 class DecisionRegret(Estimator):
-    r"""What whoever acts on the probabilities would gain if they were recalibrated, in the worst decision (CDL).
+    r"""Calibration decision loss (CDL): gain from recalibration for a decision maker, in the worst decision task.
 
-    Answers: how much can trusting these probabilities cost somebody? With `cost=` (see `CostRegret`) at the costs of
-    one decision. Without, over every decision task whose payoffs lie in [0, 1], on bins with mean prediction p and
-    outcome rate q, the calibration decision loss (maximum swap regret):
-
-    .. math:: \max_{S} \sum_b \tfrac{w_b}{w} \big[S(q_b; q_b) - S(p_b; q_b)\big]
-        = 2\, \widehat D(\tfrac12), \quad
-        D(t) = \sum_b \tfrac{w_b}{w} |q_b - t|\, \mathbf 1\{t \text{ between } p_b \text{ and } q_b\}
-
-    over proper scores S with values in [0, 1], where S(p; q) is the mean payoff of acting on p when the rate is q.
-    D(t) is the regret of the two-action task with threshold t, and a hat marks the least concave function above it.
-    The second form is exact: a proper score is a mixture of such tasks whose weights m satisfy ∫t dm ≤ 1 and
-    ∫(1−t) dm ≤ 1, a linear program whose dual is the least line above D, read at 1/2. `parts`: `two_actions`, the
-    worst task of two actions, max D(t) / max(t, 1−t), between half of the value and all of it, and its `threshold`.
-
-    Shapes: a binary view (n,). Units: payoff, in [0, 1]; 0 is best; at most twice the ECE on the same bins.
-    Bias: upward, the worst task is chosen with the same outcomes: `noise_floor` reports what a calibrated model
-    scores. Swap regret without bins cannot be estimated from single scores, so it depends on them.
-    Cost: O(n log k) time, O(k log k) per draw. Merges exactly on fixed bins.
-    Raises TO203 for an unknown partition or cost, TO205 for a vector per row without `cost`.
-    Source: Hu & Wu (2024), arXiv 2404.13503; the envelope is worked out here.
+    With `cost=` the regret is computed at the costs of one decision (see `CostRegret`). Without it, the maximum is over
+    all decision tasks with payoffs in [0, 1] (maximum swap regret).
 
     Parameters
     ----------
     partition : Partition, optional
-        15 uniform bins if not said.
+        The bins. The default is 15 uniform bins.
 
+    Raises
+    ------
+    InputError
+        TO203 if the partition or the cost is unknown. TO205 if the view has a vector per row and no `cost` is given.
+
+    Notes
+    -----
+    .. math:: \max_{S} \sum_b \tfrac{w_b}{w} \big[S(q_b; q_b) - S(p_b; q_b)\big]
+        = 2\, \widehat D(\tfrac12), \quad
+        D(t) = \sum_b \tfrac{w_b}{w} |q_b - t|\, \mathbf 1\{t \text{ between } p_b \text{ and } q_b\}
+
+    Bins have mean prediction p and event rate q. The maximum is over proper scores S with values in [0, 1], where S(p;
+    q) is the mean payoff of acting on p if the rate is q. D(t) is the regret of the two-action task with threshold t,
+    and the hat denotes the least concave majorant. The second form is exact: a proper score is a mixture of such tasks
+    whose weights m satisfy ∫t dm ≤ 1 and ∫(1−t) dm ≤ 1, a linear program whose dual is the lowest line above D,
+    evaluated at 1/2. `parts` holds `two_actions`, the worst task with two actions, max D(t) / max(t, 1−t), which lies
+    between half of the value and the value, and its `threshold`. Shapes: a binary view (n,).
+
+    Units: payoff, in [0, 1]; 0 is best. The value is at most twice the ECE on the same bins.
+
+    Bias: upward, because the worst task is selected with the same outcomes. `noise_floor` reports the score of a
+    calibrated model. Swap regret without bins cannot be estimated from single scores, so the value depends on the bins.
+
+    Cost: O(n log k) time, O(k log k) per draw. Tallies merge exactly on fixed bins.
+
+    The concave majorant form is derived in this library.
+
+    References
+    ----------
+    .. [1] Hu & Wu (2024). arXiv 2404.13503.
+
+    Examples
+    --------
     >>> view = View(p=[0.8, 0.8, 0.8, 0.8], y=[1, 0, 0, 0])
     >>> round(float(DecisionRegret()(view)), 4)  # at t just under .8: act for .55 less; / .8
     0.6875
@@ -64,12 +79,12 @@ class DecisionRegret(Estimator):
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
-        """The settings the façade may pass."""
+        """Names of the settings that the public functions may pass."""
         return (*PARTITION_SETTINGS, *settings_of(CostRegret))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> DecisionRegret | CostRegret:
-        """The worst task, or the one whose costs are given."""
+        """Create the regret of the worst task, or of the task with the given costs."""
         partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
         if settings.get("cost") is None:
             settings.pop("cost", None)
@@ -77,7 +92,7 @@ class DecisionRegret(Estimator):
             if settings:
                 raise InputError(
                     "TO203",
-                    "The worst decision is found on bins; a calibrator is for a decision whose costs are given.",
+                    "The worst decision is found on bins. A calibrator is used only if costs are given.",
                     ", ".join(settings),
                     "Pass cost=, or leave them out.",
                 )
@@ -85,7 +100,7 @@ class DecisionRegret(Estimator):
         if partition_settings:
             raise InputError(
                 "TO203",
-                "With given costs there are no bins.",
+                "With given costs no bins are used.",
                 ", ".join(partition_settings),
                 "Leave them out, or leave cost out.",
             )
@@ -96,16 +111,16 @@ class DecisionRegret(Estimator):
         return self._bins(view).value()
 
     def linear(self, view: View) -> Linear | None:
-        """The same with the bins held fixed; None where the labels choose the bins."""
+        """The regret with fixed bins; None if they depend on the labels."""
         return None if (self.partition or default_for(view)).uses_outcomes else self._bins(view)
 
     def parts(self, view: View) -> dict[str, float]:
-        """The worst task of two actions."""
+        """The worst task with two actions."""
         _, regret, threshold = self._bins(view).tasks()[:3]
         return {"two_actions": float(regret)} | ({"threshold": float(threshold)} if regret > 0 else {})
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The partition, and the thresholds that the worst task is made of."""
+        """The partition, and the thresholds of the worst task."""
         bins = self._bins(view)
         _, regret, _, low, high = bins.tasks()
         inner = [float(t) for t in (low, high) if 0 < t < 1] if regret > 0 else []
@@ -123,19 +138,19 @@ class DecisionRegret(Estimator):
 
 
 class Tasks:
-    """One view's bins, and the worst decision task on them."""
+    """Bins of one view, and the worst decision task on them."""
 
     def __init__(self, view: View, index: Array, size: int) -> None:
         self.view, self.index, self.size = view, index, size
 
     def tasks(self) -> Array:
-        """The regret in the worst task, the worst task of two actions and its threshold, the worst task's thresholds."""
+        """Regret of the worst task; worst task with two actions and its threshold; thresholds of the worst task."""
         view, p = self.view, self.view.p.astype(np.float64, copy=False)
         sums = [np.bincount(self.index, x, self.size)[None] for x in (view.w, view.w * p, view.w * view.y)]
         return np.asarray(_worst(*_rates(*sums))[0])
 
     def value(self) -> float:
-        """The regret of the view itself."""
+        """The regret of the view."""
         return float(self.tasks()[0])
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
@@ -143,9 +158,10 @@ class Tasks:
         return np.asarray(_worst(*_rates(w, wp, wy))[:, 0])
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """By how much the regret can change in any task when the rates move as the draw's residuals did.
+        """Bound on the change of the regret of any task if the rates move by the residuals of the draw.
 
-        A bin's rate moved by δ changes the regret at thresholds between its probability and either rate, by δ at most.
+        A change δ of the rate of a bin changes the regret by at most δ, at thresholds between its prediction and either
+        rate.
         """
         share, p, q = _rates(w[None], wp[None], wy[None])
         _, dp, dq = _rates(*draws)
@@ -157,7 +173,7 @@ class Tasks:
 
 
 def _rates(w: Array, wp: Array, wy: Array) -> tuple[Array, Array, Array]:
-    """The share of each bin, what was said there and how often it came; a bin without weight says NaN."""
+    """Weight, mean prediction and event rate of each bin; NaN for a bin without weight."""
     w, wp, wy = np.broadcast_arrays(w, wp, wy)
     with np.errstate(divide="ignore", invalid="ignore"):
         return w / w.sum(axis=-1, keepdims=True), wp / w, wy / w
@@ -181,40 +197,41 @@ def _envelope(*intervals: Array) -> Array:
 
 @dataclass(frozen=True)
 class CostRegret(OutOfSample):
-    r"""What acting on the stated probabilities costs more than acting on recalibrated ones, at given costs.
+    r"""Regret of acting on the predicted instead of recalibrated probabilities, at given costs.
 
-    Answers: with my costs, how much would a recalibration have saved per decision? A calibrator fitted on other rows
-    chooses each row's action afresh, and the row's own outcome says what each choice cost:
+    A calibrator fitted on other rows selects the action of each row, and the outcome of the row determines the cost of
+    both actions:
 
     .. math:: \tfrac1w \sum_i w_i \big[c(a(p_i), y_i) - c(a(\hat r_{-i}(p_i)), y_i)\big], \quad
         a(q) = \arg\min_a \sum_k c(a, k)\, q_k
 
-    A tie between actions leaves the action as it is. The supremum over all maps r is the full regret, so the
-    expectation is a lower bound of it; a calibrator that errs costs, and the value is negative. For a calibrated
-    model the expectation is at most 0 (no map gains anything), which is what the noise floor of 0 says.
+    A tie between actions keeps the original action. The supremum over all maps r is the full regret, so the expectation
+    is a lower bound. The value is negative if the calibrator increases the cost. For a calibrated model the expectation
+    is at most 0 (no map reduces the cost), hence the noise floor of 0.
 
-    Shapes: a binary view (n,), where the outcomes are (not, yes), or a joint one (n, m). Units: those of the costs, in
-    [−(max c − min c), max c − min c]; 0 is best. Bias: downward, see above. The interval takes the fits as given (BCa
-    over rows). `parts`: the mean cost as `stated` and as `recalibrated`; the share of rows whose action has `changed`;
-    per action that was called for, the share of rows and how much of the regret these make (they add up to it); and, for two outcomes,
-    each `threshold` that the costs imply with the rate that the calibrator, fitted on all rows, finds there.
-    Cost: `folds` fits and one more. Needs rows, and their order decides the folds, so nothing merges. Raises TO201 for
-    an unknown calibrator, TO203 for other settings, TO205 for costs that do not fit the outcomes.
-    Source: the decision form of a cross-fitted error; regret after Hu & Wu (2024); that calibration errors should be
-    weighed by what mistakes cost is asked for by Posocco & Bonnefoy (2021).
+    Shapes: a binary view (n,), with the outcomes (no event, event), or a joint view (n, m). Units: those of the costs,
+    in [−(max c − min c), max c − min c]; 0 is best. Bias: downward. The interval holds the fits fixed (BCa over rows).
+    `parts`: the mean cost as `stated` and as `recalibrated`; the share of rows whose action `changed`; for each action
+    the share of rows and their part of the regret, which add up to it; and for two outcomes each `threshold` implied by
+    the costs, with the event rate there by a calibrator fitted on all rows. Cost: `folds` fits and one more. Rows are
+    required, and their order determines the folds. Raises TO201 for an unknown calibrator, TO203 for other settings,
+    TO205 for costs that do not match the outcomes. Source: the decision form of a cross-fitted error; regret after Hu &
+    Wu (2024). Posocco & Bonnefoy (2021) suggest weighting calibration errors by the cost of mistakes.
 
     Parameters
     ----------
     cost : table (actions, K), table per row (n, actions, K), or callable
-        `cost[action][true class]`, with as many actions as there are; a callable of P (n, K) may give (n, actions, K).
-        Left out, every wrong class costs 1.
+        `cost[action][true class]` for any number of actions. A callable of P (n, K) may return (n, actions, K). By
+        default every wrong class costs 1.
     actions : sequence of str, optional
-        Their names; numbers if not said.
+        Names of the actions. The default is their numbers.
     calibrator, folds, fit_on, rng
-        As for `cross_fitted`; `isotonic` if not said, class by class for vectors.
+        As for `cross_fitted`. The default calibrator is `isotonic`, class by class for vectors.
 
+    Examples
+    --------
     >>> view = View(p=[0.9, 0.9, 0.9, 0.9], y=[0, 0, 0, 0])
-    >>> float(CostRegret(cost=[[0, 1], [1, 0]], folds=2).value(view))  # every yes was wrong and is taken back
+    >>> float(CostRegret(cost=[[0, 1], [1, 0]], folds=2).value(view))  # each decision was wrong and is reversed
     1.0
     """
 
@@ -234,12 +251,12 @@ class CostRegret(OutOfSample):
             named = tuple(map(str, self.actions))
             if len(set(named)) < len(named):
                 raise InputError(
-                    "TO203", "actions are names that differ.", describe(self.actions), "One per row of cost."
+                    "TO203", "actions must be distinct names.", describe(self.actions), "Give one name per row of cost."
                 )
             object.__setattr__(self, "actions", named)
 
     def by_outcome(self, out_of_fold: OutOfFold, view: View) -> Array:
-        """What each row's recalibrated action saves, should the outcome come."""
+        """Cost saved by the recalibrated action, for each row and possible outcome."""
         costs = self._costs(out_of_fold, view)
         stated, recalibrated = _called(costs, out_of_fold)
         return costs.of(stated) - costs.of(recalibrated)
@@ -264,7 +281,7 @@ class CostRegret(OutOfSample):
         }
 
     def _thresholds(self, costs: Costs, names: tuple[str, ...], view: View) -> dict[str, float]:
-        """Where the costs change the action, and how often it comes there by the calibrator."""
+        """Thresholds at which the costs change the action, and the event rate there by the calibrator."""
         changes = [] if view.joint else costs.switches()
         if not changes:
             return {}
@@ -287,10 +304,10 @@ class CostRegret(OutOfSample):
         return settings | ({"actions": self.actions} if self.actions else {}) | super().settings_used(view)
 
     def notes(self, view: View) -> list[Note]:
-        """As for every cross-fit, and a word where no action changes."""
+        """The notes of cross-fitting, and a note if no action changes."""
         note_list = super().notes(view)
         if view.n_rows > 1 and self.parts(view)["changed"] == 0:
-            note_list.append(Note("TN138", "Recalibration changes no action, so nothing was gained or lost by it."))
+            note_list.append(Note("TN138", "Recalibration changes no action, so the regret is 0."))
         return note_list
 
     def _costs(self, out_of_fold: OutOfFold, view: View) -> Costs:
@@ -306,6 +323,6 @@ class CostRegret(OutOfSample):
 
 
 def _called(costs: Costs, out_of_fold: OutOfFold) -> tuple[Array, Array]:
-    """The action that each row's stated and recalibrated probabilities call for."""
+    """The optimal action of each row under the predicted and the recalibrated probabilities."""
     stated = costs.called_for(out_of_fold.P)
     return stated, costs.called_for(out_of_fold.Q, stated)

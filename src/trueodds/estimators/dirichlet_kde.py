@@ -21,39 +21,53 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True)
 class DirichletError(Estimator):
-    r"""Canonical calibration error with Dirichlet kernels: each prediction against the outcomes around it.
+    r"""Canonical calibration error with Dirichlet kernels: predicted vectors against a leave-one-out kernel regression.
 
-    Answers: how far are whole probability vectors from the frequencies that came with similar vectors, without bins?
-
-    .. math:: \frac1w \sum_j w_j \sum_c |\hat r_{jc} - p_{jc}|^q, \quad
-        \hat r_j = \frac{\sum_{i \ne j} w_i k(p_j; p_i)\, y_i}{\sum_{i \ne j} w_i k(p_j; p_i)}
-
-    with k(·; p) the Dirichlet density of parameters p / b + 1, which peaks at p. Each row is left out of its own
-    estimate. Everything is done on logarithms.
-
-    Shapes: a joint view (n, m), or a binary view (n,), where k is the beta density of the score and the error is
-    :math:`|\hat r_j - p_j|^q`. Units: the q-th power of a probability, no root is taken: for q = 1 the L1 distance,
-    which is twice TV, in [0, 2], and for a binary view |r − p| itself, in [0, 1]; 0 is best. (The authors' code gives
-    twice that for two classes.) Bias: upward, for a calibrated model by the noise and the smoothing of the estimates r̂, which
-    `noise_floor` reports (with many classes that is most of the value); errors narrower than the bandwidth are not
-    seen. Cost: O(n²m) time; beyond 5,000 rows
-    a fixed sample of 5,000 of them is used, and said. Does not merge from tallies. Weights are importance weights.
-    Raises TO203 for settings that mean nothing, TO205 for cells of many rows.
-    Source: Popordanoska, Sayer & Blaschko (2022).
+    It measures the calibration of whole probability vectors without bins.
 
     Parameters
     ----------
-    order : float
-        The power q.
-    bandwidth : float or "auto"
-        Of the kernels, b. `auto` takes the likeliest for the predictions, each judged by the others, of 20 values
-        from 1e-5 to 1; no labels are used. Where predictions repeat exactly that is the smallest one, and each is
+    order : float, default=1.0
+        Power q.
+    bandwidth : float or "auto", default="auto"
+        Bandwidth b of the kernels. "auto" maximizes the leave-one-out likelihood of the predictions over 20 values from
+        1e-5 to 1, without labels. If predictions repeat exactly, this is the smallest value, and each prediction is
         compared with its equals.
-    floor : float
-        Stands in for smaller probabilities in the kernels' logarithms, where an exact 0 has no density around it; the
-        rows it touched are noted. The error itself uses the probabilities as they are.
+    min_prob : float, default=1e-12
+        Replaces smaller probabilities in the logarithms of the kernels, because an exact 0 has no density around it. A
+        note reports the number of rows. The error itself uses the original probabilities.
 
-    >>> view = View(p=[0.3, 0.3, 0.3, 0.3], y=[1, 0, 0, 0])  # left out, the others say 0, 1/3, 1/3, 1/3
+    Raises
+    ------
+    InputError
+        TO203 if a setting is invalid. TO205 if the view holds cells of many rows.
+
+    Notes
+    -----
+    .. math:: \frac1w \sum_j w_j \sum_c |\hat r_{jc} - p_{jc}|^q, \quad
+        \hat r_j = \frac{\sum_{i \ne j} w_i k(p_j; p_i)\, y_i}{\sum_{i \ne j} w_i k(p_j; p_i)}
+
+    k(·; p) is the Dirichlet density with parameters p / b + 1, whose mode is p. Each row is excluded from its own
+    estimate. All computations use logarithms. Weights are importance weights. Shapes: a joint view (n, m), or a binary
+    view (n,), where k is the beta density of the score and the error is :math:`|\hat r_j - p_j|^q`.
+
+    Units: the q-th power of a probability. No root is taken. For q = 1 the value is the L1 distance, which is twice
+    total variation, in [0, 2], and for a binary view |r − p|, in [0, 1]; 0 is best. The authors' code gives twice that
+    for two classes.
+
+    Bias: upward. A calibrated model scores the noise and the smoothing bias of r̂, which `noise_floor` reports. With
+    many classes that is most of the value. Errors narrower than the bandwidth are not detected.
+
+    Cost: O(n²m) time. Beyond 5,000 rows a fixed subsample of 5,000 is used, and a note says so. Tallies are not
+    supported.
+
+    References
+    ----------
+    .. [1] Popordanoska, Sayer & Blaschko (2022).
+
+    Examples
+    --------
+    >>> view = View(p=[0.3, 0.3, 0.3, 0.3], y=[1, 0, 0, 0])  # leave-one-out rates are 0, 1/3, 1/3, 1/3
     >>> round(float(DirichletError(bandwidth=0.1)(view)), 4)  # (.3 + 3 · .0333) / 4
     0.1
     """
@@ -75,35 +89,35 @@ class DirichletError(Estimator):
         return float(self.order)
 
     def value(self, view: View) -> float:
-        """The error of the view's rows."""
+        """The error of the rows of the view."""
         return self.linear(view).value()
 
     def linear(self, view: View) -> Neighbors:
-        """The same with each row as a cell: the kernels stay, the outcomes or the rows' weights change."""
+        """The statistic with each row as a cell: kernels are fixed, outcomes or row weights change."""
         return Neighbors(self, view)
 
     def resampled(self, views: Sequence[View], resamples: int, rng: np.random.Generator) -> tuple[Array, str] | None:
-        """Where a sample stands for all rows, its rows are drawn."""
+        """Resamples of the subsample, if one is used."""
         rows = self.linear(views[0])
         return (rows.drawn(resamples, rng)[None], "sampled rows") if rows.sampled and len(views) == 1 else None
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Order, bandwidth and floor as used."""
+        """Order, bandwidth and smallest probability that were used."""
         rows = self.linear(view)
         used = {} if rows.lonely else {"bandwidth": rows.bandwidth}
         return {"order": self.order, **used, "min_prob": self.min_prob}
 
     def notes(self, view: View) -> list[Note]:
-        """A word where there is no neighbor, where zeros were floored, and where a sample was taken."""
+        """Notes on missing neighbors, replaced zeros and subsampling."""
         rows = self.linear(view)
         if rows.lonely:
-            return [Note("TN118", "One row has no other to be compared with, so the error is undefined.")]
+            return [Note("TN118", "The error is undefined for a single row, because it compares pairs of rows.")]
         note_list = []
         if rows.sampled:
-            text = f"{rows.sampled:,} rows were compared with each other in place of {len(view.w):,}: a fixed sample."
+            text = f"{rows.sampled:,} of {len(view.w):,} rows were compared with each other, as a fixed subsample."
             note_list.append(Note("TN119", text))
         if touched := rows_below(rows.P, self.min_prob):
-            text = f"The floor {self.min_prob:g} of the kernels stood in for smaller probabilities in {touched:,} rows."
+            text = f"The floor {self.min_prob:g} of the kernels replaced smaller probabilities in {touched:,} rows."
             note_list.append(Note("TN120", text))
         return note_list
 
@@ -115,7 +129,7 @@ NUMBERS = 2**21  # estimates of probabilities held at once
 
 
 class Neighbors:
-    """One view's rows for one error: each row is a cell, and those outside a sample share the last."""
+    """Rows of one view for one error. Each row is a cell, and those outside the subsample share the last cell."""
 
     def __init__(self, error: DirichletError, view: View) -> None:
         single_rows(view, error.name)
@@ -136,7 +150,7 @@ class Neighbors:
 
     @cached_property
     def bandwidth(self) -> float:
-        """The bandwidth given, or the likeliest."""
+        """The given bandwidth, or that of largest likelihood."""
         if isinstance(self.error.bandwidth, str):
             return likeliest_bandwidth(self.P, self.w, self.error.min_prob)
         return float(self.error.bandwidth)
@@ -148,7 +162,7 @@ class Neighbors:
 
     @cached_property
     def strips(self) -> list[tuple[slice, Array]] | None:
-        """The kernels as kept for draws; None where they are too many."""
+        """The kernels stored for draws; None if there are too many."""
         views = 1 if self.view.joint else max(1, self.view.classes)  # as many may stand side by side
         if len(self.rows) ** 2 * views * 4 > MAX_CACHE_BYTES:
             return None
@@ -156,11 +170,11 @@ class Neighbors:
 
     @property
     def kind(self) -> type:
-        """The precision of draws; the value itself is always made in double."""
+        """The floating-point precision of draws. The value itself is computed in double precision."""
         return np.float64 if len(self.rows) <= DOUBLE else np.float32
 
     def value(self) -> float:
-        """The error of the view itself."""
+        """The error of the view."""
         if self.lonely:
             return float("nan")
         w = self.w / self.w.sum()
@@ -171,7 +185,7 @@ class Neighbors:
         return error
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The error of each draw; the copies of a row are left out of its estimate with it."""
+        """The error of each draw. All copies of a row are excluded from its own estimate."""
         n, m = self.P.shape
         if self.lonely:
             return np.full(len(wy), np.nan)
@@ -208,7 +222,7 @@ class Neighbors:
         return np.asarray((gap if self.error.order == 1 else gap**self.error.order).sum(axis=-1))
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """None: the estimates are ratios."""
+        """None, because the estimates are ratios."""
         return None
 
     def drawn(self, resamples: int, rng: np.random.Generator) -> Array:
@@ -243,7 +257,7 @@ class DirichletKernel:
         self.log = np.log(np.maximum(self.P, min_prob))
 
     def constants(self, bandwidth: float) -> Array:
-        """What a bandwidth adds to the logarithm of each kernel, (n,)."""
+        """Log normalizing constant of each kernel for a bandwidth, (n,)."""
         alpha = np.maximum(self.P, 0.0) / bandwidth + 1
         return np.asarray(gammaln(alpha.sum(axis=1)) - gammaln(alpha).sum(axis=1))
 
@@ -267,7 +281,7 @@ class DirichletKernel:
 
 
 def rows_below(P: Array, min_prob: float) -> int:
-    """Rows with a probability under the floor."""
+    """Rows with a probability below the minimum."""
     return int((_pairs(P) < min_prob).any(axis=1).sum())
 
 
@@ -276,9 +290,9 @@ def _pairs(P: Array) -> Array:
 
 
 def likeliest_bandwidth(P: Array, w: Array, min_prob: float) -> float:
-    """The bandwidth under which the rows, each left out of its own density, are the likeliest.
+    """Bandwidth of largest leave-one-out likelihood of the predictions.
 
-    Above 1,000 rows judged by 1,000 of them, whatever the order of the rows.
+    With more than 1,000 rows, a subsample of 1,000 is used that does not depend on the row order.
     """
     if len(P) > MAX_BANDWIDTH_ROWS:
         rows = hashed_order(P, w)[evenly_spaced(len(P), MAX_BANDWIDTH_ROWS)]

@@ -35,41 +35,57 @@ BELOW = 2e-3  # how far under 1/K a largest probability may lie: row sums may be
 
 @dataclass(frozen=True)
 class KernelDensityError(UnbinnedError):
-    r"""Distance between said and seen at every score, averaged over the scores (ECE by kernel density estimation).
+    r"""ECE by kernel regression (ECE-KDE): mean distance between predictions and a smooth calibration curve.
 
-    Answers: how far off are the probabilities on average, if neighboring scores lend each other strength instead of
-    sharing a bin? The calibration curve r(s) is a weighted mean of the outcomes near s.
-
-    .. math:: \int \Big|\tfrac1w \sum_i w_i (y_i - s)\, K(s, p_i)\Big|\, ds
-              = \int |r(s) - s|\, f(s)\, ds, \quad r(s) = \frac{\sum_i w_i y_i K(s, p_i)}{\sum_i w_i K(s, p_i)}
-
-    K is mirrored at both ends of the range and f is the density of the scores. The first form divides by nothing.
-    Order q gives :math:`(\int |r - s|^q f\,ds)^{1/q}`, infinity the worst place (a continuous MCE).
-    Shapes: a binary view (n,). Units: probability, in [0, 1]; 0 is best.
-    Bias: upward by noise, about 0.4 sqrt(p(1-p) / (n h)) for a calibrated model of evenly spread scores at bandwidth h,
-    and by smoothing: what varies within a bandwidth is not seen, and a score next to 0 or 1 is seen up to 0.8 bandwidths
-    further in, so where scores pile up there give a small bandwidth. `noise_floor` reports both, but a real error can
-    hide behind the second. Orders above 1 hold f as it was seen while rows are resampled.
-    Cost: O(n log n + G log G) time for a grid of G = 1,024 cells or more, 8 in a bandwidth, error about 1e-6; O(4,096 G)
-    with the beta kernel. Draws tell 4,096 scores apart, on a coarser grid. It merges from tallies, exact up to the width
-    of their cells.
-    Raises TO203 for a setting that cannot be, TO205 for a lens with a vector per row and for scores under the range.
-    Source: Posocco & Bonnefoy (2021); the beta kernel Chen (1999).
+    The calibration curve r(s) is a weighted mean of the outcomes near s. No bins are needed.
 
     Parameters
     ----------
-    bandwidth : "silverman" or float
-        The kernel's standard deviation, at least 0.002. Silverman's rule looks at each view's scores, never at outcomes.
-        For `beta` it is Chen's b, where the kernel's variance is about b p(1 − p); the rule then matches h² on average.
-    kernel : {"triweight", "gaussian", "epanechnikov", "beta"}
-        `beta` is Chen's second kernel, slower and with little weight on scores next to 0 and 1.
-    range : None or "1/K"
-        Scores lie in [0, 1], or in [1/K, 1] as the largest of K probabilities do.
-    order : float
-        The power q; infinity takes the worst place.
-    floor : float
-        With orders above 1, places where the density of the scores (1 on average over [0, 1]) is lower are left out.
+    bandwidth : "silverman" or float, default="silverman"
+        Standard deviation of the kernel, at least 0.002. Silverman's rule uses the scores of each view and never the
+        outcomes. For "beta" it is Chen's b, where the variance of the kernel is about b p(1 − p). The rule then matches
+        h² on average.
+    kernel : {"triweight", "gaussian", "epanechnikov", "beta"}, default="triweight"
+        "beta" is Chen's second kernel. It is slower and gives little weight to scores next to 0 and 1.
+    range : "1/K", optional
+        Scores lie in [1/K, 1], as the largest of K probabilities does. The default is [0, 1].
+    order : float, default=1.0
+        Power q. Infinity takes the largest distance.
+    min_density : float, default=0.001
+        For orders above 1, scores at which the density (1 on average over [0, 1]) is lower are excluded.
 
+    Raises
+    ------
+    InputError
+        TO203 if a setting is invalid. TO205 if the view has a vector per row or scores below the range.
+
+    Notes
+    -----
+    .. math:: \int \Big|\tfrac1w \sum_i w_i (y_i - s)\, K(s, p_i)\Big|\, ds
+              = \int |r(s) - s|\, f(s)\, ds, \quad r(s) = \frac{\sum_i w_i y_i K(s, p_i)}{\sum_i w_i K(s, p_i)}
+
+    K is reflected at both ends of the range, and f is the density of the scores. The first form needs no division.
+    Order q gives :math:`(\int |r - s|^q f\,ds)^{1/q}`, and infinity the largest distance (a continuous MCE). Shapes: a
+    binary view (n,).
+
+    Units: probability, in [0, 1]; 0 is best.
+
+    Bias: upward by noise, about 0.4 sqrt(p(1-p) / (n h)) for a calibrated model with uniform scores and bandwidth h.
+    Smoothing adds bias: variation within a bandwidth is not detected, and a score next to 0 or 1 is moved up to 0.8
+    bandwidths inward, so use a small bandwidth if many scores lie there. `noise_floor` reports both parts, but a real
+    error can be hidden by the second. For orders above 1, f is held fixed while rows are resampled.
+
+    Cost: O(n log n + G log G) time for a grid of G = 1,024 cells or more, 8 per bandwidth, with an error of about 1e-6.
+    The beta kernel needs O(4,096 G). Draws distinguish 4,096 scores on a coarser grid. Tallies merge, exact up to the
+    width of their cells.
+
+    References
+    ----------
+    .. [1] Posocco & Bonnefoy (2021).
+    .. [2] Chen (1999), for the beta kernel.
+
+    Examples
+    --------
     >>> round(float(KernelDensityError(bandwidth=0.05)(View(p=[0.3, 0.7], y=[1, 0]))), 4)
     0.7
     """
@@ -86,7 +102,7 @@ class KernelDensityError(UnbinnedError):
     min_density: Probability = 1e-3
 
     def span(self, view: View) -> tuple[float, float]:
-        """The interval in which the view's scores lie."""
+        """Interval that contains the scores of the view."""
         one_score(view, self.name)
         low = lower_limit(view, self.range)
         if not low:
@@ -102,7 +118,7 @@ class KernelDensityError(UnbinnedError):
         return low, 1.0
 
     def width(self, view: View) -> float:
-        """The bandwidth for this view."""
+        """Bandwidth for this view."""
         if not isinstance(self.bandwidth, str):
             return float(self.bandwidth)
         h = silverman(view)
@@ -114,7 +130,7 @@ class KernelDensityError(UnbinnedError):
         return min(max((h / (high - low)) ** 2 / max(variance, 1e-12), NARROWEST), 1.0)
 
     def smoother(self, scores: Array, view: View, grid: tuple[int, int] = FINE) -> Mirrored | Beta:
-        """The kernel at these rising scores, with the view's bandwidth and range."""
+        """The kernel at these sorted scores, with the bandwidth and range of the view."""
         low, high = self.span(view)
         width = self.width(view)
         if self.kernel == "beta":
@@ -122,11 +138,11 @@ class KernelDensityError(UnbinnedError):
         return Mirrored(scores, KERNELS[self.kernel], width, low, high, grid)
 
     def scores(self, view: View) -> Curve:
-        """The integral, over a fine grid; for draws over a coarser one."""
+        """The integral over a fine grid, and over a coarser one for draws."""
         return Curve(self, view)
 
     def evaluate_selections(self, of: Selections) -> Array:
-        """The errors of all selections on the same grids, each with a bandwidth of its own."""
+        """The errors of all selections on the same grids, each with its own bandwidth."""
         if not of.alike or self.kernel == "beta":
             return super().evaluate_selections(of)
         low, high = self.span(of.view_of(int(np.argmin(of.sorted_scores[0][:, 0]))))  # of all, it reaches lowest
@@ -146,14 +162,14 @@ class KernelDensityError(UnbinnedError):
         return smooth_selections(of, KERNELS[self.kernel], widths, (low, high), read)
 
     def reads(self, s: Array, share: Array, view: View, grid: tuple[int, int] = COARSE) -> Reader:
-        """The integral over a grid; the density of the observed scores is fixed, which keeps it a norm."""
+        """The integral over a grid. The density of the observed scores is held fixed, so that the error is a norm."""
         smooth = self.smoother(s, view, grid)
         density = smooth(share)
         total = density.sum()
         if not total > 0:
             raise InputError(
                 "TO205",
-                "The beta kernel gives no weight to scores of exactly 0 or 1, and all are.",
+                "The beta kernel gives no weight to scores of exactly 0 or 1, and all scores are.",
                 view.name or "a view",
                 "Use kernel='triweight'.",
             )
@@ -175,14 +191,14 @@ class KernelDensityError(UnbinnedError):
         return reader
 
     def _places(self, waves: CosineTransform) -> Array:
-        """The score that each cell stands for."""
+        """Score that represents each cell."""
         centers = waves.s.copy()
         if np.isinf(self.order):
             centers[[0, -1]] = waves.low, waves.high  # a mirrored curve is flat at the ends, where the worst often lies
         return centers
 
     def _norm(self, gap: Array, mass: Array, cell: float) -> Array:
-        """The norm of order q of gap/here, weighted by `mass`, the share of the scores in each cell."""
+        """Norm of order q of gap/mass, weighted by `mass`, the share of the scores in each cell."""
         if self.order == 1:
             return np.asarray(gap.sum(axis=-1))
         dense = mass > self.min_density * cell
@@ -195,7 +211,7 @@ class KernelDensityError(UnbinnedError):
         return np.asarray(scale * powers ** (1 / self.order))
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Bandwidth as asked, kernel, range and order."""
+        """Bandwidth setting, kernel, range and order."""
         low, high = self.span(view)
         return {
             "bandwidth": self.bandwidth,
@@ -206,14 +222,14 @@ class KernelDensityError(UnbinnedError):
         }
 
     def parts(self, view: View) -> dict[str, float]:
-        """The bandwidth that the rule chose for this view."""
+        """Bandwidth chosen by the rule for this view."""
         return {"bandwidth": self.width(view)} if isinstance(self.bandwidth, str) else {}
 
     def notes(self, view: View) -> list[Note]:
-        """A word where Silverman's rule gives too little, or the beta kernel loses rows."""
+        """Notes if Silverman's bandwidth is the minimum, or if the beta kernel loses rows."""
         note_list = []
         if self.bandwidth == "silverman" and silverman(view) == NARROWEST:
-            text = f"The scores lie so close together that Silverman's bandwidth is the least, {NARROWEST}: it smooths little where scores are few."
+            text = f"The scores are so concentrated that Silverman's bandwidth is the minimum, {NARROWEST}, which smooths little where scores are sparse."
             note_list.append(Note("TN115", text))
         if self.kernel == "beta":
             scores = by_score(view).sums()[0]
@@ -221,24 +237,27 @@ class KernelDensityError(UnbinnedError):
             assert isinstance(smooth, Beta)
             faint = int((view.n * (smooth.masses() < 0.5)[find_score(view.p, scores)]).sum())
             if faint:
-                text = f"{faint:,} {'row' if faint == 1 else 'rows'} next to 0 or 1 count less than half in the beta kernel; kernel='triweight' counts all fully."
+                text = f"{faint:,} {'row' if faint == 1 else 'rows'} next to 0 or 1 have less than half their weight in the beta kernel. kernel='triweight' gives all rows full weight."
                 note_list.append(Note("TN116", text))
         return note_list
 
 
 class Curve(Scores):
-    """One view's scores: a fine grid for the value, a coarser one for draws, moved to agree on what was observed."""
+    """Scores of one view, with a fine grid for the value and a coarser one for draws.
+
+    Draws are shifted so that both grids agree on the observed value.
+    """
 
     error: KernelDensityError
 
     def value(self) -> float:
-        """The error of the view itself, every distinct score told apart."""
+        """The error of the view, with all distinct scores."""
         s, *shares = self.shares()
         return float(self.error.reads(s, shares[0], self.view, FINE)(*shares))
 
 
 def calibration_curve(view: View, at: ArrayLike, error: KernelDensityError | None = None) -> Array:
-    """How often what was said at each of these scores came, r(s), as `error` smooths; NaN where no row is near.
+    """Smoothed event rate r(s) at these scores, with the kernel of `error`; NaN where no row is near.
 
     >>> calibration_curve(View(p=[0.3, 0.7], y=[1, 0]), [0.3, 0.5, 0.7], KernelDensityError(bandwidth=0.1))
     array([1. , 0.5, 0. ])
@@ -253,7 +272,7 @@ def calibration_curve(view: View, at: ArrayLike, error: KernelDensityError | Non
 
 
 def local_calibration_error(view: View, at: ArrayLike, error: KernelDensityError | None = None) -> Array:
-    """Seen minus said at each of these scores, r(s) − s: above 0 the model promises too little.
+    """Observed minus predicted at these scores, r(s) − s. Positive values mean under-prediction.
 
     >>> local_calibration_error(View(p=[0.3, 0.7], y=[1, 0]), [0.3, 0.7], KernelDensityError(bandwidth=0.1))
     array([ 0.7, -0.7])
@@ -266,12 +285,12 @@ NARROWEST = 0.002
 
 
 def silverman(view: View) -> float:
-    r"""Silverman's rule for one view, on that view's own scores.
+    r"""Silverman's rule of thumb for the bandwidth, from the scores of one view.
 
     .. math:: h = \min\Big(\mathrm{sd}, \frac{\mathrm{IQR}}{1.349}\Big) \Big(\frac{3n}{4}\Big)^{-1/5}
 
-    At least 0.002, which is the answer for one row, and where half of the scores are all but equal: scores that pile up
-    need a narrow kernel, for a wide one would carry them off. Source: Silverman (1986).
+    The minimum is 0.002, which is also the result for one row and if half of the scores are almost equal: concentrated
+    scores need a narrow kernel. Source: Silverman (1986).
     """
     n = view.effective_n
     if n <= 1:
@@ -281,7 +300,7 @@ def silverman(view: View) -> float:
 
 
 def silverman_of_selections(of: Selections) -> Array:
-    """The same for each of selections that are alike."""
+    """Silverman's bandwidth of each selection, for selections of equal size."""
     p, _ = of.sorted_scores
     n = p.shape[1]
     return np.full(len(of), NARROWEST) if n <= 1 else _silverman_rule(p, np.ones(n), n)

@@ -19,76 +19,97 @@ MIN_VOTES = 30  # votes per row; below, what the votes alone add or hide is of t
 
 @dataclass(frozen=True)
 class VoteMean(Mean):
-    """A mean over rows of how one row's probabilities compare with one row's votes.
+    """A mean over rows of a comparison between predicted probabilities and the votes of annotators.
 
-    A binary view is the vector (1 − p, p) of two outcomes. A single label is a vote that all have cast.
+    A binary view is the vector (1 − p, p) of two outcomes. A single label counts as one vote.
     """
 
     lens: ClassVar[str | None] = "canonical"
     redraws: ClassVar[str] = "votes"
 
     def rows(self, view: View) -> Array:
-        """The comparison of each row."""
+        """Value of the comparison for each row."""
         single_rows(view, self.name)
         return self.compared(*vectors(view), view)
 
     def compared(self, P: Array, V: Array, view: View) -> Array:
-        """The number of each row from said and voted shares, both (n, m) float64."""
+        """Value of each row from predicted and voted shares, both (n, m) float64."""
         raise NotImplementedError
 
     def parts(self, view: View) -> dict[str, float]:
-        """How many votes half of the rows have at most, where that is known."""
+        """Median number of votes per row, if known."""
         if view.votes is None:
             return {}
         return {"median_votes": float(np.median(view.votes[view.w > 0]))}
 
     def notes(self, view: View) -> list[Note]:
-        """A word on what the votes can tell."""
+        """Notes on the number of votes."""
         y, votes = view.y[view.w > 0], self.parts(view).get("median_votes")
         if votes is None and ((y > 0) & (y < 1)).any():
-            text = "Votes are given as shares, and how many people voted is unknown: there is no noise floor. Pass the counts."
+            text = "Votes are given as shares and the number of votes is unknown, so there is no noise floor. Pass the counts."
             return [Note("TN132", text)]
         if votes is None or votes == 1:
-            text = "Rows have a single label, which is read as a vote that all have cast: even a perfect model is far from that; compare with the noise floor."
+            text = "Rows have a single label, which counts as a unanimous vote. Even a perfect model is far from it, so compare with the noise floor."
             return [Note("TN131", text)]
         if votes < MIN_VOTES:
             cast = view.votes[view.w > 0] if view.votes is not None else np.array([votes])
             who = "Every row has" if cast.min() == cast.max() else "Half of the rows have at most"
-            text = f"{who} {votes:g} votes: so few would keep even a perfect model from the best value; compare with the noise floor."
+            text = f"{who} {votes:g} votes. With so few, even a perfect model does not reach the best value, so compare with the noise floor."
             return [Note("TN131", text)]
         return []
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:
-        """The same votes are behind every view."""
+        """Notes for several views, which share the same votes."""
         return self.notes(views[0])
 
 
 @dataclass(frozen=True)
 class EntropyError(VoteMean):
-    r"""Difference between the model's entropy and that of people's votes (human entropy calibration error, EntCE).
-
-    Answers: is the model as unsure about each item as people are among themselves?
-
-    .. math:: \tfrac1w \sum_i w_i\, |H(P_i) - H(V_i)|, \quad H(q) = -\sum_k q_k \log q_k
-
-    Entropy does not see which classes are in doubt: a model that hesitates between the wrong ones can score 0, so read
-    it beside `distce`. Shapes: a binary view (n,), or a joint view (n, m); the canonical lens if none is named. Units:
-    nats, in [0, log m]; 0 is best. Signed, it is positive where the model is less sure than people. Bias: upward, and
-    the votes' own entropy is too low by about (classes voted for − 1) / (2 · votes): with fewer than 30 votes per row
-    that is large. `noise_floor` is what a model would score whose probabilities the votes were drawn from.
-    Cost: O(nm). Needs rows. Parts: `mean_absolute`, `mean_signed`, `median_votes`. Raises TO203 for unknown settings,
-    TO205 for cells, and for a correction where the numbers of votes are unknown.
-    Source: Baan, Aziz, Plank & Fernández (2022); the correction, Miller (1955).
+    r"""Human entropy calibration error (EntCE): difference between the entropy of the model and of annotator votes.
 
     Parameters
     ----------
-    signed : bool
-        Average the difference itself, so that too sure and too unsure rows cancel.
-    base : {"e", "2"}
+    signed : bool, default=False
+        Average the signed difference, so that overconfident and underconfident rows cancel.
+    base : {"e", "2"}, default="e"
         Entropy in nats or in bits.
-    correction : {None, "miller-madow"}
-        Add the first-order term that the entropy of few votes lacks.
+    correction : {"miller-madow"}, optional
+        Add the first-order bias correction of the entropy of few votes.
 
+    Raises
+    ------
+    InputError
+        TO203 if a setting is unknown. TO205 if the view holds cells of many rows, or if a correction is requested and
+        the numbers of votes are unknown.
+
+    See Also
+    --------
+    DistributionError : Total variation between probabilities and votes.
+
+    Notes
+    -----
+    .. math:: \tfrac1w \sum_i w_i\, |H(P_i) - H(V_i)|, \quad H(q) = -\sum_k q_k \log q_k
+
+    Entropy does not depend on which classes are uncertain: a model that is undecided between the wrong classes can
+    score 0, so use it together with `distce`. `parts` holds `mean_absolute`, `mean_signed` and `median_votes`. Shapes:
+    a binary view (n,) or a joint view (n, m). The default lens is canonical.
+
+    Units: nats, in [0, log m]; 0 is best. The signed value is positive if the model is less certain than the
+    annotators.
+
+    Bias: upward. The entropy of votes is too low by about (number of classes with votes − 1) / (2 · votes), which is
+    large with fewer than 30 votes per row. `noise_floor` reports the score of a model from whose probabilities the
+    votes were drawn.
+
+    Cost: O(nm). Rows are required.
+
+    References
+    ----------
+    .. [1] Baan, Aziz, Plank & Fernández (2022).
+    .. [2] Miller (1955), for the correction.
+
+    Examples
+    --------
     >>> round(float(EntropyError(base="2")(View(p=[0.5, 0.5], y=[0.5, 1.0]))), 4)
     0.5
     """
@@ -99,16 +120,16 @@ class EntropyError(VoteMean):
     correction: Literal["miller-madow"] | None = None
 
     def as_loss(self, values: Any) -> Any:
-        """A signed mean is off on either side."""
+        """Absolute value of a signed mean, because both signs are errors."""
         return np.abs(values) if self.signed else values
 
     def compared(self, P: Array, V: Array, view: View) -> Array:
-        """The difference of each row, or its size."""
+        """Difference of each row, or its absolute value."""
         gap = self._gaps(P, V, view)
         return gap if self.signed else np.abs(gap)
 
     def parts(self, view: View) -> dict[str, float]:
-        """The mean of the sizes and of the signed differences."""
+        """Mean absolute and mean signed difference."""
         single_rows(view, self.name)
         gap = self._gaps(*vectors(view), view)[view.w > 0]
         share = view.w[view.w > 0] / view.total
@@ -127,34 +148,51 @@ class EntropyError(VoteMean):
         return gap / np.log(2) if str(self.base) == "2" else gap
 
     def _lacking(self, V: Array, view: View) -> Array:
-        """(classes voted for − 1) / (2 · votes): nothing for a row that agrees, whatever its number of votes."""
+        """Bias correction (number of classes with votes − 1) / (2 · votes), which is 0 for unanimous rows."""
         more = (V > 0).sum(axis=1) - 1
         if view.votes is not None:
             return more / (2.0 * view.votes)
         if more[view.w > 0].any():
             raise InputError(
                 "TO205",
-                "The correction of an entropy needs the number of votes of each row.",
+                "The entropy correction needs the number of votes of each row.",
                 "shares of votes",
-                "Pass the votes as whole counts, or leave correction out.",
+                "Pass the votes as integer counts, or omit correction.",
             )
         return np.zeros(len(V))
 
 
 @dataclass(frozen=True)
 class DistributionError(VoteMean):
-    r"""Total variation between the model's probabilities and people's votes (human distribution calibration error, DistCE).
+    r"""Human distribution calibration error (DistCE): total variation between probabilities and annotator votes.
 
-    Answers: how much probability would have to move, item by item, to agree with the people who judged it?
+    It is the mean probability mass that would have to move, row by row, to agree with the votes.
 
+    Raises
+    ------
+    InputError
+        TO205 if the view holds cells of many rows.
+
+    Notes
+    -----
     .. math:: \tfrac1w \sum_i w_i\, \tfrac12 \sum_k |P_{ik} - V_{ik}|
 
-    The strictest claim of all: every single row is to match, not groups of rows. Shapes: a binary view (n,), where it
-    is mean |p - y|, or a joint view (n, m); the canonical lens if none is named. Units: probability, in [0, 1]; 0 is
-    best. Bias: upward, a model whose probabilities the votes were drawn from scores about
-    sum over k of sqrt(P(1-P) / (2 pi votes)), which `noise_floor` reports exactly in law. Cost: O(nm). Needs rows.
-    Part: `median_votes`. Raises TO205 for cells of many rows. Source: Baan, Aziz, Plank & Fernández (2022).
+    This is the strictest notion: every row must match, not groups of rows. `parts` holds `median_votes`. Shapes: a
+    binary view (n,), where the value is the mean of |p - y|, or a joint view (n, m). The default lens is canonical.
 
+    Units: probability, in [0, 1]; 0 is best.
+
+    Bias: upward. A model from whose probabilities the votes were drawn scores about sum over k of sqrt(P(1-P) / (2 pi
+    votes)). `noise_floor` reports its exact distribution.
+
+    Cost: O(nm). Rows are required.
+
+    References
+    ----------
+    .. [1] Baan, Aziz, Plank & Fernández (2022).
+
+    Examples
+    --------
     >>> round(float(DistributionError()(View(p=[[0.1, 0.2, 0.7]], y=[[0.3, 0.2, 0.5]]))), 4)
     0.2
     """
@@ -163,32 +201,46 @@ class DistributionError(VoteMean):
     lower_bound: ClassVar[float] = 0.0
 
     def compared(self, P: Array, V: Array, view: View) -> Array:
-        """The total variation of each row."""
+        """Total variation of each row."""
         return np.asarray(np.abs(P - V).sum(axis=1) / 2)
 
 
 @dataclass(frozen=True)
 class RankAgreement(VoteMean):
-    r"""Share of rows whose classes the model ranks as people do (human ranking calibration score, RankCS).
-
-    Answers: how often does the model put the classes in the order in which people voted for them?
-
-    .. math:: \tfrac1w \sum_i w_i\, 1\{V_{ia} > V_{ib} \Rightarrow P_{ia} > P_{ib} \text{ for all } a, b\}
-
-    Classes with equally many votes may come in any order; classes that the votes tell apart must not be tied in P.
-    That rule is ours: the paper compares sorted class numbers, where ties are settled by the number (`ties="index"`).
-    Shapes: a binary view (n,), or a joint view (n, m); the canonical lens if none is named. Units: share of rows, in
-    [0, 1]; 1 is best. With single labels it is the accuracy. Bias: downward, votes that happen to swap two close
-    classes look like the model's fault: even a model whose probabilities the votes were drawn from stays below 1,
-    at the value that `noise_floor` reports. Cost: O(nm log m). Needs rows. Parts: `tie_rate`, the share of rows where
-    two classes have equally many votes, none included; `median_votes`. Raises TO203 for an unknown `ties`, TO205 for
-    cells of many rows. Source: Baan, Aziz, Plank & Fernández (2022).
+    r"""Human ranking calibration score (RankCS): share of rows whose classes the model ranks as the annotators do.
 
     Parameters
     ----------
-    ties : {"tolerant", "index"}
-        What becomes of classes with equally many votes.
+    ties : {"tolerant", "index"}, default="tolerant"
+        Handling of classes with equally many votes. "tolerant" accepts any order of them. "index" orders them by class
+        number, as the paper does.
 
+    Raises
+    ------
+    InputError
+        TO203 if `ties` is unknown. TO205 if the view holds cells of many rows.
+
+    Notes
+    -----
+    .. math:: \tfrac1w \sum_i w_i\, 1\{V_{ia} > V_{ib} \Rightarrow P_{ia} > P_{ib} \text{ for all } a, b\}
+
+    Classes with different numbers of votes must not be tied in P. The tolerant rule is specific to this library.
+    `parts` holds `tie_rate`, the share of rows in which two classes have equally many votes (including none), and
+    `median_votes`. Shapes: a binary view (n,) or a joint view (n, m). The default lens is canonical.
+
+    Units: share of rows, in [0, 1]; 1 is best. With single labels it is the accuracy.
+
+    Bias: downward, because votes that happen to swap two close classes count against the model. Even a model from whose
+    probabilities the votes were drawn scores below 1, at the value that `noise_floor` reports.
+
+    Cost: O(nm log m). Rows are required.
+
+    References
+    ----------
+    .. [1] Baan, Aziz, Plank & Fernández (2022).
+
+    Examples
+    --------
     >>> float(RankAgreement()(View(p=[[0.1, 0.2, 0.7], [0.5, 0.3, 0.2]], y=[[0.2, 0.2, 0.6], [0.2, 0.3, 0.5]])))
     0.5
     """
@@ -199,7 +251,7 @@ class RankAgreement(VoteMean):
     ties: Literal["tolerant", "index"] = "tolerant"
 
     def compared(self, P: Array, V: Array, view: View) -> Array:
-        """1 for each row that agrees."""
+        """1 for each row whose ranking agrees, else 0."""
         V = self._ballots(V, view)
         if self.ties == "index":
             same = np.argsort(P, axis=1, kind="stable") == np.argsort(V, axis=1, kind="stable")
@@ -211,7 +263,7 @@ class RankAgreement(VoteMean):
         return agrees.all(axis=1).astype(np.float64)
 
     def parts(self, view: View) -> dict[str, float]:
-        """How often two classes have equally many votes."""
+        """Share of rows in which two classes have equally many votes."""
         single_rows(view, self.name)
         V = np.sort(self._ballots(vectors(view)[1], view)[view.w > 0], axis=1)
         tied = (V[:, 1:] == V[:, :-1]).any(axis=1)
@@ -222,15 +274,15 @@ class RankAgreement(VoteMean):
         return {"ties": self.ties}
 
     def _ballots(self, V: Array, view: View) -> Array:
-        """Votes as counts where they are known: shares that a lens added up may miss a tie by rounding."""
+        """Votes as counts if known, because shares summed by a lens may miss a tie by rounding."""
         return V if view.votes is None else np.rint(V * view.votes[:, None])
 
 
 def vectors(view: View) -> tuple[Array, Array]:
-    """Said and voted shares of every outcome, (n, m) float64; a binary view has two."""
+    """Predicted and voted share of every outcome, (n, m) float64. A binary view has two."""
     return view.P, view.Y
 
 
 def _entropy(q: Array) -> Array:
-    """In nats; what rounding left below 0 counts as 0."""
+    """Entropy in nats. Values below 0 from rounding count as 0."""
     return np.asarray(entr(np.maximum(q, 0.0)).sum(axis=1))

@@ -16,33 +16,58 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True)
 class HumanDistance(VoteMean):
-    r"""Squared distance of the probabilities from the crowd behind the votes, the noise of the votes taken off.
+    r"""Squared distance between probabilities and the label distribution of annotators, corrected for few votes.
 
-    Answers: how far, item by item, is the model from what all people would say, and is it their order or only the size?
+    It also reports how much of the distance is due to the ranking of the classes.
 
+    Raises
+    ------
+    InputError
+        TO205 if the view holds cells of many rows.
+
+    See Also
+    --------
+    DistributionError : Total variation between probabilities and votes.
+
+    Notes
+    -----
     .. math:: \tfrac1w \sum_i w_i \Big( \lVert P_i - V_i \rVert^2
         - \sum_k \frac{V_{ik} (1 - V_{ik})}{m_i - 1} \Big)
 
-    The m_i votes of a row are drawn from a crowd Q_i that nobody sees. They scatter around it by Σ Q(1 − Q) / m, which
-    the second term estimates without bias; what is left estimates the mean of |P − Q|², whatever the number of votes.
+    The m_i votes of a row are drawn from an unobserved population Q_i. Their variance around it is Σ Q(1 − Q) / m,
+    which the second term estimates without bias. The remainder estimates the mean of |P − Q|² for any number of votes.
 
-    Parts: `order` is |P − S|², where S is the nearest vector to P that puts no class above another with more votes
-    (classes with equally many may come in any order); `size` is the value less `order`, so that the two add up.
-    As S is a projection onto a cone, |P − V|² is |P − S|² + |S − V|² + 2⟨P − S, S − V⟩ with the last term never
-    negative (Pythagoras would have it 0); `size` holds it, less the noise. The order is that of the votes at hand:
-    few votes swap close classes, so that `order` of a perfect model is not 0. `vote_noise` is what was taken off: what
-    a model equal to the crowd would have scored without that. `median_votes` as for `distce`.
+    `parts` holds `order`, `size`, `vote_noise` and `median_votes`. `order` is |P − S|², where S is the projection of P
+    on the vectors that put no class above another with more votes (classes with equally many votes may have any order).
+    `size` is the value minus `order`. Because S is a projection on a cone, |P − V|² is |P − S|² + |S − V|² + 2⟨P − S, S
+    − V⟩ with a nonnegative last term, which `size` includes, minus the noise. The ranking is that of the observed
+    votes: few votes swap close classes, so `order` of a perfect model is not 0. `vote_noise` is the subtracted term:
+    the score of a model equal to the population without the correction.
 
-    Shapes: a binary view (n,), which is the vector (1 − p, p) and so scores 2 (p − y)²; or a joint view (n, m). The
-    canonical lens if none is named. Units: probability squared; |P − Q|² is in [0, 2], and 0 is best. Bias: none with 2
-    votes a row or more, so that it may be negative; a row of one vote, and shares of an unknown number of votes, have
-    nothing taken off (TN141, TN140) and come out too high by the noise. `noise_floor`: the mean over redrawn votes, which
-    is 0 for rows of 2 votes or more and 1 − ΣP² for a single label. The 95 % interval of 300 resamples covered 92.6 to
-    94.8 % of 1,000 or 2,000 data sets each (2 to 50 votes, n = 200 to 1,000; where it was worst, 93.3 % with 2,000
-    resamples). Cost: O(nm) for the value, O(nm log m) for the parts. Needs rows. Raises TO205 for cells of many rows.
-    Source: the squared distance, Brier (1950); the unbiased noise term and the split are ours. The projection by
-    pooling after sorting classes with equal votes by P: Kruskal (1964), proved by de Leeuw (1977).
+    Shapes: a binary view (n,), which is the vector (1 − p, p) and scores 2 (p − y)², or a joint view (n, m). The
+    default lens is canonical.
 
+    Units: squared probability. |P − Q|² lies in [0, 2], and 0 is best.
+
+    Bias: none with at least 2 votes per row, so the value may be negative. Rows with one vote, and shares of an unknown
+    number of votes, are not corrected (TN141, TN140) and are biased upward by the noise. `noise_floor` is the mean over
+    redrawn votes: 0 for rows of 2 votes or more and 1 − ΣP² for a single label. The 95 % interval from 300 resamples
+    covered 92.6 to 94.8 % of 1,000 or 2,000 data sets each (2 to 50 votes, n = 200 to 1,000). In the worst case it
+    covered 93.3 % with 2,000 resamples.
+
+    Cost: O(nm) for the value, O(nm log m) for the parts. Rows are required.
+
+    The correction for noise and the split into parts are specific to this library. The projection pools classes after
+    sorting those with equal votes by P [2]_ [3]_.
+
+    References
+    ----------
+    .. [1] Brier (1950), for the squared distance.
+    .. [2] Kruskal (1964).
+    .. [3] de Leeuw (1977), for the proof.
+
+    Examples
+    --------
     >>> answer = HumanDistance()(View(p=[[0.1, 0.2, 0.7]], y=[[0.5, 0.0, 0.5]], votes=[10]))
     >>> round(answer.value, 4), {name: round(part, 4) for name, part in answer.parts.items()}
     (0.1844, {'order': 0.005, 'size': 0.1794, 'vote_noise': 0.0556, 'median_votes': 10.0})
@@ -51,11 +76,11 @@ class HumanDistance(VoteMean):
     name: ClassVar[str] = "human_distance"
 
     def compared(self, P: Array, V: Array, view: View) -> Array:
-        """The squared distance of each row, less the noise of its votes."""
+        """Squared distance of each row minus the noise of its votes."""
         return np.square(P - V).sum(axis=1) - _noise(V, view)
 
     def expected(self, view: View) -> float | None:
-        """Over redrawn votes: 0 where the noise is taken off, 1 − ΣP² where a label is all there is."""
+        """Expected value over redrawn votes: 0 if the noise is subtracted, 1 − ΣP² for a single label."""
         mask = view.w > 0
         if view.votes is None and _shared(view.y[mask]).any():
             return None
@@ -65,7 +90,7 @@ class HumanDistance(VoteMean):
         return float(view.w[mask] @ left[mask] / view.total)
 
     def parts(self, view: View) -> dict[str, float]:
-        """Order and size, which add up to the value, and the noise that was taken off."""
+        """Order and size, which add up to the value, and the subtracted noise."""
         single_rows(view, self.name)
         P, V = vectors(view)
         mask = view.w > 0
@@ -79,27 +104,27 @@ class HumanDistance(VoteMean):
         return parts | super().parts(view)
 
     def notes(self, view: View) -> list[Note]:
-        """Whether there is noise that could not be taken off."""
+        """Note if the noise of some votes cannot be subtracted."""
         y = view.y[view.w > 0]
         if view.votes is None and _shared(y).any():
-            text = "The number of votes is unknown, so their noise is not taken off, and the value is too high by it."
+            text = "The number of votes is unknown, so their noise is not subtracted and the value is too high."
             return [*super().notes(view), Note("TN140", text)]
         single = len(y) if view.votes is None else int((view.votes[view.w > 0] < 2).sum())
         if single:
-            text = f"{single:,} of {len(y):,} rows have a single vote, which does not tell its own noise: nothing is taken off there."
+            text = f"{single:,} of {len(y):,} rows have a single vote, from which noise cannot be estimated, so nothing is subtracted there."
             return [Note("TN141", text)]
         return []
 
 
 def out_of_order(P: Array, V: Array) -> Array:
-    """How far each row of P, (n, m), is from the nearest vector in the order of V: squared distances, (n,).
+    """Squared distance of each row of P, (n, m), to the nearest vector in the order of V, (n,).
 
-    That vector S is unique, as the vectors in the order of V are a convex cone. Of two classes with equally many votes
-    S has the one with the larger P at least as high: the cone stays what it is if they are swapped, and swapping them
-    back to the order of P brings S no farther from P. So nothing is lost by asking for falling votes, and for falling P
-    among equal votes: a chain, which pooling solves. Pooled means keep the sum and stay above the least value: S is on
-    the simplex where P is, though nobody asked for it. (Pooling the classes with equal votes first would force them to
-    be equal, which is another, smaller cone.)
+    The nearest vector S is unique, because the vectors in the order of V form a convex cone. For two classes with
+    equally many votes, S is at least as high for the one with the larger P: swapping them leaves the cone unchanged,
+    and swapping them back to the order of P does not increase the distance. It is therefore enough to require
+    decreasing votes, and decreasing P among equal votes. This is a chain, which pooling solves. Pooled means preserve
+    the sum and stay above the minimum, so S is on the simplex if P is. (Pooling the classes with equal votes first
+    would force them to be equal, which is a smaller cone.)
 
     >>> out_of_order(np.array([[0.5, 0.1, 0.2]]), np.array([[4, 4, 2]])).round(3).tolist()
     [0.005]
@@ -110,7 +135,7 @@ def out_of_order(P: Array, V: Array) -> Array:
 
 
 def falling(x: Array) -> Array:
-    """The nearest vector with no rise, row by row, (n, m): neighbors that rise are pooled to their mean."""
+    """Nearest non-increasing vector of each row, (n, m), by pooling adjacent violators."""
     n, m = x.shape
     total, size, last = np.zeros((n, m)), np.zeros((n, m), dtype=np.int64), np.full(n, -1)
     rows = np.arange(n)
@@ -133,7 +158,7 @@ def falling(x: Array) -> Array:
 
 
 def _noise(V: Array, view: View) -> Array:
-    """Σ V(1 − V) / (votes − 1) of each row; 0 where that is unknown."""
+    """Σ V(1 − V) / (votes − 1) of each row; 0 if unknown."""
     if view.votes is None:
         return np.zeros(len(V))
     known = view.votes > 1
@@ -141,10 +166,10 @@ def _noise(V: Array, view: View) -> Array:
 
 
 def _ballots(V: Array, view: View) -> Array:
-    """Votes as counts where they are known: shares that a lens added up may miss a tie by rounding."""
+    """Votes as counts if known, because shares summed by a lens may miss a tie by rounding."""
     return V if view.votes is None else np.rint(V * view.votes[:, None])
 
 
 def _shared(y: Array) -> Array:
-    """Which outcomes are shares of several votes."""
+    """Mask of the outcomes that are shares of several votes."""
     return np.asarray((y > 0) & (y < 1))

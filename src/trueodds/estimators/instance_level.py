@@ -20,21 +20,36 @@ Sums = tuple[Any, Any, Any, Any]  # Σwy, Σwy(1−p), Σw(1−y), Σw(1−y)p: 
 
 @dataclass(frozen=True)
 class InstanceError(Estimator):
-    r"""Mean distance between a stated probability and the outcome it was about (instance-level error, ICE).
+    r"""Instance-level calibration error (ICE): mean absolute distance between probability and outcome.
 
-    Answers: how far is one prediction, on average, from the 1 or 0 that came?
+    Raises
+    ------
+    InputError
+        TO205 if the view has a vector per row.
 
+    Notes
+    -----
     .. math:: \tfrac1w \sum_i w_i\, |y_i - p_i|
 
-    Shapes: a binary view (n,); the confidence lens if none is named. Units: probability, in [0, 1]; 0 is best and
-    means that every answer was sure and right. A calibrated model that is ever unsure does not reach 0: it scores
-    mean 2p(1-p), which `noise_floor` reports. The absolute distance is no proper score: sure answers are paid more
-    than honest ones, so compare models by a proper score instead. Bias: none, it is a plain mean.
-    Shares of votes count as votes: .7 is a row of weight .7 that came and one of .3 that did not.
-    Cost: O(n) time; draws O(n log n). Merges exactly from four sums. Parts: `ice_pos` and `ice_neg`, the mean
-    distance where the outcome came and where it did not. Raises TO205 for a lens with a vector per row.
-    Source: Si, Zhao, Min & Boyd-Graber (2022).
+    `parts` holds `ice_pos` and `ice_neg`, the mean distance of rows with and without the event. Vote shares count as
+    votes: 0.7 is a row of weight 0.7 with the event and one of 0.3 without. Shapes: a binary view (n,). The default
+    lens is confidence.
 
+    Units: probability, in [0, 1]; 0 is best and means that every answer was certain and correct. A calibrated model
+    with any uncertainty does not score 0. It scores mean 2p(1-p), which `noise_floor` reports. The absolute distance is
+    not a proper score: extreme probabilities score better than honest ones, so compare models by a proper score
+    instead.
+
+    Bias: none, because it is a plain mean.
+
+    Cost: O(n) time, and O(n log n) for draws. Tallies merge exactly from four sums.
+
+    References
+    ----------
+    .. [1] Si, Zhao, Min & Boyd-Graber (2022).
+
+    Examples
+    --------
     >>> round(float(InstanceError()(View(p=[0.9, 0.8, 0.6], y=[1, 1, 0]))), 4)
     0.3
     """
@@ -45,12 +60,12 @@ class InstanceError(Estimator):
     interval: ClassVar[str | None] = "bca"
 
     def of(self, sums: Sums, _absent: tuple[float, float]) -> Array:
-        """The error from the four sums; `_absent` holds what an empty side counts as."""
+        """The error from the four sums. `_absent` holds the values of empty sides."""
         yes, short, no, excess = sums
         return ratio(short + excess, yes + no, np.nan)
 
     def absent(self, _if_right: tuple[float, float]) -> tuple[float, float]:
-        """What a side without rows counts as in a draw, given its mean if the predictions were right."""
+        """Value of an empty side in a draw, given its mean under calibration."""
         return _if_right
 
     def value(self, view: View) -> float:
@@ -58,29 +73,29 @@ class InstanceError(Estimator):
         return float(self.of(four_sums(view, self.name), self.absent((np.nan, np.nan))))
 
     def linear(self, view: View) -> Linear:
-        """The same, for draws: groups of equal or neighbouring scores."""
+        """The error for draws, from groups of equal or neighboring scores."""
         return Sides(self, view)
 
     def parts(self, view: View) -> dict[str, float]:
-        """The mean distance on each side; NaN where a side has no rows."""
+        """Mean distance on each side; NaN for an empty side."""
         short, excess = mean_distance_by_outcome(four_sums(view, self.name), (np.nan, np.nan))
         return {"ice_pos": float(short), "ice_neg": float(excess)}
 
     def notes(self, view: View) -> list[Note]:
-        """A word where a side has no rows."""
+        """Note if a side has no rows."""
         yes, _, no, _ = four_sums(view, self.name)
         if yes > 0 and no > 0:
             return []
         often, side = ("every row", "ice_neg") if yes > 0 else ("no row", "ice_pos")
-        return [Note("TN130", f"The outcome came in {often}: {self._without_a_side(side)}.")]
+        return [Note("TN130", f"The event occurred in {often}: {self._without_a_side(side)}.")]
 
     def joint_notes(self, views: Sequence[View]) -> list[Note]:
-        """How many views lack a side."""
+        """Number of views in which a side is empty."""
         lacking = [view.name for view in views if InstanceError().notes(view)]
         if not lacking:
             return []
         some = ", ".join(lacking[:3]) + (", …" if len(lacking) > 3 else "")
-        text = f"In {len(lacking)} of {len(views)} views ({some}) the outcome came always or never: "
+        text = f"In {len(lacking)} of {len(views)} views ({some}) the event occurred always or never: "
         return [Note("TN130", f"{text}{self._without_a_side('that side')}.")]
 
     def _without_a_side(self, side: str) -> str:
@@ -89,28 +104,44 @@ class InstanceError(Estimator):
 
 @dataclass(frozen=True)
 class MacroError(InstanceError):
-    r"""Mean distance between probability and outcome, right and wrong answers counting alike (MacroCE).
+    r"""Macro-average calibration error (MacroCE): distance to the outcome, averaged over correct and wrong answers.
 
-    Answers: is the model sure where it is right, and unsure where it is wrong? An accurate model that is always sure
-    looks good on average, because its errors are few; here they are half of the number.
-
-    .. math:: \tfrac12 \Big( \frac{\sum_i w_i y_i (1 - p_i)}{\sum_i w_i y_i}
-        + \frac{\sum_i w_i (1 - y_i) p_i}{\sum_i w_i (1 - y_i)} \Big)
-
-    Shapes: a binary view (n,); the confidence lens if none is named. Units: probability, in [0, 1]; 0 is best and
-    means sure of every right answer and giving no chance to a wrong one. It measures discrimination as much as
-    calibration: a calibrated model does not score 0, and `noise_floor` tells what it would score. Bias: none while
-    both sides have rows. A side without rows has no mean: see `empty`; among draws and resamples it takes the mean
-    it would have if the predictions were right. Cost: O(n) time; draws O(n log n). Merges exactly from four
-    sums. Parts: `ice`, `ice_pos`, `ice_neg`. Raises TO203 for an unknown `empty`, TO205 for a lens with a vector
-    per row. Source: Si, Zhao, Min & Boyd-Graber (2022).
+    Correct and wrong answers have the same total weight. An accurate model that is always confident looks good on
+    average because its errors are rare. Here they determine half of the value.
 
     Parameters
     ----------
-    empty : {"nan", "zero"}
-        What the number is where no row was right, or none wrong: none at all (NaN, with a note), or as if the empty
-        side were perfect, as in the authors' code.
+    empty : {"nan", "zero"}, default="nan"
+        Value if no row is correct or no row is wrong: NaN with a note, or the value with a perfect empty side, as in
+        the authors' code.
 
+    Raises
+    ------
+    InputError
+        TO203 if `empty` is unknown. TO205 if the view has a vector per row.
+
+    Notes
+    -----
+    .. math:: \tfrac12 \Big( \frac{\sum_i w_i y_i (1 - p_i)}{\sum_i w_i y_i}
+        + \frac{\sum_i w_i (1 - y_i) p_i}{\sum_i w_i (1 - y_i)} \Big)
+
+    `parts` holds `ice`, `ice_pos` and `ice_neg`. Shapes: a binary view (n,). The default lens is confidence.
+
+    Units: probability, in [0, 1]; 0 is best and means confidence 1 for every correct answer and 0 for every wrong one.
+    The value depends on discrimination as much as on calibration. A calibrated model does not score 0, and
+    `noise_floor` reports its score.
+
+    Bias: none if both sides have rows. In draws and resamples an empty side takes the mean that it would have if the
+    predictions were calibrated.
+
+    Cost: O(n) time, and O(n log n) for draws. Tallies merge exactly from four sums.
+
+    References
+    ----------
+    .. [1] Si, Zhao, Min & Boyd-Graber (2022).
+
+    Examples
+    --------
     >>> round(float(MacroError()(View(p=[0.9, 0.8, 0.6], y=[1, 1, 0]))), 4)
     0.375
     """
@@ -124,23 +155,23 @@ class MacroError(InstanceError):
         return (short + excess) / 2
 
     def absent(self, if_right: tuple[float, float]) -> tuple[float, float]:
-        """A side without rows counts 0 if that was asked."""
+        """Value of an empty side, which is 0 with `empty="zero"`."""
         return (0.0, 0.0) if self.empty == "zero" else if_right
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """What an empty side counts as."""
+        """The value of an empty side."""
         return {"empty": self.empty}
 
     def parts(self, view: View) -> dict[str, float]:
-        """The mean over all rows, and over each side."""
+        """Mean over all rows and over each side."""
         return {"ice": InstanceError().value(view), **super().parts(view)}
 
     def notes(self, view: View) -> list[Note]:
-        """A word where a side has no rows, or would have none if the predictions were right."""
+        """Note if a side has no rows, or would have none under calibration."""
         note_list = super().notes(view)
         p = view.p[view.w > 0]
         if self.empty == "nan" and ((p == 0).all() or (p == 1).all()):
-            text = f"Every probability is {float(p[0]):g}, so a model that was right would have one side only: there is no noise floor."
+            text = f"Every probability is {float(p[0]):g}, so a calibrated model would have one side only, and there is no noise floor."
             note_list.append(Note("TN130", text))
         return note_list
 
@@ -164,23 +195,23 @@ def four_sums(view: View, name: str) -> Sums:
 
 
 def mean_distance_by_outcome(sums: Sums, absent: tuple[float, float]) -> tuple[Array, Array]:
-    """The mean distance where the outcome came and where it did not; what is absent takes the given numbers."""
+    """Mean distance of rows with and without the event. Empty sides take the given values."""
     yes, short, no, excess = sums
     return ratio(short, yes, absent[0]), ratio(excess, no, absent[1])
 
 
 def ratio(top: Any, bottom: Any, otherwise: Any) -> Array:
-    """Top over bottom where there is a bottom, else what is given."""
+    """Numerator over denominator, or the given value if the denominator is 0."""
     there = np.asarray(bottom) > 0
     return np.where(there, top / np.where(there, bottom, 1.0), otherwise)
 
 
 class Sides:
-    """One view's scores in rising groups, fixed without the labels, from which draws have their four sums.
+    """Sorted groups of the scores of one view, independent of the labels, from which draws take their four sums.
 
-    Equal scores share a group; up to 4,096 distinct ones are told apart, fewer where the rows are many. Each group
-    has the mean score of its outcomes that come, and of those that do not, under the predictions themselves, so that
-    the mean of null draws is exact in groups of any width.
+    Tied scores share a group. Up to 4,096 distinct scores are distinguished, fewer for many rows. Each group has the
+    mean score of rows with and without the event under the predictions, so that the mean of null draws is exact for
+    groups of any width.
     """
 
     def __init__(self, error: InstanceError, view: View) -> None:
@@ -204,7 +235,7 @@ class Sides:
         return _beyond(yes, yes + no, 1e-12), short, _beyond(no, yes + no, 1e-12), excess
 
     def value(self) -> float:
-        """The error of the view itself, every score told apart."""
+        """The error of the view, with all distinct scores."""
         return self.error.value(self.view)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
@@ -212,10 +243,10 @@ class Sides:
         return self.error.of(self._sums(w, wy), self.absent)
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """No norm: the interval is that of a smooth function of means."""
+        """None: the interval is that of a smooth function of means."""
         return None
 
 
 def _beyond(mass: Array, total: Array, share: float) -> Array:
-    """The mass, or 0 where it is so small a share of the whole that rounding may be all of it."""
+    """The mass, or 0 if it is within rounding error of 0 relative to the total."""
     return np.where(mass > share * total, mass, 0.0)

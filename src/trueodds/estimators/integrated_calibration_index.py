@@ -21,37 +21,55 @@ STEADY = 200  # outcomes of each kind from which flexible curves are steady
 
 @dataclass(frozen=True)
 class IntegratedIndex(UnbinnedError):
-    r"""Mean distance between predictions and a smooth curve of outcome rates (ICI, Eavg).
-
-    Answers: by how much, on average over the people who were given predictions, does the stated risk miss the
-    risk that a smooth curve through the outcomes finds?
-
-    .. math:: \tfrac1w \sum_i w_i\, |\hat r(p_i) - p_i|
-
-    The curve :math:`\hat r` is not made of bins. `loess`: in the nearest rows that make up `span` of all weight (by
-    default .75) a parabola is fitted by least squares with tricube weights; `lowess`: straight lines, `span` 2/3, without
-    robustness passes, which is R's `val.prob`; `isotonic`: the best non-falling rates. Both local curves are linear
-    in the outcomes and reproduce straight lines, so the residuals y − p are smoothed: what is reported is 0 where
-    they are, and the interval uses the norm of their own noise. Beyond 200 scores the loess curve is computed at 200
-    of them and joined by straight lines (R interpolates between the corners of a tree by default, which moves the
-    third digit; its `surface="direct"` agrees). Weights multiply the tricube; whole weights count rows. The interval
-    is for the smooth curve's own distance: what a wide span flattens, it does not contain.
-
-    Shapes: a binary view (n,). Units: probability, in [0, 1] (a parabola may leave it a little); 0 is best.
-    Bias: upward, about 1.6 sqrt(mean p(1-p) / n) for a calibrated model (`lowess` 1.3), which `noise_floor` reports;
-    and downward where the truth bends sharply. Cost: O(n log n + 200 n) time, O(n) memory; draws tell 4,096 scores
-    apart. Merges from sums per distinct score, on a grid up to its resolution.
-    Raises TO203 for an unknown smoother or a span outside (0, 1], TO205 for a lens with a vector per row.
-    Source: Austin & Steyerberg (2019); Harrell (2015); Cleveland (1979).
+    r"""Integrated calibration index (ICI, Eavg): mean distance between predictions and a smooth calibration curve.
 
     Parameters
     ----------
-    smoother : str
-        `loess`, `lowess` or `isotonic`.
+    smoother : {"loess", "lowess", "isotonic"}, default="loess"
+        The calibration curve. "loess" fits a parabola by least squares with tricube weights. "lowess" fits straight
+        lines without robustness iterations, as R's `val.prob` does. "isotonic" is isotonic regression.
     span : float, optional
-        The share of the rows in each window of `loess` or `lowess`.
+        Share of the weight in each window of "loess" (default 0.75) or "lowess" (default 2/3).
 
-    Of two scores each window of .75 holds one, so the curve is the outcome itself.
+    Raises
+    ------
+    InputError
+        TO203 if the smoother is unknown or the span is outside (0, 1]. TO205 if the view has a vector per row.
+
+    See Also
+    --------
+    MedianDistance : Median of the distance (E50).
+    NinthDecile : 90th percentile of the distance (E90).
+    WorstDistance : Maximum of the distance (Emax).
+
+    Notes
+    -----
+    .. math:: \tfrac1w \sum_i w_i\, |\hat r(p_i) - p_i|
+
+    The curve :math:`\hat r` uses no bins. Both local curves are linear in the outcomes and reproduce straight lines, so
+    the residuals y − p are smoothed: the value is 0 if all residuals are 0, and the interval uses the norm of their
+    noise. Beyond 200 scores the loess curve is computed at 200 of them and interpolated linearly. (R interpolates
+    between the vertices of a tree by default, which changes the third digit. Its ``surface="direct"`` agrees.) Weights
+    multiply the tricube weights, and integer weights count rows. The interval is for the distance of the smooth curve.
+    It does not include what a wide span flattens. Shapes: a binary view (n,).
+
+    Units: probability, in [0, 1] (a parabola may exceed it slightly); 0 is best.
+
+    Bias: upward, about 1.6 sqrt(mean p(1-p) / n) for a calibrated model (1.3 for "lowess"), which `noise_floor`
+    reports. Downward if the true curve has sharp bends.
+
+    Cost: O(n log n + 200 n) time, O(n) memory. Draws distinguish 4,096 scores. Tallies merge from sums per distinct
+    score, at the resolution of their grid.
+
+    References
+    ----------
+    .. [1] Austin & Steyerberg (2019).
+    .. [2] Harrell (2015).
+    .. [3] Cleveland (1979).
+
+    Examples
+    --------
+    With two scores each window of 0.75 holds one of them, so the curve equals the outcome.
 
     >>> round(float(IntegratedIndex()(View(p=[0.2, 0.8], y=[0, 1]))), 4)
     0.2
@@ -71,7 +89,7 @@ class IntegratedIndex(UnbinnedError):
             object.__setattr__(self, "interval", "noise-floor")
 
     def summarize(self, gap: Array, share: Array, unit: float) -> Array:
-        """One number from the distances at each score (…, m) that holds a share of the rows (…, m)."""
+        """Summary of the distances at each score (…, m), which holds a share of the rows (…, m)."""
         return (share * gap).sum(axis=-1)
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
@@ -93,21 +111,21 @@ class IntegratedIndex(UnbinnedError):
         return {"smoother": self.smoother, **({} if self.smoother == "isotonic" else {"span": self._local().span})}
 
     def notes(self, view: View) -> list[Note]:
-        """A word where few outcomes of one kind bend the curve."""
+        """Note if few outcomes of one kind make the curve unstable."""
         n_events = float((view.n * view.y).sum())
         rarer = round(min(n_events, view.n_rows - n_events))
         if rarer >= STEADY:
             return []
-        text = f"{rarer:,} outcomes of the rarer kind bend a smooth curve easily; from about {STEADY} of each it is steady."
+        text = f"{rarer:,} outcomes of the rarer kind make a smooth curve unstable. It is stable from about {STEADY} of each kind."
         return [Note("TN126", text)]
 
 
 @dataclass(frozen=True)
 class Quantile(IntegratedIndex):
-    """A quantile over the rows of the distances between predictions and the curve.
+    """A quantile over rows of the distances between predictions and the curve.
 
-    It is no norm, but where a curve's noise is of one size along the scores, the same quantile of that noise bounds
-    what it adds; null draws alone understate it for predictions that are too sharp. Coverage was measured.
+    It is not a norm. If the noise of the curve is constant along the scores, the same quantile of that noise bounds its
+    contribution. Null draws alone understate it for overconfident predictions. Coverage was measured in simulations.
     """
 
     smooth: ClassVar[bool] = False
@@ -120,16 +138,41 @@ class Quantile(IntegratedIndex):
 
 @dataclass(frozen=True)
 class MedianDistance(Quantile):
-    r"""The median over rows of the distance between predictions and a smooth curve of outcome rates (E50).
+    r"""E50: median distance between predictions and a smooth calibration curve.
 
-    Answers: by how much does the stated risk miss at least half of the time?
+    Parameters
+    ----------
+    smoother : {"loess", "lowess", "isotonic"}, default="loess"
+        The calibration curve, as for `IntegratedIndex`.
+    span : float, optional
+        Share of the weight in each window of "loess" (default 0.75) or "lowess" (default 2/3).
 
+    Raises
+    ------
+    InputError
+        TO203 if the smoother is unknown or the span is outside (0, 1]. TO205 if the view has a vector per row.
+
+    See Also
+    --------
+    IntegratedIndex : Mean of the distance (ICI).
+
+    Notes
+    -----
     .. math:: \operatorname{median}_i |\hat r(p_i) - p_i|
 
-    Curve, settings, bias, cost and errors as for `ici`. Units: probability, in [0, 1]; 0 is best. Rows of whole
-    weight count as that many, between two of them the quantile is interpolated (type 7); other weights give the
-    smallest distance that half of the weight does not exceed. With `isotonic` there is no interval. Source: Austin & Steyerberg (2019).
+    Rows of integer weight count as that many rows, and the quantile is interpolated between two of them (type 7). Other
+    weights give the smallest distance that half of the weight does not exceed. With "isotonic" there is no interval.
 
+    Units: probability, in [0, 1]; 0 is best. Bias: upward, as for `ici`.
+
+    Cost: O(n log n + 200 n) time, O(n) memory. Tallies merge at the resolution of their grid.
+
+    References
+    ----------
+    .. [1] Austin & Steyerberg (2019).
+
+    Examples
+    --------
     >>> round(float(MedianDistance()(View(p=[0.2, 0.7], y=[0, 1]))), 4)
     0.25
     """
@@ -145,15 +188,41 @@ class MedianDistance(Quantile):
 
 @dataclass(frozen=True)
 class NinthDecile(Quantile):
-    r"""The distance between predictions and a smooth curve that nine in ten rows do not exceed (E90).
+    r"""E90: 90th percentile of the distance between predictions and a smooth calibration curve.
 
-    Answers: how far off is the stated risk for the tenth of people for whom it is worst?
+    Parameters
+    ----------
+    smoother : {"loess", "lowess", "isotonic"}, default="loess"
+        The calibration curve, as for `IntegratedIndex`.
+    span : float, optional
+        Share of the weight in each window of "loess" (default 0.75) or "lowess" (default 2/3).
 
+    Raises
+    ------
+    InputError
+        TO203 if the smoother is unknown or the span is outside (0, 1]. TO205 if the view has a vector per row.
+
+    See Also
+    --------
+    IntegratedIndex : Mean of the distance (ICI).
+
+    Notes
+    -----
     .. math:: q_{.9}\{|\hat r(p_i) - p_i|\}
 
-    Curve, settings, bias, cost and errors as for `ici`; the quantile as for `e50`. Units: probability, in [0, 1];
-    0 is best. Source: Harrell (2015); Austin & Steyerberg (2019).
+    The quantile is computed as for `e50`.
 
+    Units: probability, in [0, 1]; 0 is best. Bias: upward, as for `ici`.
+
+    Cost: O(n log n + 200 n) time, O(n) memory. Tallies merge at the resolution of their grid.
+
+    References
+    ----------
+    .. [1] Harrell (2015).
+    .. [2] Austin & Steyerberg (2019).
+
+    Examples
+    --------
     >>> round(float(NinthDecile()(View(p=[0.2, 0.7], y=[0, 1]))), 4)
     0.29
     """
@@ -164,16 +233,41 @@ class NinthDecile(Quantile):
 
 @dataclass(frozen=True)
 class WorstDistance(IntegratedIndex):
-    r"""The largest distance between predictions and a smooth curve of outcome rates (Emax).
+    r"""Emax: largest distance between predictions and a smooth calibration curve.
 
-    Answers: how far off is the stated risk at worst, among the predictions that were made?
+    Parameters
+    ----------
+    smoother : {"loess", "lowess", "isotonic"}, default="loess"
+        The calibration curve, as for `IntegratedIndex`.
+    span : float, optional
+        Share of the weight in each window of "loess" (default 0.75) or "lowess" (default 2/3).
 
+    Raises
+    ------
+    InputError
+        TO203 if the smoother is unknown or the span is outside (0, 1]. TO205 if the view has a vector per row.
+
+    See Also
+    --------
+    IntegratedIndex : Mean of the distance (ICI).
+
+    Notes
+    -----
     .. math:: \max_i |\hat r(p_i) - p_i|
 
-    Curve, settings, cost and errors as for `ici`. Units: probability, in [0, 1] (a parabola may leave it a little);
-    0 is best. Bias: strongly upward: the curve's ends, where few rows are, decide.
-    Source: Harrell (2015); Austin & Steyerberg (2019).
+    Units: probability, in [0, 1] (a parabola may exceed it slightly); 0 is best.
 
+    Bias: strongly upward. The ends of the curve, where few rows are, often determine the maximum.
+
+    Cost: O(n log n + 200 n) time, O(n) memory. Tallies merge at the resolution of their grid.
+
+    References
+    ----------
+    .. [1] Harrell (2015).
+    .. [2] Austin & Steyerberg (2019).
+
+    Examples
+    --------
     >>> round(float(WorstDistance()(View(p=[0.2, 0.7], y=[0, 1]))), 4)
     0.3
     """
@@ -187,12 +281,12 @@ class WorstDistance(IntegratedIndex):
 
 
 def _row(view: View) -> float:
-    """The share of one row where weights are multiples of one row's; 0 where they are not."""
+    """Share of one row if weights are multiples of one row's weight, else 0."""
     return (view.unit or 0.0) / view.total
 
 
 def weighted_quantile(x: Array, share: Array, level: float, unit: float) -> Array:
-    """The quantile of x (…, m) along the last axis: type 7 for rows of share `unit`, else the inverse of the law.
+    """Quantile of x (…, m): type 7 for rows of share `unit`, else the inverse distribution function.
 
     >>> weighted_quantile(np.array([3.0, 1.0]), np.array([0.5, 0.5]), 0.5, 0.5).tolist()
     2.0

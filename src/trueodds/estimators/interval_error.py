@@ -18,34 +18,48 @@ HALVINGS = 30  # beyond, an interval is narrower than 1e-9, which is all that it
 
 @dataclass(frozen=True)
 class IntervalError(UnbinnedError):
-    r"""Error on randomly placed intervals of one width, plus the width, at the best width (RintCE).
+    r"""Interval calibration error (RintCE): error on randomly shifted intervals plus their width, at the best width.
 
-    Answers: how far are the predictions from calibrated ones, without the choice of bins? Cut the scores into
-    intervals of width ε that begin at a random place; add up the absolute residual of each interval. Narrow
-    intervals let noise through, wide ones hide errors that cancel and move a score far to its interval's rate; so
-    the width itself is added, and the best of all widths counts.
+    The scores are divided into intervals of width ε with a random offset, and the absolute residuals of the intervals
+    are summed. Narrow intervals let noise through. Wide intervals hide errors that cancel and move a score far to the
+    rate of its interval. The width is therefore added, and the minimum over all widths is taken. No bins are chosen.
 
+    Parameters
+    ----------
+    bandwidth : "auto" or float, default="auto"
+        "auto" is the best width, which `parts` reports with both terms. A number is one width in (0, 1].
+
+    Raises
+    ------
+    InputError
+        TO203 if the bandwidth is invalid. TO205 if the view has a vector per row.
+
+    Notes
+    -----
     .. math:: \min_{\varepsilon \in \{1, 1/2, 1/4, \dots\}} \; R_\varepsilon + \varepsilon, \quad
         R_\varepsilon = \mathbb{E}_{r} \sum_j \Big|\tfrac1w \sum_{i:\, \lfloor (p_i + r)/\varepsilon \rfloor = j}
         w_i (y_i - p_i)\Big|, \; r \sim U[0, \varepsilon)
 
-    The expectation is exact, no shift is drawn: an interval that slides over the scores sees all of them,
-    :math:`R_\varepsilon = \tfrac1\varepsilon \int |\sum_{a \le p_i < a + \varepsilon} w_i (y_i - p_i)/w|\, da`. As ε
-    goes to 0 each distinct score stands alone; that limit, the ECE over distinct scores, counts as width 0.
+    The expectation is computed exactly, without random offsets, from an interval that slides over the scores:
+    :math:`R_\varepsilon = \tfrac1\varepsilon \int |\sum_{a \le p_i < a + \varepsilon} w_i (y_i - p_i)/w|\, da`. The
+    limit ε → 0, the ECE over distinct scores, counts as width 0. Shapes: a binary view (n,).
 
-    Shapes: a binary view (n,). Units: probability, in [0, 1] (at one width up to 2); 0 is best. At least the distance
-    to the nearest calibrated predictions. Bias: upward, a calibrated model scores about
-    1.6 (mean p(1-p)/n)^(1/3), 0.1 at n = 1,000, which `noise_floor` reports: noise makes wide intervals best. Cost: O(n log n) time and O(n) memory, a pass per
-    width; draws tell 4,096 scores apart. From a tally it is the value at the tally's resolution.
-    Raises TO203 for a bandwidth that is none, TO205 for a lens with a vector per row.
-    Source: Błasiok, Gopalan, Hu & Nakkiran (2023).
+    Units: probability, in [0, 1], or up to 2 at a fixed width; 0 is best. The value is at least the distance to the
+    nearest calibrated predictions.
 
-    Parameters
+    Bias: upward. A calibrated model scores about 1.6 (mean p(1-p)/n)^(1/3), which is 0.1 at n = 1,000, because noise
+    makes wide intervals best. `noise_floor` reports it.
+
+    Cost: O(n log n) time and O(n) memory, with one pass per width. Draws distinguish 4,096 scores. Tallies merge at the
+    resolution of their cells.
+
+    References
     ----------
-    bandwidth : "auto" or float
-        The best width, given beside the value with both terms; or one width in (0, 1].
+    .. [1] Błasiok, Gopalan, Hu & Nakkiran (2023).
 
-    One row: its residual .2 stands alone at any width, and narrower is better without end.
+    Examples
+    --------
+    A single row: its residual is 0.2 at any width, and narrower intervals are always better.
 
     >>> round(float(IntervalError()(View(p=[0.8], y=[1]))), 4), round(float(IntervalError(0.25)(View([0.8], [1]))), 4)
     (0.2, 0.45)
@@ -62,7 +76,7 @@ class IntervalError(UnbinnedError):
     bandwidth: Annotated[float, Range(0, 1, closed="right")] | Literal["auto"] = "auto"
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
-        """The sum of both terms, at the best width or the given one."""
+        """Sum of both terms, at the best or the given width."""
         widths = Widths(s)
 
         def reader(_w: Array, wp: Array, wy: Array) -> Array:
@@ -74,7 +88,7 @@ class IntervalError(UnbinnedError):
         return reader
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The bandwidth as asked."""
+        """The bandwidth setting."""
         return {"bandwidth": self.bandwidth}
 
     def parts(self, view: View) -> dict[str, float]:
@@ -91,7 +105,7 @@ class IntervalError(UnbinnedError):
 
 
 class Widths:
-    """The windows of each width over the same scores, made when first needed; of the scores of draws they are kept."""
+    """Windows of each width over the same scores, computed on demand and cached for draws."""
 
     def __init__(self, s: Array) -> None:
         self.s = s
@@ -106,9 +120,9 @@ class Widths:
         return self._made[width].mean_absolute(residual)
 
     def minimize(self, residual: Array) -> tuple[Array, Array]:
-        """The error and the width of the least sum, for each row of residuals (draws, m).
+        """Error and width at the minimum of their sum, for each row of residuals (draws, m).
 
-        The error rises as the width falls, so the search ends where it alone reaches the best sum.
+        The error increases as the width decreases, so the search ends when the error alone reaches the best sum.
         """
         term, width = np.abs(residual).sum(axis=1), np.zeros(len(residual))
         left = np.flatnonzero(term > 0)

@@ -28,30 +28,50 @@ BUMP = Polynomial([1, 0, -3, 0, 3, 0, -1])  # (1 − u²)³
 
 @dataclass(frozen=True)
 class MixNMatchError(UnbinnedError):
-    r"""Distance between said and seen by two kernel densities, of all scores and of those that came true.
+    r"""Calibration error by two kernel densities, as computed by the Mix-n-Match reference program.
 
-    Answers: what would the reference program of Mix-n-Match report? It is the number to compare with published ones;
-    for a number of your own prefer `ece_kde`, whose bandwidth does not look at the outcomes.
-
-    .. math:: \int |x - \hat r(x)|^q f(x)\,dx \Big/ \int f(x)\,dx, \qquad \hat r = \min(1, \hat\pi f_1 / f)
-
-    f is the density of all scores, f_1 that of the scores whose event came, π̂ the share of those. Both use the triweight
-    kernel of standard deviation sd(scores that came true) · (2n)^(−1/5), so of three times that half-width; scores
-    below 1/2 are mirrored at 0, the others at 1. The value is the q-th power, **no root**, as published. Places without
-    density add nothing; the published program repeats the place before, which can take scores far apart above 1.
-    Shapes: a binary view (n,). Units: probability to the power q, in [0, 1]; 0 is best.
-    Bias: upward by noise, which `noise_floor` reports, and toward smooth curves, most of all where scores pile up at the ends.
-    The bandwidth hangs on the outcomes, so every draw makes it anew; draws use 1,024 cells and tell 4,096 scores apart.
-    Cost: O(n log n + G log G) time with G = 2^14 places; kernel sums are exact to about 1e-10.
-    It merges from tallies, exact up to the width of their cells.
-    Raises TO203 for an order that is no number of at least 1, TO205 for a lens with a vector per row.
-    Source: Zhang, Kailkhura & Han (2020).
+    Use it to compare with published values. Prefer `ece_kde` otherwise, because its bandwidth does not depend on the
+    outcomes.
 
     Parameters
     ----------
-    order : float
-        The power q, 1 or 2 in the source.
+    order : float, default=1.0
+        Power q, 1 or 2 in the paper.
 
+    Raises
+    ------
+    InputError
+        TO203 if the order is not a number of at least 1. TO205 if the view has a vector per row.
+
+    See Also
+    --------
+    KernelDensityError : Calibration error by kernel regression.
+
+    Notes
+    -----
+    .. math:: \int |x - \hat r(x)|^q f(x)\,dx \Big/ \int f(x)\,dx, \qquad \hat r = \min(1, \hat\pi f_1 / f)
+
+    f is the density of all scores, f_1 the density of the scores of the events, and π̂ the event rate. Both use the
+    triweight kernel with standard deviation sd(scores of the events) · (2n)^(−1/5), so its half-width is three times
+    that. Scores below 1/2 are reflected at 0, the others at 1. The value is the q-th power, **without a root**, as
+    published. Locations without density contribute nothing. The published program repeats the previous location there,
+    which can exceed 1 if the scores are far apart. Shapes: a binary view (n,).
+
+    Units: probability to the power q, in [0, 1]; 0 is best.
+
+    Bias: upward by noise, which `noise_floor` reports, and toward smooth curves, especially if many scores lie at the
+    ends. The bandwidth depends on the outcomes, so it is recomputed for every draw. Draws use 1,024 cells and
+    distinguish 4,096 scores.
+
+    Cost: O(n log n + G log G) time with G = 2^14 grid points. Kernel sums are exact to about 1e-10. Tallies merge,
+    exact up to the width of their cells.
+
+    References
+    ----------
+    .. [1] Zhang, Kailkhura & Han (2020).
+
+    Examples
+    --------
     >>> round(float(MixNMatchError()(View(p=[0.3, 0.3, 0.3], y=[1, 0, 1]))), 4)
     0.3667
     """
@@ -67,15 +87,15 @@ class MixNMatchError(UnbinnedError):
 
     @property
     def power(self) -> float:  # type: ignore[override]
-        """Of the norm that the value is: there is no root."""
+        """Power of the norm, because no root is taken."""
         return float(self.order)
 
     def scores(self, view: View) -> Refitted:
-        """The integral on the published grid, from exact kernel sums; for draws, each of its own bandwidth, a coarser one."""
+        """The integral on the published grid from exact kernel sums; on a coarser grid for draws."""
         return Refitted(self, view)
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
-        """The integral on the draws' grid."""
+        """The integral on the grid for draws."""
         grid, n = Grid(s), view.effective_n
 
         def reader(w: Array, _wp: Array, wy: Array) -> Array:
@@ -100,39 +120,37 @@ class MixNMatchError(UnbinnedError):
         return np.where(event_weights.sum(axis=-1) > 0, _trapezoid(gap) / _trapezoid(f), none)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Kernel and order, and the grid of the draws."""
+        """Kernel, order, and the grid of the draws."""
         return {"kernel": "triweight", "order": self.order, "draws": f"{CELLS} cells"}
 
     def parts(self, view: View) -> dict[str, float]:
-        """The bandwidth, where anything came true."""
+        """The bandwidth, if any event was observed."""
         bandwidth = Refitted(self, view).bandwidth
         return {} if bandwidth is None else {"bandwidth": bandwidth}
 
     def notes(self, view: View) -> list[Note]:
-        """A word where the bandwidth cannot be made."""
+        """Note if the bandwidth cannot be computed."""
         bandwidth = Refitted(self, view).bandwidth
         if bandwidth is None:
-            return [
-                Note("TN117", "Nothing that was said came true, so there is no bandwidth; the error is what was said.")
-            ]
+            return [Note("TN117", "No event was observed, so there is no bandwidth. The error is the mean prediction.")]
         if bandwidth == MIN_BANDWIDTH:
             return [
                 Note(
                     "TN117",
-                    f"The scores that came true are all but equal, so the bandwidth is the least, {MIN_BANDWIDTH}.",
+                    f"The scores of the events are almost equal, so the bandwidth is the minimum, {MIN_BANDWIDTH}.",
                 )
             ]
         return []
 
 
 class Refitted(Scores):
-    """One view's scores: the published grid for the value, a coarser one for draws."""
+    """Scores of one view: the published grid for the value, a coarser one for draws."""
 
     error: MixNMatchError
 
     @property
     def bandwidth(self) -> float | None:
-        """The standard deviation of the kernel, from the scores that came true; None where none did."""
+        """Standard deviation of the kernel, from the scores of the events; None without events."""
         s, _, _, wy = self.shares()
         return self._width(s, wy)
 
@@ -140,7 +158,7 @@ class Refitted(Scores):
         return max(weighted_std(s, wy) * (2 * self.view.effective_n) ** -0.2, MIN_BANDWIDTH) if wy.sum() > 0 else None
 
     def value(self) -> float:
-        """The trapezoid sum over the published grid; places without density add nothing."""
+        """Trapezoidal sum over the published grid. Grid points without density contribute nothing."""
         scores, w, _, wy = self.shares()
         order, width = self.error.order, self._width(scores, wy)
         if width is None:
@@ -155,10 +173,10 @@ class Refitted(Scores):
 
 
 def _kernel_sums(x: Array, mass: Array, half: float) -> Array:
-    """Σ mass · K(s − x) at every place s of the grid, scores below 1/2 mirrored at 0 and the others at 1.
+    """Σ mass · K(s − x) at every grid point s, with scores below 1/2 reflected at 0 and the others at 1.
 
-    The kernel is a polynomial, so what a score adds to all places is a sum over the powers of its distance to the
-    nearest place, exactly; each power is one convolution.
+    The kernel is a polynomial, so the contribution of a score to all grid points is a sum over powers of its distance
+    to the nearest point. The result is exact, with one convolution per power.
     """
     step = (LAST - FIRST) / (NODES - 1)
     powers = BUMP.degree() + 1
@@ -180,7 +198,7 @@ def _kernel_sums(x: Array, mass: Array, half: float) -> Array:
 
 
 class Grid:
-    """The places 0, 1/G, … 1 on which draws are smoothed, each with its own bandwidth."""
+    """The grid 0, 1/G, … 1 on which draws are smoothed, each with its own bandwidth."""
 
     def __init__(self, scores: Array) -> None:
         self.scores = scores
@@ -196,7 +214,7 @@ class Grid:
         self.sharper = np.sinc(np.arange(3 * CELLS // 2 + 1) / (3 * CELLS)) ** -2
 
     def smoothed(self, masses: tuple[Array, ...], width: Array) -> list[Array]:
-        """Kernel sums of each mass (draws, m) at the places, (draws, G + 1), with one width per draw."""
+        """Kernel sums of each mass (draws, m) at the grid points, (draws, G + 1), with one bandwidth per draw."""
         kernel = KERNELS["triweight"].transform(self.frequency * width[:, None]) * self.sharper
         waves = (np.fft.rfft(self._ring(mass)) * kernel for mass in masses)
         return [np.fft.irfft(wave, 3 * CELLS)[:, CELLS : 2 * CELLS + 1] for wave in waves]

@@ -23,26 +23,45 @@ FORMS = ("biased", "unbiased", "weighted")
 
 @dataclass(frozen=True)
 class LaplaceError(UnbinnedError):
-    r"""Do residuals of neighboring scores point the same way? The Laplace-kernel calibration error.
+    r"""Laplace kernel calibration error: root of the kernel-weighted mean product of residuals.
 
-    Answers: is there a stretch of scores, long or short, where the model promises too much or too little? Two rows
-    whose scores lie close and whose outcomes both missed in the same direction raise it; in a calibrated model such
-    pairs cancel. It is the largest mean residual that a smooth function of the score can pick out.
-
-    .. math:: \Big(\tfrac1{w^2} \sum_{ij} w_i w_j (y_i - p_i)(y_j - p_j)\, e^{-|p_i - p_j| / \theta}\Big)^{1/2}
-
-    with θ the bandwidth, and each row paired with itself too. Shapes: a binary view (n,). Units: a mean residual, in
-    [0, 1]; 0 is best; at most the ECE over distinct scores. Bias: upward, a calibrated model scores about
-    sqrt(mean p(1-p) / n), which `noise_floor` reports. Cost: O(n log n) time, O(n) memory, exact; draws tell 4,096
-    scores apart. From a tally it is the value at the tally's resolution.
-    Raises TO203 for a bandwidth that is no positive number, TO205 for a lens with a vector per row.
-    Source: Błasiok, Gopalan, Hu & Nakkiran (2023); without the division by θ that some programs make.
+    Two rows with similar scores and residuals of the same sign increase the value. For a calibrated model such pairs
+    cancel. The value is the largest mean residual that a smooth function of the score can detect.
 
     Parameters
     ----------
-    bandwidth : float
-        θ: how far apart scores may lie and still count as neighbors.
+    bandwidth : float, default=1.0
+        θ, the distance of scores over which the kernel decays by a factor of e.
 
+    Raises
+    ------
+    InputError
+        TO203 if the bandwidth is not a positive number. TO205 if the view has a vector per row.
+
+    See Also
+    --------
+    MeanEmbeddingError : The same kernel with bandwidth 0.4 (MMCE).
+
+    Notes
+    -----
+    .. math:: \Big(\tfrac1{w^2} \sum_{ij} w_i w_j (y_i - p_i)(y_j - p_j)\, e^{-|p_i - p_j| / \theta}\Big)^{1/2}
+
+    The sum includes the pairs of each row with itself. The division by θ of some programs is omitted. Shapes: a binary
+    view (n,).
+
+    Units: a mean residual, in [0, 1]; 0 is best. The value is at most the ECE over distinct scores.
+
+    Bias: upward. A calibrated model scores about sqrt(mean p(1-p) / n), which `noise_floor` reports.
+
+    Cost: O(n log n) time, O(n) memory, exact. Draws distinguish 4,096 scores. Tallies merge at the resolution of their
+    cells.
+
+    References
+    ----------
+    .. [1] Błasiok, Gopalan, Hu & Nakkiran (2023).
+
+    Examples
+    --------
     >>> round(float(LaplaceError()(View(p=[0.9, 0.9], y=[1, 0]))), 4)  # one score, mean residual −.4
     0.4
     """
@@ -52,7 +71,7 @@ class LaplaceError(UnbinnedError):
     bandwidth: Positive = 1.0
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
-        """The norm of the residuals at the scores."""
+        """Kernel norm of the residuals at the scores."""
         decay = _decay(s, self.bandwidth)
         return lambda _w, wp, wy: _norm(wy - wp, decay)
 
@@ -63,36 +82,54 @@ class LaplaceError(UnbinnedError):
 
 @dataclass(frozen=True)
 class MeanEmbeddingError(LaplaceError):
-    r"""The Laplace-kernel error of width 0.4, known from training with it (MMCE), in its three forms.
+    r"""Maximum mean calibration error (MMCE): Laplace kernel error with bandwidth 0.4, in three forms.
 
-    Answers: as `laplace_kce`, on the scale of the papers that train with it; they look at the confidence.
+    MMCE is known as a training loss. The papers apply it to the confidence.
 
-    `biased` is the norm of `laplace_kce` with θ = 0.4. `unbiased` is the square of it without the pairs of a row with
-    itself, divided by (Σw)² − Σw² (weights are importance weights): its mean is the true square, so it may be
-    negative and is shown signed; it is half of `skce` with the kernel `tv-exponential`. `weighted` compares the rows
-    that came with those that did not, as if both were equally many:
+    Parameters
+    ----------
+    bandwidth : float, default=0.4
+        θ. Other programs use 0.2, or write 0.4 as twice 0.2.
+    form : {"biased", "unbiased", "weighted"}, default="biased"
+        Form of the estimate, see Notes.
+
+    Raises
+    ------
+    InputError
+        TO203 if the form or the bandwidth is invalid. TO205 if the view has a vector per row.
+
+    Notes
+    -----
+    "biased" is the norm of `laplace_kce` with θ = 0.4.
+
+    "unbiased" is its square without the pairs of a row with itself, divided by (Σw)² − Σw² (weights are importance
+    weights). Its mean is the true square, so it may be negative and is reported with its sign. It is half of `skce`
+    with the kernel "tv-exponential".
+
+    "weighted" compares the rows with the event and those without as if both were equally frequent:
 
     .. math:: \Big\lVert \sum_{y_i = 1} \tfrac{w_i}{w_+} (1 - p_i)\, \varphi(p_i)
         - \sum_{y_i = 0} \tfrac{w_i}{w_-}\, p_i\, \varphi(p_i) \Big\rVert, \quad
         \varphi(p) \cdot \varphi(q) = e^{-|p - q| / \theta}
 
-    **The weighted form is not 0 for a calibrated model**, unless half of the outcomes came. It is a loss for training:
-    compare it with the noise floor, which is what a calibrated model with these predictions scores, never with 0. It
-    has no interval by default.
+    **The weighted form is not 0 for a calibrated model**, unless the event rate is one half. It is a training loss.
+    Compare it with the noise floor, which is the score of a calibrated model with these predictions, and never with 0.
+    It has no interval by default.
 
-    Shapes: a binary view (n,). Units: a mean residual, in [0, 1] (`unbiased`: its square, within ±1; `weighted`: at
-    most 2); 0 is best. Bias: `biased` upward by about sqrt(mean p(1-p) / n) at calibration, `unbiased` none.
-    Cost: O(n log n); the draws of `unbiased` look at every row. From a tally: at its resolution, `unbiased` not.
-    Raises TO203 for a form or bandwidth that is none, TO205 for a lens with a vector per row.
-    Source: Kumar, Sarawagi & Jain (2018).
+    Shapes: a binary view (n,). Units: a mean residual, in [0, 1] ("unbiased": its square, in [-1, 1]; "weighted": at
+    most 2); 0 is best.
 
-    Parameters
+    Bias: "biased" is biased upward by about sqrt(mean p(1-p) / n) at calibration. "unbiased" is unbiased.
+
+    Cost: O(n log n) time. Draws of "unbiased" use every row. Tallies merge at the resolution of their cells, except for
+    "unbiased".
+
+    References
     ----------
-    bandwidth : float
-        θ; other programs use 0.2, or write 0.4 as twice 0.2.
-    form : str
-        `biased`, `unbiased` or `weighted`.
+    .. [1] Kumar, Sarawagi & Jain (2018).
 
+    Examples
+    --------
     >>> view = View(p=[0.9, 0.9], y=[1, 0])
     >>> round(float(MeanEmbeddingError()(view)), 4), round(float(MeanEmbeddingError(form="unbiased")(view)), 4)
     (0.4, -0.09)
@@ -106,22 +143,25 @@ class MeanEmbeddingError(LaplaceError):
 
     @property
     def interval(self) -> str | None:  # type: ignore[override]
-        """A norm has one, and what scatters around a plug-in; the weighted form is regular only away from balance."""
+        """Type of interval: the biased form is a norm, the unbiased form scatters around a plug-in value.
+
+        The weighted form is regular only away from balance.
+        """
         return {"biased": "residual-norm", "unbiased": "debiased", "weighted": None}[self.form]
 
     @property
     def norm(self) -> bool:  # type: ignore[override]
-        """The sides of the weighted form are divided by their own weights, so it is no norm of the residuals."""
+        """Whether the error is a norm of the residuals, which the weighted form is not."""
         return self.form == "biased"
 
     @property
     def needs_rows(self) -> bool:  # type: ignore[override]
-        """Which pairs are a row with itself, cells do not tell."""
+        """Whether rows are needed, because cells do not identify the pairs of a row with itself."""
         return self.form == "unbiased"
 
     @property
     def _squared(self) -> SquaredKernelError:
-        """The same pairs with (p, 1 − p) for p, so twice as much."""
+        """The equivalent SKCE of the vectors (p, 1 − p), which is twice as large."""
         return SquaredKernelError(form="unbiased", kernel="tv-exponential", bandwidth=float(self.bandwidth))
 
     def _pairs(self, view: View) -> RowPairs:
@@ -130,7 +170,7 @@ class MeanEmbeddingError(LaplaceError):
         return pairs
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
-        """The norm of the residuals, or of the two sides against each other."""
+        """Norm of the residuals, or of the difference of the two sides."""
         if self.form != "weighted":
             return super().reads(s, share, view)
         decay = _decay(s, self.bandwidth)
@@ -141,19 +181,19 @@ class MeanEmbeddingError(LaplaceError):
         return reader
 
     def scores(self, view: View) -> Linear:
-        """The sums at each score; for the unbiased form each row is a cell."""
+        """Sums at each score. For the unbiased form each row is a cell."""
         return self._pairs(view) if self.form == "unbiased" and not view.joint else super().scores(view)
 
     def plug_in(self, view: View) -> float:
-        """What resamples of the unbiased form scatter around."""
+        """Biased value on which resamples of the unbiased form are centered."""
         return self._pairs(view).biased() if self.form == "unbiased" else self.value(view)
 
     def expected(self, view: View) -> float | None:
-        """Nothing remains of a calibrated model's unbiased form."""
+        """Expected value of a calibrated model: 0 for the unbiased form."""
         return 0.0 if self.form == "unbiased" else None
 
     def resampled(self, views: Sequence[View], resamples: int, rng: np.random.Generator) -> tuple[Array, str] | None:
-        """Many rows of the unbiased form, one draw at a time."""
+        """Resamples of many rows for the unbiased form, one draw at a time."""
         if self.form != "unbiased":
             return None
         squared = self._squared.resampled(views, resamples, rng)
@@ -164,7 +204,7 @@ class MeanEmbeddingError(LaplaceError):
         return {**super().settings_used(view), "form": self.form}
 
     def notes(self, view: View) -> list[Note]:
-        """What the form cannot tell on these rows."""
+        """Notes on the limits of the form for these rows."""
         if self.form == "unbiased":
             return self._squared.notes(view)
         if self.form == "biased":
@@ -172,30 +212,30 @@ class MeanEmbeddingError(LaplaceError):
         note_list = [
             Note(
                 "TN121",
-                "The weighted MMCE of a calibrated model is not 0 unless half of the outcomes came: compare it with the noise floor.",
+                "The weighted MMCE of a calibrated model is not 0 unless the event rate is one half. Compare it with the noise floor.",
             )
         ]
         event_weight = float((view.w * view.y).sum())
         if min(event_weight, view.total - event_weight) <= 0:
-            every = "Every outcome came" if event_weight > 0 else "No outcome came"
-            note_list.append(Note("TN122", f"{every}, so there is one side only, and nothing to weigh it against."))
+            every = "All rows have the event" if event_weight > 0 else "No row has the event"
+            note_list.append(Note("TN122", f"{every}, so the weighted form has only one side."))
         return note_list
 
 
 def _decay(s: Array, bandwidth: float) -> Array:
-    """The similarity of each sorted score with the one before it."""
+    """Kernel value between each sorted score and the previous one."""
     with np.errstate(over="ignore"):
         return np.concatenate(([0.0], np.exp(-np.diff(s) / bandwidth)))
 
 
 def _norm(e: Array, decay: Array) -> Array:
-    """The kernel norm of point masses e (…, m) at sorted scores."""
+    """Kernel norm of point masses e (…, m) at sorted scores."""
     rows = e.reshape(-1, len(decay))
     square = sum_along_line(rows, decay) + np.square(rows).sum(axis=1)
     return np.sqrt(np.maximum(square, 0.0)).reshape(e.shape[:-1])  # below 0 only by rounding
 
 
 def _portion(mass: Array) -> Array:
-    """Each mass as a share of its side; a side that is empty adds nothing."""
+    """Each mass as a share of its side; 0 for an empty side."""
     total = mass.sum(axis=-1, keepdims=True)
     return np.where(total > 0, mass / np.where(total > 0, total, 1.0), 0.0)

@@ -24,40 +24,58 @@ Base = Literal["uniform", "equal-mass"]
 
 @dataclass(frozen=True)
 class LinearBinError(UnbinnedError):
-    r"""The binned error with each score shared between the two bins whose centers it lies between (ECE_c, ECE_ac).
+    r"""ECE with linear binning (ECE_c, ECE_ac): each score is shared between the two nearest bin centers.
 
-    Answers: the same as ECE, without its jumps. A score at a quarter of the way from one bin's center to the next
-    counts 3/4 here and 1/4 there, so the error moves smoothly as scores move, and no score sits on an edge.
-
-    .. math:: \sum_b \Big| \tfrac1w \sum_i w_i \omega_{ib} (y_i - p_i) \Big|, \quad
-        \omega_{ib} = \frac{p_i - c_{b-1}}{c_b - c_{b-1}} = 1 - \omega_{i,b-1} \text{ for } c_{b-1} \le p_i \le c_b
-
-    and weight 1 in the first or last bin beyond its center :math:`c`. Shapes: one score per row, (n,). Units:
-    probability, in [0, 1]; 0 is best; at least the mean gap. Bias: upward, less than ECE on as many bins, as
-    neighbors share their rows; `noise_floor` reports it. Cost: O(n log bins) time (equal mass O(n log n)), O(bins)
-    memory; draws tell 4,096 scores apart. Merges exactly where centers are cell edges, as with 10 uniform bins.
-    Raises TO203 for other settings, TO205 for a vector per row.
-    Source: Posocco & Bonnefoy (2021); linear binning, Jones & Lotwick (1983).
+    A score at one quarter of the way from one center to the next counts 3/4 in the first bin and 1/4 in the second. The
+    error is therefore continuous in the scores, and no score lies on an edge.
 
     Parameters
     ----------
-    bins : int or str
-        `auto` is ⌊√n⌋ below 100 rows and 10 from there on: in a repetition of the authors' class-wise experiment the
-        first won on small samples and the second on larger ones. `sqrt` is ⌊√n⌋ always.
-    base : str
-        `partition` in the façade's words: `uniform` (ECE_c), or `equal-mass` (ECE_ac): edges midway between neighboring rows after every ⌊n / bins⌋
-        rows, the last bin taking what is left. Bins of one center count as one; there are never more bins than rows.
-    range : str, optional
-        `1/K` bins [1/K, 1], where confidence lies; without it [0, 1].
-    mapping : str
-        `convex`, or `one-bin` to count each score in its own bin: with `closed="left"` the authors' ECE and ECE_a.
-    closed : str
-        To which bin a score on an edge belongs; a shared score does not depend on it.
-    weights : str
-        `swapped` repeats a fault of the authors' released code, which gives the nearer center the smaller weight; all
-        numbers of ECE_c and ECE_ac in the paper were made so (a score on the first center went to the last bin besides,
-        which is not repeated). Only for comparison with them.
+    bins : int or {"auto", "sqrt"}, default="auto"
+        Number of bins. "auto" is ⌊√n⌋ below 100 rows and 10 otherwise: in a repetition of the authors' class-wise
+        experiment the first was better on small samples and the second on larger ones. "sqrt" is always ⌊√n⌋.
+    base : {"uniform", "equal-mass"}, default="uniform"
+        The bins, called `partition` in the public functions: uniform (ECE_c) or equal-mass (ECE_ac). Equal-mass edges
+        lie midway between neighboring rows after every ⌊n / bins⌋ rows, and the last bin takes the remainder. Bins with
+        the same center count as one. There are never more bins than rows.
+    range : "1/K", optional
+        Bins cover [1/K, 1], the range of confidence. The default is [0, 1].
+    mapping : {"convex", "one-bin"}, default="convex"
+        "one-bin" counts each score in its own bin. With ``closed="left"`` this is the authors' ECE and ECE_a.
+    closed : {"right", "left"}, default="right"
+        Side of a bin that contains a score on its edge. Shared scores do not depend on it.
+    weights : {"linear", "swapped"}, default="linear"
+        "swapped" reproduces a bug of the authors' released code, which gives the nearer center the smaller weight. All
+        values of ECE_c and ECE_ac in the paper were computed this way. (The code also assigned a score on the first
+        center to the last bin, which is not reproduced.) Use it only to compare with these values.
 
+    Raises
+    ------
+    InputError
+        TO203 if a setting is invalid. TO205 if the view has a vector per row.
+
+    Notes
+    -----
+    .. math:: \sum_b \Big| \tfrac1w \sum_i w_i \omega_{ib} (y_i - p_i) \Big|, \quad
+        \omega_{ib} = \frac{p_i - c_{b-1}}{c_b - c_{b-1}} = 1 - \omega_{i,b-1} \text{ for } c_{b-1} \le p_i \le c_b
+
+    Scores beyond the first or last center :math:`c` have weight 1 in that bin. Shapes: one score per row, (n,).
+
+    Units: probability, in [0, 1]; 0 is best. The value is at least the absolute mean gap.
+
+    Bias: upward, but less than for ECE with as many bins, because neighboring bins share rows. `noise_floor` reports
+    it.
+
+    Cost: O(n log bins) time, O(n log n) for equal mass, and O(bins) memory. Draws distinguish 4,096 scores. Tallies
+    merge exactly if the centers are cell edges, as with 10 uniform bins.
+
+    References
+    ----------
+    .. [1] Posocco & Bonnefoy (2021).
+    .. [2] Jones & Lotwick (1983), for linear binning.
+
+    Examples
+    --------
     >>> view = View(p=[0.4, 0.9], y=[1, 1])  # centers .25, .75: .4 counts .7 and .3; |.7 · .6|/2 + |.3 · .6 + .1|/2
     >>> round(float(LinearBinError(bins=2)(view)), 4), round(float(LinearBinError(bins=2)(View([0.4], [1]))), 4)
     (0.35, 0.6)
@@ -76,25 +94,28 @@ class LinearBinError(UnbinnedError):
         super().__post_init__()
         if self.mapping == "one-bin" and self.weights == "swapped":
             raise InputError(
-                "TO205", "One bin per score leaves no weights to swap.", "weights='swapped'", "Leave weights out."
+                "TO205",
+                "With mapping='one-bin' there are no weights to swap.",
+                "weights='swapped'",
+                "Leave weights out.",
             )
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
-        """The settings the façade may pass."""
+        """Names of the settings that the public functions may pass."""
         return ("bins", "partition", "range", "mapping", "closed", "weights")
 
     @classmethod
     def from_settings(cls, _name: str, *, partition: str = "uniform", **settings: Any) -> LinearBinError:
-        """The estimator from the façade's settings, where what is shared out is the partition."""
+        """Create the estimator from public settings, where `base` is called `partition`."""
         return cls(base=check("partition", partition, Base, "uniform"), **settings)
 
     def scores(self, view: View) -> LinearSums:
-        """The error, exact for rows and for cells that no center divides; for draws at most 4,096 groups of scores."""
+        """The error, exact for rows and for cells that contain no center. Draws use at most 4,096 groups of scores."""
         return LinearSums(self, view)
 
     def evaluate_selections(self, of: Selections) -> Array:
-        """The errors of all selections, each in bins of its own."""
+        """The errors of all selections, each with its own bins."""
         if not of.alike:
             return super().evaluate_selections(of)
         edges = self.edges(of.first, of)
@@ -107,7 +128,7 @@ class LinearBinError(UnbinnedError):
         return np.asarray(np.abs(residual).sum(axis=1) / of.first.total)
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
-        """The sum over bins of the absolute residual that falls to each."""
+        """Sum over bins of the absolute residual of each bin."""
         parts = Sharing(self, self.edges(view), s)
         starts = np.flatnonzero(np.diff(parts.bin, prepend=-1))
         own = parts.bin[starts]
@@ -123,9 +144,9 @@ class LinearBinError(UnbinnedError):
         return reader
 
     def edges(self, view: View, of: Selections | None = None) -> Array:
-        """The lower edge of the range, the edges between bins, and 1; equal-mass edges may coincide.
+        """Lower end of the range, edges between bins, and 1. Equal-mass edges may coincide.
 
-        Of selections that are alike, of which the view is one, the edges are those of each, (selections or 1, bins + 1).
+        With selections, the result has the edges of each selection, (selections or 1, bins + 1).
         """
         low, k = lower_limit(view, self.range), self.count(view)
         if self.base == "uniform":
@@ -138,7 +159,7 @@ class LinearBinError(UnbinnedError):
         return np.concatenate((low * ends, (before + after) / 2, ends), axis=-1)
 
     def count(self, view: View) -> int:
-        """How many bins are asked of this view; equal mass makes no more of them than there are rows."""
+        """Number of bins for this view. Equal-mass bins never exceed the number of rows."""
         root = max(1, math.isqrt(round(view.effective_n)))
         k = int(self.bins) if not isinstance(self.bins, str) else root if self.bins == "sqrt" else min(root, 10)
         return min(k, max(round(view.counted), 1)) if self.base == "equal-mass" else k
@@ -152,16 +173,14 @@ class LinearBinError(UnbinnedError):
         return settings | ({"weights": self.weights} if self.weights == "swapped" else {})
 
     def notes(self, view: View) -> list[Note]:
-        """A word where the weights are those of the fault."""
+        """Note if the swapped weights of the released code are used."""
         if self.weights == "linear":
             return []
-        return [
-            Note("TN113", "The nearer center has the smaller weight, a fault of released code that is repeated here.")
-        ]
+        return [Note("TN113", "The nearer center has the smaller weight, which reproduces a bug of the released code.")]
 
 
 class Sharing:
-    """Which bin each score lies in or above, and how much of it goes to the next one up."""
+    """Lower bin of each score, and the share that goes to the next bin."""
 
     def __init__(self, error: LinearBinError, edges: Array, s: Array) -> None:
         side: Literal["left", "right"] = "left" if error.closed == "right" else "right"
@@ -181,10 +200,10 @@ class Sharing:
 
 
 class LinearSums(Scores):
-    """The sums of one view for linear binning; the value itself is exact for cells too."""
+    """Sums of one view for linear binning. The value is exact for cells too."""
 
     def value(self) -> float:
-        """The error; with even centers from Σw(y − p) and Σwp(y − p), which say how a whole cell is shared."""
+        """The error. Uniform centers use Σw(y − p) and Σwp(y − p), which determine how a cell is shared."""
         error, view = self.error, self.view
         assert isinstance(error, LinearBinError)
         edges = error.edges(view)

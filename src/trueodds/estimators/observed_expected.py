@@ -15,20 +15,42 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True)
 class ObservedExpected(Estimator):
-    r"""Outcomes that came, divided by the sum of the probabilities (O:E ratio, standardized event ratio).
+    r"""Ratio of observed to expected events (O:E ratio, standardized event ratio).
 
-    Answers: over everybody, did the model promise too few outcomes (above 1) or too many (below 1)?
+    A ratio above 1 means that the model under-predicts on average (calibration-in-the-large). A ratio below 1 means
+    that it over-predicts.
 
+    Raises
+    ------
+    InputError
+        TO205 if the view has a vector per row.
+
+    See Also
+    --------
+    IntegratedIndex : Mean distance from a smooth calibration curve (ICI).
+
+    Notes
+    -----
     .. math:: \frac{\sum_i w_i y_i}{\sum_i w_i p_i}
 
-    `parts` holds the rates `observed` and `expected`. It sees only totals: errors that cancel leave it at 1, so
-    read it beside a curve or `ici`. Shapes: a binary view (n,). Units: a ratio, in [0, ∞]; 1 is best, .8 means a
-    fifth fewer outcomes than promised. Where nothing was expected it is infinite, or undefined if nothing came
-    either; a note says so.
-    Bias: none for a calibrated model given its predictions, so its noise floor is 1. Cost: O(n). Merges exactly. The
-    interval is BCa over resampled rows. Raises TO205 for a lens with a vector per row.
-    Source: Van Calster et al. (2016); Debray et al. (2017).
+    `parts` holds the rates `observed` and `expected`. The ratio depends on totals only, and errors that cancel leave it
+    at 1, so use it together with a calibration curve or `ici`. Shapes: a binary view (n,).
 
+    Units: a ratio, in [0, ∞]; 1 is best. A ratio of 0.8 means a fifth fewer events than expected. If nothing was
+    expected, the ratio is infinite, or undefined if no event was observed either, and a note says so.
+
+    Bias: none for a calibrated model given its predictions, so the noise floor is 1. The interval is BCa over resampled
+    rows.
+
+    Cost: O(n). Tallies merge exactly.
+
+    References
+    ----------
+    .. [1] Van Calster et al. (2016).
+    .. [2] Debray et al. (2017).
+
+    Examples
+    --------
     >>> round(float(ObservedExpected()(View(p=[0.5, 0.7], y=[1, 0]))), 4)
     0.8333
     """
@@ -40,31 +62,31 @@ class ObservedExpected(Estimator):
     best_value: ClassVar[float] = 1.0
 
     def value(self, view: View) -> float:
-        """Observed over expected."""
+        """Observed over expected events."""
         observed, expected = _rates(self, view)
         return float(_ratio(np.array(observed), np.array(expected)))
 
     def linear(self, view: View) -> Totals:
-        """The same from the totals: one cell holds all rows."""
+        """The ratio from totals, with all rows in one cell."""
         return Totals(self, view)
 
     def expected(self, view: View) -> float | None:
-        """1: what comes if every probability is right has the promised mean."""
+        """The expected ratio of a calibrated model, which is 1."""
         return 1.0 if _rates(self, view)[1] > 0 else None
 
     def parts(self, view: View) -> dict[str, float]:
-        """The two rates."""
+        """Observed and expected event rate."""
         observed, expected = _rates(self, view)
         return {"observed": observed, "expected": expected}
 
     def notes(self, view: View) -> list[Note]:
-        """A word where nothing was expected."""
+        """Note if no event was expected."""
         observed, expected = _rates(self, view)
         if expected > 0:
             return []
         if observed > 0:
-            return [Note("TN125", "Outcomes came, and none was expected: observed over expected is infinite.")]
-        return [Note("TN125", "No outcome was expected and none came: observed over expected is undefined.")]
+            return [Note("TN125", "Events were observed but none was expected: the O:E ratio is infinite.")]
+        return [Note("TN125", "No event was expected and none was observed: the O:E ratio is undefined.")]
 
 
 class Totals:
@@ -76,7 +98,7 @@ class Totals:
         self.size = 1
 
     def value(self) -> float:
-        """The ratio of the view itself."""
+        """The ratio of the view."""
         return self.error.value(self.view)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
@@ -84,7 +106,7 @@ class Totals:
         return _ratio(wy[..., 0], wp[..., 0])
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """None: a ratio is no norm."""
+        """None, because a ratio is not a norm."""
         return None
 
 

@@ -26,27 +26,53 @@ from trueodds.tallies import score_sums
 
 @dataclass(frozen=True)
 class Brier(Decomposed):
-    r"""Mean squared distance between probabilities and outcome.
+    r"""Brier score: mean squared distance between probabilities and outcome.
 
+    Parameters
+    ----------
+    decomposition : {"murphy", "ferro-fricker", "calibration-refinement"}, optional
+        Decomposition of the score on the cells of a partition, reported in `parts`. See Notes.
+    partition : Partition, optional
+        Cells of the decomposition. The default is 15 uniform bins, and the median-variance tree for vectors. "distinct"
+        keeps each distinct prediction as its own cell.
+
+    Raises
+    ------
+    InputError
+        TO202 if bins are given without a decomposition. TO203 if the decomposition is unknown. TO205 if Murphy's terms
+        are requested for vectors.
+
+    Notes
+    -----
     .. math:: \tfrac1w \sum_i w_i (p_i - y_i)^2 \quad\text{or}\quad \tfrac1w \sum_i w_i \sum_k (p_{ik} - y_{ik})^2
 
-    The first form is for a binary view, in [0, 1]; the second for a joint one, in [0, 2]; 0 is best, and lower
-    is better: calibration and sharpness both count. Unbiased. A vote of .7 is a row of weight .7 and one of .3.
-    Cost: O(nK). Merges exactly. Source: Brier (1950).
+    The first form is for a binary view, with range [0, 1]. The second is for a joint view, with range [0, 2]. A vote
+    share of 0.7 counts as a row of weight 0.7 with the event and a row of weight 0.3 without.
 
-    `decomposition` says how much of it is calibration, in `parts`, on the cells of a partition (`bins`, `partition`,
-    …; 15 uniform bins or, for vectors, the median-variance tree; `distinct` keeps each prediction apart):
+    Units: squared probability; 0 is best. Both calibration and sharpness lower the score. Bias: none.
 
-    - `murphy`, one score per row: reliability − resolution + uncertainty + within_bin_variance −
-      within_bin_covariance is the score. Reliability is the miscalibration, resolution what the model knows,
-      uncertainty what a constant rate would pay (Murphy 1973; Stephenson, Coelho & Jolliffe 2008).
-    - `ferro-fricker`: the same terms without the bias that noisy outcome rates give them; they can be negative, and
-      weights are importance weights (Ferro & Fricker 2012).
-    - `calibration-refinement`, also for vectors: calibration + refinement + within_bins is the score, and refinement
-      is uncertainty − resolution. Calibration is the mean squared distance of the cells (DeGroot & Fienberg 1983).
+    Cost: O(nK). Tallies merge exactly.
 
-    Raises TO202 for bins without a decomposition, TO203 for an unknown one, TO205 for Murphy's terms of vectors.
+    The decompositions are:
 
+    - "murphy", for one score per row: the score equals reliability − resolution + uncertainty + within_bin_variance −
+      within_bin_covariance. Reliability is the miscalibration, resolution the gain over a constant prediction, and
+      uncertainty the score of the constant event rate [2]_ [3]_.
+    - "ferro-fricker": the same terms, corrected for the bias from noisy event rates. They can be negative. Weights are
+      importance weights [4]_.
+    - "calibration-refinement", also for vectors: the score equals calibration + refinement + within_bins, and
+      refinement is uncertainty − resolution. Calibration is the mean squared distance of the cells [5]_.
+
+    References
+    ----------
+    .. [1] Brier (1950).
+    .. [2] Murphy (1973).
+    .. [3] Stephenson, Coelho & Jolliffe (2008).
+    .. [4] Ferro & Fricker (2012).
+    .. [5] DeGroot & Fienberg (1983).
+
+    Examples
+    --------
     >>> float(Brier()(View(p=[0.5, 1.0], y=[1, 1])))
     0.125
     >>> from trueodds.binning.partition import Uniform
@@ -65,7 +91,7 @@ class Brier(Decomposed):
         return score_sums.brier(view.p, view.y)
 
     def value(self, view: View) -> float:
-        """The weighted mean, from the sums of cells where there are no rows."""
+        """The weighted mean, from the sums of cells if there are no rows."""
         if view.is_rows or view.joint:
             _rows_only(view)
             return float(view.w @ self.rows(view) / view.total) if view.total > 0 else math.nan
@@ -73,7 +99,7 @@ class Brier(Decomposed):
         return float(sums.sum() / view.total)
 
     def expected(self, view: View) -> float:
-        """The mean score if every probability were right: what even a calibrated model pays."""
+        """Expected score of a calibrated model with these predictions."""
         p = view.p.astype(np.float64, copy=False)
         if view.joint:
             _rows_only(view)
@@ -89,7 +115,7 @@ class Brier(Decomposed):
         if view.joint:
             raise InputError(
                 "TO205",
-                "Murphy's terms are of one score per row; those of vectors are calibration and refinement.",
+                "Murphy's terms need one score per row. For vectors the terms are calibration and refinement.",
                 f"decomposition={self.decomposition!r} through {view.name}",
                 "Use decomposition='calibration-refinement', or a lens such as confidence.",
             )
@@ -98,21 +124,41 @@ class Brier(Decomposed):
 
 @dataclass(frozen=True)
 class LogLoss(Decomposed):
-    r"""Mean surprise at the outcome, in nats.
+    r"""Log loss (cross-entropy): mean negative log-probability of the outcome, in nats.
 
+    Parameters
+    ----------
+    decomposition : {"calibration-refinement"}, optional
+        Decomposition of the score on the cells of a partition, reported in `parts`. See Notes.
+    partition : Partition, optional
+        Cells of the decomposition. The default is 15 uniform bins, and the median-variance tree for vectors.
+    min_prob : float, default=0.0
+        Smallest probability inside the logarithm. A note reports the number of rows affected.
+
+    Raises
+    ------
+    InputError
+        TO202 if bins are given without a decomposition. TO203 if the decomposition is unknown.
+
+    Notes
+    -----
     .. math:: -\tfrac1w \sum_i w_i \sum_k y_{ik} \log p_{ik}
 
-    In [0, ∞]; 0 is best. One outcome that was said to be impossible makes it infinite: that is evidence, and
-    is kept; `min_prob` replaces smaller probabilities where a finite number is needed, and the number of rows
-    it touched is noted. Unbiased. Cost: O(n). Needs rows. Source: Good (1952).
+    Units: nats, in [0, ∞]; 0 is best. One observed outcome with predicted probability 0 makes the score infinite. This
+    is evidence against the model and is not clipped unless `min_prob` is given. Bias: none.
 
-    `decomposition="calibration-refinement"` says in `parts` how much of it is calibration, on the cells of a partition
-    (`bins`, `partition`, …; 15 uniform bins, or for vectors the median-variance tree): calibration + refinement +
-    within_bins is the score, and refinement is uncertainty − resolution. Calibration is the mean Kullback–Leibler
-    divergence of a cell's outcome rates from its mean prediction, refinement the mean entropy of those rates.
+    Cost: O(n). Rows are required.
 
-    Raises TO202 for bins without a decomposition, TO203 for an unknown one.
+    With ``decomposition="calibration-refinement"`` the score equals calibration + refinement + within_bins, and
+    refinement is uncertainty − resolution. Calibration is the mean Kullback–Leibler divergence of the event rates of a
+    cell from its mean prediction, and refinement the mean entropy of these rates.
 
+    References
+    ----------
+    .. [1] Good (1952).
+
+    Examples
+    --------
     >>> round(float(LogLoss()(View(p=[0.5, 1.0], y=[1, 1]))), 4)
     0.3466
     """
@@ -134,11 +180,11 @@ class LogLoss(Decomposed):
         return float(view.w[view.w > 0] @ loss[view.w > 0] / view.total)
 
     def expected(self, view: View) -> float:
-        """The mean entropy: what even a calibrated model pays."""
+        """Mean entropy of the predictions: the expected score of a calibrated model."""
         return float(view.w @ score_sums.log_score(view.log_P, view.P, self.min_prob) / view.total)
 
     def terms(self, view: View, index: Array, binned: View) -> Terms:
-        """Calibration, refinement and what varies inside the cells."""
+        """Calibration, refinement and the variation within cells."""
         single_rows(view, "The decomposition of log_loss")
         rows = View(view.P, view.Y, view.w)
         cells = rows.pool(index, len(binned.w))
@@ -148,18 +194,18 @@ class LogLoss(Decomposed):
         return calibration_refinement(score_sums.log_loss, cells, surplus, inside_cells(view, self.rows(view), mean))
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The floor and the decomposition, where they were asked for."""
+        """Smallest probability and decomposition, if given."""
         return super().settings_used(view) | ({"min_prob": self.min_prob} if self.min_prob else {})
 
     def notes(self, view: View) -> list[Note]:
-        """Outcomes that were said to be impossible, and rows the floor touched."""
+        """Notes on outcomes with predicted probability 0 and on rows affected by `min_prob`."""
         counted = view.w > 0
         impossible = int((np.isinf(_log_scores(view)) & counted).sum())
         note_list = (
             [
                 Note(
                     "TN104",
-                    f"{impossible:,} observed {'outcome' if impossible == 1 else 'outcomes'} had predicted probability 0: evidence against calibration of its own.",
+                    f"{impossible:,} observed {'outcome' if impossible == 1 else 'outcomes'} had predicted probability 0, which by itself is evidence against calibration.",
                 )
             ]
             if impossible
@@ -167,17 +213,17 @@ class LogLoss(Decomposed):
         )
         touched = score_sums.below(view.log_P[counted], self.min_prob) if self.min_prob else 0
         if touched:
-            note_list.append(Note("TN106", f"The floor {self.min_prob:g} touched {touched:,} rows."))
+            note_list.append(Note("TN106", f"min_prob={self.min_prob:g} replaced probabilities in {touched:,} rows."))
         return [*note_list, *super().notes(view)]
 
 
 def _log_scores(view: View) -> Array:
-    """The log score of each row without a floor, kept because the value, its notes and its interval need it."""
+    """Log score of each row without `min_prob`, cached because the value, its notes and its interval need it."""
     return view.once("log scores", lambda: score_sums.log_score(view.log_P, view.Y))
 
 
 def _log_means(logs: Array, index: Array, w: Array) -> Array:
-    """The logarithm of each cell's mean probability, (cells, m), from those of its rows: none underflows on the way."""
+    """Logarithm of the mean probability of each cell, (cells, m), computed from logarithms to avoid underflow."""
     cells = int(index.max()) + 1
     logs = np.where((w > 0)[:, None], logs, -np.inf)
     top = np.full((cells, logs.shape[1]), -np.inf)
@@ -189,7 +235,7 @@ def _log_means(logs: Array, index: Array, w: Array) -> Array:
 
 
 def _inside(view: View, index: Array, binned: View) -> float:
-    """What of Brier's score comes from scores that differ inside a bin; for one score per row also from cells."""
+    """Part of the Brier score from predictions that differ within a cell."""
     if view.joint:
         _rows_only(view)
         return inside_cells(view, score_sums.brier(view.p, view.y), score_sums.brier(binned.p[index], view.y))
@@ -201,27 +247,44 @@ def _rows_only(view: View) -> None:
     if not view.is_rows:
         raise InputError(
             "TO205",
-            "The score of a whole vector needs single rows; cells of vectors hold only their means.",
+            "The score of a vector needs single rows. Cells of vectors hold only means.",
             f"{len(view.w):,} cells of {view.n_rows:,} rows",
-            "Measure it from rows, or from a tally, which carries the sums of the proper scores.",
+            "Compute it from rows, or from a tally, which holds the sums of the proper scores.",
         )
 
 
 @dataclass(frozen=True)
 class Spherical(ProperScore):
-    r"""One minus the spherical reward: the cosine between the prediction and the class that came, as a loss.
+    r"""Spherical score as a loss: one minus the cosine between the predicted vector and the observed class.
 
-    Answers: how good are the probabilities altogether, in a score that is bounded like Brier's but, like log loss,
-    looks hardest at the class that came?
+    It is bounded like the Brier score and, like log loss, depends mainly on the probability of the observed class.
 
+    Raises
+    ------
+    InputError
+        TO205 if the view holds cells of many rows.
+
+    Notes
+    -----
     .. math:: \tfrac1w \sum_i w_i \Big(1 - \sum_k y_{ik} \frac{p_{ik}}{\lVert p_i \rVert_2}\Big)
 
-    Shapes: a binary view (n,), read as the vectors (1 − p, p), or a joint one (n, m). Units: none, in [0, 1]; 0 is
-    best; said evenly, K classes cost 1 − 1/√K. The literature also has the reward, which is 1 minus this and better
-    when higher. Strictly proper. Bias: none. A vote of .7 is a row of weight .7 and one of .3. Cost: O(nK). Needs rows;
-    merges as any mean does. A calibrated model pays the mean of 1 − ‖p‖, which `noise_floor` reports.
-    Raises TO205 for cells of many rows. Source: Good (1971); Gneiting & Raftery (2007).
+    Shapes: a binary view (n,), read as vectors (1 − p, p), or a joint view (n, m). A vote share of 0.7 counts as a row
+    of weight 0.7 and one of 0.3.
 
+    Units: none, in [0, 1]; 0 is best. Uniform probabilities over K classes score 1 − 1/√K. The literature also uses the
+    reward, which is 1 minus this loss. The score is strictly proper.
+
+    Bias: none. A calibrated model scores the mean of 1 − ‖p‖, which `noise_floor` reports.
+
+    Cost: O(nK). Rows are required. Values merge as any mean does.
+
+    References
+    ----------
+    .. [1] Good (1971).
+    .. [2] Gneiting & Raftery (2007).
+
+    Examples
+    --------
     >>> round(float(Spherical()(View(p=[[0.6, 0.0, 0.8]], y=[[1, 0, 0]]))), 4)  # 1 − .6/1
     0.4
     """
@@ -237,7 +300,7 @@ class Spherical(ProperScore):
         return _spherical_loss(view, view.y)
 
     def expected(self, view: View) -> float:
-        """The mean score if every probability were right: what even a calibrated model pays."""
+        """Expected score of a calibrated model with these predictions."""
         single_rows(view, self.name)
         return float(view.w @ _spherical_loss(view, view.p) / view.total)
 
@@ -258,24 +321,42 @@ def _spherical_loss(view: View, y: Array) -> Array:
 
 @dataclass(frozen=True)
 class RankedProbability(ProperScore):
-    r"""Squared distance of cumulative probabilities from the outcome: the ranked probability score (RPS).
+    r"""Ranked probability score (RPS): squared distance between cumulative probabilities and outcome.
 
-    Answers: for classes with an order (mild, moderate, severe), how good are the probabilities, where a near miss
-    costs less than a far one?
+    It is for ordered classes (mild, moderate, severe), where a near miss costs less than a far one.
 
+    Parameters
+    ----------
+    normalize : bool, default=False
+        Divide the sum over the K − 1 cuts by their number.
+
+    Raises
+    ------
+    InputError
+        TO203 if `normalize` is not a bool. TO205 if the view holds cells of many rows.
+
+    Notes
+    -----
     .. math:: \tfrac1w \sum_i w_i \sum_{k < K} \big(F_{ik} - \mathbf 1\{y_i \le k\}\big)^2,
         \quad F_{ik} = \sum_{j \le k} p_{ij}
 
-    The order is that of the columns, so it has a meaning for ordered classes only; another order gives another number,
-    the reverse order the same one. Two conventions are in use: the sum (the default here) and, with `normalize`,
-    its mean over the K − 1 cuts. Each cut is a Brier score of two classes, and for K = 2 both conventions are Brier's.
+    The order of the classes is that of the columns. Another order gives another value, and the reverse order the same
+    one. Each cut is a Brier score of two classes, and for K = 2 the value is the Brier score. Shapes: a binary view
+    (n,) or a joint view (n, m). A vote share of 0.7 counts as a row of weight 0.7 and one of 0.3.
 
-    Shapes: a binary view (n,), or a joint one (n, m). Units: squared probability, in [0, K − 1], normalized in [0, 1];
-    0 is best. Strictly proper. Bias: none. A vote of .7 is a row of weight .7 and one of .3. Cost: O(nK). Needs rows;
-    merges as any mean does. A calibrated model pays the mean of Σ F(1 − F), which `noise_floor` reports.
-    Raises TO203 where `normalize` is no yes or no, TO205 for cells of many rows.
-    Source: Epstein (1969); Murphy (1971), who divides by K − 1.
+    Units: squared probability, in [0, K − 1], or in [0, 1] if normalized; 0 is best. The score is strictly proper.
 
+    Bias: none. A calibrated model scores the mean of Σ F(1 − F), which `noise_floor` reports.
+
+    Cost: O(nK). Rows are required. Values merge as any mean does.
+
+    References
+    ----------
+    .. [1] Epstein (1969).
+    .. [2] Murphy (1971), who divides by K − 1.
+
+    Examples
+    --------
     >>> near, far = View([[0.0, 1.0, 0.0]], [[1, 0, 0]]), View([[0.0, 0.0, 1.0]], [[1, 0, 0]])
     >>> float(RankedProbability()(near)), float(RankedProbability()(far)), float(RankedProbability(normalize=True)(far))
     (1.0, 2.0, 1.0)
@@ -293,11 +374,11 @@ class RankedProbability(ProperScore):
         return self._scaled(view, view.y)
 
     def expected(self, view: View) -> float:
-        """The mean score if every probability were right: what even a calibrated model pays."""
+        """Expected score of a calibrated model with these predictions."""
         return float(view.w @ self._scaled(view, view.p) / view.total)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Which of the two conventions."""
+        """Whether the sum is divided by the number of cuts."""
         return {"normalize": bool(self.normalize)}
 
     def _scaled(self, view: View, y: Array) -> Array:
@@ -307,7 +388,7 @@ class RankedProbability(ProperScore):
 
 
 def _ranked_loss(p: Array, y: Array) -> Array:
-    """Σ (F − O)² + O(1 − O) over the cuts: the second term is 0 but for votes, which count one by one."""
+    """Σ (F − O)² + O(1 − O) over the cuts. The second term is nonzero only for votes, which count individually."""
     p, y = p.astype(np.float64, copy=False), y.astype(np.float64, copy=False)
     if p.ndim == 1:
         predicted, observed = p[:, None], y[:, None]

@@ -24,7 +24,7 @@ Score = Callable[[Array, Array], Array]  # (said, seen), cell by cell, binary or
 
 @dataclass(frozen=True)
 class Decomposed(ProperScore):
-    """A proper score that can say what it is made of, on the cells of a partition."""
+    """A proper score with decompositions on the cells of a partition."""
 
     decompositions: ClassVar[tuple[str, ...]] = ()
     decomposition: str | None = field(default=None, kw_only=True)
@@ -36,32 +36,32 @@ class Decomposed(ProperScore):
         if self.partition is not None and self.decomposition is None:
             raise InputError(
                 "TO202",
-                f"{self.name} pools no rows, so it takes no bins; only its decomposition does.",
+                f"{self.name} uses no bins. Only its decomposition does.",
                 f"partition {self.partition}",
                 f"Leave it out, or add decomposition='{self.decompositions[-1]}'.",
             )
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
-        """The settings the façade may pass."""
+        """Names of the settings that the public functions may pass."""
         return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> Decomposed:
-        """The score from the façade's settings, where bins and partition are words."""
+        """Create the score from public settings, where bins and partition are given by name."""
         partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
         return cls(partition=as_partition(**partition_settings), **settings)
 
     def terms(self, view: View, index: Array, binned: View) -> Terms:
-        """The terms of the chosen decomposition; `index` puts each row into a cell of `binned`."""
+        """Terms of the selected decomposition. `index` maps each row to a cell of `binned`."""
         raise NotImplementedError
 
     def parts(self, view: View) -> Terms:
-        """The terms of the decomposition, where one was asked for."""
+        """Terms of the decomposition, if one is selected."""
         return self.terms(view, *self._cells(view)) if self.decomposition else {}
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The decomposition and its cells, where one was asked for."""
+        """The decomposition and its cells, if one is selected."""
         if self.decomposition is None:
             return {}
         partition = self.partition or default_for(view)
@@ -74,13 +74,13 @@ class Decomposed(ProperScore):
         }
 
     def notes(self, view: View) -> list[Note]:
-        """A word where cells of few rows bend the terms."""
+        """Notes on cells of few rows, which bias the terms."""
         if self.decomposition is None:
             return []
         n = self._cells(view)[1].n
         single, n_small = int((n < 2).sum()), int((n < 10).sum())
         if self.decomposition == "ferro-fricker":
-            text = f"{single:,} of {len(n):,} occupied bins hold one row, whose noise cannot be taken out of the terms."
+            text = f"{single:,} of {len(n):,} occupied bins hold one row, whose noise cannot be removed from the terms."
             return [Note("TN127", text)] if single else []
         if not n_small:
             return []
@@ -88,12 +88,12 @@ class Decomposed(ProperScore):
             ("reliability", "resolution") if self.decomposition == "murphy" else ("calibration", "resolution")
         )
         text = (
-            f"{n_small:,} of {len(n):,} occupied bins hold fewer than 10 rows: {first} and {second} come out too large."
+            f"{n_small:,} of {len(n):,} occupied bins hold fewer than 10 rows: {first} and {second} are biased upward."
         )
         return [Note("TN128", text)]
 
     def _cells(self, view: View) -> tuple[Array, View]:
-        """The occupied cell of each row (0 for rows of weight 0, which count nowhere), and the cells."""
+        """The occupied cells, and the cell of each row (0 for rows of weight 0, which do not count)."""
         frozen = (self.partition or default_for(view)).freeze(view)
         index = frozen.index(view.at)
         occupied = np.unique(index[view.w > 0])
@@ -102,15 +102,14 @@ class Decomposed(ProperScore):
 
 
 def murphy(view: View, index: Array, binned: View) -> Terms:
-    r"""Reliability, resolution and uncertainty of Brier's score, and what varies inside the bins.
+    r"""Reliability, resolution and uncertainty of the Brier score, and the variation within bins.
 
     .. math:: \text{BS} = \text{REL} - \text{RES} + \text{UNC} + \text{WBV} - \text{WBC}
 
-    with :math:`\text{REL} = \sum_b \tfrac{w_b}{w} (\bar p_b - \bar y_b)^2`,
-    :math:`\text{RES} = \sum_b \tfrac{w_b}{w} (\bar y_b - \bar y)^2`, :math:`\text{UNC} = \bar y (1 - \bar y)`,
-    WBV the variance of the scores within bins, and WBC twice their covariance with the outcomes there. Without the
-    last two the identity fails unless all scores of a bin are equal. Exact from rows and from cells.
-    Source: Murphy (1973); Stephenson, Coelho & Jolliffe (2008).
+    with :math:`\text{REL} = \sum_b \tfrac{w_b}{w} (\bar p_b - \bar y_b)^2`, :math:`\text{RES} = \sum_b \tfrac{w_b}{w}
+    (\bar y_b - \bar y)^2`, :math:`\text{UNC} = \bar y (1 - \bar y)`, WBV the variance of the scores within bins, and
+    WBC twice their covariance with the outcomes within bins. Without the last two the identity holds only if all scores
+    of a bin are equal. Exact for rows and for cells. Source: Murphy (1973); Stephenson, Coelho & Jolliffe (2008).
     """
     share, p, y = binned.w / binned.w.sum(), binned.p, binned.y
     rate = float(share @ y)
@@ -128,14 +127,14 @@ def murphy(view: View, index: Array, binned: View) -> Terms:
 
 
 def ferro_fricker(view: View, index: Array, binned: View) -> Terms:
-    r"""Murphy's terms without the bias that the noise of the outcome rates gives them.
+    r"""Murphy's terms, corrected for the bias from noisy event rates.
 
     .. math:: \text{REL} - c, \quad \text{RES} - c + v, \quad \text{UNC} + v
 
-    where v estimates the variance of :math:`\bar y` and c the mean over bins of those of :math:`\bar y_b`, which for
-    n rows of equal weight is :math:`\bar y (1 - \bar y) / (n - 1)`; bins of one row leave nothing to estimate it
-    from and are not corrected. They still add up to the score. A corrected term can be negative, and is left so:
-    that is what makes it right on average. Source: Ferro & Fricker (2012).
+    where v estimates the variance of :math:`\bar y` and c the mean over bins of the variances of :math:`\bar y_b`,
+    which for n rows of equal weight is :math:`\bar y (1 - \bar y) / (n - 1)`. Bins of one row are not corrected. The
+    terms still add up to the score. Corrected terms can be negative and are not clipped, because clipping would bias
+    them. Source: Ferro & Fricker (2012).
     """
     terms = murphy(view, index, binned)
     share = binned.w / binned.w.sum()
@@ -151,7 +150,7 @@ def ferro_fricker(view: View, index: Array, binned: View) -> Terms:
 
 
 def _variance(w: Array, ww: Array, y: Array, wyy: Array) -> Array:
-    """The estimated variance of each weighted mean outcome; 0 where a single row carries the weight."""
+    """Estimated variance of each weighted mean outcome; 0 if a single row has all the weight."""
     pairs = w**2 - ww  # the weight of all pairs of rows: n(n − 1) of them where all weigh alike
     enough = pairs > 1e-12 * w**2
     variance = np.maximum(wyy / w - y**2, 0.0)  # ȳ(1 − ȳ) but for votes; below 0 only by rounding
@@ -164,10 +163,10 @@ def calibration_refinement(score: Score, binned: View, calibration: Array, insid
     .. math:: S = \sum_b \tfrac{w_b}{w} d(\bar p_b, \bar y_b) + \sum_b \tfrac{w_b}{w} S(\bar y_b, \bar y_b)
         + \tfrac1w \sum_i w_i \big( S(p_i, y_i) - S(\bar p_{b(i)}, y_i) \big)
 
-    with the score's own divergence d(p, y) = S(p, y) − S(y, y), given by cell as `calibration`: squared distance for
-    Brier's score, Kullback–Leibler for log loss. `inside` is the last sum, 0 where the predictions of a cell are equal.
-    Refinement is uncertainty, S of the overall rate, minus resolution, the mean divergence of the cells' rates from it.
-    Source: DeGroot & Fienberg (1983); Bröcker (2009).
+    where d(p, y) = S(p, y) − S(y, y) is the divergence of the score, passed per cell as `calibration`: squared distance
+    for the Brier score, Kullback–Leibler for log loss. `inside` is the last sum, which is 0 if the predictions of a
+    cell are equal. Refinement is uncertainty, S of the overall rate, minus resolution, the mean divergence of the rates
+    of the cells from it. Source: DeGroot & Fienberg (1983); Bröcker (2009).
     """
     share, y = binned.w / binned.w.sum(), binned.y
     rate = np.broadcast_to(share @ y, y.shape)
@@ -181,9 +180,10 @@ def calibration_refinement(score: Score, binned: View, calibration: Array, insid
 
 
 def inside_cells(view: View, single: Array, mean: Array) -> float:
-    """How much of the mean score comes from predictions that differ inside a cell, from the scores of rows and of cells.
+    """Part of the mean score from predictions that differ within a cell.
 
-    `single` (n,) scores each row's own prediction, `mean` (n,) the mean prediction of its cell.
+    `single` (n,) are the scores of the predictions of the rows, `mean` (n,) those of the mean predictions of their
+    cells.
     """
     with np.errstate(invalid="ignore"):
         # Both are infinite where the whole cell rules the observed outcome out: that is calibration.

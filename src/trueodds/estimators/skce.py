@@ -23,42 +23,55 @@ FORMS = ("auto", "unbiased", "biased", "block")
 
 @dataclass(frozen=True)
 class SquaredKernelError(Estimator):
-    r"""Squared kernel calibration error: do rows with similar predictions miss in the same direction?
+    r"""Squared kernel calibration error (SKCE): kernel-weighted mean product of residual vectors.
 
-    Answers: is the whole vector of probabilities right, without bins? Two rows whose predictions resemble each other
-    and whose residuals point the same way raise it; residuals of a calibrated model point anywhere.
-
-    .. math:: h_{ij} = k(p_i, p_j)\,(y_i - p_i)\cdot(y_j - p_j), \quad
-        \mathrm{SKCE} = \frac{1}{n(n-1)} \sum_{i \ne j} h_{ij}
-
-    with y one-hot (or shares of votes) and k ⊗ δ as the kernel. A binary view is the 2-vector (p, 1 − p), so its
-    products are 2 (y − p)(y' − p'): twice what the scalar form says, and the same as for two columns.
-
-    Shapes: a binary view (n,), or a joint view (n, m). Units: squared probability, at most 2; 0 is calibrated. It is
-    for comparing and testing, its size depends on the kernel and means little by itself. Bias: none for `unbiased`
-    and `block`, which may be negative and are shown signed (their noise floor is 0); `biased` is upward by
-    about Σ p(1 − p) / n. Cost: O(n²m) time; O(n log n) for one score with an exponential kernel. Does not merge
-    from tallies. Raises TO203 for a form, kernel or bandwidth that is none, TO205 for cells of many rows.
-    Weights are importance weights: the pairs of `unbiased` are divided by (Σw)² − Σw².
-    Source: Widmann, Lindsten & Zachariah (2019, 2021).
+    Two rows with similar predictions and residuals in the same direction increase the value. It measures the
+    calibration of whole probability vectors without bins.
 
     Parameters
     ----------
-    form : str
-        `unbiased`: all pairs of two rows. `biased`: the squared norm, each row with itself included. `block`: pairs
-        within blocks of consecutive rows only, so it depends on their order. `auto`: `unbiased` up to 5,000 rows
-        (200,000 for one score with an exponential kernel), `block` beyond.
-    kernel : str or callable
-        `exponential`, `gaussian` or `tv-exponential` (see `kernels.Kernel`), or a function k(P, Q) of the vectors.
-    bandwidth : float or "median"
-        The median distance of the predictions, chosen without labels.
+    form : {"auto", "unbiased", "biased", "block"}, default="auto"
+        "unbiased" uses all pairs of two different rows. "biased" is the squared norm, including the pairs of each row
+        with itself. "block" uses pairs within blocks of consecutive rows, so it depends on the row order. "auto" is
+        "unbiased" up to 5,000 rows (200,000 for one score with an exponential kernel) and "block" beyond.
+    kernel : str or callable, default="exponential"
+        "exponential", "gaussian" or "tv-exponential", or a function k(P, Q) of the vectors.
+    bandwidth : float or "median", default="median"
+        Bandwidth of the kernel. "median" is the median distance of the predictions, which uses no labels.
     block_size : int, optional
-        Rows per block: a hundredth of all up to 1,000, fewer where pairs would be more than 10⁸. A last block that is
-        not full counts with the pairs it has.
+        Rows per block. The default is a hundredth of all rows up to 1,000, or fewer if there would be more than 10⁸
+        pairs. An incomplete last block counts with the pairs that it has.
 
-    With `interval=None` it is the bare number; beyond 5,000 rows that is the way to ask for `form="unbiased"` of
-    vectors.
+    Raises
+    ------
+    InputError
+        TO203 if the form, the kernel or the bandwidth is invalid. TO205 if the view holds cells of many rows.
 
+    Notes
+    -----
+    .. math:: h_{ij} = k(p_i, p_j)\,(y_i - p_i)\cdot(y_j - p_j), \quad
+        \mathrm{SKCE} = \frac{1}{n(n-1)} \sum_{i \ne j} h_{ij}
+
+    y is one-hot (or shares of votes), and the matrix-valued kernel is k ⊗ δ. A binary view is the vector (p, 1 − p), so
+    its products are 2 (y − p)(y' − p'), twice the scalar form and the same as for two columns. Weights are importance
+    weights: the pairs of "unbiased" are divided by (Σw)² − Σw². Shapes: a binary view (n,) or a joint view (n, m).
+
+    Units: squared probability, at most 2; 0 is best. The size depends on the kernel, so use the value for comparisons
+    and tests.
+
+    Bias: "unbiased" and "block" are unbiased. They may be negative and are reported with their sign (their noise floor
+    is 0). "biased" is biased upward by about Σ p(1 − p) / n.
+
+    Cost: O(n²m) time; O(n log n) for one score with an exponential kernel. Tallies are not supported. With
+    ``interval=None`` only the value is computed, which allows ``form="unbiased"`` for vectors beyond 5,000 rows.
+
+    References
+    ----------
+    .. [1] Widmann, Lindsten & Zachariah (2019).
+    .. [2] Widmann, Lindsten & Zachariah (2021).
+
+    Examples
+    --------
     >>> round(float(SquaredKernelError(bandwidth=0.5)(View(p=[0.9, 0.9], y=[1, 0]))), 4)  # 2 · (.1)(−.9) · k(0)
     -0.18
     """
@@ -76,33 +89,33 @@ class SquaredKernelError(Estimator):
 
     @property
     def interval(self) -> str:  # type: ignore[override]
-        """The biased form is the square of a norm; the others scatter around a plug-in."""
+        """Type of interval: the biased form is a squared norm, the other forms scatter around a plug-in value."""
         return "noise-floor" if self.form == "biased" else "debiased"
 
     @property
     def power(self) -> float:  # type: ignore[override]
-        """Whether the interval is made on the root."""
+        """2 if the interval is computed on the root, else 1."""
         return 2.0 if self.form == "biased" else 1.0
 
     def value(self, view: View) -> float:
-        """The error of the view's rows."""
+        """The error of the rows of the view."""
         return self.linear(view).value()
 
     def linear(self, view: View) -> RowPairs:
-        """The same with each row as a cell: the similarities stay, the outcomes or the rows' counts change."""
+        """The statistic with each row as a cell: kernel values are fixed, outcomes or row counts change."""
         return RowPairs(self, view)
 
     def plug_in(self, view: View) -> float:
-        """What resamples scatter around: each row with itself, as copies are; blocks are resampled without copies."""
+        """Plug-in (V-statistic) value on which bootstrap replicates are centered. The block form has no self-pairs."""
         pairs = self.linear(view)
         return pairs.value() if pairs.form == "block" else pairs.biased()
 
     def expected(self, view: View) -> float | None:
-        """Nothing remains of a calibrated model on average, known without draws."""
+        """Expected value of a calibrated model, if known without draws."""
         return None if self.form == "biased" else 0.0
 
     def resampled(self, views: Sequence[View], resamples: int, rng: np.random.Generator) -> tuple[Array, str] | None:
-        """Rows drawn as anywhere, but many at once; of blocks, whole ones. Several views are drawn together elsewhere."""
+        """Resamples of rows, or of whole blocks for the block form. Several views are resampled jointly elsewhere."""
         if len(views) > 1:
             return None
         pairs = self.linear(views[0])
@@ -111,7 +124,7 @@ class SquaredKernelError(Estimator):
         return pairs.rows_drawn(resamples, rng)[None], "rows"
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Form, kernel, bandwidth and block size as used."""
+        """Form, kernel, bandwidth and block size that were used."""
         pairs = self.linear(view)
         named = self.kernel if isinstance(self.kernel, str) else getattr(self.kernel, "__name__", "given")
         return {
@@ -122,14 +135,14 @@ class SquaredKernelError(Estimator):
         }
 
     def notes(self, view: View) -> list[Note]:
-        """A word where there are no pairs, or too many of them."""
+        """Note if there are no pairs, or too many of them."""
         pairs = self.linear(view)
         if pairs.lonely:
-            return [Note("TN118", "One row has no other to be compared with, so the error is undefined.")]
+            return [Note("TN118", "The error is undefined for a single row, because it compares pairs of rows.")]
         if self.form == "auto" and pairs.form == "block":
             text = (
-                f"{len(pairs.rows):,} rows have too many pairs: only those within blocks of {pairs.block_size:,} "
-                "consecutive rows were compared, so the number depends on the order of the rows."
+                f"{len(pairs.rows):,} rows have too many pairs. Only pairs within blocks of {pairs.block_size:,} "
+                "consecutive rows were compared, so the value depends on the row order."
             )
             return [Note("TN119", text)]
         return []
@@ -144,7 +157,7 @@ DRAWN = 2**21  # rows drawn at once
 
 
 class RowPairs:
-    """One view's rows for one kernel error: each row is a cell, and rows of weight 0 are none."""
+    """Rows of one view for one kernel error. Each row is a cell, and rows of weight 0 are excluded."""
 
     def __init__(self, error: SquaredKernelError, view: View) -> None:
         single_rows(view, error.name)
@@ -165,7 +178,7 @@ class RowPairs:
 
     @property
     def on_line(self) -> bool:
-        """Whether no matrix is needed."""
+        """Whether the O(n log n) algorithm for one score applies."""
         return not self.view.joint and self.error.kernel in ("exponential", "tv-exponential")
 
     @property
@@ -177,7 +190,7 @@ class RowPairs:
 
     @property
     def block_size(self) -> int:
-        """Rows per block; all rows where the form has no blocks."""
+        """Rows per block; all rows for forms without blocks."""
         n = len(self.rows)
         if self.form != "block":
             return n
@@ -187,25 +200,25 @@ class RowPairs:
 
     @cached_property
     def edges(self) -> Array:
-        """Where blocks begin, and the end; a single row that is left joins the block before."""
+        """Start of each block, and the end. A single remaining row joins the last block."""
         n = len(self.rows)
         starts = np.arange(0, max(n - 1, 1), max(self.block_size, 1))
         return np.append(starts, n)
 
     @property
     def lonely(self) -> bool:
-        """Whether no row has another to be compared with."""
+        """Whether there is no pair of rows."""
         return self.form != "biased" and not self.w.sum() ** 2 > (self.w**2).sum()
 
     @cached_property
     def residual(self) -> Array:
-        """w (y − p), (n, m); binary residuals are one of two equal entries."""
+        """Residuals w (y − p), (n, m). Binary residuals are one of two equal entries."""
         y = self.view.y[self.rows]
         return self.w[:, None] * ((y if self.view.joint else y[:, None]) - self.P)
 
     @cached_property
     def forms(self) -> Line | Gram:
-        """The sums over pairs, made once for the view."""
+        """Sums over pairs, cached for the view."""
         return self.view.once(("pairs", self.kernel, self.edges.tobytes()), self._forms)
 
     def _forms(self) -> Line | Gram:
@@ -216,11 +229,11 @@ class RowPairs:
 
     @cached_property
     def own(self) -> Array:
-        """The similarity of each row with itself."""
+        """Kernel value of each row with itself."""
         return self.kernel.own(self.P)
 
     def value(self) -> float:
-        """The error of the view itself."""
+        """The error of the view."""
         return self._observed(self.form)
 
     def biased(self) -> float:
@@ -234,7 +247,7 @@ class RowPairs:
 
     @property
     def of_labels(self) -> Callable[[Array], Array] | None:
-        """The error of labels drawn anew, from (n, draws) numbers of outcomes; None where they are no short cut."""
+        """The error of drawn labels, from (n, draws) outcome numbers; None if this is not faster."""
         if not (self.view.joint and isinstance(self.error.kernel, str) and len(self.rows)):
             return None
         y = self.view.y[self.rows]
@@ -248,7 +261,7 @@ class RowPairs:
         return np.asarray(self.value() + self.twice * more / self._pairs(self.form, self.w[None]))
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The error of each draw; where rows are drawn, their residuals come as often as the rows."""
+        """The error of each draw. If rows are drawn, residuals are repeated as often as the rows."""
         if not len(self.rows):
             return np.full(len(wy), np.nan)
         e = (wy - wp) if self.view.joint else (wy - wp)[..., None]
@@ -259,11 +272,11 @@ class RowPairs:
         return self._error(self.form, w, self.forms.counted(times), squares)
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """None: the square of a norm has no norm of its noise."""
+        """None, because the error is a squared norm."""
         return None
 
     def _error(self, form: str, w: Array, pair_sums: Array, squares: Array) -> Array:
-        """From the pairs of two rows and the squares |w (y − p)|² of each (draws, n)."""
+        """The error from the sums over pairs and the squares |w (y − p)|² of each (draws, n)."""
         if form == "biased":
             pair_sums = pair_sums + squares @ self.own
         elif form == "unbiased":  # the copies of a row are rows: c of them have c² − c pairs
@@ -273,7 +286,7 @@ class RowPairs:
         return self.twice * pair_sums / self._pairs(form, w)
 
     def _pairs(self, form: str, w: Array) -> Array:
-        """The weight of all pairs that count; NaN where there are none."""
+        """Total weight of the pairs; NaN without pairs."""
         if form == "biased":
             pair_weight = w.sum(axis=-1) ** 2
         elif form == "unbiased":

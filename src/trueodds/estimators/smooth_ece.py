@@ -19,33 +19,52 @@ MANY, CELLS = 2**15, 4096  # rows beyond which they are not sorted, and the cell
 
 @dataclass(frozen=True)
 class SmoothError(UnbinnedError):
-    r"""Mean absolute residual after smoothing it over neighboring scores (smooth ECE).
+    r"""Smooth expected calibration error (smECE): mean absolute residual after kernel smoothing.
 
-    Answers: how far, on average, are stated probabilities from the frequencies that came, without the choice of bins?
-    Residuals y − p of neighboring scores are averaged with Gaussian weights of standard deviation σ (scores beyond
-    0 and 1 are reflected), and what does not cancel is added up:
-
-    .. math:: N_\sigma = \int_0^1 \Big|\tfrac1w \sum_i w_i (y_i - p_i)\, K_\sigma(t, p_i)\Big|\, dt, \quad
-        \mathrm{smECE} = N_{\sigma^*} \text{ where } N_{\sigma^*} = \sigma^*
-
-    Wider smoothing cancels more, so :math:`N_\sigma` falls as σ grows and the fixed point is unique: the smoothing is
-    as wide as the error it finds. smECE is within constant factors of the distance to the nearest calibrated
-    predictions, and moves little where predictions move little.
-
-    Shapes: a binary view (n,). Units: probability, in [0, 1]; 0 is best; never below the absolute mean gap nor above
-    the ECE over distinct scores. Bias: upward, a calibrated model scores up to 0.56 (mean p(1-p)/n)^(1/3), 0.03 at
-    n = 1,000, which `noise_floor` reports. Cost: O(n) time for many rows, O(n log n) for few or where σ is under 0.0004;
-    draws tell 4,096 scores apart. From a tally it is the value at the tally's resolution.
-    Raises TO203 for a bandwidth that is none, TO205 for a lens with a vector per row.
-    Source: Błasiok & Nakkiran (2024), with all images of the reflection and exact to 1e-6.
+    Residuals y − p of neighboring scores are averaged with Gaussian weights of standard deviation σ, reflected at 0 and
+    1. The error is the integral of what does not cancel. No bins are needed.
 
     Parameters
     ----------
-    bandwidth : "auto" or float
-        The fixed point, which is given beside the value, or a fixed σ of at least 1e-5: then the value is
+    bandwidth : "auto" or float, default="auto"
+        "auto" is the fixed point, which `parts` reports. A number is a fixed σ of at least 1e-5, for which the value is
         :math:`N_\sigma`.
 
-    One row said .8 and came: the residual .2 cancels with nothing at any bandwidth.
+    Raises
+    ------
+    InputError
+        TO203 if the bandwidth is invalid. TO205 if the view has a vector per row.
+
+    See Also
+    --------
+    IntervalError : Upper bound of the distance to calibration from random intervals.
+
+    Notes
+    -----
+    .. math:: N_\sigma = \int_0^1 \Big|\tfrac1w \sum_i w_i (y_i - p_i)\, K_\sigma(t, p_i)\Big|\, dt, \quad
+        \mathrm{smECE} = N_{\sigma^*} \text{ where } N_{\sigma^*} = \sigma^*
+
+    :math:`N_\sigma` decreases in σ, so the fixed point is unique: the bandwidth equals the error. smECE is within
+    constant factors of the distance to the nearest calibrated predictions, and small changes of the predictions change
+    it little. Compared with [1]_, all images of the reflection are used, and the value is exact to 1e-6. Shapes: a
+    binary view (n,).
+
+    Units: probability, in [0, 1]; 0 is best. The value is at least the absolute mean gap and at most the ECE over
+    distinct scores.
+
+    Bias: upward. A calibrated model scores up to 0.56 (mean p(1-p)/n)^(1/3), which is 0.03 at n = 1,000. `noise_floor`
+    reports it.
+
+    Cost: O(n) time for many rows, O(n log n) for few rows or if σ is below 0.0004. Draws distinguish 4,096 scores.
+    Tallies merge at the resolution of their cells.
+
+    References
+    ----------
+    .. [1] Błasiok & Nakkiran (2024).
+
+    Examples
+    --------
+    A single row with prediction 0.8 and an event: the residual 0.2 does not cancel at any bandwidth.
 
     >>> round(float(SmoothError()(View(p=[0.8], y=[1]))), 4)
     0.2
@@ -61,11 +80,11 @@ class SmoothError(UnbinnedError):
     bandwidth: Annotated[float, Range(NARROWEST, WIDEST)] | Literal["auto"] = "auto"
 
     def scores(self, view: View) -> GriddedScores:
-        """The same, for draws: at most 4,096 groups of equal or neighboring scores."""
+        """Sums for draws, with at most 4,096 groups of equal or neighboring scores."""
         return GriddedScores(self, view)
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
-        """The smoothed residuals' absolute integral, at the fixed point or the given bandwidth."""
+        """Integral of the absolute smoothed residuals, at the fixed point or the given bandwidth."""
 
         def reader(_w: Array, wp: Array, wy: Array) -> Array:
             residual = wy - wp
@@ -78,21 +97,21 @@ class SmoothError(UnbinnedError):
         return reader
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The bandwidth as asked."""
+        """The bandwidth setting."""
         return {"bandwidth": self.bandwidth}
 
     def parts(self, view: View) -> dict[str, float]:
-        """The bandwidth that was found: the fixed point, so up to rounding the value itself."""
+        """The bandwidth of the fixed point, which equals the value up to rounding."""
         return {"bandwidth": self.value(view)} if self.bandwidth == "auto" else {}
 
 
 class GriddedScores(Scores):
-    """One view's scores; many rows are spread over a grid as they come, which needs no order."""
+    """Scores of one view. Many rows are binned on a grid without sorting."""
 
     error: SmoothError
 
     def value(self) -> float:
-        """The error of the view itself, from sorted scores where they are few or the error so small that it takes more."""
+        """The error of the view, from sorted scores if there are few or if the error is too small for the grid."""
         view = self.view
         if view.is_rows and len(view) > MANY:
             bandwidth = self.error.bandwidth
@@ -147,9 +166,9 @@ def fixed_point(s: Array, residual: Array) -> Array:
 
 
 def from_moments(moments: Array, sigma: float | None) -> float | None:
-    """The fixed point, or N_σ, of residuals by their moments in even cells of [0, 1] (cells, 4).
+    """The fixed point, or N_σ, of residuals given by their moments in uniform cells of [0, 1] (cells, 4).
 
-    None where these cells are too coarse to tell.
+    None if the cells are too coarse.
     """
     cells = len(moments)
     node_sums, pieces = np.zeros((1, cells + 3)), moments @ SPLINE.T
@@ -163,16 +182,16 @@ def from_moments(moments: Array, sigma: float | None) -> float | None:
 
 
 def _in_turn(rows: Array, size: int) -> list[Array]:
-    """Rows whose temporary arrays, each of `size` numbers a row, fit into the memory together."""
+    """Batches of rows whose temporary arrays, of `size` numbers per row, fit into memory together."""
     step = max(1, MAX_ARRAY_SIZE // size)
     return [rows[start : start + step] for start in range(0, len(rows), step)]
 
 
 def _without_gaps(s: Array, sigma: float) -> tuple[Array, float]:
-    """The scores on a line of length 1 from which long gaps are cut out, and how long it is in units of the score.
+    """The scores on a line of length 1 without long gaps, and its length in units of the score.
 
-    Nothing is left of a Gaussian eight standard deviations away, so wider gaps hold nothing; the scores of a rare
-    event, or of a model that is nearly always sure, fill little of [0, 1].
+    A Gaussian is negligible beyond eight standard deviations, so wider gaps contribute nothing. The scores of a rare
+    event, or of a very confident model, fill only a small part of [0, 1].
     """
     gaps = np.diff(s, prepend=0.0, append=1.0)
     if (gaps <= 16 * sigma).all():
@@ -182,9 +201,9 @@ def _without_gaps(s: Array, sigma: float) -> tuple[Array, float]:
 
 
 def _fixed_points(cosines: Array, upper: Array, length: float) -> Array:
-    """By secants in log σ, kept inside the bracket that every N_σ narrows from the other side.
+    """Fixed points by the secant method in log σ, within a bracket that each N_σ narrows.
 
-    N_σ never exceeds `upper`, Σ|residual|, and never falls below |Σ residual|.
+    N_σ never exceeds `upper`, Σ|residual|, and is at least |Σ residual|.
     """
     low, high = np.abs(cosines[:, 0]), upper.copy()
     solution = low.copy()
@@ -216,8 +235,8 @@ def _fixed_points(cosines: Array, upper: Array, length: float) -> Array:
 def _cosines(s: Array, residual: Array, grid: int) -> Array:
     """Σ residual cos(πks) for k = 0 … grid and each row of residuals (rows, m), by one fast transform.
 
-    Each residual is spread over four nodes by a cubic spline, whose own transform is divided out: what remains is
-    aliasing, (k / 2 grid)⁴ of the residuals' noise, where spreading over two nodes would leave (k / grid)².
+    Each residual is spread over four nodes by a cubic spline, whose transform is divided out. The remaining error is
+    aliasing, (k / 2 grid)⁴ of the noise of the residuals. Spreading over two nodes would leave (k / grid)².
     """
     cell = np.minimum((s * grid).astype(np.int64), grid - 1)
     u = s * grid - cell

@@ -18,33 +18,48 @@ Base = Literal["equal-mass", "uniform"]
 
 @dataclass(frozen=True)
 class SweepError(UnbinnedError):
-    r"""Binned error on the largest number of bins whose outcome rates rise with the score (ECE-sweep).
+    r"""Monotonic sweep calibration error: binned error with the largest number of bins whose event rates increase.
 
-    Answers: how far are the stated probabilities from the frequencies that came, if the data choose how finely to
-    look? Bins are added one by one as long as a higher score goes with an outcome rate that is not lower; the last
-    such number is used. For experts: the sieve of the monotone binnings, entered from below.
-
-    .. math:: \Big(\sum_{b \le k} \tfrac{w_b}{w} |\bar p_b - \bar y_b|^q\Big)^{1/q}, \quad
-        k = \max\{k : \bar y_1 \le \dots \le \bar y_{j} \text{ for each number of bins } j \le k\}
-
-    Shapes: one score per row, (n,). Units: probability, in [0, 1]; 0 is best. The power is q = 2 as in the authors'
-    code, so the default is an RMSCE; `order=1` gives the ECE. At most n − 1 bins; empty bins are absent; equal
-    scores stay together, where the authors' code splits them by the order of the rows. A score that does not rank
-    (rates fall already with two bins) is judged in one bin, by its mean alone.
-
-    Bias: upward, less than with a fixed number of bins where a few suffice, and `noise_floor` says how much; the
-    labels choose the bins, so each draw chooses again, and the interval allows for the floor. Little power at small
-    n, where chance stops the search early. Cost: O(n log n + k² log n) time, O(n) memory; draws tell 4,096 scores
-    apart. From a tally bins are cut between its cells. Raises TO203 for other settings, TO205 for a vector per row.
-    Source: Roelofs, Cain, Shlens & Mozer (2022).
+    The number of bins is increased as long as the event rates do not decrease with the score. The last such number is
+    used.
 
     Parameters
     ----------
-    base : str
-        `partition` in the façade's words. What is cut finer and finer: `equal-mass` (a weight of two counts as two rows) or `uniform`.
-    order : float
-        The power q; infinity takes the worst bin.
+    base : {"equal-mass", "uniform"}, default="equal-mass"
+        The bins, called `partition` in the public functions. With equal-mass bins a weight of two counts as two rows.
+    order : float, default=2.0
+        Power q of the average over bins. Infinity takes the worst bin.
 
+    Raises
+    ------
+    InputError
+        TO203 if a setting is invalid. TO205 if the view has a vector per row.
+
+    Notes
+    -----
+    .. math:: \Big(\sum_{b \le k} \tfrac{w_b}{w} |\bar p_b - \bar y_b|^q\Big)^{1/q}, \quad
+        k = \max\{k : \bar y_1 \le \dots \le \bar y_{j} \text{ for each number of bins } j \le k\}
+
+    Shapes: one score per row, (n,). There are at most n − 1 bins, and empty bins are ignored. Tied scores stay
+    together, while the authors' code splits them by row order. If the event rates decrease with two bins already, a
+    single bin is used.
+
+    Units: probability, in [0, 1]; 0 is best. The default power 2, as in the authors' code, gives an RMSCE. ``order=1``
+    gives the ECE.
+
+    Bias: upward, but less than with a fixed number of bins where few bins suffice. `noise_floor` reports it. The labels
+    determine the number of bins, so each draw repeats the search, and the interval accounts for the noise floor. Power
+    is low at small n, where chance stops the search early.
+
+    Cost: O(n log n + k² log n) time, O(n) memory. Draws distinguish 4,096 scores. With a tally, bins are cut between
+    its cells.
+
+    References
+    ----------
+    .. [1] Roelofs, Cain, Shlens & Mozer (2022).
+
+    Examples
+    --------
     >>> view = View(p=[0.1, 0.2, 0.7, 0.8], y=[0, 1, 0, 1])  # two bins rise (1/2, 1/2), three do not (1/2, 0, 1)
     >>> round(float(SweepError(order=1)(view)), 4), SweepError()(view).settings["occupied_bins"]
     (0.3, 2)

@@ -16,25 +16,45 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True)
 class MurphyLoss(ProperScore):
-    r"""The mean cost of acting where the probability exceeds a threshold: a point of the Murphy curve.
+    r"""Elementary score: mean cost of decisions at a probability threshold, a point of the Murphy curve.
 
-    Answers: for one who acts above θ because a false alarm costs θ and a miss 1 − θ, what do these probabilities cost?
+    The decision is to act above θ. A false alarm costs θ and a miss 1 − θ.
 
+    Parameters
+    ----------
+    threshold : float, default=0.5
+        θ in (0, 1).
+
+    Raises
+    ------
+    InputError
+        TO203 if the threshold is outside (0, 1). TO205 if the view has a vector per row or cells of many rows.
+
+    Notes
+    -----
     .. math:: S_\theta(p, y) = 2\theta\, \mathbf 1\{p > \theta, y = 0\} + 2(1 - \theta)\, \mathbf 1\{p < \theta, y = 1\}
 
-    A score that states the threshold itself leaves the choice open and pays half of either cost, the mean of the two
-    one-sided limits; how many rows do so is noted. θ = 1/2 gives the misclassification rate. Every proper score of a
-    binary outcome is a mixture of these over θ: the area under the curve is Brier's score, and with the weight
-    1/(2θ(1 − θ)) log loss. So a model that is lower at every θ is better for everyone, and curves that cross say
-    for whom. The factor 2, which makes the area Brier's, is that of Dimitriadis et al. (2024); Ehm et al. (2016)
-    have the elementary score without it, half of this.
+    A score equal to the threshold costs half of either cost, the mean of the two one-sided limits, and a note reports
+    the number of such rows. θ = 1/2 gives the misclassification rate. Every proper score of a binary outcome is a
+    mixture of these scores over θ: the area under the curve is the Brier score, and the weight 1/(2θ(1 − θ)) gives log
+    loss. A model with a lower score at every θ is better for every user. If curves cross, the better model depends on
+    the costs. The factor 2 follows [2]_ and makes the area the Brier score. [1]_ defines the elementary score without
+    it. A vote share of 0.7 counts as a row of weight 0.7 and one of 0.3. Shapes: a binary view (n,).
 
-    Shapes: a binary view (n,). Units: cost, in [0, 2 max(θ, 1 − θ)]; 0 is best. Proper, not strictly: only the side of
-    the threshold counts. Bias: none. A vote of .7 is a row of weight .7 and one of .3. Cost: O(n). Needs rows;
-    merges as any mean does. A calibrated model pays the mean of 2 min(θ(1 − p), (1 − θ)p), which `noise_floor` reports.
-    Raises TO203 for a threshold outside (0, 1), TO205 for a lens with a vector per row or cells of many rows.
-    Source: Ehm, Gneiting, Jordan & Krüger (2016); Dimitriadis, Gneiting, Jordan & Vogel (2024).
+    Units: cost, in [0, 2 max(θ, 1 − θ)]; 0 is best. The score is proper but not strictly proper, because only the side
+    of the threshold counts.
 
+    Bias: none. A calibrated model scores the mean of 2 min(θ(1 − p), (1 − θ)p), which `noise_floor` reports.
+
+    Cost: O(n). Rows are required. Values merge as any mean does.
+
+    References
+    ----------
+    .. [1] Ehm, Gneiting, Jordan & Krüger (2016).
+    .. [2] Dimitriadis, Gneiting, Jordan & Vogel (2024).
+
+    Examples
+    --------
     >>> float(MurphyLoss(threshold=0.2)(View(p=[0.1, 0.3, 0.9, 0.9], y=[1, 0, 1, 0])))  # (1.6 + .4 + 0 + .4) / 4
     0.6
     """
@@ -49,7 +69,7 @@ class MurphyLoss(ProperScore):
         return self._cost(view, view.y)
 
     def expected(self, view: View) -> float:
-        """The mean score if every probability were right: what even a calibrated model pays."""
+        """Expected score of a calibrated model with these predictions."""
         return float(view.w @ self._cost(view, _float64_scores(view)) / view.total)
 
     def settings_used(self, view: View) -> dict[str, Any]:
@@ -57,7 +77,7 @@ class MurphyLoss(ProperScore):
         return {"threshold": float(self.threshold)}
 
     def notes(self, view: View) -> list[Note]:
-        """How many rows leave the decision open."""
+        """Note on rows whose score equals the threshold."""
         at = int(((_float64_scores(view) == self.threshold) & (view.w > 0)).sum())
         text = f"{at:,} {'row states' if at == 1 else 'rows state'} the threshold {self.threshold:g} itself and {'pays' if at == 1 else 'pay'} half of either cost."
         return [Note("TN129", text)] if at else []
@@ -72,35 +92,56 @@ class MurphyLoss(ProperScore):
 
 
 def _float64_scores(view: View) -> Array:
-    """The scores in double precision, so that the threshold is not rounded to their type."""
+    """Scores in double precision, so that the threshold is not rounded to their type."""
     return view.p.astype(np.float64, copy=False)
 
 
 @dataclass(frozen=True)
 class AnswerOrAbstain(ProperScore):
-    r"""The mean utility of answering where the confidence reaches a threshold, over all thresholds (BAS).
+    r"""Answer-or-abstain score (BAS): mean utility of answering above a confidence threshold, over all thresholds.
 
-    Answers: a right answer is worth 1, none 0, and a wrong one costs t/(1 − t), so that whoever acts on this price
-    answers exactly if the chance to be right is at least t. What do these confidences earn, prices t being uniform on
-    [0, 1]?
+    A correct answer is worth 1, no answer 0, and a wrong answer costs t/(1 − t). With this price it is optimal to
+    answer if the probability of being correct is at least t. The thresholds t are uniform on [0, 1].
 
+    Parameters
+    ----------
+    min_prob : float, default=0.0
+        Smallest value of 1 − c inside the logarithm. A note reports the number of rows affected.
+
+    Raises
+    ------
+    InputError
+        TO203 if `min_prob` is outside [0, 1). TO205 if the view has a vector per row or cells of many rows.
+
+    Notes
+    -----
     .. math:: \tfrac1w \sum_i w_i \int_0^{c_i} \Big( y_i - (1 - y_i) \tfrac{t}{1 - t} \Big) dt
         = \tfrac1w \sum_i w_i \big( c_i + (1 - y_i) \log(1 - c_i) \big)
 
-    A right answer earns its confidence c, a wrong one c + log(1 − c) < 0, which falls without bound: one wrong answer
-    that was called certain makes the mean −∞. That is evidence and is kept; `min_prob` replaces smaller 1 − c in the
-    logarithm where a finite number is needed, and the rows that it touched are noted. Strictly proper: with the chance
-    q to be right, the expectation c + (1 − q) log(1 − c) is greatest at c = q alone. Unlike log loss it
-    punishes too much confidence more than too little: doubt of what is right costs at most 1.
+    A correct answer scores its confidence c, a wrong one c + log(1 − c) < 0, which is unbounded below: one wrong answer
+    with confidence 1 makes the mean −∞. This is evidence against the model and is not clipped unless `min_prob` is
+    given. The score is strictly proper: if the probability of being correct is q, the expectation c + (1 − q) log(1 −
+    c) is largest at c = q only. Unlike log loss it penalizes overconfidence more than underconfidence: doubt about a
+    correct answer costs at most 1. A vote share of 0.7 counts as a row of weight 0.7 and one of 0.3. Shapes: a binary
+    view (n,).
 
-    Shapes: a binary view (n,). Units: utility, in [−∞, 1]; 1 is best, 0 is what never answering earns. Bias: none. A vote
-    of .7 is a row of weight .7 and one of .3. Cost: O(n). Needs rows. A calibrated model earns the mean of
-    c + (1 − c) log(1 − c), which `noise_floor` reports: it is a ceiling here, for bending c can only lose.
-    Raises TO203 for a floor outside [0, 1), TO205 for a lens with a vector per row or cells of many rows.
-    Source: Wu, Gustafsson, Phillips, Gao, Thakur & Clifton (2026), arXiv 2604.03216, whose abstract has the idea (an
-    answer-or-abstain utility, summed over thresholds; truthful confidence is uniquely best; asymmetric); the price
-    t/(1 − t), the uniform t and the closed form are worked out here from it.
+    Units: utility, in [−∞, 1]; 1 is best. Never answering scores 0.
 
+    Bias: none. A calibrated model scores the mean of c + (1 − c) log(1 − c), which `noise_floor` reports. It is an
+    upper limit here, because changing c can only lower the expected score.
+
+    Cost: O(n). Rows are required.
+
+    The abstract of [1]_ states the idea: an answer-or-abstain utility summed over thresholds, for which truthful
+    confidence is uniquely optimal, and asymmetric. The price t/(1 − t), the uniform t and the closed form are derived
+    here from it.
+
+    References
+    ----------
+    .. [1] Wu, Gustafsson, Phillips, Gao, Thakur & Clifton (2026). arXiv 2604.03216.
+
+    Examples
+    --------
     >>> round(float(AnswerOrAbstain()(View(p=[0.9, 0.5], y=[1, 0]))), 4)  # (.9 + .5 + log .5) / 2
     0.3534
     """
@@ -118,29 +159,29 @@ class AnswerOrAbstain(ProperScore):
         return _float64_confidence(view) + self._lost(1 - view.y.astype(np.float64, copy=False), view)
 
     def expected(self, view: View) -> float:
-        """The mean utility if every confidence were right."""
+        """Expected utility of a calibrated model with these confidences."""
         return float(view.w @ (_float64_confidence(view) + self._lost(view.q, view)) / view.total)
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The floor, where one was asked for."""
+        """Smallest probability inside the logarithm, if given."""
         return {"min_prob": self.min_prob} if self.min_prob else {}
 
     def notes(self, view: View) -> list[Note]:
-        """Certain answers that were wrong, and rows that the floor touched."""
+        """Notes on wrong answers with confidence 1 and on rows affected by `min_prob`."""
         counted = view.w > 0
         doubt = view.log_P[:, 0]
         n_wrong = int((np.isneginf(doubt) & (view.y < 1) & counted).sum())
         note_list = []
         if n_wrong:
-            text = f"{n_wrong:,} {'answer' if n_wrong == 1 else 'answers'} called certain turned out wrong: evidence against calibration of its own."
-            more = "" if self.min_prob else " The mean is −∞; min_prob=0.01 assumes a doubt of 1 in 100 at least."
+            text = f"{n_wrong:,} {'answer' if n_wrong == 1 else 'answers'} with confidence 1 were wrong, which by itself is evidence against calibration."
+            more = "" if self.min_prob else " The mean is −∞. min_prob=0.01 limits the confidence to 0.99."
             note_list.append(Note("TN104", text + more))
         if self.min_prob and (touched := int(((doubt < np.log(self.min_prob)) & counted).sum())):
-            note_list.append(Note("TN106", f"The floor {self.min_prob:g} touched {touched:,} rows."))
+            note_list.append(Note("TN106", f"min_prob={self.min_prob:g} replaced probabilities in {touched:,} rows."))
         return note_list
 
     def _lost(self, wrong: Array, view: View) -> Array:
-        """wrong · log(1 − c), which is 0 where nothing was wrong, however sure the answer."""
+        """wrong · log(1 − c), which is 0 for correct answers at any confidence."""
         doubt = view.log_P[:, 0]
         if self.min_prob:
             doubt = np.maximum(doubt, np.log(self.min_prob))

@@ -23,35 +23,53 @@ FORMS = ("atb", "quantile")
 
 @dataclass(frozen=True)
 class Truthful(UnbinnedError):
-    r"""A squared calibration error that honest probabilities minimize in expectation, however few the rows (ATB).
+    r"""Truthful calibration error (ATB): squared error that honest probabilities minimize in expectation.
 
-    Answers: which model is better calibrated, by a number that cannot be lowered by bending the probabilities? ECE on
-    a sample can: a forecaster who knows the truth scores lower by rounding it, because that evens out its own noise.
-    `form="atb"`, the averaged two-bin error, cuts the scores in two at a threshold that is uniform on [0, 1]:
-
-    .. math:: \int_0^1 R(p < t)^2 + R(p \ge t)^2 \, dt, \quad R(A) = \tfrac1w \sum_{i \in A} w_i (p_i - y_i)
-
-    `form="quantile"` has B bins of equal mass, B Σ_b R(b)², which is the squared ℓ2-ECE where every bin holds n/B rows.
-    The squares of *sums* make both truthful: for independent outcomes the expectation is a constant, the noise, plus
-    the error itself with the true probabilities for outcomes. That is 0 for the truth, and with `atb` for nothing else
-    but the truth averaged over rows that are told alike. Take the root only for display: truth need not minimize its
-    expectation. For several classes use the lens `classwise` (the mean over classes stays truthful); through
-    `confidence` no form is, because the probabilities choose which event is judged, and a note says so.
-
-    Shapes: a binary view (n,). Units: probability squared; 0 is best; `atb` in [0, 1]; `quantile` in [0, 1] where no
-    ties fill a bin beyond its share, else at most B. `parts` holds the root, in units of probability. Bias: upward by
-    the noise, mean p(1-p) / n for a calibrated model with `atb` and B times that with `quantile`, which `noise_floor`
-    reports.
-    Cost: O(n log n), exact: the integrand changes only at scores. Merges exactly where the scores are told apart
-    (`atb`) or the bins are fixed. Raises TO203 for an unknown form, or bins with `atb`; TO205 for a vector per row.
-    Source: Hartline, Hu & Wu (2025), arXiv 2508.13100; for classes Lu, Wu, Hartline & Hu (2025), arXiv 2510.06388.
+    This holds at any sample size. ECE on a sample can be lowered by distorting the probabilities: a forecaster who
+    knows the true probabilities scores better after rounding them, because rounding averages out noise. This error
+    cannot be lowered in this way.
 
     Parameters
     ----------
-    form : {"atb", "quantile"}
+    form : {"atb", "quantile"}, default="atb"
+        "atb" is the averaged two-bin error, which splits the scores at a uniform threshold. "quantile" uses equal-mass
+        bins.
     bins : int or {"auto", "sqrt"}, optional
-        B of `quantile`; 15 if not said. Tied scores are never split.
+        Number of bins B of "quantile". The default is 15. Tied scores are never split.
 
+    Raises
+    ------
+    InputError
+        TO203 if the form is unknown or bins are given with "atb". TO205 if the view has a vector per row.
+
+    Notes
+    -----
+    .. math:: \int_0^1 R(p < t)^2 + R(p \ge t)^2 \, dt, \quad R(A) = \tfrac1w \sum_{i \in A} w_i (p_i - y_i)
+
+    This is the form "atb". The form "quantile" is B Σ_b R(b)², which is the squared ℓ2-ECE if every bin holds n/B rows.
+    The squares of *sums* make both truthful: for independent outcomes the expectation is a constant, the noise, plus
+    the error with the true probabilities as outcomes. That error is 0 for the true probabilities, and with "atb" only
+    for them, averaged over rows with equal predictions. Use the root for display only, because the true probabilities
+    need not minimize its expectation. For several classes use the lens `classwise` (the mean over classes stays
+    truthful). No form is truthful with the lens `confidence`, because the probabilities select the event, and a note
+    says so. Shapes: a binary view (n,).
+
+    Units: squared probability; 0 is best. "atb" is in [0, 1]. "quantile" is in [0, 1] if no ties enlarge a bin, else at
+    most B. `parts` holds the root, in units of probability.
+
+    Bias: upward by the noise, mean p(1-p) / n for a calibrated model with "atb" and B times that with "quantile", which
+    `noise_floor` reports.
+
+    Cost: O(n log n), exact, because the integrand changes only at scores. Tallies merge exactly if they distinguish the
+    scores ("atb") or the bins are fixed.
+
+    References
+    ----------
+    .. [1] Hartline, Hu & Wu (2025). arXiv 2508.13100.
+    .. [2] Lu, Wu, Hartline & Hu (2025). arXiv 2510.06388, for several classes.
+
+    Examples
+    --------
     >>> round(float(Truthful()(View(p=[0.2, 0.6], y=[0, 1]))), 6)  # .2 (−.1)² + .4 (.1² + .2²) + .4 (−.1)²
     0.026
     """
@@ -101,7 +119,7 @@ class Truthful(UnbinnedError):
         """A word where the probabilities choose the event."""
         if view.name.split(":")[0].split("-")[0] not in ("confidence", "rank", "top"):
             return []
-        text = f"Through {view.name} the probabilities choose which event is judged, so this error is not truthful there; it is through classwise or class:NAME."
+        text = f"Through {view.name} the probabilities select the event, so this error is not truthful. It is truthful through classwise or class:NAME."
         return [Note("TN133", text)]
 
 

@@ -25,34 +25,50 @@ KINDS = 64  # payoff tables by which rows are pooled for draws
 
 @dataclass(frozen=True)
 class UtilityError(Estimator):
-    r"""The worst gap between expected and realized utility over any interval of expected utilities (UC).
+    r"""Utility calibration error (UC): largest gap between expected and realized utility over intervals.
 
-    Answers: someone takes the probabilities at their word and reckons what the outcome will be worth to them. Over
-    which range of such expectations are they most disappointed, or pleased, in total? With a payoff per class u and
-    the expectation v(p) = Σ_k u(p, k) p_k:
-
-    .. math:: \sup_{I} \Big| \tfrac1w \sum_{i:\, v(p_i) \in I} w_i \big(u(p_i, y_i) - v(p_i)\big) \Big|
-
-    over intervals I, the interval's own share of the rows included. It is `ecce_r` of the real-valued score v: of the
-    top class with `utility="top"` (the confidence lens's `ecce_r`), of one class with `"class:2"`; `"top-5"` pays 1 if
-    the outcome is among the five largest. A payoff per class is any linear utility, several rows of payoffs give the
-    worst of them (each in `parts`), and `cost=` pays −cost of the action that the probabilities call for, which is
-    decision calibration. Where it is small, whoever acts above a threshold of v gains little by any monotone change of
-    v. Nothing is rescaled: the source has payoffs in [-1, 1], and values of such payoffs are comparable.
-
-    Shapes: a joint view (n, m); a binary view is (1 − p, p). Units: those of the utility, in [0, max u − min u];
-    0 is best. Bias: upward, about 1.6 sqrt(mean Var u / n) for a calibrated model, which `noise_floor` reports.
-    Cost: O(nm + n log n), draws O(cells · m) each, at most 4,096 cells that differ in v. Needs rows; does not merge.
-    Raises TO203 for an unknown utility, TO205 for cells of many rows, or payoffs that do not fit the outcomes.
-    Source: Hegazy, Jordan & Dieuleveut (2025), arXiv 2510.25458.
+    A user computes the expected utility of each row from its probabilities. The error is the largest total difference
+    to the realized utility over any interval of expected utilities.
 
     Parameters
     ----------
-    utility : str, sequence of K, sequence of such, or callable
-        `top`, `top-5`, `class:0`, payoffs of the classes, or a function of P (n, K) that gives payoffs (n, K).
+    utility : str, sequence of K, sequence of such, or callable, default="top"
+        "top", "top-5", "class:0", payoffs of the classes, or a function of P (n, K) that returns payoffs (n, K). "top"
+        pays 1 if the top class is correct, "top-5" if the outcome is among the five largest probabilities. With several
+        rows of payoffs the value is the largest error, and each is in `parts`.
     cost : table (actions, K) or callable, optional
-        Instead of `utility`; a callable of P may give (n, actions, K).
+        Costs of actions, instead of `utility`. The payoff is the negative cost of the action that is optimal under the
+        probabilities (decision calibration). A callable of P may return (n, actions, K).
 
+    Raises
+    ------
+    InputError
+        TO203 if the utility is unknown. TO205 if the view holds cells of many rows or if the payoffs do not match the
+        outcomes.
+
+    Notes
+    -----
+    .. math:: \sup_{I} \Big| \tfrac1w \sum_{i:\, v(p_i) \in I} w_i \big(u(p_i, y_i) - v(p_i)\big) \Big|
+
+    u is the payoff per class, v(p) = Σ_k u(p, k) p_k its expectation, and I an interval. The value includes the
+    interval's share of the rows. It is `ecce_r` of the real-valued score v: of the confidence with "top", of one class
+    with "class:2". If the value is small, a user who acts above a threshold of v gains little by any monotone change of
+    v. Payoffs are not rescaled. The paper uses payoffs in [-1, 1], and values for such payoffs are comparable. Shapes:
+    a joint view (n, m). A binary view is (1 − p, p).
+
+    Units: those of the utility, in [0, max u − min u]; 0 is best.
+
+    Bias: upward, about 1.6 sqrt(mean Var u / n) for a calibrated model, which `noise_floor` reports.
+
+    Cost: O(nm + n log n), and O(cells · m) per draw with at most 4,096 cells that differ in v. Rows are required.
+    Tallies are not supported.
+
+    References
+    ----------
+    .. [1] Hegazy, Jordan & Dieuleveut (2025). arXiv 2510.25458.
+
+    Examples
+    --------
     >>> view = View(p=[[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]], y=[[0, 1, 0], [0, 0, 1]])
     >>> float(UtilityError()(view))  # expected .5 and .6; y 0 and 1: ±.5/2, then .4/2
     0.25
@@ -73,21 +89,24 @@ class UtilityError(Estimator):
         if self.cost is not None:
             if self.utility != "top":
                 raise InputError(
-                    "TO203", "A cost is a utility of its own.", f"utility={self.utility!r}, cost=…", "Give one of them."
+                    "TO203",
+                    "cost and utility exclude each other.",
+                    f"utility={self.utility!r}, cost=…",
+                    "Give one of them.",
                 )
             object.__setattr__(self, "cost", check_cost(self.cost))
 
     def value(self, view: View) -> float:
-        """The largest gap of the utilities asked for."""
+        """Largest gap over all utilities."""
         return max(expectation.value() for expectation in self._expectations(view).values())
 
     def parts(self, view: View) -> dict[str, float]:
-        """Each of several utilities."""
+        """Gap of each utility, if there are several."""
         expectations = self._expectations(view)
         return {name: one.value() for name, one in expectations.items()} if len(expectations) > 1 else {}
 
     def linear(self, view: View) -> Linear | None:
-        """The same for draws; None where rows and outcomes are too many to hold."""
+        """The error as a function of sums per cell; None if rows and outcomes exceed the memory limit."""
         expectations = list(self._expectations(view).values())
         if len(expectations) == 1 and (cells := expectations[0].cells()) is not None:
             index, first, group = cells
@@ -98,7 +117,7 @@ class UtilityError(Estimator):
         return Cells(row, row, [(one, one.rank) for one in expectations])
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The utility, and the range of its payoffs."""
+        """The utility and the range of its payoffs."""
         tables = [one.U for one in self._expectations(view).values()]
         what = "cost" if self.cost is not None else "utility"
         setting = getattr(self, what)
@@ -108,10 +127,10 @@ class UtilityError(Estimator):
         }
 
     def notes(self, view: View) -> list[Note]:
-        """A word where the utility has nothing to be wrong about."""
+        """Note if the utility does not depend on the outcome."""
         if any((one.U != one.U[..., :1]).any() for one in self._expectations(view).values()):
             return []
-        return [Note("TN134", "The utility pays the same whatever comes, so no expectation of it can be wrong.")]
+        return [Note("TN134", "The utility is the same for all outcomes, so the error is 0.")]
 
     def _expectations(self, view: View) -> dict[str, Expectation]:
         single_rows(view, self.name)
@@ -121,7 +140,7 @@ class UtilityError(Estimator):
 
 
 class Expectation:
-    """One utility of one view: its payoffs, and the rows in the order of the utility that they lead to expect."""
+    """One utility of one view: payoffs, and rows ordered by expected utility."""
 
     def __init__(self, view: View, P: Array, U: Array) -> None:
         self.view, self.U = view, U  # (m,) or (n, m)
@@ -134,13 +153,13 @@ class Expectation:
         self.rank[order] = np.concatenate(([0], np.cumsum(new)))
 
     def value(self) -> float:
-        """The range of the sums of realized minus expected utility as the expectation rises."""
+        """Range of the cumulative sums of realized minus expected utility over increasing expectations."""
         view = self.view
         residual = self.residual(view.p.astype(np.float64, copy=False), view.y)
         return float(_range(np.bincount(self.rank, view.w * residual)) / view.total)
 
     def residual(self, wp: Array, wy: Array, of: Array | slice = slice(None)) -> Array:
-        """Realized minus expected utility, from what was said and seen of each outcome by row (…, n[, m])."""
+        """Realized minus expected utility, from predicted and observed sums of each outcome by row (…, n[, m])."""
         U = self.U if self.U.ndim == 1 else self.U[of]
         if not self.view.joint:
             gain = U[..., 1].astype(np.float64) - U[..., 0]
@@ -149,7 +168,10 @@ class Expectation:
         return np.asarray(np.einsum("...nk,nk->...n", wy, U) - np.einsum("...nk,nk->...n", wp, U))
 
     def cells(self) -> tuple[Array, Array, Array] | None:
-        """Rows of equal payoffs and neighbouring expectations: the cell of each row, a row and the rank of each cell."""
+        """Cells of rows with equal payoffs and similar expectations.
+
+        Returns the cell of each row, and a row and the rank of each cell.
+        """
         kind = np.zeros(len(self.rank), dtype=np.int64)
         if self.U.ndim == 2:
             kinds, kind = np.unique(self.U, axis=0, return_inverse=True)
@@ -169,7 +191,7 @@ class Expectation:
 
 
 class Cells:
-    """One view's cells for one utility or several: the sums of draws, and how a range is read off them."""
+    """Cells of one view for one or several utilities: sums of draws and the range computed from them."""
 
     def __init__(self, index: Array, first: Array, ranked: list[tuple[Expectation, Array]]) -> None:
         self.index, self.first, self.size = index, first, len(first)
@@ -179,7 +201,7 @@ class Cells:
         self.runs = list(zip(orders, ends, strict=True))
 
     def value(self) -> float:
-        """The error of the view itself, every expectation told apart."""
+        """The error of the view, with all distinct expectations."""
         return max(one.value() for one in self.expectations)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
@@ -206,7 +228,7 @@ class Cells:
 
 
 def _range(x: Array, *, summed: bool = False) -> Array:
-    """The largest minus the smallest cumulative sum, the start at 0 included."""
+    """Largest minus smallest cumulative sum, including the start at 0."""
     path = x if summed else np.cumsum(x, axis=-1)
     return np.asarray(np.maximum(path.max(axis=-1), 0.0) - np.minimum(path.min(axis=-1), 0.0))
 
@@ -217,7 +239,7 @@ _NAMED = re.compile("top(-[1-9][0-9]{0,14})?|class:[0-9]{1,15}")
 
 
 def check_utility(utility: Utility) -> Any:
-    """A name or a callable as it is, tables of numbers as nested tuples, so that settings compare."""
+    """A name or a callable unchanged; tables of numbers as nested tuples, so that settings are comparable."""
     if callable(utility) or (isinstance(utility, str) and _NAMED.fullmatch(utility)):
         return utility
     try:
@@ -227,7 +249,7 @@ def check_utility(utility: Utility) -> Any:
     if table.ndim not in (1, 2) or table.shape[-1] < 2 or not len(table) or not np.isfinite(table).all():
         raise InputError(
             "TO203",
-            "There is no utility of that form.",
+            "The utility has an invalid form.",
             describe(utility),
             "Use 'top', 'top-5', 'class:0', a payoff per class, rows of such payoffs, or a function of P (n, K).",
         )
@@ -235,7 +257,7 @@ def check_utility(utility: Utility) -> Any:
 
 
 def payoffs(utility: Any, cost: Cost | None, P: Array, view: View, name: str) -> dict[str, Array]:
-    """The payoff of each outcome, (m,) where it is the same for every row, else (n, m); by name of the utility."""
+    """Payoff of each outcome by name of the utility: (m,) if it is the same for every row, else (n, m)."""
     m = P.shape[1]
     if cost is not None:
         costs = Costs(cost, P, view, name)
@@ -273,4 +295,6 @@ def _named(utility: str, P: Array, view: View) -> Array:
 
 
 def _unfit(view: View, m: int, got: str, fix: str) -> InputError:
-    return InputError("TO205", f"A utility pays for each of the {m} outcomes that the lens {view.name} sees.", got, fix)
+    return InputError(
+        "TO205", f"A utility needs a payoff for each of the {m} outcomes of the lens {view.name}.", got, fix
+    )

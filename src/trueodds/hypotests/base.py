@@ -24,60 +24,60 @@ Progress = Callable[[float], None]
 
 @dataclass(frozen=True)
 class HypothesisTest(Settings):
-    """A test of a hypothesis about the calibration function; its settings are its fields.
+    """Base class of the hypothesis tests of calibration. Settings are dataclass fields.
 
-    Labels are drawn before the lens looks, so that one draw serves every lens: that is why a test takes
-    predictions and lenses, not one view.
+    A test takes predictions and lenses rather than one view, because all lenses share the same null draws of the
+    labels.
     """
 
     name: ClassVar[str]
-    lens: ClassVar[str | None] = None  # the default lens where it is not the façade's
-    vectors: ClassVar[bool] = True  # whether a view may hold a vector per row
-    nulls: ClassVar[tuple[str, ...]] = ()  # what null= may be; none where the test has one law only
-    exempt: ClassVar[dict[str, str]] = {}  # laws of tests/laws that cannot hold for it, each with the reason
+    lens: ClassVar[str | None] = None  # default lens; None for the default of the call
+    vectors: ClassVar[bool] = True  # whether a view may have a probability vector per row
+    nulls: ClassVar[tuple[str, ...]] = ()  # allowed values of null=; empty if there is only one null distribution
+    exempt: ClassVar[dict[str, str]] = {}  # laws of tests/laws that do not apply, each with the reason
 
     def __call__(
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
     ) -> Verdict:
-        """The verdict on one lens, or on a family of several."""
+        """Test one lens, or a family of several lenses."""
         raise NotImplementedError
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
-        """The verdict from a tally's cells."""
-        raise InputError("TO403", f"The test {self.name} needs the rows.", "a tally", "Use mode='exact'.")
+        """Test the cells of a tally."""
+        raise InputError("TO403", f"The test {self.name} requires the rows.", "a tally", "Use mode='exact'.")
 
     def error(self) -> Estimator | None:
-        """The error whose interval a margin is compared with; None where the statistic is no such error."""
+        """The estimator whose interval is compared with an equivalence margin; None if the statistic is not an error."""
         return None
 
     def degrees(self, view: View) -> int | None:
-        """The degrees of freedom, where the statistic of a view is twice a gain in log-likelihood; else None."""
+        """Degrees of freedom if the statistic of a view is a likelihood ratio, else None."""
         return None
 
     def estimand(self, preds: Predictions, lens: Lens) -> Estimand | None:
-        """What labels are redrawn for, the predictions kept; None where the p-value comes in another way."""
+        """The estimand whose null distribution is simulated; None if the p-value is not simulated."""
         return None
 
     def pvalue_of(self, estimand: Estimand, draws: NDArray[Any], *, joint: bool) -> float:
-        """The p-value of one lens among its draws; `joint` says whether the draws of its views hang together."""
-        raise InputError("TO205", f"The test {self.name} redraws no labels.", self.name, "Use consistency.")
+        """p-value of one lens from its null draws; `joint` says whether the draws of its views are joint."""
+        raise InputError("TO205", f"The test {self.name} does not redraw labels.", self.name, "Use consistency.")
 
 
 REDRAWS = ("labels", "both", "all")
 
 
 def independence_notes(preds: Predictions) -> list[Note]:
-    """What the null takes for granted about these rows."""
+    """Notes on the independence assumption."""
     if preds.cluster is not None:
         return [
             Note(
                 "TN204",
-                "With clusters the test is approximate; with few clusters and rare or nearly sure outcomes it can reject more often than it says.",
+                "With clusters the test is approximate. With few clusters and event rates near 0 or 1 its size can exceed the nominal level.",
             )
         ]
     return [
         Note(
             "TN203",
-            "Independence of the rows given the predictions is part of the null; rows of one source belong in cluster=.",
+            "The null hypothesis includes independence of the rows given the predictions. Pass the origin of dependent rows as cluster=.",
         )
     ]

@@ -22,41 +22,63 @@ from trueodds.lenses.view import View
 from trueodds.resampling.poisson_binomial import CountTails, VectorTails
 from trueodds.resampling.pvalues import pvalue
 
-LISTED = 100  # bins whose numbers are told
-NUMBERS = 2e7  # of all covariance matrices that are held, 160 MB
-MIN_EXPECTED = 5.0  # expected rows of a class, below which a χ² is coarse
+LISTED = 100  # bins listed in the parts
+NUMBERS = 2e7  # elements of all covariance matrices, 160 MB
+MIN_EXPECTED = 5.0  # expected rows of a class below which χ² is inaccurate
 
 
 @dataclass(frozen=True)
 class BinByBin(ViewTest):
-    r"""Each bin's outcomes against what was said there, and which bins stray further than chance lets any of them.
+    r"""Test of every bin's event count against its null distribution, corrected for the number of bins.
 
-    Null hypothesis: each label comes with its stated probability, independently given the predictions.
-
-    .. math:: z_b = \frac{O_b - E_b}{\sqrt{\sum w^2 p (1 - p)}}, \quad O_b = \sum w y, \quad E_b = \sum w p
-
-    A bin's p is two-sided, from the exact Poisson-binomial law of its count (normal where weights differ). A cell of
-    vectors has :math:`X^2_b = d^\top V^+ d` with d = Σw(y − p) and the exact covariance V = Σw²(diag p − ppᵀ), χ² with
-    as many degrees of freedom as V has rank. Over bins the smallest p counts: with `null="redraw"`, the default, among
-    the smallest of each draw, so that the level is exact for any bins and the part `joint` names the bins that are off
-    with all others in view; with `null="asymptotic"` by Holm's correction, the part `holm`.
-
-    Shapes: binary views (n,) and joint views (n, m). Statistic: z, or X², of the strongest bin. Effect: its gap, seen
-    minus said, in probability units within [−1, 1]; for vectors that of the class farthest off. Parts: of each bin
-    n, said, seen, gap, statistic, pvalue, holm and joint (the 100 strongest where there are more, note TN225). Where
-    every probability of a bin is 0 or 1, one outcome against them makes its p 0 (note TN223). The χ² of cells that
-    expect fewer than 5 rows of a class is coarse, as is the normal law of few weighted rows (note TN212).
-    Cost: O(n log n + Σ min(n_b, 2000)²); with redraws O(bins) per draw beside the labels; for vectors O(cells · m²).
-    From a tally rows of a fine cell share its mean. Raises TO203 for bins that the outcomes chose, TO205 where the
-    covariances of so many cells do not fit. Source: Bröcker & Smith (2007) for bins against their own law;
-    Vaicenavicius et al. (2019) for cells of vectors; min-p over bins after Westfall & Young (1993).
+    Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
 
     Parameters
     ----------
+    null : {"redraw", "asymptotic"}, default="redraw"
+        Correction over the bins. "redraw" compares the smallest p-value with the smallest p-value of each null draw
+        (min-p), which is exact for any bins and fills the column `joint` of the parts. "asymptotic" uses Holm's
+        correction (column `holm`).
+    redraw : {"labels", "both"}, default="labels"
+        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
+    resamples : int, default=999
+        Number of null draws with ``null="redraw"``.
     partition : Partition, optional
-        15 uniform bins for a binary view, the median-variance tree for a joint one.
+        Bins. Default: 15 uniform bins for a binary view, the median-variance tree for a joint view.
 
-    >>> from trueodds.binning.partition import Uniform
+    Raises
+    ------
+    InputError
+        TO203 for bins that depend on the outcomes. TO205 if the covariance matrices of all cells do not fit into
+        memory.
+
+    Notes
+    -----
+    .. math:: z_b = \frac{O_b - E_b}{\sqrt{\sum w^2 p (1 - p)}}, \quad O_b = \sum w y, \quad E_b = \sum w p
+
+    The p-value of a bin is two-sided and uses the exact Poisson-binomial distribution of its count (normal if weights
+    differ). A cell of vectors has :math:`X^2_b = d^\top V^+ d` with d = Σw(y − p) and the exact covariance
+    V = Σw²(diag p − ppᵀ); X² is χ² with rank(V) degrees of freedom.
+
+    Statistic: z, or X², of the bin with the smallest p-value. Effect: its gap, observed minus predicted, in probability
+    units within [−1, 1]; for vectors the gap of the class with the largest gap. Parts: n, predicted, observed, gap,
+    statistic, pvalue, holm and joint of each bin (the 100 smallest p-values if there are more bins, note TN225). If
+    every probability of a bin is 0 or 1, one contradicting outcome makes its p-value 0 (note TN223). The χ²
+    distribution is inaccurate in cells with fewer than 5 expected rows of a class, as is the normal distribution of few
+    weighted rows (note TN212).
+
+    Shapes: binary views (n,) and joint views (n, m). From a tally the rows of a fine cell share its mean.
+    Cost: O(n log n + Σ min(n_b, 2000)²); with redraws O(bins) per draw beside the labels; for vectors O(cells · m²).
+
+    References
+    ----------
+    .. [1] Bröcker & Smith (2007). Bins against their own null distribution.
+    .. [2] Vaicenavicius et al. (2019). Cells of vectors.
+    .. [3] Westfall & Young (1993). Min-p adjustment over bins.
+
+    Examples
+    --------
+    >>> from trueodds.binning.uniform import Uniform
     >>> view = View(p=[0.5, 0.5, 0.5, 0.9], y=[1, 1, 1, 1])
     >>> result = BinByBin(partition=Uniform(2)).on(view)
     >>> result.parts["[0, 0.5]"]["pvalue"], result.effect  # three heads of three: 2/8
@@ -66,11 +88,11 @@ class BinByBin(ViewTest):
     name: ClassVar[str] = "bins"
     vectors: ClassVar[bool] = True
     asymptotic_null: ClassVar[str] = (
-        "each bin's outcomes have their exact law (large, weighted or vector ones a fitted one)"
+        "the outcomes of each bin have their exact distribution (approximated for large, weighted or vector bins)"
     )
-    jointly: ClassVar[str] = "; the most surprising bin is judged among the most surprising of each draw"
+    jointly: ClassVar[str] = "; the smallest p-value of all bins is compared with the smallest of each draw"
     exempt: ClassVar[dict[str, str]] = {
-        "weight two": "a weight of two is one row that counts double, with twice the spread, not two independent rows"
+        "weight two": "a row of weight two is one row that counts double, not two independent rows"
     }
     null: str = "redraw"
     partition: Partition | None = None
@@ -80,24 +102,24 @@ class BinByBin(ViewTest):
         if self.partition is not None and self.partition.uses_outcomes:
             raise InputError(
                 "TO203",
-                "Bins that the outcomes chose look surprising by construction.",
+                "The test is invalid for bins that depend on the outcomes.",
                 f"partition {self.partition}",
                 "Use equal-mass or uniform bins.",
             )
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
-        """The settings the façade may pass."""
+        """Names of the settings that `to.test` may pass."""
         return (*PARTITION_SETTINGS, *(name for name in settings_of(cls) if name != "partition"))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> BinByBin:
-        """The test from the façade's settings, where bins and partition are words."""
+        """Create the test from the settings of `to.test`, where bins and partition are given by name."""
         partition_settings = {name: settings.pop(name) for name in PARTITION_SETTINGS if name in settings}
         return cls(partition=as_partition(**partition_settings), **settings)
 
     def on(self, view: View) -> ViewResult:
-        """Every bin by its own law, and the strongest of them."""
+        """Test every bin, and report the one with the smallest p-value."""
         frozen, tails = self._tails(view)
         binned = tails.binned
         wy = (binned.w[:, None] if view.joint else binned.w) * binned.y
@@ -106,9 +128,11 @@ class BinByBin(ViewTest):
         order = np.lexsort((-np.abs(table["statistic"]), tails.log_p(wy)))
         notes = []
         if len(order) > LISTED:
-            notes.append(Note("TN225", f"The {LISTED} most surprising of {len(order):,} bins are told one by one."))
+            notes.append(
+                Note("TN225", f"The parts list the {LISTED} bins with the smallest p-values of {len(order):,} bins.")
+            )
         if (p == 0).any() and np.isinf(table["statistic"]).any():
-            text = "In a bin every probability is 0 or 1, so chance has no part: an outcome against them makes p = 0."
+            text = "All probabilities of a bin are 0 or 1, so one contradicting outcome makes p = 0."
             notes.append(Note("TN223", text))
         names, strongest = _names(frozen, tails.bin_index), order[0]
         parts = {names[b]: {key: float(x[b]) for key, x in table.items()} for b in np.sort(order[:LISTED])}
@@ -120,7 +144,7 @@ class BinByBin(ViewTest):
         )  # fmt: skip
 
     def cells(self, view: View) -> Cells:
-        """Minus the smallest log p of all bins."""
+        """Negative smallest log p-value of all bins."""
         frozen, tails = self._tails(view)
         across = -2 if view.joint else -1
 
@@ -130,7 +154,7 @@ class BinByBin(ViewTest):
         return Cells(view, frozen.index(view.at), frozen.size, reader)
 
     def among(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
-        """Each bin among the most surprising bins of the draws."""
+        """Add the min-p adjusted p-value of each bin."""
         parts: dict[str, Mapping[str, float]] = {}
         for name, part in result.parts.items():
             surprise = -np.log(part["pvalue"]) if part["pvalue"] > 0 else np.inf
@@ -143,16 +167,16 @@ class BinByBin(ViewTest):
         if view.joint and (numbers := frozen.size * view.p.shape[1] ** 2) > NUMBERS:
             raise InputError(
                 "TO205",
-                "The covariances of so many cells do not fit into memory.",
-                f"{frozen.size:,} cells of {view.p.shape[1]} outcomes, {numbers:,} numbers",
-                "Give a larger min_size, or use lens='classwise'.",
+                "The covariance matrices of all cells do not fit into memory.",
+                f"{frozen.size:,} cells of {view.p.shape[1]} outcomes, {numbers:,} elements",
+                "Use a larger min_size, or lens='classwise'.",
             )
         make = VectorTails if view.joint else CountTails
         return frozen, make(view, frozen.index(view.at), frozen.size)
 
 
 def _gaps(binned: View) -> dict[str, Array]:
-    """n, what was said and seen, and the gap of each bin; of vectors those of the class farthest off."""
+    """n, predicted, observed and gap of each bin; for vectors those of the class with the largest gap."""
     p, y = binned.p, binned.y
     which = {}
     if binned.joint:
@@ -163,7 +187,7 @@ def _gaps(binned: View) -> dict[str, Array]:
 
 
 def _names(frozen: FittedPartition, bin_index: Array) -> dict[int, str]:
-    """The interval of each bin, or the number of each cell."""
+    """Names of the bins: the interval of each bin, or the index of each cell."""
     if not isinstance(frozen, Bins):
         return {b: f"cell {s}" for b, s in enumerate(bin_index)}
     names, (first, last) = {}, ("(", "]") if frozen.closed == "right" else ("[", ")")
@@ -178,13 +202,9 @@ def _doubts(tails: CountTails | VectorTails) -> tuple[str, ...]:
     if isinstance(tails, VectorTails):
         expected = np.where(tails.fixed, np.inf, binned.p) * (binned.w**2 / binned.sums("ww"))[:, None]
         n_small = int((expected.min(axis=1) < MIN_EXPECTED).sum())
-        text = (
-            f"{n_small} of {len(binned.w)} cells expect fewer than 5 rows of some class, and their χ² laws are coarse."
-        )
+        text = f"{n_small} of {len(binned.w)} cells have fewer than 5 expected rows of some class, so χ² is inaccurate."
     else:
         effective_n = binned.w**2 / binned.sums("ww") * np.minimum(binned.p, 1 - binned.p)
         n_small = int((effective_n[tails.normal] < MIN_EXPECTED).sum())
-        text = (
-            f"{n_small} of {len(binned.w)} bins expect fewer than 5 weighted rows of a kind, too few for a normal law."
-        )
+        text = f"{n_small} of {len(binned.w)} bins have fewer than 5 expected weighted events or non-events, so the normal distribution is inaccurate."
     return (text,) if n_small else ()

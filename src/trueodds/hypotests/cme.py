@@ -21,7 +21,7 @@ from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.kernels import in_blocks
 from trueodds.lenses.view import View
 
-ROWS_PER_LOCATION = 10  # rows per place that is chosen here: a covariance of J places needs some rows more than J
+ROWS_PER_LOCATION = 10  # minimum rows per default location: a J × J covariance needs more than J rows
 
 
 @dataclass(frozen=True)
@@ -32,16 +32,16 @@ class Locations:
     outcome: Array  # (J,)
 
     def residuals(self, r: Array) -> Array:
-        """The residual of each location's outcome, (…, J), from those of joint (…, m) or binary (…) views."""
+        """Residual of the outcome of each location, (…, J), from joint (…, m) or binary (…) residuals."""
         if self.at.shape[1] > 1:
             return r[..., self.outcome]
         return r[..., None] * np.where(self.outcome == 1, 1.0, -1.0)
 
 
 def choose_locations(view: View, count: int) -> Locations:
-    """Predictions that stand evenly among the rows, whatever their order, and outcomes that were said there.
+    """Default locations: predictions spread evenly over the rows regardless of their order, and outcomes spread evenly.
 
-    The j-th outcome is where (j + ½) / J falls in the cumulative probabilities of its place; equal locations are one.
+    The j-th outcome is the (j + ½) / J quantile of the predicted distribution at its location. Duplicates are dropped.
     """
     mask = view.w > 0
     P, w = matrix(view)[mask], view.w[mask]
@@ -57,38 +57,38 @@ def choose_locations(view: View, count: int) -> Locations:
 
 
 def as_locations(view: View, locations: Any) -> Locations:
-    """The caller's locations, in the shape of the view."""
-    at, outcome = as_array(locations[0], "the places"), as_array(locations[1], "the outcomes")
+    """Validate the locations passed by the caller."""
+    at, outcome = as_array(locations[0], "the locations T"), as_array(locations[1], "the outcomes s")
     m = view.p.shape[1] if view.joint else 1
     if not view.joint and at.ndim == 2 and at.shape[1] == 2:
         at = at[:, 1]
-    at = as_float_array(at.reshape(len(at), -1), "the places").astype(np.float64)
+    at = as_float_array(at.reshape(len(at), -1), "the locations T").astype(np.float64)
     if at.ndim != 2 or not len(at) or at.shape[1] != m or outcome.shape != (len(at),):
         raise InputError(
             "TO205",
-            "The locations do not fit the view.",
-            f"places {at.shape} and outcomes {outcome.shape} for {max(m, 2)} outcomes",
-            f"Give T {'(J, ' + str(m) + ')' if view.joint else '(J,)'} and s (J,).",
+            "The shape of the locations does not fit the view.",
+            f"T {at.shape} and s {outcome.shape} for {max(m, 2)} outcomes",
+            f"Pass T {'(J, ' + str(m) + ')' if view.joint else '(J,)'} and s (J,).",
         )
     if not (np.isfinite(at).all() and (at >= 0).all() and (at <= 1).all()):
-        raise InputError("TO203", "Places are probabilities.", "a value outside [0, 1]", "Give points of the simplex.")
+        raise InputError(
+            "TO203", "Locations T must lie in [0, 1].", "a value outside [0, 1]", "Pass points of the simplex."
+        )
     if outcome.dtype.kind not in "iu" or (outcome < 0).any() or (outcome >= max(m, 2)).any():
         raise InputError(
-            "TO203", "Outcomes are numbers of columns.", describe(outcome.tolist()), f"Count from 0 to {max(m, 2) - 1}."
+            "TO203", "Outcomes s must be column indices.", describe(outcome.tolist()), f"Use 0 to {max(m, 2) - 1}."
         )
     return Locations(at, outcome.astype(np.int64))
 
 
-EIGENVALUE_TOLERANCE = (
-    1e-9  # of the largest eigenvalue of a correlation matrix: below, a direction is said by the others
-)
-STILL = 1e-12  # of its mean square: below, a residual does not vary
-AT_ONCE = 2**20  # residuals at locations held at once
+EIGENVALUE_TOLERANCE = 1e-9  # relative to the largest eigenvalue of a correlation matrix: smaller ones count as 0
+STILL = 1e-12  # variance relative to the mean square: a smaller one counts as 0
+AT_ONCE = 2**20  # residuals at locations in memory at once
 
 
 @dataclass(frozen=True)
 class QuadraticForm:
-    """Q, its rank, and the mean residuals, of each draw."""
+    """Q, its rank, and the mean residuals of each draw."""
 
     q: Array  # (draws,)
     rank: Array  # (draws,)
@@ -96,20 +96,20 @@ class QuadraticForm:
 
 
 class Embedding:
-    """Residuals around the locations, row by row: the cells of the CME."""
+    """Kernel-weighted residuals at the locations, for each row."""
 
     def __init__(self, view: View, places: Locations, similar: Array) -> None:
         self.view, self.places, self.similar = view, places, similar  # (n, J)
         self.index, self.size = np.arange(len(view)), len(view)
 
     def form(self) -> QuadraticForm:
-        """The quadratic form of the view itself."""
+        """Quadratic form of the observed outcomes."""
         view = self.view
         w = view.w[:, None] if view.joint else view.w
         return self._form(self.places.residuals((w * (view.y - view.p))[None]))
 
     def value(self) -> float:
-        """Q of the view itself."""
+        """Q of the observed outcomes."""
         return float(self.form().q[0])
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
@@ -121,12 +121,12 @@ class Embedding:
         return np.concatenate([np.empty(0), *in_blocks(work, len(wy), self._block)])
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """None: it is no error that an interval is made for."""
+        """None: the statistic is not an error with a confidence interval."""
         return None
 
     @property
     def of_labels(self) -> Callable[[Array], Array] | None:
-        """Q of labels drawn anew, from (n, draws) numbers of outcomes, for joint views."""
+        """Function from redrawn labels (n, draws) to Q, for joint views."""
         return self._relabeled if self.view.joint else None
 
     def _relabeled(self, labels: Array) -> Array:
@@ -143,9 +143,9 @@ class Embedding:
         return max(1, AT_ONCE // max(1, self.similar.size))
 
     def effective_n(self) -> float:
-        """As many rows of equal weight as stand behind Q by chance: rank² / Σ_i E|a_i|⁴, Σ_i E a_i a_i' being 1.
+        """Effective sample size of Q under the null: rank² / Σ_i E|a_i|⁴ for whitened rows a_i.
 
-        Rows where outcomes are rare weigh heavily in a combination of locations that looks at them alone.
+        Rows with rare outcomes dominate a combination of locations that depends on them alone.
         """
         view, s = self.view, self.places.outcome
         P = view.P
@@ -169,11 +169,11 @@ class Embedding:
         return float(mask.sum() ** 2 / fourth) if fourth > 0 else 0.0
 
     def _form(self, residuals: Array) -> QuadraticForm:
-        """From w (y − p) of each location's outcome, (draws, n, J)."""
+        """Quadratic form from w (y − p) of the outcome of each location, (draws, n, J)."""
         d = residuals * self.similar
         w, n = self.view.w, float((self.view.w > 0).sum())
         mean = d.sum(axis=1) / w.sum()
-        if n < 2:  # what a single row would vary by is not known
+        if n < 2:  # the covariance of one row is undefined
             return QuadraticForm(np.full(len(d), np.nan), np.zeros(len(d), dtype=np.int64), mean)
         square = np.swapaxes(d, 1, 2) @ d
         cross = np.einsum("i,bij->bj", w, d)[:, :, None] * mean[:, None, :]
@@ -184,7 +184,7 @@ class Embedding:
 
 
 def _quadratic(mean: Array, cov: Array, size: Array) -> QuadraticForm:
-    """μ' S⁺ μ and the rank of S, on the scale of correlations; infinite where a mean that is not 0 does not vary."""
+    """μ' S⁺ μ and the rank of S on the correlation scale; infinite for a nonzero mean without variance."""
     variance = np.einsum("bjj->bj", cov)
     varies = variance > STILL * size
     scale = np.where(varies, 1 / np.sqrt(np.where(varies, variance, 1.0)), 0.0)
@@ -195,46 +195,65 @@ def _quadratic(mean: Array, cov: Array, size: Array) -> QuadraticForm:
     return QuadraticForm(np.where(((size > 0) & ~varies).any(axis=1), np.inf, q), counts.sum(axis=1), mean)
 
 
-MIN_ROWS_PER_LOCATION = (
-    60  # rows that chance at one location must be worth, for the χ² law to reject about as often as it says
-)
+MIN_ROWS_PER_LOCATION = 60  # effective rows per location above which the size of the χ² test is about nominal
 
 
 @dataclass(frozen=True)
 class MeanEmbedding(ViewTest):
-    r"""CME test: is the mean residual 0 around each of J test locations?
+    r"""Calibrated mean embedding (CME) test: mean residuals at test locations.
 
-    Null hypothesis: each label comes with its stated probability, independently given the predictions.
-
-    .. math:: D_{ij} = k(p_i, t_j)\,(y_i - p_i)_{s_j}, \quad Q = n\, \mu^\top S^{-1} \mu
-
-    with μ the mean and S the sample covariance (n − 1) of the rows of D; χ² with J degrees of freedom. A location is a
-    place t on the simplex and the number s of an outcome there. It costs O(nJ) where the SKCE costs O(n²), and sees
-    what happens around its locations only.
-
-    Locations must not know the labels. By default they are five predictions that stand evenly among the rows (fewer
-    below 50 rows: one per ten of them), in an order that their values fix, and the outcome of each is drawn as evenly
-    from what was said there. `locations=(T, s)` gives others, T (J, m), or (J,) for a binary view.
-
-    Shapes: binary and joint views. Statistic: Q ≥ 0, large values count. Effect: UCME, the root of the mean μ_j²: a
-    residual averaged with the kernel as weight, in probability units within [0, 1].
-    `null="redraw"` (the default) is exact. The χ² law rejects too often with few rows, and where some combination of
-    locations looks at a few rare outcomes: 8 to 9 % of calibrated data at 5 % with 250 rows of three classes, 20 % with
-    250 binary scores, up to 90 % with 100 rows of rare events. Where chance is worth fewer than 60 rows for each location that is told. Where locations say the same,
-    or nothing, S is singular: its pseudo-inverse is taken and its rank is the degrees of freedom (note TN220). A
-    residual that does not vary at all, and is not 0, makes Q infinite.
-    Cost: O(nJ² + nJm); with redraws as much per draw. Needs rows.
-    Weights are importance weights: μ is the weighted mean and S grows with the squares of the weights.
-    Raises TO203 for locations, kernel or bandwidth that are none, TO205 for locations of another shape than the view.
-    Source: Widmann, Lindsten & Zachariah (2021), after Jitkrittum et al. (2016).
+    Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
 
     Parameters
     ----------
-    locations : int or (array, array)
-        How many, or which: (T, s).
-    kernel, bandwidth
-        As for the estimator `skce`.
+    null : {"redraw", "asymptotic"}, default="redraw"
+        Null distribution: labels drawn from the predicted probabilities (exact), or χ².
+    redraw : {"labels", "both"}, default="labels"
+        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
+    resamples : int, default=999
+        Number of null draws with ``null="redraw"``.
+    locations : int or (array, array), default=5
+        Number of test locations, or the locations (T, s): T (J, m), or (J,) for a binary view, and the outcome s (J,)
+        of each.
+    kernel : {"exponential", "gaussian", "tv-exponential"} or callable, default="exponential"
+        Kernel, as for the estimator `skce`.
+    bandwidth : float or "median", default="median"
+        Bandwidth of the kernel, as for the estimator `skce`.
 
+    Raises
+    ------
+    InputError
+        TO203 for invalid locations, kernel or bandwidth. TO205 for locations whose shape does not fit the view.
+
+    Notes
+    -----
+    .. math:: D_{ij} = k(p_i, t_j)\,(y_i - p_i)_{s_j}, \quad Q = n\, \mu^\top S^{-1} \mu
+
+    with the mean μ and the sample covariance S (n − 1) of the rows of D. Q is χ² with J degrees of freedom. A location
+    is a point t of the simplex and the index s of an outcome. The test costs O(nJ) where the SKCE costs O(n²). It has
+    power only against errors near its locations.
+
+    Locations must not depend on the labels. By default they are five predictions, spread evenly over the rows (with
+    fewer than 50 rows one per ten rows), in an order determined by their values. The outcome of each location is spread
+    evenly over its predicted probabilities.
+
+    Statistic: Q ≥ 0, one-sided. Effect: UCME, the root mean square of μ_j: a kernel-weighted mean residual, in
+    probability units within [0, 1]. The χ² distribution rejects too often with few rows, and if some combination of
+    locations depends on a few rare outcomes: 8 to 9 % of calibrated data sets at 5 % with 250 rows of three classes, 20
+    % with 250 binary scores, up to 90 % with 100 rows of rare events. A note reports an effective sample size below 60
+    rows per location. If locations are redundant, S is singular: its pseudo-inverse is used, and its rank is the
+    degrees of freedom (note TN220). A nonzero residual without variance makes Q infinite.
+
+    Shapes: binary and joint views. Weights are importance weights: μ is the weighted mean, and S grows with the squares
+    of the weights. Requires rows, not a tally. Cost: O(nJ² + nJm); with redraws as much per draw.
+
+    References
+    ----------
+    .. [1] Widmann, Lindsten & Zachariah (2021).
+    .. [2] Jitkrittum et al. (2016).
+
+    Examples
+    --------
     >>> view = View(p=[[1.0, 0.0], [0.0, 1.0]], y=[[0, 1], [1, 0]])  # both wrong
     >>> at = ([[1.0, 0.0], [0.0, 1.0]], [0, 0])
     >>> round(MeanEmbedding(locations=at, kernel="gaussian", bandwidth=1.0).on(view).effect, 4)  # (1 − 1/e) / 2
@@ -245,8 +264,8 @@ class MeanEmbedding(ViewTest):
     lens: ClassVar[str | None] = "canonical"
     vectors: ClassVar[bool] = True
     needs_rows: ClassVar[bool] = True
-    asymptotic_null: ClassVar[str] = "Q is χ² with as many degrees of freedom as locations that differ"
-    exempt: ClassVar[dict[str, str]] = {"weight two": "weights are importance weights: chance grows with their squares"}
+    asymptotic_null: ClassVar[str] = "Q is χ² with the rank of the covariance as degrees of freedom"
+    exempt: ClassVar[dict[str, str]] = {"weight two": "importance weights: the variance grows with their squares"}
     null: str = "redraw"
     locations: BinCount | tuple[Any, ...] = 5
     kernel: KernelName | Similarity = "exponential"
@@ -257,9 +276,9 @@ class MeanEmbedding(ViewTest):
         if isinstance(self.locations, (tuple, list)) and len(self.locations) != 2:
             raise InputError(
                 "TO203",
-                "locations is an integer of at least 1, or two arrays.",
-                f"{len(self.locations)} of them",
-                "For instance 5, or (T, s) with places (J, m) and the number of an outcome for each.",
+                "locations must be an integer of at least 1, or two arrays.",
+                f"{len(self.locations)} values",
+                "For example 5, or (T, s) with points T (J, m) and outcome indices s (J,).",
             )
 
     def on(self, view: View) -> ViewResult:
@@ -271,13 +290,13 @@ class MeanEmbedding(ViewTest):
         ucme = float((form.mean[0] ** 2).mean())
         notes, doubts = [], []
         if np.isnan(q):
-            notes.append(Note("TN118", "One row does not tell how rows vary, so Q is undefined."))
+            notes.append(Note("TN118", "Q is undefined for a single row."))
         elif rank < count:
-            text = f"{count} test locations tell {rank} things apart: so many are the degrees of freedom."
+            text = f"The covariance at {count} test locations has rank {rank}, which is the degrees of freedom."
             notes.append(Note("TN220", text))
         if self.null == "asymptotic" and (rows_per_location := near.effective_n() / count) < MIN_ROWS_PER_LOCATION:
             doubts.append(
-                f"What chance does at a test location is worth {rows_per_location:.2g} rows: χ² rejects too often."
+                f"The effective sample size per test location is {rows_per_location:.2g} rows, and χ² rejects too often."
             )
         parts = {"ucme": {"squared": ucme, "df": float(rank)}}
         return ViewResult(
@@ -285,7 +304,7 @@ class MeanEmbedding(ViewTest):
         )
 
     def cells(self, view: View) -> Embedding:
-        """Q; large values count."""
+        """Q as a function of redrawn outcomes; large values are extreme."""
         places = (
             choose_locations(view, self.locations)
             if isinstance(self.locations, int)

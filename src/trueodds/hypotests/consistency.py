@@ -36,36 +36,49 @@ from trueodds.tallies.tally import Tally
 
 @dataclass(frozen=True)
 class Consistency(HypothesisTest):
-    r"""Consistency resampling: the statistic against its law when labels are drawn from the predictions.
+    r"""Consistency resampling: an estimator against its distribution under labels drawn from the predictions.
 
-    Null hypothesis: each label comes with its stated probability, independently given the predictions.
-
-    .. math:: p = \frac{1 + \#\{b : T^*_b \ge T\}}{1 + B}
-
-    Exact at any n, for any statistic and lens: the draws and the data are exchangeable under the null. The
-    smallest p it can give is 1/(1 + B), its floor. All lenses and classes are judged on the same draws, so the
-    family-wise p is joint; claims about single lenses or classes are Holm's. With `cluster` or `votes` the null
-    is another one and is said: signs of the residuals of whole clusters, or of whole rows, are flipped (approximate).
-
-    Effect: the statistic minus its mean under the null, in the statistic's units.
-    Cost: one addition per row, draw and lens for errors on fixed bins; one evaluation per draw otherwise. Beyond
-    200,000 rows the counts of one binary lens are drawn bin by bin (`drawn: bins`), large ones as normal, the others
-    by their exact law: then the cost is that of bins.
-    Raises TO203 for unknown settings, TO205 for `redraw="both"` with clusters.
-    Source: Bröcker & Smith (2007); Vaicenavicius et al. (2019).
+    Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
 
     Parameters
     ----------
-    statistic : str or Estimator
-        Any estimator; its own settings (bins, partition, distance, …) may be given beside it.
-    redraw : {"labels", "both", "all"}
-        `labels` keeps the predictions, `both` resamples rows too (the 2019 paper's scheme), `all` goes through every
-        labelling of a few rows (up to 2^20 labellings), which makes p exact and leaves no chance.
-    resamples : int
-        How many draws.
-    aggregate : str
-        How a lens with several views makes one number: mean, max, sum, prevalence.
+    statistic : str or Estimator, default="ece"
+        Any estimator. Its own settings (bins, partition, distance, …) may be passed beside it.
+    redraw : {"labels", "both", "all"}, default="labels"
+        "labels" keeps the predictions. "both" also resamples the rows (the scheme of the 2019 paper). "all" enumerates
+        every labeling of a few rows (up to 2^20), which gives the exact p-value without random draws.
+    resamples : int, default=999
+        Number of null draws.
+    aggregate : {"mean", "max", "sum", "prevalence"}, optional
+        How a lens with several views is reduced to one number. Default: the lens's own, for most lenses the mean.
 
+    Raises
+    ------
+    InputError
+        TO203 for unknown settings. TO205 for ``redraw="both"`` with clusters.
+
+    Notes
+    -----
+    .. math:: p = \frac{1 + \#\{b : T^*_b \ge T\}}{1 + B}
+
+    The p-value is exact at any n, for any statistic and lens, because draws and data are exchangeable under the null.
+    The smallest possible p-value is 1/(1 + B). All lenses and classes use the same draws, so the family-wise p-value is
+    joint; p-values of single lenses or classes are Holm-adjusted. With `cluster` or `votes` the null hypothesis
+    differs, and the result states it: the signs of the residuals of whole clusters, or of whole rows, are flipped
+    (approximate).
+
+    Effect: the statistic minus its mean under the null, in the units of the statistic. Cost: one addition per row, draw
+    and lens for errors on fixed bins; one evaluation per draw otherwise. Beyond 200,000 rows the counts of one binary
+    lens are drawn per bin (setting `drawn: bins`), large counts from the normal distribution and others from the exact
+    one. The cost is then that of the bins.
+
+    References
+    ----------
+    .. [1] Bröcker & Smith (2007).
+    .. [2] Vaicenavicius et al. (2019).
+
+    Examples
+    --------
     >>> from trueodds.lenses.lens import as_lens
     >>> preds = Predictions([0, 1] * 50, [0.5] * 100)
     >>> verdict = Consistency(resamples=99)(preds, [as_lens("positive")], np.random.default_rng(0))
@@ -77,18 +90,18 @@ class Consistency(HypothesisTest):
     statistic: str | Estimator = "ece"
     redraw: Annotated[str, OneOf(REDRAWS)] = "labels"
     resamples: Resamples = 999
-    aggregate: Aggregate | None = None  # the lens's own, which is the mean of its views for most
+    aggregate: Aggregate | None = None  # None: the lens's own, the mean of its views for most lenses
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
-        """The test's own settings and those of any statistic."""
+        """Names of the settings of the test and of all estimators."""
         own = settings_of(cls)
         of_statistics = [name for estimator_name in ESTIMATORS.names() for name in _accepted(estimator_name)]
         return tuple(dict.fromkeys([*own, *of_statistics]))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> Consistency:
-        """The test from the façade's settings: what is not its own belongs to the statistic."""
+        """Create the test from the settings of `to.test`; all other settings belong to the statistic."""
         own = {name: settings.pop(name) for name in settings_of(cls) if name in settings}
         statistic = own.pop("statistic", "ece")
         if isinstance(statistic, str):
@@ -96,16 +109,16 @@ class Consistency(HypothesisTest):
         elif settings:
             raise InputError(
                 "TO202",
-                "A statistic given as an instance has its own settings.",
+                "The statistic is an instance, which already has its settings.",
                 ", ".join(settings),
-                "Set them on the instance.",
+                "Pass them to the instance.",
             )
         return cls(statistic=statistic, **own)
 
     def __call__(
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
     ) -> Verdict:
-        """The verdict on one lens, or on a family of several judged on the same draws."""
+        """Test one lens, or a family of several lenses on the same draws."""
         preds, notes = prepare_votes(preds, self.redraw)
         statistic = self._statistic()
         estimands = [Estimand.of(statistic, lens, preds, self.aggregate or lens.aggregate) for lens in lenses]
@@ -119,20 +132,20 @@ class Consistency(HypothesisTest):
         return verdict_from_rows(preds, estimands, draws, rng, null_description(preds, self.redraw), settings, notes)
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
-        """The verdict from a tally's cells: lenses are drawn apart there, so their family is Holm's."""
+        """Test the cells of a tally; lenses are drawn independently, so the family-wise p is Holm's."""
         if self.redraw != "labels":
             raise InputError(
                 "TO205",
-                f"redraw='{self.redraw}' needs rows, and a tally has none.",
+                f"redraw='{self.redraw}' requires the rows, which a tally does not store.",
                 f"redraw='{self.redraw}'",
-                "Leave redraw out, or use mode='exact'.",
+                "Omit redraw, or use mode='exact'.",
             )
         statistic = self._statistic()
         estimands = [
             measure.tally_estimand(tally, statistic, lens, self.aggregate or lens.aggregate) for lens in lenses
         ]
         drawn = [measure.tally_null_draws(tally, estimand, self.resamples, rng) for estimand in estimands]
-        note = Note("TN403", "The draws are made per cell of the tally; across lenses the family-wise p is Holm's.")
+        note = Note("TN403", "Outcomes were drawn per cell of the tally; the family-wise p over lenses is Holm's.")
         notes = [*(note for estimand in estimands for note in measure.tally_notes(tally, estimand)), note]
         null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
         return verdict_from_draws(
@@ -151,7 +164,7 @@ class Consistency(HypothesisTest):
         return Estimand.of(self._statistic(), lens, preds, self.aggregate or lens.aggregate)
 
     def pvalue_of(self, estimand: Estimand, draws: Array, *, joint: bool) -> float:
-        """The p-value of the lens's one number; Holm's where the draws of its views do not hang together."""
+        """p-value of the lens; Holm-adjusted if the draws of its views are not joint."""
         if len(estimand.views) > 1 and not joint:
             return claim_from_draws(estimand, draws, joint=False).pvalue
         as_loss = estimand.estimator.as_loss

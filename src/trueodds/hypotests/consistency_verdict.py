@@ -20,11 +20,11 @@ from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_distribution import cluster_correlation, enumerate_labelings, null_draws
 from trueodds.resampling.pvalues import exact_pvalues, pvalue
 
-ALL_LABELINGS = "every labelling comes with the probability that the predictions give it, independently from row to row"
+ALL_LABELINGS = "every labeling has its predicted probability, with independent rows"
 
 
 def statistic_settings(statistic: Estimator, estimands: Sequence[Estimand]) -> dict[str, Any]:
-    """The statistic's settings; what depends on one view's bins only where there is one view."""
+    """Settings of the statistic; settings of the bins only if there is one view."""
     settings = statistic.settings_used(estimands[0].views[0])
     if len(estimands) == 1 and len(estimands[0].views) == 1:
         return settings
@@ -46,10 +46,11 @@ def verdict_from_rows(
     notes: Sequence[Note] = (),
     cluster_draws: Sequence[Array] | None = None,
 ) -> Verdict:
-    """The verdict on rows from their null draws; with clusters the larger p of two nulls counts.
+    """Verdict on rows from their null draws; with clusters the larger p-value of two null distributions.
 
-    `cluster_draws` are the draws of the second null, made here where they are not given. Flipped signs cannot tell a bin where nothing came, although something should have, from a sure one: there the
-    labels redrawn with the correlation seen within clusters are the stricter judge.
+    `cluster_draws` are the draws of the second null distribution, made here if missing. Sign flips have no variance in
+    a bin without events, even if some were expected; labels redrawn with the estimated within-cluster correlation are
+    stricter there.
     """
     joint, notes = preds.kind != "multilabel", [*notes, *independence_notes(preds)]
     null_min_pvalue = 0.0 if preds.cluster is None else 2.0 ** -float(preds.cluster.max())  # of G clusters: 2^(1 − G)
@@ -76,7 +77,7 @@ def verdict_from_rows(
 
 
 def _larger(a: Verdict, b: Verdict) -> Verdict:
-    """Of two verdicts on the same claims the larger p-values, claim by claim."""
+    """The larger p-value of two verdicts on the same hypotheses."""
     parts = {
         name: {**part, **{key: max(part[key], b.parts[name][key]) for key in ("pvalue", "holm")}}
         for name, part in a.parts.items()
@@ -96,11 +97,11 @@ def verdict_from_draws(
     joint_lenses: bool,
     null_min_pvalue: float = 0.0,
 ) -> Verdict:
-    """The verdict from the observed statistics and their draws (views, B): shared by the test and the audit.
+    """Verdict from the observed statistics and their null draws (views, B), shared by the test and the audit.
 
-    `joint_views` and `joint_lenses` say whether the draws of a lens's views, and of the lenses, hang together
-    as the data do; where they do not, the family-wise p is Holm's. `null_min_pvalue` is the smallest p that the null can
-    give where that is more than 1/(1 + B).
+    `joint_views` and `joint_lenses` say whether the draws of the views of a lens, and of the lenses, are joint. If they
+    are not, the family-wise p is Holm's. `null_min_pvalue` is the smallest p-value that the null distribution allows if
+    it exceeds 1/(1 + B).
     """
     claims = [
         claim_from_draws(estimand, drawn, joint=joint_views) for estimand, drawn in zip(estimands, draws, strict=True)
@@ -118,14 +119,14 @@ def verdict_from_draws(
     ]
     n_claims = max(len(estimands), *(len(estimand.views) for estimand in estimands))
     if n_claims * min_pvalue > 0.05:
-        text = f"Holm's correction of {n_claims:,} claims with {draws[0].shape[1]:,} draws cannot give less than {min(1.0, n_claims * min_pvalue):.2g}: single ones cannot be named. Give more resamples."
+        text = f"With Holm's correction of {n_claims:,} hypotheses and {draws[0].shape[1]:,} draws the smallest adjusted p-value is {min(1.0, n_claims * min_pvalue):.2g}, so no single hypothesis can be rejected. Increase resamples."
         notes = [*notes, Note("TN209", text)]
     if len(estimands) == 1:
         lowest = min_pvalue if joint_views else min(1.0, min_pvalue * len(estimands[0].views))
         return build_verdict(estimands, claims, claims[0].pvalue, lowest, null, settings, notes)
     joint = min(holm([claim.pvalue for claim in claims]))
     if joint_lenses:
-        # Every view of every lens is a claim of the family: one class far off is not averaged away.
+        # Every view of every lens is a hypothesis of the family, so one miscalibrated class is not averaged out.
         observed = np.concatenate([claim.values for claim in claims])
         joint = family(observed, np.concatenate([claim.draws for claim in claims]))
     else:
@@ -142,7 +143,7 @@ def build_verdict(
     settings: dict[str, Any],
     notes: Sequence[Note],
 ) -> Verdict:
-    """The verdict on one lens, or on a family of several, of which the strongest gives statistic and effect."""
+    """Verdict on one lens, or on a family; statistic and effect are those of the lens with the smallest p-value."""
     n, unique_notes = estimands[0].n_rows, tuple(dict.fromkeys(notes))
     if len(estimands) == 1:
         (claim,) = claims
@@ -163,7 +164,7 @@ def build_verdict(
 
 
 def exact_verdict(preds: Predictions, estimands: Sequence[Estimand], settings: dict[str, Any]) -> Verdict:
-    """The verdict of all labellings: p is exact, and has no floor."""
+    """Verdict from all labelings: the p-value is exact and has no lower limit."""
     values, chances = enumerate_labelings(preds, estimands)
     claims = [
         _exact_claim(estimand, estimand_values, chances)
@@ -192,7 +193,7 @@ def _exact_claim(estimand: Estimand, values: Array, chances: Array) -> Claim:
 
 @dataclass(frozen=True)
 class Claim:
-    """One lens judged on its draws."""
+    """Test result of one lens."""
 
     statistic: float
     pvalue: float
@@ -204,7 +205,7 @@ class Claim:
 
 
 def claim_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> Claim:
-    """One lens judged; where its views are several, each of them too."""
+    """Test result of one lens from its draws, with its views as parts if there are several."""
     raw = estimand.values
     statistic, mean = float(estimand.combined(raw)), float(estimand.combined(draws).mean())
     values, draws = estimand.estimator.as_loss(raw), estimand.estimator.as_loss(draws)
@@ -218,6 +219,6 @@ def claim_from_draws(estimand: Estimand, draws: Array, *, joint: bool) -> Claim:
         for view, value, p, h, drawn in zip(estimand.views, values, singles, adjusted, draws, strict=True)
     }
     everything = family(values, draws) if joint else min(adjusted)
-    # Labels of one row depend on each other in a way that their draws do not: the sum over labels has no null law.
+    # Labels of one row may be dependent, but their draws are not, so a sum over labels has no null distribution.
     overall_pvalue = pvalue(observed, combined) if joint else everything
     return Claim(statistic, overall_pvalue, mean, values, draws, everything, parts)

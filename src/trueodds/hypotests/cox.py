@@ -21,46 +21,70 @@ from trueodds.lenses.view import View
 
 PARTS = ("joint", "in-the-large", "slope")
 
-# Of 3,000 calibrated data sets each from nine designs (logit-normal, beta, rare, sharp, with outliers; n = 10 to 2000),
-# 7 % or fewer were rejected at 5 % above so many tosses (in the large 7.5 %), and below at most the share named.
+# Minimum effective number of fair coin tosses, and the largest rejection rate in percent below it. Of 3,000 calibrated
+# data sets each from nine designs (logit-normal, beta, rare, sharp, with outliers; n = 10 to 2000), 7 % or fewer were
+# rejected at 5 % above this minimum (in the large 7.5 %).
 SAFE = {"likelihood-ratio": (8, 25), "score": (4, 14), "in-the-large": (20, 16)}
 
 
 @dataclass(frozen=True)
 class Cox(ViewTest):
-    r"""Cox's calibration regression: intercept and slope of the outcomes on the stated log odds.
+    r"""Cox's calibration regression: intercept and slope of the outcomes on the predicted log odds.
 
-    Null hypothesis: each label comes with its stated probability, independently given the predictions. In the model
-
-    .. math:: \mathrm{logit}\,P(y = 1) = a + b\,\mathrm{logit}\,p
-
-    it says a = 0 and b = 1 (`joint`), a = 0 where b = 1 is taken for granted (`in-the-large`), or b = 1 whatever a
-    is (`slope`). b < 1 says that the probabilities are too extreme, b > 1 too timid. The parts hold all three, with
-    two intercepts that are often confused: `intercept` beside a free slope, and `in_the_large` beside the slope 1.
-    The likelihood ratios of in-the-large and slope add up to the joint one.
-
-    Shapes: binary views. Statistic: χ² with 2, 1 and 1 degrees of freedom, ≥ 0. Effect, in probability units: the
-    mean of |c(p) − p|, c being the fitted map; for `slope` of |c(p) − c₀(p)|, c₀ having slope 1; for `in-the-large`
-    the mean of y − p, positive where more came than was said. Where all predictions are equal there is no slope
-    (note TN218) and one degree of freedom; where the predictions separate the outcomes no finite a and b are best
-    (note TN217), and the likelihood ratio is its limit.
-    Weights: the likelihood ratio is adjusted by the sandwich, the score divided by the variance of weighted scores.
-    Cost: O(n) per Newton step, some 5 steps; with redraws in the score form O(n) per draw, and some Newton steps per
-    draw for `slope` and in the other form. From a tally p is the mean of its cell.
-    Raises TO203 for unknown settings, TO205 for a probability of 0 or 1 without `min_prob`, and for a lens with a vector
-    per row; `mcllo` is the test for those.
-    Source: Cox (1958); Miller, Hui & Tierney (1991).
+    Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
 
     Parameters
     ----------
-    part : {"joint", "in-the-large", "slope"}
-        What is tested.
+    null : {"asymptotic", "redraw"}, default="asymptotic"
+        Null distribution: χ², or labels drawn from the predicted probabilities.
+    redraw : {"labels", "both"}, default="labels"
+        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
+    resamples : int, default=999
+        Number of null draws with ``null="redraw"``.
+    part : {"joint", "in-the-large", "slope"}, default="joint"
+        Tested hypothesis: a = 0 and b = 1 ("joint"), a = 0 given b = 1 ("in-the-large"), or b = 1 for any a ("slope").
     form : {"likelihood-ratio", "score"}, optional
-        The likelihood ratio where the null is asymptotic; the score statistic, which needs no fit per draw, where
-        labels are redrawn. The score form knows no separation.
-    floor : float
-        Stands in for smaller probabilities, and 1 − floor for larger ones; a note counts the rows. 0 is none.
+        Default: the likelihood ratio with the asymptotic null, and the score statistic, which needs no fit per draw,
+        with redrawn labels. The score form is unaffected by separation.
+    min_prob : float, default=0.0
+        Lower limit of the probabilities; 1 − min_prob is the upper limit. A note counts the clipped rows. 0 clips
+        nothing.
 
+    Raises
+    ------
+    InputError
+        TO203 for unknown settings. TO205 for a probability of 0 or 1 without `min_prob`, and for a lens with a
+        probability vector per row. Use the test `mcllo` for those.
+
+    Notes
+    -----
+    The model is
+
+    .. math:: \mathrm{logit}\,P(y = 1) = a + b\,\mathrm{logit}\,p
+
+    A slope b < 1 means that the predictions are too extreme, b > 1 that they are not extreme enough. The parts report
+    all three tests. Two intercepts are often confused: `intercept` is estimated with a free slope, `in_the_large`
+    (calibration-in-the-large on the logit scale) with slope 1. The likelihood ratios of in-the-large and slope add up
+    to the joint one.
+
+    Statistic: χ² ≥ 0 with 2, 1 and 1 degrees of freedom. Effect, in probability units: the mean of |c(p) − p| with the
+    fitted calibration curve c; for "slope" of |c(p) − c₀(p)| where c₀ has slope 1; for "in-the-large" the mean of y −
+    p, which is positive if the model under-predicts. If all predictions are equal, there is no slope (note TN218) and
+    one degree of freedom. If the predictions separate the outcomes, no finite maximum likelihood estimate exists (note
+    TN217) and the likelihood ratio is its limit.
+
+    Shapes: binary views. With weights the likelihood ratio is adjusted by the sandwich variance, and the score is
+    divided by the variance of weighted scores. From a tally p is the mean of its cell. Cost: O(n) per Newton step,
+    about 5 steps; with redraws in the score form O(n) per draw, plus some Newton steps per draw for "slope" and for the
+    likelihood ratio.
+
+    References
+    ----------
+    .. [1] Cox (1958).
+    .. [2] Miller, Hui & Tierney (1991).
+
+    Examples
+    --------
     >>> view = View(p=[0.9, 0.9, 0.8, 0.1, 0.2, 0.3], y=[1, 0, 1, 0, 1, 0])
     >>> result = Cox().on(view)
     >>> round(result.statistic, 3), round(result.parts["joint"]["slope"], 3)
@@ -69,10 +93,10 @@ class Cox(ViewTest):
 
     name: ClassVar[str] = "cox"
     asymptotic_null: ClassVar[str] = (
-        "the statistic is χ² with a degree of freedom for intercept and slope each, where tested"
+        "the statistic is χ² with one degree of freedom each for the tested intercept and slope"
     )
     exempt: ClassVar[dict[str, str]] = {
-        "weight two": "weights are importance weights: chance grows with their squares",
+        "weight two": "importance weights: the variance grows with their squares",
         "one statistic": "redraws judge the score statistic, which needs no fit per draw",
     }
 
@@ -85,7 +109,7 @@ class Cox(ViewTest):
         return self.form or ("score" if self.null == "redraw" else "likelihood-ratio")
 
     def on(self, view: View) -> ViewResult:
-        """The statistics of all three parts, and what the regression finds."""
+        """Statistics of all three parts, and the regression estimates."""
         line = _Line.of(view, self.min_prob)
         parts = line.parts(self._form)
         tested = parts[self.part]
@@ -102,10 +126,10 @@ class Cox(ViewTest):
         )  # fmt: skip
 
     def coefficients(self, view: View, cluster: Array | None = None) -> dict[str, tuple[float, float]]:
-        """Calibration in the large, intercept and slope, each with its standard error; NaN where no finite one is best.
+        """Calibration-in-the-large, intercept and slope with standard errors; NaN if no finite estimate exists.
 
-        Standard errors are by the variance of labels drawn from the fitted probabilities, with squared weights; of
-        shares of votes, and of rows in clusters (`cluster`, (n,)), by the sandwich of their residuals.
+        Standard errors use the variance under the fitted probabilities, with squared weights. For shares of votes, and
+        for rows in clusters (`cluster`, (n,)), they use the sandwich of the residuals.
         """
         line = _Line.of(view, self.min_prob)
         if cluster is None and has_vote_shares(view):
@@ -119,14 +143,14 @@ class Cox(ViewTest):
         }
 
     def degrees(self, view: View) -> int | None:
-        """One for intercept and slope each, where tested; None in the score form."""
+        """One each for the tested intercept and slope; None for the score form."""
         if self._form != "likelihood-ratio":
             return None
         slope = int(len(np.unique(view.p)) > 1)
         return {"joint": 1 + slope, "in-the-large": 1, "slope": slope}[self.part] or None
 
     def cells(self, view: View) -> Cells:
-        """The statistic of the part that is tested, each row by itself."""
+        """The statistic of the tested part as a function of the outcomes of all rows."""
         line = _Line.of(view, self.min_prob)
 
         def reader(_w: Array, _wp: Array, wy: Array) -> Array:
@@ -136,7 +160,7 @@ class Cox(ViewTest):
 
 
 def _summary(parts: dict[str, dict[str, float]]) -> str:
-    """Calibration in the large, intercept and slope with 95 % intervals."""
+    """Calibration-in-the-large, intercept and slope with 95 % intervals, in words."""
     z = float(ndtri(0.975))
     texts = []
     for part, name in (("in-the-large", "in_the_large"), ("joint", "intercept"), ("joint", "slope")):
@@ -149,13 +173,13 @@ def _summary(parts: dict[str, dict[str, float]]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class _Line:
-    """The regression of one view."""
+    """Calibration regression of one view."""
 
     logits: Logits
     powers: Powers
     wy: Array  # (1, n)
     shift: Fit  # slope 1
-    both: Fit  # intercept and slope; the shift again where there is no slope
+    both: Fit  # intercept and slope; equal to `shift` if there is no slope
 
     @classmethod
     def of(cls, view: View, min_prob: float) -> _Line:
@@ -165,27 +189,27 @@ class _Line:
         return cls(logits, powers, wy, shift, both)
 
     def mean(self, values: Array) -> float:
-        """Weighted."""
+        """Weighted mean."""
         return float(self.logits.w @ values / self.logits.w.sum())
 
     @property
     def fitted_probs(self) -> Array:
-        """What the regression says of each row."""
+        """Fitted probability of each row."""
         return self.both.probabilities(self.powers.columns, self.logits.x)
 
     @property
     def shifted(self) -> Array:
-        """What it says with slope 1."""
+        """Fitted probability of each row with slope 1."""
         return self.shift.probabilities(self.powers.columns, self.logits.x)
 
     def statistic(self, part: str, form: str, wy: Array) -> Array:
-        """The statistic of one part for each of many outcomes (draws, n)."""
+        """Statistic of one part for each of many outcomes (draws, n)."""
         if part == "slope":
             return self._slope(form, wy)
         return logistic_statistics(self.logits, self.powers, wy, int(part == "joint"), form)
 
     def _slope(self, form: str, wy: Array) -> Array:
-        """The score of the slope beside the best shift, or what the slope adds to that shift's likelihood."""
+        """Score of the slope given the best shift, or the likelihood gain of the slope over that shift."""
         logits, columns = self.logits, self.powers.columns
         if self.powers.degree == 0:
             return np.full(len(wy), np.nan)
@@ -217,9 +241,10 @@ class _Line:
         return by_part
 
     def estimates(self, fit: Fit, cluster: Array | None = None) -> tuple[list[float], list[float]]:
-        """Coefficients with their standard errors; NaN where no finite ones are best, or of as few clusters as those.
+        """Coefficients with standard errors; NaN if no finite estimate exists, or with too few clusters.
 
-        With `cluster` (n,) by the sandwich of the clusters' sums, G/(G − m) times, for G clusters and m coefficients.
+        With `cluster` (n,) they are from the sandwich of the cluster sums, times G/(G − m) for G clusters and m
+        coefficients.
         """
         m = fit.beta.shape[1]
         if not fit.finite[0]:
@@ -239,14 +264,14 @@ class _Line:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What cannot be estimated, and why."""
+        """Notes on parameters that cannot be estimated."""
         if self.powers.degree == 0:
-            text = "All predictions are equal, so no slope can be told: only the intercept is tested."
+            text = "All predictions are equal, so the slope cannot be estimated: only the intercept is tested."
             return (*self.shift.notes, Note("TN218", text))
         return self.both.notes
 
     def doubts(self, part: str, form: str) -> tuple[str, ...]:
-        """Whether so little can be told that χ² is not to be trusted."""
+        """Reasons why χ² is inaccurate for these rows."""
         tosses = {"joint": self.powers.tosses, "in-the-large": self.powers.tosses[:1], "slope": self.powers.tosses[1:]}[
             part
         ]
@@ -254,10 +279,10 @@ class _Line:
         reasons = []
         if len(tosses) and tosses.min() < min_tosses:
             reasons.append(
-                f"What is tested rests on as much as {tosses.min():.2g} tosses of a fair coin would tell; below {min_tosses}, up to {worst} % of calibrated models were rejected at 5 %."
+                f"The tested parameters have the information of {tosses.min():.2g} fair coin tosses; with fewer than {min_tosses}, up to {worst} % of calibrated models were rejected at 5 %."
             )
         if form == "likelihood-ratio" and not (self.shift if part == "in-the-large" else self.both).finite[0]:
             reasons.append(
-                "The likelihood ratio is a limit that no finite coefficients reach, and χ² is no law for it."
+                "No finite maximum likelihood estimate exists, and the limit of the likelihood ratio is not χ²."
             )
         return tuple(reasons)

@@ -16,82 +16,101 @@ from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import ScaledCells, ViewResult
 from trueodds.lenses.view import View
 
-MIN_EFFECTIVE_N = 5.0  # rows' worth of variance: below, the walk takes a step or two and is no Brownian motion yet
-COARSE = 0.05  # share of the variance at one score: such steps lower the maximum by more than a tenth of its deviation
+MIN_EFFECTIVE_N = 5.0  # effective number of rows below which the cumulative residual is far from Brownian motion
+COARSE = 0.05  # share of the variance at one score at which the maximum drops by more than a tenth of its deviation
 
 
 @dataclass(frozen=True)
 class _Cumulative(ViewTest):
-    """What both have: a walk of residuals, measured in standard errors of its end."""
+    """Base class of the two tests of cumulative residuals, standardized by their null standard error."""
 
     exempt: ClassVar[dict[str, str]] = {
-        "weight two": "its variance takes a weight of two as one row that counts double, not as two independent rows",
-        "cells": "scores of one cell count as one score, so a tally has its resolution",
+        "weight two": "in the variance a weight of two is one row that counts double, not two independent rows",
+        "cells": "the scores of a cell count as one score, so a tally has its resolution",
     }
     estimator: ClassVar[type[UnbinnedError]]
 
     def error(self) -> UnbinnedError:
-        """What the walk measures."""
+        """The estimator of the test."""
         return self.estimator()
 
     def beyond(self, x: float) -> float:
-        """How probable it is that Brownian motion reaches further than x."""
+        """Upper tail probability of the asymptotic null distribution."""
         raise NotImplementedError
 
     def on(self, view: View) -> ViewResult:
-        """The error in standard errors, its p-value, and over which scores it was reached."""
+        """The standardized error, its p-value, and the interval of scores where it is attained."""
         unit, error = _unit(view), self.error().value(view)
         if unit == 0:
             x = float("inf") if error > 0 else 0.0
-            note = Note(
-                "TN223", "Every probability is 0 or 1, so chance has no part: one outcome against it makes p = 0."
-            )
+            note = Note("TN223", "All probabilities are 0 or 1, so one contradicting outcome makes p = 0.")
             return ViewResult(x, float(error == 0), error, self._where(view), notes=(note,))
         return ViewResult(error / unit, self.beyond(error / unit), error, self._where(view), doubts=_doubts(view))
 
     def cells(self, view: View) -> ScaledCells:
-        """The estimator's own scores."""
+        """The standardized error as a function of redrawn outcomes."""
         return ScaledCells(self.error().scores(view), _unit(view))
 
     def _where(self, view: View) -> dict[str, dict[str, float]]:
-        """The interval of scores over which the walk went farthest, and the residual over it."""
+        """Interval of scores with the largest residual sum, and this sum."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class KS(_Cumulative):
-    r"""The Kolmogorov–Smirnov test of calibration: does the cumulative residual stray too far from 0?
+    r"""Kolmogorov-Smirnov test of calibration: the largest cumulative residual.
 
-    Null hypothesis: each label comes with its stated probability, independently given the predictions.
+    Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
 
+    Parameters
+    ----------
+    null : {"asymptotic", "redraw"}, default="asymptotic"
+        Null distribution: that of Brownian motion, or labels drawn from the predicted probabilities.
+    redraw : {"labels", "both"}, default="labels"
+        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
+    resamples : int, default=999
+        Number of null draws with ``null="redraw"``.
+    start : {"both", "below"}, default="both"
+        Whether residuals are accumulated from both ends of the scores, or from the lowest score only.
+
+    Raises
+    ------
+    InputError
+        TO205 for a lens with a probability vector per row.
+
+    Notes
+    -----
     .. math:: x = \frac{\max_s \max(|C(s)|, |C(1) - C(s)|)}{\sigma}, \quad
         C(s) = \tfrac1w \sum_{p_i \le s} w_i (y_i - p_i), \quad
         \sigma = \tfrac1w \sqrt{\textstyle\sum_i w_i^2 p_i (1 - p_i)}
 
-    looks at sums from below and from above alike, so that the complements 1 − p and 1 − y give the same p. It is, for
-    many rows, :math:`\max_t \max(|W(t)|, |W(1) - W(t)|)` of Brownian motion, about :math:`16/3\, \Phi(-x)` in the
-    tail (`beyond_both`). With `start="below"` it is :math:`\max_s |C(s)|` as in the literature, and its law
+    uses the sums from below and from above, so the complements 1 − p and 1 − y give the same p-value. For large n it is
+    distributed as :math:`\max_t \max(|W(t)|, |W(1) - W(t)|)` of Brownian motion, with a tail of about :math:`16/3\,
+    \Phi(-x)` (`beyond_both`). With ``start="below"`` it is :math:`\max_s |C(s)|` as in the literature, with the
+    distribution
 
     .. math:: P[x > t] = 4 \sum_{k \ge 0} (-1)^k\, \Phi(-(2k + 1) t)
 
-    It needs no bins and sees a lasting shift of probabilities best; what changes sign from score to score escapes it.
-    (It is no two-sample test: tables of that one do not apply.)
+    The test needs no bins. It has the highest power against a shift of the probabilities over a range of scores, and
+    little against errors whose sign alternates. (It is not a two-sample test, whose tables do not apply.)
 
-    Shapes: binary views. Statistic: x, in standard errors, ≥ 0. Effect: the `ks` error, in probability units within
-    [0, 1], biased upward as the estimator is. Parts: from which score to which it was reached, with its sign.
-    Equal scores make one step, whatever their order, so that ties make the asymptotic p conservative; it is coarse
-    where the outcomes vary by less than a handful of rows (note TN212, both). Where every probability is 0 or 1
-    nothing is left to chance (note TN223). p-values far below 1e-15 keep their digits.
-    Cost: O(n log n); with redraws O(min(n, 4096)) per draw beside the labels. From a tally: at its resolution.
-    Raises TO205 for a lens with a vector per row.
-    Source: Gupta et al. (2021) for the error, Arrieta-Ibarra et al. (2022) for its law from below (ECCE-MAD); that from
-    both ends is our own.
+    Statistic: x ≥ 0, in standard errors. Effect: the `ks` error, in probability units within [0, 1], biased upward as
+    the estimator is. Parts: the interval of scores with the largest cumulative residual, and its sign. Equal scores
+    form one step, regardless of row order, so ties make the asymptotic p-value conservative. It is inaccurate if the
+    outcomes have a variance of only a few rows (note TN212, both). If every probability is 0 or 1, the null variance is
+    0 (note TN223). p-values far below 1e-15 keep their relative precision. The distribution from both ends is this
+    project's own.
 
-    Parameters
+    Shapes: binary views. From a tally: at its resolution.
+    Cost: O(n log n); with redraws O(min(n, 4096)) per draw beside the labels.
+
+    References
     ----------
-    start : {"both", "below"}
-        Whether sums from above count, too.
+    .. [1] Gupta et al. (2021). The error.
+    .. [2] Arrieta-Ibarra et al. (2022). The distribution from below (ECCE-MAD).
 
+    Examples
+    --------
     >>> view = View(p=[0.2, 0.5, 0.5, 0.9], y=[1, 1, 1, 1])
     >>> result = KS().on(view)  # residuals .8 + 1.0 + .1 = 1.9, variance .16 + .5 + .09 = .75
     >>> round(result.statistic, 4), round(result.effect, 4)
@@ -99,16 +118,18 @@ class KS(_Cumulative):
     """
 
     name: ClassVar[str] = "ks"
-    asymptotic_null: ClassVar[str] = "the largest cumulative residual, from below or above, is that of Brownian motion"
+    asymptotic_null: ClassVar[str] = (
+        "the largest cumulative residual, from below or above, is distributed as that of Brownian motion"
+    )
     estimator: ClassVar[type[UnbinnedError]] = KolmogorovSmirnov
     start: Literal["both", "below"] = "both"
 
     def error(self) -> KolmogorovSmirnov:
-        """The error from both ends, or from below."""
+        """The error from both ends of the scores, or from below."""
         return KolmogorovSmirnov(start=self.start)
 
     def beyond(self, x: float) -> float:
-        """How probable it is that Brownian motion reaches further than x."""
+        """Upper tail probability of the asymptotic null distribution."""
         return beyond_both(x) if self.start == "both" else beyond_maximum(x)
 
     def _where(self, view: View) -> dict[str, dict[str, float]]:
@@ -121,28 +142,53 @@ class KS(_Cumulative):
 
 @dataclass(frozen=True)
 class ECCE(_Cumulative):
-    r"""The cumulative test of the worst interval (ECCE-R, Kuiper's form): does any range of scores stray too far?
+    r"""Kuiper-type test of the range of cumulative residuals (ECCE-R).
 
-    Null hypothesis: each label comes with its stated probability, independently given the predictions.
+    Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
 
-    .. math:: x = \frac{\max_s C(s) - \min_s C(s)}{\sigma}, \quad C(s) = \tfrac1w \sum_{p_i \le s} w_i (y_i - p_i), \quad
+    Parameters
+    ----------
+    null : {"asymptotic", "redraw"}, default="asymptotic"
+        Null distribution: that of Brownian motion, or labels drawn from the predicted probabilities.
+    redraw : {"labels", "both"}, default="labels"
+        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
+    resamples : int, default=999
+        Number of null draws with ``null="redraw"``.
+
+    Raises
+    ------
+    InputError
+        TO205 for a lens with a probability vector per row.
+
+    Notes
+    -----
+    .. math:: x = \frac{\max_s C(s) - \min_s C(s)}{\sigma}, \quad
+        C(s) = \tfrac1w \sum_{p_i \le s} w_i (y_i - p_i), \quad
         \sigma = \tfrac1w \sqrt{\textstyle\sum_i w_i^2 p_i (1 - p_i)}
 
-    with C = 0 before the first score is, for many rows, the range of Brownian motion on [0, 1]:
+    with C = 0 before the first score. For large n it is distributed as the range of Brownian motion on [0, 1]:
 
     .. math:: P[x > t] = 8 \sum_{k \ge 1} (-1)^{k - 1} k\, \Phi(-k t)
 
-    The range is the largest |residual| over any interval of scores, so it also sees residuals whose sign changes
-    once, as those of an overconfident model do; `ks` looks at intervals that begin at 0 only.
+    The range is the largest |residual sum| over any interval of scores. The test therefore also detects residuals whose
+    sign changes once, as those of an overconfident model do; `ks` considers only intervals that begin at either end of
+    the scores.
 
-    Shapes: binary views. Statistic: x, in standard errors, ≥ 0. Effect: the `ecce_r` error, in probability units
-    within [0, 1], biased upward as the estimator is. Parts: from which score to which it was reached, with its sign.
-    Equal scores make one step, whatever their order, so that ties make the asymptotic p conservative; it is coarse
-    where the outcomes vary by less than a handful of rows (note TN212, both). Where every probability is 0 or 1
-    nothing is left to chance (note TN223). p-values far below 1e-15 keep their digits.
-    Cost: O(n log n); with redraws O(min(n, 4096)) per draw beside the labels. From a tally: at its resolution.
-    Raises TO205 for a lens with a vector per row. Source: Arrieta-Ibarra et al. (2022).
+    Statistic: x ≥ 0, in standard errors. Effect: the `ecce_r` error, in probability units within [0, 1], biased upward
+    as the estimator is. Parts: the interval of scores with the largest residual sum, and its sign. Equal scores form
+    one step, regardless of row order, so ties make the asymptotic p-value conservative. It is inaccurate if the
+    outcomes have a variance of only a few rows (note TN212, both). If every probability is 0 or 1, the null variance is
+    0 (note TN223). p-values far below 1e-15 keep their relative precision.
 
+    Shapes: binary views. From a tally: at its resolution.
+    Cost: O(n log n); with redraws O(min(n, 4096)) per draw beside the labels.
+
+    References
+    ----------
+    .. [1] Arrieta-Ibarra et al. (2022).
+
+    Examples
+    --------
     >>> view = View(p=[0.2, 0.8], y=[1, 0])  # up by .8, down by .8: C is .4, then 0; σ = √.32 / 2
     >>> result = ECCE().on(view)
     >>> round(result.statistic, 4), round(result.effect, 4)
@@ -150,7 +196,7 @@ class ECCE(_Cumulative):
     """
 
     name: ClassVar[str] = "ecce"
-    asymptotic_null: ClassVar[str] = "the range of the cumulative residuals is that of Brownian motion"
+    asymptotic_null: ClassVar[str] = "the range of the cumulative residuals is distributed as that of Brownian motion"
     estimator: ClassVar[type[UnbinnedError]] = CumulativeRange
 
     def beyond(self, x: float) -> float:
@@ -163,7 +209,7 @@ class ECCE(_Cumulative):
 
 
 def beyond_maximum(x: float) -> float:
-    """P[max |W| > x] for Brownian motion on [0, 1]; small values keep their digits.
+    """P[max |W| > x] for Brownian motion on [0, 1], with full relative precision in the tail.
 
     >>> round(beyond_maximum(2.2414), 4)
     0.05
@@ -178,9 +224,9 @@ def beyond_maximum(x: float) -> float:
 
 
 def beyond_both(x: float) -> float:
-    r"""P[max_t max(|W(t)|, |W(1) − W(t)|) > x] for Brownian motion on [0, 1]; small values keep their digits.
+    r"""P[max_t max(|W(t)|, |W(1) − W(t)|) > x] for Brownian motion on [0, 1], with full relative precision in the tail.
 
-    Given W(1) = b ≥ 0 the path has to stay between b − x and x. By reflections its density there is
+    Given W(1) = b ≥ 0 the path must stay between b − x and x. By reflection its density there is
     :math:`\sum_k \varphi(b + 2kL) - \varphi((2k + 1)L)` with L = 2x − b, which is integrated over b term by term.
 
     >>> round(beyond_both(2.3504), 4)
@@ -196,7 +242,7 @@ def beyond_both(x: float) -> float:
 
 
 def beyond_range(x: float) -> float:
-    """P[max W − min W > x] for Brownian motion on [0, 1]; small values keep their digits.
+    """P[max W − min W > x] for Brownian motion on [0, 1], with full relative precision in the tail.
 
     >>> round(beyond_range(2.4977), 4)
     0.05
@@ -215,13 +261,13 @@ def _unit(view: View) -> float:
 
 
 def _cumulative_residuals(error: UnbinnedError, view: View) -> tuple[Array, Array]:
-    """The rising scores and the cumulative residual up to each, with 0 before the first."""
+    """Sorted scores and the cumulative residual up to each of them, with 0 before the first."""
     s, _, wp, wy = Scores(error, view).shares()
     return np.concatenate((s[:1], s)), np.concatenate(([0.0], np.cumsum(wy - wp)))
 
 
 def _segment(s: Array, path: Array, start: int, stop: int) -> dict[str, dict[str, float]]:
-    """The scores after `start` up to `stop`."""
+    """The scores after index `start` up to `stop`, with their residual sum."""
     first = min(start + 1, len(s) - 1)
     return {"strongest": {"from": float(s[first]), "to": float(s[stop]), "residual": float(path[stop] - path[start])}}
 
@@ -233,10 +279,10 @@ def _doubts(view: View) -> tuple[str, ...]:
     )
     if effective_n < MIN_EFFECTIVE_N:
         reasons.append(
-            f"The outcomes vary by {effective_n:.2g} rows' worth of variance, too few for the law of Brownian motion."
+            f"The variance of the outcomes has an effective size of {effective_n:.2g} rows, too few for the Brownian motion limit."
         )
     _, at = np.unique(view.p, return_inverse=True)
     largest_share = float(np.bincount(at, v).max() / v.sum())
     if largest_share > COARSE:
-        reasons.append(f"{largest_share:.0%} of the variance lies at one score, so that this p is too large.")
+        reasons.append(f"{largest_share:.0%} of the variance is at one score, so the p-value is too large.")
     return tuple(reasons)

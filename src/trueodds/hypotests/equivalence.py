@@ -24,23 +24,23 @@ SQUARED = (("mmce", "unbiased"), ("mmce", "weighted"))
 
 
 def error_to_compare(test: HypothesisTest, margin: float, lenses: Sequence[Lens]) -> Estimator:
-    """The error that is compared with the margin; refused where there is none, before anything is drawn."""
+    """The estimator compared with the margin; raises InputError before any draws if there is none."""
     if len(lenses) != 1:
         raise InputError(
-            "TO205", "A margin is judged one lens at a time.", f"margin with {len(lenses)} lenses", "Name one lens."
+            "TO205", "A margin requires a single lens.", f"margin with {len(lenses)} lenses", "Pass one lens."
         )
     error = test.error()
     if error is None:
         raise InputError(
             "TO205",
-            f"The statistic of {test.name} is no error with an interval, so no margin can be compared with it.",
+            f"The statistic of {test.name} is not an error with a confidence interval, so it has no equivalence margin.",
             f"margin={margin} with {test.name}",
-            "Use consistency, whose statistic may be any error.",
+            "Use consistency, whose statistic can be any error.",
         )
     if not _is_probability(error):
         raise InputError(
             "TO205",
-            f"A margin is an error in units of probability that is 0 for a calibrated model, and {error.name} is none.",
+            f"A margin requires an error in probability units that is 0 under calibration, which {error.name} is not.",
             f"margin={margin} with {error.name}",
             "Choose an error such as ece, rmsce or smece.",
         )
@@ -48,10 +48,10 @@ def error_to_compare(test: HypothesisTest, margin: float, lenses: Sequence[Lens]
 
 
 def _is_probability(error: Estimator) -> bool:
-    """Whether it is an error in units of probability, 0 for a calibrated model."""
+    """Whether the error is in probability units and 0 for a calibrated model."""
     if error.power != 1 or error.best_value != 0 or isinstance(error, ProperScore):
         return False
-    # Means over pairs of rows are squares, of which they take no root.
+    # Means over pairs of rows estimate a square and do not take the root.
     return error.name != "skce" and (error.name, getattr(error, "form", "biased")) not in SQUARED
 
 
@@ -65,10 +65,10 @@ def verdict_by_margin(
     level: float,
     rng: np.random.Generator,
 ) -> Verdict:
-    """The verdict with its decision: within, beyond or undecided, by the interval of the error and not by p.
+    """Add the equivalence decision to the verdict: within, beyond or undecided, from the interval of the error.
 
-    Within: the whole interval lies at or below the margin. Beyond: the whole interval lies above it. The interval is
-    the one that `measure` gives with the same seed; where there is none nothing is decided.
+    Within: the interval lies at or below the margin. Beyond: it lies above the margin. The interval is that of
+    `to.measure` with the same seed. Without an interval the decision is undecided.
     """
     aggregate = getattr(test, "aggregate", None) or lens.aggregate
     estimate = estimate_error(rows, error, lens, aggregate, IntervalSpec(level=level), rng)
@@ -85,9 +85,9 @@ def verdict_by_margin(
 
 
 def decide(low: float | None, high: float | None, margin: float) -> str:
-    """Where an interval lies.
+    """Position of an interval relative to the margin.
 
-    >>> decide(0.01, 0.02, 0.02), decided(0.021, 0.03, 0.02), decided(0.01, 0.03, 0.02), decided(None, None, 0.02)
+    >>> decide(0.01, 0.02, 0.02), decide(0.021, 0.03, 0.02), decide(0.01, 0.03, 0.02), decide(None, None, 0.02)
     ('within', 'beyond', 'undecided', 'undecided')
     """
     if low is None or high is None:
@@ -98,12 +98,10 @@ def decide(low: float | None, high: float | None, margin: float) -> str:
 def _describe_decision(result: Estimate, margin: float, decision: str) -> str:
     if result.interval is None:
         why = next((note.text for note in result.notes if note.code in ("TN201", "TN402")), "There is no interval.")
-        return f"Whether {result.estimator} exceeds the margin of {margin:g} cannot be told. {why}"
+        return f"No decision about the equivalence margin of {margin:g} for {result.estimator} is possible. {why}"
     where = f"The interval of {result.estimator}, {result.interval},"
     if decision == "within":
-        return f"{where} ends at or below the margin of {margin:g}: what error there may be is small enough, whatever p is."
+        return f"{where} lies at or below the equivalence margin of {margin:g}, whatever the p-value is."
     if decision == "beyond":
-        return f"{where} begins above the margin of {margin:g}: the error is larger than was said to matter."
-    return (
-        f"{where} holds the margin of {margin:g}: these rows cannot tell on which side the error lies; more rows can."
-    )
+        return f"{where} lies above the equivalence margin of {margin:g}."
+    return f"{where} contains the equivalence margin of {margin:g}. More rows are needed for a decision."

@@ -22,52 +22,75 @@ from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import Cells, ViewResult
 from trueodds.lenses.view import View
 
-HIGHEST = 10  # the powers of a curve
+HIGHEST = 10  # largest allowed degree
 
-# Of 2,000 calibrated data sets each from eight designs (logit-normal, beta, rare, sharp; n = 40 to 3000), 7 % or fewer
-# were rejected at 5 %, and 2.3 % at 1 %, above so many tosses, and below at most the share named.
+# Minimum effective number of fair coin tosses, and the largest rejection rate in percent below it. Of 2,000 calibrated
+# data sets each from eight designs (logit-normal, beta, rare, sharp; n = 40 to 3000), 7 % or fewer were rejected at 5 %
+# above this minimum, and 2.3 % at 1 %.
 SAFE = {"likelihood-ratio": (2, 23), "score": (8, 9)}
 
 
 @dataclass(frozen=True)
 class GiViTI(ViewTest):
-    r"""The GiViTI test: the outcomes on powers of the stated log odds, as many as forward selection takes.
+    r"""GiViTI test: polynomial logistic regression on the predicted log odds with forward selection of the degree.
 
-    Null hypothesis: each label comes with its stated probability, independently given the predictions.
-
-    .. math:: \mathrm{logit}\,P(y = 1) = \sum_{j=0}^{M} b_j\,(\mathrm{logit}\,p)^j, \quad
-        D = 2\,[\ell(\hat b) - \ell(0, 1, 0, \dots)]
-
-    M starts at 1 and grows as long as one more power gains at least 3.84, the 95 % quantile of χ² with one degree of
-    freedom. Given the M where it stops, D is χ² with 2 degrees of freedom plus M − 1 independent χ²₁, each given
-    that it exceeds 3.84. With M = 1 this is Cox's test. Of probabilities that were `fitted` on these rows intercept
-    and slope are right by construction: M starts at 2 and D is χ²₁ plus M − 2 such terms. The curve with a
-    confidence region around it is drawn by the diagram `calibration_belt`.
-
-    Shapes: binary views. Statistic: D ≥ 0; judge it by its p-value, as its law depends on M. Effect: the mean of
-    |c(p) − p| over the fitted curve c, in probability units. The parts hold M and b. Where the predictions take too
-    few values for a power, it is left out (note TN218); where no finite curve is best, D is its limit (note TN217).
-    The asymptotic law fails where predictions are few, rare or sure: two powers more than Cox's test want more data.
-    With redraws every draw selects its own M, and draws are compared by their p-values given M.
-    Weights: the likelihood ratio is adjusted by the sandwich.
-    Cost: O(n) per Newton step, some 5 steps per degree; with redraws in the score form O(n) per draw. From a tally p
-    is the mean of its cell.
-    Raises TO203 for unknown settings, TO205 for a probability of 0 or 1 without `min_prob`, and for a lens with a vector
-    per row.
-    Source: Nattino, Finazzi & Bertolini (2014, 2016).
+    Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
 
     Parameters
     ----------
-    fitted : bool
+    null : {"asymptotic", "redraw"}, default="asymptotic"
+        Null distribution: the distribution of D given the selected degree, or labels drawn from the predicted
+        probabilities.
+    redraw : {"labels", "both"}, default="labels"
+        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
+    resamples : int, default=999
+        Number of null draws with ``null="redraw"``.
+    fitted : bool, default=False
         Whether the probabilities come from a logistic model that was fitted on these rows.
-    max_degree : int
-        The highest power that may be taken, 4 in the papers.
+    max_degree : int, default=4
+        Highest degree of the polynomial, 4 in the papers.
     form : {"likelihood-ratio", "score"}, optional
-        The likelihood ratio where the null is asymptotic; the score statistic, which needs no fit per draw, where
-        labels are redrawn.
-    floor : float
-        Stands in for smaller probabilities, and 1 − floor for larger ones; a note counts the rows. 0 is none.
+        Default: the likelihood ratio with the asymptotic null, and the score statistic, which needs no fit per draw,
+        with redrawn labels.
+    min_prob : float, default=0.0
+        Lower limit of the probabilities; 1 − min_prob is the upper limit. A note counts the clipped rows. 0 clips
+        nothing.
 
+    Raises
+    ------
+    InputError
+        TO203 for unknown settings. TO205 for a probability of 0 or 1 without `min_prob`, and for a lens with a
+        probability vector per row.
+
+    Notes
+    -----
+    .. math:: \mathrm{logit}\,P(y = 1) = \sum_{j=0}^{M} b_j\,(\mathrm{logit}\,p)^j, \quad
+        D = 2\,[\ell(\hat b) - \ell(0, 1, 0, \dots)]
+
+    The degree M starts at 1 and increases as long as one more power gains at least 3.84, the 95 % quantile of χ² with
+    one degree of freedom. Given the selected M, D is χ² with 2 degrees of freedom plus M − 1 independent χ²₁ variables,
+    each conditioned to exceed 3.84. With M = 1 this is Cox's test. If the model was `fitted` on these rows, intercept
+    and slope are correct by construction: M starts at 2, and D is χ²₁ plus M − 2 such terms. The diagram
+    `calibration_belt` shows the curve with its confidence region.
+
+    Statistic: D ≥ 0. Its null distribution depends on M, so compare p-values, not statistics. Effect: the mean of |c(p)
+    − p| over the fitted curve c, in probability units. Parts: M and b. If the predictions have too few distinct values
+    for a power, it is left out (note TN218). If no finite maximum likelihood estimate exists, D is its limit (note
+    TN217). The asymptotic distribution fails if predictions are few, rare or close to 0 or 1: two powers more than
+    Cox's test need more data. With redraws each draw selects its own M, and draws are compared by their p-values given
+    M.
+
+    Shapes: binary views. With weights the likelihood ratio is adjusted by the sandwich variance. From a tally p is the
+    mean of its cell. Cost: O(n) per Newton step, about 5 steps per degree; with redraws in the score form O(n) per
+    draw.
+
+    References
+    ----------
+    .. [1] Nattino, Finazzi & Bertolini (2014).
+    .. [2] Nattino, Finazzi & Bertolini (2016).
+
+    Examples
+    --------
     >>> view = View(p=[0.9, 0.9, 0.8, 0.1, 0.2, 0.3], y=[1, 0, 1, 0, 1, 0])
     >>> result = GiViTI().on(view)
     >>> round(result.statistic, 3), result.parts["curve"]["degree"]
@@ -76,10 +99,10 @@ class GiViTI(ViewTest):
 
     name: ClassVar[str] = "giviti"
     asymptotic_null: ClassVar[str] = (
-        "D, given the degree selected, is a sum of χ² and of χ² that exceeded the selection's threshold"
+        "D, given the selected degree, is a sum of χ² and of χ² conditioned to exceed the selection threshold"
     )
     exempt: ClassVar[dict[str, str]] = {
-        "weight two": "weights are importance weights: chance grows with their squares",
+        "weight two": "importance weights: the variance grows with their squares",
         "one statistic": "redraws judge the score statistic, which needs no fit per draw",
     }
 
@@ -94,7 +117,7 @@ class GiViTI(ViewTest):
 
     @property
     def start(self) -> int:
-        """The degree that is always taken."""
+        """The smallest degree."""
         return 2 if self.fitted else 1
 
     @property
@@ -102,7 +125,7 @@ class GiViTI(ViewTest):
         return self.form or ("score" if self.null == "redraw" else "likelihood-ratio")
 
     def curve(self, view: View) -> CalibrationCurve:
-        """The curve that forward selection stops at."""
+        """The calibration curve selected by forward selection."""
         logits = Logits.of(view, self.min_prob, self.name)
         powers, wy = Powers.of(logits, self.max_degree), (view.w * view.y)[None]
         start = min(self.start, powers.degree)
@@ -113,7 +136,7 @@ class GiViTI(ViewTest):
         )
 
     def null_distribution(self, start: int, degree: int) -> NullDistribution | None:
-        """The null law of D given the degree; None where nothing is left to test."""
+        """Null distribution of D given the degree; None without degrees of freedom."""
         base = start + 1 - (2 if self.fitted else 0)
         return forward_null_distribution(base, degree - start) if base > 0 else None
 
@@ -133,7 +156,7 @@ class GiViTI(ViewTest):
         )
 
     def cells(self, view: View) -> Cells:
-        """How small the p-value is of the degree that each draw selects, each row by itself: −log p."""
+        """−log p of the degree that each draw selects, as a function of the outcomes of all rows."""
         logits = Logits.of(view, self.min_prob, self.name)
         powers = Powers.of(logits, self.max_degree)
         start = min(self.start, powers.degree)
@@ -152,7 +175,7 @@ class GiViTI(ViewTest):
     def _notes(self, view: View, curve: CalibrationCurve) -> tuple[Note, ...]:
         notes = [*curve.logits.notes(view, self.min_prob), *curve.fit.notes]
         if curve.powers.degree < self.max_degree:
-            text = f"The predictions take too few values for a curve of degree {self.max_degree}: degree {curve.powers.degree} was the highest tried."
+            text = f"The predictions have too few distinct values for degree {self.max_degree}; the highest degree tried was {curve.powers.degree}."
             notes.append(Note("TN218", text))
         return tuple(notes)
 
@@ -161,8 +184,8 @@ class GiViTI(ViewTest):
         reasons = []
         if tosses < min_tosses:
             reasons.append(
-                f"The first powers rest on as much as {tosses:.2g} tosses of a fair coin would tell; below {min_tosses}, up to {worst} % of calibrated models were rejected at 5 %."
+                f"The first coefficients have the information of {tosses:.2g} fair coin tosses; with fewer than {min_tosses}, up to {worst} % of calibrated models were rejected at 5 %."
             )
         if self._form == "likelihood-ratio" and not curve.fit.finite[0]:
-            reasons.append("D is a limit that no finite coefficients reach, and χ² is no law for it.")
+            reasons.append("No finite maximum likelihood estimate exists, and the limit of D is not χ².")
         return tuple(reasons)

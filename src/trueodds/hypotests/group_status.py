@@ -17,7 +17,7 @@ from trueodds.lenses.subgroups import SubgroupPartition, subgroup_partitions
 from trueodds.resampling.comparison import group_gaps as gaps
 from trueodds.resampling.comparison.compared_model import ComparedModel
 
-NAMED = 5  # subgroups that a note names one by one
+NAMED = 5  # maximum number of subgroups named in a note
 
 
 def group_partitions(preds: Predictions, crossings: Any, min_effect: Any) -> list[SubgroupPartition]:
@@ -33,9 +33,9 @@ def crossing_order(columns: int, crossings: Any, min_effect: Any) -> int:
     if order > max(1, columns):
         raise InputError(
             "TO203",
-            "crossings is False, True, or how many group columns are taken together at most.",
+            "crossings must be False, True, or the maximum number of group columns to cross.",
             f"{crossings!r} with {columns} group columns",
-            "Use 2 for every two columns.",
+            "Use 2 to cross every two columns.",
         )
     return order
 
@@ -157,14 +157,14 @@ def _notes_on_untested(partitions: Sequence[SubgroupPartition]) -> list[Note]:
     notes = []
     for partition in partitions:
         for left, why in (
-            (partition.smaller, "smaller than the largest 50"),
-            (partition.weightless, "without any weight"),
+            (partition.smaller, "not among the 50 largest"),
+            (partition.weightless, "without weight"),
         ):
             if left:
-                text = f"Groups of {partition.column} that are not judged, {why}: {len(left):,} ({_named([one.label for one in left])})."
+                text = f"Groups of {partition.column} not tested, {why}: {len(left):,} ({_named([one.label for one in left])})."
                 notes.append(Note("TN151", text))
         if partition.empty:
-            notes.append(Note("TN152", f"Combinations of {partition.column} without a row: {partition.empty:,}."))
+            notes.append(Note("TN152", f"Combinations of {partition.column} without rows: {partition.empty:,}."))
     return notes
 
 
@@ -176,20 +176,16 @@ def group_notes(groups: Sequence[Group], alpha: float, *, joint: bool = True) ->
     notes = []
     single = [group.label for group in groups if group.n == 1]
     if single:
-        text = f"One row tells nothing of how rows vary, so there is no interval for {_named(single)}."
+        text = f"No interval for groups of one row: {_named(single)}."
         notes.append(Note("TN150", text))
     open_ = [group for group in groups if group.status == "undecided"]
     if open_:
         blind = [group.label for group in open_ if group.min_detectable is None]
-        more = (
-            f" Whatever their outcomes, no error of {_named(blind)} could have been significant."
-            if blind and joint
-            else ""
-        )
-        how = "; `min_detectable` is the smallest error that would have been significant" if joint else ""
+        more = f" No possible error of {_named(blind)} would have been significant." if blind and joint else ""
+        how = " `min_detectable` is the smallest error that would have been significant." if joint else ""
         text = (
-            f"Undecided at {format_percent(1 - alpha)}: {len(open_)} of {len(groups)} groups. A group that is not rejected is not "
-            f"shown to be calibrated{how}.{more}"
+            f"Undecided at {format_percent(1 - alpha)}: {len(open_)} of {len(groups)} groups. A group that is not rejected "
+            f"is not necessarily calibrated.{how}{more}"
         )
         notes.append(Note("TN153", text))
     return notes

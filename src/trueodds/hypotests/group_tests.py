@@ -27,14 +27,14 @@ from trueodds.resampling.null_distribution import cluster_correlation, null_desc
 class GroupPValues:
     """The p-values of all subgroups, and what it would have taken to be called off."""
 
-    pvalues: list[float]  # of each by itself
-    joint: list[float]  # step-down, over all
+    pvalues: list[float]  # unadjusted
+    joint: list[float]  # step-down adjusted over all subgroups
     min_detectable: list[float | None]
-    min_pvalue: float  # the smallest p there can be
+    min_pvalue: float  # smallest possible p-value
     multicalibration: MulticalibrationError | None
-    null: str  # nothing where the subgroups were drawn apart
+    null: str  # empty if the subgroups were drawn independently
     notes: list[Note]
-    noise_floors: Sequence[float] = ()  # the mean error of each among the same draws
+    noise_floors: Sequence[float] = ()  # mean error of each subgroup over the same draws
 
     @property
     def has_joint_draws(self) -> bool:
@@ -48,7 +48,7 @@ class GroupClaims:
 
     labels: list[str]
     estimands: list[Estimand]
-    cumulative: list[Estimand]  # none where the lens has several views, or vectors
+    cumulative: list[Estimand]  # empty if the lens has several views, or vectors
 
     @classmethod
     def of(
@@ -85,9 +85,9 @@ def joint_group_pvalues(
     if hard.kind == "multilabel" and len(claims.estimands[0].views) > 1:
         raise InputError(
             "TO408",
-            "Labels that do not exclude each other are drawn apart, so their common error has no null law by group.",
+            "Multilabel outcomes are drawn independently per label, so their aggregate error has no null distribution by group.",
             f"{hard.k} labels through {lens}",
-            "Ask about one label: lens='class:NAME'.",
+            "Use one label: lens='class:NAME'.",
         )
     nulls = [null_draws(hard, claims.every, resamples, rng, progress=progress)]
     if hard.cluster is not None and hard.kind != "multilabel":
@@ -112,7 +112,7 @@ def group_pvalues_from_draws(
     min_pvalue = 1 / (1 + nulls[0][0].shape[1])
     if hard.cluster is not None:
         min_pvalue = max(min_pvalue, 2.0 ** -float(hard.cluster.max()))
-    # Flipped residuals are no outcomes: an error that only they show is none that the rows can show.
+    # Sign-flipped residuals need not be possible outcomes, so attainable errors come from redrawn labels only.
     by_labels = joint_draws[1:] if hard.cluster is not None else joint_draws
     shown = [max(observed[i], *(joint.largest(i) for joint in by_labels)) for i in range(len(estimands))]
 
@@ -132,7 +132,8 @@ def group_pvalues_from_draws(
     if cumulative:
         error = multicalibration(cumulative, [null[len(estimands) :] for null in nulls], claims.labels)
         if np.isinf(error.sigma):
-            notes.append(Note("TN223", f"Chance has no part in {error.worst}: one outcome against it makes p = 0."))
+            text = f"All probabilities of {error.worst} are 0 or 1, so one contradicting outcome makes p = 0."
+            notes.append(Note("TN223", text))
     return GroupPValues(
         np.max([joint.alone for joint in joint_draws], axis=0).tolist(),
         np.max([joint.adjusted for joint in joint_draws], axis=0).tolist(),
@@ -153,7 +154,7 @@ def _smallest(hard: Predictions, estimand: Estimand) -> float:
     return 0.0 if hard.cluster is None else 2.0 ** (1 - len(np.unique(hard.cluster[estimand.views[0].w > 0])))
 
 
-N_CONSTANT_OUTCOMES = 10  # classes that are tried as the outcome of every row
+N_CONSTANT_OUTCOMES = 10  # number of classes tried as the outcome of every row
 
 
 def largest_attainable_error(estimand: Estimand, preds: Predictions) -> float:

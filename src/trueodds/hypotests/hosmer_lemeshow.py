@@ -17,52 +17,72 @@ from trueodds.hypotests.view_statistic import Cells, ViewResult
 from trueodds.lenses.view import View
 
 FORMS = ("auto", "pearson", "exact")
-MIN_EXPECTED = 5.0  # expected outcomes below which the chi-square law is rough
+MIN_EXPECTED = 5.0  # expected outcomes below which the chi-square distribution is inaccurate
 
 
 @dataclass(frozen=True)
 class HosmerLemeshow(ViewTest):
-    r"""Hosmer and Lemeshow's test: observed against expected outcomes in groups of rising risk.
+    r"""Hosmer-Lemeshow test of observed against expected outcome counts in groups of predicted risk.
 
-    Null hypothesis: each label comes with its stated probability, independently given the predictions.
+    Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
 
-    Rows are cut at the quantiles of their score, of :math:`1 - p_{\text{baseline}}` for vectors. With the observed
-    outcomes :math:`O_g = \sum w_i y_i`, the expected :math:`E_g = \sum w_i p_i`, and n_g rows,
+    Parameters
+    ----------
+    null : {"auto", "asymptotic", "redraw"}, default="auto"
+        Null distribution. "asymptotic" is the χ² distribution, "redraw" draws labels from the predicted probabilities.
+        "auto" is "redraw", or "asymptotic" if ``fitted=True``.
+    redraw : {"labels", "both"}, default="labels"
+        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
+    resamples : int, default=999
+        Number of null draws with ``null="redraw"``.
+    bins : int, default=10
+        Number of groups. Equal scores stay together, so there may be fewer groups (note TN216).
+    form : {"auto", "pearson", "exact"}, default="auto"
+        Form of the statistic. "auto" is "pearson" for one score and "exact" for vectors.
+    baseline : int, default=0
+        For vectors: the outcome whose probability orders the rows. The groups depend on it.
+    fitted : bool, default=False
+        Whether the probabilities come from a logistic model fitted on these rows, which costs 2 (K − 1) degrees of
+        freedom. For any other model this setting would reject 10 to 18 % at 5 %.
+
+    Raises
+    ------
+    InputError
+        TO203 for unknown settings. TO205 for a baseline that the view does not have, and for ``fitted=True`` with the
+        exact form, with redraws, or with fewer than three groups.
+
+    Notes
+    -----
+    Rows are cut at the quantiles of their score, which is :math:`1 - p_{\text{baseline}}` for vectors. With the
+    observed counts :math:`O_g = \sum w_i y_i`, the expected counts :math:`E_g = \sum w_i p_i` and n_g rows,
 
     .. math:: X^2 = \sum_g \frac{(O_g - E_g)^2}{E_g (1 - E_g / n_g)} \;(\text{pearson}), \qquad
               X^2 = \sum_g (O_g - E_g)^\top V_g^{-} (O_g - E_g) \;(\text{exact})
 
-    where :math:`V_g = \sum w_i^2 (\operatorname{diag} p_i - p_i p_i^\top)` is the covariance of O_g, for one score
-    :math:`\sum w_i^2 p_i (1 - p_i)`. X² is chi-square with one degree of freedom per group, for vectors of K
-    outcomes K − 1 (exactly: the rank of V_g). `pearson` on vectors is Fagerland, Hosmer and Bofin's
-    :math:`\sum_g \sum_k (O_{gk} - E_{gk})^2 / E_{gk}`, which takes the predictions of a group as equal and so rejects
-    too rarely: measured 1 to 2 % at 5 %.
+    where :math:`V_g = \sum w_i^2 (\operatorname{diag} p_i - p_i p_i^\top)` is the covariance of O_g, which is
+    :math:`\sum w_i^2 p_i (1 - p_i)` for one score. X² is chi-square with one degree of freedom per group, and with K −
+    1 per group for vectors of K outcomes (exact form: the rank of V_g). The Pearson form for vectors is Fagerland,
+    Hosmer and Bofin's :math:`\sum_g \sum_k (O_{gk} - E_{gk})^2 / E_{gk}`. It treats the predictions of a group as equal
+    and is therefore conservative: measured size 1 to 2 % at 5 %.
 
-    Shapes: binary and joint views. Statistic: X² ≥ 0, larger is worse; it sees no direction, and only what differs
-    between group totals. A group without chance adds 0 where its outcomes come as said, else X² is infinite and p is 0
-    (note TN215). Effect: the root mean squared gap between the rates and the mean predictions of the groups, less what
-    chance makes of it, in probability units within [0, 1]; for vectors the Euclidean gap over √2. `parts` is the table
-    of groups, for vectors of all outcomes but the baseline.
-    Labels are redrawn by default: the chi-square law (`null="asymptotic"`) is rough where a group expects fewer than 5
-    outcomes of a kind (size 6 to 15 % at 5 %, up to 17 % on 30 sharp predictions: docs/level.md).
-    Weights are importance weights, with Σw² in the variances. Cost: O(n log n), for vectors in the exact form
-    O(nK² + gK³); with redraws O(n) per draw. From a tally groups are cut between cells.
-    Raises TO203 for unknown settings, TO205 for a baseline that the view lacks, and for `fitted=True` with the exact
-    form, with redraws, or with fewer than three groups.
-    Source: Hosmer & Lemeshow (1980); Fagerland, Hosmer & Bofin (2008). The exact form of vectors is this project's own.
+    Statistic: X² ≥ 0, larger is worse. It has no direction and only compares group totals. A group without variance
+    adds 0 if its outcomes equal the predictions; otherwise X² is infinite and p is 0 (note TN215). Effect: the root
+    mean squared gap between the event rates and the mean predictions of the groups, minus its expected value under the
+    null, in probability units within [0, 1]; for vectors the Euclidean gap over √2. Parts: the table of groups, for
+    vectors of all outcomes but the baseline. The chi-square distribution is inaccurate if a group expects fewer than 5
+    outcomes of a kind (size 6 to 15 % at 5 %, up to 17 % on 30 sharp predictions, see docs/level.md).
 
-    Parameters
+    Shapes: binary and joint views. Weights are importance weights, with Σw² in the variances. From a tally groups are
+    cut between cells. The exact form for vectors is this project's own. Cost: O(n log n), for vectors in the exact form
+    O(nK² + gK³); with redraws O(n) per draw.
+
+    References
     ----------
-    bins : int
-        How many groups; equal scores stay together, so that there may be fewer (note TN216).
-    form : {"auto", "pearson", "exact"}
-        `auto` is `pearson` for one score and `exact` for vectors.
-    baseline : int
-        Of vectors: the outcome whose probability orders the rows. Another one makes other groups.
-    fitted : bool
-        Whether the probabilities come from a logistic model fitted on these very rows, which costs 2 (K − 1) degrees of
-        freedom. With the predictions of any other model that would reject 10 to 18 % at 5 %.
+    .. [1] Hosmer & Lemeshow (1980).
+    .. [2] Fagerland, Hosmer & Bofin (2008).
 
+    Examples
+    --------
     >>> view = View(p=[0.2, 0.2, 0.5, 0.5], y=[0, 1, 1, 1])
     >>> round(HosmerLemeshow(bins=2).on(view).statistic, 3)  # (1 − .4)² / .32 + (2 − 1)² / .5
     3.125
@@ -71,7 +91,7 @@ class HosmerLemeshow(ViewTest):
     name: ClassVar[str] = "hosmer_lemeshow"
     vectors: ClassVar[bool] = True
     asymptotic_null: ClassVar[str] = "X² is chi-square with the degrees of freedom of its groups"
-    exempt: ClassVar[dict[str, str]] = {"weight two": "weights are importance weights: chance grows with their squares"}
+    exempt: ClassVar[dict[str, str]] = {"weight two": "importance weights: the variance grows with their squares"}
     null: str = "auto"
     bins: BinCount = 10
     form: Annotated[str, OneOf(FORMS)] = "auto"
@@ -79,21 +99,21 @@ class HosmerLemeshow(ViewTest):
     fitted: bool = False
 
     def __post_init__(self) -> None:
-        if self.null == "auto":  # redraws keep the level on few and on sharp predictions; a fitted model has none
+        if self.null == "auto":  # redraws are exact for few and sharp predictions, but unavailable for a fitted model
             object.__setattr__(self, "null", "asymptotic" if self.fitted else "redraw")
         super().__post_init__()
         if self.fitted and (self.null == "redraw" or self.form == "exact"):
             raise InputError(
                 "TO205",
-                "The law of a model fitted on these rows is known for Pearson's form by its chi-square alone.",
+                "For a model fitted on these rows only the chi-square distribution of the Pearson form is known.",
                 f"fitted=True with null={self.null!r}, form={self.form!r}",
-                "Leave null and form out, or fitted.",
+                "Omit null and form, or fitted.",
             )
 
     @property
     def instead(self) -> str:
         """Redraws, on rows that the model was not fitted on."""
-        return "null='redraw' on rows that no fit has seen" if self.fitted else super().instead
+        return "null='redraw' on rows that were not used for fitting" if self.fitted else super().instead
 
     def on(self, view: View) -> ViewResult:
         """X², its chi-square p, the gap beyond chance, and the table of groups."""
@@ -108,9 +128,9 @@ class HosmerLemeshow(ViewTest):
         if self.fitted and df < 1:
             raise InputError(
                 "TO205",
-                "A model fitted on these rows leaves nothing to test with so few groups.",
+                "With so few groups a model fitted on these rows leaves no degrees of freedom.",
                 f"{groups.size} groups",
-                "Ask for more bins.",
+                "Increase bins.",
             )
         settings: dict[str, Any] = {
             "bins": self.bins,
@@ -165,18 +185,23 @@ class HosmerLemeshow(ViewTest):
         notes = []
         if impossible_outcomes(view).any():
             suffix = ", and X² is infinite" if np.isinf(x) else ""
-            notes.append(Note("TN215", f"Outcomes came that had probability 0: no calibrated model lets them{suffix}."))
+            text = (
+                f"Outcomes with predicted probability 0 were observed, which is impossible under calibration{suffix}."
+            )
+            notes.append(Note("TN215", text))
         if groups.size < self.bins:
-            text = f"Equal scores, or few rows, leave {groups.size} groups where {self.bins} were asked for."
+            text = f"Ties or few rows reduce the {self.bins} requested groups to {groups.size}."
             notes.append(Note("TN216", text))
         return tuple(notes)
 
     def _doubts(self, view: View, groups: GroupResiduals, form: str) -> tuple[str, ...]:
         doubts = []
         if (groups.expected() < MIN_EXPECTED).any():
-            doubts.append("Some groups expect fewer than 5 outcomes of a kind, where the chi-square law is rough.")
+            doubts.append(
+                "Some groups have fewer than 5 expected events or non-events, so the chi-square distribution is inaccurate."
+            )
         if view.joint and form == "pearson" and not self.fitted:
-            doubts.append("Pearson's form takes the vectors of a group as equal, and so rejects too rarely.")
+            doubts.append("The Pearson form treats the vectors of a group as equal and rejects too rarely.")
         return tuple(doubts)
 
 

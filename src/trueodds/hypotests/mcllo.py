@@ -50,7 +50,7 @@ def single_rows(view: View, name: str) -> Units:
     if not view.is_rows and (view.n > 1).any():
         raise InputError(
             "TO403",
-            f"The empirical variance of {name} squares the score of each row.",
+            f"The empirical variance of {name} requires the rows.",
             f"{len(view):,} cells of {view.n_rows:,} rows",
             "Use mode='exact', or variance='model'.",
         )
@@ -61,69 +61,95 @@ __all__ = ["FORMS", "Mcllo", "statistics"]
 
 
 VARIANCES = ("model", "empirical")
-EVEN = 0.5  # the probability of calibration beforehand, where none is given
+EVEN = 0.5  # default prior probability of calibration
 
 
 @dataclass(frozen=True)
 class Mcllo(ViewTest):
-    r"""Multicategory linear in log odds: is the model's vector right, up to a line in the log odds of each class?
+    r"""Multicategory linear log odds (MCLLO) test of calibration for probability vectors.
 
-    Null hypothesis: each label comes with its stated probability, independently given the predictions. In the model
-
-    .. math:: \log\frac{q_j}{q_c} = \tau_j + \gamma_j \log\frac{p_j}{p_c}, \qquad j \ne c
-
-    with the baseline class c, it says that every τ = log δ is 0 and every γ is 1. δ_j > 1 says that class j came more
-    often, against c, than was said; γ_j < 1 that its odds against c are too extreme, > 1 too timid.
-
-    Statistic: χ² with 2(K − 1) degrees of freedom, ≥ 0; two classes are Cox's regression. With `null="redraw"` it is
-    the score statistic among redrawn labels, one pass per draw without a fit, exact at any number of rows. Effect, in
-    probability units: the mean total variation between what was said and the fitted map. Parts, whose p-values are
-    those of the law without draws: `joint` with all three statistics and, by the model's variance without weights, the
-    posterior probability of calibration by BIC; each class with τ and γ, standard errors and 95 % ends, δ's ends being
-    those of τ exponentiated, and Wald's test of both, with Holm's p; Wald's tests that all τ are 0 (`shift`), all γ are
-    1 (`scale`), all γ are equal (`equal-scales`: then the baseline does not matter). Where no finite parameters are
-    best (note TN217) they and their tests are undefined, and the likelihood ratio is its limit. Rows that a map was
-    fitted on do not test that map. Where the statistic is 0 by construction, after such a map with the same baseline by
-    maximum likelihood, that is refused (TO206); where it is smaller than chance makes it once in a million, a note asks
-    (TN238): after rounding, a tally, binning or isotonic regression of two classes, logistic regression. Not seen are
-    fits of two classes with a penalty, with another baseline, or of other maps.
-
-    The alternative, and with it p, depends on the baseline (`baselines=True` shows by how much) and on the floor; it
-    sees lines only, so that a large p is no proof. With `min_prob` the statistic at a tenth and at ten times the floor is
-    among the parts, if it moved anything; outcomes of probability 0 are evidence of their own (note TN235).
-    Weights: likelihood ratio adjusted, score and Wald by the sandwich with the model's variance. With `cluster=` and
-    the asymptotic null only clusters are independent: the covariance of the parameters is that of leaving out each in
-    turn, and the law Hotelling's T² of as many equal clusters as the unequal ones are worth, `units` in `joint`; the same
-    with rows for clusters is `variance="empirical"`. Wald's form, the default there, rejected 0 to 8 % at 5 % in all
-    designs tried, equal (20 of 5: 0 to 4 %) and unequal (one of 200 with forty of 5: 0 to 4 %; Zipf's sizes: 0 to 8 %;
-    three of 300 with 300 of 3: 0 to 5 %): of few clusters, or where few tell nearly all, it finds little. Where the
-    worth does not exceed the degrees of freedom the score takes its place, by T² of all clusters (there 2 to 4 %).
-    Cost: O(nK²) per Newton step, some 6 steps, K times that for all baselines; redraws O(nK) per draw; leaving out units
-    O(nK²) and at most 2K steps of O(nK + GK²). From a tally p is the mean of its cell.
-    Raises TO203 for unknown settings; TO205 for a probability of 0 without `min_prob`, for another form or variance with
-    `null="redraw"`, for a `variance` with clusters, and for a `prior` without effect; TO206 for predictions fitted to these outcomes; TO403 for the
-    empirical variance of a tally. Source: Vennos, Xing & Franck (2026).
+    Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
 
     Parameters
     ----------
+    null : {"asymptotic", "redraw"}, default="asymptotic"
+        Null distribution: χ² (Hotelling's T² if the variance is estimated), or labels drawn from the predicted
+        probabilities, with the score statistic. "redraw" is exact at any n and needs no fit per draw.
+    redraw : {"labels", "both"}, default="labels"
+        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
+    resamples : int, default=999
+        Number of null draws with ``null="redraw"``.
     form : {"likelihood-ratio", "wald", "score"}, optional
-        The likelihood ratio where the null is asymptotic, Wald's where the variance is that of rows or clusters, finite
-        parameters are best and enough units tell it, the score where not, and where labels are redrawn.
+        Default: the likelihood ratio with the asymptotic null; the Wald statistic if the variance is estimated from
+        rows or clusters, finite estimates exist and there are enough units; otherwise the score statistic, also with
+        redrawn labels.
     baseline : int or str, optional
-        The class c by number, negative ones counted from the last, or by name, `class:cat`; the last if left out. Of a
-        binary view it is the other outcome than the event, whatever is given.
-    floor : float
-        Stands in for smaller probabilities; a note counts the rows. 0 is none.
+        Baseline class c by index (negative ones count from the end) or by name, such as "class:cat". Default: the last
+        class. For a binary view it is always the complement of the event.
+    min_prob : float, default=0.0
+        Lower limit of the probabilities. A note counts the clipped rows. 0 clips nothing.
     variance : {"model", "empirical"}, optional
-        Of the scores: what the probabilities say, or what each row shows, which also holds where outcomes scatter
-        otherwise than labels do. With clusters neither: it is what these show.
-    baselines : bool
-        Whether the parts `baseline:j` show the test with each class j as the baseline, with the largest and the mean
-        change of a fitted probability against the chosen one; note TN236 says their range.
-    prior : float
-        The probability of calibration beforehand, for the posterior one; with weights, clusters or the empirical
-        variance there is none, and another prior than .5 is refused.
+        Variance of the scores: from the predicted probabilities, or estimated from the rows, which is also valid under
+        over- or underdispersion. With clusters it is estimated from them, and this setting must be left out.
+    baselines : bool, default=False
+        Whether the parts `baseline:j` report the test with each class j as the baseline, with the largest and the mean
+        change of a fitted probability. Note TN236 states their range.
+    prior : float, default=0.5
+        Prior probability of calibration for the posterior. With weights, clusters or the empirical variance there is no
+        posterior, and any other value than .5 is refused.
 
+    Raises
+    ------
+    InputError
+        TO203 for unknown settings. TO205 for a probability of 0 without `min_prob`, for another form or variance with
+        ``null="redraw"``, for `variance` with clusters, and for a `prior` without effect. TO206 for predictions fitted
+        to these outcomes. TO403 for the empirical variance of a tally.
+
+    Notes
+    -----
+    The model is
+
+    .. math:: \log\frac{q_j}{q_c} = \tau_j + \gamma_j \log\frac{p_j}{p_c}, \qquad j \ne c
+
+    with the baseline class c. Under the null every τ = log δ is 0 and every γ is 1. δ_j > 1 means that class j is
+    under-predicted relative to c, γ_j < 1 that its odds against c are too extreme, γ_j > 1 that they are not extreme
+    enough.
+
+    Statistic: χ² ≥ 0 with 2(K − 1) degrees of freedom. Two classes give Cox's regression. Effect, in probability units:
+    the mean total variation between the predictions and the fitted map. Parts, with asymptotic p-values: `joint` with
+    all three statistics and, for the model variance without weights, the posterior probability of calibration by BIC;
+    each class with τ and γ, standard errors and 95 % limits (those of δ are those of τ exponentiated) and the Wald test
+    of both, with Holm's p-value; Wald tests that all τ are 0 (`shift`), all γ are 1 (`scale`) and all γ are equal
+    (`equal-scales`, in which case the baseline does not matter). If no finite estimates exist (note TN217), they and
+    their tests are undefined and the likelihood ratio is its limit.
+
+    Rows on which a calibrator was fitted cannot test it. If the statistic is 0 by construction, as after a maximum
+    likelihood fit with the same baseline, the test is refused (TO206). If a statistic this small has probability below
+    10⁻⁶, note TN238 reports it (after rounding, a tally, binning or isotonic regression of two classes, logistic
+    regression). Not detected are penalized fits of two classes, fits with another baseline, and other maps.
+
+    The alternative, and therefore p, depends on the baseline (`baselines=True` shows by how much) and on `min_prob`.
+    The test has power against linear maps of the log odds only, so a large p-value does not prove calibration. With
+    `min_prob` the parts contain the statistic at a tenth and at ten times its value, if it clipped anything. Outcomes
+    of predicted probability 0 are evidence of their own (note TN235).
+
+    Shapes: binary and joint views. With weights the likelihood ratio is adjusted, and score and Wald statistics use the
+    sandwich of the model variance. With `cluster=` and the asymptotic null only clusters are independent: the
+    covariance of the estimates is the jackknife's, leaving out one cluster at a time, and the null distribution is
+    Hotelling's T² with the effective number of clusters (`units` in `joint`). ``variance="empirical"`` does the same
+    with rows as clusters. The Wald form, the default there, rejected 0 to 8 % at 5 % in all designs with equal clusters
+    (20 of 5: 0 to 4 %) and unequal ones (one of 200 with forty of 5: 0 to 4 %; Zipf's sizes: 0 to 8 %; three of 300
+    with 300 of 3: 0 to 5 %). With few clusters, or a few dominating ones, it has little power. If the effective number
+    of clusters does not exceed the degrees of freedom, the score statistic is used with T² of all clusters (2 to 4 %
+    there). From a tally p is the mean of its cell. Cost: O(nK²) per Newton step, about 6 steps, K times that for all
+    baselines; redraws O(nK) per draw; the jackknife O(nK²) and at most 2K steps of O(nK + GK²).
+
+    References
+    ----------
+    .. [1] Vennos, Xing & Franck (2026).
+
+    Examples
+    --------
     >>> view = View(p=[[0.6, 0.3, 0.1], [0.1, 0.6, 0.3]] * 2, y=[[1, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 1]])
     >>> result = Mcllo(form="score").on(view)
     >>> result.settings_used["form"], result.parts["joint"]["df"]
@@ -135,7 +161,7 @@ class Mcllo(ViewTest):
     vectors: ClassVar[bool] = True
     clustered: ClassVar[str] = "the statistic is Hotelling's T² of clusters"
     exempt: ClassVar[dict[str, str]] = {
-        "weight two": "weights are importance weights: chance grows with their squares",
+        "weight two": "importance weights: the variance grows with their squares",
         "one statistic": "redraws judge the score statistic, which needs no fit per draw",
     }
 
@@ -151,9 +177,9 @@ class Mcllo(ViewTest):
         if self.null == "redraw" and (self.form not in (None, "score") or self.variance == "empirical"):
             raise InputError(
                 "TO205",
-                "Redrawn labels are judged by the score in the model's variance.",
+                "null='redraw' uses the score statistic with the model variance.",
                 f"form={self.form!r}, variance={self.variance!r}",
-                "Leave both out.",
+                "Omit both.",
             )
         check_baseline(self.baseline)
 
@@ -174,7 +200,7 @@ class Mcllo(ViewTest):
     @property
     def instead(self) -> str:
         """Redraws, which take no other variance than the model's."""
-        return "null='redraw'" + (", with variance left out," if self.variance == "empirical" else "")
+        return "null='redraw'" + (" without variance" if self.variance == "empirical" else "")
 
     def __call__(
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
@@ -204,9 +230,9 @@ class Mcllo(ViewTest):
         if self.variance is not None:
             raise InputError(
                 "TO205",
-                f"The {self.variance} variance takes rows as independent, and these come in clusters.",
+                f"The {self.variance} variance assumes independent rows, and these rows are clustered.",
                 f"cluster= with variance={self.variance!r}",
-                "Leave variance out: the scores of each cluster are summed.",
+                "Omit variance to estimate it from the clusters.",
             )
         units = Units.of_clusters(view.w, cluster)
         return self._result(view, units, {"variance": "clusters", "clusters": units.count})
@@ -233,7 +259,7 @@ class Mcllo(ViewTest):
             why = "weights" if units is None else str(variance_settings["variance"])
             raise InputError(
                 "TO205", "There is no posterior probability with weights, clusters or the empirical variance.",
-                f"prior={self.prior!r} with {why}", "Leave prior out.",
+                f"prior={self.prior!r} with {why}", "Omit prior.",
             )  # fmt: skip
         form, every = self._form(odds), statistics(odds)
         df = odds.identified if form == "likelihood-ratio" else odds.rank

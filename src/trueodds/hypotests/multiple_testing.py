@@ -20,8 +20,8 @@ class PValues:
     pvalues: list[Array]
     of_lens: list[float]
     family: float
-    smallest_pvalue: float = 0.0  # the smallest p that the draws show to be possible
-    claims: int = 1  # by which Holm's correction multiplies the smallest p; 1 where draws judge them together
+    smallest_pvalue: float = 0.0  # smallest possible p-value according to the draws
+    claims: int = 1  # number of hypotheses in Holm's correction; 1 if the draws are joint
 
     @classmethod
     def asymptotic(cls, pvalues: Sequence[Sequence[float]]) -> PValues:
@@ -107,7 +107,7 @@ def family(observed: Array, draws: Array) -> float:
     return float((first | (tied & (largest >= largest[0] - TIE * np.abs(largest[0])))).mean())
 
 
-MAX_DISCRETE = 8  # with so few different values, all that three rows can show, there is nothing between them either
+MAX_DISCRETE = 8  # with at most this many distinct values (three rows) the statistic is treated as discrete
 
 
 class JointDraws:
@@ -177,7 +177,7 @@ class JointDraws:
         left: list[tuple[Array, Array]] = [(np.full(self.size, self.size + 1), np.full(self.size, -np.inf))]
         for j in reversed(others):
             left.append(_more_extreme(left[-1], (self._above[j], self._zscores[j])))
-        left.reverse()  # the most surprising key of each draw among the others from each place on
+        left.reverse()  # the most extreme key of each draw among the other claims from each position on
 
         def enough(value: float) -> bool:
             above, zscores = _above(np.concatenate([[value], self._pool[i, 1:]]))
@@ -218,7 +218,7 @@ def _first(holds: Callable[[int], bool], count: int) -> int:
 
 def _bisect(low: float, high: float, enough: Callable[[float], bool]) -> float:
     """The least value above `low` that is enough, to a millionth of the way to `high`, which is."""
-    near = low + 4 * TIE * abs(low)  # no tie any more; mostly that is enough
+    near = low + 4 * TIE * abs(low)  # just above the tie, which is usually sufficient
     if near < high and enough(near):
         return near
     while np.isinf(high):

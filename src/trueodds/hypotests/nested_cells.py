@@ -21,13 +21,13 @@ class Component:
 
     name: str
     weight: float
-    degrees: int = 0  # of χ²; 0 for a normal statistic of two sides
+    degrees: int = 0  # degrees of freedom of χ²; 0 for a two-sided normal statistic
     squares: bool = False  # whether it is centered, as squares without their diagonal terms are
-    among: int = 1  # of how many normal statistics it is the largest
+    among: int = 1  # number of normal statistics of which it is the maximum
 
 
-CELLS = 256  # of equal mass; the finest scale of the squares
-ELEMENTS = 2**12  # cells of all classes together, if that leaves each as many as the finest scale has nodes
+CELLS = 256  # maximum number of equal-mass cells
+ELEMENTS = 2**12  # total number of cells of all classes, with at least as many per class as the finest scale has nodes
 SCALES = (2, 4, 8, 16, 32, 64)  # numbers of nodes in which residuals are squared
 BINARY_COMPONENTS = (
     Component("level", 0.2),
@@ -36,8 +36,8 @@ BINARY_COMPONENTS = (
     *(Component(f"squares in {m} nodes", 0.4 / len(SCALES), degrees=m, squares=True) for m in SCALES),
 )
 
-TINY = 1e-100  # stands for a variance of 0, so that what cannot happen is far out and still finite
-MIN_PROB = 1e-300  # probability below which logarithms are cut
+TINY = 1e-100  # replaces a variance of 0, so that statistics of impossible outcomes are large and finite
+MIN_PROB = 1e-300  # lower limit of probabilities in logarithms
 
 
 class BinaryCells:
@@ -58,7 +58,7 @@ class BinaryCells:
         self.slope = _cell_mean(summed, logit, view.sums("wwv"), view.w)
         total = max(self.variance.sum(), TINY)
         ww = view.sums("ww")
-        if has_vote_shares(view):  # whose residuals keep their squares when their signs are flipped
+        if has_vote_shares(view):  # squared residuals do not change when their signs are flipped
             per_outcome, without_outcome = np.zeros(self.size), summed(view.sums("wwr"))
         else:  # w²(y − p)² = w²(y (1 − 2p) + p²), as a line in the cell's outcomes
             per_outcome = summed(ww * (1 - 2 * p)) / np.maximum(summed(view.w), TINY)
@@ -138,14 +138,8 @@ def _starts(mass: Array, nodes: int) -> Array:
     return starts
 
 
-VECTOR_ELEMENTS = 2**14  # leaves times classes that a draw fills at most
-VECTOR_SCALES = {
-    4: 0.1,
-    8: 0.1,
-    16: 0.15,
-    64: 0.07,
-    256: 0.03,
-}  # numbers of nodes in which residuals are squared, with weights
+VECTOR_ELEMENTS = 2**14  # maximum number of leaves times classes
+VECTOR_SCALES = {4: 0.1, 8: 0.1, 16: 0.15, 64: 0.07, 256: 0.03}  # weights of squared residuals by number of nodes
 
 
 def vector_components(classes: int) -> tuple[Component, ...]:

@@ -117,59 +117,80 @@ def debiased_rms_error(view: View, node: Array) -> float:
 
 
 LENSES = {"classwise": 0.15, "canonical": 0.45}  # weights in a family
-OTHER_LENS = 0.4  # that of any other lens
-NODES, NODES_OF_VECTORS = 16, 64  # between which the effect is measured
-VIEWS_WEIGHT, SUMS_WEIGHT = (
-    0.4,
-    0.3,
-)  # weights of several views one by one; of their levels, and of their slopes, summed
+OTHER_LENS = 0.4  # weight of any other lens
+NODES, NODES_OF_VECTORS = 16, 64  # number of nodes for the effect
+# Weights for several views: of the views one by one, and of the sums of their squared levels and of their slopes.
+VIEWS_WEIGHT, SUMS_WEIGHT = 0.4, 0.3
 
 
 @dataclass(frozen=True)
 class Omnibus(ViewTest):
-    r"""An omnibus test: level, slope and local errors, judged together on one set of redrawn labels.
+    r"""Omnibus test of calibration: level, slope and local errors combined into one p-value.
 
-    Null hypothesis: each label comes with its stated probability, independently given the predictions.
+    Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
 
-    All statistics are functions of the residual sums :math:`R_b = \sum_{i \in b} w_i (y_i - p_i)` of fine cells b, up
-    to 256 of equal mass. For one score they are
+    Parameters
+    ----------
+    null : {"redraw"}, default="redraw"
+        Null distribution: labels drawn from the predicted probabilities.
+    redraw : {"labels", "both"}, default="labels"
+        "labels" keeps the predictions, "both" also resamples the rows.
+    resamples : int, optional
+        Number of null draws. Default: 999, and up to 4,999 (or 10⁸ labels) if p lies between .005 and .15, so that a
+        decision at a usual level hardly depends on the seed.
 
-    - level: :math:`\sum_b R_b`, whether probabilities are too high or too low on the whole;
-    - slope: :math:`\sum_b x_b R_b` with the logits x, whether they are too extreme or too timid;
+    Raises
+    ------
+    InputError
+        TO203 for other settings.
+
+    Notes
+    -----
+    All statistics are functions of the residual sums :math:`R_b = \sum_{i \in b} w_i (y_i - p_i)` in up to 256 fine
+    cells b of equal mass. For one score they are
+
+    - level: :math:`\sum_b R_b`, which detects probabilities that are too high or too low overall;
+    - slope: :math:`\sum_b x_b R_b` with the logits x, which detects predictions that are too extreme or not extreme
+      enough;
     - level and slope: the score statistic of Cox's regression, χ² with two degrees of freedom;
     - squares in m = 2, 4, …, 64 nodes of equal mass:
       :math:`\sum_g (R_g^2 - \sum_{i \in g} w_i^2 (y_i - p_i)^2) / V_g` with the variance :math:`V_g` of a node, which
-      see waves and local errors. Without their diagonal terms the squares do not count the noise of single outcomes.
+      detect oscillating and local errors. Without their diagonal terms the squares do not count the noise of single
+      outcomes.
 
-    For vectors of K outcomes the cells are leaves of a tree that splits the rows at means; the statistics are the
+    For vectors of K outcomes the cells are leaves of a tree that splits the rows at means. The statistics are the
     temperature direction :math:`\sum_i w_i \langle \log p_i, y_i - p_i \rangle`, the level and the slope of every class
     (the largest one, and the sum of their squares), and squares in 4, 8, 16, 64 and 256 nodes of the tree.
 
     .. math:: T = \Big(\sum_j \frac{\omega_j}{p_j} \Big) \Big/ \sum_j \omega_j, \qquad
               p = \frac{1 + \#\{b : T^*_b \ge T\}}{1 + B}
 
-    where :math:`p_j` is the p-value of statistic j by a law fitted to its draws. The inverse harmonic mean T is judged
-    among its values in the same draws, so that the level is exact at any n whatever the fitted laws. Of the weights ω
-    level and slope have .6 and the squares .4; of vectors .55 and .45. Several views (classes) are combined in the same
-    way with the sums of their squared levels and slopes, and a family of lenses with weights .4 (headline), .15
-    (class-wise) and .45 (canonical).
+    where :math:`p_j` is the p-value of statistic j by a distribution fitted to its draws. The inverse harmonic mean T
+    is compared with its values in the same draws, so the level is exact at any n, whatever the fitted distributions.
+    Level and slope have .6 of the weights ω and the squares .4 (vectors: .55 and .45). Several views (classes) are
+    combined in the same way with the sums of their squared levels and slopes. A family of lenses has weights .4
+    (headline), .15 (class-wise) and .45 (canonical).
 
-    With `cluster` or `votes` signs of whole residuals are flipped (approximate); with clusters the larger p counts of
-    this and of labels redrawn with the correlation seen within clusters.
+    With `cluster` or `votes` the signs of residuals are flipped (approximate). With clusters the larger p-value counts
+    of this null and of labels redrawn with the estimated within-cluster correlation.
 
-    Parameters
+    Statistic: log T ≥ 0. Effect: the debiased root-mean-square error between 16 nodes (64 for vectors) with the sign of
+    its square, in probability units. Parts: each statistic with its own p-value and Holm's; for several views, each
+    view. Smallest p-value: 1/(1 + B). The choice of statistics and the weights are this project's own, see
+    docs/tests.md.
+
+    Shapes: binary views (n,) and joint views (n, m).
+    Cost: O(n) per draw.
+
+    References
     ----------
-    resamples : int, optional
-        How many draws. Without it 999, and up to 4,999 (or 10⁸ labels) where p lies between .005 and .15, so that a
-        verdict at a usual level hardly depends on the seed.
+    .. [1] Good (1958). Harmonic mean of p-values.
+    .. [2] Wilson (2019). Harmonic mean of p-values.
+    .. [3] Lee, Huang, Hassani & Dobriban (2023). Squares without diagonal terms.
+    .. [4] Cox (1958). Score statistic.
 
-    Shapes: binary views (n,) and joint views (n, m). Statistic: log T, at least 0. Effect: the debiased
-    root-mean-square error between 16 nodes (64 of vectors), with the sign of its square, in probability units. Parts:
-    each statistic with its own p and Holm's; of several views, each view. Smallest p: 1/(1 + B). Cost: O(n) per draw.
-    Raises TO203 for other settings.
-    Source: harmonic mean of p-values: Good (1958), Wilson (2019); squares without diagonal terms: Lee, Huang, Hassani
-    & Dobriban (2023); score statistic: Cox (1958). The choice and the weights are our own: see docs/tests.md.
-
+    Examples
+    --------
     >>> from trueodds.lenses.lens import as_lens
     >>> from trueodds.data.predictions import Predictions
     >>> preds = Predictions([0, 1] * 50, [0.5] * 100)
@@ -180,11 +201,11 @@ class Omnibus(ViewTest):
     name: ClassVar[str] = "omnibus"
     vectors: ClassVar[bool] = True
     nulls: ClassVar[tuple[str, ...]] = ("redraw",)
-    jointly: ClassVar[str] = "; the statistics' combined p-value is judged among those of the same draws"
+    jointly: ClassVar[str] = "; the combined p-value of all statistics is compared with those of the same draws"
     exempt: ClassVar[dict[str, str]] = {
-        "weight two": "weights are importance weights: chance grows with their squares",
-        "row order": "the statistic is a p-value by laws fitted to the draws, which move with the order of rows",
-        "class order": "and with the order of classes",
+        "weight two": "importance weights: the variance grows with their squares",
+        "row order": "the statistic uses distributions fitted to the draws, which depend on the row order",
+        "class order": "the draws depend on the class order",
     }
     null: str = "redraw"
     resamples: Resamples | None = None

@@ -18,28 +18,55 @@ from trueodds.hypotests.per_view import ViewTest
 from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.lenses.view import View
 
-FEWEST = 20  # rows with a term of its own, below which the mean of so skewed terms is not near normal
+FEWEST = 20  # rows with a nonzero gain below which their mean is too skewed for Student's t
 
 
 @dataclass(frozen=True)
 class CrossFittedTest(ViewTest):
-    r"""Whether an out-of-sample calibrator recovers a calibration error, or wins back a score: one-sided.
+    r"""One-sided test of whether cross-fitted recalibration improves a loss.
 
-    Null hypothesis: in expectation no row gains anything by a fit that has not seen it, as holds of a calibrated model.
+    Null hypothesis: the expected gain of every row under a calibrator fitted without it is at most 0, as for a
+    calibrated model.
 
+    Parameters
+    ----------
+    null : {"asymptotic"}, default="asymptotic"
+        Null distribution: Student's t.
+    redraw : {"labels"}, default="labels"
+        Not used: the null distribution needs no draws.
+    resamples : int, default=999
+        Not used: the null distribution needs no draws.
+    statistic : Estimator, optional
+        Cross-fitted estimator with ``fit_on="earlier"``. Default: `cross_fitted` with its default settings.
+
+    Raises
+    ------
+    InputError
+        TO203 for ``fit_on="others"``. TO205 as for the estimator.
+
+    Notes
+    -----
     .. math:: t = \frac{\sum_i w_i g_i}{\sqrt{\max(S, S_0)}}, \quad
         S = \tfrac{n}{n-1} \sum_i w_i^2 (g_i - \bar g)^2, \quad S_0 = \sum_i w_i^2 \operatorname{Var}_{y \sim p_i} g_i
 
-    with g_i what the estimator `cross_fitted` recovers of row i by a fit on earlier blocks only, so that each term is
-    new given those before it and the rows' own spread S is that of the mean (a plain cross-fit rejects 11 to 13 % at
-    5 %). S₀ is what a calibrated model's would be: of rare outcomes that never came the rows seen show no spread. Student's t with n − 1 degrees of freedom; a large t speaks against the null.
+    where g_i is what the estimator `cross_fitted` recovers for row i with a fit on earlier blocks only. The terms are
+    martingale differences, so S estimates the variance of their sum (plain cross-fitting rejects 11 to 13 % at 5 %). S₀
+    is the variance under calibration: if rare outcomes were not observed, the sample variance underestimates it. The
+    null distribution is Student's t with n − 1 degrees of freedom, one-sided for large t.
 
-    Shapes: as the estimator's. Statistic: t. Effect: the mean of g, in the estimator's units. Where fewer than 20 rows
-    have a term that differs from 0, note TN212 says so; where all have the same, nothing can be judged (note TN234): p is 1 if they
-    gain nothing, else undefined (NaN).
-    Cost: `folds` fits. Order of rows decides the blocks. Raises TO203 for fit_on="others", TO205 as the estimator.
-    Source: Student's test on martingale differences; the errors after Berta et al. (2026).
+    Statistic: t. Effect: the mean of g, in the units of the estimator. Note TN212 reports fewer than 20 rows with a
+    nonzero term. If all terms are equal, the variance is 0 (note TN234): p is 1 without a gain, and otherwise undefined
+    (NaN).
 
+    Shapes: as for the estimator. The order of the rows determines the blocks. Requires rows, not a tally.
+    Cost: `folds` fits.
+
+    References
+    ----------
+    .. [1] Berta et al. (2026). The errors; Student's test is applied to their martingale differences.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(500)
     >>> CrossFittedTest().on(View(p=p, y=rng.random(500) < p**2)).pvalue < 0.001
@@ -50,7 +77,7 @@ class CrossFittedTest(ViewTest):
     vectors: ClassVar[bool] = True
     needs_rows: ClassVar[bool] = True
     nulls: ClassVar[tuple[str, ...]] = ("asymptotic",)
-    asymptotic_null: ClassVar[str] = "the mean of what each row gains over its standard error is Student's t"
+    asymptotic_null: ClassVar[str] = "the mean gain per row over its standard error is Student's t"
     exempt: ClassVar[dict[str, str]] = {
         "row order": "which rows share a block depends on their order",
         "weight two": "the copies of a row fall into different blocks",
@@ -63,9 +90,9 @@ class CrossFittedTest(ViewTest):
         if not isinstance(self.statistic, OutOfSample) or self.statistic.fit_on != "earlier":
             raise InputError(
                 "TO203",
-                "The test is of a fit on earlier rows, whose terms are new given what came before.",
+                "The test requires fit_on='earlier', whose terms are martingale differences.",
                 describe(self.statistic),
-                "Leave fit_on out.",
+                "Omit fit_on.",
             )
 
     @classmethod
@@ -95,12 +122,12 @@ class CrossFittedTest(ViewTest):
         mean = float(w @ gained / w.sum()) if n else 0.0
         std_error = float(np.sqrt(max(n / (n - 1) * ((w * (gained - mean)) ** 2).sum(), null))) if n > 1 else 0.0
         if std_error == 0:
-            text = "No two rows gain or lose differently by a fit on the others, so there is no spread to judge by."
+            text = "All rows have the same gain from the cross-fitted calibrator, so the standard error is 0."
             p = 1.0 if mean <= 0 else float("nan")
             return ViewResult(0.0 if mean == 0 else float("nan"), p, effect, parts, settings, (Note("TN234", text),))
         t = float(w @ gained) / std_error
         moved = int((gained != 0).sum())
-        doubt = f"Only {moved:,} rows gain or lose anything, too few for the mean to be near normal."
+        doubt = f"Only {moved:,} rows have a nonzero gain, too few for the mean to be approximately normal."
         return ViewResult(
             t, float(stdtr(n - 1, -t)), effect, parts, settings, doubts=(doubt,) if moved < FEWEST else ()
         )
@@ -108,16 +135,45 @@ class CrossFittedTest(ViewTest):
 
 @dataclass(frozen=True)
 class DecisionRegretTest(CrossFittedTest):
-    r"""Whether acting on the stated probabilities costs more than acting on recalibrated ones, at given costs.
+    r"""One-sided test of whether decisions based on recalibrated probabilities have lower cost.
 
-    Null hypothesis: in expectation no row's costs fall by choosing its action by a fit on earlier rows, as holds of a
-    calibrated model, whose stated probabilities call for the best action already. The statistic is that of
-    `cross_fitted`, with g_i = c(a(p_i), y_i) − c(a(r̂(p_i)), y_i) in the costs' own units. One-sided.
+    Null hypothesis: choosing the action of a row with a calibrator fitted on earlier rows does not lower its expected
+    cost, as for a calibrated model, whose predicted probabilities already select the best action.
 
-    Shapes: a binary view or a joint one; the lens is `canonical` if not said. Effect: the regret. Without `cost` every
-    wrong class costs 1. Cost and errors: as for `cross_fitted`.
-    Source: the decision form of the cross-fitted test; regret after Hu & Wu (2024).
+    Parameters
+    ----------
+    null : {"asymptotic"}, default="asymptotic"
+        Null distribution: Student's t.
+    redraw : {"labels"}, default="labels"
+        Not used: the null distribution needs no draws.
+    resamples : int, default=999
+        Not used: the null distribution needs no draws.
+    statistic : Estimator, optional
+        Decision regret with its costs. Default: `decision_regret` with a cost of 1 for every wrong class.
 
+    Raises
+    ------
+    InputError
+        TO203 and TO205 as for the test `cross_fitted`.
+
+    Notes
+    -----
+    The statistic is that of `cross_fitted` with
+
+    .. math:: g_i = c(a(p_i), y_i) - c(a(\hat r(p_i)), y_i)
+
+    in the units of the costs, where a selects the action with the lowest expected cost and r̂ is the calibrator.
+    Effect: the decision regret.
+
+    Shapes: a binary or a joint view. The default lens is `canonical`. Requires rows, not a tally.
+    Cost: `folds` fits, as for `cross_fitted`.
+
+    References
+    ----------
+    .. [1] Hu & Wu (2024). Decision regret; this test is its cross-fitted form.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> p = rng.random(4000)
     >>> costly = CostRegret(cost=[[0, 4], [1, 0]])

@@ -29,14 +29,11 @@ from trueodds.tallies.tally import Tally
 Reader = Callable[[Array, Array, Array], Array]
 
 NULLS = ("asymptotic", "redraw")
-RESAMPLES = 999  # draws where none are asked for
-MAX_RESAMPLES, MAX_LABELS = (
-    4_999,
-    10**8,
-)  # and as many at most, or so many labels, where the p-value is near usual levels:
-BORDERLINE = (0.005, 0.15)
+RESAMPLES = 999  # default number of draws
+MAX_RESAMPLES, MAX_LABELS = 4_999, 10**8  # maximum number of draws, and of labels, for borderline p-values
+BORDERLINE = (0.005, 0.15)  # p-values for which more draws are made by default
 CLUSTER_LABELS = (
-    "each label is drawn with its stated probability, independently of those of other clusters, predictions kept fixed"
+    "labels drawn from the predicted probabilities, independently of those of other clusters, predictions kept fixed"
 )
 
 
@@ -48,15 +45,13 @@ class ViewTest(HypothesisTest):
     and `resamples` are every member's.
     """
 
-    vectors: ClassVar[bool] = False  # whether a view may hold a vector per row
-    needs_rows: ClassVar[bool] = False  # whether the cells of a tally do not suffice
-    nulls: ClassVar[tuple[str, ...]] = NULLS  # how its null law may be had
-    drawing: ClassVar[tuple[str, ...]] = ("redraw",)  # those of them that make `resamples` draws
-    asymptotic_null: ClassVar[str] = (
-        ""  # the asymptotic law, in words that follow "labels come with their probabilities, so that"
-    )
-    clustered: ClassVar[str] = ""  # that of `by_clusters`, in such words; none where rows must be independent
-    jointly: ClassVar[str] = ""  # what a view's draws judge together, in words that follow those of the null law
+    vectors: ClassVar[bool] = False  # whether a view may have a probability vector per row
+    needs_rows: ClassVar[bool] = False  # whether the cells of a tally are insufficient
+    nulls: ClassVar[tuple[str, ...]] = NULLS  # available null distributions
+    drawing: ClassVar[tuple[str, ...]] = ("redraw",)  # null distributions that use `resamples` draws
+    asymptotic_null: ClassVar[str] = ""  # the asymptotic distribution, in words that follow "labels drawn …, so that"
+    clustered: ClassVar[str] = ""  # the distribution in `by_clusters`, in such words; empty if rows must be independent
+    jointly: ClassVar[str] = ""  # how the statistics of a view are combined, in words that follow the null hypothesis
 
     null: str = "asymptotic"
     redraw: Annotated[str, OneOf(REDRAWS)] = "labels"
@@ -68,14 +63,12 @@ class ViewTest(HypothesisTest):
         if self.redraw != "labels" and self.null != "redraw":
             raise InputError(
                 "TO205",
-                "redraw says how labels are drawn anew, and this null law draws none.",
+                f"redraw requires null='redraw', and null={self.null!r} does not redraw labels.",
                 f"redraw={self.redraw!r} with null={self.null!r}",
-                "Use null='redraw', or leave redraw out.",
+                "Use null='redraw', or omit redraw.",
             )
         if self.redraw == "all":
-            raise InputError(
-                "TO205", "All labellings are gone through by consistency only.", "redraw='all'", "Leave it out."
-            )
+            raise InputError("TO205", "Only consistency enumerates all labelings.", "redraw='all'", "Omit it.")
 
     def on(self, view: View) -> ViewResult:
         """Statistic, asymptotic p-value and effect of one view."""
@@ -121,12 +114,12 @@ class ViewTest(HypothesisTest):
         """The verdict on the family of lenses, then on each of them, all from the same draws; of one lens, its own."""
         summed = preds.cluster if self.null == "asymptotic" and self.clustered else None
         if preds.cluster is not None and self.null != "redraw" and summed is None:
-            null_text = f"The {self.null} law" if self.null == "asymptotic" else f"null={self.null!r}"
+            null_text = "The asymptotic distribution" if self.null == "asymptotic" else f"null={self.null!r}"
             raise InputError(
                 "TO205",
-                f"{null_text} of {self.name} takes rows as independent, and these come in clusters.",
+                f"{null_text} of {self.name} assumes independent rows, and these rows are clustered.",
                 f"cluster= with null={self.null!r}",
-                "Use null='redraw': the signs of whole clusters are flipped."
+                "Use null='redraw', which flips the signs of whole clusters."
                 if "redraw" in self.nulls
                 else "Keep one row per cluster.",
             )
@@ -168,7 +161,7 @@ class ViewTest(HypothesisTest):
         """The draws of each view of each lens, under each null law; more of them where the p-value may hang on chance."""
         samplers = [functools.partial(null_draws, redraw=self.redraw)]
         if preds.cluster is not None and preds.kind != "multilabel":
-            # Flipped signs do not know a bin where nothing came: labels redrawn with correlation do.
+            # Sign flips have no variance in a bin without any event; labels redrawn with correlation do.
             samplers.append(functools.partial(null_draws, share=cluster_correlation(preds, estimands)))
         first = self.resamples or RESAMPLES
         sets = [sampler(preds, estimands, first, rng, progress=progress) for sampler in samplers]
@@ -206,16 +199,16 @@ class ViewTest(HypothesisTest):
         if self.redraw == "both":
             raise InputError(
                 "TO205",
-                "redraw='both' draws rows, and a tally has none.",
+                "redraw='both' requires the rows, which a tally does not store.",
                 "redraw='both'",
-                "Leave redraw out, or use mode='exact'.",
+                "Omit redraw, or use mode='exact'.",
             )
         if tally.counts.voted and self.null == "asymptotic":
             raise InputError(
                 "TO205",
-                f"The asymptotic law of {self.name} is that of one label per row, and the tally counted shares of votes.",
+                f"The asymptotic distribution of {self.name} assumes one label per row, and this tally contains shares of votes.",
                 "votes with null='asymptotic'",
-                "Use null='redraw': the signs of residuals are flipped; or mode='exact'.",
+                "Use null='redraw', which flips the signs of residuals, or mode='exact'.",
             )
         estimands = [measure.tally_estimand(tally, _TestStatistic(self), lens) for lens in lenses]
         results = self._results(estimands, rng)
@@ -225,7 +218,7 @@ class ViewTest(HypothesisTest):
             return self._verdict(estimands, results, None, null_text, notes)
         drawn = [measure.tally_null_draws(tally, estimand, self.resamples or RESAMPLES, rng) for estimand in estimands]
         notes.append(
-            Note("TN403", "The draws are made per cell of the tally; across lenses the family-wise p is Holm's.")
+            Note("TN403", "Outcomes were drawn per cell of the tally; the family-wise p over lenses is Holm's.")
         )
         pvalues = self.pvalues(
             estimands, [draws for draws, _ in drawn], joint_views=all(joint for _, joint in drawn), joint_lenses=False
@@ -305,7 +298,7 @@ class ViewTest(HypothesisTest):
         notes = [*notes, *(note for one in every for note in one.notes)]
         if asymptotic:
             doubts = dict.fromkeys(doubt for one in every for doubt in one.doubts)
-            notes += [Note("TN212", f"{doubt} {self.instead} keeps its level there.") for doubt in doubts]
+            notes += [Note("TN212", f"{doubt} Use {self.instead}, which keeps its level.") for doubt in doubts]
         settings: dict[str, Any] = {"null": self.null}
         if not asymptotic:
             settings["redraw"] = self.redraw

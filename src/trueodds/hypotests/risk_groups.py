@@ -32,7 +32,7 @@ def quantile_groups(s: Array, w: Array, n: Array, count: int) -> tuple[Array, in
     sorted_scores = ByScore(scores, np.zeros(len(scores)), rows if even else weights)
     i = np.arange(1, count)
     if even:
-        # In whole numbers: a quantile that is a score must be that score, which lies in the lower group.
+        # Integer arithmetic: a quantile that equals a score must be exact, because that score lies in the lower group.
         place = i * (round(rows.sum()) - 1)
         low, part = place // count, place % count / count
         last, following = sorted_scores.between(low + 1.0)
@@ -44,12 +44,12 @@ def quantile_groups(s: Array, w: Array, n: Array, count: int) -> tuple[Array, in
     if len(edges) == 1:
         return np.zeros(len(s), dtype=np.int64), 1
     group = np.asarray(Bins(edges).index(np.asarray(s, dtype=np.float64)), dtype=np.int64)
-    occupied = np.unique(group[mask])  # with fewer rows than cuts, some cuts have no row between them
+    occupied = np.unique(group[mask])  # with fewer rows than cuts, some groups are empty
     return np.minimum(np.searchsorted(occupied, group), len(occupied) - 1), len(occupied)
 
 
-CONNECTED = 1e-10  # of 2 at most: eigenvalues of a normalized Laplacian below this are directions without chance
-ROUNDING = 1e-12  # of a group's weight: the sum of residuals that rounding alone may leave
+CONNECTED = 1e-10  # eigenvalues of the normalized Laplacian (at most 2) below this are directions without variance
+ROUNDING = 1e-12  # tolerance of a sum of residuals, relative to the weight of the group
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ class GroupResiduals:
     index: Array  # (rows,)
     n: Array  # (groups,)
     w: Array  # (groups,)
-    effective_n: Array  # (groups,) as many equal rows as the weights are worth
+    effective_n: Array  # (groups,) effective sample size
     predicted: Array  # (groups, m) mean prediction
     variance: Array  # (groups,) the sum over outcomes of the null variance of Σw(y − p)
     form: Array  # (groups, m, m)
-    tolerance: Array  # (groups, m), infinite where there is chance
+    tolerance: Array  # (groups, m), infinite if the outcome has a positive variance
     df: int
 
     @classmethod
@@ -89,7 +89,7 @@ class GroupResiduals:
             forms = [_pearson(mean, squared) for mean, squared in zip(predicted, ww, strict=True)]
         form, chance, ranks = (np.array(x) for x in zip(*forms, strict=True))
         rounding = _columns(view.w, np.abs(p - np.rint(p)), index, size) + ROUNDING * w[:, None]
-        if not view.joint:  # both outcomes have the residual of the event
+        if not view.joint:  # both outcomes have the same absolute residual
             rounding = np.broadcast_to(rounding.max(axis=1, keepdims=True), rounding.shape)
         tolerance = np.where(chance, np.inf, rounding)
         return cls(index, n, w, w**2 / ww, predicted, variance, form, tolerance, int(ranks.sum()))

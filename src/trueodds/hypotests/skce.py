@@ -18,9 +18,9 @@ from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.lenses.view import View
 from trueodds.resampling.pvalues import pvalue
 
-KERNEL_BOUND = 2.0  # of |k (e_y − p)·(e_z − q)| where k is at most 1
-MIN_EFFECTIVE_N = 10.0  # Σ p(1 − p) below which the laws of large n reject too often
-MIN_BLOCKS = 20  # t with 19 degrees of freedom exceeds the normal 5 % point in 5.8 %
+KERNEL_BOUND = 2.0  # bound of |k (e_y − p)·(e_z − q)| for k ≤ 1
+MIN_EFFECTIVE_N = 10.0  # Σ p(1 − p) below which the asymptotic distributions reject too often
+MIN_BLOCKS = 20  # t with 19 degrees of freedom exceeds the normal 5 % point with probability 5.8 %
 MAX_DRAWN_ROWS = 2**21  # rows drawn at once
 
 
@@ -94,7 +94,7 @@ class Blocks:
         if self.count >= MIN_BLOCKS:
             return ()
         return (
-            f"The standard error comes from {self.count} blocks, and z is heavier in its tails than the normal law.",
+            f"The standard error comes from only {self.count} blocks, so z has heavier tails than the normal distribution.",
         )
 
 
@@ -117,52 +117,82 @@ def rare_outcome_doubts(view: View) -> tuple[str, ...]:
     if effective_n >= MIN_EFFECTIVE_N:
         return ()
     return (
-        f"Outcomes are rare: the chance in them is worth {effective_n:.2g} rows of it all, Σ p(1 − p), and laws of large n reject too often.",
+        f"Outcomes are rare: the effective Σ p(1 − p) is {effective_n:.2g}, and the asymptotic distribution rejects too often.",
     )
 
 
 NULL_DESCRIPTIONS = {
-    "bootstrap": "the pairs say nothing on average, and n U / (n − 1) − V has the law that it has on drawn rows",
-    "block": "the mean of the blocks over its standard error is standard normal; large values count",
-    "distribution-free": "the probability of a larger value has a bound that knows nothing of the predictions",
+    "bootstrap": "the kernel of the pairs has mean 0, and n U / (n − 1) − V is distributed as on resampled rows",
+    "block": "the mean of the blocks over its standard error is standard normal; one-sided for large values",
+    "distribution-free": "the probability of a larger value has a bound that holds for any predictions",
 }
 
 
 @dataclass(frozen=True)
 class KernelTest(ViewTest):
-    r"""SKCE test: is the whole vector of probabilities right, without bins?
+    r"""Test of the squared kernel calibration error (SKCE) of probability vectors, without bins.
 
-    Null hypothesis: each label comes with its stated probability, independently given the predictions.
-
-    .. math:: U = \frac{1}{n(n-1)} \sum_{i \ne j} k(p_i, p_j)\,(y_i - p_i)\cdot(y_j - p_j)
-
-    has mean 0 then; rows whose predictions resemble each other and whose residuals point the same way raise it, and
-    only large values count. Of the tests of whole vectors it is the one that sees shifts of all probabilities best;
-    what a single region hides it sees where the bandwidth is that narrow.
-
-    Four null null_distributions. `redraw` (the default) draws labels for the same similarities and is exact at any n. `bootstrap`
-    compares n U / (n − 1) − V, V being the biased form, with its values on drawn rows (Arcones & Giné), each less what
-    is linear in them; `block` divides the mean over blocks of consecutive rows by its standard error, so it depends on
-    their order, and `block_size=2` costs O(n); `distribution-free` is Hoeffding's bound, always valid and hardly ever
-    small. `bootstrap` and `block` reject too often where outcomes are rare: below 10 in Σ p(1 − p), in 20 to
-    35 % of calibrated data at 5 % (n = 30, probabilities around .05), and in up to 10 % (n = 100). That is told.
-
-    Shapes: binary and joint views. Statistic: U, signed, for `redraw` and `distribution-free` (V with `form="biased"`);
-    n U / (n − 1) − V for `bootstrap`; z for `block`. Effect: √max(0, U), the length of the residual that rows of like
-    predictions have in common, in probability units; √2 times the residual of one class where there are two.
-    Undefined (NaN, note TN118) for one row, and (TN221) for blocks that do not differ.
-    Cost: O(n²m) and O(n²) per draw for vectors: half a second for 999 draws of 5,000 rows; O(n log n) for one score with
-    an exponential kernel. Needs rows; beyond 5,000 vectors only pairs within blocks are compared (note TN119).
-    Weights are importance weights; `distribution-free` takes none.
-    Raises TO203 as the estimator `skce` does, TO205 for a form that the null law cannot take, and for `bootstrap` of
-    more rows than have all their pairs compared.
-    Source: Widmann, Lindsten & Zachariah (2019, 2021).
+    Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
 
     Parameters
     ----------
-    form, kernel, bandwidth, block_size
-        As for the estimator `skce`; `null="block"` takes blocks, `null="bootstrap"` all pairs.
+    null : {"redraw", "bootstrap", "block", "distribution-free"}, default="redraw"
+        Null distribution. "redraw" draws labels from the predicted probabilities and keeps the kernel matrix; it is
+        exact at any n. "bootstrap" resamples rows. "block" divides the mean over blocks by its standard error.
+        "distribution-free" is a Hoeffding bound that is always valid and rarely small.
+    redraw : {"labels", "both"}, default="labels"
+        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
+    resamples : int, default=999
+        Number of null draws for "redraw" and "bootstrap".
+    form : {"auto", "unbiased", "biased", "block"}, default="auto"
+        Form of the estimator, as for the estimator `skce`. ``null="block"`` uses blocks, ``null="bootstrap"`` all
+        pairs.
+    kernel : {"exponential", "gaussian", "tv-exponential"} or callable, default="exponential"
+        Kernel, as for the estimator `skce`.
+    bandwidth : float or "median", default="median"
+        Bandwidth of the kernel, as for the estimator `skce`.
+    block_size : int, optional
+        Rows per block, as for the estimator `skce`.
 
+    Raises
+    ------
+    InputError
+        TO203 for an unknown form, kernel or bandwidth. TO205 if `form` does not fit `null`, if ``null="bootstrap"``
+        gets more rows than have all pairs compared, and for weights or a callable kernel with
+        ``null="distribution-free"``.
+
+    Notes
+    -----
+    The statistic
+
+    .. math:: U = \frac{1}{n(n-1)} \sum_{i \ne j} k(p_i, p_j)\,(y_i - p_i)\cdot(y_j - p_j)
+
+    has mean 0 under the null. It grows if rows with similar predictions have residuals in the same direction, so the
+    test is one-sided. Among the tests of complete probability vectors it has the highest power against shifts of all
+    probabilities. It detects local errors if the bandwidth is that narrow.
+
+    Reported statistic: U, signed, for "redraw" and "distribution-free" (V if ``form="biased"``), n U / (n − 1) − V for
+    "bootstrap", where V is the biased form, and z for "block". Effect: √max(0, U), the norm of the residual that rows
+    with similar predictions share, in probability units. For two classes it is √2 times the residual of one class.
+
+    "bootstrap" compares n U / (n − 1) − V with its values on resampled rows minus their linear part (Arcones & Giné).
+    "block" depends on the order of the rows, and ``block_size=2`` costs O(n). Both reject too often if outcomes are
+    rare: with Σ p(1 − p) below 10 they rejected 20 to 35 % of calibrated data sets at 5 % (n = 30, probabilities near
+    .05), and up to 10 % (n = 100). A note reports this. Undefined (NaN) for one row (note TN118) and for blocks that do
+    not differ (note TN221).
+
+    Shapes: binary and joint views. Weights are importance weights; "distribution-free" does not accept weights. Cost:
+    O(n²m) and O(n²) per draw for vectors (half a second for 999 draws of 5,000 rows); O(n log n) for one score with an
+    exponential kernel. Requires rows, not a tally. Beyond 5,000 vectors only pairs within blocks are compared (note
+    TN119).
+
+    References
+    ----------
+    .. [1] Widmann, Lindsten & Zachariah (2019).
+    .. [2] Widmann, Lindsten & Zachariah (2021).
+
+    Examples
+    --------
     >>> view = View(p=[[0.5, 0.5]] * 4, y=[[0, 1]] * 4)
     >>> round(KernelTest(null="distribution-free").on(view).pvalue, 4)  # U = ½, so exp(−2 (½ / 2)² / 2)
     0.9394
@@ -187,16 +217,16 @@ class KernelTest(ViewTest):
         if allowed is not None and self.form not in allowed:
             raise InputError(
                 "TO205",
-                "The null law is that of another form.",
+                "This null distribution requires another form of the statistic.",
                 f"form={self.form!r} with null={self.null!r}",
-                f"Use form={allowed[1]!r}, or leave it out.",
+                f"Use form={allowed[1]!r}, or omit it.",
             )
         if self.null == "distribution-free" and not isinstance(self.kernel, str):
             raise InputError(
                 "TO205",
-                "A bound needs to know how large a similarity can be, and a function does not tell.",
+                "The distribution-free bound requires a bounded kernel, and the bound of a function is unknown.",
                 "a function as kernel with null='distribution-free'",
-                "Use null='redraw', or a kernel by its name.",
+                "Use null='redraw', or a kernel name.",
             )
 
     @property
@@ -224,7 +254,7 @@ class KernelTest(ViewTest):
             even_rows(view)
             n = len(pairs.rows)
             p = pvalue_bound_biased(value, n) if pairs.form == "biased" else pvalue_bound_unbiased(value, n)
-            note = Note("TN222", "The p-value is a bound for any predictions: a large one says nothing.")
+            note = Note("TN222", "The p-value is an upper bound for any predictions. A large bound is not informative.")
             return replace(result, pvalue=p, notes=(*result.notes, note))
         return result
 
@@ -237,9 +267,9 @@ class KernelTest(ViewTest):
         if pairs.form != "unbiased":
             raise InputError(
                 "TO205",
-                "The bootstrap compares all pairs of rows in every draw, and these are too many.",
+                "The bootstrap evaluates all pairs of rows in every draw, and there are too many rows.",
                 f"{len(pairs.rows):,} rows",
-                "Use null='redraw' or 'block'; form='unbiased' compares them all the same.",
+                "Use null='redraw' or 'block', or form='unbiased' to evaluate all pairs anyway.",
             )
         statistic, p = bootstrap_pvalue(pairs, self.resamples or RESAMPLES, rng)
         parts = {"skce": {"unbiased": pairs.value(), "biased": pairs.biased()}}
@@ -256,15 +286,13 @@ class KernelTest(ViewTest):
 
 def _by_blocks(result: ViewResult, view: View, blocks: Blocks) -> ViewResult:
     if not blocks.stderr > 0:
-        note = Note(
-            "TN221", "Fewer than two blocks, or blocks that do not differ, have no standard error: z is undefined."
-        )
+        note = Note("TN221", "z is undefined: fewer than two blocks, or equal blocks, have no standard error.")
         return replace(result, statistic=float("nan"), notes=(*result.notes, note))
     parts = {"blocks": {"mean": blocks.mean, "stderr": blocks.stderr, "count": blocks.count}}
     doubts = (*rare_outcome_doubts(view), *blocks.doubts())
     note = Note(
         "TN119",
-        "Pairs within blocks of consecutive rows were compared, so the number depends on the order of the rows.",
+        "Only pairs within blocks of consecutive rows were compared, so the statistic depends on the row order.",
     )
     return replace(
         result, statistic=blocks.z, pvalue=blocks.pvalue, parts=parts, doubts=doubts, notes=(*result.notes, note)
@@ -277,7 +305,7 @@ def even_rows(view: View) -> None:
     if len(weights) and (weights != weights[0]).any():
         raise InputError(
             "TO205",
-            "The bound is for rows of equal weight.",
+            "The distribution-free bound requires equal weights.",
             "weights with null='distribution-free'",
             "Use null='redraw'.",
         )

@@ -17,16 +17,16 @@ from trueodds.hypotests.view_statistic import Cells, ViewResult
 from trueodds.lenses.view import View
 
 SCORES = ("brier", "log_loss")
-MAX_SKEWNESS = 1.0  # skewness of the promised sum from which on a normal p of 1 % comes in 2 % (simulated)
-ROUNDING = 1e-12  # of a row: smaller differences between its scores, or from a sure outcome, are rounding
+MAX_SKEWNESS = 1.0  # null skewness at which a normal p-value of 1 % occurs with probability 2 % (simulated)
+ROUNDING = 1e-12  # relative tolerance for differences between the scores of a row, or from a certain outcome
 
 
 @dataclass(frozen=True)
 class ScoreSurplus:
     """The sum of S − E S over rows: linear in the outcomes, its law given by the probabilities."""
 
-    pull: Array  # (n,) the score of the event less that of its absence; (n, m) the score less its expectation
-    span: Array  # (n,) between the best and the worst score that a row can have
+    pull: Array  # (n,) score of the event minus that of the non-event; (n, m) score minus its expectation
+    span: Array  # (n,) range between the best and the worst score of a row
     std: float  # standard deviation of the weighted sum
     skewness: float
 
@@ -52,24 +52,23 @@ def score_z_test(view: View, score: str) -> ViewResult:
     underflowed = bool((w[:, None] * (view.P <= 0) * (view.Y > ROUNDING)).any())
     beyond = surplus.std == 0 and not endless and underflowed
     if surplus.std == 0 and not endless and not beyond:
-        text = "By its own probabilities the score cannot but come out as promised, so z is undefined."
+        text = "The score has variance 0 under the predicted probabilities, so z is undefined."
         return ViewResult(float("nan"), float("nan"), float("nan"), notes=(Note("TN214", text),))
     z = float("inf") if endless else math.copysign(math.inf, total) if beyond else total / surplus.std
     notes: tuple[Note, ...] = ()
     if beyond:
-        notes = (
-            Note("TN215", "Outcomes were observed whose probability is less than any float holds: z is infinite."),
-        )
+        notes = (Note("TN215", "Outcomes were observed whose predicted probability underflows, so z is infinite."),)
     if late.any():
         suffix = ", and z is infinite" if endless else ""
-        notes = (Note("TN215", f"Outcomes came that had probability 0: no calibrated model lets them{suffix}."),)
-    if score == "log_loss" and endless:  # an infinite loss outweighs the rows whose loss cannot be infinite
+        text = f"Outcomes with predicted probability 0 were observed, which is impossible under calibration{suffix}."
+        notes = (Note("TN215", text),)
+    if score == "log_loss" and endless:  # the effect is defined by the rows whose loss can be infinite
         effect = float(w[late].sum() / w[_ruling_out(view)].sum())
     else:
         effect = total / float(w @ surplus.span)
     doubts: tuple[str, ...] = ()
     if abs(surplus.skewness) > MAX_SKEWNESS:
-        doubts = ("A few rows, or rare outcomes, carry the chance of the score, so that z is skewed and not normal.",)
+        doubts = ("A few rows, or rare outcomes, dominate the variance of the score, so z is skewed.",)
     return ViewResult(z, float(2 * ndtr(-abs(z))), effect, notes=notes, doubts=doubts)
 
 
@@ -82,7 +81,7 @@ def score_cells(view: View, score: str) -> Cells:
     weight = w[:, None] if view.joint else w
     impossible = np.isneginf(view.log_P[certain])
     ruled = impossible if view.joint else impossible.any(axis=1)
-    must = np.zeros_like(p) if view.joint else w * impossible[:, 0]  # the event, where its absence is impossible
+    must = np.zeros_like(p) if view.joint else w * impossible[:, 0]  # the event is certain if its absence is impossible
     tolerance = weight * (ROUNDING + 4 * np.maximum(p - 1, 0.0))
 
     min_weight = float(view.w.min(where=view.w > 0, initial=np.inf))
@@ -118,7 +117,7 @@ def _single(view: View, score: str) -> ScoreSurplus:
     if score == "brier":
         pull = 1 - 2 * p
     else:
-        logs = np.where(_ruling_out(view)[:, None], 0.0, view.log_P)  # there the other outcome is certain
+        logs = np.where(_ruling_out(view)[:, None], 0.0, view.log_P)  # the other outcome is certain
         pull = logs[:, 0] - logs[:, 1]
     variance = pull**2 * np.maximum(view.sums("wwv"), 0.0)
     return ScoreSurplus(pull, np.abs(pull), *_std_and_skewness(view, variance, pull * (1 - 2 * p) * variance))
@@ -134,7 +133,7 @@ def _vectors(view: View, score: str) -> ScoreSurplus:
     if score == "log_loss":
         pull[~possible] = 0.0
         low = np.where(possible, s, np.inf).min(axis=1)
-        span = s.max(axis=1) - low  # s is 0, the least it can be, where nothing is said
+        span = s.max(axis=1) - low  # s was set to 0, its minimum, for outcomes of probability 0
     else:
         span = s.max(axis=1) - s.min(axis=1)
     ww = view.sums("ww")
@@ -153,24 +152,46 @@ def _std_and_skewness(view: View, second: Array, third: Array) -> tuple[float, f
 
 @dataclass(frozen=True)
 class Spiegelhalter(ViewTest):
-    r"""Spiegelhalter's z: do the outcomes scatter around the stated probabilities as these say they will?
+    r"""Spiegelhalter's z-test of the Brier score against its expected value under calibration.
 
-    Null hypothesis: each label comes with its stated probability, independently given the predictions.
+    Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
 
+    Parameters
+    ----------
+    null : {"asymptotic", "redraw"}, default="asymptotic"
+        Null distribution: standard normal, or labels drawn from the predicted probabilities.
+    redraw : {"labels", "both"}, default="labels"
+        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
+    resamples : int, default=999
+        Number of null draws with ``null="redraw"``.
+
+    Raises
+    ------
+    InputError
+        TO205 for a lens with a probability vector per row. Use the test `score` for those.
+
+    Notes
+    -----
     .. math:: z = \frac{\sum_i w_i (y_i - p_i)(1 - 2 p_i)}{\sqrt{\sum_i w_i^2 (1 - 2 p_i)^2 p_i (1 - p_i)}}
 
-    is the Brier score minus the one that the probabilities promise, in standard errors; two-sided normal. It sees
-    probabilities that are too extreme (z > 0) or too timid (z < 0), and is blind to what cancels in that direction,
-    such as a shift of probabilities around ½.
+    is the Brier score minus its expected value under calibration, in standard errors. The p-value is two-sided and
+    normal. The test detects predictions that are too extreme (z > 0) or not extreme enough (z < 0). It has no power
+    against errors that cancel in this direction, such as a shift of probabilities around ½.
 
-    Shapes: binary views. Statistic: z, any size. Effect: the mean of y − p toward ½, with weights |1 − 2p|: positive
-    for overconfidence, in probability units within [−1, 1]. Where every p is 0, ½ or 1, z is undefined (NaN, note
-    TN214), and infinite where an outcome came that had probability 0 (note TN215). The normal law fails where few rows
-    or rare outcomes carry the chance; a skewness of the promised sum beyond 1 is told. Weights are importance weights.
-    Cost: O(n); with redraws O(n) per draw. From a tally p is the mean of its cell.
-    Raises TO205 for a lens with a vector per row; `score` is the test for those.
-    Source: Spiegelhalter (1986).
+    Statistic: z, unbounded. Effect: the weighted mean of y − p toward ½ with weights |1 − 2p|, in probability units
+    within [−1, 1], positive for overconfidence. If every p is 0, ½ or 1, z is undefined (NaN, note TN214). It is
+    infinite if an outcome with predicted probability 0 was observed (note TN215). The normal distribution fails if few
+    rows or rare outcomes dominate the variance; a note reports a skewness above 1 under the null.
 
+    Shapes: binary views. Weights are importance weights. From a tally p is the mean of its cell.
+    Cost: O(n); with redraws O(n) per draw.
+
+    References
+    ----------
+    .. [1] Spiegelhalter (1986).
+
+    Examples
+    --------
     >>> view = View(p=[0.9, 0.9, 0.8, 0.1], y=[1, 0, 1, 0])
     >>> round(Spiegelhalter().on(view).statistic, 4)
     0.9167
@@ -178,7 +199,7 @@ class Spiegelhalter(ViewTest):
 
     name: ClassVar[str] = "spiegelhalter"
     asymptotic_null: ClassVar[str] = "z is standard normal"
-    exempt: ClassVar[dict[str, str]] = {"weight two": "weights are importance weights: chance grows with their squares"}
+    exempt: ClassVar[dict[str, str]] = {"weight two": "importance weights: the variance grows with their squares"}
 
     def on(self, view: View) -> ViewResult:
         """z, its two-sided p, and the mean residual toward ½."""
@@ -191,42 +212,60 @@ class Spiegelhalter(ViewTest):
 
 @dataclass(frozen=True)
 class Score(ViewTest):
-    r"""The surplus of a proper score: is it as good as the probabilities say it will be?
+    r"""Z-test of a proper score against its expected value under calibration, for any number of classes.
 
-    Null hypothesis: each label comes with its stated probability, independently given the predictions.
-
-    .. math:: z = \frac{\sum_i w_i (S(p_i, y_i) - \mathrm{E}_i S)}{\sqrt{\sum_i w_i^2 \mathrm{Var}_i S}}, \qquad
-              \mathrm{E}_i S = \sum_k p_{ik} S(p_i, k)
-
-    with S Brier's score :math:`\sum_k (p_k - 1\{y = k\})^2` or the log loss :math:`-\log p_y`, and mean and variance
-    under the probabilities themselves; two-sided normal. Through a binary lens Brier's form is Spiegelhalter's z. It
-    sees probabilities that are too extreme (z > 0) or too timid (z < 0), not what cancels in that direction. The log
-    loss of powers of the probabilities is what a temperature changes, so it is the score test of temperature 1.
-
-    Shapes: binary and joint views. Statistic: z, any size.
-    Effect: the surplus over the span between the best and the worst score that each row could have,
-
-    .. math:: \frac{\sum_i w_i (S(p_i, y_i) - \mathrm{E}_i S)}{\sum_i w_i (\max_k S(p_i, k) - \min_k S(p_i, k))}
-
-    in probability units within [−1, 1]: so much probability, at least, must lie on other outcomes than was said, in
-    total variation averaged with the spans as weights. For one score it is the mean of y − p toward ½, for Brier's
-    form with weights |1 − 2p|. Outcomes of probability 0 are left out of the span of the log loss; with tiny
-    probabilities the span is long, and the bound weak.
-
-    An outcome that had probability 0 makes the log loss infinite: then z is, p is 0 (note TN215), and the effect is the
-    share of such rows among those that rule an outcome out. Undefined (NaN, note TN214) where no row's score can vary.
-    The normal law fails where few rows or rare outcomes carry the chance, most of all for the log loss: a skewness of
-    the promised sum beyond 1 is told.
-    Cost: O(nK); with redraws O(nK) per draw. Brier's form works on the cells of a tally, log loss needs rows.
-    Raises TO203 for an unknown statistic.
-    Source: Spiegelhalter (1986), for any score and number of classes.
+    Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
 
     Parameters
     ----------
-    statistic : {"brier", "log_loss"}
-        The proper score.
+    null : {"asymptotic", "redraw"}, default="asymptotic"
+        Null distribution: standard normal, or labels drawn from the predicted probabilities.
+    redraw : {"labels", "both"}, default="labels"
+        With ``null="redraw"``: "labels" keeps the predictions, "both" also resamples the rows.
+    resamples : int, default=999
+        Number of null draws with ``null="redraw"``.
+    statistic : {"brier", "log_loss"}, default="brier"
+        Proper score.
 
-    >>> view = View(p=[[0.7, 0.2, 0.1]], y=[[0, 1, 0]])  # promised .46, paid 1.14
+    Raises
+    ------
+    InputError
+        TO203 for an unknown statistic.
+
+    Notes
+    -----
+    .. math:: z = \frac{\sum_i w_i (S(p_i, y_i) - \mathrm{E}_i S)}{\sqrt{\sum_i w_i^2 \mathrm{Var}_i S}}, \qquad
+              \mathrm{E}_i S = \sum_k p_{ik} S(p_i, k)
+
+    where S is the Brier score :math:`\sum_k (p_k - 1\{y = k\})^2` or the log loss :math:`-\log p_y`, with mean and
+    variance under the predicted probabilities. The p-value is two-sided and normal. Through a binary lens the Brier
+    form is Spiegelhalter's z. The test detects predictions that are too extreme (z > 0) or not extreme enough (z < 0),
+    but no errors that cancel in this direction. The log loss form is the score test of temperature 1.
+
+    Statistic: z, unbounded. Effect: the excess score over the range between the best and the worst score of each row,
+
+    .. math:: \frac{\sum_i w_i (S(p_i, y_i) - \mathrm{E}_i S)}{\sum_i w_i (\max_k S(p_i, k) - \min_k S(p_i, k))}
+
+    in probability units within [−1, 1]. It is a lower bound of the misplaced probability: the total variation between
+    the predicted and the true distribution, averaged with the ranges as weights. For one score it is the mean of y − p
+    toward ½, weighted by |1 − 2p| in the Brier form. Outcomes of probability 0 are left out of the range of the log
+    loss. Tiny probabilities make the range large and the bound weak.
+
+    If an outcome with predicted probability 0 was observed, the log loss and z are infinite, p is 0 (note TN215), and
+    the effect is the share of such rows among those that assign probability 0 to an outcome. Undefined (NaN, note
+    TN214) if no score can vary. The normal distribution fails if few rows or rare outcomes dominate the variance,
+    especially for the log loss; a note reports a skewness above 1 under the null.
+
+    Shapes: binary and joint views. The Brier form works on the cells of a tally; the log loss requires rows.
+    Cost: O(nK); with redraws O(nK) per draw.
+
+    References
+    ----------
+    .. [1] Spiegelhalter (1986). Generalized here to any proper score and number of classes.
+
+    Examples
+    --------
+    >>> view = View(p=[[0.7, 0.2, 0.1]], y=[[0, 1, 0]])  # expected score .46, observed 1.14
     >>> result = Score().on(view)
     >>> round(result.effect, 4), round(result.statistic, 4)  # .68 / (2 · .6); .68 / √.2416
     (0.5667, 1.3834)
@@ -236,7 +275,7 @@ class Score(ViewTest):
     lens: ClassVar[str | None] = "canonical"
     vectors: ClassVar[bool] = True
     asymptotic_null: ClassVar[str] = "z is standard normal"
-    exempt: ClassVar[dict[str, str]] = {"weight two": "weights are importance weights: chance grows with their squares"}
+    exempt: ClassVar[dict[str, str]] = {"weight two": "importance weights: the variance grows with their squares"}
     statistic: Annotated[str, OneOf(tuple(SCORES))] = "brier"
 
     @property

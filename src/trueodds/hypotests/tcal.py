@@ -26,43 +26,62 @@ from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 from trueodds.resampling.pvalues import pvalue
 
-MAX_SCALES = 32  # scales that a view has room for; those beyond its own hold NaN
-TALLIED = 8  # 3840 = 2⁸ · 15: so often can the fine grid of a tally be halved
+MAX_SCALES = 32  # length of the array of scales; unused entries are NaN
+TALLIED = 8  # the fine grid of a tally has 3840 = 2⁸ · 15 cells and can be halved 8 times
 
 
 @dataclass(frozen=True)
 class TCal(ViewTest):
-    r"""T-Cal: the debiased squared error on 2, 4, 8, … bins, judged together.
+    r"""T-Cal: a debiased squared calibration error on 2, 4, 8, … bins, tested jointly.
 
-    Null hypothesis: each label comes with its stated probability, independently given the predictions.
+    Null hypothesis: labels are drawn from the predicted probabilities, independently given the predictions.
 
+    Parameters
+    ----------
+    null : {"redraw"}, default="redraw"
+        Null distribution: labels drawn from the predicted probabilities.
+    redraw : {"labels", "both"}, default="labels"
+        "labels" keeps the predictions, "both" also resamples the rows (the scheme of the paper).
+    resamples : int, default=999
+        Number of null draws.
+    bins : int, optional
+        A single scale with this many bins (on every axis).
+    smoothness : float, optional
+        A single scale with :math:`\lfloor n^{2/(4s + K - 1)} \rfloor` bins, which is optimal for a calibration curve of
+        Hölder smoothness s.
+
+    Raises
+    ------
+    InputError
+        TO203 for other settings. TO205 for both `bins` and `smoothness`, and for joint views from a tally.
+
+    Notes
+    -----
     .. math:: T_m = \tfrac1w \sum_b \tfrac1{w_b} \Big(\big\|\textstyle\sum w u\big\|^2 - \sum \|w u\|^2\Big), \quad
         u = y - p, \quad m = 2^b,\ b = 1, …, B, \quad
         B = \min\Big(\Big\lfloor 2 \log_2 \tfrac{n}{\sqrt{\ln n}} \Big\rfloor, \lfloor \log_2 n \rfloor\Big)
 
-    on grids of m uniform bins. Coarse grids find a broad shift, fine ones an error that changes from score to score;
-    which of them it will be need not be known. One set of redrawn labels serves all scales: the smallest of their
-    p-values is judged among the smallest of each draw, so the level is exact at any n. (The paper corrects by
-    Bonferroni, which rejects 2 to 3 % at 5 %, and draws rows as well: `redraw="both"`.) A score on an edge
-    counts once with the bin below and once with the bin above, and T is the mean of both, so that it is the same for the
-    complements 1 − p and 1 − y. For vectors of K outcomes the
-    grid cuts every axis into m and :math:`B = \min(\lceil \tfrac2{K-1} \log_2 (n / \sqrt{\ln n}) \rceil,
-    \lfloor \tfrac{\log_2 n}{K-1} \rfloor)`, at least 1.
+    on grids of m uniform bins. Coarse grids detect an overall shift, fine grids an error that varies quickly with the
+    score. The relevant scale need not be known. One set of redrawn labels serves all scales: the smallest p-value is
+    compared with the smallest p-value of each draw, so the level is exact at any n. (The paper uses a Bonferroni
+    correction, which rejects 2 to 3 % at 5 %, and resamples the rows as well: ``redraw="both"``.) A score on an edge
+    counts once with the bin below and once with the bin above, and T is the mean of both. It is therefore invariant
+    under the complements 1 − p and 1 − y. For vectors of K outcomes the grid cuts every axis into m parts and :math:`B
+    = \min(\lceil \tfrac2{K-1} \log_2 (n / \sqrt{\ln n}) \rceil, \lfloor \tfrac{\log_2 n}{K-1} \rfloor)`, at least 1.
+    The joint p-value over scales is this project's own.
 
-    Shapes: binary views (n,) and joint views (n, m). Statistic: T at the strongest scale. Effect: its signed root,
-    sign(T) √|T|, the debiased L2 error on those bins in probability units. Parts: each scale with its own p and Holm's.
-    Cost: O(n) per draw, whatever the number of scales. From a tally, whose cells can be halved eight times, scales end
-    at 256 bins and joint views are refused (TO205). Raises TO203 for other settings, TO205 for both `bins` and
-    `smoothness`. Source: Lee, Huang, Hassani & Dobriban (2023); the joint p over scales is our own.
+    Statistic: T at the scale with the smallest p-value. Effect: its signed root sign(T) √|T|, the debiased L2 error on
+    these bins, in probability units. Parts: each scale with its own p-value and Holm's.
 
-    Parameters
+    Shapes: binary views (n,) and joint views (n, m). The cells of a tally can be halved eight times, so scales end at
+    256 bins there. Cost: O(n) per draw, whatever the number of scales.
+
+    References
     ----------
-    bins : int, optional
-        One scale only: this many bins (on every axis).
-    smoothness : float, optional
-        One scale only: :math:`\lfloor n^{2/(4s + K - 1)} \rfloor` bins, the best ones for a calibration curve of
-        Hölder smoothness s.
+    .. [1] Lee, Huang, Hassani & Dobriban (2023).
 
+    Examples
+    --------
     >>> view = View(p=[0.2, 0.3, 0.8, 0.8], y=[1, 1, 0, 0])
     >>> result = TCal(bins=2).on(view)  # 2 · .8 · .7 / 2 + 2 · .8 · .8 / 2 = 1.2, over 4 rows
     >>> round(result.parts["2 bins"]["statistic"], 4), round(result.parts["2 bins"]["effect"], 4)
@@ -72,11 +91,11 @@ class TCal(ViewTest):
     name: ClassVar[str] = "tcal"
     vectors: ClassVar[bool] = True
     nulls: ClassVar[tuple[str, ...]] = ("redraw",)
-    jointly: ClassVar[str] = "; the smallest p over all scales is judged among the smallest of each draw"
+    jointly: ClassVar[str] = "; the smallest p over all scales is compared with the smallest of each draw"
     exempt: ClassVar[dict[str, str]] = {
-        "weight two": "pairs of rows take a weight of two as one row that counts double, not as two independent rows",
-        "row order": "the draws, which move with the order of rows, say which scale is the strongest and shown",
-        "class order": "the draws, which move with the order of classes, say which scale is the strongest and shown",
+        "weight two": "in pairs of rows a weight of two is one row that counts double, not two independent rows",
+        "row order": "the reported scale depends on the draws, which depend on the row order",
+        "class order": "the reported scale depends on the draws, which depend on the class order",
         "cells": "bins beyond 256 are finer than the cells of a tally",
     }
     null: str = "redraw"
@@ -88,9 +107,9 @@ class TCal(ViewTest):
         if self.bins is not None and self.smoothness is not None:
             raise InputError(
                 "TO205",
-                "Smoothness chooses the number of bins.",
+                "smoothness determines the number of bins.",
                 f"bins={self.bins!r} with smoothness={self.smoothness!r}",
-                "Leave one of them out; without both, all scales are looked at.",
+                "Omit one of them, or both to test all scales.",
             )
 
     def on(self, view: View) -> ViewResult:

@@ -21,14 +21,14 @@ Reader = Callable[[Array, Array, Array], Array]
 class ViewResult:
     """What a test finds on one view."""
 
-    statistic: float  # as it is shown
-    pvalue: float  # under the asymptotic law; NaN where the test has none, or is not defined
-    effect: float  # how far off, in probability units
+    statistic: float  # as reported
+    pvalue: float  # asymptotic; NaN if the test has no asymptotic distribution, or is undefined
+    effect: float  # effect size in probability units
     parts: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     settings_used: Mapping[str, Any] = field(default_factory=dict)
-    notes: tuple[Note, ...] = ()  # what holds for every null
-    doubts: tuple[str, ...] = ()  # why the asymptotic law is not to be trusted here; said only where it is used
-    summary: str = ""  # what is estimated, in words
+    notes: tuple[Note, ...] = ()  # notes for every null distribution
+    doubts: tuple[str, ...] = ()  # reasons why the asymptotic distribution is inaccurate; reported only if it is used
+    summary: str = ""  # the estimates in words
 
 
 class Cells:

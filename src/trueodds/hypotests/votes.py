@@ -11,11 +11,11 @@ from trueodds.core.errors import InputError, Note
 from trueodds.data.predictions import Predictions
 from trueodds.hypotests.view_statistic import ViewResult
 
-LABEL_DRAWS = 50  # votes per row over which the p-value of an asymptotic law is averaged
-TWICE_THE_MEAN = f"; p is twice its mean over {LABEL_DRAWS} draws of one vote per row (conservative)"
+LABEL_DRAWS = 50  # draws of one vote per row over which asymptotic p-values are averaged
+TWICE_THE_MEAN = f"; p is twice the mean p-value over {LABEL_DRAWS} draws of one vote per row (conservative)"
 
-_ONE_VOTE = "Every row has one vote. If these are labels as one-hot rows, pass their classes: y_true.argmax(axis=1)."
-_SEVERAL = "Each row has several votes: its residuals are those of all its votes, and their signs are flipped together."
+_ONE_VOTE = "Every row has one vote. If these are one-hot labels, pass class indices: y_true.argmax(axis=1)."
+_SEVERAL = "Rows have several votes. The signs of all residuals of a row are flipped together."
 
 
 def prepare_votes(preds: Predictions, redraw: str = "labels") -> tuple[Predictions, list[Note]]:
@@ -23,9 +23,9 @@ def prepare_votes(preds: Predictions, redraw: str = "labels") -> tuple[Predictio
     if preds.cluster is not None and redraw == "both":
         raise InputError(
             "TO205",
-            "redraw='both' draws single rows and labels, and these rows come in clusters.",
+            "redraw='both' draws independent rows, and these rows are clustered.",
             "redraw='both'",
-            "Leave redraw out: the signs of whole clusters are flipped.",
+            "Omit redraw to flip the signs of whole clusters.",
         )
     if preds.votes is None or preds.cluster is not None:
         return preds, []
@@ -34,9 +34,9 @@ def prepare_votes(preds: Predictions, redraw: str = "labels") -> tuple[Predictio
     if redraw != "labels":
         raise InputError(
             "TO205",
-            f"redraw={redraw!r} draws labels, and these rows have several votes each.",
+            f"redraw={redraw!r} draws one label per row, and these rows have several votes.",
             f"redraw={redraw!r} with votes",
-            "Leave redraw out: the signs of whole rows are flipped.",
+            "Omit redraw to flip the signs of whole rows.",
         )
     return preds, [Note("TN202", _SEVERAL)]
 

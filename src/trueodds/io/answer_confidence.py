@@ -48,12 +48,12 @@ def option_number_notes(
     names = [isinstance(value, str) and choices is not None for value in values]
     notes: list[Note] = []
     if texts := [value for value, named in zip(values, names, strict=True) if isinstance(value, str) and not named]:
-        text = f"The right answer is a text such as {texts[0].strip()!r}, which was read as the number of an option, counted from 0."
+        text = f"The correct answer is a text such as {texts[0].strip()!r}; it was read as the number of an option, counted from 0."
         notes.append(Note("TN170", text))
     # If the right options came in any order, 0 would be among so many but in one file of a thousand.
     never = math.prod(1 - 1 / len(z) for z in scores)
     if not any(names) and 0 not in labels and never < 0.001:
-        text = f"Of {len(rows):,} questions none has option 0 as the right one. Options are counted from 0: does {answer!r} count from 1?"
+        text = f"None of {len(rows):,} questions has option 0 as the correct one. Options are counted from 0: does {answer!r} count from 1?"
         notes.append(Note("TN180", text))
     return notes
 
@@ -81,13 +81,11 @@ def _scores(record: Record, field: str) -> list[float]:
     if texts or len(options) < 2:
         raise InputError(
             "TO315",
-            "A question must have at least two options; with one there is nothing to be sure of."
-            if len(options) < 2
-            else "Options have log-probabilities.",
+            "A question must have at least two options." if len(options) < 2 else "Options have log-probabilities.",
             f"{options[0][:40]!r} in the field {field!r} in {record.place}"
             if texts
             else f"{len(options)} in the field {field!r} in {record.place}",
-            "This looks like text that was generated: name it by samples=."
+            "This looks like generated text: pass its field as samples=."
             if texts
             else "Name the field that lists all options, or remove such questions.",
         )
@@ -106,7 +104,10 @@ def _score(record: Record, field: str, option: Any) -> float:
         fix = "Take the logarithm of probabilities." if 0 < z <= 1 else "Read logits with trueodds.read(…, logits=)."
         fix = fix if math.isfinite(z) else "Give a finite number for every option."
         raise InputError(
-            "TO316", "A log-probability is a finite number of at most 0.", f"{z} for {field!r} in {record.place}", fix
+            "TO316",
+            "A log-probability must be a finite number of at most 0.",
+            f"{z} for {field!r} in {record.place}",
+            fix,
         )
     return z
 
@@ -118,7 +119,9 @@ def _label(record: Record, field: str, choices: str | None, k: int) -> int:
         names = _names(record, choices)
         if len(names) != k:
             got = f"{len(names)} names and {k} log-probabilities in {record.place}"
-            raise InputError("TO318", "Every option has one name.", got, "Name the field that lists these options.")
+            raise InputError(
+                "TO318", "Every option must have one name.", got, "Name the field that lists these options."
+            )
     index: int | None = None
     if isinstance(value, int) and not isinstance(value, bool):
         index = value
@@ -171,9 +174,9 @@ def sample_agreement(
         if len(entry.texts) < 2:
             raise InputError(
                 "TO315",
-                "A question must have at least two samples; one always agrees with itself.",
+                "A question must have at least two samples; a single one always agrees with itself.",
                 f"{len(entry.texts)} in {entry.record.place}",
-                "Sample more, or remove such questions.",
+                "Draw more samples, or remove such questions.",
             )
         # A Counter keeps the order of first sight, and max the first of equals.
         majority_text, times = max(Counter(entry.texts).items(), key=lambda pair: pair[1])
@@ -194,7 +197,12 @@ def _of_list(record: Record, samples: str, answer: str, correct: str | None) -> 
     grades = record.listed(correct)
     if len(grades) != len(texts):
         got = f"{len(grades)} of {correct!r} for {len(texts)} of {samples!r} in {record.place}"
-        raise InputError("TO310", "Every sample has one judgment.", got, "Write both lists in one order.")
+        raise InputError(
+            "TO310",
+            "Every sample must have one value of correctness.",
+            got,
+            "Write both lists with the same length and order.",
+        )
     return _Sampled(record, texts, [record.yes(correct, grade) for grade in grades], None)
 
 
@@ -203,8 +211,10 @@ def _of_rows(
 ) -> list[_Sampled]:
     if question is None:
         received = f"one {type(rows[0].value(samples)).__name__} in {rows[0].place}"
-        fix = "Name the field that tells questions apart with question=, or one that lists the samples."
-        raise InputError("TO205", "One sample per record needs to know which belong together.", received, fix)
+        fix = "Pass the field that identifies the question as question=, or a field that lists the samples."
+        raise InputError(
+            "TO205", "With one sample per record, the question of each sample must be known.", received, fix
+        )
     sampled: dict[str, _Sampled] = {}
     for record in rows:
         text = _answer_text(record, samples, record.value(samples))
@@ -215,7 +225,10 @@ def _of_rows(
         if truth != one.truth:
             got = f"{truth!r} in {record.place}, after {one.truth!r} in row {one.record.row}"
             raise InputError(
-                "TO318", "A question has one right answer.", got, "Choose the field that tells questions apart."
+                "TO318",
+                "A question must have a single correct answer.",
+                got,
+                "Choose the field that identifies the question.",
             )
         one.texts.append(text)
         if one.right is not None and correct is not None:

@@ -26,7 +26,23 @@ from trueodds.lenses.selective_risk import SelectiveRisk, selective_risk
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Answers(Result):
-    """The answers that were given, as Predictions that carry the notes, and how many were asked for in vain."""
+    """Answers of a language model as predictions, with the number of questions and abstentions.
+
+    Attributes
+    ----------
+    predictions : Predictions
+        The answers, with the notes.
+    n_queries : int
+        Number of rows, or of questions if several samples make one answer.
+    abstained : int
+        Number of rows or questions without an answer.
+    notes : tuple of Note
+        Facts about the answers.
+    questions : int or None
+        Number of different questions, if a question was asked several times.
+    ids : array (n,) or None
+        The question of each answer.
+    """
 
     predictions: Predictions
     n_queries: int  # rows, or questions where several samples make one answer
@@ -37,7 +53,7 @@ class Answers(Result):
 
     @property
     def coverage(self) -> float:
-        """The share of what was asked that was answered."""
+        """The share of the questions that were answered."""
         return (self.n_queries - self.abstained) / self.n_queries
 
     def selective_risk(
@@ -48,15 +64,38 @@ class Answers(Result):
         level: float = 0.95,
         rng: int | np.random.Generator = 0,
     ) -> SelectiveRisk:
-        """How often answers of at least each confidence are wrong; what was not answered counts in the coverage."""
+        """Compute the error rate of the answers with at least each confidence, as a function of coverage.
+
+        Parameters
+        ----------
+        at : sequence of float, default=()
+            Coverages at which the risk is reported.
+        resamples : int, default=2000
+            Number of bootstrap resamples.
+        level : float, default=0.95
+            Confidence level.
+        rng : int or numpy.random.Generator, default=0
+            Seed or random generator.
+
+        Returns
+        -------
+        SelectiveRisk
+            The curve. Abstentions count in the coverage.
+        """
         return selective_risk(
             self.predictions, n_queries=self.n_queries, at=at, resamples=resamples, level=level, rng=rng
         )
 
     def describe(self) -> str:
-        """What was asked and answered, in one line."""
+        """Describe the number of answers, abstentions and the coverage in one line.
+
+        Returns
+        -------
+        str
+            The line.
+        """
         of = "" if self.questions is None else f" of {self.questions:,} questions"
-        return f"{self.predictions!r} · {self.n_queries:,} asked{of}, {self.abstained:,} abstained, coverage {format_percent(round(self.coverage, 4))}"
+        return f"{self.predictions!r} · {self.n_queries:,} queries{of}, {self.abstained:,} abstained, coverage {format_percent(round(self.coverage, 4))}"
 
 
 def read_answers(
@@ -73,58 +112,78 @@ def read_answers(
     abstained: str | None = None,
     group: str | Sequence[str] | None = None,
 ) -> Answers:
-    """The answers of a language model, from the records that an evaluation wrote.
+    """Read the answers of a language model from the records of an evaluation.
 
-    One of three fields says how sure it was. A field inside another is named with a dot, as in `doc.answer`.
-
-    `options`: a list of log-probabilities, one per option (alone, or first in a pair as lm-evaluation-harness writes
-    them). Their softmax is over the options of that question. Questions with equally many options give whole vectors
-    (`from_logits`); where their numbers differ only the confidence in the likeliest option (the first of equal ones)
-    and whether it was right can be told, which note TN145 says.
-
-    `confidence`: a number that the model stated, with `correct`. In 0..1, or in 0..100 where `percent=True` says so.
-
-    `samples`: several answers to one question, as a list in its record, or one per record with `question` to tell
-    which belong together. The confidence is the share of the most frequent one, the first of equally frequent ones;
-    answers are equal if their text is, but for blanks around it. It is right if it equals `answer`, or, with
-    `correct`, if the (first) sample that gave it was.
+    Exactly one of `options`, `confidence` and `samples` names the field from which the confidence is computed. A field
+    inside another one is named with a dot, as in ``doc.answer``.
 
     Parameters
     ----------
     data : path, pattern, list of paths, or list of dicts
-        Files of .jsonl or .ndjson, one record per line; .json, a list of records or one under the name of each
-        question, which is then their field `id`; or a table, a record per row. All is held in memory.
-    options, confidence, samples : str
-        The field; without any of them `options="logprobs"`.
-    answer : str
-        The field of the right answer: the number of an option from 0, its name where `choices` lists names, or a text.
+        Files of type .jsonl or .ndjson with one record per line; .json with a list of records or a mapping from
+        question to record (the key becomes the field `id`); or a table with one record per row. All records are held in
+        memory.
+    options : str, optional
+        Field with a list of log-probabilities, one per option (alone, or first in a pair as lm-evaluation-harness
+        writes them). It is the default, as ``options="logprobs"``.
+    answer : str, default="label"
+        Field of the correct answer: the number of an option from 0, its name if `choices` lists names, or a text.
     choices : str, optional
-        The field that lists the options' names. Only there is a text looked up; a whole number is a position always,
-        and without `choices` so is a text such as "1", counted from 0 (notes TN170, TN180). Where it lists the same
-        names for every question, they are the names of the classes.
+        Field that lists the names of the options. See Notes.
+    confidence : str, optional
+        Field of the stated confidence, used with `correct`; between 0 and 1, or between 0 and 100 with
+        ``percent=True``.
     correct : str, optional
-        The field that says whether it was right: true or false, 1 or 0, yes or no. `correct` where there is `confidence`.
-    percent : bool
+        Field that says whether the answer was correct: true or false, 1 or 0, yes or no. With `confidence` the default
+        is ``"correct"``.
+    percent : bool, default=False
         Whether a confidence of 70 means 70 %.
+    samples : str, optional
+        Field of several answers to one question: a list in its record, or one answer per record with `question`.
     question : str, optional
-        The field that tells questions apart. Where a question has several rows they become a cluster, since they are
-        not independent; where none has, nothing changes.
+        Field that identifies the question. Several rows of one question form a cluster because they are not
+        independent.
     abstained : str, optional
-        The field that says yes where no answer was given; or the field of the confidence itself (of `options` or
-        `samples`), which then holds nothing where no answer was given. Those rows are counted, and nothing else of them
-        is read; where they say all the same how sure they are, note TN169 tells it.
+        Field that says yes if no answer was given, or the field of the confidence itself (that of `options` or
+        `samples`), which is then empty if no answer was given. These rows are counted and otherwise ignored. If they
+        have a confidence nevertheless, note TN169 reports it.
     group : str or sequence of str, optional
         Fields of subgroups, such as the subject.
+
+    Returns
+    -------
+    Answers
+        The predictions, the number of questions asked and abstained, the coverage and notes.
 
     Raises
     ------
     InputError
-        TO302, TO303, TO311 for files, TO304, TO307, TO308 for fields, TO116 for yes or no, TO315 for a question with
-        one option or one sample, TO316 for what is no log-probability, TO317 for a confidence outside its scale, TO318
-        for an answer that is no option, TO319 where nothing was answered; each with its row. TO205 for settings.
+        TO302, TO303, TO311 for files; TO304, TO307, TO308 for fields; TO116 for a value that is not yes or no; TO315
+        for a question with one option or one sample; TO316 for an invalid log-probability; TO317 for a confidence
+        outside its scale; TO318 for an answer that is not an option; TO319 if every row abstains; each with its row.
+        TO205 for settings that exclude each other.
+
+    See Also
+    --------
+    read : Read predictions from files, a data frame or arrays.
+
+    Notes
+    -----
+    The confidence of `options` is the softmax over the options of the question. If all questions have the same number
+    of options, the predictions are vectors of probabilities. Otherwise only the confidence in the most likely option
+    (the first if several are equal) and its correctness are kept, and note TN145 reports it.
+
+    The confidence of `samples` is the share of the most frequent answer, the first if several are equally frequent.
+    Answers are equal if their texts are equal, ignoring surrounding blanks. The answer is correct if it equals `answer`
+    or, with `correct`, if the first sample that gave it was correct.
+
+    Only with `choices` is a text looked up among the names of the options. A whole number is always a position. Without
+    `choices` so is a text such as "1", counted from 0 (notes TN170, TN180). If the names are the same for every
+    question, they become the names of the classes.
 
     Examples
     --------
+    >>> from trueodds import read_answers
     >>> answer_set = read_answers([{"confidence": 85, "correct": "yes"}, {"confidence": 60, "correct": "no"}],
     ...                 confidence="confidence", percent=True)
     >>> answer_set.predictions.p.tolist(), answer_set.predictions.y.tolist()
@@ -153,7 +212,7 @@ def read_answers(
             left = n_queries - len(answered)
         answered_rows = first
     if not answered_rows:
-        fix = "Nothing can be said of confidence where nothing was answered."
+        fix = "Calibration needs at least one answer."
         raise InputError("TO319", "Every row abstains.", f"{len(rows):,} rows of {source}", fix)
     ids = question_ids(answered_rows, question)
     extras: dict[str, Any] = {
@@ -165,7 +224,7 @@ def read_answers(
     elif confidence is not None:
         stated = np.array([_stated(row, confidence, percent) for row in answered_rows])
         if percent and stated.max() <= 0.01:
-            text = f"No confidence is above 1 %, the greatest being {stated.max():.2%}: were they shares, and no percentages?"
+            text = f"No confidence is above 1 %; the largest is {stated.max():.2%}: are they fractions instead of percentages?"
             notes.append(Note("TN147", text))
         preds = Predictions.from_confidence(stated, [row.yes(correct or "correct") for row in answered_rows], **extras)
     else:
@@ -178,15 +237,15 @@ def read_answers(
             preds = Predictions.from_logits(y, np.array(scores), classes=names, **extras)
         else:
             preds = Predictions.from_confidence(*top_option_confidence(scores, labels), **extras)
-            text = f"Questions have {min(widths)} to {max(widths)} options, so only the confidence in the likeliest one is kept, and whether it was right."
+            text = f"Questions have {min(widths)} to {max(widths)} options, so only the confidence in the most likely one and its correctness are kept."
             notes.append(Note("TN145", text))
     questions = count_questions(rows, n_queries, question)
     if left:
         covered = f"(coverage {format_percent(round(1 - left / n_queries, 4))})"
         if questions is None:
-            text = f"{left:,} of {n_queries:,} questions got no answer {covered}; what is measured holds for those that did."
+            text = f"{left:,} of {n_queries:,} questions have no answer {covered}; all results are for those that have one."
         else:
-            text = f"{left:,} of {n_queries:,} answers, asked for by {questions:,} questions, were not given {covered}; what is measured holds for those that were."
+            text = f"{left:,} of {n_queries:,} answers to {questions:,} questions are missing {covered}; all results are for the others."
         notes.append(Note("TN146", text))
     return Answers(
         preds.noted(*notes) if notes else preds,
@@ -206,11 +265,13 @@ def _check_complete(
     choices: str | None,
     percent: bool,
 ) -> None:
-    """Refuse settings that have no meaning together."""
+    """Raise an error for settings that exclude each other."""
     named = {"options": options, "confidence": confidence, "samples": samples}
     kinds = [name for name, field in named.items() if field is not None] or ["options"]
     if len(kinds) > 1:
-        raise InputError("TO205", "One field says how sure it was.", " and ".join(kinds), "Read them one by one.")
+        raise InputError(
+            "TO205", "Exactly one field must hold the confidence.", " and ".join(kinds), "Read them separately."
+        )
     needs = {"percent": (percent, ("confidence",)), "correct": (correct, ("confidence", "samples")),
              "choices": (choices, ("options",))}  # fmt: skip
     for name, (value, kind) in needs.items():
@@ -221,19 +282,19 @@ def _check_complete(
 
 
 def _abstains(record: Record, abstained: str | None, field: str) -> bool:
-    """Whether no answer was given: the field says yes, or it is that of the confidence and holds nothing."""
+    """Return whether no answer was given: `abstained` says yes, or it is the field of the confidence and is empty."""
     if abstained is None:
         return False
     return not record.holds(field) if abstained == field else record.yes(abstained)
 
 
 def _abstention_notes(rows: list[Record], silent: list[bool], field: str) -> list[Note]:
-    """Rows that abstain and say how sure they are all the same."""
+    """Return the note on rows that abstain but have a confidence."""
     ignored_rows = [row for row, nothing in zip(rows, silent, strict=True) if nothing and row.holds(field)]
     if not ignored_rows:
         return []
-    who = "1 row that abstains holds" if len(ignored_rows) == 1 else f"{len(ignored_rows):,} rows that abstain hold"
-    text = f"{who} {field!r} all the same, which was not read; the first is {ignored_rows[0].place}."
+    who = "1 row that abstains has" if len(ignored_rows) == 1 else f"{len(ignored_rows):,} rows that abstain have"
+    text = f"{who} a value of {field!r}, which was ignored; the first is {ignored_rows[0].place}."
     return [Note("TN169", text)]
 
 
@@ -241,14 +302,14 @@ def _stated(record: Record, field: str, percent: bool) -> float:
     value = record.value(field)
     if isinstance(value, str) and value.strip().endswith("%"):
         if not percent:
-            raise record.wrong(field, value, "Say percent=True, which reads 70 and 70% alike.")
+            raise record.wrong(field, value, "Pass percent=True, which reads both 70 and 70%.")
         value = value.strip().removesuffix("%")
     confidence, upper_bound = record.number(field, value), 100 if percent else 1
     if not 0 <= confidence <= upper_bound:
         fix = (
-            "Nothing is clipped: mend the row."
+            "Correct the row; values are never clipped."
             if percent or not 1 < confidence <= 100
-            else "Say percent=True if 70 means 70 %."
+            else "Pass percent=True if 70 means 70 %."
         )
         raise InputError(
             "TO317", f"A confidence lies outside 0 to {upper_bound}.", f"{value} for {field!r} in {record.place}", fix

@@ -90,7 +90,9 @@ class NpzTable(Table):
 def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: Place) -> Array:
     """One array; room for it is made once it is known that the member is as long as its header says."""
     if not info.filename.endswith(".npy"):
-        raise place.wrong_type(f"the member {info.filename!r}, which is no .npy array", "Write it with numpy.savez.")
+        raise place.wrong_type(
+            f"the member {info.filename!r}, which is not an .npy array", "Write it with numpy.savez."
+        )
     with archive.open(info) as file:
         shape, dtype = _header(file)
         if dtype.hasobject:
@@ -144,6 +146,6 @@ def check_equal_lengths(name: str, arrays: dict[str, Array]) -> dict[str, Array]
                 "TO310",
                 f"The arrays of {name} must have equal lengths.",
                 f"{first!r} with {len(arrays[first]):,} rows and {key!r} with {len(array):,} rows",
-                "Nothing is truncated: align the rows first.",
+                "Align the rows first; arrays are never truncated.",
             )
     return arrays

@@ -83,7 +83,7 @@ class ArrowCsvTable(CsvTable):
         """A chunk with a number that Arrow does not read, or with a cell of another type than those before."""
         rows = ArrowRows({**types, **dict.fromkeys(numeric, pa.string())}, *where)
         if rows.table is None and rows.cells:
-            fix = "Write the whole column as one type, or the output as csv or jsonl."
+            fix = "Write the column as a single type, or the output as csv or jsonl."
             raise InputError("TO309", f"A column of {self.name} changes its type.", rows.problem, fix)
         for i, name in enumerate(self.columns):
             if name in numeric:

@@ -103,9 +103,11 @@ def column_matrix(batch: Batch, names: Sequence[str], name: str, start: int) -> 
     columns = [batch[column] for column in names]
     for column, values in zip(names, columns, strict=True):
         if values.dtype.kind not in "biuf":
-            raise Place(name, column, start).wrong_type(f"text {str(values[0])!r} in row {start}, which is no number")
+            raise Place(name, column, start).wrong_type(
+                f"text {str(values[0])!r} in row {start}, which is not a number"
+            )
         if values.ndim != 1 and len(columns) > 1:
-            raise Place(name, column, start).wrong_type("a column of lists", "Name that one column alone.")
+            raise Place(name, column, start).wrong_type("a column of lists", "Name only that column.")
     if len(columns) == 1:
         return columns[0] if columns[0].dtype.kind == "f" else columns[0].astype(np.float64)
     floats = all(values.dtype.kind == "f" for values in columns)

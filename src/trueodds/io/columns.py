@@ -94,7 +94,7 @@ class Choice:
         chosen = ["logits", *kinds] if self.has_logits and kinds != ["votes"] else kinds
         if len(chosen) > 1:
             raise InputError(
-                "TO205", "These choices exclude each other.", " and ".join(chosen), "Name one of them for each reading."
+                "TO205", "These columns exclude each other.", " and ".join(chosen), "Pass only one of them."
             )
         if self.correct is not None and self.confidence is None:
             raise InputError(
@@ -145,9 +145,7 @@ class Choice:
         if kind in ("votes", "multilabel") and len(probs) > 1:
             truth = align_outcomes(truth, ordered, probs, suffixes, kind, table.name)
         if kind == "classes" and suffixes is not None and are_nonstandard_numbers(suffixes):
-            text = (
-                f"The columns {use} are numbered {suffixes[0]}, {suffixes[1]}, …: a label is the number of its column."
-            )
+            text = f"The columns {use} are numbered {suffixes[0]}, {suffixes[1]}, …: labels are read as the numbers of the columns."
             find.notes.append(Note("TN302", text))
         return Plan(kind, probs, suffixes, truth, weight, group, cluster, row_id, self.has_logits, tuple(find.notes))
 
@@ -196,7 +194,7 @@ class _Finder:
                 self.one(name, use)
             if len(set(requested)) < len(requested):
                 raise InputError(
-                    "TO313", f"{use} names a column twice.", repr(list(requested)), "Name each column once."
+                    "TO313", f"{use} contains a column twice.", repr(list(requested)), "Name each column once."
                 )
             return tuple(requested), {name: name for name in requested} if len(requested) > 1 else None
         if requested in self.there or "*" not in requested:
@@ -209,7 +207,7 @@ class _Finder:
             self.notes.append(
                 Note(
                     "TN301",
-                    f"{use} {requested!r} also matches {name!r}, which is read as the {roles[name]}, not as one.",
+                    f"{use} {requested!r} also matches {name!r}, which is read as the {roles[name]} only.",
                 )
             )
         if not matches and self.table.keyed and requested == "p_*" and "probs" in self.there:
@@ -258,7 +256,7 @@ def align_outcomes(
     if len(truth) != len(probs):
         raise InputError(
             "TO313",
-            f"{kind} and probs of {name} must have as many columns.",
+            f"{kind} and probs of {name} must have equally many columns.",
             f"{len(truth)} and {len(probs)}{_alone(truth_names, suffixes, truth, probs)}",
             "Name one column of outcomes per column of probabilities.",
         )
@@ -274,7 +272,7 @@ def align_outcomes(
     raise InputError(
         "TO313",
         f"The columns of {kind} and probs of {name} must name the same classes.",
-        f"{by_suffix[odd]!r} without a probability column that ends alike",
+        f"{by_suffix[odd]!r} without a matching probability column",
         "Rename the columns, or list both in one order.",
     )
 

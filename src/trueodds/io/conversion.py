@@ -31,7 +31,7 @@ class Place:
             "TO308",
             f"Column {self.column!r} of {self.name} has missing values.",
             f"none in row {self.start + row}{_count_text(count)}",
-            "Fill or remove those rows; nothing is dropped for you.",
+            "Fill or remove those rows; rows are never dropped silently.",
         )
 
     def wrong_type(self, got: str, fix: str = "Choose another column, or convert it to numbers.") -> InputError:
@@ -44,7 +44,7 @@ class Place:
             "TO309",
             f"Column {self.column!r} of {self.name} changes its type.",
             f"{later} in row {self.start + row} after {first}",
-            "Write the whole column as one type.",
+            "Write the column as a single type.",
         )
 
     def ragged(self, row: int, got: int, first: int) -> InputError:
@@ -124,7 +124,9 @@ def _check_characters(cells: Iterable[str], place: Place) -> None:
     """Refuse half a surrogate pair, which no file can hold, and a NUL at the end, which NumPy drops."""
     for row, cell in enumerate(cells):
         if cell.endswith("\0") or any("\ud800" <= letter <= "\udfff" for letter in cell):
-            raise place.wrong_type(f"{cell[:40]!r} in row {place.start + row}, which is no text in Unicode", UNICODE)
+            raise place.wrong_type(
+                f"{cell[:40]!r} in row {place.start + row}, which is not valid Unicode text", UNICODE
+            )
 
 
 def _checked_text(cells: Array, place: Place) -> Array:
@@ -143,7 +145,9 @@ def _number(cell: Any, row: int, place: Place) -> float:
     try:
         return float(cell)
     except (OverflowError, ValueError):  # a whole number of 309 digits or more, or a signaling NaN
-        raise place.wrong_type(f"{describe_cell(cell)} in row {place.start + row}, which no float holds") from None
+        raise place.wrong_type(
+            f"{describe_cell(cell)} in row {place.start + row}, which no float can represent"
+        ) from None
 
 
 def _family(cell: Any) -> str:
@@ -219,7 +223,7 @@ def parse_error(cell: str, row: int, kind: str, place: Place) -> InputError:
     if cell.strip().lower() in MISSING_TEXTS:
         return place.missing(row, 1)
     if kind == "number":
-        return place.wrong_type(f"{cell[:40]!r} in row {place.start + row}, which is no number")
+        return place.wrong_type(f"{cell[:40]!r} in row {place.start + row}, which is not a number")
     names = {"int": "whole numbers", "float": "numbers", "bool": "true and false"}
     return place.changed(row, names[kind], f"{cell[:40]!r}")
 

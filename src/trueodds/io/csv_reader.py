@@ -129,7 +129,7 @@ def _end_of_records(path: str, data: bytes, offset: int, ended: bool) -> int:
             got = f"a quote that opens in line {_line_at(path, offset + int(opens[-1]))} and is not closed"
             raise _malformed(path, got)
         got = f"more than {LONGEST:,} bytes without an end from line {_line_at(path, offset)} on"
-        raise _malformed(path, got, "Write one line for each row.")
+        raise _malformed(path, got, "Write one line per row.")
     return end
 
 
@@ -167,7 +167,7 @@ def _not_utf8(path: str, got: str) -> InputError:
 
 
 def _malformed(path: str, got: str, fix: str | None = None) -> InputError:
-    mend = "Mend the quotes of that line; inside a quoted cell a quote is written twice."
+    mend = "Correct the quotes of that line; a quote inside a quoted cell must be doubled."
     return InputError("TO311", f"{path} has a broken line.", got, fix or mend)
 
 
@@ -214,7 +214,7 @@ class Rows:
                 "TO311",
                 f"Every row of {self.chunk.path} must have {len(self.columns)} cells, as its first line has.",
                 f"{len(cells)} in row {row} (line {self.chunk.line_of(line)})",
-                "Mend that line; a cell that holds a comma or a line break stands in double quotes.",
+                "Correct that line; a cell with a comma or a line break must be in double quotes.",
             )
         return cells
 

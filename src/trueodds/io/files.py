@@ -44,7 +44,7 @@ def format_of(path: str, code: str = "TO302") -> str:
     if suffix not in FORMATS:
         fix = _CONVERT.get(suffix) if code == "TO302" else None
         raise InputError(
-            code, f"The suffix of {path} is no known format.", repr(suffix), fix or suggest_names(suffix, FORMATS)
+            code, f"The suffix of {path} is not a known format.", repr(suffix), fix or suggest_names(suffix, FORMATS)
         )
     return FORMATS[suffix]
 
@@ -94,8 +94,8 @@ def _by_arrow(form: str) -> Callable[[str], Table]:
     def reader(path: str) -> Table:
         needs_pyarrow(path)
         module, name = {
-            "parquet": ("parquet", "ParquetTable"),
-            "arrow": ("feather", "FeatherTable"),
+            "parquet": ("arrow_files", "ParquetTable"),
+            "arrow": ("arrow_files", "FeatherTable"),
             "csv": ("arrow_csv", "ArrowCsvTable"),
         }[form]
         table: Table = getattr(importlib.import_module(f"trueodds.io.{module}"), name)(path)

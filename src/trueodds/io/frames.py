@@ -127,4 +127,4 @@ def _explained(name: str, module: str, error: str) -> Iterator[None]:
         yield
     except (failure, OSError) as problem:
         message = str(problem).strip().split("\n")[0][:200]
-        raise InputError("TO303", f"{name} cannot be read.", message, "Mend the query or its files.") from None
+        raise InputError("TO303", f"{name} cannot be read.", message, "Correct the query or its files.") from None

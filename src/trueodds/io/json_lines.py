@@ -56,7 +56,7 @@ class JsonLinesTable(Table):
                     "TO308",
                     f"Column {name!r} of {self.name} has missing values.",
                     f"no such key in row {start + row} ({self.unit} {line})",
-                    "Write it in every line; nothing is dropped for you.",
+                    "Write it in every line; rows are never dropped silently.",
                 )
         return to_array([record[name] for _, record in records], Place(self.name, name, start))
 
@@ -97,7 +97,7 @@ class JsonLinesTable(Table):
     def _broken(self, number: int, got: str) -> InputError:
         return InputError(
             "TO311",
-            f"{self.unit.capitalize()} {number} of {self.name} is no JSON object.",
+            f"{self.unit.capitalize()} {number} of {self.name} is not a JSON object.",
             got,
             f"Write one object per {self.unit}, as JSON.",
         )

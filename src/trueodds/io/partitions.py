@@ -18,7 +18,7 @@ from trueodds.io.table import Table
 from trueodds.io.table_source import TableSource, agree
 
 FAN = 16  # sums that are added up in one place
-UNSTEADY = "Write the rows down and read that; of rows that grew, make a new source."
+UNSTEADY = "Save the rows and read the saved file; if rows were added, create a new source."
 Opened = Callable[[], Sequence[Table]]  # the tables of one partition, where it lies
 
 
@@ -150,7 +150,7 @@ class PartitionedSource(Source):
             raise InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row that has weight.")
         if self.rows not in (None, total.rows):
             got = f"{self.rows:,} rows, and then {total.rows:,}"
-            raise InputError("TO333", f"{self.name} was not the same when it was read again.", got, UNSTEADY)
+            raise InputError("TO333", f"{self.name} changed between two passes.", got, UNSTEADY)
         self.rows, self._size = total.rows, total.size
         if progress is not None:
             progress(total.rows, total.rows)
@@ -196,5 +196,8 @@ class PartitionedSource(Source):
 
 def _lost(got: str, how: str) -> InputError:
     return InputError(
-        "TO330", f"The engine gave {how} answer where there must be one.", got, "Run it again; report it if it stays."
+        "TO330",
+        f"The engine returned {how} result where there must be one.",
+        got,
+        "Run it again; report it if it persists.",
     )

@@ -41,56 +41,72 @@ def read(
     batch_rows: int = 65536,
     engine: str | None = None,
 ) -> Source:
-    """A source of predictions: a file, several files, a dataframe or arrays.
+    """Read predictions from files, a data frame or arrays.
 
-    Nothing but names and types of columns is read at once; rows are read when they are asked for, and a file of
-    any size in batches of bounded memory.
+    Only the names and types of columns are read at once. Rows are read on demand, and files of any size in batches of
+    bounded memory.
 
     Parameters
     ----------
-    data : path, pattern, list of paths, frame, mapping, tuple or Predictions
+    data : path, pattern, list of paths, data frame, mapping, tuple or Predictions
         Files by their suffix: .parquet, .csv, .jsonl, .ndjson, .arrow, .feather, .npz. A pattern such as
-        ``part-*.parquet`` means all files it matches, in the order of their names. Frames: pandas, Polars (eager
-        and lazy), PyArrow tables, DuckDB relations; dataframes of Dask and Spark and bags of Dask stay where they lie,
-        and are tallied there. A mapping or .npz has arrays under keys. A tuple is
-        ``(y_true, y_prob)``, with `weight`, `group`, `cluster` as arrays and ``logits=True`` for logits.
-    label : str or None
-        The column of the true class: its number 0..K−1, or its name. None reads no outcome, for `rewrite`.
-    probs : str or sequence of str
-        The columns of the probabilities, in the order of the classes: a pattern (only ``*`` is a wildcard; columns
-        keep the file's order), a list of names, one column of lists, or one column of numbers, the probability
-        of the second class.
+        ``part-*.parquet`` means all matching files in the order of their names. Data frames: pandas, Polars (eager and
+        lazy), PyArrow tables and DuckDB relations. Data frames of Dask and Spark and bags of Dask are not collected but
+        tallied on their workers. A mapping or an .npz file has arrays under keys. A tuple is ``(y_true, y_prob)``, with
+        `weight`, `group` and `cluster` as arrays, and ``logits=True`` for logits.
+    label : str or None, default="label"
+        Column of the true class, as a number 0..K−1 or a name. None reads no outcome, for `rewrite`.
+    probs : str or sequence of str, default="p_*"
+        Columns of the probabilities in the order of the classes: a pattern (only ``*`` is a wildcard; columns keep the
+        order of the file), a list of names, one column of lists, or one column of numbers, the probability of the
+        second class.
     logits : str, sequence of str, or True, optional
-        The columns of logits or log-probabilities, chosen likewise; True takes `probs` for logits.
-    confidence, correct : str, optional
-        The column of the confidence in the chosen answer, and the one that says whether it was correct.
+        Columns of logits or log-probabilities, specified in the same way. True reads `probs` as logits.
+    confidence : str, optional
+        Column of the confidence in the chosen answer.
+    correct : str, optional
+        Column that says whether the chosen answer was correct.
     multilabel : str or sequence of str, optional
-        The 0/1 columns of labels that do not exclude each other, matched to `probs` by what the star stands for.
+        Columns of independent labels, 0 or 1. They are matched to `probs` by the text that the wildcard matches.
     votes : str or sequence of str, optional
-        The columns of how many people (or which share of them) chose each class, matched to `probs` or `logits`
-        likewise.
-    weight, group, cluster : str, optional
-        Their columns; `group` may be a list of names.
+        Columns of the number (or share) of people who chose each class, matched to `probs` or `logits` in the same way.
+    weight : str or array, optional
+        Column of the weights.
+    group : str, list of str, or array, optional
+        Column or columns of the subgroups.
+    cluster : str or array, optional
+        Column of the clusters.
     row_id : str, optional
-        The column of a number or text that no other row has: samples of rows too many to hold then do not depend on
-        how the rows lie in files or partitions. Without it the place of a row in its file or partition is its id.
+        Column of a unique number or text. If there are too many rows to hold, the random sample of rows then does not
+        depend on how they are distributed over files or partitions. The default is the position in the file or
+        partition.
     classes : sequence, optional
-        The names of the classes in the order of the columns. Without it they are what the star stands for if
-        labels are text, and numbers else; columns numbered otherwise than 0..K−1 are matched by their number.
+        Names of the classes in the order of the columns. By default they are the texts that the wildcard matches if
+        labels are text, and numbers otherwise. Columns that are numbered other than 0..K−1 are matched by their number.
     sum_tolerance : float, optional
-        How far a row may be from sum 1, for rounded tables.
-    batch_rows : int
-        The most rows in memory at a time; fewer where there are many classes.
+        Largest deviation of the sum of a row from 1, for rounded tables.
+    batch_rows : int, default=65536
+        Largest number of rows in memory at a time; fewer if there are many classes.
     engine : {"arrow", "dask", "spark"}, optional
-        Who reads files: this process, or the workers of the Dask client or Spark session that is active, a file each.
+        What reads the files: this process, or the workers of the active Dask client or Spark session, one file each.
+
+    Returns
+    -------
+    Source
+        The rows as batches of `Predictions`. All functions of the package accept it.
 
     Raises
     ------
     InputError
         TO301 to TO313, with file, column and row; TO203 and TO205 for settings.
 
+    See Also
+    --------
+    read_answers : Read answers of a language model.
+
     Examples
     --------
+    >>> from trueodds import read
     >>> source = read({"label": ["dog", "cat"], "p_cat": [0.1, 0.8], "p_dog": [0.9, 0.2]})
     >>> source.collect().classes, source.probabilities
     (('cat', 'dog'), 4)
@@ -113,12 +129,14 @@ def read(
 
 
 def _parted(data: Any, reading: Reading, engine: str | None) -> Source | None:
-    """A source whose rows are summed up by the workers of an engine; None where this process reads them."""
+    """Return a source that an engine's workers tally, or None if this process reads the data."""
     engine = check("engine", engine, Annotated[str, OneOf(ENGINES)] | None)
     paths, home = files.paths(data), _HOMES.get(type(data).__module__.partition(".")[0])
     if paths is None and engine not in (None, home):
-        fix = "Leave engine out: what is no file is read by whoever holds it."
-        raise InputError("TO205", "An engine is for files.", f"engine={engine!r} and a {type(data).__name__}", fix)
+        fix = "Leave engine out: a data frame is read by the engine that holds it."
+        raise InputError(
+            "TO205", "An engine can be chosen only for files.", f"engine={engine!r} and a {type(data).__name__}", fix
+        )
     if paths is not None and engine in ("dask", "spark"):
         data, home = [file for path in paths for file in files.matching_files(path)], engine
     if home is None:
@@ -149,7 +167,7 @@ def _tables(data: Any) -> list[Table]:
 
 
 def _named(choice: Choice) -> Choice:
-    """Columns are named by text; an array here would be looked up as a column in vain."""
+    """Check that columns are given by name, not as arrays."""
     for use, name in (
         ("label", choice.label),
         ("confidence", choice.confidence),
@@ -185,7 +203,7 @@ def _no_name(use: str, got: Any) -> InputError:
 
 
 def _pointless(setting: str, kind: str) -> InputError:
-    return InputError("TO205", f"{setting} means nothing with {kind}.", f"both {setting} and {kind}", "Leave it out.")
+    return InputError("TO205", f"{setting} has no meaning with {kind}.", f"both {setting} and {kind}", "Leave it out.")
 
 
 def _untouched(preds: Predictions, choice: Choice, classes: Any, sum_tolerance: Any) -> Predictions:
@@ -199,9 +217,9 @@ def _untouched(preds: Predictions, choice: Choice, classes: Any, sum_tolerance: 
     if settings:
         raise InputError(
             "TO205",
-            "Predictions carry everything already.",
+            "Predictions already have all columns.",
             f"{settings[0]}=",
-            "Give it when you build the Predictions.",
+            "Pass it to Predictions instead.",
         )
     return preds
 
@@ -214,7 +232,7 @@ def _paired(data: tuple[Any, Any], choice: Choice, classes: Any, sum_tolerance: 
     if named is not None:
         raise InputError(
             "TO205",
-            f"A pair of arrays has no columns to choose {named} from.",
+            f"A pair of arrays has no columns for {named}.",
             f"{named}=",
             "Build Predictions with from_logits, from_confidence or from_multilabel; votes go in as y_true.",
         )
@@ -222,23 +240,25 @@ def _paired(data: tuple[Any, Any], choice: Choice, classes: Any, sum_tolerance: 
 
 
 def is_model(x: Any) -> bool:
-    """Whether it holds outcomes and probabilities by itself: Predictions, a Source, a Tally, a path, a table, a mapping."""
+    """Return whether an object has outcomes and probabilities, such as Predictions, a Source, a path or a table."""
     if isinstance(x, (Predictions, Source, Tally, str, PurePath, Mapping)):
         return True
     return has_label(x) or (hasattr(x, "columns") and not hasattr(x, "__array__"))  # lazy frames and relations
 
 
 def has_label(x: Any) -> bool:
-    """Whether it is a data frame or a mapping of columns, one of which is the label; other frames are arrays."""
+    """Return whether an object is a data frame or mapping with a label column; other data frames are arrays."""
     names = [str(name) for name in x] if isinstance(x, Mapping) else column_names(x) or []
     return len(names) > 1 and ("label" in names or (isinstance(x, Mapping) and "labels" in names))
 
 
 def is_pair(data: Any) -> bool:
-    """Whether this is a tuple (y_true, y_prob) of two arrays, not a tuple of two models.
+    """Return whether this is a tuple (y_true, y_prob) of two arrays, and not a tuple of two models.
 
-    >>> is_pair(([0, 1], [0.2, 0.7])), is_pair((([0, 1], [0.2, 0.7]), ([0, 1], [0.5, 0.5]))), is_pair(("a.csv", "b.csv"))
-    (True, False, False)
+    >>> is_pair(([0, 1], [0.2, 0.7])), is_pair((([0, 1], [0.2, 0.7]), ([0, 1], [0.5, 0.5])))
+    (True, False)
+    >>> is_pair(("a.csv", "b.csv"))
+    False
     """
     if not isinstance(data, tuple) or len(data) != 2:
         return False
@@ -246,14 +266,14 @@ def is_pair(data: Any) -> bool:
 
 
 def is_array(x: Any) -> bool:
-    """Whether it holds one value or row per prediction: a list, an array, a column of a frame, a frame of columns."""
+    """Return whether an object has one value or row per prediction: a list, an array or a frame without label."""
     if isinstance(x, Sequence) and not isinstance(x, (str, bytes)):
         return not is_pair(x) and not (len(x) > 0 and isinstance(x[0], (Predictions, Source, Tally, PurePath)))
     return hasattr(x, "__array__") and getattr(x, "ndim", 1) > 0 and not has_label(x)
 
 
 def models_of(data: Any) -> dict[str, Any] | None:
-    """Several models by their names; None where it is one, such as a mapping of columns."""
+    """Return several models by name, or None if `data` is one model, such as a mapping of columns."""
     if not isinstance(data, Mapping):
         return None
     known = any(isinstance(model, (Predictions, Source, Tally)) for model in data.values())
@@ -263,11 +283,11 @@ def models_of(data: Any) -> dict[str, Any] | None:
 
 
 def refuse_several(data: Any) -> None:
-    """Refuse several models where one is asked for."""
+    """Raise an error if several models were passed to a function of one model."""
     if models := models_of(data):
         raise InputError(
             "TO205",
-            "Several models were given where one is asked for.",
+            "This function takes one model.",
             f"{len(models)} models: {', '.join(models)}",
-            "Ask each by itself; to.compare(models) ranks them, to.draw(models, 'comparison') shows them together.",
+            "Pass each separately; to.compare(models) ranks them, to.draw(models, 'comparison') draws them together.",
         )

@@ -61,7 +61,7 @@ class Record:
 
     def missing(self, field: str) -> InputError:
         """A field that holds nothing."""
-        fix = f"Nothing is dropped for you: correct or remove the row; if it means that no answer was given, pass abstained={field!r}."
+        fix = f"Correct or remove the row; if it means that no answer was given, pass abstained={field!r}."
         return InputError("TO308", f"The field {field!r} has no value.", f"null in {self.place}", fix)
 
     def number(self, field: str, value: Any) -> float:
@@ -74,7 +74,7 @@ class Record:
         try:
             return float(value)
         except OverflowError:
-            raise self.wrong(field, value, "Write a number that a float holds.") from None
+            raise self.wrong(field, value, "Write a number that a float can represent.") from None
 
     def text(self, field: str, value: Any) -> str:
         """A value of the field as text."""
@@ -107,7 +107,7 @@ class Record:
         if word not in YES + NO:
             got = f"{describe_cell(value)} in {self.place}"
             raise InputError(
-                "TO116", f"The field {field!r} says yes or no.", got, "Write true or false, 1 or 0, yes or no."
+                "TO116", f"The field {field!r} must be yes or no.", got, "Write true or false, 1 or 0, yes or no."
             )
         return word in YES
 
@@ -161,7 +161,7 @@ def _json_records(path: str) -> Iterator[Record]:
     if isinstance(document, Mapping):
         document = [{"id": name, **item} if isinstance(item, Mapping) else item for name, item in document.items()]
     if not isinstance(document, list):
-        raise InputError("TO302", f"{path} holds no records.", type(document).__name__, fix)
+        raise InputError("TO302", f"{path} has no records.", type(document).__name__, fix)
     for row, fields in enumerate(document):
         if not isinstance(fields, Mapping):
             raise InputError(

@@ -55,8 +55,8 @@ def unique_columns(name: str, columns: Sequence[str]) -> tuple[str, ...]:
         if column in known:
             raise InputError("TO313", f"{name} has two columns of the same name.", repr(column), "Rename one of them.")
         if has_surrogates(column):
-            fix = "Write the names again, as UTF-8."
-            raise InputError("TO313", f"{name} has a column whose name is no text.", repr(column), fix)
+            fix = "Write the names as UTF-8."
+            raise InputError("TO313", f"{name} has a column whose name is not valid text.", repr(column), fix)
         known.add(column)
     return tuple(columns)
 

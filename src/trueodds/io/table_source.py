@@ -17,7 +17,7 @@ from trueodds.io.table import Batch, Table
 WIDEST = 1 << 22  # probabilities in one batch, so that a thousand classes do not make it a thousand times larger
 
 _UNANSWERED = (
-    "Where nothing was answered, read them by to.read_answers(…, abstained=…); that may be the column of "
+    "If rows without an answer exist, read them by to.read_answers(…, abstained=…); that may be the column of "
     "the confidence itself."
 )
 
@@ -214,8 +214,8 @@ class TableSource(Source):
         return [int(suffix) for suffix in suffixes] if are_nonstandard_numbers(suffixes) else None
 
     def _others(self, after: int) -> InputError:
-        what, got = f"{self.name} has not the rows that were counted before.", f"a count of {after:,} rows"
-        return InputError("TO331", what, got, "Remove the state to begin anew.")
+        what, got = f"{self.name} does not have the rows that were tallied before.", f"a count of {after:,} rows"
+        return InputError("TO331", what, got, "Remove the state to start again.")
 
     def _empty(self) -> InputError:
         return InputError("TO312", f"{self.name} is empty.", "0 rows", "Give at least one row.")
@@ -239,7 +239,7 @@ def agree(first: str, names: Sequence[str], other: str, others: Sequence[str]) -
     if differ:
         raise InputError(
             "TO309",
-            f"Files that are read together must have the same columns; those of {first} and {other} differ.",
+            f"Files that are read together must have the same columns, but those of {first} and {other} differ.",
             f"{sorted(differ)[0]!r} in only one of them",
-            "Read them apart, or name the columns that both have.",
+            "Read them separately, or name the columns that both have.",
         )

@@ -166,7 +166,7 @@ def rewrite(
     if form in ("parquet", "arrow"):
         needs_pyarrow(str(target))
     if not target.parent.is_dir():
-        raise InputError("TO314", "The folder to write into does not exist.", str(target.parent), "Make it first.")
+        raise InputError("TO314", "The output folder does not exist.", str(target.parent), "Create it first.")
     done = 0
     with open_atomic(target, "TO314") as file, make_writer(form, file, str(target)) as writer:
         for columns, n in _renewed(source, transform, form, logits, 100 if percent else 1):
@@ -187,10 +187,10 @@ def _renewed(
             odd = sorted(set(table.columns) ^ set(columns))[0]
             raise InputError(
                 "TO309",
-                f"Files that are written into one must have the same columns; those of {source.tables[0].name} and "
+                f"Files that are written into one file must have the same columns, but those of {source.tables[0].name} and "
                 f"{table.name} differ.",
                 f"{odd!r} in only one of them",
-                "Apply to them one by one.",
+                "Apply the calibrator to each file separately.",
             )
         start = 0
         for chunk in _chunks(table, plan, source.size, form):
@@ -207,7 +207,7 @@ def _renewed(
             if Q.shape != P.shape:
                 raise InputError(
                     "TO314",
-                    "The transform must give as many rows and classes as it is given.",
+                    "The transform must return the number of rows and classes that it receives.",
                     f"{Q.shape} for {P.shape}",
                     "Apply a calibrator that was fitted for these classes.",
                 )
@@ -260,9 +260,9 @@ def _replaced(chunk: dict[str, Any], plan: Plan, Q: Array, ndim: int, name: str)
         clash = next(new_name for column, new_name in names.items() if new_name != column and new_name in chunk)
         raise InputError(
             "TO313",
-            f"{name} has a column already where the new probabilities go.",
+            f"{name} already has a column with the name of the new probabilities.",
             repr(clash),
-            "Rename it, or write the rows without it.",
+            "Rename or remove it.",
         )
     return written
 

@@ -18,10 +18,10 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True, eq=False)
 class Outcomes:
-    """How a label becomes the outcome of one view: `code[i, c]` is what view and row i make of label c.
+    """Mapping of labels to the outcomes of one view: `code[i, c]` is the outcome of label c in row i.
 
-    A binary view codes 1 for the event; a joint view codes the number of the outcome. One row serves all
-    rows where the code does not depend on the prediction.
+    A binary view codes 1 for the event. A joint view codes the number of the outcome. A single row of codes applies to
+    all rows if the code does not depend on the prediction.
     """
 
     code: Array  # (n, K) or (1, K) ints
@@ -33,7 +33,7 @@ class Outcomes:
         return z == 1 if m == 1 else z[:, None] == np.arange(m)
 
     def numbers(self, labels: Array) -> Array:
-        """The code of each label of (n, draws), in as small whole numbers."""
+        """Outcome number of each label of (n, draws), in the integer type of the labels."""
         if len(self.code) == 1:
             if np.array_equal(self.code[0], np.arange(self.code.shape[1])):  # every class for itself
                 return labels
@@ -50,7 +50,7 @@ class Outcomes:
 
 
 class Lens(Settings):
-    """A claim about predictions. `predicted` gives the probabilities of each view, `outcomes` how labels are read."""
+    """Base class of lenses. `predicted` returns the probabilities of each view, `outcomes` the mapping of labels."""
 
     name: str = ""
     aggregate = "mean"  # how its views make one number, if not said otherwise
@@ -61,11 +61,11 @@ class Lens(Settings):
         raise NotImplementedError
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
-        """How each view reads a label."""
+        """The mapping of labels to outcomes, for each view."""
         raise NotImplementedError
 
     def view_names(self, preds: Predictions) -> list[str]:
-        """The name of each view, for parts of a result."""
+        """Name of each view, used for parts of a result."""
         return [self.name]
 
     def views(self, preds: Predictions) -> tuple[View, ...]:
@@ -87,11 +87,11 @@ class Lens(Settings):
         )
 
     def exact(self, preds: Predictions, i: int) -> Exact | None:
-        """Where the complements and logarithms of a view come from; None where its probability is all there is."""
+        """Source of complements and logarithms of a view; None if only its probabilities are known."""
         return InducedProbabilities(preds, lambda: self.outcomes(preds)[i].code) if preds.kind == "classes" else None
 
     def plain(self, preds: Predictions, y: Array) -> Sequence[Rows] | None:
-        """The rows of each view where there are no weights and a label `y` each; None: columns are made at once."""
+        """Rows of each view if there are no weights and one label `y` per row; None to compute columns directly."""
         return None
 
     def _observed(self, preds: Predictions) -> list[Array]:
@@ -105,28 +105,28 @@ class Lens(Settings):
         return [o.of_labels(preds.y, m) for o, m in zip(self.outcomes(preds), widths, strict=True)]
 
     def columns(self, preds: Predictions) -> list[int]:
-        """Which classes the views are about, for lenses that look at single classes."""
+        """Class numbers of the views, for lenses on single classes."""
         raise NotImplementedError
 
     def check(self, preds: Predictions) -> None:
-        """Refuse a lens that has no meaning for these predictions."""
+        """Raise InputError if the lens does not apply to these predictions."""
         if preds.kind == "multilabel":
             raise InputError(
                 "TO204",
-                f"The lens {self.name} compares classes that exclude each other; these labels are independent.",
+                f"The lens {self.name} needs mutually exclusive classes, but these labels are independent.",
                 f"lens={self.name!r}",
                 "Use lens='classwise' or 'class:NAME'.",
             )
         if preds.kind == "confidence":
             raise InputError(
                 "TO204",
-                f"The lens {self.name} needs the probability of every class; here is only the confidence.",
+                f"The lens {self.name} needs the probability of every class, but only confidences are given.",
                 f"lens={self.name!r}",
                 "Use lens='confidence'.",
             )
 
     def notes(self, preds: Predictions) -> list[Note]:
-        """Facts about the data that this lens brings up."""
+        """Notes on the data that are specific to this lens."""
         return []
 
     def __str__(self) -> str:
@@ -134,10 +134,10 @@ class Lens(Settings):
 
 
 def hit(target: Array | int, k: int) -> Outcomes:
-    """The event is one label: the same for all rows, or one per row."""
+    """Outcomes whose event is one label, the same for all rows or one per row."""
     return Outcomes((np.arange(k) == np.atleast_1d(np.asarray(target))[:, None]).astype(np.int8))
 
 
 def column(preds: Predictions, c: int) -> Array:
-    """The probability of one class; a single column holds that of the second."""
+    """Probability of one class. A single column is the probability of the second class."""
     return preds.p if preds.p.ndim == 1 and c == 1 else preds.P[:, c]

@@ -24,7 +24,7 @@ ClassName = str | bool | Integer | float
 
 @dataclass(frozen=True, eq=False)
 class Canonical(Lens):
-    """The whole vector against the class that came; the strongest claim. Two classes make it binary."""
+    """Canonical lens: the whole probability vector against the observed class. With two classes it is binary."""
 
     name = "canonical"
 
@@ -60,7 +60,7 @@ class Positive(Lens):
         return [hit(1, 2)]
 
     def check(self, preds: Predictions) -> None:
-        """Two classes only."""
+        """Require two classes."""
         super().check(preds)
         if preds.k != 2:
             raise InputError(
@@ -73,7 +73,7 @@ class Positive(Lens):
 
 @dataclass(frozen=True, eq=False)
 class Class(Lens):
-    """The probability of one class, by number or name, against whether it came."""
+    """Class lens: probability of one class, by number or name, against whether it was observed."""
 
     which: ClassName
 
@@ -83,11 +83,11 @@ class Class(Lens):
         return f"class:{self.which}"
 
     def predicted(self, preds: Predictions) -> list[Array]:
-        """That column."""
+        """Probabilities of the class."""
         return [column(preds, c) for c in self.columns(preds)]
 
     def plain(self, preds: Predictions, y: Array) -> Sequence[Rows]:
-        """That column."""
+        """Rows of the class."""
         return [_against_rest(preds, y, c) for c in self.columns(preds)]
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
@@ -95,15 +95,15 @@ class Class(Lens):
         return [hit(c, preds.k) for c in self.columns(preds)]
 
     def columns(self, preds: Predictions) -> list[int]:
-        """The number behind the name."""
+        """Number of the class."""
         return [class_number(self.which, preds.classes)]
 
     def view_names(self, preds: Predictions) -> list[str]:
-        """The class by its name."""
+        """Name of the class."""
         return [f"class:{preds.classes[c]}" for c in self.columns(preds)]
 
     def check(self, preds: Predictions) -> None:
-        """A class that exists."""
+        """Require that the class exists."""
         if preds.kind == "confidence":
             super().check(preds)
         self.columns(preds)
@@ -111,7 +111,7 @@ class Class(Lens):
 
 @dataclass(frozen=True, eq=False)
 class Classwise(Lens):
-    """Every class against the rest: one binary view per class."""
+    """Class-wise lens: each class against the rest, one binary view per class."""
 
     name = "classwise"
 
@@ -120,7 +120,7 @@ class Classwise(Lens):
         return [column(preds, c) for c in range(preds.k)]
 
     def plain(self, preds: Predictions, y: Array) -> Sequence[Rows]:
-        """Every column; one pass over the rows makes the sums of all."""
+        """Rows of each class, with sums computed in one pass for all classes."""
         if preds.kind == "multilabel" or preds.p.ndim == 1:
             return [_against_rest(preds, y, c) for c in range(preds.k)]
         classes = Classes(preds.p, y)
@@ -131,7 +131,7 @@ class Classwise(Lens):
         return [hit(c, preds.k) for c in range(preds.k)]
 
     def exact(self, preds: Predictions, i: int) -> Exact | None:
-        """The class against the sum of the others; the codes of the other views are not made for it."""
+        """Complements as sums over the other classes."""
         return InducedProbabilities(preds, lambda: hit(i, preds.k).code) if preds.kind == "classes" else None
 
     def columns(self, preds: Predictions) -> list[int]:
@@ -143,14 +143,14 @@ class Classwise(Lens):
         return [f"class:{name}" for name in preds.classes]
 
     def check(self, preds: Predictions) -> None:
-        """Not for bare confidence."""
+        """Refuse confidences without class probabilities."""
         if preds.kind == "confidence":
             super().check(preds)
 
 
 @dataclass(frozen=True, eq=False)
 class Groups(Lens):
-    """Blocks of classes as one outcome each, `groups:[[0,1],[2]]`; two blocks make it binary (the second)."""
+    """Blocks of classes as outcomes, `groups:[[0,1],[2]]`. With two blocks the lens is binary (the second block)."""
 
     blocks: tuple[tuple[ClassName, ...], ...]
 
@@ -165,7 +165,7 @@ class Groups(Lens):
         return [sums[1]] if len(sums) == 2 else [np.stack(sums, axis=1)]
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
-        """The block that holds the class."""
+        """The outcome is the block that contains the class."""
         code = np.empty((1, preds.k), dtype=np.int64)
         for number, block in enumerate(self._numbers(preds)):
             code[0, block] = number
@@ -175,27 +175,27 @@ class Groups(Lens):
         return [[class_number(name, preds.classes) for name in block] for block in self.blocks]
 
     def check(self, preds: Predictions) -> None:
-        """Disjoint blocks that cover all classes."""
+        """Require disjoint blocks that cover all classes."""
         super().check(preds)
         numbers = [c for block in self._numbers(preds) for c in block]
         if len(self.blocks) < 2 or not all(self.blocks) or sorted(numbers) != list(range(preds.k)):
             raise InputError(
                 "TO204",
-                "Groups must be at least two blocks that hold every class once.",
+                "Groups must be at least two blocks that contain every class exactly once.",
                 self.name,
                 f"The classes are {list(preds.classes)}.",
             )
 
 
 def _against_rest(preds: Predictions, y: Array, c: int) -> Rows:
-    """One class against the rest; an independent label has a yes or no of its own."""
+    """Rows of one class against the rest. Independent labels have a column each."""
     if preds.kind == "multilabel":
         return Column(preds.p[:, c], y[:, c], 1)
     return Column(column(preds, c), y, c)
 
 
 def class_number(which: Any, classes: tuple[Any, ...]) -> int:
-    """The column of a class given by name; or by number, where no name could be mistaken for one."""
+    """Number of a class given by name, or by number if no class name looks like a number."""
     for place, name in enumerate(classes):
         if str(which) == str(name):
             return place
@@ -205,7 +205,7 @@ def class_number(which: Any, classes: tuple[Any, ...]) -> int:
         return number
     raise InputError(
         "TO204",
-        "There is no class of that name or number.",
+        "Unknown class.",
         describe(which),
         suggest_names(str(which)[:80], [str(name) for name in classes]),
     )

@@ -17,21 +17,21 @@ Psi = Callable[[Array, Array], tuple[Array, Array]]
 
 @dataclass(frozen=True, eq=False)
 class Custom(Lens):
-    """A user's own ψ: a callable (Y, P) → (probabilities (n, m), outcomes (n, m)) of the induced problem.
+    """A user-defined lens ψ: a callable (Y, P) → (probabilities (n, m), outcomes (n, m)) of the induced problem.
 
-    Y holds the outcomes as shares of each class, one-hot for hard labels. For a one-hot Y the outcomes must be
-    one-hot too: each label leads to one induced outcome.
+    Y holds the outcomes as shares of each class, one-hot for hard labels. For a one-hot Y the outcomes must be one-hot
+    too, so that each label has one induced outcome.
     """
 
     psi: Psi
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """The callable's own name."""
+        """Name of the callable."""
         return str(getattr(self.psi, "__name__", type(self.psi).__name__))
 
     def predicted(self, preds: Predictions) -> list[Array]:
-        """What ψ induces; two outcomes are a binary view of the second."""
+        """Induced probabilities. Two outcomes form a binary view of the second."""
         induced = self._induced(preds.Y, preds.P)[0]
         if induced.ndim != 2 or len(induced) != preds.n or induced.shape[1] < 2:
             raise InputError(
@@ -51,7 +51,7 @@ class Custom(Lens):
         return [induced[:, 1]] if induced.shape[1] == 2 else [induced]
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
-        """What ψ makes of every label."""
+        """Induced outcome of every label."""
         code = np.empty((preds.n, preds.k), dtype=np.int64)
         for c in range(preds.k):
             label = np.zeros((preds.n, preds.k))
@@ -68,7 +68,7 @@ class Custom(Lens):
         return [Outcomes(code)]
 
     def exact(self, preds: Predictions, i: int) -> None:
-        """None: the probabilities that ψ returns need not be sums of those of the classes."""
+        """None, because the probabilities of ψ need not be sums of class probabilities."""
         return
 
     def _induced(self, Y: Array, P: Array) -> tuple[Array, Array]:

@@ -19,10 +19,10 @@ from trueodds.lenses.view import View
 def apply_hypothesis(
     preds: Any, rho: Any, lenses: Sequence[Lens], redraw: str = "labels"
 ) -> tuple[Predictions, list[Lens]]:
-    r"""The same rows with ρ(P) as what is said, and lenses that still pool them by P.
+    """Replace the predictions by ρ(P), and return lenses that still bin rows by P.
 
-    ρ is a function of P (n, K), or anything with `predict_proba`; two classes may give one column. Under the
-    hypothesis r = ρ each label comes with its probability in ρ(P), whatever the model itself said.
+    ρ is a function of P (n, K), or an object with `predict_proba`. For two classes it may return one column. Under the
+    hypothesis r = ρ each label has its probability in ρ(P), whatever the model predicted.
 
     >>> from trueodds.lenses.lens import as_lens
     >>> preds = Predictions([0, 1], [0.2, 0.6])
@@ -32,7 +32,9 @@ def apply_hypothesis(
     ([0.1, 0.3], [0.2, 0.6])
     """
     if not isinstance(preds, Predictions):
-        raise InputError("TO403", "A given calibration function needs the rows.", "a tally", "Use mode='exact'.")
+        raise InputError(
+            "TO403", "A hypothesis other than 'calibrated' needs the rows.", "a tally", "Use mode='exact'."
+        )
     if redraw == "both":
         raise InputError(
             "TO205",
@@ -61,31 +63,31 @@ def apply_hypothesis(
 
 @dataclass(frozen=True, eq=False)
 class HypothesisLens(Lens):
-    """A lens that pools by the model's predictions and compares with what ρ says there."""
+    """A lens that bins rows by the model's predictions and compares outcomes with ρ."""
 
     lens: Lens
     preds: Predictions  # as the model made them
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """The name of the lens behind."""
+        """Name of the underlying lens."""
         return str(self.lens)
 
     @property
     def aggregate(self) -> str:  # type: ignore[override]
-        """That of the lens behind."""
+        """Aggregate of the underlying lens."""
         return self.lens.aggregate
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
-        """How the lens reads a label, which may depend on what the model said."""
+        """Mapping of labels by the underlying lens, which may depend on the model's predictions."""
         return self.lens.outcomes(self.preds)
 
     def columns(self, preds: Predictions) -> list[int]:
-        """The classes that the lens looks at."""
+        """Class numbers of the underlying lens."""
         return self.lens.columns(self.preds)
 
     def views(self, preds: Predictions) -> tuple[View, ...]:
-        """What ρ says against what came, pooled by what the model said."""
+        """Views of ρ against the outcomes, binned by the model's predictions."""
         base = self.preds if preds.votes is not None or preds.y is None else self.preds.with_labels(preds.y)
         base_views = self.lens.views(base)
         P = np.asarray(preds.P, dtype=np.float64)
@@ -100,7 +102,7 @@ class HypothesisLens(Lens):
         )
 
     def notes(self, preds: Predictions) -> list[Note]:
-        """Those of the lens behind."""
+        """Notes of the underlying lens."""
         return self.lens.notes(self.preds)
 
 
@@ -126,7 +128,7 @@ def _predict(preds: Predictions, rho: Any) -> Array:
     if P.shape != preds.P.shape or P.dtype.kind not in "fiub":
         raise InputError(
             "TO203",
-            "A calibration function gives the probabilities of the classes for each row.",
+            "A calibration function must return the class probabilities of each row.",
             f"{P.dtype} of shape {P.shape} for {preds.P.shape}",
             "Return an array in the shape of P.",
         )

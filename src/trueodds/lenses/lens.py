@@ -28,7 +28,7 @@ NAMES = (
 
 
 def as_lens(lens: str | Lens | Psi) -> Lens:
-    """The lens behind a name, or a user's own ψ.
+    """Resolve a lens from its name or a user-defined ψ.
 
     >>> [str(as_lens(name)) for name in ("confidence", "top-2", "rank:2", "class:cat", "groups:[[0,1],[2]]")]
     ['confidence', 'top-2', 'rank:2', 'class:cat', 'groups:[[0,1],[2]]']
@@ -39,7 +39,7 @@ def as_lens(lens: str | Lens | Psi) -> Lens:
         return Custom(lens)
     if not isinstance(lens, str):
         raise InputError(
-            "TO204", "A lens is a name, a Lens or a callable.", describe(lens), f"Names: {', '.join(NAMES)}."
+            "TO204", "`lens` must be a name, a Lens or a callable.", describe(lens), f"Names: {', '.join(NAMES)}."
         )
     plain: dict[str, type[Lens]] = {
         "canonical": Canonical, "confidence": Confidence, "positive": Positive, "classwise": Classwise,
@@ -54,7 +54,7 @@ def as_lens(lens: str | Lens | Psi) -> Lens:
         return Class(match[1])
     if lens.startswith("groups:"):
         return Groups(_blocks(lens))
-    raise InputError("TO204", "There is no lens of that name.", describe(lens), suggest_names(lens[:80], NAMES))
+    raise InputError("TO204", "Unknown lens.", describe(lens), suggest_names(lens[:80], NAMES))
 
 
 def _blocks(text: str) -> tuple[tuple[Any, ...], ...]:
@@ -68,7 +68,7 @@ def _blocks(text: str) -> tuple[tuple[Any, ...], ...]:
 
 
 class HasClasses(Protocol):
-    """Predictions or a tally of them: what a default depends on."""
+    """Predictions or a tally, on which the default lens depends."""
 
     @property
     def kind(self) -> str:
@@ -77,12 +77,12 @@ class HasClasses(Protocol):
 
     @property
     def k(self) -> int:
-        """How many classes."""
+        """Number of classes."""
         ...
 
 
 def default_lens(preds: HasClasses) -> Lens:
-    """Positive for two classes, confidence above, every label for itself where labels are independent."""
+    """Default lens: positive for two classes, confidence for more, class-wise for independent labels."""
     if preds.kind == "multilabel":
         return Classwise()
     if preds.kind == "confidence" or preds.k > 2:

@@ -19,7 +19,10 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True, eq=False)
 class Confidence(Lens):
-    """The largest probability against whether that class came; the lowest class number wins a tie."""
+    """Confidence lens: the largest probability against whether that class was observed.
+
+    Ties are resolved in favor of the lowest class number.
+    """
 
     name = "confidence"
 
@@ -32,24 +35,24 @@ class Confidence(Lens):
         return [largest(preds.p)[0]]
 
     def plain(self, preds: Predictions, y: Array) -> Sequence[Rows] | None:
-        """The largest of each row, found on the way to the sums."""
+        """Rows of the largest probability, computed together with the sums."""
         if preds.kind == "confidence":
             return [Column(preds.p, y, 1)]
         return None if preds.p.ndim == 1 else [Largest(preds.p, y, preds.record_tied)]
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
-        """The event is that the predicted class came."""
+        """The event is that the predicted class is correct."""
         if preds.kind == "confidence":
             return [hit(1, 2)]
         return [hit(predicted(preds), preds.k)]
 
     def check(self, preds: Predictions) -> None:
-        """Classes that exclude each other."""
+        """Require mutually exclusive classes."""
         if preds.kind == "multilabel":
             super().check(preds)
 
     def notes(self, preds: Predictions) -> list[Note]:
-        """Tied maxima make the predicted class depend on the order of the classes."""
+        """Note on tied largest probabilities, for which the predicted class depends on the class order."""
         if preds.kind == "confidence":
             return []
         ties = preds.tied
@@ -58,30 +61,30 @@ class Confidence(Lens):
         return [
             Note(
                 "TN103",
-                f"{ties:,} {'row has' if ties == 1 else 'rows have'} several largest probabilities; the first class counts as predicted.",
+                f"{ties:,} {'row has' if ties == 1 else 'rows have'} tied largest probabilities. The first of the tied classes counts as predicted.",
             )
         ]
 
 
 def predicted(preds: Predictions) -> Array:
-    """The predicted class: the lowest number among the largest probabilities."""
+    """Predicted class: the lowest number among the largest probabilities."""
     if preds.p.ndim == 1:
         return (preds.p > 1 - preds.p).astype(np.int64)
     return largest(preds.p)[1].astype(np.int64)
 
 
 def accuracy(preds: Predictions) -> float:
-    """The weighted share of rows whose predicted class came (of correct ones, where only that is known)."""
+    """Accuracy: weighted share of correct rows."""
     (view,) = Confidence().views(preds)
     return float(view.w @ view.y / view.total)
 
 
 @dataclass(frozen=True, eq=False)
 class TopLabel(Lens):
-    """Confidence apart for each predicted class: does the model know what it says when it says this class?
+    """Top-label lens: confidence conditional on the predicted class.
 
-    One view per class that is predicted at all; their mean is weighted by how often each is predicted, so that the
-    whole is the error given confidence *and* predicted class. Source: Gupta & Ramdas (2022).
+    There is one view per predicted class. Their mean is weighted by how often each class is predicted, so that the
+    total is the error conditional on confidence *and* predicted class. Source: Gupta & Ramdas (2022).
     """
 
     name = "top-label"
@@ -92,11 +95,11 @@ class TopLabel(Lens):
         return Confidence().predicted(preds) * len(self._predicted(preds))
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
-        """The event is that the predicted class came."""
+        """The event is that the predicted class is correct."""
         return Confidence().outcomes(preds) * len(self._predicted(preds))
 
     def views(self, preds: Predictions) -> tuple[View, ...]:
-        """The rows of each predicted class, the others in place with weight zero."""
+        """Rows of each predicted class. The other rows have weight zero."""
         self.check(preds)
         (view,) = Confidence().views(preds)
         classes = predicted(preds)
@@ -117,13 +120,13 @@ class TopLabel(Lens):
         return np.unique(predicted(preds)[preds.w > 0]).tolist()
 
     def notes(self, preds: Predictions) -> list[Note]:
-        """As for confidence."""
+        """Notes of the confidence lens."""
         return Confidence().notes(preds)
 
 
 @dataclass(frozen=True, eq=False)
 class Rank(Lens):
-    """The r-th largest probability against whether that class came."""
+    """Rank lens: the r-th largest probability against whether that class was observed."""
 
     rank: Integer
 
@@ -144,7 +147,7 @@ class Rank(Lens):
         return descending(preds.P)[:, self.rank - 1]
 
     def check(self, preds: Predictions) -> None:
-        """A rank that exists."""
+        """Require a rank from 1 to K."""
         super().check(preds)
         if not 1 <= self.rank <= preds.k:
             raise InputError(
@@ -157,7 +160,7 @@ class Rank(Lens):
 
 @dataclass(frozen=True, eq=False)
 class TopK(Lens):
-    """The k largest probabilities and the rest, as one vector; `top-1` is confidence."""
+    """Top-k lens: the k largest probabilities and the rest, as one vector. `top-1` is confidence."""
 
     size: Integer
 
@@ -167,7 +170,7 @@ class TopK(Lens):
         return f"top-{self.size}"
 
     def predicted(self, preds: Predictions) -> list[Array]:
-        """The k largest, in falling order, and the sum of the others."""
+        """The k largest probabilities in decreasing order, and the sum of the others."""
         if self.size == 1:
             return Confidence().predicted(preds)
         ranked = np.take_along_axis(preds.P, descending(preds.P), axis=1)
@@ -175,7 +178,7 @@ class TopK(Lens):
         return [np.concatenate([ranked[:, : self.size], rest], axis=1)]
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
-        """Which rank came, or the rest."""
+        """Rank of the observed class, or the rest."""
         if self.size == 1:
             return Confidence().outcomes(preds)
         place = np.empty((preds.n, preds.k), dtype=np.int64)
@@ -183,7 +186,7 @@ class TopK(Lens):
         return [Outcomes(np.minimum(place, self.size))]
 
     def check(self, preds: Predictions) -> None:
-        """Fewer than all classes."""
+        """Require k < K."""
         super().check(preds)
         if not 1 <= self.size < preds.k:
             raise InputError(
@@ -195,5 +198,5 @@ class TopK(Lens):
 
 
 def descending(P: Array) -> Array:
-    """Class numbers by falling probability, the lower number first among equals."""
+    """Class numbers by decreasing probability, with the lower number first in case of ties."""
     return np.argsort(-P, axis=1, kind="stable")

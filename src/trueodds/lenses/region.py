@@ -24,11 +24,11 @@ _CONDITION = re.compile(r"\s*(.+?)\s*(<=|>=|<|>)\s*([-+.\deE]+)\s*")
 
 
 def select_region(preds: Predictions, region: Region) -> Predictions:
-    """The rows inside the region A: an expectation over them is conditional on g(X) ∈ A.
+    """Select the rows inside a region A. Expectations over them are conditional on g(X) ∈ A.
 
-    A region is a sentence of conditions such as `"confidence > 0.9 and class:cat >= 0.1"`, a mapping of the same
-    names to closed ranges, or a function of P (n, K) that gives a mask (n,). It may look at predictions only, so
-    that what was drawn under the null stays exact.
+    A region is a string of conditions such as `"confidence > 0.9 and class:cat >= 0.1"`, a mapping of the same names to
+    closed ranges, or a function of P (n, K) that returns a mask (n,). It may depend on predictions only, so that null
+    distributions remain exact.
 
     >>> select_region(Predictions([0, 1, 1], [0.1, 0.6, 0.95]), "confidence > 0.8").n
     2
@@ -37,7 +37,7 @@ def select_region(preds: Predictions, region: Region) -> Predictions:
     if inside.shape != (preds.n,) or inside.dtype != bool:
         raise InputError(
             "TO203",
-            "A region must give one yes or no per row.",
+            "A region must return one boolean per row.",
             f"{inside.dtype} of shape {inside.shape} for {preds.n:,} rows",
             "Return a boolean mask (n,), for instance lambda P: P.max(axis=1) > 0.9.",
         )
@@ -83,14 +83,14 @@ def _score(preds: Predictions, name: str) -> Array:
         return preds.P[:, class_number(name.removeprefix("class:"), preds.classes)]
     raise InputError(
         "TO203",
-        "A region speaks of confidence, of class:NAME, or, for two classes, of positive.",
+        "A region uses confidence, class:NAME or, for two classes, positive.",
         describe(name),
         suggest_names(name[:80], ["confidence", *(f"class:{label}" for label in preds.classes)]),
     )
 
 
 def _bound(preds: Predictions, bound: float) -> float:
-    """The bound in the type that the probabilities came in: a float32 of .9 is .9, though not the float64 of .9."""
+    """The bound in the type of the probabilities: for float32 it is the float32 value of 0.9, not the float64 value."""
     narrow = np.dtype(preds.dtype)
     return float(narrow.type(bound)) if narrow.kind == "f" else bound
 
@@ -98,7 +98,7 @@ def _bound(preds: Predictions, bound: float) -> float:
 def _unread(got: str) -> InputError:
     return InputError(
         "TO203",
-        "A region is a sentence of conditions, a mapping of names to ranges, or a function of P.",
+        "A region must be a string of conditions, a mapping of names to ranges, or a function of P.",
         got,
         "For instance region='confidence > 0.9 and class:cat >= 0.1', or {'confidence': (0.9, 1)}.",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
@@ -13,9 +13,12 @@ from trueodds.kernels.bin_sums import class_sums, label_sums
 from trueodds.kernels.largest import largest_hits, largest_keys, largest_moments, largest_sums
 from trueodds.kernels.smoothing import moments, residuals
 
+if TYPE_CHECKING:
+    from trueodds.lenses.view import View
+
 
 class Rows(Protocol):
-    """The rows behind a binary view, of weight 1 and one label each: columns for those who read them, sums without."""
+    """The rows behind a binary view, of weight 1 and with one label each, as columns or as sums."""
 
     n: int
 
@@ -24,24 +27,24 @@ class Rows(Protocol):
         ...
 
     def observed(self) -> Array:
-        """Whether its event came, bool."""
+        """Whether the event of each row occurred, bool."""
         ...
 
     def keys(self) -> Array:
-        """Both as one number that rises with the probability (see `sort.row_keys`)."""
+        """Probability and outcome as one sortable number (see `sort.row_keys`)."""
         ...
 
     def sums(self, edges: Array, closed: str) -> Mapping[str, Array]:
-        """n, wp, wy and wpy of each bin, and wpp where it costs nothing."""
+        """n, wp, wy and wpy of each bin, and wpp if it has no additional cost."""
         ...
 
     def moments(self, cells: int, powers: int) -> Array:
-        """Σ(y − p)u^k in each of the cells that cut [0, 1] evenly, u the place within it (see `kernels.moments`)."""
+        """Σ(y − p)u^k in each uniform cell of [0, 1], with u the position within it (see `kernels.moments`)."""
         ...
 
 
 class Exact(Protocol):
-    """What a lens knows of its probabilities beyond `p`: complements that 1 − p would round, and logarithms."""
+    """Source of exact complements, which 1 − p would round, and of logarithms."""
 
     @property
     def has_logs(self) -> bool:
@@ -49,36 +52,66 @@ class Exact(Protocol):
         ...
 
     def complement(self, p: Array) -> Array:
-        """The probability that an event of probability p (n,) does not come, (n,) float64."""
+        """Probability of the complement of an event of probability p (n,), (n,) float64."""
         ...
 
     def logs(self, outcomes: int) -> Array | None:
-        """The log-probability of each outcome, (n, outcomes), where it is known beyond its probability."""
+        """Log-probability of each outcome, (n, outcomes), if known independently of its probability."""
         ...
 
 
+class Chosen:
+    """Complements and logarithms of selected rows of a view."""
+
+    def __init__(self, view: View, rows: Array) -> None:
+        self.view, self.rows = view, rows
+
+    @property
+    def has_logs(self) -> bool:
+        """Whether the view has log-probabilities."""
+        return self.view.has_logs
+
+    def complement(self, p: Array) -> Array:
+        """Complements of the selected rows."""
+        return np.asarray(self.view.q[self.rows])
+
+    def logs(self, outcomes: int) -> Array:
+        """Log-probabilities of the selected rows."""
+        return np.asarray(self.view.log_P[self.rows])
+
+
+def outcome_logs(exact: Exact | None, P: Array) -> Array:
+    """Log-probabilities if known, else the logarithms of the probabilities (n, m)."""
+    logs = None if exact is None else exact.logs(P.shape[1])
+    if logs is not None:
+        return logs
+    logs = np.maximum(P, 0.0, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        return np.log(logs, out=logs)
+
+
 class Largest:
-    """The largest probability of each row against whether its class came; `tied` hears how many rows have several."""
+    """The largest probability of each row and whether its class was observed. `tied` receives the number of ties."""
 
     def __init__(self, P: Array, y: Array, tied: Callable[[int], None]) -> None:
         self.P, self.y, self.n, self._tied = P, y, len(P), tied
         self._observed: Array | None = None
 
     def predicted(self) -> Array:
-        """The largest values; whether they were right is seen on the way."""
+        """The largest probabilities. Correctness is computed in the same pass."""
         top, self._observed, ties = largest_hits(self.P, self.y)
         self._tied(ties)
         return top
 
     def observed(self) -> Array:
-        """Whether the lowest class that has the largest value came."""
+        """Whether the lowest class with the largest probability was observed."""
         if self._observed is None:
             self.predicted()
         assert self._observed is not None
         return self._observed
 
     def keys(self) -> Array:
-        """Both in one number."""
+        """Probability and outcome as one sortable number."""
         keys, ties = largest_keys(self.P, self.y)
         self._tied(ties)
         return keys
@@ -90,14 +123,14 @@ class Largest:
         return by_outcome(table)
 
     def moments(self, cells: int, powers: int) -> Array:
-        """The residuals by cell of their scores."""
+        """Moments of the residuals in each cell."""
         table, ties = largest_moments(self.P, self.y, cells, powers)
         self._tied(ties)
         return table
 
 
 class Column:
-    """One column of probabilities against whether its label came."""
+    """One column of probabilities against whether its label was observed."""
 
     def __init__(self, p: Array, y: Array, label: int) -> None:
         self.p, self.y, self.label, self.n = p, y, label, len(p)
@@ -107,11 +140,11 @@ class Column:
         return self.p
 
     def observed(self) -> Array:
-        """Whether the label is this one."""
+        """Whether the label of each row is this one."""
         return np.asarray(self.y == self.label)
 
     def keys(self) -> Array:
-        """Both in one number."""
+        """Probability and outcome as one sortable number."""
         encoded = sort.row_keys(self.p, self.observed())
         assert encoded is not None
         return encoded
@@ -121,12 +154,12 @@ class Column:
         return by_outcome(label_sums(self.p, self.y, self.label, edges, closed))
 
     def moments(self, cells: int, powers: int) -> Array:
-        """The residuals by cell of their scores."""
+        """Moments of the residuals in each cell."""
         return moments(self.p, residuals(self.p, self.observed(), None), cells, powers)
 
 
 class Classes:
-    """Every class against the rest: one pass over the rows makes the sums of all."""
+    """Each class against the rest, with sums computed in one pass for all classes."""
 
     def __init__(self, P: Array, y: Array) -> None:
         self.P, self.y = P, y
@@ -141,7 +174,7 @@ class Classes:
 
 
 class OneOfClasses(Column):
-    """One class among those whose sums are made together."""
+    """One of the classes whose sums are computed together."""
 
     def __init__(self, classes: Classes, c: int) -> None:
         super().__init__(classes.P[:, c], classes.y, c)

@@ -20,20 +20,17 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True, slots=True)
 class SelectiveRisk:
-    r"""Coverage and risk as the threshold of answering falls, and the area under their curve (AURC).
+    r"""Risk-coverage curve of selective answering, and the area under it (AURC).
 
-    Answers: if only answers of at least this confidence are given, how many questions are answered, and how many of
-    those answers are wrong?
-
-    With the answers in falling order of confidence, z their errors and n their number,
+    With the answers in decreasing order of confidence, z their errors and n their number,
 
     .. math:: \mathrm{AURC} = \frac1n \sum_{i=1}^{n} \frac1i \sum_{j \le i} z_j
 
-    the mean risk over all coverages that were reached. Equal confidences are one step of the curve; for the sum they
-    come in random order, and their mean over all orders is taken, exactly. A risk in [0, 1], 0 best. It rewards the right
-    order of the confidences and few errors, and says nothing of calibration: `random`, the error rate, is what any
-    order without sense has on average, `ideal` what the same errors have with all of them last.
-    Source: El-Yaniv & Wiener (2010); Geifman & El-Yaniv (2017); Geifman, Uziel & El-Yaniv (2019).
+    is the mean risk over all coverages. Equal confidences form one step of the curve. In the sum they have random
+    order, and the exact mean over all orders is used. The risk is in [0, 1], and 0 is best. It rewards correct ranking
+    by confidence and few errors, and does not measure calibration. `random`, the error rate, is the mean for a random
+    order. `ideal` is the value with all errors last. Source: El-Yaniv & Wiener (2010); Geifman & El-Yaniv (2017);
+    Geifman, Uziel & El-Yaniv (2019).
     """
 
     threshold: Array  # (m,) falling: the distinct confidences
@@ -50,7 +47,7 @@ class SelectiveRisk:
 
     @property
     def table(self) -> dict[str, Array]:
-        """The curve by columns, from the surest answers to all of them."""
+        """The curve by columns, from the most confident answers to all of them."""
         return {"threshold": self.threshold, "coverage": self.coverage, "risk": self.risk}
 
     def __float__(self) -> float:
@@ -73,18 +70,16 @@ def selective_risk(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> SelectiveRisk:
-    """The curve of the chosen answers, and AURC with its percentile interval from resampled rows, or whole clusters.
+    """Risk-coverage curve and AURC, with a percentile interval from resampled rows or clusters.
 
-    `n_queries` is how many questions there were, with those that got no answer; `at` are coverages at which the risk is
-    wanted with an interval of its own, in (0, 1]; `resamples=0` leaves the intervals out. A weight of two is two rows; of
-    weights that count no rows the ratios matter alone. A row of weight 0 is none.
-    Cost: O(n log n), and O(n) for each resample: 1 s of CPU for 10,000 answers, 13 s for 100,000. Raises TO203 for
-    settings out of range.
+    `n_queries` is the number of questions, including those without an answer. `at` are coverages in (0, 1] at which the
+    risk is reported with an interval. `resamples=0` omits the intervals. A weight of two is equivalent to two rows. For
+    weights that are not counts only ratios matter. Rows of weight 0 are excluded. Cost: O(n log n), and O(n) for each
+    resample: 1 s of CPU for 10,000 answers, 13 s for 100,000. Raises TO203 for settings out of range.
 
     >>> curve = selective_risk(Predictions.from_confidence([0.9, 0.8, 0.8, 0.6], [1, 1, 0, 1]), at=[0.5], resamples=0)
     >>> curve.coverage.tolist(), round(float(curve), 4)  # (0 + (0/2 + 1/2)/2 + 1/3 + 1/4)/4
-    ([0.25, 0.75, 1.0], 0.2083)
-    >>> curve.at["risk"].tolist()  # the second answer is one of two, of which one is wrong
+    ([0.25, 0.75, 1.0], 0.2083) >>> curve.at["risk"].tolist()  # the second answer is one of two, of which one is wrong
     [0.25]
     """
     (view,) = as_lens("confidence").views(preds)
@@ -101,11 +96,11 @@ def risk_of(
     level: float = 0.95,
     rng: int | np.random.Generator = 0,
 ) -> SelectiveRisk:
-    """The same of a binary view of answers, rows or cells of a tally; `at=None` is every step, and 200 even coverages.
+    """Risk-coverage curve of a binary view, from rows or cells of a tally. `at=None` uses every step and 200 coverages.
 
-    Between steps equal confidences come in random order. The limits at a coverage are percentiles, each coverage by
-    itself; where no answer so far is wrong, or all are, resamples cannot vary and the exact binomial limit holds.
-    Where that is so of all answers, the limit of AURC is what that error rate could make of it at worst, or at best.
+    Equal confidences have random order between steps. The limits at a coverage are pointwise percentiles. If no answer
+    up to there is wrong, or all are, resamples do not vary, and the exact binomial limit is used. If that holds for all
+    answers, the limit of AURC is its largest, or smallest, value at that error rate.
     """
     if view.is_rows and not (mask := view.w > 0).all():
         view = view.take(np.flatnonzero(mask))
@@ -152,7 +147,7 @@ def risk_of(
 
 
 def _as_rows(view: View) -> Array:
-    """The weights, (n,), as numbers of rows: the area depends on these. Of weights that count none the ratios are kept."""
+    """Weights (n,) as numbers of rows, on which the area depends. Weights that are not counts keep their ratios."""
     unit = view.unit
     return view.w / unit if unit is not None else view.w * (view.effective_n / view.w.sum())
 
@@ -173,16 +168,16 @@ def _between(ends: Array, level: float) -> Interval:
 
 
 def _if_all_alike(wrong: bool, rate: float, level: float) -> Interval:
-    """AURC where no answer was wrong but a share `rate` may be, and with those first: r + ∫ r/c dc from r to 1.
+    """Bound of AURC if no answer was wrong but a share `rate` may be, and comes first: r + ∫ r/c dc from r to 1.
 
-    Where all were wrong, the same share may be right and come first, and what is left of 1 is the least.
+    If all answers were wrong, the same share may be correct and come first, which gives the lower bound.
     """
     upper_bound = rate * (1 - float(np.log(rate)))
     return Interval(1 - upper_bound, 1.0, level, "exact") if wrong else Interval(0.0, upper_bound, level, "exact")
 
 
 def _everywhere(covered: Array) -> Array:
-    """Even coverages up to the last, and the end of each step where there are few."""
+    """Evenly spaced coverages up to the last, and the end of each step if there are few."""
     even = np.arange(1, 201) / 200 * covered[-1]
     return np.unique(np.round(np.concatenate((even, covered)) if len(covered) <= 200 else even, 12))
 
@@ -190,7 +185,7 @@ def _everywhere(covered: Array) -> Array:
 def _resampled(
     view: View, step: Array, m: int, cluster: Array | None, resamples: int, rng: np.random.Generator
 ) -> Iterator[tuple[Array, Array]]:
-    """Answers and errors of each step in each resample: of rows, of whole clusters, or of the rows that a tally counts."""
+    """Answers and errors of each step in each resample, by rows, by clusters, or by the rows of a tally."""
     w, wrong = _as_rows(view), 1 - view.y.astype(np.float64)
     if not view.is_rows:
         size = max(1, round(view.effective_n))
@@ -209,7 +204,7 @@ def _resampled(
 
 
 def _risks(n: Array, errors: Array, shares: Array) -> Array:
-    """The expected risk of the surest share of the answers."""
+    """Expected risk of the most confident share of the answers."""
     upto, lost = (np.concatenate(([0.0], np.cumsum(values))) for values in (n, errors))
     k = shares * upto[-1]
     with np.errstate(invalid="ignore"):
@@ -217,10 +212,10 @@ def _risks(n: Array, errors: Array, shares: Array) -> Array:
 
 
 def _area(n: Array, errors: Array) -> float:
-    """AURC from the answers and errors of each step (m,), surest first.
+    """AURC from the answers and errors of each step (m,), in decreasing order of confidence.
 
-    Of g tied answers with e errors after N answers with E, the j-th in random order brings the expected risk
-    (E + j e/g)/(N + j); summed over j that is e + (E − N e/g)(H(N + g) − H(N)) with harmonic numbers H.
+    For g tied answers with e errors after N answers with E errors, the j-th in random order has the expected risk (E +
+    j e/g)/(N + j). The sum over j is e + (E − N e/g)(H(N + g) − H(N)) with harmonic numbers H.
     """
     upto, before = np.cumsum(n), np.cumsum(errors) - errors
     start = upto - n
@@ -230,7 +225,7 @@ def _area(n: Array, errors: Array) -> float:
 
 
 def _harmonic(x: Array) -> Array:
-    """H(x) = 1 + 1/2 + … + 1/x, and between whole numbers, where weights lead, its continuation: ψ(x + 1) + γ."""
+    """Harmonic number H(x) = 1 + 1/2 + … + 1/x, continued to real x: ψ(x + 1) + γ."""
     from scipy.special import digamma
 
     return np.asarray(digamma(np.maximum(x, 0.0) + 1) + np.euler_gamma)

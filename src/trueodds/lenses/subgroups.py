@@ -16,7 +16,7 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True, eq=False)
 class GroupLens(Lens):
-    """A lens that looks only at the rows whose group column has one value."""
+    """A lens on the rows with one value of a group column."""
 
     lens: Lens
     column: str
@@ -28,11 +28,11 @@ class GroupLens(Lens):
         return f"{self.lens.name} | {self.column}={self.value}"
 
     def rows(self, preds: Predictions) -> Array:
-        """Which rows belong to the subgroup."""
+        """Mask of the rows of the subgroup."""
         return np.asarray(preds.group[self.column] == self.value)
 
     def views(self, preds: Predictions) -> tuple[View, ...]:
-        """The lens's own views, with weight zero outside the subgroup."""
+        """Views of the underlying lens, with weight zero outside the subgroup."""
         inside = self.rows(preds).astype(np.float64)
         label = f"{self.column}={self.value}"
         return tuple(
@@ -44,11 +44,11 @@ class GroupLens(Lens):
         )  # fmt: skip
 
     def outcomes(self, preds: Predictions) -> list[Outcomes]:
-        """As the lens itself reads labels."""
+        """Mapping of labels by the underlying lens."""
         return self.lens.outcomes(preds)
 
     def columns(self, preds: Predictions) -> list[int]:
-        """As the lens itself."""
+        """Class numbers of the underlying lens."""
         return self.lens.columns(preds)
 
 
@@ -70,12 +70,12 @@ class Subgroup:
 
     @property
     def column(self) -> str:
-        """The column, or the columns with a × between them."""
+        """Name of the column, or of the columns joined by ×."""
         return " × ".join(column for column, _ in self.values)
 
     @property
     def value(self) -> str:
-        """The value, or the values with a × between them."""
+        """The value, or the values joined by ×."""
         return ("not " if self.rest else "") + " × ".join(str(value) for _, value in self.values)
 
     @property
@@ -84,18 +84,18 @@ class Subgroup:
         return ("not " if self.rest else "") + ", ".join(f"{column}={value}" for column, value in self.values)
 
     def rows(self, preds: Predictions) -> Array:
-        """Which rows belong to it, (n,) bool."""
+        """Mask of the rows of the subgroup, (n,) bool."""
         inside = np.logical_and.reduce([np.asarray(preds.group[column] == value) for column, value in self.values])
         return np.asarray(inside != self.rest)
 
     def of(self, lens: Lens) -> GroupLens:
-        """The lens on these rows; the others stay in place with weight zero, so that draws are shared."""
+        """The lens on these rows. Other rows have weight zero, so that draws are shared."""
         return _SubgroupLens(lens, self.column, self.value, self)
 
 
 @dataclass(frozen=True, eq=False)
 class _SubgroupLens(GroupLens):
-    """A lens within a subgroup of any number of columns."""
+    """A lens on a subgroup defined by any number of columns."""
 
     group: Subgroup
 
@@ -105,13 +105,13 @@ class _SubgroupLens(GroupLens):
         return f"{self.lens.name} | {self.group.label}"
 
     def rows(self, preds: Predictions) -> Array:
-        """Which rows belong to the subgroup."""
+        """Mask of the rows of the subgroup."""
         return self.group.rows(preds)
 
 
 @dataclass(frozen=True)
 class SubgroupPartition:
-    """The subgroups of one column, or of several together: no row is in two of them."""
+    """The disjoint subgroups of one column, or of several columns combined."""
 
     column: str
     groups: tuple[Subgroup, ...]

@@ -32,7 +32,7 @@ MEASURES: tuple[tuple[str, dict[str, Any]], ...] = (
     ("entce", {"signed": True}),
     ("rankcs", {}),
 )
-TIES_TEXT = "of classes with equally many votes the first counts as the majority"
+TIES_TEXT = "if several classes have the most votes, the first of them counts as the majority"
 
 
 def compare_with_votes(
@@ -45,16 +45,16 @@ def compare_with_votes(
     *,
     repeated: bool = False,
 ) -> tuple[dict[str, Any] | None, list[Note]]:
-    """What the audit says under `people`, and its notes; None where there are no votes, or no rows.
+    """The section `people` of an audit, and its notes; None if there are no votes or no rows.
 
-    `facts` holds what was measured against the votes as shares; `repeated` says that rows of a weight are copies.
+    `facts` holds the estimates against the vote shares. `repeated` means that a row of weight w stands w times.
     """
     if isinstance(rows, Tally):
-        text = "The rows were counted, not held, so the model is not set beside the votes of single rows; use mode='exact' (--mode exact)."
+        text = "A tally holds no rows, so the predictions are not compared with the votes of each row; use mode='exact' (--mode exact)."
         return None, [Note("TN161", text)] if rows.counts.voted > 0 else []
     if rows.votes is None:
         return None, []
-    progress(0.85, "setting the model beside the votes")
+    progress(0.85, "comparing predictions with votes")
     interval_spec = IntervalSpec(level=level)
     estimands = [Estimand.of(ESTIMATORS.make(name, settings), Canonical(), rows) for name, settings in MEASURES]
     measured = estimates(rows, estimands, interval_spec, rng, lambda every: noise_floor_draws(rows, every, rng))
@@ -79,11 +79,11 @@ def compare_with_votes(
     }
     notes = [note for estimate in (*measured, *against) for note in estimate.notes]
     if tied:
-        text = f"{tied:,} of {rows.n:,} rows have no single majority: {TIES_TEXT}."
+        text = f"{tied:,} of {rows.n:,} rows have a tie for the majority: {TIES_TEXT}."
         notes.append(Note("TN160", text))
     if repeated or rows.weight is not None:
-        text = "Rows that differ most from people are numbered among the rows that have weight" + (
-            ", each counted as often as its weight says." if repeated else "."
+        text = "Listed rows are numbered among the rows of positive weight" + (
+            ", with each row repeated as often as its weight." if repeated else "."
         )
         notes.append(Note("TN162", text))
     return report, notes
@@ -94,7 +94,7 @@ def _estimate_pair(both: list[Estimate]) -> dict[str, Any]:
 
 
 def _votes_per_row(rows: Predictions) -> dict[str, Any] | None:
-    """How many people were asked per row; None where only shares were given."""
+    """The number of votes per row; None if only shares were given."""
     if rows.counts is None:
         return None
     counts = rows.counts[rows.w > 0]
@@ -102,31 +102,31 @@ def _votes_per_row(rows: Predictions) -> dict[str, Any] | None:
 
 
 def _ballots(rows: Predictions) -> Array:
-    """Votes as whole counts where they are known: shares may miss a tie by rounding."""
+    """Votes as integer counts if they are known, because rounded shares may miss a tie."""
     assert rows.votes is not None
     return rows.votes if rows.counts is None else np.rint(rows.votes * rows.counts[:, None])
 
 
 def _majority(rows: Predictions) -> tuple[Predictions, int]:
-    """The same rows with the class of most votes as their label, and in how many several classes have most."""
+    """The same rows labeled with the class that has the most votes, and the number of rows with a tie."""
     votes = _ballots(rows)
     several = (votes == votes.max(axis=1, keepdims=True)).sum(axis=1) > 1
     return rows.with_labels(votes.argmax(axis=1)), int((several & (rows.w > 0)).sum())
 
 
-MAX_LISTED = 10  # rows, the farthest
-TAIL = 0.05  # the share of draws that pass what is said to be the reach of a row's own votes
-MAJORITIES = 99  # draws whose majority is looked at: of a mean more are not needed
-SHARES_DRAWN = 10_000_000  # over all draws: 99 draws of 10,000 rows and 10 classes
+MAX_LISTED = 10  # number of rows listed, those with the largest distances
+TAIL = 0.05  # level of the critical value of a single row
+MAJORITIES = 99  # draws whose majority is computed; a mean needs no more
+SHARES_DRAWN = 10_000_000  # limit over all draws: 99 draws of 10,000 rows and 10 classes
 
 
 def select_furthest_rows(
     rows: Predictions, alpha: float, rng: np.random.Generator, *, repeated: bool = False, draws: int | None = None
 ) -> tuple[dict[str, Any], float | None]:
-    """The rows where model and people differ most, and the error against the majority of a model that is right.
+    """The rows with the largest distances between prediction and votes, and the majority error of a calibrated model.
 
-    `repeated` says that equal neighbors are copies of one row, which is listed once. `draws` is how often votes are drawn
-    again, by default 999 times or as often as the size allows. Without the numbers of votes nothing is known of their noise.
+    `repeated` means that equal neighbors are copies of one row, which is listed once. `draws` is the number of times that
+    votes are simulated, by default 999 or as often as the size allows. Without vote counts their noise is unknown.
     """
     assert rows.votes is not None
     distances = _distances(rows, rows.votes)
@@ -146,35 +146,35 @@ def select_furthest_rows(
 
 @dataclass(frozen=True)
 class VoteDraws:
-    """What votes show that are drawn from the model's own probabilities, as many per row as there are.
+    """Null distribution of the distances: votes drawn from the predicted probabilities, as many per row as observed.
 
-    A row is judged by the largest distance of any row in each draw: beyond all but a share alpha of these, it is beyond
-    what the noise of votes does to any row, however many are looked at (single-step max-T; as the law of a row's votes
-    hangs on its own probabilities alone, at most a share alpha of audits names a row whose crowd thinks as the model
-    says). Distances are not divided by their spread: where the model is sure a single stray vote would count most.
+    The p-value of a row compares its distance with the largest distance of any row in each draw (single-step max-T), so
+    it is adjusted for the number of rows. The votes of a row depend only on its own probabilities, so the probability
+    that a row whose votes follow its probabilities is significant at level alpha is at most alpha. Distances are not
+    divided by their standard deviation, because a single vote would then dominate where the model is confident.
     """
 
-    own: Array  # (count, listed) distances of the listed rows
-    max_distances: Array  # (count,) the largest distance of any row
-    errors: Array  # the default error against the majority of the votes, in the first draws
+    own: Array  # (draws, listed) distances of the listed rows
+    max_distances: Array  # (draws,) the largest distance of any row
+    errors: Array  # ECE against the majority of the votes, in the first draws
 
     @property
     def count(self) -> int:
-        """How many times votes were drawn."""
+        """The number of draws."""
         return len(self.max_distances)
 
     def critical_value(self, draws: Array, share: float) -> float:
-        """What at most that share of draws passes: a value above it has p ≤ share."""
+        """The value that at most that share of draws exceeds; a larger one has a p-value of at most `share`."""
         return float(np.sort(draws)[self.count - math.floor(share * (1 + self.count) + 1e-9)])
 
     def pvalue(self, distance: float) -> float:
-        """How often some row is as far off, over all rows."""
+        """The adjusted p-value: the share of draws in which the largest distance of any row is at least this one."""
         reached = self.max_distances >= distance - 1e-10 * abs(distance)
         return float(1 + reached.sum()) / (1 + self.count)
 
 
 def _enough(rows: Predictions, alpha: float) -> int:
-    """As many draws as a p of alpha needs, and more while they cost little."""
+    """The number of draws: what a p-value of alpha requires, and up to 999 if the size allows."""
     return max(math.ceil(1 / min(alpha, TAIL) - 1e-9) - 1, min(999, SHARES_DRAWN // (rows.n * rows.k) - 1))
 
 
@@ -196,18 +196,18 @@ def _draw_votes(rows: Predictions, listed: Array, draws: int, rng: np.random.Gen
 
 
 def _distances(rows: Predictions, shares: Array) -> Array:
-    """Squared distances of each row from the crowd behind its votes, their noise taken off where it is known."""
+    """Squared distance of each row from the distribution of its votes, corrected for vote noise where it is known."""
     return HumanDistance().rows(View(rows.P, shares, rows.weight, votes=rows.counts))
 
 
 def _largest(distances: Array, rows: Predictions, *, repeated: bool) -> Array:
-    """The numbers of the rows that are farthest off, the farthest first, of equal ones the first."""
+    """The indices of the rows with the largest distances, in decreasing order; ties by row number."""
     order = np.argsort(-distances, kind="stable")
     order = order[rows.w[order] > 0]
     if repeated:
         before = np.maximum(order - 1, 0)
         same = (rows.P[order] == rows.P[before]).all(axis=1) & (rows.Y[order] == rows.Y[before]).all(axis=1)
-        if rows.counts is not None:  # 1 of 2 and 5 of 10 are equal shares of two rows
+        if rows.counts is not None:  # 1 of 2 and 5 of 10 are equal shares of different rows
             same &= rows.counts[order] == rows.counts[before]
         order = order[(order == 0) | ~same]
     return order[:MAX_LISTED]

@@ -41,29 +41,61 @@ from trueodds.reports.text.verdict import verdict_sentence, verdict_state
 from trueodds.tallies.reservoir import Reservoir
 from trueodds.tallies.tally import Tally
 
-SIMPLEX_DIAGRAMS = {3: "simplex", 4: "tetrahedron"}  # what shows so many classes at once
-MAX_PANEL_CLASSES = 100  # classes whose diagrams are drawn; the table of classes tells of more
+SIMPLEX_DIAGRAMS = {3: "simplex", 4: "tetrahedron"}  # the diagram of all classes jointly, by number of classes
+MAX_PANEL_CLASSES = 100  # with more classes there is no diagram per class; the table of classes lists them
 
 
 @dataclass(frozen=True, repr=False)
 class Audit:
-    """A finished audit: printed, written as a page or as JSON, all with the same facts. It holds no rows."""
+    """The result of `audit`: a report as text, HTML and JSON, all with the same facts.
+
+    ``print`` shows the text report, a notebook the HTML page. The result holds no rows of the data.
+
+    Parameters
+    ----------
+    facts : mapping
+        The report in the schema ``trueodds.audit/1``, which `to_dict` returns.
+    diagrams : tuple of Diagram, default=()
+        The diagrams of the report, in the order of ``facts["diagrams"]``.
+    """
 
     facts: Mapping[str, Any]
     diagrams: tuple[Diagram, ...] = ()
 
     @property
     def verdict(self) -> Mapping[str, Any]:
-        """The sentence, the state, and the p-value of the family."""
+        """The summary: `sentence`, `state`, whether calibration is `rejected`, the family-wise `pvalue`, and `alpha`."""
         verdict: Mapping[str, Any] = self.facts["verdict"]
         return verdict
 
     def to_dict(self) -> dict[str, Any]:
-        """The audit as JSON holds it (schema trueodds.audit/1); an infinity is null."""
+        """Return the audit as a dictionary of JSON values.
+
+        Returns
+        -------
+        dict
+            The report in the schema ``trueodds.audit/1``. Infinite values are None.
+        """
         return dict(self.facts)
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """The page, self-contained; written to `path` if one is given."""
+        """Return the report as one self-contained HTML page.
+
+        Parameters
+        ----------
+        path : str or Path, optional
+            File to which the page is written.
+
+        Returns
+        -------
+        str
+            The HTML text. The page loads nothing and sends nothing.
+
+        Raises
+        ------
+        InputError
+            TO702 if jinja2 is not installed, TO703 if the file cannot be written.
+        """
         from trueodds.reports import html
 
         live = [diagram.live() for diagram in self.diagrams]
@@ -75,7 +107,7 @@ class Audit:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Every note that the report shows: on the data, the method and the fix, and on each measure, test and diagram."""
+        """All notes of the report: on the data, the methods, the recalibration, and every estimate, test and diagram."""
         return tuple(dict.fromkeys(Note(note["code"], note["text"]) for note in every_note(self.facts)))
 
     def __repr__(self) -> str:
@@ -106,39 +138,66 @@ def audit(
     rng: int | np.random.Generator = 0,
     progress: Progress | None = None,
 ) -> Audit:
-    """Can these probabilities be believed? The error with its interval, whether it is chance, where, and the fix.
+    """Audit the calibration of predictions: estimates, tests, subgroups, recalibration and diagrams in one report.
 
     Parameters
     ----------
     data : Predictions, (y_true, y_prob), Source or Tally
-        What fits into memory is audited row by row, more is tallied (`mode` decides by hand), where it lies: files of any
-        size, dataframes of Dask and Spark. That is one pass; a fix is then looked for on a random sample from the same pass.
-    alpha : float
-        The level of the family-wise test: default lens, every class, the whole vector, every subgroup, and, with 5 %
-        of it, the gain of a fix; and of the joint p of the subgroups among themselves.
-    level : float
-        Of every interval.
+        Predictions with their outcomes. The two arrays may also be passed separately, as in ``audit(y_true, y_prob)``.
+        Whatever `read` accepts (a path, a data frame of pandas, Dask or Spark) is read first.
+    alpha : float, default=0.05
+        Significance level of the family-wise test, see Notes.
+    level : float, default=0.95
+        Confidence level of the intervals.
     resamples : int, optional
-        Label redraws; the smallest p-value they can give is 1/(1 + resamples). If not said 999, and more where so
-        many classes are judged that Holm's correction needs them, up to 9,999.
-    crossings : bool or int
-        How many group columns are taken together: 2 (or True) adds the subgroups of every two columns.
-    min_effect : float
-        The smallest error that matters: a subgroup that was not called off is `within` where its interval ends below it.
-    cost, actions : optional
-        `cost[action][true class]` and the actions' names: what acting on the probabilities costs, as `decision_regret`.
-    weight_kind : {"importance", "frequency"}
-        Whether a weight of two is two rows.
-    rng : int or Generator
-        The same call with the same seed gives the same audit.
+        Number of null draws of the labels; the smallest possible p-value is 1/(1 + resamples). The default is 999, or up
+        to 9,999 if Holm's correction for many classes requires more.
+    crossings : bool or int, default=False
+        How many group columns are combined: 2 (or True) adds the subgroups of every two columns.
+    min_effect : float, default=0.05
+        Equivalence margin, the smallest error that matters. A subgroup that is not rejected has the status ``"within"``
+        if its interval ends below it.
+    cost : array-like, optional
+        Cost of each action (rows) for each true class (columns). The report then has the decision regret.
+    actions : sequence of str, optional
+        Names of the rows of `cost`.
+    mode : {"exact", "tally"}, optional
+        Keep the rows in memory (``"exact"``) or count them in the cells of a fine grid (``"tally"``). By default rows
+        are kept if they have at most 20 million probabilities.
+    weight_kind : {"importance", "frequency"}, default="importance"
+        Whether a row of weight 2 is one row that counts double or (``"frequency"``) two observed rows.
+    rng : int or numpy.random.Generator, default=0
+        Seed or random generator. The same call with the same seed returns the same result.
     progress : callable, optional
-        Called with the share done, from 0 to 1, and with what is going on.
+        Called with the fraction of the work that is done, from 0 to 1, and the name of the current step.
 
     Returns
     -------
     Audit
-        `.verdict`, `to_dict()`, `to_html(path)`, and the report as text.
+        The report. ``print`` shows it as text, `to_html` writes the page, and `verdict` is the summary.
 
+    Raises
+    ------
+    InputError
+        TO101 to TO118 for invalid arrays, TO301 to TO313 for files and columns, TO203 for an invalid value or too few
+        `resamples` for `alpha`, TO205 for `cost` with clusters, TO323 and TO403 for `crossings` and `cost` with a tally.
+
+    See Also
+    --------
+    measure : Estimate a calibration error or a proper score.
+    test : Test whether the predictions are calibrated.
+    by_group : Estimate and test the error of every subgroup.
+    fit : Fit a calibrator.
+
+    Notes
+    -----
+    One family of hypotheses is tested at level `alpha`: calibration through the default lens, of every class, of the
+    whole probability vector and of every subgroup, and the gain of a recalibration, which has 5 % of `alpha`. The
+    p-value of the verdict is adjusted for all of them. Data that do not fit into memory are tallied in one pass,
+    wherever they are stored; the recalibration is then chosen on a random sample of rows from the same pass.
+
+    Examples
+    --------
     >>> report = audit(Predictions([0, 1] * 100, [0.5] * 200), resamples=99)
     >>> report.verdict["state"]
     'no evidence'
@@ -150,10 +209,10 @@ def audit(
     if resamples is not None and 1 / (1 + resamples) > alpha * (1 - FIX):
         raise InputError(
             "TO203",
-            f"With {resamples} redraws no p-value can be below {1 / (1 + resamples):.2g}, so nothing could be rejected at "
-            f"alpha {alpha:g}, of which the tests have {format_percent(1 - FIX)}.",
+            f"With {resamples} resamples the smallest possible p-value is {1 / (1 + resamples):.2g}, so no test could "
+            f"reject at its share of alpha, {format_percent(1 - FIX)} of {alpha:g}.",
             f"resamples={resamples}",
-            f"Give at least {math.ceil(1 / (alpha * (1 - FIX))) - 1}.",
+            f"Use at least {math.ceil(1 / (alpha * (1 - FIX))) - 1}.",
         )
     say = progress or (lambda share, what: None)  # noqa: ARG005
     source = (
@@ -171,7 +230,7 @@ def audit(
         lambda done, total: say(0.02 * done / total if total else 0.0, f"{done:,} rows read"),
     )
     whom = GroupSpec.of(data, rows, crossings, min_effect, rng)
-    say(0.02, "pricing what is done")
+    say(0.02, "computing decision costs")
     decided = decision_regret(rows, cost, actions, level, rng)
     fix: dict[str, Any] | None = None
     fix_notes: list[Note] = []
@@ -179,14 +238,14 @@ def audit(
         facts = facts_of_tally(rows, resamples, level, alpha, generator, say, whom.min_effect)
     else:
         facts = facts_of_rows(rows, resamples, level, alpha, generator, say, whom)
-    say(0.70, "looking for a fix")
+    say(0.70, "choosing a recalibration")
     fix, fix_notes = _fix(rows, sample, alpha_of_fix(facts.tests[0], alpha), rng)
     if fix is not None:
         facts = add_fix(facts, fix["pvalue"], alpha)
     people, people_notes = compare_with_votes(
         rows, facts, alpha, level, generator, say, repeated=weight_kind == "frequency"
     )
-    say(0.9, "drawing")
+    say(0.9, "drawing diagrams")
     diagrams = _diagrams(rows, level)
     family = facts.tests[0]
     data_facts = _data(rows, str(source))
@@ -233,33 +292,34 @@ def audit(
 
 
 def _reason(family: Verdict, alpha: float, state: str, *, impossible: bool) -> str:
-    """What the verdict rests on."""
+    """The evidence behind the verdict, in a few words."""
     if state == "not tested":
-        return f"no p-value below {format_number(family.min_pvalue)} was possible"
+        return f"the smallest possible family-wise p is {format_number(family.min_pvalue)}"
     if family.pvalue > alpha and impossible:
-        return "an outcome came that was called impossible"
-    return f"family p {format_number(family.pvalue)} {'<=' if family.pvalue <= alpha else '>'} {format_number(alpha)}"
+        return "observed outcomes had predicted probability 0"
+    sign = "<=" if family.pvalue <= alpha else ">"
+    return f"family-wise p {format_number(family.pvalue)} {sign} {format_number(alpha)}"
 
 
 def _fix(
     rows: Predictions | Tally, sample: Reservoir | None, alpha: float, rng: int | np.random.Generator
 ) -> tuple[dict[str, Any] | None, list[Note]]:
-    """The procedure of `fit(preds, "auto")`, as its report; of rows too many to hold, on a sample of them."""
+    """The report of `fit(preds, "auto")`, on a sample of the rows if they were tallied, and its notes."""
     if isinstance(rows, Tally) and sample is None:
-        text = "The rows were counted, not held, so no fix was looked for; give the file of predictions for one."
+        text = "A tally holds no rows, so no recalibration was fitted. Audit the file of predictions to get one."
         return None, [Note("TN207", text)]
     preds = rows if isinstance(rows, Predictions) else sample.rows  # type: ignore[union-attr]
     from trueodds.calibrators.auto import AutoSpec
     from trueodds.calibrators.fitting import fit
 
     if preds.kind == "multilabel":
-        return None, [Note("TN208", "A fix is for classes that exclude each other; fit one per label.")]
+        return None, [Note("TN208", "Recalibration requires mutually exclusive classes. Fit one calibrator per label.")]
     report = fit(AutoSpec(alpha=alpha, rng=rng), preds).report
     return report.to_dict(), [sample.note] if sample is not None and sample.note is not None else []
 
 
 def _diagrams(rows: Predictions | Tally, level: float) -> tuple[Diagram, ...]:
-    """Reliability and the histogram through the default lens, reliability of every class, and 3 or 4 of them at once."""
+    """Reliability diagram and histogram through the default lens, a diagram per class, and all of 3 or 4 classes jointly."""
     drawn = [draw(rows, "reliability", level=level)]
     if rows.kind != "multilabel":
         drawn.append(draw(rows, "confidence_histogram", level=level))
@@ -275,7 +335,7 @@ def _views(rows: Predictions | Tally, lens: Lens) -> Any:
 
 
 def rows_notes(rows: Predictions | Tally) -> list[Note]:
-    """The notes on the data themselves."""
+    """The notes on the data, without those of methods."""
     lens = default_lens(rows)
     return (
         list(rows.notes(lens))
@@ -289,7 +349,7 @@ def _unique(notes: list[Note]) -> list[Note]:
 
 
 def _data(rows: Predictions | Tally, source: str) -> dict[str, Any]:
-    """What the data are, in numbers."""
+    """The description of the data: size, classes, means, weights and zeros."""
     confidence = _views(rows, Confidence())[0] if rows.kind != "multilabel" else None
     positive = _views(rows, Positive())[0] if rows.kind == "classes" and rows.k == 2 else None
     common = {
@@ -330,7 +390,7 @@ def _mean(view: View | None, name: str) -> float | None:
 
 
 def _zeros(preds: Predictions) -> dict[str, int]:
-    """Probabilities of exactly 0, and the outcomes that came though they had one; rows of weight 0 are no rows."""
+    """Count probabilities of exactly 0, and rows whose observed outcome had one; rows of weight 0 are ignored."""
     counted = preds.w > 0
     p, y = preds.p[counted], preds.Y[counted]
     if preds.kind == "multilabel":

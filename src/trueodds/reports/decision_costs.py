@@ -19,6 +19,7 @@ from trueodds.reports.text.formatting import (
     align_digits,
     chance,
     entity,
+    interval_name,
     interval_texts,
     is_binary,
     pvalue,
@@ -33,19 +34,21 @@ Audit = Mapping[str, Any]
 def decision_regret(
     rows: Predictions | Tally, cost: Any, actions: Any, level: float, rng: int | np.random.Generator
 ) -> dict[str, Any] | None:
-    """The regret with its interval and its test; None without costs."""
+    """The decision regret with its interval and its test; None without costs."""
     if cost is None:
         if actions is not None:
-            raise InputError("TO203", "actions name the rows of cost.", "actions without cost", "Pass cost=.")
+            raise InputError("TO203", "`actions` names the rows of `cost`.", "actions without cost", "Pass cost=.")
         return None
     if isinstance(rows, Tally):
-        raise InputError("TO403", "What acting costs needs the rows.", "a tally", "Use mode='exact', or no cost.")
+        raise InputError(
+            "TO403", "The decision regret requires the rows.", "a tally", "Use mode='exact', or omit cost."
+        )
     if rows.cluster is not None:
         raise InputError(
             "TO205",
-            "What acting costs is judged by fits on other rows, and of rows that hang together others teach the fit.",
+            "The decision regret is estimated by cross-fitting, which requires independent rows.",
             "cost= with clusters",
-            "Leave cost out, or audit one row per cluster.",
+            "Omit cost, or audit one row per cluster.",
         )
     settings = {"cost": cost, "actions": actions, "rng": rng}
     regret = measure(rows, "decision_regret", level=level, **settings)
@@ -53,61 +56,71 @@ def decision_regret(
 
 
 def regret_fact(audit: Audit) -> list[Fact]:
-    """What acting on it costs, for the short answer."""
+    """The decision regret, for the summary."""
     decisions = audit.get("decisions")
     if not decisions:
         return []
     value, parts, p = decisions["regret"]["value"], decisions["regret"]["parts"], decisions["test"]["pvalue"]
     how = decisions["regret"]["settings"]["calibrator"]
-    both = f"{format_number(parts['stated'])} per row as stated, {format_number(parts['recalibrated'])} by {how} recalibration"
+    both = (
+        f"mean cost {format_number(parts['stated'])} with these predictions, "
+        f"{format_number(parts['recalibrated'])} after {how.replace('_', ' ')} recalibration"
+    )
     remark = both if p is None else f"{both}; {chance(p, None)}"
     if value <= 0:
-        return [Fact("Acting on it costs", "no loss that is shown", remark)]
+        return [Fact("Decision regret", "none", remark)]
     if p is None or p > audit["verdict"]["alpha"]:
-        return [Fact("Acting on it costs", f"{format_number(value)} too much, or chance", remark)]
-    return [Fact("Acting on it costs", f"{format_number(value)} too much", remark, "bad")]
+        return [Fact("Decision regret", f"{format_number(value)} per row, not significant", remark)]
+    return [Fact("Decision regret", f"{format_number(value)} per row", remark, "bad")]
 
 
 def regret_table(audit: Audit) -> Table:
-    """The regret in full, and where the costs change the action."""
+    """The decision regret in full, and the thresholds at which the optimal action changes."""
     columns = (Column("", NAMES), Column("", NAMES))
     decisions = audit.get("decisions")
     if not decisions:
-        return Table("What acting on it costs", columns, ())
+        return Table("Decision regret", columns, ())
     regret, parts = decisions["regret"], decisions["regret"]["parts"]
     (interval,) = interval_texts([regret["interval"]])
     rows = [
-        ("cost per row, as stated", format_number(parts["stated"])),
-        ("cost per row, recalibrated", format_number(parts["recalibrated"])),
-        ("recalibrated by", regret["settings"]["calibrator"]),
+        ("mean cost with these predictions", format_number(parts["stated"])),
+        ("mean cost after recalibration", format_number(parts["recalibrated"])),
+        ("calibrator", regret["settings"]["calibrator"]),
         ("regret per row", format_number(regret["value"])),
-        ("its interval", interval),
-        ("p, one-sided", pvalue(decisions["test"]["pvalue"], None)),
-        ("actions that change", share(parts["changed"])),
+        (interval_name(regret["interval"]), interval),
+        ("p (one-sided)", pvalue(decisions["test"]["pvalue"], None)),
+        ("rows whose action changes", share(parts["changed"])),
     ]
     data = audit["data"]
     outcome_text = (
-        "it is right" if data["kind"] == "confidence" else f"{entity(data)} comes" if is_binary(data) else "it comes"
+        "accuracy"
+        if data["kind"] == "confidence"
+        else f"event rate of {entity(data)}"
+        if is_binary(data)
+        else "event rate"
     )
     for name, where in parts.items():
         if name.startswith("threshold:"):
             switch = name.removeprefix("threshold:")
             rate = share(parts[f"rate there:{switch}"])
-            rows.append((switch, f"from a stated {share(where)} on, where {outcome_text} {rate} of the time"))
-    intro = "In the costs' own units. A lower bound on the full regret: what this recalibration, fitted on other rows, saves."
-    return Table("What acting on it costs", columns, tuple(rows), intro)
+            rows.append((switch, f"at a predicted probability of {share(where)}, where the {outcome_text} is {rate}"))
+    intro = (
+        "Mean cost per row that cross-fitted recalibration saves, in the units of the costs. It is a lower bound on the "
+        "full decision regret."
+    )
+    return Table("Decision regret", columns, tuple(rows), intro)
 
 
 def action_table(audit: Audit) -> Table:
-    """The regret of the rows that each action was called for."""
+    """The regret of the rows for which each action is optimal under the predictions."""
     parts = (audit.get("decisions") or {"regret": {"parts": {}}})["regret"]["parts"]
     names = [name.removeprefix("action:") for name in parts if name.startswith("action:")]
-    columns = (Column("action", NAMES), Column("called for"), Column("regret per row"))
+    columns = (Column("action", NAMES), Column("rows"), Column("regret per row"))
     rows = zip(
         names,
         (share(parts[f"called for:{name}"]) for name in names),
         align_digits([parts[f"action:{name}"] for name in names]),
         strict=True,
     )
-    intro = "By the action that the stated probabilities call for; the regrets add up to that of all rows."
-    return Table("Action by action", columns, tuple(rows), intro)
+    intro = "By the optimal action under these predictions. The regrets add up to that of all rows."
+    return Table("Regret by action", columns, tuple(rows), intro)

@@ -34,34 +34,34 @@ from trueodds.resampling.null_distribution import null_draws
 
 Progress = Callable[[float, str], None]
 
-REDRAWS = 199  # behind noise floors
-GROUPS = 0.25  # weight of the groups in the family; the lenses have the rest
-FIX = 0.05  # weight of the gain of a fix beside that family
-MAX_CANONICAL_CLASSES = 100  # classes; beyond, no tree over the simplex holds enough rows to say anything
+REDRAWS = 199  # null draws behind the noise floors
+GROUPS = 0.25  # weight of the subgroups in the family of tests; the lenses have the rest
+FIX = 0.05  # weight of the gain of a recalibration in the family; lenses and subgroups have the rest
+MAX_CANONICAL_CLASSES = 100  # with more classes a tree over the simplex has too few rows per cell
 
 
 @dataclass(frozen=True)
 class Facts:
-    """Everything that was measured and tested, before it is put into words."""
+    """The estimates and tests of an audit, from which the report is written."""
 
     scores: list[Estimate]
     errors: list[Estimate]  # ECE by lens, the default lens first
     tests: list[Verdict]  # the family first, then by lens in the order of the errors
-    gap: float | None  # mean prediction − outcome rate: of the second of two classes, else of the predicted one
-    gap_z: float | None  # in standard errors under the null
-    resamples: int  # redraws behind the p-values
+    gap: float | None  # mean prediction − event rate: of the second of two classes, else of the predicted class
+    gap_z: float | None  # the gap in standard errors under the null hypothesis
+    resamples: int  # null draws behind the p-values
     notes: list[Note]
     groups: Groups = field(default_factory=Groups)
     standard: tuple[Measure, ...] = ()  # calibration in the large, slope, …
 
     @property
     def headline(self) -> Verdict:
-        """The test of the default lens: the one right after the family's, or the only one."""
+        """The test through the default lens: the one after that of the family, or the only one."""
         return self.tests[min(1, len(self.tests) - 1)]
 
 
 def lenses_of(preds: Predictions) -> list[Lens]:
-    """The audit's lenses: the default one, every class, and the whole vector."""
+    """The lenses of the audit: the default lens, every class, and the whole probability vector."""
     first = default_lens(preds)
     if preds.kind != "classes" or preds.k == 2:
         return [first]
@@ -69,7 +69,7 @@ def lenses_of(preds: Predictions) -> list[Lens]:
 
 
 def required_resamples(resamples: int | None, claims: int, alpha: float) -> int:
-    """How many redraws: 999 if not said, or as many as Holm's correction of so many claims needs, up to 9,999."""
+    """Number of null draws: 999 by default, or what Holm's correction for so many hypotheses requires, up to 9,999."""
     if resamples is None:
         return max(RESAMPLES, min(9_999, math.ceil(5 * claims / alpha) - 1))
     return resamples
@@ -84,29 +84,36 @@ def facts_of_rows(
     progress: Progress,
     whom: GroupSpec = GroupSpec(),  # noqa: B008 - frozen
 ) -> Facts:
-    """Measure and test everything on rows in memory."""
+    """Compute all estimates and tests of an audit on rows in memory."""
     ece = ESTIMATORS.make("ece", {})
     lenses = lenses_of(preds)
     notes = duplicate_notes(preds)
     if preds.kind == "classes" and preds.k > MAX_CANONICAL_CLASSES:
-        notes.append(Note("TN205", f"With {preds.k} classes the whole vector is not tested; name a lens to do so."))
+        notes.append(
+            Note(
+                "TN205",
+                f"With {preds.k} classes the audit does not test the whole probability vector. Call test with lens='canonical'.",
+            )
+        )
     estimands = [Estimand.of(ece, lens, preds) for lens in lenses]
-    # Single classes are named by Holm's correction, which needs more draws the more there are.
+    # Holm's correction requires more draws the more classes there are.
     views = max(len(estimand.views) for estimand in estimands)
     groups = len(whom.groups) if _has_several_labels(preds) else 1
     drawn = required_resamples(resamples, max(views, groups), alpha)
 
-    # The groups' draws are those of `by_group` with this seed, whatever is tested beside them.
+    # The same draws as those of `by_group` with this seed, whatever else is tested.
     of_groups = copy.deepcopy(rng)
     group_tests = _test_groups(preds, whom, ece, lenses[0], drawn, alpha, of_groups) if whom.groups else None
 
     def tested(test: Omnibus) -> list[Verdict]:
-        return test.verdicts(preds, lenses, rng, lambda share: progress(0.02 + 0.23 * share, "redrawing labels"))
+        return test.verdicts(
+            preds, lenses, rng, lambda share: progress(0.02 + 0.23 * share, "simulating the null distribution")
+        )
 
-    tests = tested(Omnibus(resamples=resamples))  # without a number it draws more where p is near a usual level
+    tests = tested(Omnibus(resamples=resamples))  # without a number it adds draws if p is close to a usual level
     if resamples is None and drawn > RESAMPLES and _at_min_pvalue(tests):
         tests = tested(Omnibus(resamples=drawn))
-    progress(0.25, "resampling rows")
+    progress(0.25, "bootstrapping intervals")
     scores = [Estimand.of(ESTIMATORS.make(name, {}), _score_lens(preds), preds) for name in ("brier", "log_loss")]
     null: list[Array | None] = []
 
@@ -116,7 +123,7 @@ def facts_of_rows(
 
     answered = estimates(preds, [*scores, *estimands], IntervalSpec(level=level), rng, floors_of)
     tests = [_with_floors(verdict, estimands, null[len(scores) :]) for verdict in _family_first(tests, estimands)]
-    progress(0.55, "judging")
+    progress(0.55, "testing subgroups")
     group_results = Groups()
     if group_tests is not None:
         group_results = measure_groups(
@@ -126,7 +133,7 @@ def facts_of_rows(
             level,
             alpha_of_groups(tests[0], alpha),
             rng,
-            lambda share: progress(0.55 + 0.15 * share, "measuring groups"),
+            lambda share: progress(0.55 + 0.15 * share, "measuring subgroups"),
         )
         tests = [add_groups(tests[0], group_tests.joint, group_tests.min_pvalue), *tests[len(tests) > 1 :]]
     errors = reconcile_intervals(answered[2:], tests, preds.k, alpha)
@@ -141,12 +148,12 @@ def _score_lens(preds: Predictions) -> Lens:
 
 
 def _has_several_labels(preds: Predictions) -> bool:
-    """Whether several labels are drawn apart, so that errors over them have no joint null law."""
+    """Whether several labels are drawn independently, so that their errors have no joint null distribution."""
     return preds.kind == "multilabel" and preds.k > 1
 
 
 def _family_first(tests: Sequence[Verdict], estimands: Sequence[Estimand]) -> list[Verdict]:
-    """The family's verdict first; one lens of several views is a family by itself."""
+    """The tests with the family-wise test first; one lens of several views is a family by itself."""
     if len(estimands) > 1 or len(estimands[0].views) == 1:
         return list(tests)
     (only,) = tests
@@ -155,13 +162,13 @@ def _family_first(tests: Sequence[Verdict], estimands: Sequence[Estimand]) -> li
 
 
 def _at_min_pvalue(tests: Sequence[Verdict]) -> bool:
-    """Whether more draws could name a single view that these cannot."""
+    """Whether a view has so small a p-value that more draws could make it significant after Holm's correction."""
     threshold = 2 / (1 + RESAMPLES)
     return any(part["pvalue"] <= threshold for test in tests[-2:] for part in test.parts.values())
 
 
 def _with_floors(verdict: Verdict, estimands: Sequence[Estimand], null: Sequence[Array | None]) -> Verdict:
-    """The verdict with the ECE and its noise floor beside each view that it names."""
+    """The test with the ECE and the noise floor of each of its views."""
     for estimand, draws in zip(estimands, null, strict=False):
         if str(estimand.lens) != verdict.lens or len(estimand.views) == 1 or draws is None:
             continue
@@ -176,12 +183,11 @@ def _with_floors(verdict: Verdict, estimands: Sequence[Estimand], null: Sequence
 def reconcile_intervals(
     errors: Sequence[Estimate], tests: Sequence[Verdict], classes: int, alpha: float
 ) -> list[Estimate]:
-    """The errors with intervals that contradict neither the tests nor each other; every change makes them longer or
-    follows from the interval of a coarser lens.
+    """Make the intervals of the errors consistent with the tests and with each other.
 
-    An interval reaches down to 0 where the test of its lens does not reject. The canonical error, a total variation,
-    is at least the confidence error and K/2 times the mean error of the classes, so where its own test rejects, its
-    interval is not below theirs.
+    An interval is extended to 0 if the test of its lens does not reject. The canonical error, a total variation, is at
+    least the confidence error and at least K/2 times the mean error of the classes. If its own test rejects, the limits
+    of its interval are therefore at least theirs.
     """
     pvalues = {test.lens: test.pvalue for test in tests}
     by_lens = {error.lens: error for error in errors}
@@ -198,7 +204,7 @@ def reconcile_intervals(
         ends = replace(canonical.interval, low=min(low, canonical.value), high=min(high, 1.0))
         hides = (
             canonical.debiased is not None and canonical.debiased < ends.low
-        )  # the floor was taken off more than noise
+        )  # the noise floor was larger than the bias, so the debiased value is too small
         by_lens["canonical"] = replace(canonical, interval=ends, debiased=None if hides else canonical.debiased)
     return list(by_lens.values())
 
@@ -212,7 +218,7 @@ def _test_groups(
     alpha: float,
     rng: np.random.Generator,
 ) -> GroupPValues:
-    """What redrawn labels say of the groups; of several labels, which are drawn apart, by Holm's correction."""
+    """The p-values of the subgroups: joint over the null draws, or Holm-adjusted for several independent labels."""
     if not _has_several_labels(preds):
         return joint_group_pvalues(preds, whom.groups, ece, lens, "mean", resamples, alpha, rng)
     claims = GroupClaims.of(preds, whom.groups, ece, lens, "mean")
@@ -225,13 +231,13 @@ def _test_groups(
 
 
 def alpha_of_groups(lenses: Verdict, alpha: float) -> float:
-    """The level for the groups in the family: their own part, and all of it once the lenses are rejected with theirs."""
+    """The level of the subgroups in the family: their share, or all of it once the tests of the lenses have rejected."""
     tests = alpha * (1 - FIX)
     return tests if lenses.pvalue <= tests * (1 - GROUPS) else tests * GROUPS
 
 
 def add_groups(family: Verdict, joint: Sequence[float], min_pvalue: float) -> Verdict:
-    """The family of lenses and groups: Holm's correction with most of the weight on the lenses."""
+    """The family of lenses and subgroups, by weighted Holm correction with most of the weight on the lenses."""
     p = min([family.pvalue / (1 - GROUPS), *(joint_p / GROUPS for joint_p in joint if not np.isnan(joint_p))])
     family_min_pvalue = max(
         (family.min_pvalue or 0.0) / (1 - GROUPS), min_pvalue / GROUPS if p < family.pvalue / (1 - GROUPS) else 0.0
@@ -240,15 +246,16 @@ def add_groups(family: Verdict, joint: Sequence[float], min_pvalue: float) -> Ve
 
 
 def alpha_of_fix(family: Verdict, alpha: float) -> float:
-    """The level for the gain of a fix: its own part, and all of it once the family of tests is rejected with its own."""
+    """The level of the gain of a recalibration: its share of alpha, or all of it once the other tests have rejected."""
     return alpha if family.pvalue <= alpha * (1 - FIX) else alpha * FIX
 
 
 def add_fix(facts: Facts, pvalue: float | None, alpha: float) -> Facts:
-    """The facts with a family to which the gain of a fix belongs, by Holm's correction with little weight on it.
+    """The facts with the gain of a recalibration added to the family, by weighted Holm correction with a small weight.
 
-    So the verdict keeps its level, and a fix is confirmed only where the verdict is rejected. The p-value of the gain,
-    which follows from a law and may be tiny, is that of the family only where the tests do not reject.
+    The family-wise test keeps its level, and a recalibration is confirmed only if calibration is rejected. The p-value
+    of the gain comes from an asymptotic distribution and may be tiny, so it is that of the family only if the other
+    tests do not reject.
     """
     family, gain = facts.tests[0], 1.0 if pvalue is None else pvalue / FIX
     joint = family.pvalue / (1 - FIX)
@@ -260,16 +267,16 @@ def add_fix(facts: Facts, pvalue: float | None, alpha: float) -> Facts:
 
 
 def _as_family(verdict: Verdict, pvalue: float, min_pvalue: float | None) -> Verdict:
-    """The verdict on all claims, with their joint p-value; single lenses keep their own."""
+    """The family-wise test with this p-value; the tests of single lenses keep their own."""
     joint, joint_min_pvalue = min(pvalue, 1.0), None if min_pvalue is None else min(min_pvalue, 1.0)
     parts = verdict.parts if verdict.lens == "family" else {}
     return replace(verdict, lens="family", pvalue=joint, family_pvalue=joint, min_pvalue=joint_min_pvalue, parts=parts)
 
 
 def _gap(preds: Predictions) -> tuple[float | None, float | None]:
-    """Mean prediction minus outcome rate, and how many null standard errors that is.
+    """Mean prediction minus event rate, and the same in standard errors under the null hypothesis.
 
-    Of the second class where there are two, else of the predicted class.
+    For two classes it is that of the second class, otherwise that of the predicted class.
     """
     if preds.kind == "multilabel":
         return None, None
@@ -283,27 +290,27 @@ def _gap(preds: Predictions) -> tuple[float | None, float | None]:
 
 
 def gap_z_score(view: View, gap: float) -> float | None:
-    """The gap in standard errors of a calibrated model with independent rows; with votes by their residuals."""
+    """The gap in standard errors of a calibrated model with independent rows; with votes, from the residuals."""
     squares = view.sums("wwr") if has_vote_shares(view) else np.maximum(view.sums("wwv"), 0.0)
     se = float(np.sqrt(squares.sum())) / view.total
     return _z_score(gap, se)
 
 
 def _z_score(gap: float, se: float) -> float | None:
-    """A gap in standard errors; where nothing was left to chance any gap is infinitely many."""
+    """A gap in standard errors; infinite if the standard error is 0 and the gap is not."""
     if se > 0:
         return gap / se
     return math.copysign(math.inf, gap) if abs(gap) > 1e-12 else None
 
 
-MIN_DISTINCT = 0.9  # of the rows must be different predictions, else scores are coarse, and equal ones no copies
-MIN_COPIES = 0.005  # of the rows are copies: fewer are no matter
+MIN_DISTINCT = 0.9  # share of distinct predictions; with fewer, scores are coarse and equal rows need not be copies
+MIN_COPIES = 0.005  # share of copies below which no note is made
 
 
 def duplicate_notes(preds: Predictions) -> list[Note]:
-    """A note where a few predictions come again to the last digit, with the same outcome, though most are their own.
+    """A note if some rows have exactly the prediction and outcome of another row, although most predictions are distinct.
 
-    Clusters say that rows belong together; then nothing is noted.
+    There is no note if clusters are given.
     """
     if preds.cluster is not None or preds.n < 100 or preds.p.ndim == 1 or preds.y is None:
         return []
@@ -311,11 +318,11 @@ def duplicate_notes(preds: Predictions) -> list[Note]:
     sums = np.asarray(preds.p, dtype=np.float64) @ rng.standard_normal(preds.p.shape[1])
     outcome = 10 * rng.standard_normal(preds.k)
     order = np.argsort(sums + (outcome[preds.y] if preds.y.ndim == 1 else preds.y @ outcome), kind="stable")
-    # The sums of copies are equal up to rounding, which brings copies next to each other. The rows themselves decide.
+    # Copies have equal sums up to rounding, so sorting makes them neighbors. The rows themselves are then compared.
     row, before = order[1:], order[:-1]
     same_outcome = (preds.y[row] == preds.y[before]).reshape(len(row), -1).all(axis=1)
     count = int(((preds.p[row] == preds.p[before]).all(axis=1) & same_outcome).sum())
     if count <= MIN_COPIES * preds.n or count > (1 - MIN_DISTINCT) * preds.n:
         return []
-    text = f"{count:,} rows are copies of others, prediction and outcome alike: if they are one case counted twice, drop them or say cluster=."
+    text = f"{count:,} rows have the same prediction and outcome as another row. If a case was counted twice, drop the copies or pass cluster=."
     return [Note("TN144", text)]

@@ -26,11 +26,11 @@ from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.intervals.normal import normal_interval, t_interval
 from trueodds.resampling.noise_floor import noise_floor_draws
 
-RESAMPLES = 199  # behind the interval of the ICI, whose smoother is fitted in each
-MAX_ROWS = 50_000  # beyond which its smoother takes longer than the rest of the audit
+RESAMPLES = 199  # bootstrap resamples of the ICI; the smoother is fitted in each
+MAX_ROWS = 50_000  # with more rows the smoother of the ICI takes longer than the rest of the audit
 MAX_ITER = 60
-MIN_LOG_PROB = -1e4  # log-probability below which the power is no more sensitive; of an exact zero
-TIED = 1e-12  # difference of log-probabilities that is none
+MIN_LOG_PROB = -1e4  # lower limit of log-probabilities, such as that of an exact zero; the fit does not depend on it
+TIED = 1e-12  # log-probabilities closer than this are tied
 
 
 @dataclass(frozen=True)
@@ -40,16 +40,16 @@ class Measure:
     name: str
     value: float | None
     interval: Interval | None
-    ideal: float | None = None  # of a calibrated model
+    ideal: float | None = None  # value of a calibrated model
 
     def to_dict(self) -> dict[str, Any]:
-        """The measure as JSON holds it."""
+        """The measure as a JSON object."""
         ends = None if self.interval is None else self.interval.to_dict()
         return {"name": self.name, "value": strict_json(self.value), "interval": ends, "ideal": self.ideal}
 
     @property
     def distance(self) -> float:
-        """How many standard errors lie between the value and the ideal one, by a normal interval; 0 where unknown."""
+        """Distance of the value from the ideal value in standard errors, derived from the interval; 0 if unknown."""
         if self.interval is None or self.value is None or self.ideal is None:
             return 0.0
         half = (self.interval.high - self.interval.low) / 2
@@ -58,7 +58,7 @@ class Measure:
 
 
 def standard_measures(preds: Predictions, level: float, rng: np.random.Generator) -> tuple[Measure, ...]:
-    """Of two classes calibration in the large, slope, O:E, ICI and AUC; else the mean gap and the slope."""
+    """For two classes calibration-in-the-large, slope, O:E ratio, ICI and AUC; otherwise the mean gap and the slope."""
     if preds.kind == "multilabel" or preds.w.sum() <= 0:
         return ()
     (view,) = default_lens(preds).views(preds)
@@ -86,7 +86,7 @@ def standard_measures(preds: Predictions, level: float, rng: np.random.Generator
 
 
 def standard_notes(preds: Predictions) -> list[Note]:
-    """Why a calibration slope, or calibration in the large, has no value."""
+    """A note if the calibration slope or calibration-in-the-large is undefined."""
     if preds.kind == "multilabel":
         return []
     if preds.kind == "classes" and preds.k > 2:
@@ -94,8 +94,8 @@ def standard_notes(preds: Predictions) -> list[Note]:
         if not zeros:
             return []
         text = (
-            f"In {zeros:,} of {preds.n:,} rows the observed class has probability 0, so no power of the probabilities "
-            "fits best and the calibration slope has no value."
+            f"In {zeros:,} of {preds.n:,} rows the observed class has predicted probability 0, so the calibration slope "
+            "is undefined."
         )
         return [Note("TN268", text)]
     (view,) = default_lens(preds).views(preds)
@@ -103,26 +103,27 @@ def standard_notes(preds: Predictions) -> list[Note]:
     if not extreme:
         return []
     text = (
-        f"Of {preds.n:,} probabilities {extreme:,} are exactly 0 or 1 and have no log odds, so calibration in the large "
-        "and slope have no value. The test cox estimates both with a limit on them, its setting floor."
+        f"Of {preds.n:,} probabilities {extreme:,} are exactly 0 or 1 and have no log odds, so calibration-in-the-large "
+        "and calibration slope are undefined. The test cox estimates both with limited probabilities, for example with "
+        "min_prob=1e-6."
     )
     return [Note("TN268", text)]
 
 
 def measures_by_name(measures: tuple[Measure, ...]) -> Mapping[str, Measure]:
-    """The measures by their names."""
+    """The measures by name."""
     return {measure.name: measure for measure in measures}
 
 
 @dataclass(frozen=True)
 class _WaldIntervals:
-    """How intervals are made of standard errors: by the normal law, with clusters by Student's t."""
+    """Wald intervals from standard errors: normal, or Student's t with clusters."""
 
     level: float
-    degrees: int | None  # one less than there are clusters; None where rows are independent
+    degrees: int | None  # number of clusters minus one; None if rows are independent
 
     def interval(self, value: float, error: float) -> Interval | None:
-        """None where the error is unknown, or 0, which says that rows are too few."""
+        """The interval; None if the standard error is unknown, or 0 because there are too few rows."""
         if not np.isfinite(error) or error <= 0 or self.degrees == 0:
             return None
         return (
@@ -139,10 +140,11 @@ class _WaldIntervals:
 
 
 def _o_e(view: View, large: Measure) -> Measure:
-    """Outcomes over their expected number, with the interval that calibration in the large gives.
+    """Observed over expected number of events (O:E ratio), with an interval derived from calibration-in-the-large.
 
-    Log odds that are shifted by calibration in the large expect as many outcomes as there are, so that the ends of its
-    interval are those of the ratio, and both exclude the ideal value together.
+    Shifting the log odds by calibration-in-the-large makes the expected number of events equal to the observed number.
+    The limits of its interval are therefore converted to limits of the ratio, and both intervals exclude the ideal value
+    in the same cases.
     """
     expected = float(view.w @ view.p)
     if expected <= 0:
@@ -156,10 +158,10 @@ def _o_e(view: View, large: Measure) -> Measure:
 
 
 def _gap(view: View, cluster: Array | None, of: _WaldIntervals) -> Measure:
-    """Mean prediction minus outcome rate, with its error from the residuals.
+    """Mean prediction minus event rate, with a standard error from the residuals.
 
-    Where the error of right probabilities does not exclude a gap of 0, it counts if it is larger: answers that are all
-    right have residuals without scatter.
+    If the standard error under calibration does not exclude a gap of 0, the larger of the two is used, because outcomes
+    that are all correct have residuals without variance.
     """
     share = view.w / view.total
     residual = share * (view.p - view.y)
@@ -173,7 +175,7 @@ def _gap(view: View, cluster: Array | None, of: _WaldIntervals) -> Measure:
 
 
 def _variance(parts: Array, cluster: Array | None) -> float:
-    """The variance of a sum whose rows, or clusters, are independent and of mean 0; NaN of fewer than two of them."""
+    """Variance of a sum over independent rows or clusters with mean 0; NaN for fewer than two of them."""
     if cluster is not None:
         _, unit = np.unique(cluster, return_inverse=True)
         parts = np.bincount(unit, parts)
@@ -182,17 +184,16 @@ def _variance(parts: Array, cluster: Array | None) -> float:
 
 
 def _impossible(preds: Predictions) -> Array:
-    """Rows that count and in which an observed class has probability 0."""
+    """Rows of positive weight in which an observed class has predicted probability 0."""
     return np.asarray((exact_zeros(preds) & (preds.Y > 0)).any(axis=1) & (preds.w > 0))
 
 
 def exponent(preds: Predictions) -> tuple[float, float]:
-    """The power of the probabilities that fits best, β = 1/T, with its standard error; NaN where none is finite.
+    """Maximum-likelihood exponent β = 1/T of the probabilities with its standard error; NaN if it is not finite.
 
-    Below 1 the probabilities are too extreme, above 1 too timid. Newton's method on the concave log-likelihood of
-    p^β / Σ p^β; the standard error is the sandwich's, with clusters that of their sums. No β is best where every
-    observed class is the most probable one of its row (then the likelihood rises forever), or the least probable one,
-    or where one has probability 0.
+    Below 1 the probabilities are too extreme, above 1 too moderate. Newton's method maximizes the concave log-likelihood
+    of p^β / Σ p^β. The standard error is the sandwich estimate, summed within clusters. There is no finite maximum if
+    every observed class is the most probable one of its row, or the least probable one, or if one has probability 0.
     """
     live = preds.w > 0
     Y, w, cluster = preds.Y[live], preds.w[live], None if preds.cluster is None else preds.cluster[live]
@@ -233,11 +234,11 @@ def exponent(preds: Predictions) -> tuple[float, float]:
 
 
 def auc(view: View, cluster: Array | None = None) -> tuple[float, float]:
-    """The area under the ROC curve and its standard error; NaN where only one class occurs.
+    """The area under the ROC curve and its standard error; NaN if only one class occurs.
 
-    The error is DeLong's: from the share of the other class that each row is placed beyond. It is NaN with fewer than
-    two rows of either class. Rows count by weight; with votes each row is partly of both classes. Source: DeLong,
-    DeLong & Clarke-Pearson (1988).
+    The standard error is that of DeLong, DeLong & Clarke-Pearson (1988), from the share of the other class that each row
+    is ranked above. It is NaN with fewer than two rows of either class. Rows count by weight; with votes, each row
+    belongs partly to both classes.
     """
     events, others = view.w * view.y, view.w * (1 - view.y)
     ones, zeros = float(events.sum()), float(others.sum())
@@ -255,13 +256,13 @@ def auc(view: View, cluster: Array | None = None) -> tuple[float, float]:
 
 
 def _widened(weight: Array) -> Array:
-    """The weights, larger by what makes a variance over n one over n − 1; NaN of fewer than two rows."""
+    """The weights, scaled so that a variance has the denominator n − 1 instead of n; NaN for fewer than two rows."""
     number = float(weight.sum() ** 2 / (weight**2).sum())
     return weight * np.sqrt(number / (number - 1)) if number > 1 + 1e-9 else np.full(len(weight), np.nan)
 
 
 def _area(area: float, error: float, of: _WaldIntervals) -> Measure:
-    """The area with an interval on the scale of log odds, which does not leave [0, 1]."""
+    """The area with an interval computed on the logit scale, which stays in [0, 1]."""
     ends = of.interval(float(logit(area)), error / (area * (1 - area))) if 0 < area < 1 else None
     measure = of.measure("auc", area, float("nan"), None)
     return (

@@ -29,20 +29,20 @@ JOINT, HOLM = "step-down min-p", "Holm"
 
 @dataclass(frozen=True)
 class GroupSpec:
-    """What is asked about subgroups: which ones, and from which error on it matters."""
+    """The subgroups of an audit, their equivalence margin, and the seed of their intervals."""
 
     partitions: Sequence[SubgroupPartition] = ()
     min_effect: float = 0.05
-    seed: int | None = None  # of the intervals, as in `by_group`; None draws one
+    seed: int | None = None  # seed of the intervals, as in `by_group`; None draws one
 
     @classmethod
     def of(
         cls, data: Any, rows: Predictions | Tally, crossings: Any, min_effect: Any, rng: int | np.random.Generator
     ) -> GroupSpec:
-        """The subgroups of these rows; a tally has only those that it was made with."""
+        """The subgroups of these rows; a tally has only the group columns that it was made with."""
         seed = int(rng) if isinstance(rng, (int, np.integer)) else None
         if not isinstance(rows, Tally):
-            # The rows as given: where they are resolved, those of weight 0 are gone, and their groups would go unsaid.
+            # The rows before rows of weight 0 are dropped, so that their subgroups are listed.
             return cls(
                 group_partitions(data if isinstance(data, Predictions) else rows, crossings, min_effect),
                 float(min_effect),
@@ -51,9 +51,9 @@ class GroupSpec:
         if crossing_order(len(rows.groups), crossings, min_effect) > 1:
             raise InputError(
                 "TO323",
-                "Crossings of group columns need the rows: a tally holds each column apart.",
+                "Crossings of group columns require the rows, because a tally keeps each group column separately.",
                 f"crossings={crossings!r} with a tally",
-                "Use mode='exact', or tally with a column that holds both values.",
+                "Use mode='exact', or tally with a group column that combines both.",
             )
         return cls((), float(min_effect), seed)
 
@@ -65,33 +65,33 @@ class GroupSpec:
 
 @dataclass(frozen=True)
 class Groups:
-    """What was found about them."""
+    """The results of all subgroups: errors, p-values, differences and the multicalibration error."""
 
     groups: tuple[Group, ...] = ()
-    right: tuple[float | None, ...] = ()  # the share of right answers of each
-    min_pvalue: float = 0.0  # the smallest joint p there can be
+    right: tuple[float | None, ...] = ()  # accuracy of each subgroup
+    min_pvalue: float = 0.0  # the smallest possible joint p-value
     correction: str = JOINT
     min_effect: float = 0.05
     level: float = 0.95
-    alpha: float = 0.05  # the level of the joint p
+    alpha: float = 0.05  # significance level of the joint p-values
     widest: tuple[Gap, ...] = ()
     multicalibration: MulticalibrationError | None = None
     notes: tuple[Note, ...] = field(default=())
 
     def lines(self) -> list[dict[str, Any]]:
-        """One object per subgroup, as JSON holds it."""
+        """The subgroups as JSON objects."""
         return [
             _group_entry(group.to_dict(), strict_json(right))
             for group, right in zip(self.groups, self.right, strict=True)
         ]
 
     def summary(self) -> dict[str, Any] | None:
-        """What is said of all of them, as JSON holds it; nothing where there is none."""
+        """The joint results of all subgroups as a JSON object; None without subgroups."""
         if not self.groups:
             return None
         error = None if self.multicalibration is None else dict(self.multicalibration.to_dict())
         if error is not None:
-            error.pop("groups")  # of each by itself: `by_group` tells them
+            error.pop("groups")  # the value of each subgroup is only in the result of `by_group`
         return {
             "pvalue": strict_json(
                 min((group.joint for group in self.groups if group.joint == group.joint), default=float("nan"))
@@ -119,7 +119,7 @@ def measure_groups(
     rng: np.random.Generator,
     progress: Callable[[float], None],
 ) -> Groups:
-    """Of rows: each subgroup's own error beside what the shared draws said of it, and the group_gaps."""
+    """Measure each subgroup of rows in memory: its error with the joint p-value, and the differences between subgroups."""
     seed = int(rng.integers(2**31)) if whom.seed is None else whom.seed
     question = group_gaps.GroupErrors(
         ESTIMATORS.make("ece", {}), default_lens(preds), "mean", IntervalSpec(level=level), seed
@@ -135,18 +135,18 @@ def measure_groups(
 
 
 def adjust_by_holm(pvalues: Sequence[float], min_pvalue: float) -> GroupPValues:
-    """Subgroups whose draws do not hang together as their rows do: Holm's correction, and no error to be seen from."""
+    """Holm-adjusted p-values for subgroups without joint null draws; the smallest detectable errors are then unknown."""
     m = len(pvalues)
     note = Note(
         "TN165",
-        "Labels that do not exclude each other have no joint null law: joint p of the groups is Holm's, and which error "
-        "would have been seen is unknown.",
+        "Independent labels have no joint null distribution, so the joint p-values of the groups are Holm-adjusted and "
+        "their smallest detectable errors are unknown.",
     )
     return GroupPValues(list(pvalues), holm(list(pvalues)), [None] * m, min(1.0, min_pvalue * m), None, "", [note])
 
 
 def worst_group(groups: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    """Of the subgroups that are off the one with the strongest evidence, of equal ones the larger error."""
+    """The miscalibrated subgroup with the smallest joint p-value; among equal ones, the one with the larger error."""
     miscalibrated = [group for group in groups if group["status"] == "miscalibrated"]
     return min(
         miscalibrated, key=lambda group: (group["joint"], group["pvalue"], -(group["error"] or 0.0)), default=None

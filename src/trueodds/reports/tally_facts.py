@@ -1,4 +1,4 @@
-"""The measurements and tests of an audit on a tally, as far as sums can answer them."""
+"""The estimates and tests of an audit on a tally, as far as the sums in its cells determine them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def facts_of_tally(
     progress: Progress,
     min_effect: float = 0.05,
 ) -> Facts:
-    """Measure and test everything that the tally's cells can tell."""
+    """Compute all estimates and tests of an audit that the cells of a tally determine."""
     first = default_lens(tally)
     lenses: list[Lens] = [first]
     notes: list[Note] = []
@@ -51,13 +51,18 @@ def facts_of_tally(
             if tally.weight == tally.n:
                 lenses.append(Canonical())
             else:
-                notes.append(Note("TN210", "A weighted tally has no null law for the whole vector, which is left out."))
+                notes.append(
+                    Note(
+                        "TN210",
+                        "A weighted tally has no null distribution for the whole probability vector, which is not tested.",
+                    )
+                )
     drawn = required_resamples(resamples, max(tally.k, sum(len(values) for values in tally.groups.values())), alpha)
     score_lens = Canonical() if tally.kind == "classes" else first
     scores = [_estimate(tally, name, score_lens, drawn, level, rng) for name in ("brier", "log_loss")]
     errors, tests = [], []
     for i, lens in enumerate(lenses):
-        progress(0.1 + 0.6 * i / len(lenses), f"judging {lens}")
+        progress(0.1 + 0.6 * i / len(lenses), f"testing {lens}")
         errors.append(_estimate(tally, "ece", lens, drawn, level, rng))
         tests.append(Omnibus(resamples=drawn).from_tally(tally, [lens], rng))
     if len(tests) > 1:
@@ -88,7 +93,7 @@ def _estimate(tally: Tally, name: str, lens: Lens, redraws: int, level: float, r
 def _groups(
     tally: Tally, lens: Lens, test: Consistency, level: float, min_effect: float, alpha: float, rng: np.random.Generator
 ) -> Groups:
-    """Each subgroup by itself: their cells are drawn apart, so that Holm's correction takes the place of a joint p."""
+    """Test each subgroup separately with Holm-adjusted p-values, because the cells of subgroups have no joint draws."""
     parts = [(column, value, part) for column, values in tally.groups.items() for value, part in values.items()]
     if not parts:
         return Groups()
@@ -107,8 +112,8 @@ def _groups(
         groups.append(Group(column, name, f"{column}={name}", estimate, p, joint, None, how, mean_prob, event_rate))
     note = Note(
         "TN166",
-        "A tally holds each group apart: joint p is Holm's, and what lies between groups (seen from, gaps, crossings, "
-        "multicalibration) is unknown; mode='exact' (--mode exact) tells it.",
+        "A tally keeps each group separately, so the joint p-values are Holm-adjusted. Detectable errors, differences "
+        "between groups, crossings and the multicalibration error require mode='exact' (--mode exact).",
     )
     right = tuple(part.accuracy if np.isfinite(part.accuracy) else None for *_, part in parts)
     notes = (note, *group_notes(groups, alpha, joint=False))
@@ -124,7 +129,7 @@ def _gap(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
 
 
 def _means(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
-    """The mean stated probability and the share that came; none through several views, or where nothing has weight."""
+    """The mean predicted probability and the event rate; None with several views or without weight."""
     views = tally.views(lens)
     if len(views) > 1 or views[0].total <= 0:
         return None, None

@@ -21,10 +21,10 @@ from trueodds.resampling.estimand import Estimand, Layout
 
 T = TypeVar("T")
 
-ONE_BY_ONE = 2**20  # up to so many draws in all, rows are drawn as `rng.integers(0, n, (resamples, n))`
-AT_ONCE = 128  # resamples that are made side by side
-_TIMES = 2**25  # multiplicities held at a time by a thread
-_NUMBERS = 2**19  # of one kind that a thread holds at a time
+ONE_BY_ONE = 2**20  # up to this total number of draws, rows are drawn as `rng.integers(0, n, (resamples, n))`
+AT_ONCE = 128  # resamples per block
+_TIMES = 2**25  # multiplicities in memory per thread
+_NUMBERS = 2**19  # accumulators of each kind in memory per thread
 
 
 class Resamples:
@@ -67,13 +67,13 @@ class Resamples:
         return in_blocks(lambda start, stop: work(self.times(start, stop)), self.count, side)
 
 
-ValuesAndNorms = tuple[Array, Array | None]  # values (views, draws) and spreads
+ValuesAndNorms = tuple[Array, Array | None]  # values (views, draws) and norms of the centered residuals
 Sums = tuple[Array, Array, Array]  # Σw, Σwp and Σwy of a view's cells, by draw
 
-MAX_RESAMPLED_ROWS = 200_000  # beyond, multinomial counts over bins and outcomes: the cost of bins, not of rows
-MAX_BLOCK_SUMS = 2**21  # sums of vectors held at a time
-ENTRIES = 2**20  # rows of all views that are resampled together
-MAX_VECTOR_CELLS = 10_000  # of vectors; beyond, rows are drawn after all
+MAX_RESAMPLED_ROWS = 200_000  # with more rows, multinomial counts over bins and outcomes are drawn: O(bins), not O(n)
+MAX_BLOCK_SUMS = 2**21  # sums of vectors in memory
+ENTRIES = 2**20  # rows times views that are resampled together
+MAX_VECTOR_CELLS = 10_000  # cells of vectors; with more of them, rows are drawn
 
 
 def bootstrap(
@@ -95,14 +95,14 @@ def bootstrap(
     if resample == "cells" and preds.cluster is not None:
         raise InputError(
             "TO205",
-            "Cells take rows as independent, and these come in clusters.",
+            "Resampling cells assumes independent rows, and these rows are clustered.",
             "resample='cells'",
-            "Leave resample out: clusters are resampled whole.",
+            "Omit resample to resample whole clusters.",
         )
     if resample == "cells" and any(len(estimands[i].views) > 1 for i in linear):
         raise InputError(
             "TO205",
-            "Cells do not keep how classes vary together.",
+            "Cells do not retain the covariance between views.",
             "resample='cells' with several views",
             "Use resample='rows', or a lens with one view.",
         )
@@ -168,7 +168,7 @@ class Means:
         assert isinstance(estimand.estimator, Mean)
         mass = np.stack([view.w for view in estimand.views], axis=1)
         score = np.stack([estimand.estimator.rows(view) for view in estimand.views], axis=1)
-        finite = np.isfinite(score)  # an infinite score counts where its row comes at all
+        finite = np.isfinite(score)  # an infinite score makes the mean of every resample with its row infinite
         finite_part = mass * np.where(finite, score, 0.0)
         infinite_part = mass * np.where(finite, 0.0, np.sign(score))
         self.numbers = len(estimand.views)
@@ -202,7 +202,7 @@ class Bins:
 class Vectors:
     """One statistic on fixed cells of vectors, of which there may be many: a few resamples at a time."""
 
-    numbers = 1  # its own are never held for all resamples of a block
+    numbers = 1  # sums are computed for a few resamples at a time, so they do not limit the block
 
     def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
         self.linear = estimand.linear or ()

@@ -11,7 +11,7 @@ from trueodds.estimators.base import Linear
 from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand, pooled_view
 
-NUMBERS = 2**24  # of one kind that resamples hold at a time, 128 MB
+NUMBERS = 2**24  # accumulators of each kind in memory, 128 MB
 Draws = tuple[Array, Array, Array]  # Σw (draws, bins), Σwp and Σwy (draws, bins[, m])
 
 
@@ -99,7 +99,7 @@ def _joint_draws(view: View, one: Linear, binned: View, resamples: int, rng: np.
     for b, rows in enumerate(np.split(residual[order], starts[1:])):
         mean = rows.sum(axis=0)
         _, sizes, directions = np.linalg.svd(rows - mean / len(rows), full_matrices=False)
-        # The symmetric root of the covariance is unique; singular vectors and their signs differ between processors.
+        # Use the symmetric root because it is unique; the signs of singular vectors differ between processors.
         root = (directions.T * sizes) @ directions
         noise = rng.standard_normal((resamples, len(mean))) @ root
         wy[:, b] += mass[:, b, None] / w[b] * mean + noise

@@ -15,7 +15,7 @@ from trueodds.estimators.base import Estimator, Linear, combine, shares
 from trueodds.lenses.base import Lens
 from trueodds.lenses.view import View
 
-_HEAVY = 16  # draws of many cells that are held together
+_HEAVY = 16  # draws in memory at once if there are many cells
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Estimand:
         if preds.cluster is not None and not estimator.clusters:
             raise InputError(
                 "TO205",
-                f"{estimator.name} deals rows into folds as if they were independent, and these come in clusters.",
+                f"{estimator.name} splits rows into folds as if they were independent, and these rows are clustered.",
                 f"{estimator.name} with cluster=",
                 "Use ece or smece, whose intervals resample whole clusters.",
             )
@@ -41,9 +41,9 @@ class Estimand:
         if len(views) > 1 and not estimator.averages:
             raise InputError(
                 "TO205",
-                f"The {estimator.name} of several classes make no one number: those above and below the best would cancel.",
+                f"{estimator.name} cannot be averaged over classes: values above and below the optimum would cancel.",
                 f"{estimator.name} through {lens}",
-                "Look at each by lens='class:NAME'.",
+                "Use lens='class:NAME' for each class.",
             )
         return cls(estimator, lens, views, aggregate)
 
@@ -80,7 +80,7 @@ class Estimand:
         """Values by view (views, …) as the one number of the lens."""
         if len(self.views) == 1:
             return values[0]
-        if self.aggregate == "max" and self.estimator.best_value:  # the worst is the farthest from the best
+        if self.aggregate == "max" and self.estimator.best_value:  # the worst view is farthest from the optimum
             worst = np.argmax(self.estimator.as_loss(values), axis=0)
             return np.take_along_axis(values, np.expand_dims(worst, 0), axis=0)[0]
         return combine(values, self._shares, self.aggregate)

@@ -28,7 +28,7 @@ from trueodds.resampling.intervals.method import (
 )
 from trueodds.resampling.noise_floor import subtract_noise_floor
 
-MIN_RESAMPLES = 100  # resamples below which the ends of an interval are not to be trusted
+MIN_RESAMPLES = 100  # with fewer resamples the limits of an interval are unreliable
 
 
 def estimates(
@@ -40,7 +40,7 @@ def estimates(
 ) -> list[Estimate]:
     """Each question answered in full, all on one set of resamples; `floors` gives the null draws."""
     clustered, bare = preds.cluster is not None, interval_spec.interval is None
-    reported = [estimand.reported for estimand in estimands]  # a debiased form shows the interval of its plug-in
+    reported = [estimand.reported for estimand in estimands]  # a debiased form reports the interval of its plug-in
     methods = [method_for(estimand, interval_spec, clustered=clustered, cells=False) for estimand in reported]
     drawn = [
         i
@@ -83,7 +83,7 @@ def build_estimate(
     """The estimate of one question from its value, interval (or why there is none) and null draws."""
     estimator, bare = estimand.estimator, interval_spec.interval is None
     value = float(estimand.combined(estimand.values))
-    if interval is not None and np.isnan(value):  # of a debiased error, whose interval is that of its plug-in
+    if interval is not None and np.isnan(value):  # a debiased value can be NaN while the plug-in has an interval
         interval, why = None, UNDEFINED
     settings = estimator.settings_used(estimand.views[0])
     parts = {} if bare and len(estimand.views) == 1 else parts_of(estimand)
@@ -106,7 +106,10 @@ def build_estimate(
         if interval_spec.resamples < MIN_RESAMPLES:
             notes = [
                 *notes,
-                Note("TN211", f"{interval_spec.resamples} resamples do not tell the ends of an interval; give more."),
+                Note(
+                    "TN211",
+                    f"{interval_spec.resamples} resamples are too few for reliable interval limits. Increase resamples.",
+                ),
             ]
     if null is not None:
         settings["redraws"] = null.shape[-1]
@@ -123,7 +126,7 @@ def parts_of(estimand: Estimand) -> dict[str, float]:
     parts = {view.name: float(value) for view, value in zip(estimand.views, estimand.values, strict=True)}
     if (
         isinstance(estimand.estimator, ProperScore) and estimand.aggregate != "max"
-    ):  # the largest terms are of several views
+    ):  # with "max" the terms may belong to different views
         view_terms = [estimand.estimator.parts(view) for view in estimand.views]
         parts |= {term: float(estimand.combined(np.array([one[term] for one in view_terms]))) for term in view_terms[0]}
     return parts
@@ -142,12 +145,12 @@ def _debiased(estimand: Estimand, value: float, noise_floor: float | None, *, cl
 
     The square of a norm has its root taken first, so that its floor is subtracted; what is debiased stays as it is.
     """
-    if is_root_mean_square(estimand) and not clustered:  # pairs of rows of one cluster are no independent pairs
+    if is_root_mean_square(estimand) and not clustered:  # pairs of rows within a cluster are not independent
         assert estimand.linear is not None
         view, one = estimand.views[0], estimand.linear[0]
         t, _ = squared_error.debiased_squared_error(pooled_view(view, one))
         return float(np.sign(t) * np.sqrt(abs(t)))
-    # A mean, which a calibrated model need not bring to 0, or debiased by itself.
+    # Means are not 0 for a calibrated model, and debiased estimators need no further correction.
     settled = estimand.estimator.interval in ("bca", "debiased")
     if settled or noise_floor is None or not 0 <= value:
         return None

@@ -70,13 +70,13 @@ def tally_estimand(tally: Tally, estimator: Estimator, lens: Lens, aggregate: st
     if estimator.needs_rows:
         raise InputError(
             "TO403",
-            f"{estimator.name} through {lens} needs the rows.",
+            f"{estimator.name} through {lens} requires the rows.",
             "a tally",
             "Use its default lens, or the rows: mode='exact'.",
         )
     if getattr(getattr(estimator, "partition", None), "closed", "right") == "left":
         raise InputError(
-            "TO406", "The cells of a tally are right-closed.", "closed='left'", "Leave it out, or use mode='exact'."
+            "TO406", "The cells of a tally are right-closed.", "closed='left'", "Omit it, or use mode='exact'."
         )
     return Estimand(estimator, lens, tally.views(lens), aggregate)
 
@@ -88,7 +88,7 @@ def tally_notes(tally: Tally, estimand: Estimand) -> list[Note]:
     if partition is not None and not estimand.views[0].joint:
         cells = partition.freeze(estimand.views[0])
         if isinstance(cells, Bins) and not np.isin(cells.edges, EDGES).all():
-            notes.append(Note("TN404", "Some bin edges are no cell edges; the nearest cell edges were used."))
+            notes.append(Note("TN404", "Some bin edges are not cell edges; the nearest cell edges were used."))
     return [*notes, *(estimand.estimator.notes(estimand.views[0]) if len(estimand.views) == 1 else [])]
 
 
@@ -102,12 +102,15 @@ def estimate_score_from_tally(tally: Tally, estimator: Estimator, lens: Lens, in
     """A proper score from its sums, with the normal interval of a mean."""
     if getattr(estimator, "min_prob", 0.0):
         raise InputError(
-            "TO403", "A floor needs the rows; the tally keeps the unfloored score.", "min_prob", "Use mode='exact'."
+            "TO403",
+            "min_prob requires the rows; the tally stores the unclipped score.",
+            "min_prob",
+            "Use mode='exact'.",
         )
     if interval_spec.interval not in ("auto", None):
         raise InputError(
             "TO205",
-            f"The {interval_spec.interval} interval of a score needs the rows.",
+            f"The {interval_spec.interval} interval of a score requires the rows.",
             "a tally",
             "Use interval='auto', or mode='exact'.",
         )
@@ -120,7 +123,7 @@ def estimate_score_from_tally(tally: Tally, estimator: Estimator, lens: Lens, in
     settings = {"interval": "normal", "level": interval_spec.level} if interval else {}
     noise_floor = None
     if estimator.name == "log_loss" and interval_spec.interval is not None:
-        notes.append(Note("TN406", "A tally keeps no entropy, so log loss has no noise floor here."))
+        notes.append(Note("TN406", "A tally does not store the entropy, so log loss has no noise floor."))
     if estimator.name == "brier" and interval_spec.interval is not None and tally.kind != "confidence":
         views = tally.views("positive" if tally.kind == "classes" and tally.k == 2 else "classwise")
         variances = [float((view.w * view.p - view.sums("wpp")).sum() / view.total) for view in views]
@@ -164,11 +167,11 @@ def _on_report_cells(tally: Tally, estimand: Estimand) -> bool:
 def why_no_cell_interval(estimand: Estimand) -> str:
     """Why the cells of a tally do not tell how sure a value is; empty where they do."""
     if len(estimand.views) > 1:
-        return "a tally does not keep the joint law of several views under resampling"
+        return "a tally does not store the joint distribution of several views"
     if estimand.views[0].joint:
-        return "a tally does not keep how the residuals of a vector vary together"
+        return "a tally does not store the covariance of the residuals of a probability vector"
     if isinstance(estimand.estimator, Mean):
-        return "a tally keeps the spread of the whole score only, not of this lens"
+        return "a tally stores the variance of the complete score only, not for this lens"
     return ""
 
 
@@ -186,7 +189,7 @@ def estimate_from_cells(
     """
     if interval_spec.resample == "rows":
         raise InputError(
-            "TO205", "Resampling rows needs the rows.", "a tally", "Leave resample out, or use mode='exact'."
+            "TO205", "resample='rows' requires the rows.", "a tally", "Omit resample, or use mode='exact'."
         )
     reported = estimand.reported
     method = method_for(reported, interval_spec, clustered=False, cells=True)
@@ -198,7 +201,7 @@ def estimate_from_cells(
             *notes,
             Note(
                 "TN402",
-                "From a tally an aggregate over classes has no interval: the classes' joint law under resampling is not kept.",
+                "An aggregate over classes from a tally has no interval: the joint distribution of the classes is not stored.",
             ),
         ]
         interval, why = None, ""

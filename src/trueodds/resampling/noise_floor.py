@@ -29,9 +29,9 @@ def noise_floor_draws(
 
     def drawable(estimand: Estimand) -> bool:
         countless = estimand.estimator.redraws == "votes" and rows.votes is not None and rows.counts is None
-        if not estimand.is_mean_of_views:  # the mean of the largest is not the largest mean
+        if not estimand.is_mean_of_views:  # the expected maximum is not the maximum of the expectations
             return not countless
-        # What is unbiased for independent rows is not for the rows of clusters.
+        # An estimator that is unbiased for independent rows is biased for clustered rows.
         known = rows.cluster is None and estimand.estimator.expected(estimand.views[0]) is not None
         return not isinstance(estimand.estimator, ProperScore) and not known and not countless
 

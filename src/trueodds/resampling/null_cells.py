@@ -23,8 +23,8 @@ from trueodds.resampling.bootstrap import MAX_RESAMPLED_ROWS
 from trueodds.resampling.cell_bootstrap import scatter_to_bins
 from trueodds.resampling.estimand import Estimand, pooled_view
 
-MAX_BINS = 8192  # more bins than that hold a few rows each: a label per row costs no more
-MAX_CORRELATED_BINS = 2000  # bins of all classes together whose covariance is made
+MAX_BINS = 8192  # with more bins there are only a few rows per bin, and drawing each label costs no more
+MAX_CORRELATED_BINS = 2000  # total number of bins of all classes whose covariance is computed
 
 
 def draws_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, joint: bool = True) -> bool:
@@ -48,7 +48,7 @@ def draws_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, joint: bo
             return False
     if preds.weight is None:
         return True
-    # A sum of a few heavy rows is not normal: their labels are drawn one by one.
+    # A sum dominated by a few rows with large weights is not normal, so labels are drawn row by row.
     variances = [pooled_view(view, one).sums("wwv") for view, one in zip(views, estimand.linear, strict=True)]
     return all(
         ((v >= poisson_binomial.MAX_EXACT_VARIANCE * preds.weight.max() ** 2) | (v == 0)).all() for v in variances
@@ -84,7 +84,7 @@ def cell_draws(
     if estimand.linear is None:
         raise InputError(
             "TO403",
-            f"{estimand.estimator.name} with these settings needs the rows.",
+            f"{estimand.estimator.name} with these settings requires the rows.",
             "a tally",
             "Use mode='exact', or fixed bins.",
         )
@@ -108,9 +108,9 @@ def _correlated_scores(covariance: Array, resamples: int, rng: np.random.Generat
     scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     safe = np.where(scale > 0, scale, 1.0)
     values, vectors = np.linalg.eigh(covariance / np.outer(safe, safe))
-    values[values <= len(values) * np.finfo(float).eps * values[-1]] = 0.0  # rounding, whose root would not be small
-    # The symmetric root is unique. Eigenvectors are not: their signs, and their choice where eigenvalues are equal,
-    # differ between processors, and the draws would with them.
+    values[values <= len(values) * np.finfo(float).eps * values[-1]] = 0.0  # rounding errors have a large square root
+    # Use the symmetric root because it is unique. Eigenvectors differ between processors in their signs, and in their
+    # choice for equal eigenvalues, and so would the draws.
     root = (vectors * np.sqrt(values)) @ vectors.T
     scores: Array = rng.standard_normal((resamples, len(values))) @ root
     return scores
@@ -148,7 +148,10 @@ def _joint(view: View, one: Linear, resamples: int, rng: np.random.Generator) ->
     m = view.p.shape[1]
     if not np.array_equal(view.w, view.n):
         raise InputError(
-            "TO403", "The canonical null of a weighted tally needs the rows.", "a weighted tally", "Use mode='exact'."
+            "TO403",
+            "Null draws of the complete vector of a weighted tally require the rows.",
+            "a weighted tally",
+            "Use mode='exact'.",
         )
     wy = np.zeros((resamples, one.size, m))
     wp = np.zeros((1, one.size, m))

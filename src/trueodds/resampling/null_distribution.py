@@ -15,12 +15,12 @@ from trueodds.resampling.estimand import Estimand
 from trueodds.resampling.null_cells import bin_draws, draws_by_bin
 from trueodds.resampling.null_labels import draw_label_sums, draw_labels, flip_signs, reads_labels
 
-LIGHT = 2**14  # cells of one question, up to which questions share their draws' memory
+LIGHT = 2**14  # cells of one estimand up to which estimands share the memory of their draws
 
-LABELS = "each label is drawn with its stated probability, independently of the others, predictions kept fixed"
-BOTH = "rows are drawn with replacement and each label with its stated probability, independently of the others"
-FLIPS = "the residuals of whole {unit} keep their sizes and have their signs flipped at random (approximate)"
-GUARD = "; the larger p counts of this and of labels drawn with the correlation within clusters that was seen"
+LABELS = "labels drawn independently from the predicted probabilities, predictions kept fixed"
+BOTH = "rows drawn with replacement, labels drawn independently from the predicted probabilities"
+FLIPS = "residuals of whole {unit} with their signs flipped at random, magnitudes kept fixed (approximate)"
+GUARD = "; p is the larger of this p-value and the one for labels drawn with the estimated correlation within clusters"
 
 
 def null_description(preds: Predictions, redraw: str = "labels") -> str:
@@ -65,7 +65,7 @@ def null_draws(
     labeled = [] if flip else [i for i in left if reads_labels(preds, estimands[i])]
     on_bins = [i for i in left if i not in labeled and estimands[i].linear is not None]
     by_rows = [i for i in left if estimands[i].linear is None]
-    # Many cells fill the memory that other questions' draws would be made in: each such question goes by itself.
+    # An estimand with many cells fills the memory shared by the draws, so it is drawn separately.
     heavy = [] if flip else [i for i in on_bins if sum(one.size for one in estimands[i].linear or ()) > LIGHT]
     light = [i for i in on_bins if i not in heavy]
     drawn = flip_signs if flip else draw_label_sums
@@ -138,9 +138,9 @@ def _drawn_votes(
     if preds.votes is not None and preds.counts is None:
         raise InputError(
             "TO205",
-            "Votes can be drawn anew only where their number is known.",
+            "Redrawing votes requires their number per row.",
             "votes as shares",
-            "Pass the votes as whole counts.",
+            "Pass the votes as integer counts.",
         )
     outcomes = [None if preds.kind == "multilabel" else estimand.lens.outcomes(preds) for estimand in estimands]
     statistics = [np.empty((len(estimand.views), resamples)) for estimand in estimands]
@@ -180,7 +180,7 @@ def _drawn_rows_and_labels(
     progress: Callable[[float], None] | None,
 ) -> list[Array]:
     statistics: list[list[Array]] = [[] for _ in estimands]
-    preds = preds if preds.weight is None else preds[preds.weight > 0]  # a row of weight 0 is no row
+    preds = preds if preds.weight is None else preds[preds.weight > 0]  # rows of weight 0 do not count
     for r in range(resamples):
         rows = rng.integers(0, preds.n, preds.n)
         sample = preds[rows]
@@ -211,8 +211,8 @@ def cluster_correlation(preds: Predictions, estimands: Sequence[Estimand]) -> fl
     return min(max(correlation, 0.0), 1.0)
 
 
-MAX_LABELINGS = 2**20  # labellings
-LABELING_BLOCK = 2**12  # of them at once
+MAX_LABELINGS = 2**20
+LABELING_BLOCK = 2**12  # labelings evaluated at once
 
 
 def enumerate_labelings(preds: Predictions, estimands: Sequence[Estimand]) -> tuple[list[Array], Array]:
@@ -220,7 +220,7 @@ def enumerate_labelings(preds: Predictions, estimands: Sequence[Estimand]) -> tu
     if preds.kind == "multilabel" or preds.cluster is not None:
         raise InputError(
             "TO205",
-            "Labellings are enumerated for independent rows with one label each.",
+            "Enumerating all labelings requires independent rows with one label each.",
             "independent labels" if preds.cluster is None else "clusters",
             "Leave redraw out.",
         )
@@ -231,8 +231,8 @@ def enumerate_labelings(preds: Predictions, estimands: Sequence[Estimand]) -> tu
     if total > MAX_LABELINGS:
         raise InputError(
             "TO205",
-            f"Rows can be labelled in more than {MAX_LABELINGS:,} ways.",
-            f"{preds.n:,} rows, {total:.3g} labellings",
+            f"There are more than {MAX_LABELINGS:,} labelings of these rows.",
+            f"{preds.n:,} rows, {total:.3g} labelings",
             "Leave redraw out: labels are drawn at random.",
         )
     sizes = [len(classes) for classes in allowed]

@@ -14,7 +14,7 @@ from trueodds.kernels.random_labels import draw_labels_by_row
 from trueodds.lenses.base import Outcomes
 from trueodds.resampling.estimand import Estimand, Layout, by_estimand
 
-MAX_BLOCK_LABELS = 2**26  # labels of a byte that are drawn before they are read
+MAX_BLOCK_LABELS = 2**26  # labels (one byte each) drawn at once
 
 
 def draw_label_sums(
@@ -32,7 +32,7 @@ def draw_label_sums(
 
     P, mass, cluster, rows = preds.P, preds.w, preds.cluster, None
     separate = preds.kind == "multilabel"
-    # Rows in the order of their cells meet the same slots one after the other.
+    # Sorting the rows by cell makes consecutive rows add to the same accumulators.
     if layout.size > random_labels.MANY and all(view.joint for view in layout.views):
         rows = order_by_bin(layout.linear[0].index, layout.linear[0].size)
         P, mass, tables = P[rows], mass[rows], tables[:, rows]
@@ -151,7 +151,7 @@ def _tables(
             code = outcome.code
             reads = set(np.flatnonzero(code[0] == 1)) if m == 1 and len(code) == 1 else set(range(preds.k))
         base = (offset + one.index * m)[:, None]
-        counted = layout.views[v].w[:, None] > 0  # a row outside a subgroup adds nothing
+        counted = layout.views[v].w[:, None] > 0  # rows outside a subgroup have weight 0
         table = next((t for t, used in enumerate(readers) if not any(_overlap(counted, reads, *u) for u in used)), None)
         if table is None:
             tables.append(np.full((preds.n, preds.k), -1, dtype=np.int32))

@@ -11,10 +11,10 @@ from scipy.special import betaincinv, chdtrc, gammainc, gammaincc, gammaln, log_
 from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 
-MAX_EXACT_VARIANCE = 25.0  # variance up to which the exact law is made; beyond, the count is as good as normal
-EXACT_ROWS = 2000  # rows up to which the law is convolved, which costs O(rows²) and keeps the digits of its tails
-WINDOW = 128  # counts looked at around the mean: with a variance of 25 others have probability 1e-17 (Bernstein)
-_MAX_CELLS = 4096  # cells whose characteristic functions are held at a time
+MAX_EXACT_VARIANCE = 25.0  # variance up to which the exact distribution is used; beyond, the normal distribution
+EXACT_ROWS = 2000  # rows up to which convolution is used: O(rows²), with full relative precision in the tails
+WINDOW = 128  # counts around the mean; with a variance of 25 all others have probability 1e-17 (Bernstein)
+_MAX_CELLS = 4096  # cells whose characteristic functions are in memory at once
 
 
 def poisson_binomial(p: Array) -> Array:
@@ -65,7 +65,7 @@ def count_pmfs(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int
         cells = slice(first[start], first[stop])
         log = _log_characteristic_function(n[cells], q[cells], sign[cells], theta)
         log = np.add.reduceat(log, first[start:stop] - first[start], axis=0)
-        # Only the real part of the transform is meant, so its conjugate serves, which is what irfft takes.
+        # The transform is real, so its conjugate gives the same result, and irfft expects the conjugate.
         pmf = np.fft.irfft(np.conj(np.exp(log - 1j * theta * center[start:stop, None])), WINDOW)
         lowest = shift[start:stop] + center[start:stop] - WINDOW // 2
         yield start, lowest, np.maximum(np.roll(pmf, WINDOW // 2, axis=1), 0.0)
@@ -75,7 +75,7 @@ def count_pmfs(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int
 def _log_characteristic_function(n: Array, q: Array, sign: Array, theta: Array) -> Array:
     """n log(1 − q + q e^{±iθ}), (cells, angles)."""
     drop = q[:, None] * (1 - np.cos(theta))
-    with np.errstate(divide="ignore"):  # a fair coin's function is 0 at π
+    with np.errstate(divide="ignore"):  # for q = 1/2 the characteristic function is 0 at π
         modulus = 0.5 * np.log1p(-2 * (1 - q[:, None]) * drop)
     angle = np.arctan2((sign * q)[:, None] * np.sin(theta), 1 - drop)
     return np.asarray(n[:, None] * modulus + 1j * (n[:, None] * angle))
@@ -91,15 +91,15 @@ def exact_limits(k: Array | float, n: Array | float, tail: float) -> tuple[Array
     (0.0, 0.3085)
     """
     k, n = np.asarray(k, dtype=np.float64), np.asarray(n, dtype=np.float64)
-    # A beta law of parameter 0 has no quantiles: there the end is the end of the scale.
+    # A beta distribution with parameter 0 has no quantiles; the limit is then 0 or 1.
     none, every = k <= 0, k >= n
     low = np.where(none, 0.0, betaincinv(np.where(none, 1.0, k), n - k + 1, tail))
     high = np.where(every, 1.0, betaincinv(k + 1, np.where(every, 1.0, n - k), 1 - tail))
     return low, high
 
 
-MIN_TAIL_PROB = 1e-14  # what a Fourier transform leaves of a smaller probability is rounding
-_STRAIGHT = 1e-3  # skewness below which a law is as good as normal
+MIN_TAIL_PROB = 1e-14  # smaller probabilities are below the rounding error of the Fourier transform
+_STRAIGHT = 1e-3  # skewness below which the normal distribution is used
 
 
 class CountTails:

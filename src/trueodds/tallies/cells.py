@@ -35,10 +35,10 @@ _table_cache = _TableCache()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Sums over cells which add: a cell of view v and number c has the index v · size + c.
+    """Sums over cells, which can be added. Cell c of view v has the index v · size + c.
 
-    The fine grid has edges i/3840, with the first and the last cell halved 20 times; all cells are right-closed
-    `(lo, hi]`, the first closed at 0. Memory: 48 or 88 bytes for each occupied cell.
+    The fine grid has edges i/3840, with the first and the last cell halved 20 times. All cells are right-closed `(lo,
+    hi]`, and the first contains 0. Memory: 48 or 88 bytes per occupied cell.
 
     >>> a = Cells.of([0.2, 0.2, 0.9], [0, 1, 1])
     >>> (a + a).n.tolist(), (a + a).view(0).y.tolist()
@@ -52,13 +52,13 @@ class Cells:
 
     @classmethod
     def of(cls, p: Any, y: Any, w: Any = None) -> Cells:
-        """The cells of one cells_of_view view: p (n,) in [0, 1], y (n,) in [0, 1], w (n,) ≥ 0."""
+        """Cells of one binary view: p (n,) in [0, 1], y (n,) in [0, 1], w (n,) ≥ 0."""
 
         return cells_of_view(View(p, y, w))
 
     @classmethod
     def summed(cls, views: int, width: int, fill: Callable[[Array, Array], None]) -> Cells:
-        """What `fill` adds into a dense table of so many views, n (views · CELLS,) and sums (views · CELLS, width)."""
+        """Cells from a dense table that `fill` adds to, with n (views · CELLS,) and sums (views · CELLS, width)."""
         shape = (views * CELLS, width)
         # Taken out while in use: a table that an interrupt leaves half filled is never used again.
         table = _table_cache.tables.pop(shape, None)
@@ -72,7 +72,7 @@ class Cells:
 
     @classmethod
     def side_by_side(cls, parts: Sequence[tuple[int, Cells]]) -> Cells:
-        """One table of several, each starting at the given view; the starts rise."""
+        """Combine several tables, each starting at the given view, with increasing starts."""
         cells = [part for _, part in parts]
         if len({part.sums.shape[1] for part in cells}) > 1:
             cells = [part.full() for part in cells]
@@ -86,7 +86,7 @@ class Cells:
 
     @property
     def size(self) -> int:
-        """How many cells each view may occupy."""
+        """Number of cells per view."""
         return self.bins or CELLS
 
     @property
@@ -100,7 +100,7 @@ class Cells:
         return self.sums.shape[1] == len(PLAIN)
 
     def full(self) -> Cells:
-        """The same cells with every sum written out."""
+        """The same cells with all sums stored explicitly."""
         if not self.plain:
             return self
         n = self.n.astype(np.float64)
@@ -126,7 +126,7 @@ class Cells:
         return Cells(index, n, sums, self.bins)
 
     def coarsen(self, bins: int) -> Cells:
-        """The same sums over uniform bins; exact, so the bins must divide the grid.
+        """The same sums over uniform bins, which must divide the grid so that the result is exact.
 
         Raises TO203 for other numbers of bins.
         """
@@ -146,10 +146,10 @@ class Cells:
         return Cells(index, np.add.reduceat(self.n, first), np.add.reduceat(self.sums, first, axis=0), bins)
 
     def view(self, number: int, name: str = "", classes: int = 2) -> View:
-        """One view of cells: means in p and y, sums beside them, placed at the middle of the cell.
+        """One view of cells, with means in p and y, further sums, and each cell located at its midpoint.
 
-        The middle lies strictly inside, so a partition whose edges nest places a cell exactly as it places its
-        rows, and any other one uses the nearest edges of cells.
+        The midpoint lies strictly inside, so a partition with nested edges assigns a cell exactly as its rows. Other
+        partitions use the nearest cell edges.
         """
         start, stop = np.searchsorted(self.index, [number * self.size, (number + 1) * self.size])
         part = Cells(self.index[start:stop] - number * self.size, self.n[start:stop], self.sums[start:stop], self.bins)
@@ -169,7 +169,7 @@ CHUNK, WIDE_CHUNK = 16, 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """A block of rows as the kernels take it: read-only and C-ordered."""
+    """A block of rows in the memory layout of the kernels: read-only and C-ordered."""
 
     kind: str
     P: Array  # (n, m), float32 or float64; m = 1 for bare confidence
@@ -202,17 +202,17 @@ class Rows:
 
     @property
     def exact(self) -> bool:
-        """Whether the cell follows from float64 arithmetic alone, as it does for float32 values."""
+        """Whether float64 arithmetic alone determines the cell, as for float32 values."""
         return self.P.dtype == np.float32
 
     @property
     def plain(self) -> bool:
-        """One label per row, no weights."""
+        """Whether each row has one label and there are no weights."""
         return self.w is None and self.shares is None
 
     @property
     def weight(self) -> Array:
-        """The weights, ones where none were given."""
+        """The weights, or ones if there are none."""
         return np.ones(len(self.P)) if self.w is None else self.w
 
 
@@ -223,7 +223,7 @@ def cells_of_view(view: View) -> Cells:
 
 
 def cells_by_rank(rows: Rows, which: Array) -> Cells:
-    """The cells of the largest probabilities, which (n, ranks) are their columns."""
+    """Cells of the largest probabilities, which (n, ranks) are their columns."""
     return _columns(*top_values(rows, which), None if rows.plain else rows.weight)
 
 
@@ -238,7 +238,7 @@ def top_values(rows: Rows, which: Array) -> tuple[Array, Array]:
 
 
 def cells_by_class(rows: Rows, first: int, last: int) -> Cells:
-    """The cells of the classes first..last−1, each against the rest; some classes per thread at a time."""
+    """Cells of the classes first..last−1, each against the rest, with several classes per thread."""
     step = CHUNK if rows.plain else WIDE_CHUNK
 
     def work(start: int, stop: int) -> tuple[int, Cells]:

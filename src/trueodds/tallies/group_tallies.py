@@ -30,7 +30,7 @@ _PENDING = 4096  # cells that may always wait to be added
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupColumns:
-    """The tallies of G groups: the cells of one group after the other, and one row per group of every other sum."""
+    """Tallies of G groups: concatenated cells, and one row per group of every other sum."""
 
     template: Tally  # of any of the groups, for what all have in common
     names: tuple[str, ...]  # (G,) sorted
@@ -45,7 +45,7 @@ class GroupColumns:
 
     @classmethod
     def of(cls, tallies: Mapping[str, Tally]) -> GroupColumns | None:
-        """The columns of tallies that have everything but their sums in common; None for others, or for no tally."""
+        """Columns of tallies with the same layout; None if layouts differ or there is no tally."""
         names = tuple(sorted(tallies))
         parts = [tallies[name] for name in names]
         if len({_layout(part) for part in parts}) != 1:
@@ -65,7 +65,7 @@ class GroupColumns:
 
     @classmethod
     def added(cls, parts: Sequence[GroupColumns]) -> GroupColumns:
-        """The sum of the parts, to the bit as if the tallies of each group were added in their order."""
+        """Sum of the parts, bit-identical to adding the tallies of each group in order."""
         if len(parts) == 1:
             return parts[0]
         names = tuple(sorted({name for part in parts for name in part.names}))
@@ -105,9 +105,10 @@ class GroupColumns:
 
 
 class GroupTallies(Mapping[str, "Tally"]):
-    """The tally of each group by its name, in the order of the names.
+    """Tally of each group by name, in the order of the names.
 
-    `+` lets summands wait until they are as long as the sum so far, so that many batches are added in linear time.
+    `+` delays summation until the summands are as long as the sum so far, so that many batches are added in linear
+    time.
     """
 
     def __init__(self, *parts: GroupColumns) -> None:
@@ -129,7 +130,7 @@ class GroupTallies(Mapping[str, "Tally"]):
 
     @property
     def template(self) -> Tally:
-        """A tally with everything that the groups have in common."""
+        """A tally with all attributes that the groups share."""
         return self._parts[0].template
 
     def __getitem__(self, name: str) -> Tally:
@@ -146,7 +147,7 @@ class GroupTallies(Mapping[str, "Tally"]):
 
 
 def union(a: Mapping[str, Tally], b: Mapping[str, Tally]) -> Mapping[str, Tally]:
-    """The tallies of the groups of both, those of one name added up."""
+    """Tallies of the groups of both operands. Groups of the same name are added."""
     first, second = _by_columns(a), _by_columns(b)
     if first is not None and second is not None and _layout(first.template) == _layout(second.template):
         return first + second
@@ -155,7 +156,7 @@ def union(a: Mapping[str, Tally], b: Mapping[str, Tally]) -> Mapping[str, Tally]
 
 
 def _by_columns(tallies: Mapping[str, Tally]) -> GroupTallies | None:
-    """The same tallies column by column; None where they have different layouts."""
+    """The same tallies in columns; None if they have different layouts."""
     if isinstance(tallies, GroupTallies):
         return tallies
     columns = GroupColumns.of(tallies)
@@ -163,12 +164,12 @@ def _by_columns(tallies: Mapping[str, Tally]) -> GroupTallies | None:
 
 
 def _layout(tally: Tally) -> tuple[Any, ...]:
-    """What tallies must have in common to be held in the same columns."""
+    """Attributes that tallies must share to be stored in the same columns."""
     return tally.kind, tally.classes, tally.dtype, tally.bins, tally.slots, tally.cells.plain
 
 
 def _sum_by(bin_index: Array, values: Array) -> Array:
-    """The sum of the values of each slot, in their order."""
+    """Sum of the values of each slot, in order."""
     return np.bincount(bin_index, weights=values)
 
 
@@ -268,9 +269,10 @@ def _score_sums_by_group(s: Array, w: Array | None, starts: Array) -> Array:
 
 
 def segment_sums(columns: Array, starts: Array) -> Array:
-    """The sums (c, G) of the segments of each column (c, n), to the bit those that `column[a:b].sum()` gives.
+    """Sums (c, G) of the segments of each column (c, n), bit-identical to `column[a:b].sum()`.
 
-    NumPy's order of summation depends on the length alone, so segments of one length are the rows of one matrix.
+    NumPy's order of summation depends on the length only, so segments of equal length are summed as the rows of one
+    matrix.
 
     >>> segment_sums(np.array([[1.0, 2.0, 4.0]]), np.array([0, 1, 3])).tolist()
     [[1.0, 6.0]]

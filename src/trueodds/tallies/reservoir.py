@@ -38,15 +38,13 @@ class Reservoir:
 
     @classmethod
     def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, max_probs: int | None = None) -> Reservoir:
-        """The sample of one batch, of at most so many probabilities, `MAX_PROBS` if not said; `ids` (n,) are whole numbers that no other row has.
+        """The sample of one batch, of at most `max_probs` probabilities (default `MAX_PROBS`).
 
-        Rows of weight 0 are none.
+        `ids` (n,) are unique integers of the rows. Rows of weight 0 are excluded.
         """
         if preds.cluster is not None:
             fix = "Collect the rows themselves: mode='exact'."
-            raise InputError(
-                "TO404", "A sample of rows would tear apart what belongs together.", "rows in clusters", fix
-            )
+            raise InputError("TO404", "A sample of rows would split clusters.", "rows in clusters", fix)
         keys = hashed(ids, seed)
         if preds.weight is not None and not preds.weight.all():
             keys, preds = keys[preds.weight > 0], preds[preds.weight > 0]
@@ -67,16 +65,16 @@ class Reservoir:
 
     @property
     def keys(self) -> Array:
-        """Of the sample, rising."""
+        """Sorted keys of the sample."""
         return self._cut().parts[0][0]
 
     @property
     def rows(self) -> Predictions:
-        """The sample, in the order of its keys."""
+        """Rows of the sample, in the order of their keys."""
         return self._cut().parts[0][1]
 
     def _cut(self) -> Reservoir:
-        """The same sample as one part that holds nothing else."""
+        """The same sample as a single part."""
         keys, rows = np.concatenate([keys for keys, _ in self.parts]), concatenate([rows for _, rows in self.parts])
         order = np.argsort(keys, kind="stable")[: self.max_rows]
         ceiling = keys[order[-1]] if len(order) == self.max_rows else self.ceiling
@@ -84,12 +82,12 @@ class Reservoir:
 
     @property
     def note(self) -> Note | None:
-        """What rests on the sample, unless it holds all rows."""
+        """Note on results that use the sample, unless it holds all rows."""
         n = min(self.max_rows, self.population_size)
         if n == self.population_size:
             return None
         share = format_percent(float(f"{n / self.population_size:.2g}"))
-        text = f"What is fitted rests on a random sample of {n:,} of {self.population_size:,} rows ({share}); what is measured, on all rows."
+        text = f"Fits use a random sample of {n:,} of {self.population_size:,} rows ({share}). Estimates and tests use all rows."
         return Note("TN171", text)
 
 
@@ -102,7 +100,7 @@ class SampledTally:
 
     @classmethod
     def of(cls, preds: Predictions, ids: Array, *, seed: int = 0, max_probs: int | None = None) -> SampledTally:
-        """Both of one batch."""
+        """Tally and sample of one batch."""
         return cls(Tally.of(preds), Reservoir.of(preds, ids, seed=seed, max_probs=max_probs))
 
     def __add__(self, other: SampledTally) -> SampledTally:
@@ -118,7 +116,7 @@ def _below(part: tuple[Array, Predictions], ceiling: np.uint64) -> tuple[Array, 
 
 
 def hashed(ids: Array, seed: int) -> Array:
-    """Ids as 64 bits without any order left (the finalizer of SplitMix64, Steele, Lea & Flood 2014)."""
+    """Hash of ids to 64 bits (the finalizer of SplitMix64, Steele, Lea & Flood 2014)."""
     with np.errstate(over="ignore"):
         x = ids.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(seed + 1)
         x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

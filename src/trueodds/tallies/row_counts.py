@@ -21,7 +21,7 @@ EXTREMES = ("excess", "worst_sum")
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Facts about rows, counted; what Predictions put into notes, in a form that adds.
+    """Counts of special rows, which can be added and from which notes are made.
 
     >>> both = Counts(zeros=2, excess=1e-7) + Counts(zeros=1, excess=3e-7)
     >>> both.zeros, both.excess
@@ -46,7 +46,7 @@ class Counts:
         return Counts(**merged)
 
     def notes(self) -> tuple[Note, ...]:
-        """The notes that Predictions of all rows would carry, and what the tally had to leave out."""
+        """Notes on the special rows and on what the tally excluded."""
         notes = []
         if self.above:
             are = "value is" if self.above == 1 else "values are"
@@ -74,7 +74,7 @@ NOTHING = plain(np.empty(0))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowCounts:
-    """What a tally keeps of some rows."""
+    """The sums that a tally keeps of some rows."""
 
     cells: Cells
     null: Array | None  # as of a Tally
@@ -83,7 +83,7 @@ class RowCounts:
 
 
 def count_rows(rows: Rows, ranks: int, classes: range, bins: int | None) -> RowCounts:
-    """The sums of the largest one to three values and of these classes; with `bins` the null covariance."""
+    """Sums of the largest one to three probabilities and of these classes; with `bins` the null covariance."""
     k = rows.P.shape[1]
     if rows.kind == "classes" and rows.plain and ranks and len(classes) == k <= AT_ONCE:
         return _count_in_one_pass(rows, ranks, bins)
@@ -114,13 +114,13 @@ def null_covariance(rows: Rows, bins: int) -> Array:
 
 
 def report_bins(bins: int) -> Array:
-    """The uniform bin of each fine cell; where bins do not nest, by the nearest edges of cells."""
+    """Uniform bin of each fine cell. If bins are not nested, the nearest cell edges are used."""
     return np.searchsorted(np.arange(1, bins) / bins, MIDDLES, "left").astype(np.uint32)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Survey:
-    """What one look at each row tells."""
+    """Result of one pass over the rows."""
 
     which: Array  # (n, ranks) columns of the largest values
     squares: Array  # (n,) Σp²
@@ -146,7 +146,7 @@ class Survey:
 
 
 def _count_in_one_pass(rows: Rows, ranks: int, bins: int | None) -> RowCounts:
-    """All of it in one pass, where there are few classes and each row has one label."""
+    """Compute all sums in one pass, if there are few classes and each row has one label."""
     assert rows.y is not None
     n, k = rows.P.shape
     survey = Survey(np.empty((0, ranks)), NOTHING, np.zeros(5, dtype=np.int64), np.zeros(2))
@@ -180,7 +180,7 @@ def _surveyed(rows: Rows, ranks: int) -> Survey:
 
 
 def zeros_and_ones(logits: Array) -> tuple[Array, Array]:
-    """How many probabilities of each row are exactly 0 and 1, (n,) both: only −inf says 0, and only beside it 1."""
+    """Number of probabilities of each row that are exactly 0 and 1, (n,) both. Logits give exact zeros only if −inf."""
     zero = np.isneginf(logits)
     if zero.ndim == 1:
         return zero.astype(np.int64), np.zeros(len(zero), dtype=np.int64)
@@ -189,7 +189,7 @@ def zeros_and_ones(logits: Array) -> tuple[Array, Array]:
 
 
 def row_scores(rows: Rows, squares: Array) -> tuple[Array, Array]:
-    """The Brier score and the log loss of each row: over the vector, of the last column for two classes, mean over labels."""
+    """Brier score and log loss of each row: of the vector, of the last column for two classes, or mean over labels."""
     if rows.shares is None and rows.kind != "multilabel":
         brier, loss = np.empty(len(rows.P)), np.empty(len(rows.P))
         row_statistics.score_rows(rows.P, rows.y, squares, rows.single, brier, loss)

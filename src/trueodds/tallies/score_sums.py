@@ -14,7 +14,7 @@ SCORES = ("brier", "log_loss")
 
 @dataclass(frozen=True, slots=True)
 class ScoreSums:
-    """What the weighted mean of a score s and its standard error need; infinite scores are counted apart.
+    """Sums for the weighted mean of a score and its standard error. Infinite scores are counted separately.
 
     >>> sums = ScoreSums.of(np.array([0.0, 1.0])) + ScoreSums.of(np.array([0.5, 0.5]))
     >>> sums.mean, round(sums.standard_error, 4)
@@ -31,7 +31,7 @@ class ScoreSums:
 
     @classmethod
     def of(cls, s: Array, w: Array | None = None) -> ScoreSums:
-        """The sums of one score per row; without weights each row counts once."""
+        """Sums of one score per row. Without weights each row counts once."""
         finite = np.isfinite(s)
         endless = len(s) - int(finite.sum())
         lost = float(endless if w is None else w[~finite].sum())
@@ -43,7 +43,7 @@ class ScoreSums:
 
     @classmethod
     def counted(cls, n: int, finite: int, s: float, ss: float) -> ScoreSums:
-        """Of n rows of weight 1, `finite` of them with a finite score: Σs and Σs² of these."""
+        """Sums for n rows of weight 1, `finite` of them with a finite score, from Σs and Σs² of these."""
         w = float(finite)  # as every sum, so that a tally has the same text before and after it was saved
         return cls(w, w, s, s, ss, n - finite, float(n - finite))
 
@@ -52,14 +52,14 @@ class ScoreSums:
 
     @property
     def mean(self) -> float:
-        """The weighted mean; infinite where a row of positive weight has an infinite score."""
+        """Weighted mean; infinite if a row of positive weight has an infinite score."""
         if self.infinite_w > 0:
             return math.inf
         return self.ws / self.w if self.w > 0 else math.nan
 
     @property
     def standard_error(self) -> float:
-        """√Σw²(s − mean)² / Σw, for rows independent of each other; NaN where the mean is infinite."""
+        """√Σw²(s − mean)² / Σw, for independent rows; NaN if the mean is infinite."""
         m = self.mean
         if not math.isfinite(m):
             return math.nan
@@ -67,7 +67,7 @@ class ScoreSums:
 
 
 def score_terms(s: Array, w: Array | None = None) -> Array:
-    """What each row adds to the first five fields of `ScoreSums`, (5, n), given its finite score s (n,)."""
+    """Contribution of each row to the first five fields of `ScoreSums`, (5, n), given its finite score s (n,)."""
     if w is None:
         one, ss = np.ones(len(s)), s * s
         return np.stack([one, one, s, s, ss])
@@ -76,7 +76,9 @@ def score_terms(s: Array, w: Array | None = None) -> Array:
 
 
 def brier(p: Array, y: Array) -> Array:
-    """(p − y)² for a binary view, the sum over classes for a joint one; a vote of .7 is .7 of a row and .3.
+    """Brier score of each row: (p − y)² for a binary view, the sum over classes for a joint view.
+
+    A vote share of 0.7 counts as 0.7 of a row with the event and 0.3 without.
 
     >>> brier(np.array([0.5]), np.array([0.7])).round(4).tolist()
     [0.25]
@@ -89,9 +91,9 @@ def brier(p: Array, y: Array) -> Array:
 
 
 def log_loss(p: Array, y: Array, min_prob: float = 0.0) -> Array:
-    """−Σ y log p in nats; infinite where an outcome of probability 0 is observed, unless floored.
+    """Log loss −Σ y log p of each row in nats; infinite if an outcome of probability 0 is observed, unless clipped.
 
-    Of a single column (n,) the complement is 1 − p; where both are known apart, `log_score` takes their logarithms.
+    For a single column (n,) the complement is 1 − p. Use `log_score` if both logarithms are known.
 
     >>> log_loss(np.array([0.0, 1.0]), np.array([1.0, 1.0])).tolist()
     [inf, 0.0]
@@ -116,5 +118,5 @@ def log_score(logs: Array, y: Array, min_prob: float = 0.0) -> Array:
 
 
 def below(logs: Array, min_prob: float) -> int:
-    """How many rows of log-probabilities (n, m) have one below the floor."""
+    """Number of rows of log-probabilities (n, m) with a value below the minimum."""
     return int((logs < np.log(min_prob)).any(axis=1).sum())

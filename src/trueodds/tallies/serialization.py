@@ -28,12 +28,12 @@ SCHEMA = "trueodds.tally/1"
 
 
 def to_dict(tally: Tally) -> dict[str, Any]:
-    """The tally as plain values that JSON holds without loss."""
+    """The tally as plain values that JSON represents without loss."""
     return {"schema": SCHEMA, "version": trueodds.__version__, **_to_dict(tally)}
 
 
 def from_dict(value: Any) -> Tally:
-    """The tally behind `to_dict`; TO402 names the field that is wrong."""
+    """The tally from `to_dict`. TO402 names an invalid field."""
     if not isinstance(value, dict) or "schema" not in value:
         refuse("schema", "none", "Only files that `save` wrote are tallies.")
     if value["schema"] != SCHEMA:
@@ -54,26 +54,26 @@ def dumps(tally: Tally) -> str:
 
 
 def json_of(value: Any) -> str:
-    """Strict JSON without blanks."""
+    """Strict JSON without whitespace."""
     try:
         return json.dumps(value, allow_nan=False, separators=(",", ":"))
     except ValueError:
         fix = "Divide the weights by their mean."
-        raise InputError("TO407", "The tally holds a sum that no file can.", "an infinite one", fix) from None
+        raise InputError("TO407", "The tally holds a sum that cannot be saved.", "an infinite one", fix) from None
 
 
 def loads(text: str) -> Tally:
-    """The tally of a JSON text; TO402 where it is none."""
+    """The tally of a JSON text. Raises TO402 if the text is invalid."""
     return from_dict(json_files.parse_json(text, "TO402"))
 
 
 def save(tally: Tally, path: str | Path) -> None:
-    """Write the tally to a file, whole or not at all; TO407 where the folder cannot be written."""
+    """Write the tally to a file atomically. Raises TO407 if the folder is not writable."""
     json_files.write_text(path, dumps(tally) + "\n", "TO407")
 
 
 def load(path: str | Path) -> Tally:
-    """Read a tally that `save` wrote; TO407 where there is no such file, TO402 where it is no tally."""
+    """Read a tally that `save` wrote. Raises TO407 if the file does not exist and TO402 if it is not a tally."""
     if not Path(path).is_file():
         raise InputError("TO407", "The tally cannot be read.", f"no file {path}", "Check the path.")
     return from_dict(json_files.read_json(path, "TO402"))
@@ -109,7 +109,7 @@ def _to_dict(tally: Tally) -> dict[str, Any]:
 
 
 def _numbers(sums: ScoreSums | Counts) -> dict[str, float]:
-    """The fields by name; `asdict` would copy each number by itself, which costs ten times as much."""
+    """The fields by name. `asdict` would copy each number individually, which is ten times slower."""
     return {field.name: getattr(sums, field.name) for field in fields(sums)}
 
 
@@ -126,7 +126,7 @@ ROUNDING = 0.5  # how far above 1 a mean may lie: float16 tables of many classes
 
 
 class Field:
-    """One object of the file and the path to it."""
+    """One object of the file and its path."""
 
     def __init__(self, value: Any, where: str) -> None:
         if not isinstance(value, dict):
@@ -134,7 +134,7 @@ class Field:
         self.value, self.where = value, where
 
     def tally(self, group_of: Field | None = None) -> Tally:
-        """The whole tally, or the sub-tally of a group."""
+        """The whole tally, or the tally of a group."""
         kind = self.text("kind")
         self.must(kind in KINDS, "kind", kind)
         classes = self.classes(kind)
@@ -179,14 +179,14 @@ class Field:
         )
 
     def classes(self, kind: str) -> tuple[Any, ...]:
-        """The names of the classes, told apart by their text."""
+        """Names of the classes, which must be distinct as text."""
         names = self.items("classes")
         fine = len(names) >= (1 if kind == "multilabel" else 2) and all(isinstance(x, (str, int, float)) for x in names)
         self.must(fine and len({str(x) for x in names}) == len(names), "classes", repr(names)[:80])
         return tuple(names)
 
     def slots(self, kind: str, classes: tuple[Any, ...], *, group: bool) -> tuple[str, ...]:
-        """The views that are always kept, then those that were named."""
+        """The default views, followed by the named ones."""
         slots = self.items("slots")
         always = list(view_names(*default_views(kind, len(classes), group=group)))
         extra = slots[len(always) :]
@@ -195,7 +195,7 @@ class Field:
         return tuple(slots)
 
     def cells(self, slots: int, n: int, counts: Counts) -> Cells:
-        """The sums per cell: in order, complete in every view, each mean inside its cell."""
+        """Sums per cell, validated: ordered, complete in every view, each mean inside its cell."""
         index = self.integers("index")
         rows = self.integers("n")
         self.must(len(rows) == len(index), "n", f"{len(rows)} values for {len(index)} cells")
@@ -255,7 +255,7 @@ class Field:
         return null
 
     def plain(self, kind: type[Any]) -> Any:
-        """Sums or counts as their class holds them: whole numbers where the field is one."""
+        """Sums or counts in the types of their class, with integers for integer fields."""
         names = [field.name for field in fields(kind)]
         self.must(set(self.value) == set(names), "", str(sorted(self.value)))
         integers = ("infinite",) if kind is ScoreSums else tuple(name for name in names if name not in EXTREMES)
@@ -268,12 +268,12 @@ class Field:
         )
 
     def must(self, fine: bool, key: str, got: str) -> None:
-        """Refuse the file unless this holds of the field."""
+        """Raise TO402 unless the condition holds."""
         if not fine:
             refuse((self.where + key).rstrip("."), got)
 
     def get(self, key: str) -> Any:
-        """The value of a field that has to be there."""
+        """Value of a required field."""
         self.must(key in self.value, key, "nothing")
         return self.value[key]
 
@@ -292,7 +292,7 @@ class Field:
         return str(value)
 
     def integer(self, key: str, low: int) -> int:
-        """A whole number that fits into 64 bits."""
+        """An integer that fits into 64 bits."""
         value = self.get(key)
         self.must(type(value) is int and low <= value < 2**63, key, repr(value)[:80])
         return int(value)
@@ -311,12 +311,12 @@ class Field:
         return list(value)
 
     def integer_list(self, key: str, value: Any) -> list[int]:
-        """A list of whole numbers."""
+        """A list of integers."""
         self.must(isinstance(value, list) and all(type(x) is int for x in value), key, repr(value)[:80])
         return list(value)
 
     def integers(self, key: str, *, empty: bool = False) -> Array:
-        """A list of whole numbers as int64."""
+        """A list of integers as int64."""
         value = self.integer_list(key, self.items(key))
         self.must(empty or len(value) > 0, key, "no cells")
         self.must(all(-(2**63) <= x < 2**63 for x in value), key, "a number beyond 64 bits")
@@ -333,8 +333,8 @@ class Field:
         return np.array(value, dtype=np.float64)
 
 
-def refuse(field: str, got: str, fix: str = "The file was changed or cut; tally the rows again.") -> NoReturn:
-    """Say which field is wrong."""
+def refuse(field: str, got: str, fix: str = "The file was modified or truncated. Tally the rows again.") -> NoReturn:
+    """Create the error for an invalid field."""
     raise InputError("TO402", f"The tally's {field} is not valid.", got, fix)
 
 

@@ -14,9 +14,9 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SimplexCells:
-    """Sums over the occupied cells of a simplex grid, which add; a cell is the bin of every coordinate.
+    """Sums over the occupied cells of a simplex grid, which can be added. A cell is the bin of every coordinate.
 
-    Memory: 4·m + 24 + 16·m bytes for each occupied cell of m coordinates; at worst every row has its own.
+    Memory: 4·m + 24 + 16·m bytes per occupied cell of m coordinates. In the worst case every row has its own cell.
     """
 
     bins: int
@@ -48,7 +48,7 @@ class SimplexCells:
         return _merge_cells(self.bins, *(np.concatenate([getattr(self, name), getattr(other, name)]) for name in names))
 
     def view(self, name: str, classes: int) -> View:
-        """The joint view of these cells, each placed at the middle of its bins."""
+        """The joint view of these cells, each located at the midpoint of its bins."""
         some = (self.w > 0)[:, None]
         middle = (self.keys + 0.5) / self.bins
         p = np.divide(self.wp, self.w[:, None], out=middle.copy(), where=some)
@@ -57,7 +57,7 @@ class SimplexCells:
 
 
 def _merge_cells(bins: int, keys: Array, *sums: Array) -> SimplexCells:
-    """Cells with the same key put together, in the order of the keys."""
+    """Merge cells with the same key, sorted by key."""
     unique, inverse = np.unique(_sortable(keys), return_inverse=True)
     inverse = inverse.reshape(-1)
     order = np.argsort(inverse, kind="stable")
@@ -66,6 +66,6 @@ def _merge_cells(bins: int, keys: Array, *sums: Array) -> SimplexCells:
 
 
 def _sortable(keys: Array) -> Array:
-    """Rows as bytes whose order is the lexical order."""
+    """Rows as bytes with lexicographic order."""
     plain = np.ascontiguousarray(keys.astype(">u4"))
     return plain.view(f"V{4 * keys.shape[1]}")[:, 0]

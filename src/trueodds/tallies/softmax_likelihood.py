@@ -14,7 +14,7 @@ _BLOCK = 1 << 14  # probabilities per block, so that the temporaries stay in cac
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Likelihood:
-    """Minus the log-likelihood of some rows with its derivatives; those of more rows are the sum.
+    """Negative log-likelihood of some rows with its derivatives. Sums over more rows are added.
 
     >>> X, Y = np.array([[[1.0], [0.0]]]), np.array([[1.0, 0.0]])
     >>> one = softmax_linear(X, Y, np.ones(1), np.zeros(1))
@@ -139,7 +139,7 @@ def softmax_by_class(
 
 
 def _assemble_hessian(own: Array, across: Array) -> Array:
-    """Minus Σ q_k q_l f_k f_lᵀ of two classes, and each class's own block."""
+    """Hessian blocks −Σ q_k q_l f_k f_lᵀ of pairs of classes, and the diagonal block of each class."""
     k, d = own.shape[:2]
     upper = np.triu(across)  # what lies below is in part counted too
     H = -(upper + upper.T).reshape(k, d, k, d)
@@ -148,7 +148,7 @@ def _assemble_hessian(own: Array, across: Array) -> Array:
 
 
 def _from_pairs(across: Array, k: int) -> Array:
-    """Minus Σ q_k q_l f fᵀ of two classes; of one with itself, the sum over its pairs with the others."""
+    """−Σ q_k q_l f fᵀ of pairs of classes. The diagonal block is the sum over pairs with the other classes."""
     d = round((np.sqrt(8 * across.shape[1] + 1) - 1) / 2)
     (first, second), (row, column) = np.triu_indices(k, 1), np.triu_indices(d)
     H = np.zeros((k, k, d, d))

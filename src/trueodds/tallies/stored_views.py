@@ -11,7 +11,7 @@ FIRST = ("confidence", "top-1", "rank:1")  # names of the same view
 
 
 def default_views(kind: str, k: int, *, group: bool = False) -> tuple[int, range]:
-    """How many ranks and which classes are always kept; of a group, those of the default lens alone."""
+    """Number of ranks and the classes that are kept by default. Groups keep only those of the default lens."""
     if kind == "confidence":
         return 1, range(0)
     if kind == "multilabel":
@@ -22,12 +22,12 @@ def default_views(kind: str, k: int, *, group: bool = False) -> tuple[int, range
 
 
 def view_names(ranks: int, classes: range) -> tuple[str, ...]:
-    """The slots of these ranks and classes, by number."""
+    """Slot names of these ranks and classes, by number."""
     return (*("confidence", "rank:2", "rank:3")[:ranks], *(f"class:{c}" for c in classes))
 
 
 def stored_views_of_lens(lens: Lens, kind: str, classes: tuple[Any, ...]) -> list[tuple[str, str]]:
-    """The slots in which the views of a lens would be, each with the name of the view; none for a joint lens."""
+    """Slots of the views of a lens, each with the name of the view; empty for a joint lens."""
     of_classes = kind != "confidence"
     if lens.name in FIRST:
         return [("confidence", lens.name)]
@@ -42,7 +42,7 @@ def stored_views_of_lens(lens: Lens, kind: str, classes: tuple[Any, ...]) -> lis
 
 
 def lens_names(slots: tuple[str, ...], kind: str, classes: tuple[Any, ...]) -> list[str]:
-    """The names of lenses that these slots give back."""
+    """Names of the lenses that these slots provide."""
     numbers = [name for name in slots if name.startswith("class:")]
     names = [name for name in slots if not name.startswith("class:")]
     if kind == "classes" and len(classes) == 2 and "class:1" in numbers:

@@ -37,13 +37,47 @@ NULL_MEMORY = 2**26  # bytes of null covariances that may wait to be added
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tally:
-    """Sums over fine cells: batch + batch, machine + machine; everything but the row-wise statistics follows.
+    """Mergeable sums of predictions and outcomes over fine cells, for every stored lens.
 
-    Keeps the lenses confidence, rank:2 and rank:3 (three classes or more), every class, and those named; proper
-    scores; counts of special rows; each group column with its default lens. `+` is associative, commutative (to
-    float64 rounding) and leaves its operands alone.
-    Memory: 48 bytes (88 with weights or votes) for each occupied cell, and 8·(K·bins)² for the null covariance.
+    Tallies of batches or machines are added with `+`. All statistics follow from the sums, except those that need
+    single rows. A tally keeps the lenses confidence, rank:2 and rank:3 (three classes or more), each class, and the
+    lenses that were named. It also keeps proper scores, counts of special rows, and each group column with its default
+    lens.
 
+    Attributes
+    ----------
+    kind : {"classes", "confidence", "multilabel"}
+        Kind of the predictions.
+    classes : tuple
+        Names of the classes.
+    dtype : str
+        Type of the probabilities. Several types are joined by "+".
+    bins : int
+        Number of uniform bins of the null covariance.
+    grid : int or None
+        Bins per axis of the joint lenses.
+    slots : tuple of str
+        The binary views in the order of `cells`, with classes by number.
+    n : int
+        Number of rows.
+    weight : float
+        Total weight.
+    cells, joint : Cells, mapping
+        Sums of the binary views, and of the joint lenses by name.
+    null : ndarray or None
+        Upper triangle of the null covariance.
+    scores, counts : mapping, Counts
+        Sums of the proper scores by name, and counts of special rows.
+    groups : mapping
+        Tally of each value of each group column.
+
+    Notes
+    -----
+    `+` is associative, commutative (up to float64 rounding) and does not change its operands. Memory: 48 bytes (88 with
+    weights or votes) per occupied cell, and 8·(K·bins)² for the null covariance.
+
+    Examples
+    --------
     >>> a, b = Predictions([1, 0], [0.9, 0.2]), Predictions([1], [0.9])
     >>> both = Tally.of(a) + Tally.of(b)
     >>> both.n, both.views("positive")[0].y.tolist(), round(both.score("brier")["mean"], 4)
@@ -69,27 +103,38 @@ class Tally:
     def of(
         cls, preds: Predictions, *, lenses: Iterable[str | Lens] = (), grid: int | None = None, bins: int = 15
     ) -> Tally:
-        """Count one batch of rows.
+        """Tally one batch of rows.
 
         Parameters
         ----------
         preds : Predictions
-            Rows of any kind, weights, votes and groups included.
-        lenses : names or Lens
-            Lenses to keep beyond the standing ones, such as `groups:[[0,1],[2]]` or `rank:4`; those with a vector
-            per row need `grid`.
+            Rows of any kind, including weights, votes and groups.
+        lenses : iterable of str or Lens, optional
+            Lenses to keep in addition to the default ones, such as "groups:[[0,1],[2]]" or "rank:4". Lenses with a
+            vector per row need `grid`.
         grid : int, optional
-            Keep canonical (and named joint lenses) on a simplex grid of so many bins per axis.
-        bins : int
-            Uniform bins of the null covariance between classes, kept while K·bins ≤ 2000.
+            Keep the canonical lens (and named joint lenses) on a simplex grid with this number of bins per axis.
+        bins : int, default=15
+            Uniform bins of the null covariance between classes, which is kept while K·bins ≤ 2000.
 
-        Cost: about 0.1 µs per row of ten classes. Raises TO404 for a lens that cannot be kept, TO203 for bins that
-        are no count, TO204 for a lens without meaning here.
+        Returns
+        -------
+        Tally
+            The sums of the batch.
+
+        Raises
+        ------
+        InputError
+            TO404 if a lens cannot be kept. TO203 if `bins` is not a count. TO204 if a lens does not apply.
+
+        Notes
+        -----
+        Cost: about 0.1 µs per row of ten classes.
         """
         if preds.cluster is not None:
             raise InputError(
                 "TO404",
-                "A tally does not keep which rows belong together, and counted apart their chance would be misjudged.",
+                "A tally does not keep clusters, and treating their rows as independent would understate the uncertainty.",
                 "rows in clusters",
                 "Audit the rows themselves: mode='exact' (--mode exact).",
             )
@@ -107,13 +152,13 @@ class Tally:
         return tally
 
     def _with(self, lens: Lens, preds: Predictions) -> Tally:
-        """The same tally with one lens more."""
+        """The same tally with one additional lens."""
         lens.check(preds)
         if self._where(lens) or lens.name in self.joint:
             return self
         if isinstance(lens, custom.Custom):
             raise InputError(
-                "TO404", "A tally keeps lenses that have a name everywhere.", f"ψ {lens.name}", "Measure it on rows."
+                "TO404", "A tally keeps only lenses with a name.", f"ψ {lens.name}", "Compute it from rows."
             )
         (view,) = lens.views(preds)
         if not view.joint:
@@ -122,9 +167,9 @@ class Tally:
         if self.grid is None:
             raise InputError(
                 "TO404",
-                f"The lens {lens.name} has a vector per row, which a tally keeps only on a grid.",
+                f"The lens {lens.name} has a vector per row, which a tally needs a grid for.",
                 "grid=None",
-                "Name one when tallying, for instance grid=10.",
+                "Set it when tallying, for instance grid=10.",
             )
         return replace(self, joint={**self.joint, lens.name: SimplexCells.of(view, self.grid)})
 
@@ -161,28 +206,28 @@ class Tally:
                     "TO401",
                     f"Tallies with different {what} cannot be added.",
                     f"{_short(own)} and {_short(sides[1][what])}",
-                    "Tally both in the same way.",
+                    "Tally both with the same settings.",
                 )
 
     @property
     def k(self) -> int:
-        """How many classes."""
+        """Number of classes."""
         return len(self.classes)
 
     @property
     def lenses(self) -> tuple[str, ...]:
-        """The names under which `views` gives something back."""
+        """Names of the lenses that `views` accepts."""
         return (*slots.lens_names(self.slots, self.kind, self.classes), *sorted(self.joint))
 
     @property
     def resolution(self) -> str:
-        """How fine the cells are, in words."""
+        """Description of the cells."""
         fine = f"tally of {WIDTH:,} cells, the first and last halved {HALVINGS} times"
         return fine + (f"; vectors on a grid of {self.grid}" if self.joint else "")
 
     @property
     def accuracy(self) -> float:
-        """The weighted share of rows whose predicted class came; NaN where no lens tells."""
+        """Weighted share of correct rows (accuracy); NaN if no lens provides it."""
         if "confidence" not in self.slots:
             return float("nan")
         (view,) = self.views("confidence")
@@ -190,21 +235,34 @@ class Tally:
 
     @property
     def correct(self) -> float:
-        """The weight of the rows whose predicted class came."""
+        """Total weight of the correct rows."""
         return self.accuracy * self.weight
 
     @property
     def null_covariance(self) -> Array | None:
-        """Σ w²(δ_kl p_k − p_k p_l), (K·bins, K·bins): the law of Σw(y − p) per report cell if calibrated.
+        """Covariance of Σw(y − p) per report cell under calibration: Σ w²(δ_kl p_k − p_k p_l), (K·bins, K·bins).
 
-        Report cell (class c, uniform bin b) has the number c·bins + b.
+        The report cell of class c and uniform bin b has the number c·bins + b.
         """
         return None if self.null is None else np.triu(self.null) + np.triu(self.null, 1).T
 
     def views(self, lens: str | Lens) -> tuple[View, ...]:
-        """The views of a lens, as cells of many rows.
+        """Return the views of a lens, as cells of many rows.
 
-        Raises TO405 where the tally was not made for that lens, and says which it has.
+        Parameters
+        ----------
+        lens : str or Lens
+            The lens.
+
+        Returns
+        -------
+        tuple of View
+            One view per problem of the lens.
+
+        Raises
+        ------
+        InputError
+            TO405 if the tally does not hold the lens.
         """
         lens = as_lens(lens)
         if entries := self._where(lens):
@@ -215,14 +273,29 @@ class Tally:
             "TO405",
             "The tally does not hold that lens.",
             f"lens={lens.name!r}",
-            f"It holds {', '.join(self.lenses[:12])}{', …' if len(self.lenses) > 12 else ''}; name others when tallying.",
+            f"It holds {', '.join(self.lenses[:12])}{', …' if len(self.lenses) > 12 else ''}. Name others when tallying.",
         )
 
     def score(self, name: str) -> dict[str, float]:
-        """The mean, standard error and sums of `brier` or `log_loss`.
+        """Return the mean, standard error and sums of a proper score.
 
-        `brier` is (p − y)² for two classes and the sum over classes above, for independent labels the mean over them.
-        Raises TO405 for another score.
+        "brier" is (p − y)² for two classes, the sum over classes for more, and the mean over labels if they are
+        independent.
+
+        Parameters
+        ----------
+        name : {"brier", "log_loss"}
+            The score.
+
+        Returns
+        -------
+        dict
+            Mean, standard error and sums by name.
+
+        Raises
+        ------
+        InputError
+            TO405 if the score is unknown.
         """
         if name not in self.scores:
             raise InputError(
@@ -233,25 +306,48 @@ class Tally:
         return {"mean": sums.mean, "standard_error": sums.standard_error, **totals}
 
     def notes(self, lens: str | Lens | None = None) -> tuple[Note, ...]:
-        """The notes of all rows together, and those that the lens brings up."""
+        """Return the notes on all rows, and those of a lens.
+
+        Parameters
+        ----------
+        lens : str or Lens, optional
+            The lens.
+
+        Returns
+        -------
+        tuple of Note
+            The notes.
+        """
         notes = self.counts.notes()
         probabilities = self.n * (1 if self.kind == "confidence" else self.k)
         if self.n >= MIN_LABELS and self.counts.zeros + self.counts.ones == probabilities:
             notes = (*notes, hard_labels_note(self.kind))
         if self.counts.ties and lens is not None and as_lens(lens).name in slots.FIRST:
             have = "row has" if self.counts.ties == 1 else "rows have"
-            text = f"{self.counts.ties:,} {have} several largest probabilities; the first class counts as predicted."
+            text = f"{self.counts.ties:,} {have} tied largest probabilities. The first of the tied classes counts as predicted."
             notes = (*notes, Note("TN103", text))
         return notes
 
     def to_dict(self) -> dict[str, Any]:
-        """The tally as its file holds it."""
+        """Return the tally as plain values for JSON.
+
+        Returns
+        -------
+        dict
+            The content of the file that `save` writes.
+        """
         from trueodds.tallies import serialization
 
         return serialization.to_dict(self)
 
     def save(self, path: str | Path) -> None:
-        """Write the tally to a file, whole or not at all."""
+        """Write the tally to a file, atomically.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        """
         from trueodds.tallies import serialization
 
         serialization.save(self, path)
@@ -261,13 +357,13 @@ class Tally:
         return f"Tally(n={self.n:,}, {what}, {len(self.cells.index):,} cells)"
 
     def _where(self, lens: Lens) -> list[tuple[str, str]]:
-        """The slots of a lens with the names of its views; empty where a slot is missing."""
+        """Slots of a lens with the names of its views; empty if a slot is missing."""
         entries = slots.stored_views_of_lens(lens, self.kind, self.classes)
         return entries if all(key in self.slots for key, _ in entries) else []
 
 
 def _count(preds: Predictions, where: slice | Array, bins: int, *, group: bool = False) -> Tally:
-    """The tally of the chosen rows with its standing lenses, block by block."""
+    """Tally of the selected rows with the default lenses, block by block."""
     ranks, classes = slots.default_views(preds.kind, preds.k, group=group)
     null = preds.kind == "classes" and not group and preds.k * bins <= NULL_SIZE
     # a block's covariance is 8·(K·bins)² bytes; the number of blocks depends on nothing else

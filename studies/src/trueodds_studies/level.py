@@ -33,38 +33,38 @@ from trueodds_studies.common.study_result import StudyResult, make_folder
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is simulated; every data set has its own stream, so that a study stopped and resumed gives the same."""
+    """Size of the simulation. Each data set has its own random stream, so that resuming a study does not change results."""
 
     sets: int = 1000  # with draws
-    asymptotic_sets: int = 2000  # without: they cost little
-    powered: int = 200  # of each kind of miscalibration
+    asymptotic_sets: int = 2000  # without draws: cheap
+    powered: int = 200  # per kind of miscalibration
     rows: tuple[int, ...] = (30, 100, 500, 2000)
     worlds: tuple[str, ...] = tuple(world.name for world in CALIBRATED_WORLDS)
     resamples: int = 199
     seed: int = 0
 
     def rng(self, world: PowerTransformedWorld, n: int, repetition: int) -> np.random.Generator:
-        """The stream of one data set: the same rows for every test."""
+        """The random stream of one data set: the same rows for every test."""
         return np.random.default_rng([self.seed, *world.name.encode(), n, repetition])
 
 
 QUICK = Plan(sets=20, asymptotic_sets=20, powered=10, rows=(30, 100), worlds=("sure", "rare", "sharp 3"))
 
-LEGEND = """sets: data sets in which every probability is right; they are the same for every test. logit-normal: logit p ~ N(0, 1.3);
+LEGEND = """sets: number of data sets with calibrated predictions, the same for every test. logit-normal: logit p ~ N(0, 1.3);
 sure: p ~ Beta(0.3, 0.3); rare: p ~ Beta(1, 19); dirichlet: vectors from Dirichlet(1); sharp 3: Dirichlet(0.3); sharp 10: Dirichlet(0.1).
-Two classes are seen through positive, more through canonical where the test takes vectors, else through confidence.
-size5, size1: how often the test rejects at 5 and 1 %, low and high: 99 % Clopper-Pearson limits of each rate by itself.
+Lens: positive for two classes; for more, canonical if the test supports vectors, else confidence.
+size5, size1: rejection rates at 5 and 1 %; low and high: 99 % Clopper-Pearson limits of each rate by itself.
 silent5, silent1: the same among the data sets without the note TN212. doubt: share of data sets with that note.
-undefined: share without a p-value; it counts as no rejection. power: rejections at 5 % on {powered} data sets (fewer for slow tests)
-whose labels follow p^0.7 (overconfident), or whose last class comes with 1.5 times the odds (shift).
-verdict: exceeds where the lower 99 % limit, Bonferroni over all {rates} rates of the table (each tail 0.005/{rates}), is above the
-level; exceeds, said: where most of those rejections carry the note TN212, and the data sets without it keep the level.
+undefined: share without a p-value, which counts as no rejection. power: rejection rate at 5 % for {powered} data sets (fewer for slow
+tests) whose labels follow p^0.7 (overconfident), or in which the odds of the last class are multiplied by 1.5 (shift).
+verdict: exceeds if the lower 99 % limit, with Bonferroni's correction for all {rates} rates of the table (each tail 0.005/{rates}), is
+above the level; exceeds, noted: if most of those rejections have the note TN212, and the data sets without it keep the level.
 {resamples} redraws."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One form of a test in one world at one number of rows."""
+    """One variant of a test, one design, and one number of rows."""
 
     form: HypothesisForm
     world: PowerTransformedWorld
@@ -72,24 +72,24 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Its name among the kept cells."""
+        """Key of the cell in the saved results."""
         return f"{self.form.label} | {self.form.null} | {self.world.name} | {self.n}"
 
 
 @dataclass(frozen=True)
 class SimulatedPValues:
-    """What a test said of many data sets of one world."""
+    """P-values of a test for many data sets of one design."""
 
     pvalues: Array  # (sets,), NaN where there is none
     doubted: Array  # (sets,) whether the note TN212 was raised
 
     def hits(self, level: float, among: Array | None = None) -> int:
-        """How many were rejected; a p-value that is not defined rejects nothing."""
+        """Number of rejections; an undefined p-value does not reject."""
         rejected = self.pvalues <= level + 1e-12
         return int(rejected.sum() if among is None else rejected[among].sum())
 
     def rate(self, level: float) -> float:
-        """The share that was rejected."""
+        """Rejection rate."""
         return self.hits(level) / len(self.pvalues)
 
 
@@ -102,11 +102,11 @@ def level(
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """Size at 5 % and 1 %, and power at 5 %, of every test under every null law that it offers.
+    """Size at 5 % and 1 %, and power at 5 %, of every test with every null distribution that it offers.
 
-    Worlds: two classes with ordinary, sure and rare predictions, 3 and 10 classes with flat and sharp vectors; every
-    probability right for the size, labels from p^0.7 or with a class of 1.5 times the odds for the power. With a
-    folder the table by test goes to `level.tests.md`, the whole one to `level.md`.
+    Designs: two classes with moderate, extreme, and rare-event predictions; 3 and 10 classes with uniform and sharp vectors.
+    Predictions are calibrated for the size; for the power, labels come from p^0.7, or the odds of one class are multiplied by
+    1.5. With an output folder, the table by test is saved as `level.tests.md` and the complete one as `level.md`.
 
     >>> finding = level(methods=["spiegelhalter"], plan=Plan(2, 2, 1, rows=(30,), worlds=("sure",), resamples=19))
     >>> [(row["test"], row["null"], row["K"], row["n"]) for row in finding.rows]
@@ -127,7 +127,7 @@ def level(
 
 
 def level_cells(plan: Plan, methods: Sequence[str] | None = None) -> Iterator[Cell]:
-    """Every form of every member, in every world that it has a meaning in."""
+    """Every variant of every test, with every design to which it applies."""
     worlds = [world for world in CALIBRATED_WORLDS if world.name in plan.worlds]
     for name in methods or TESTS.names():
         for form in hypothesis_forms(name):
@@ -138,7 +138,7 @@ def level_cells(plan: Plan, methods: Sequence[str] | None = None) -> Iterator[Ce
 def simulate_pvalues(
     form: HypothesisForm, world: PowerTransformedWorld, n: int, sets: int, plan: Plan
 ) -> SimulatedPValues:
-    """The test's verdicts on so many data sets; one that it refuses for its values has no p-value."""
+    """P-values for `sets` data sets; NaN if the test refuses the data (TO205)."""
     pvalues, doubted = np.full(sets, np.nan), np.zeros(sets, dtype=bool)
     settings, lens = form.settings(plan.resamples), form.claim(world.k)
     for repetition in range(sets):
@@ -156,7 +156,7 @@ def simulate_pvalues(
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
-    """The row of one cell."""
+    """The row of the table for one cell."""
     form, world, n = cell.form, cell.world, cell.n
     sets = form.sets(n, plan.sets if form.draws else plan.asymptotic_sets)
     simulation = simulate_pvalues(form, world, n, sets, plan)
@@ -177,29 +177,29 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
 
 
 def _draw_if_possible(finding: StudyResult, where: Path) -> None:
-    """Size and power as a picture; without matplotlib there is only the table."""
+    """Draw size and power if matplotlib is installed."""
     if importlib.util.find_spec("matplotlib") is not None:
         draw_levels(finding, where / "level.svg")
 
 
 @dataclass(frozen=True)
 class HypothesisForm:
-    """A test with the settings of a study.
+    """A test with the settings used in a study.
 
-    `null` is how the null law is obtained, as in the test's settings; `redraw` for a test that has no such setting,
-    `both` where rows are drawn anew too. `lens` is for more than two classes: if not said, the whole vector where the
-    test takes vectors, else the confidence.
+    `null` specifies the null distribution, as in the settings of the test; `redraw` for a test without this setting,
+    `both` if rows are resampled too. `lens` applies to more than two classes; by default the whole vector if the test
+    supports vectors, else the confidence.
     """
 
     name: str
     null: str
-    variant: str = ""  # what tells it from the other forms of the test
-    fixed_settings: tuple[tuple[str, Any], ...] = ()  # its settings
+    variant: str = ""  # distinguishes it from other variants of the test
+    fixed_settings: tuple[tuple[str, Any], ...] = ()  # settings other than the defaults
     lens: str | None = None
-    fewest: int = 2  # classes
-    classes: int = 10**9  # at most
-    max_rows: int = 10**9  # rows
-    slow: int = 10**9  # rows from which it takes its time: then it gets a share of the data sets
+    fewest: int = 2  # minimum number of classes
+    classes: int = 10**9  # maximum number of classes
+    max_rows: int = 10**9
+    slow: int = 10**9  # number of rows from which it is slow: then it gets a share of the data sets
     share: float = 0.2
 
     @property
@@ -215,26 +215,26 @@ class HypothesisForm:
 
     @property
     def draws(self) -> bool:
-        """Whether it makes draws, which cost."""
+        """Whether it makes draws, which are expensive."""
         return self.null in getattr(TESTS.load(self.name), "drawing", (self.null,)) or self.null == "both"
 
     def settings(self, resamples: int) -> dict[str, Any]:
-        """The settings, with the study's number of draws where the test makes any."""
+        """The settings, with the study's number of draws if the test makes any."""
         drawn = {"resamples": resamples} if TESTS.takes(self.name, "resamples") else {}
         return drawn | dict(self.fixed_settings)
 
     def fits(self, k: int, n: int) -> bool:
-        """Whether it is measured for so many classes and rows."""
+        """Whether it is included for k classes and n rows."""
         return self.fewest <= k <= self.classes and n <= self.max_rows
 
     def sets(self, n: int, sets: int) -> int:
-        """How many of so many data sets it gets."""
+        """Number of data sets for this variant."""
         return math.ceil(sets * self.share) if n >= self.slow else sets
 
 
 @cache
 def hypothesis_forms(name: str) -> tuple[HypothesisForm, ...]:
-    """The default form, the other null laws that the test offers, and what the table adds."""
+    """The default variant, one for each other null distribution, and the extra variants."""
     test_class = TESTS.load(name)
     if not test_class.nulls:
         return (HypothesisForm(name, "redraw"), *EXTRA_FORMS.get(name, ()))
@@ -277,7 +277,7 @@ COSTLY_FORMS: dict[tuple[str, str], dict[str, Any]] = {
 
 
 def draw_levels(finding: StudyResult, path: Path) -> None:
-    """Three panels: how often each test rejects at 5 and 1 % where nothing is wrong, and at 5 % an overconfident model.
+    """Draw three panels: rejection rates at 5 and 1 % for calibrated models, and at 5 % for an overconfident model.
 
     Lines mark the levels.
     """

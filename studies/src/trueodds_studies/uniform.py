@@ -19,15 +19,15 @@ from trueodds_studies.common.study_result import StudyResult, make_folder
 from trueodds_studies.level import Cell, hypothesis_forms, simulate_pvalues
 from trueodds_studies.level import Plan as LevelPlan
 
-LEGEND = """{sets} data sets of {rows} rows, every probability right, {draws} redraws. A p-value is made continuous by a uniform step of
-its grid. above: how far the distribution function of the p-values lies above that of the uniform law (a test that rejects too often),
-below: below it (one that rejects too seldom, as where many draws tie with the data). p_above: exact one-sided Kolmogorov p-value;
-p_uniform: of both sides. verdict: by Holm's correction over the rows of the table at 1 %."""
+LEGEND = """{sets} data sets of {rows} rows, calibrated predictions, {draws} redraws. A p-value is made continuous by subtracting a uniform variable with
+the width of its grid. above: largest distance by which the distribution function of the p-values exceeds the uniform one (a liberal test);
+below: largest distance below it (a conservative test, as with many draws that tie with the data). p_above: exact one-sided Kolmogorov
+p-value; p_uniform: two-sided. verdict: by Holm's correction over the rows of the table at 1 %."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is simulated."""
+    """Size of the simulation."""
 
     sets: int = 2000
     rows: int = 40
@@ -37,7 +37,7 @@ class Plan:
 
     @property
     def of_level(self) -> LevelPlan:
-        """The streams are those of the study of levels."""
+        """Plan of the study `level`, whose random streams are reused."""
         return LevelPlan(resamples=self.resamples, seed=self.seed)
 
 
@@ -53,7 +53,7 @@ def uniform(
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """Kolmogorov's test of the p-values of every test whose labels are redrawn, on few rows, where laws of large numbers do not help.
+    """Kolmogorov tests of the p-values of every test with redrawn labels, on too few rows for asymptotic results.
 
     >>> finding = uniform(methods=["spiegelhalter"], plan=Plan(sets=5, worlds=("logit-normal",), resamples=9))
     >>> finding.rows[0]["test"], finding.rows[0]["verdict"]
@@ -80,7 +80,7 @@ def _cells(plan: Plan, methods: Sequence[str] | None) -> Iterator[Cell]:
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
-    """The row of one cell."""
+    """The row of the table for one cell."""
     simulation = simulate_pvalues(cell.form, cell.world, cell.n, plan.sets, plan.of_level)
     p = simulation.pvalues[~np.isnan(simulation.pvalues)]
     row: dict[str, Any] = {"test": cell.form.label, "design": cell.world.name, "n": cell.n, "sets": len(p)}
@@ -102,20 +102,20 @@ def _add_verdicts(rows: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any],
 
 def _verdict(above: float, both: float) -> str:
     if np.isnan(both):
-        return "no answer"
-    return "exceeds" if above <= 0.01 else "too seldom" if both <= 0.01 else "uniform"
+        return "undefined"
+    return "exceeds" if above <= 0.01 else "conservative" if both <= 0.01 else "uniform"
 
 
 def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
-    count = {what: sum(row["verdict"] == what for row in rows) for what in ("uniform", "too seldom", "exceeds")}
+    count = {what: sum(row["verdict"] == what for row in rows) for what in ("uniform", "conservative", "exceeds")}
     return (
-        f"Of {len(rows)} sets of p-values from redrawn labels {count['uniform']} are uniform as far as can be seen,"
-        f" {count['too seldom']} reject too seldom, as where draws tie with the data, and {count['exceeds']} too often."
+        f"Of {len(rows)} sets of p-values from redrawn labels, {count['uniform']} are consistent with a uniform distribution,"
+        f" {count['conservative']} are conservative, as with draws that tie with the data, and {count['exceeds']} are liberal."
     )
 
 
 def randomize_pvalues(pvalues: Array, draws: int, rng: np.random.Generator) -> Array:
-    """p-values on {1/(B+1), …, 1} made continuous: uniform on [0, 1] if and only if they are uniform on their grid.
+    """Make p-values on {1/(B+1), …, 1} continuous: they are uniform on [0, 1] if and only if uniform on their grid.
 
     >>> float(randomize_pvalues(np.array([1.0]), 99, np.random.default_rng(0))[0]) > 0.99
     True
@@ -124,7 +124,7 @@ def randomize_pvalues(pvalues: Array, draws: int, rng: np.random.Generator) -> A
 
 
 def uniform_distances(values: Sequence[float] | Array) -> tuple[float, float]:
-    """How far the distribution function of values lies above that of the uniform law, and below it (D⁺, D⁻).
+    """Largest distances of the empirical distribution function above and below the uniform one (D⁺, D⁻).
 
     >>> uniform_distances([0.1, 0.2])
     (0.8, 0.1)
@@ -135,7 +135,7 @@ def uniform_distances(values: Sequence[float] | Array) -> tuple[float, float]:
 
 
 def kolmogorov_pvalue(n: int, distance: float, sides: int = 2) -> float:
-    """The p-value of Kolmogorov's test on n values: exact for one side, at most twice that for both.
+    """The p-value of Kolmogorov's test of n values: exact if one-sided, an upper bound if two-sided.
 
     >>> round(kolmogorov_pvalue(1, 0.975, sides=1), 3)  # of one value: P(U < 0.025)
     0.025

@@ -15,21 +15,21 @@ from trueodds.calibrators._glm.log_probabilities import softmax
 from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood
 
-# The level γ of a cut is uniform. With γ = exp(−t²/2) ends of cuts are smooth in t, so few nodes are enough.
+# The level γ of a cut is uniform. With γ = exp(−t²/2) the ends of cuts are smooth in t, so few nodes suffice.
 MAX_CUT_LEVEL = 6.0
 CUT_LEVELS, CUT_WEIGHTS = np.polynomial.legendre.leggauss(16)
 CUT_LEVELS = (CUT_LEVELS + 1) * MAX_CUT_LEVEL / 2
 CUT_WEIGHTS = CUT_WEIGHTS * CUT_LEVELS * np.exp(-(CUT_LEVELS**2) / 2)
 CUT_WEIGHTS /= CUT_WEIGHTS.sum()
 
-_GAP = 0.75  # of t, between the places where the likelihood is looked at
+_GAP = 0.75  # of t, between the points where the likelihood is evaluated
 _BLOCK = 1 << 15
 MAX_ABS_VALUE = 1e100
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Beliefs:
-    """Per class, (n, K): what is certain of it, what is not ruled out, and ignorance split evenly."""
+    """Belief, plausibility and pignistic probability of each class, (n, K)."""
 
     belief: Array
     plausibility: Array
@@ -38,25 +38,26 @@ class Beliefs:
 
 @dataclass(frozen=True, eq=False)
 class SlopeBeliefs:
-    r"""softmax(θ s) with the ends of the cuts {θ: L(θ) ≥ γ L(θ̂)}, at the nodes of γ.
+    r"""softmax(θ s) with the ends of the cuts {θ: L(θ) ≥ γ L(θ̂)} at the nodes of γ.
 
     With γ and Z uniform the focal set is :math:`\{j : F_{j-1}(\theta) \le Z < F_j(\theta)\}` over all θ of the cut,
-    F being the cumulative probabilities. It is an interval of classes, so the ends of F over the cut say all.
+    where F are the cumulative probabilities. It is an interval of classes, so the extremes of F over the cut determine
+    it.
     """
 
     theta: float
-    low: Array  # (t,) falling
-    high: Array  # (t,) rising
+    low: Array  # (t,) decreasing
+    high: Array  # (t,) increasing
 
     @classmethod
     def around(cls, theta: float, sums: Callable[[float], Likelihood]) -> tuple[SlopeBeliefs, int]:
-        """The cuts around the θ of largest likelihood, and the passes that finding them took."""
+        """The cuts around the maximum likelihood θ, and the number of passes to find them."""
         sides = [_trace_cut_ends(theta, sums, sign) for sign in (-1.0, 1.0)]
         return cls(theta, sides[0][0], sides[1][0]), sides[0][1] + sides[1][1]
 
     @classmethod
     def alone(cls, theta: float) -> SlopeBeliefs:
-        """No other θ than this one, where the rows tell none from another."""
+        """A single θ, if the rows do not determine it."""
         return cls(theta, *np.full((2, len(CUT_LEVELS)), theta))
 
     def point(self, S: Array) -> Array:
@@ -90,7 +91,7 @@ class SlopeBeliefs:
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> SlopeBeliefs:
-        """Ends below and above θ̂."""
+        """Read θ̂ and ends below and above it."""
         saved_parameters.check_keys(parameters, ("theta", "low", "high"), "a contour")
         theta = saved_parameters.read_number(parameters, "theta", -MAX_ABS_VALUE, MAX_ABS_VALUE)
         low = saved_parameters.read_vector(parameters, "low", -MAX_ABS_VALUE, theta, size=len(CUT_LEVELS))
@@ -112,7 +113,7 @@ def _cumulative(theta: float, S: Array) -> Array:
 
 
 def _split_overlaps(start: Array, end: Array) -> Array:
-    """Of the intervals [start, end] of Z in each row (n, K), which cover [0, 1]: each one's share where some overlap."""
+    """Lengths of the intervals [start, end] of Z in each row (n, K), with overlaps split evenly; they cover [0, 1]."""
     k = start.shape[1]
     places = np.concatenate([start, end], axis=1)
     order = places.argsort(axis=1, kind="stable")
@@ -125,7 +126,7 @@ def _split_overlaps(start: Array, end: Array) -> Array:
 
 
 def _trace_cut_ends(theta: float, sums: Callable[[float], Likelihood], sign: float) -> tuple[Array, int]:
-    """The end of each cut on one side, from places about `_GAP` of t apart; dθ/dt = t / F′ joins them."""
+    """The end of each cut on one side, interpolated between points about `_GAP` of t apart with dθ/dt = t / F′."""
     at = sums(theta)
     base, current = at.value, theta
     t, places, slopes = [0.0], [theta], [sign / float(np.sqrt(at.hessian[0, 0]))]
@@ -144,15 +145,16 @@ def _trace_cut_ends(theta: float, sums: Callable[[float], Likelihood], sign: flo
 
 
 _ANGLES = 64
-_MAX_LOG_ODDS = 1e12  # log odds that stand for infinite ones, so that a slope of 0 times them is 0
+_MAX_LOG_ODDS = 1e12  # replaces infinite log odds, so that 0 times them is 0
 
 
 @dataclass(frozen=True, eq=False)
 class ShiftSlopeBeliefs:
     r"""σ(τ + γx) with the range of the log odds over each cut of the likelihood.
 
-    A cut is convex, so the ends at x are its support function in the direction (1, x), kept with its slope on a circle
-    of directions. Belief is the mean of the lower ends, :math:`\hat q - \int_0^{\hat q} pl_x`, likewise above.
+    A cut is convex, so its ends at x are given by its support function in the direction (1, x), stored with its
+    derivative on a circle of directions. Belief is the mean of the lower ends, :math:`\hat q - \int_0^{\hat q} pl_x`,
+    and plausibility that of the upper ends.
     """
 
     theta: Array  # (2,) τ, γ
@@ -200,18 +202,18 @@ class ShiftSlopeBeliefs:
             for end, sign, turned in zip(ends, (-1, 1), (angle + np.pi, angle), strict=True):
                 eta = middle + sign * t * length * periodic_cubic_hermite(turned, h, dh)
                 end += mass * np.stack([expit(-eta), expit(eta)], axis=1)
-        # The log odds of the first class are the negative ones: its belief is made of the upper ends.
+        # The log odds of the first class are the negatives: its belief comes from the upper ends.
         belief = np.stack([ends[1][:, 0], ends[0][:, 1]], axis=1)
         plausibility = np.stack([ends[0][:, 0], ends[1][:, 1]], axis=1)
         return Beliefs(belief, plausibility, (belief + plausibility) / 2)
 
     def to_dict(self) -> dict[str, Any]:
-        """Maximum, coordinates, and the support of the cuts."""
+        """Maximum, coordinates, and the support function of the cuts."""
         return {name: getattr(self, name).tolist() for name in ("theta", "turn", "support", "slope")}
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any]) -> ShiftSlopeBeliefs:
-        """Numbers of the right shapes; no cut's end lies inside."""
+        """Read numbers of the right shapes; support functions are nonnegative."""
         saved_parameters.check_keys(parameters, ("theta", "turn", "support", "slope"), "a contour")
         turn = _read_matrix(parameters, "turn", (2, 2), -MAX_ABS_VALUE)
         support, slope = (
@@ -238,14 +240,14 @@ def _read_matrix(mapping: Mapping[str, Any], key: str, shape: tuple[int, int], l
 
 
 def cubic_hermite(x: Array, nodes: Array, values: Array, slopes: Array) -> tuple[Array, Array]:
-    """The cubic through rising nodes with their slopes, and its derivative, at x within them."""
+    """Cubic Hermite interpolation through increasing nodes, and its derivative, at x within them."""
     at = np.clip(np.searchsorted(nodes, x, "right") - 1, 0, len(nodes) - 2)
     gap = np.maximum(nodes[at + 1] - nodes[at], 1e-300)
     return _cubic((x - nodes[at]) / gap, gap, values[at], values[at + 1], slopes[at], slopes[at + 1])
 
 
 def periodic_cubic_hermite(angle: Array, values: Array, slopes: Array) -> Array:
-    """The periodic cubic through values at angles 2πi/a."""
+    """Periodic cubic Hermite interpolation through values at angles 2πi/a."""
     gap = 2 * np.pi / len(values)
     place = (angle / gap) % len(values)
     at = place.astype(np.intp) % len(values)

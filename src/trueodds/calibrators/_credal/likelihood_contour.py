@@ -10,9 +10,9 @@ from scipy.special import expit
 from trueodds.binning.sorted_scores import group_starts
 from trueodds.core.typing import Array
 
-CELLS = 1 << 11  # groups of neighbouring scores that stand for more rows than that
-_CLOSE = 1e-10  # how exactly a fall is met, relative to it; sums over 1e6 rows have no more digits
-_ALIKE = 1e-18  # scores that vary by less than the root of it, relative to their size, are equal
+CELLS = 1 << 11  # largest number of groups of neighboring scores
+_CLOSE = 1e-10  # relative tolerance of a drop; sums over 1e6 rows have no more digits
+_ALIKE = 1e-18  # relative variance below which scores are equal
 _STEPS = 200
 
 
@@ -20,12 +20,12 @@ _STEPS = 200
 class ScoreCells:
     """Rows pooled by their score."""
 
-    x: Array  # (m,) rising
+    x: Array  # (m,) increasing
     w: Array  # (m,) > 0
     wy: Array  # (m,)
 
     def grouped(self) -> ScoreCells:
-        """At most `CELLS` groups of neighbours of about equal weight, at their mean scores."""
+        """At most `CELLS` groups of neighboring scores of about equal weight, at their means."""
         if len(self.x) <= CELLS:
             return self
         first = group_starts(self.w, CELLS)
@@ -34,7 +34,7 @@ class ScoreCells:
 
 
 def group_by_score(x: Array, y: Array, w: Array) -> ScoreCells:
-    """The rows with weight by rising distinct score, so that their order does not matter.
+    """Rows with positive weight pooled by increasing distinct score, so that their order does not matter.
 
     >>> group_by_score(np.array([2.0, 1.0, 2.0]), np.array([1.0, 0.0, 0.0]), np.ones(3)).w.tolist()
     [1.0, 2.0]
@@ -46,10 +46,10 @@ def group_by_score(x: Array, y: Array, w: Array) -> ScoreCells:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LikelihoodSurface:
-    r"""Minus the log-likelihood of log odds :math:`\tau + \gamma x` around its minimum, in the units of its curvature.
+    r"""Minus the log-likelihood of log odds :math:`\tau + \gamma x` around its minimum, scaled by its curvature.
 
-    :math:`(\tau, \gamma) = \theta + T\beta`, where :math:`F(\beta) \approx |\beta|^2 / 2`. Where all scores are equal
-    the slope is held.
+    :math:`(\tau, \gamma) = \theta + T\beta`, where :math:`F(\beta) \approx |\beta|^2 / 2`. If all scores are equal the
+    slope is fixed.
     """
 
     theta: Array  # (2,) τ and γ at the minimum
@@ -66,7 +66,7 @@ class LikelihoodSurface:
         mean = float(rows.w @ rows.x) / total
         eta = theta[0] + theta[1] * rows.x
         curvature = rows.w * expit(eta) * expit(-eta)
-        # Orthogonal steps: of the log odds at the middle of what the curvature weighs, and of the slope around it.
+        # Orthogonal steps: of the log odds at the curvature-weighted mean score, and of the slope around it.
         middle = float(curvature @ rows.x / curvature.sum()) if len(rows.x) > 1 else mean
         centered = rows.x - middle
         first, second = float(curvature.sum()), float(curvature @ centered**2)
@@ -86,9 +86,9 @@ class LikelihoodSurface:
         return self.theta + beta @ self.turn.T
 
     def radii(self, angles: Array, fall: float, start: Array | float = 1.0) -> Array:
-        """How far along each angle F rises by `fall`, in units of √(2 fall); `start` is a guess of it.
+        """Distance along each angle at which F rises by `fall`, in units of √(2 fall), from the guess `start`.
 
-        Convex, so Newton's method from outside is monotone.
+        F is convex, so Newton's method from outside is monotone.
         """
         along = unit_vectors(angles)
         steps = along @ self.move
@@ -96,7 +96,7 @@ class LikelihoodSurface:
         unit = np.sqrt(2 * fall)
         r = np.full(len(angles), unit) * start
         base, q = _softplus(self.eta)
-        expected = self.rows.w * q  # at a minimum what came and what is said have the same sums
+        expected = self.rows.w * q  # at a minimum observed and fitted sums are equal
         for _ in range(_STEPS):
             softplus, q = _softplus(self.eta + r[:, None] * steps)
             risen = (softplus - base) @ self.rows.w - r * (steps @ expected) + still * r**2 / 2
@@ -107,7 +107,7 @@ class LikelihoodSurface:
         return r / unit
 
     def gradients(self, beta: Array) -> Array:
-        """The slope of F at each β (a, 2)."""
+        """The gradient of F at each β (a, 2)."""
         gradient = (self.rows.w * (expit(self.eta + beta @ self.move) - expit(self.eta))) @ self.move.T
         gradient[:, 1] += float(self.slope_fixed) * beta[:, 1]
         return gradient
@@ -120,5 +120,5 @@ def _softplus(eta: Array) -> tuple[Array, Array]:
 
 
 def unit_vectors(angles: Array) -> Array:
-    """The unit vectors (a, 2)."""
+    """Unit vectors (a, 2) at these angles."""
     return np.stack([np.cos(angles), np.sin(angles)], axis=1)

@@ -11,23 +11,23 @@ from trueodds.core.typing import Array
 from trueodds.kernels.smoothing import gaussian_sums
 
 BANDWIDTH_RULES = ("silverman", "normal")
-MIN_BANDWIDTH = {"probability": 0.002, "logit": 0.02}  # what the finest grid of a map resolves
+MIN_BANDWIDTH = {"probability": 0.002, "logit": 0.02}  # resolved by the finest grid of a map
 MAX_BANDWIDTH = {"probability": 1.0, "logit": 100.0}
-_MAX_DISTINCT = 4096  # distinct scores up to which each is seen where it is
-_CELLS = 32  # in a bandwidth, at whose mean scores are seen beyond
+_MAX_DISTINCT = 4096  # distinct scores up to which none are pooled
+_CELLS = 32  # per bandwidth; beyond _MAX_DISTINCT, scores are pooled at the mean of each cell
 
 
 def kernel_regression(
     at: Array, s: Array, w: Array, wy: Array, h: float, mirrored: bool = True
 ) -> tuple[Array, Array, Array]:
-    """The curve r at some places, its slope, and the density of the scores up to a factor, each (n,).
+    """The curve r at some points, its slope, and the density of the scores up to a factor, each (n,).
 
-    The scores s (m,) rise, with Σw and Σwy at each; mirrored, they and the places lie in [0, 1].
+    The scores s (m,) increase, with Σw and Σwy at each. If `mirrored`, scores and points lie in [0, 1].
     """
     if mirrored:
         n_reflections = math.ceil((9 * h + 1) / 2)
         images = [sign * s + 2 * j for j in range(-n_reflections, n_reflections + 1) for sign in (1, -1)]
-        # The nearest of all images lies in [−1, 2], and of those 9 h beyond it nothing is left.
+        # The nearest images lie in [−1, 2]; the kernel is 0 beyond a distance of 9 h.
         masked_images = [(i, (-1 - 9 * h <= i) & (i <= 2 + 9 * h)) for i in images]
         s, w, wy = (
             np.concatenate([part[keep] for part, (_, keep) in zip(parts, masked_images, strict=True)])
@@ -41,7 +41,7 @@ def kernel_regression(
 
 
 def bin_scores(s: Array, w: Array, wy: Array, h: float) -> tuple[Array, Array, Array]:
-    """The scores, or where they are many those in each fine cell together, at their mean."""
+    """The scores, or with many scores their means in fine cells."""
     if len(s) <= _MAX_DISTINCT:
         return s, w, wy
     first = np.flatnonzero(np.diff(np.floor((s - s[0]) * (_CELLS / h)), prepend=-1.0))
@@ -50,16 +50,16 @@ def bin_scores(s: Array, w: Array, wy: Array, h: float) -> tuple[Array, Array, A
 
 
 def select_bandwidth(s: Array, w: Array, bandwidth: float | str, scale: str, end: float = math.inf) -> float:
-    """The bandwidth as given, or by a rule from the rising scores s (m,) with their weights.
+    """The bandwidth as given, or by a rule from the increasing scores s (m,) with their weights.
 
-    Scores at ±`end`, log odds that a floor gave to exact 0 and 1, tell nothing of how far scores lie apart.
+    Scores at ±`end`, log odds that `min_prob` gave to exact 0 and 1, do not enter the rule.
     """
     if not isinstance(bandwidth, str):
         return float(bandwidth)
     inside = np.abs(s) < end * (1 - 1e-9)
     if inside.any():
         s, w = s[inside], w[inside]
-    w = w * max(1.0, 2 / float(w.sum()))  # weights below those of two rows tell no spread
+    w = w * max(1.0, 2 / float(w.sum()))  # a standard deviation needs the weight of at least two rows
     n = float(w.sum())
     sd = float(weighted_std(s, w)) * math.sqrt(n / (n - 1))
     if bandwidth == "silverman":

@@ -24,7 +24,7 @@ from trueodds.lenses.view import View
 
 
 class Curve(Protocol):
-    """From one class's stated probability to its recalibrated one, value by value."""
+    """A map from the predicted probability of one class to the recalibrated one, elementwise."""
 
     def __call__(self, x: Array) -> Array: ...
 
@@ -35,16 +35,16 @@ class Curve(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class OneVsRest(CalibrationMap):
-    """Two classes: the curve q of the second, and 1 − q. More: a curve per class, then each row over its sum.
+    """One-vs-rest calibration: for two classes q and 1 − q of one curve, else a curve per class with normalized rows.
 
-    A row whose every curve is 0 becomes uniform.
+    A row in which every curve is 0 becomes uniform.
     """
 
     curves: tuple[Any, ...]  # of Curve; one for two classes, else one per class
     curve: ClassVar[Callable[[Mapping[str, Any]], Curve]]
 
     def apply(self, P: Probabilities) -> Array:
-        """The curves' values, made to sum to 1."""
+        """Values of the curves, normalized."""
         return apply_in_blocks(partial(apply_one_vs_rest, self.curves), P)
 
     def to_dict(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class OneVsRest(CalibrationMap):
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> OneVsRest:
-        """As many curves as K classes need."""
+        """Read the curves that K classes need."""
         saved_parameters.check_keys(parameters, ("curves",), "parameters")
         curves, n_curves = parameters["curves"], 1 if k == 2 else k
         if not isinstance(curves, list) or len(curves) != n_curves or not all(isinstance(c, dict) for c in curves):
@@ -72,7 +72,7 @@ class OneVsRest(CalibrationMap):
 
 
 def fit_curves(fit: Callable[[Array, Array, Array], Any], P: Array, Y: Array, w: Array) -> tuple[Any, ...]:
-    """The curves of `fit(x, y, w)` for the classes that need one, on the rows that have weight."""
+    """Fit the curves `fit(x, y, w)` of the classes that need one, on the rows with positive weight."""
     if (w == 0).any():
         P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
     which = [1] if P.shape[1] == 2 else range(P.shape[1])
@@ -82,7 +82,7 @@ def fit_curves(fit: Callable[[Array, Array, Array], Any], P: Array, Y: Array, w:
 def fit_curves_of_logs(
     fit: Callable[[Array, Array, Array], Any], P: Probabilities, Y: Array, w: Array, min_prob: float
 ) -> tuple[Any, ...]:
-    """The same for curves of logarithms: `fit(logs, y, w)` gets those of the other classes and of its own, (n, 2)."""
+    """Fit curves of logarithms: `fit(logs, y, w)` gets those of the other classes and of its own, (n, 2)."""
     if (w == 0).any():
         P, Y, w = P[w > 0], Y[w > 0], w[w > 0]
     which = [1] if P.shape[1] == 2 else range(P.shape[1])
@@ -90,7 +90,7 @@ def fit_curves_of_logs(
 
 
 def fit_curves_from_sums(fit: Callable[[RowSums], Any], data: RowSums) -> tuple[Any, ...]:
-    """The same from passes over rows `FitData`, which the classes share: `fit` gets passes over `OneVsRestRows`."""
+    """Fit the curves from sums over rows `FitData`, in passes that the classes share; `fit` gets `OneVsRestRows`."""
     which = [1] if data.facts.k == 2 else range(data.facts.k)
     return tuple(data.side_by_side([partial(_of_class, fit=fit, c=c) for c in which]))
 
@@ -113,10 +113,10 @@ def _score(data: FitData, c: int) -> OneVsRestRows:
 
 
 def effective_rows(w: Array) -> tuple[float, Array]:
-    """For how many rows weights w > 0 stand, and the weights with that sum; what is no count is scaled.
+    """The number of rows that weights w > 0 represent, and weights with that sum; non-counts are scaled.
 
     >>> import numpy as np
-    >>> effective_rows(np.array([0.5, 0.25])), as_rows(np.array([2.0, 1.0]))
+    >>> effective_rows(np.array([0.5, 0.25])), effective_rows(np.array([2.0, 1.0]))
     ((2.0, array([1.33333333, 0.66666667])), (3.0, array([2., 1.])))
     """
     total = float(w.sum())
@@ -126,12 +126,12 @@ def effective_rows(w: Array) -> tuple[float, Array]:
 
 
 def zero_probability_notes(Q: Array) -> list[Note]:
-    """Recalibrated probabilities of exactly 0: if that class comes, the log loss is infinite."""
+    """Note on recalibrated probabilities of exactly 0: if that class is observed, the log loss is infinite."""
     return _zeros(int((Q == 0).any(axis=1).sum()), f"of the {len(Q):,} rows it was fitted on")
 
 
 def zero_probability_notes_of_cells(curves: Sequence[Curve], views: Sequence[View]) -> list[Note]:
-    """The same for curves that were fitted to cells, where other classes' scores are not known."""
+    """The same note for curves that were fitted to cells, where other classes' scores are unknown."""
     predicted = [curve(view.p) for curve, view in zip(curves, views, strict=True)]
     lost = [(q == 0) | (q == 1) if len(views) == 1 else q == 0 for q in predicted]
     rows = max(int(view.n[none].sum()) for view, none in zip(views, lost, strict=True))
@@ -142,9 +142,7 @@ def zero_probability_notes_of_cells(curves: Sequence[Curve], views: Sequence[Vie
 def _zeros(rows: int, of: str) -> list[Note]:
     if rows == 0:
         return []
-    text = (
-        f"The map gives probability 0 to some class in {rows:,} {of}; should that class come, the log loss is infinite."
-    )
+    text = f"The map gives probability 0 to some class in {rows:,} {of}; if that class is observed, the log loss is infinite."
     return [Note("TN505", text)]
 
 
@@ -154,10 +152,10 @@ T = TypeVar("T")
 def map_classes(
     P: Array, Y: Array, w: Array, of_keys: Callable[[Array], T], of_rows: Callable[[Array, Array, Array], T]
 ) -> tuple[T, ...]:
-    """What is made of the second of two classes, or of every class, from the rows that have weight.
+    """Results for the second of two classes, or for every class, from the rows with positive weight.
 
-    `of_keys(keys)` of sorted keys (see `core.kernels.sort`) where every row weighs 1 and came or did not;
-    else `of_rows(x, y, w)`. Y is (n, K) shares, or class numbers (n,).
+    `of_keys(keys)` gets sorted keys (see `kernels.sort`) if every row has weight 1 and a single outcome; otherwise
+    `of_rows(x, y, w)`. Y is (n, K) shares, or class numbers (n,).
     """
     if not w.all():
         live = w > 0
@@ -175,7 +173,7 @@ def map_classes(
 
 
 def fit_curves_from_counts(P: Array, Y: Array, w: Array, made: Callable[[Array, Array, Array], T]) -> tuple[T, ...]:
-    """What `made(s, mass, came)` makes of them, from the rising distinct scores s, and Σw and Σwy at each."""
+    """Fit curves `made(s, mass, events)` from the increasing distinct scores s, and Σw and Σwy at each."""
 
     def of_rows(x: Array, y: Array, w: Array) -> T:
         return made(*sort.sum_by_score(x, y, w, sort.argsort_scores(x)))
@@ -184,7 +182,7 @@ def fit_curves_from_counts(P: Array, Y: Array, w: Array, made: Callable[[Array, 
 
 
 def apply_one_vs_rest(curves: Sequence[Callable[[Array], Array]], P: Probabilities) -> Array:
-    """Each class's own curve (of the second of two), made to sum to 1; a row whose every curve is 0 becomes uniform.
+    """Apply each class's curve (of the second of two) and normalize; a row in which every curve is 0 becomes uniform.
 
     A curve that takes logarithms gets those of both sides, so that neither loses digits.
     """
@@ -201,7 +199,7 @@ def apply_one_vs_rest(curves: Sequence[Callable[[Array], Array]], P: Probabiliti
 
 
 def _apply_to_pair(curve: Any, P: Probabilities, c: int) -> Array:
-    """What a curve makes of the other classes together and of class c, (n, 2)."""
+    """Apply a curve to class c against the sum of the others, (n, 2)."""
     if getattr(curve, "takes_logs", False):
         return np.asarray(curve.of_logs(log_pair(P, c)))
     q = curve(probabilities(P)[:, c])
@@ -209,7 +207,7 @@ def _apply_to_pair(curve: Any, P: Probabilities, c: int) -> Array:
 
 
 def _apply_to_class(curve: Any, P: Probabilities, c: int) -> Array:
-    """What a curve makes of class c, (n,)."""
+    """Apply a curve to class c, (n,)."""
     return (
         _apply_to_pair(curve, P, c)[:, 1]
         if getattr(curve, "takes_logs", False)
@@ -218,7 +216,7 @@ def _apply_to_class(curve: Any, P: Probabilities, c: int) -> Array:
 
 
 def sums_by_log_odds(x: Array, y: Array, w: Array) -> tuple[Array, Array, Array]:
-    """The rising distinct log odds x of rows that have weight, and Σw and Σwy at each, as `ByScore.sums` has them."""
+    """The increasing distinct log odds x of rows with positive weight, and Σw and Σwy at each."""
     order = np.argsort(x, kind="stable")
     order = order[w[order] > 0]
     x, w, wy = x[order], w[order], w[order] * y[order]

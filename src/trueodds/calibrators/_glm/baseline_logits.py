@@ -19,12 +19,12 @@ from trueodds.core.errors import InputError, describe
 from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_by_class
 
-_EQUAL = 1e-12  # of log odds: those that lie so close together are equal
+_EQUAL = 1e-12  # tolerance within which log odds are equal
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogOddsRange:
-    """Where log odds lie, in a form that adds."""
+    """Sums and ranges of log odds; those of batches add up."""
 
     total: Array  # (K,) Σwx
     low: Array  # (K,)
@@ -43,7 +43,7 @@ class LogOddsRange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contrasts:
-    """Log odds around their means, and the slopes and shifts that are best for them."""
+    """Centered log odds, with fitted slopes and shifts."""
 
     data: RowSums  # over Rows with x (n, K) less the means
     free: Array  # (K,) whether a class has parameters: all but the baseline
@@ -55,16 +55,16 @@ class Contrasts:
 
     @property
     def slopes(self) -> Array:
-        """γ of each free class."""
+        """γ of each class but the baseline."""
         return self.optimum.theta[::2]
 
     @property
     def shifts(self) -> Array:
-        """τ of each free class."""
+        """τ of each class but the baseline."""
         return self.optimum.theta[1::2] - self.slopes * self.means
 
     def certainty(self) -> ParameterUncertainty:
-        """How sure they are. Cost: O(nK + K³), little beside the fit; the sandwich O(nK²)."""
+        """Uncertainty of the parameters. Cost: O(nK + K³), little compared with the fit; the sandwich O(nK²)."""
         if not self.optimum.converged:
             return ParameterUncertainty("infinite")
         if not self.optimum.at.hessian.size:
@@ -90,10 +90,10 @@ class Contrasts:
 
 
 def fit_contrasts(data: RowSums, free: Array, penalty: float) -> Contrasts:
-    """Slope and shift of each class that is free, from passes over log odds (n, K) against the baseline; its are 0."""
+    """Fit slope and shift of each free class from sums over log odds (n, K) against the baseline."""
     k, mass = len(free), data.facts.mass
     log_odds_range: LogOddsRange = data.sum(LogOddsRange.of)
-    # Around their means, where the rows alone decide: then log odds that are all equal leave the slope as it is.
+    # Centered without a penalty: log odds that are all equal then leave the slope unchanged.
     means = np.zeros(k) if penalty else log_odds_range.total / mass
     equal = np.maximum(log_odds_range.high - means, means - log_odds_range.low) <= _EQUAL * (1 + np.abs(means))
     low, high = (np.where(equal, means, end)[free] for end in (log_odds_range.low, log_odds_range.high))
@@ -125,7 +125,9 @@ def fit_contrasts(data: RowSums, free: Array, penalty: float) -> Contrasts:
         slight = minimize(penalty + SLIGHT, 0.0)
         optimum = Minimum(slight.theta, slight.at, optimum.n_passes + slight.n_passes, False, slight.slope)
     even = (low <= 0) & (high >= 0)
-    return Contrasts(centered, free, means[free], even, penalty, optimum, values[0])  # both searches begin at no change
+    return Contrasts(
+        centered, free, means[free], even, penalty, optimum, values[0]
+    )  # both searches start at the identity
 
 
 def _center(rows: LogLinearRows, means: Array, equal: Array) -> LogLinearRows:
@@ -139,12 +141,12 @@ def _sums(rows: LogLinearRows, theta: Array, ties: Array, curved: bool) -> Likel
 
 
 def _squared(rows: LogLinearRows, theta: Array, ties: Array) -> Array:
-    """The curvature with squared weights."""
+    """The Hessian with squared weights."""
     return softmax_by_class(rows.x[:, :, None], rows.Y, rows.w**2, theta, ties=ties).hessian
 
 
 def _curvature(rows: LogLinearRows, means: Array) -> Array:
-    """The curvature by each slope and shift at no change."""
+    """The diagonal of the Hessian at the identity, by each slope and shift."""
     q = softmax(rows.x + means)
     variance = q * (1 - q)
     return np.asarray(rows.w @ np.stack([variance * rows.x**2, variance], axis=2).reshape(len(q), -1))
@@ -155,20 +157,20 @@ _LISTED = 20
 
 
 def check_baseline(baseline: Any) -> None:
-    """Refuse what names no class."""
+    """Raise TO203 for a value that cannot name a class."""
     if baseline is None or (isinstance(baseline, str) and baseline.startswith(_NAMED)):
         return
     if isinstance(baseline, bool) or not isinstance(baseline, (int, np.integer)):
         raise InputError(
-            "TO203", "baseline is the number of a class, or class: and its name.", describe(baseline),
+            "TO203", "baseline must be the number of a class, or 'class:' and its name.", describe(baseline),
             "For instance -1, or 'class:cat'.",
         )  # fmt: skip
 
 
 def resolve_class_name(baseline: Any, classes: Sequence[Any]) -> Any:
-    """The number behind a name, `class:cat`; numbers stay as they are.
+    """The class number for a name such as `class:cat`; numbers stay unchanged.
 
-    >>> resolve_class_name("class:dog", ["cat", "dog"]), numbered(-1, ["cat", "dog"])
+    >>> resolve_class_name("class:dog", ["cat", "dog"]), resolve_class_name(-1, ["cat", "dog"])
     (1, -1)
     """
     if not isinstance(baseline, str):
@@ -178,22 +180,27 @@ def resolve_class_name(baseline: Any, classes: Sequence[Any]) -> Any:
         return named.index(name)
     known = ", ".join(f"{j} is {label}" for j, label in enumerate(named[:_LISTED]))
     more = f" and {len(named) - _LISTED:,} more" if len(named) > _LISTED else ""
-    raise InputError("TO203", f"baseline names no class: {known}{more}.", describe(baseline), "Give one of these.")
+    raise InputError("TO203", f"baseline must name a class: {known}{more}.", describe(baseline), "Pass one of these.")
 
 
 def baseline_index(baseline: Any, k: int) -> int:
-    """Its number among k classes from 0 on; where none is given the last, of two classes the first.
+    """The baseline's number from 0 to k − 1; by default the last class, of two classes the first.
 
-    >>> baseline_index(None, 2), baseline_of(None, 5), baseline_of(-2, 5)
+    >>> baseline_index(None, 2), baseline_index(None, 5), baseline_index(-2, 5)
     (0, 4, 3)
     """
     if baseline is None:
         return 0 if k == 2 else k - 1
     if isinstance(baseline, str):
         raise InputError(
-            "TO203", "The names of the classes are not known here.", describe(baseline), f"Their number: 0 to {k - 1}."
+            "TO203",
+            "Class names are not known here.",
+            describe(baseline),
+            f"Pass the number of the class: 0 to {k - 1}.",
         )
     if not -k <= baseline < k:
         got = f"{baseline} of {k} classes"
-        raise InputError("TO203", "baseline is the number of a class.", got, f"From {-k} to {k - 1}.")
+        raise InputError(
+            "TO203", "baseline must be the number of a class.", got, f"Pass a number from {-k} to {k - 1}."
+        )
     return int(baseline) % k

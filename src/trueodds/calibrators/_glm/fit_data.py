@@ -13,12 +13,12 @@ from trueodds.calibrators._glm.log_probabilities import MIN_PROB, FloorCounts, L
 from trueodds.core.typing import Array
 from trueodds.kernels import in_blocks
 
-_EQUAL = 1e-9  # relative: weights that differ by less are the same, and so small a share of votes is none
+_EQUAL = 1e-9  # relative tolerance within which weights are equal and shares of votes are 0
 
 
 @dataclass(frozen=True, eq=False)
 class FitData:
-    """Rows in memory as a rule gets them; what is not asked is not looked for."""
+    """Rows in memory that a calibrator is fitted to; derived facts are computed on demand."""
 
     P: Any  # (n, K) probabilities or their logarithms (`Probabilities`), or an array of logits
     Y: Array  # (n, K) shares, or class numbers (n,)
@@ -29,7 +29,7 @@ class FitData:
 
     @classmethod
     def of(cls, P: Probabilities, Y: Array, w: Array, cluster: Array | None, min_prob: float, logits: bool) -> FitData:
-        """The rows that have weight: one without is no row."""
+        """The rows that have positive weight."""
         if not w.all():
             live = w > 0
             P, Y, w, cluster = P[live], Y[live], w[live], None if cluster is None else cluster[live]
@@ -37,43 +37,43 @@ class FitData:
 
     @property
     def k(self) -> int:
-        """How many classes."""
+        """Number of classes."""
         return self.P.shape[1]
 
     @property
     def n(self) -> int:
-        """How many rows."""
+        """Number of rows."""
         return len(self.w)
 
     @cached_property
     def mass(self) -> float:
-        """The weight of all rows."""
+        """Total weight."""
         return float(self.w.sum()) or 1.0
 
     @cached_property
     def class_totals(self) -> Array:
-        """The weight of the outcomes of each class, (K,)."""
+        """Total weight of the outcomes of each class, (K,)."""
         return np.bincount(self.Y, self.w, self.k) if self.Y.ndim == 1 else np.asarray(self.w @ self.Y)
 
     @property
     def floored(self) -> FloorCounts:
-        """What the floor of the fit moves; of logits, those of exact zeros."""
+        """Counts of the probabilities that `min_prob` replaces; of logits, those of exact zeros."""
         P = np.where(np.isneginf(self.P), 0.0, 1.0) if self.logits else self.P
         return FloorCounts.of(P, self.Y, self.min_prob)
 
     @cached_property
     def errors(self) -> str:
-        """How standard errors are made: by the curvature, unless weights differ, or rows have votes or clusters."""
+        """Source of the standard errors: the Hessian, or weights, votes or clusters."""
         return self.looked.errors
 
     @property
     def weight(self) -> float:
-        """The weight of a row, where all are equal."""
+        """The weight of a row, if all are equal."""
         return float(self.w[0])
 
     @cached_property
     def looked(self) -> RowHomogeneity:
-        """Whether rows weigh the same, have one outcome each and stand alone."""
+        """Whether rows have equal weights, a single outcome each and no clusters."""
         if self.cluster is not None:
             return RowHomogeneity(clustered=True)
         voted = self.Y.ndim == 2 and bool((self.Y.max(axis=1) < 1 - _EQUAL).any())
@@ -82,7 +82,7 @@ class FitData:
 
 @dataclass(frozen=True, slots=True)
 class RowHomogeneity:
-    """Whether rows are alike, in a form that adds."""
+    """Whether rows have equal weights, single outcomes and no clusters; summaries of batches add up."""
 
     lightest: float = 1.0
     heaviest: float = 1.0
@@ -91,7 +91,7 @@ class RowHomogeneity:
 
     @property
     def errors(self) -> str:
-        """How standard errors are made."""
+        """How standard errors are computed."""
         if self.clustered or self.voted:
             return "clusters" if self.clustered else "votes"
         return "curvature" if self.heaviest - self.lightest <= _EQUAL * self.lightest else "weights"
@@ -107,7 +107,7 @@ class RowHomogeneity:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FitDataSummary:
-    """The same of rows that are not in memory: what `FitData` says of each batch, added up."""
+    """Summary of rows that are not in memory; summaries of batches add up."""
 
     n: int
     mass: float
@@ -117,26 +117,26 @@ class FitDataSummary:
 
     @classmethod
     def of(cls, data: FitData) -> FitDataSummary:
-        """Of one batch."""
+        """Summarize one batch."""
         return cls(data.n, data.mass, data.class_totals, data.floored, data.looked)
 
     @property
     def k(self) -> int:
-        """How many classes."""
+        """Number of classes."""
         return len(self.class_totals)
 
     @property
     def errors(self) -> str:
-        """How standard errors would be made in memory."""
+        """How standard errors would be computed in memory."""
         return self.looked.errors
 
     @property
     def weight(self) -> float:
-        """The weight of a row, where all are equal."""
+        """The weight of a row, if all are equal."""
         return self.looked.lightest
 
     def scaled(self, by: float) -> FitDataSummary:
-        """With all weights times a number."""
+        """The summary with all weights multiplied by a number."""
         looked = replace(self.looked, lightest=self.looked.lightest * by, heaviest=self.looked.heaviest * by)
         return replace(self, mass=self.mass * by, class_totals=self.class_totals * by, looked=looked)
 
@@ -150,11 +150,11 @@ class FitDataSummary:
         )
 
 
-_VALUES = 2**18  # probabilities of a part: what is made of them stays in a core's cache
+_VALUES = 2**18  # probabilities per block, so that temporaries stay in a core's cache
 
 
 def iterate_blocks(P: Probabilities, Y: Array, w: Array) -> Iterator[tuple[Any, Array, Array]]:
-    """Rows that have weight, some at a time: probabilities as float64 or their logarithms, outcomes, weights."""
+    """Iterate over blocks of rows with positive weight: probabilities or their logarithms, outcomes, weights."""
     rows = max(1, _VALUES // P.shape[1])
     for start in range(0, len(P), rows):
         part = slice(start, start + rows)
@@ -165,7 +165,7 @@ def iterate_blocks(P: Probabilities, Y: Array, w: Array) -> Iterator[tuple[Any, 
 
 
 def one_hot_shares(Y: Array, k: int) -> Array:
-    """Outcomes as shares (n, K): they are given so, or as class numbers (n,).
+    """Outcomes as shares (n, K), from shares or from class numbers (n,).
 
     >>> one_hot_shares(np.array([1, 0]), 2).tolist()
     [[0.0, 1.0], [1.0, 0.0]]
@@ -179,11 +179,11 @@ def one_hot_shares(Y: Array, k: int) -> Array:
 
 _VALUES_PER_THREAD_BLOCK = (
     2**18
-)  # of a block of rows: what is made of it stays near, and few blocks wait for the interpreter
+)  # probabilities per block of a thread: temporaries stay in cache, with little overhead per block
 
 
 def apply_in_blocks(apply: Callable[[Any], Array], P: Probabilities) -> Array:
-    """`apply` of the rows, some at a time on threads; (n, K) float64."""
+    """Apply a function to blocks of rows on threads; returns (n, K) float64."""
     out = np.empty(P.shape)
 
     def work(start: int, stop: int) -> None:

@@ -30,27 +30,27 @@ from trueodds.tallies.softmax_likelihood import Likelihood, softmax_by_class
 
 M = TypeVar("M", bound="LogLinearMap")
 
-MAX_PARAMETER = 1e15  # of a saved weight or bias: beyond what any fit reaches, and no product overflows
+MAX_PARAMETER = 1e15  # of a saved weight or bias: larger than any fit gives, and no product overflows
 
 
 @dataclass(frozen=True, eq=False)
 class LogLinearMap(CalibrationMap):
     """Rows softmax(W log p + b), or of logits in place of log p.
 
-    With one weight per class an exact zero stays zero; weight 0 makes it p⁰ = 1, and a negative one takes the row. A
-    full W mixes the logs of all classes, so there they are floored as in the fit.
+    With one weight per class an exact zero stays zero; weight 0 makes it p⁰ = 1, and a negative one gives it the whole
+    row. A full W mixes the logarithms of all classes, so `min_prob` limits them as in the fit.
     """
 
     takes_logs: ClassVar[bool] = True
     weights: Array  # (K,) the diagonal of W, or (K, K)
-    bias: Array  # (K,) summing to 0 where no penalty says otherwise
+    bias: Array  # (K,) with sum 0 unless a penalty determines it
     min_prob: float
     n_passes: int = 0
     converged: bool = True
     logits: bool = False
 
     def apply(self, P: Probabilities) -> Array:
-        """The softmax of the weighted logs."""
+        """The softmax of the weighted logarithms."""
         if self.weights.ndim == 2:
             return softmax(
                 (floor_logits(P, self.min_prob) if self.logits else floored_logs(P, self.min_prob)) @ self.weights.T
@@ -71,12 +71,10 @@ class LogLinearMap(CalibrationMap):
         if self.weights.ndim == 1:
             return f"slopes {_range(self.weights)}, biases {_range(self.bias)}"
         offdiagonal = self.weights[~np.eye(len(self.bias), dtype=bool)]
-        return (
-            f"diagonal {_range(self.weights.diagonal())}, beside it {_range(offdiagonal)}, biases {_range(self.bias)}"
-        )
+        return f"diagonal {_range(self.weights.diagonal())}, off-diagonal {_range(offdiagonal)}, biases {_range(self.bias)}"
 
     def to_dict(self) -> dict[str, Any]:
-        """W, b and the floor, and how the fit went."""
+        """W, b, the smallest probability and facts about the fit."""
         return {
             "weights": self.weights.tolist(),
             "bias": self.bias.tolist(),
@@ -88,7 +86,7 @@ class LogLinearMap(CalibrationMap):
 
     @classmethod
     def from_dict(cls: type[M], parameters: Mapping[str, Any], k: int) -> M:
-        """K weights or K rows of them, K biases."""
+        """Read K weights or K rows of them, and K biases."""
         saved_parameters.check_keys(
             parameters, ("weights", "bias", "min_prob", "logits", "n_passes", "converged"), "parameters"
         )
@@ -103,7 +101,7 @@ class LogLinearMap(CalibrationMap):
 
 
 def floor_logits(z: Any, min_prob: float) -> Array:
-    """Logits (n, K) in which that of an exact zero, −∞, is what the row's floor would have."""
+    """Logits (n, K) in which those of exact zeros, −∞, are replaced according to `min_prob`."""
     lost = np.isneginf(z)
     if not lost.any():
         return z
@@ -113,7 +111,7 @@ def floor_logits(z: Any, min_prob: float) -> Array:
 
 
 def read_weights(parameters: Mapping[str, Any], k: int) -> Array:
-    """One saved weight per class, or a row of K for each."""
+    """Read one saved weight per class, or a row of K for each."""
     values = parameters["weights"]
     if isinstance(values, list) and len(values) == k and all(isinstance(row, list) for row in values):
         return np.stack(
@@ -130,15 +128,15 @@ def _range(x: Array) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-MANY = 1000  # parameters from which on their curvature takes longer than going without
-SLIGHT = 1e-3  # nats over all rows per squared parameter: what decides where the rows alone do not
+MANY = 1000  # parameters from which limited-memory BFGS is faster than Newton's method
+SLIGHT = 1e-3  # nats over all rows per squared parameter: the ridge that is used where no finite optimum exists
 
-_SOON = 1e-2  # nats left to gain over all rows where that is said: it need not be nearer to infinity
+_SOON = 1e-2  # nats left to gain over all rows at which a diverging fit stops
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogLinearRows:
-    """Rows that have weight, laid out for the sums: each column in one piece."""
+    """Rows with positive weight, laid out column by column for the sums."""
 
     x: Array  # (n, K) logs of probabilities, or logits
     Y: Array  # (n, K)
@@ -146,7 +144,7 @@ class LogLinearRows:
 
 
 def prepare_rows(data: FitData, *, relative: bool = False) -> LogLinearRows:
-    """Floored logs of P, or P itself where it holds logits; `relative` to each row's largest, which keeps digits."""
+    """Floored logarithms of P, or P itself if it holds logits; `relative` to each row's largest, which keeps digits."""
     x = floor_logits(data.P, data.min_prob) if data.logits else floored_logs(data.P, data.min_prob)
     if relative:
         x -= x.max(axis=1, keepdims=True)
@@ -155,25 +153,25 @@ def prepare_rows(data: FitData, *, relative: bool = False) -> LogLinearRows:
 
 
 def initial_beta(data: RowSums, min_prob: float, logits: bool = False) -> float:
-    """Where the search begins: β = 1/T of temperature scaling, from where Newton's steps need no shortening."""
+    """Start of the search: β = 1/T of temperature scaling, from which Newton steps need no shortening."""
     beta = TemperatureSpec(min_prob=min_prob).fit_data(data.prepared(_as_stated) if logits else data).beta
     return 1.0 if beta >= MAX_BETA else 0.0 if beta <= MIN_BETA else beta
 
 
 def _as_stated(data: FitData) -> FitData:
-    """The log-probabilities of logits."""
+    """The rows with log-probabilities in place of logits."""
     return replace(data, P=LogProbabilities(log_softmax(data.P)), logits=False)
 
 
 def fit_log_linear(
     data: RowSums, strength: Array, target: Array, start: Array, *, shared: bool, ties: Array | None = None
 ) -> Minimum:
-    r"""The parameters of least mean loss per row plus Σ strength (θ − target)², from passes over `LogLinearRows`.
+    """Minimize the mean loss per row plus Σ strength (θ − target)², from sums over `LogLinearRows`.
 
-    θ are the weights of each class and its bias, (K, d + 1): of the class's own log (d = 1), or, `shared`, of every
-    class's (d = K). `ties` T says θ = Tφ; then strength, target and start are those of φ. What a softmax cannot tell
-    apart, the same number added to all classes' biases or to a column of W, is that of the target. Where no finite
-    parameters are best, a slight ridge about the target decides, and `converged` is False.
+    θ holds the weights of each class and its bias, (K, d + 1): weights of the class's own logarithm (d = 1) or, if
+    `shared`, of every class's (d = K). `ties` T means θ = Tφ; then strength, target and start are those of φ.
+    Parameters that the softmax does not identify (a number added to all biases or to a column of W) keep the target's
+    value. If no finite optimum exists, a slight ridge around the target is added, and `converged` is False.
     """
     optimum = _minimize(data, strength, target, start, shared, ties, nothing=_SOON)
     if optimum.converged:
@@ -204,22 +202,22 @@ def _minimize(
 
 
 def likelihood(rows: LogLinearRows, theta: Array, shared: bool, ties: Array | None, curved: bool = True) -> Likelihood:
-    """What rows add to the likelihood of θ and its derivatives."""
+    """The likelihood of θ and its derivatives, summed over rows."""
     F = rows.x if shared else rows.x[:, :, None]
     return softmax_by_class(F, rows.Y, rows.w, theta, ties=ties, curved=curved)
 
 
 def _identified_penalty(a: Array, k: int, shared: bool, ties: Array | None) -> Array:
-    """The penalty and, for columns that it leaves free, the mean over the classes, on which no probability depends.
+    """The penalty plus, for columns without one, the squared mean over the classes, on which no probability depends.
 
-    That leaves the minimum where it is, and gives every direction a curvature.
+    This leaves the minimum unchanged and gives every direction a curvature.
     """
     full: Array = np.diag(a)
     if ties is not None:
         full[1:, 1:] += 1 / k
         return full
     columns = a.reshape(k, -1)
-    for j in range(0 if shared else 1, columns.shape[1]):  # the weights of one class each are told apart
+    for j in range(0 if shared else 1, columns.shape[1]):  # weights of single classes are identifiable
         if not columns[:, j].any():
             at = np.arange(k) * columns.shape[1] + j
             full[np.ix_(at, at)] += 1 / k
@@ -227,7 +225,7 @@ def _identified_penalty(a: Array, k: int, shared: bool, ties: Array | None) -> A
 
 
 def _curvature(rows: LogLinearRows, shared: bool) -> Array:
-    """What rows add to the curvature by each parameter at the identity, (K, d + 1)."""
+    """The diagonal of the Hessian at the identity, summed over rows, (K, d + 1)."""
     q, F = softmax(rows.x), rows.x if shared else rows.x[:, :, None]
     v = rows.w[:, None] * q * (1 - q)
     own = v.T @ F**2 if F.ndim == 2 else np.einsum("nk,nkd->kd", v, F**2)
@@ -235,59 +233,59 @@ def _curvature(rows: LogLinearRows, shared: bool) -> Array:
 
 
 def not_converged_notes(calibration_map: Any) -> list[Note]:
-    """That no finite parameters fit best, where that is so."""
+    """Note on a fit without a finite optimum."""
     if calibration_map.converged:
         return []
     return [
         Note(
             "TN532",
-            "No finite parameters fit best: some classes never came, or the probabilities separate them without an error. A slight pull to the map that changes nothing decided; set a penalty to say how strong it shall be.",
+            "No finite parameters are optimal: some classes were never observed, or the probabilities separate them perfectly. A slight penalty towards the identity decided; set a penalty to choose its strength.",
         )
     ]
 
 
 def small_sample_notes(rows: int, parameters: int) -> list[Note]:
-    """That there are few rows for so many parameters without a penalty."""
+    """Note on few rows for an unpenalized fit."""
     if rows >= 10 * parameters:
         return []
     return [
         Note(
             "TN535",
-            f"{rows:,} rows for {parameters:,} parameters without a penalty: with fewer than ten each, the fit may be worse than none. Set a penalty, or use a simpler calibrator.",
+            f"{rows:,} rows for {parameters:,} parameters without a penalty: with fewer than ten rows per parameter, the fit may be worse than no recalibration. Set a penalty, or use a simpler calibrator.",
         )
     ]
 
 
 def negative_slope_notes(slopes: Array) -> list[Note]:
-    """That some class's probability falls where the model's rises."""
+    """Note on classes whose recalibrated probability decreases with the predicted one."""
     if (slopes >= 0).all():
         return []
     return [
         Note(
             "TN533",
-            f"{int((slopes < 0).sum()):,} of {len(slopes):,} slopes are below 0, so that what the model calls likely is called unlikely: check the order of the classes, or set a penalty.",
+            f"{int((slopes < 0).sum()):,} of {len(slopes):,} slopes are negative, so that the map reverses the ranking of the model: check the order of the classes, or set a penalty.",
         )
     ]
 
 
-SHARE = 0.5  # nats: parameters with a standard deviation of 1 about those of the identity
+SHARE = 0.5  # nats: a normal prior with standard deviation 1 around the identity
 
 
 def odir_penalty(k: int, penalty: float, bias_penalty: float) -> Array:
-    """λ/(K(K−1)) of each weight beside the diagonal and μ/K of each bias, per row, (K, K + 1)."""
+    """ODIR penalty per row: λ/(K(K−1)) for off-diagonal weights and μ/K for biases, (K, K + 1)."""
     return _penalty_matrix(penalty / (k * (k - 1)), 0.0, bias_penalty / k, k)
 
 
 def ridge_penalty(k: int, penalty: float, bias_penalty: float) -> Array:
-    """λ of each weight and μ of each bias, per row, (K, K + 1)."""
+    """Ridge penalty per row: λ for weights and μ for biases, (K, K + 1)."""
     return _penalty_matrix(penalty, penalty, bias_penalty, k)
 
 
 def scaled_penalty(k: int, mass: float, factor: float = 1.0, diagonal: float = SHARE) -> Array:
-    """What falls with the weight of all rows: K(K−1) nats beside the diagonal, K of each bias, both times a factor."""
+    """Penalty per row that decreases with the total weight: K(K−1) nats off the diagonal and K per bias."""
     return _penalty_matrix(factor * k * (k - 1), diagonal, factor * k, k) / mass
 
 
 def _penalty_matrix(beside: float, diagonal: float, bias: float, k: int) -> Array:
-    """One strength for the weights beside the diagonal, one for those on it, one for the biases, (K, K + 1)."""
+    """Penalties of off-diagonal weights, diagonal weights and biases as a matrix (K, K + 1)."""
     return np.concatenate([np.where(np.eye(k, dtype=bool), diagonal, beside), np.full((k, 1), bias)], axis=1)

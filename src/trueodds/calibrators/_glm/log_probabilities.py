@@ -14,17 +14,17 @@ from trueodds.core.typing import Array
 from trueodds.data.log_probabilities import complement, log_complement, log_sum_exp
 from trueodds.lenses.view import View
 
-MIN_PROB = 1e-12  # what fits take for a smaller probability, if nothing else is said
-MIN_PROB_OF_LOGITS = 1e-300  # the same where log-probabilities are known: it stands for exact zeros alone
+MIN_PROB = 1e-12  # default smallest probability of fits
+MIN_PROB_OF_LOGITS = 1e-300  # the same where log-probabilities are known: it replaces exact zeros only
 MinProb = Annotated[float, Range(0, 0.5, closed="neither")]
-_VALUES = 2**16  # compared at a time
+_VALUES = 2**16  # per block
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogProbabilities:
-    """The log-probabilities of rows, which calibrators that take logarithms accept in place of probabilities.
+    """Log-probabilities of rows, which calibrators that take logarithms accept in place of probabilities.
 
-    Logits give them in full, where probabilities would underflow to 0.
+    They keep the precision of logits, whose probabilities would underflow to 0.
 
     >>> rows = LogProbabilities(np.array([[0.0, -2000.0], [-1.0, -0.5]]))
     >>> len(rows), rows[1:].values.tolist(), probabilities(rows[:1]).tolist()
@@ -42,7 +42,7 @@ class LogProbabilities:
         return len(self.values)
 
     def __getitem__(self, rows: Any) -> LogProbabilities:
-        """Some of the rows."""
+        """A subset of the rows."""
         return LogProbabilities(self.values[rows])
 
 
@@ -63,20 +63,20 @@ def logs_of(P: Probabilities) -> Array:
 
 
 def predicted_class(P: Probabilities) -> Array:
-    """The class of the largest probability of each row, (n,); the first of several."""
+    """The class of the largest probability of each row, (n,); the first one of ties."""
     return np.asarray((P.values if isinstance(P, LogProbabilities) else P).argmax(axis=1))
 
 
 def normalized_logs(P: Probabilities) -> Array:
-    """The logarithms (n, K) of rows made to sum to 1, −inf of exact zeros."""
+    """Logarithms (n, K) of normalized rows, −inf for exact zeros."""
     logs = logs_of(P)
     return logs - log_sum_exp(logs)[:, None]
 
 
 def floored_logs(P: Probabilities, min_prob: float) -> Array:
-    """log(max(p, floor)) less that of the row's sum, (n, K): the logs of a row that sums to 1.
+    """log(max(p, `min_prob`)) minus the logarithm of the row's sum, (n, K).
 
-    Of log-probabilities the floor `MIN_PROB_OF_LOGITS` replaces exact zeros only.
+    For log-probabilities, `MIN_PROB_OF_LOGITS` replaces exact zeros only.
 
     >>> floored_logs(np.array([[1.0, 0.0]]), 1e-12).round(2).tolist()
     [[0.0, -27.63]]
@@ -91,15 +91,16 @@ def floored_logs(P: Probabilities, min_prob: float) -> Array:
 
 
 def floor_logs(logs: Array, min_prob: float) -> Array:
-    """Known logarithms with those below the floor at the floor; `MIN_PROB_OF_LOGITS` and less stand for exact zeros alone."""
+    """Logarithms limited below at log(`min_prob`); `MIN_PROB_OF_LOGITS` and less replace exact zeros only."""
     low = np.isneginf(logs) if min_prob <= MIN_PROB_OF_LOGITS else logs < np.log(min_prob)
     return np.where(low, np.log(min_prob), logs) if low.any() else logs
 
 
 def log_pair(P: Probabilities, c: int, min_prob: float = 0.0) -> Array:
-    """The logarithms of all other classes together and of class c, (n, 2), neither below the floor.
+    """Logarithms of the sum of the other classes and of class c, (n, 2), both limited below at log(`min_prob`).
 
-    Of two classes each has its own column. Of more, 1 − p is replaced by the sum of the others where it loses digits.
+    With two classes, each has its own column. With more, 1 − p is replaced by the sum of the others where it loses
+    digits.
 
     >>> log_pair(np.array([[1e-30, 1.0]]), 1).round(2).tolist()
     [[-69.08, 0.0]]
@@ -117,20 +118,20 @@ def log_pair(P: Probabilities, c: int, min_prob: float = 0.0) -> Array:
 
 
 def log_ratio(P: Probabilities, min_prob: float) -> Array:
-    """log(p₁ / p₀) of two columns (n, 2), each floored; the digits near 0 and 1 are those of P."""
+    """log(p₁ / p₀) of two columns (n, 2), both limited below at `min_prob`, without loss of digits near 0 and 1."""
     q, p = log_pair(P, 1, min_prob).T
     return np.asarray(p - q)
 
 
 def log_pair_of_score(x: Array) -> Array:
-    """The logarithms of 1 − x and of x for single probabilities (n,), as `log_pair` has them for rows."""
+    """Logarithms of 1 − x and of x for single probabilities (n,), as `log_pair` gives them for rows."""
     x = np.clip(x, 0.0, 1.0, dtype=np.float64)
     with np.errstate(divide="ignore"):
         return np.log(np.stack([1 - x, x], axis=1))
 
 
 def log_odds(x: Array, min_prob: float) -> Array:
-    """log(p / (1 − p)) of single probabilities (n,), with both sides floored; exact near 0 and 1.
+    """log(p / (1 − p)) of single probabilities (n,), with both sides limited below at `min_prob`.
 
     >>> log_odds(np.array([0.5, 1.0]), 1e-12).round(2).tolist()
     [0.0, 27.63]
@@ -140,7 +141,7 @@ def log_odds(x: Array, min_prob: float) -> Array:
 
 
 def probability_pair(eta: Array) -> Array:
-    """The probabilities (n, 2) of two classes from the log odds of the second, each with all its digits."""
+    """The probabilities (n, 2) of two classes from the log odds of the second, both with full precision."""
     return np.stack([expit(-eta), expit(eta)], axis=1)
 
 
@@ -157,7 +158,7 @@ def softmax(eta: Array) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class FloorCounts:
-    """Which probabilities the floor of a fit moved, in a form that adds."""
+    """Counts of the probabilities that `min_prob` replaced in a fit; counts of batches add up."""
 
     min_prob: float
     size: int = 0  # probabilities in all
@@ -167,7 +168,7 @@ class FloorCounts:
 
     @classmethod
     def of(cls, P: Probabilities, Y: Array, min_prob: float) -> FloorCounts:
-        """Of probabilities (n, K) and outcomes: shares (n, K) or labels (n,)."""
+        """Count in probabilities (n, K) with outcomes: shares (n, K) or labels (n,)."""
         if isinstance(P, LogProbabilities):
             zero = np.isneginf(P.values)
             low = zero if min_prob <= MIN_PROB_OF_LOGITS else P.values < np.log(min_prob)
@@ -197,25 +198,25 @@ class FloorCounts:
         )
 
     def notes(self) -> list[Note]:
-        """How many were moved, and how many of those came."""
+        """Note TN502 with the counts."""
         if not self.moved:
             return []
-        text = f"The fit's floor {self.min_prob:g} touched {self.moved:,} of {self.size:,} probabilities, {self.n_events:,} of which came"
-        more = ": those weigh heavily, and by how much the floor decides." * (self.n_events > 0) or "."
+        text = f"min_prob {self.min_prob:g} replaced {self.moved:,} of {self.size:,} probabilities in the fit, {self.n_events:,} of them of observed outcomes"
+        more = ": these have a large influence, which min_prob determines." * (self.n_events > 0) or "."
         return [Note("TN502", text + more)]
 
 
 def min_prob_for(view: View, min_prob: float) -> float:
-    """The floor for a view's logarithms: the default one is for exact zeros alone where log-probabilities are known."""
+    """The smallest probability for a view: where log-probabilities are known, the default applies to zeros only."""
     return MIN_PROB_OF_LOGITS if min_prob == MIN_PROB and view.has_logs else min_prob
 
 
 def floor_notes(P: Probabilities, Y: Array, min_prob: float) -> list[Note]:
-    """How many probabilities the floor of the fit moved, and how many of those came; Y shares (n, K) or labels (n,)."""
+    """Note TN502 on the probabilities that `min_prob` replaced; Y are shares (n, K) or labels (n,)."""
     return FloorCounts.of(P, Y, min_prob).notes()
 
 
 def _round_up(min_prob: float, dtype: np.dtype[Any]) -> Any:
-    """The smallest number of the type that is not below the floor: comparing within a type takes half the time."""
+    """The smallest number of the dtype that is at least `min_prob`: comparing within a dtype takes half the time."""
     threshold = dtype.type(min_prob)
     return threshold if float(threshold) >= min_prob else np.nextafter(threshold, dtype.type(1))

@@ -18,13 +18,14 @@ _BLOCK = 1 << 13  # rows per block: temporaries stay in cache, and linear algebr
 
 
 def logistic_likelihood(X: Array, y: Array, w: Array, theta: Array, offset: Array | None = None) -> Likelihood:
-    r"""The sums of the model :math:`\mathrm{logit}\,q_i = \eta_i = o_i + X_i\theta`.
+    r"""Sums of the likelihood of the model :math:`\mathrm{logit}\,q_i = \eta_i = o_i + X_i\theta`, with derivatives.
 
     .. math:: F = \sum_i w_i\,[\log(1 + e^{\eta_i}) - y_i\eta_i], \quad
         \nabla F = \sum_i w_i (q_i - y_i) X_i, \quad \nabla^2 F = \sum_i w_i q_i (1 - q_i) X_i^\top X_i
 
-    Convex in θ. X is (n, m), best column by column in memory, y (n,) shares, w (n,), θ (m,), o (n,). No difference is taken of numbers that are all
-    but equal, so a slope of 1e-12 per row is as exact as one of 0.1. Cost: O(nm²) time, O(m²) memory beyond a block.
+    Convex in θ. X is (n, m), best column by column in memory, y (n,) shares, w (n,), θ (m,), o (n,). No difference of
+    nearly equal numbers is taken, so a gradient of 1e-12 per row is as accurate as one of 0.1. Cost: O(nm²) time, O(m²)
+    memory beyond a block.
 
     >>> one = logistic_likelihood(np.ones((4, 1)), np.array([1.0, 1, 1, 0]), np.ones(4), np.log([3.0]))
     >>> one.gradient.round(12).tolist(), one.hessian.round(12).tolist()
@@ -46,9 +47,9 @@ def _block(X: Array, y: Array, w: Array, theta: Array, offset: Array | None) -> 
     above = eta >= 0
     size = np.abs(eta)
     e = np.exp(-size)
-    near = 1 / (1 + e)  # of the side that η is on
+    near = 1 / (1 + e)  # probability of the side that η is on
     opposite = e * near
-    # What came of the other side: the slope is w(q − y), written without the difference.
+    # The share of outcomes on the other side: the gradient w(q − y) is computed without the difference.
     missed = np.where(above, 1 - y, y)
     value = float(w @ (np.log1p(e) + size * missed))
     slope = w * np.where(above, 1.0, -1.0) * (missed * near - (1 - missed) * opposite)
@@ -60,47 +61,47 @@ def _block(X: Array, y: Array, w: Array, theta: Array, offset: Array | None) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LogisticFit:
-    """The coefficients of largest likelihood."""
+    """The maximum likelihood coefficients."""
 
     theta: Array  # (m,)
     value: float  # minus the log-likelihood there
     n_passes: int
     converged: bool  # whether they are finite
-    rank: int  # in how many directions the rows say something
+    rank: int  # number of directions that the rows determine
     means: Array | None = None  # (m,) of the columns, 0 of the first
 
 
 def fit_logistic(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -> LogisticFit:
-    """The θ of largest likelihood; the first column is the intercept's.
+    """Maximum likelihood θ; the first column is the intercept.
 
-    Directions of which the rows say nothing stay as in `rest`. Newton's method on columns that are turned so that
-    they are uncorrelated: scores close to each other, or columns close to each other, are no worse than others.
+    Directions that the rows do not identify stay as in `rest`. Newton's method runs on decorrelated columns, so that
+    nearly equal scores or nearly collinear columns cause no loss of accuracy.
     """
     return fit_logistic_from_sums(InMemory(LogisticRows(X, y, w)), rest, intercept=intercept)
 
 
 def fit_smoothed(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -> LogisticFit:
-    """The θ of largest likelihood of the `smoothed_targets` shares, which is always finite."""
+    """Maximum likelihood θ for the `smoothed_targets`, which is always finite."""
     return fit_smoothed_from_sums(InMemory(LogisticRows(X, y, w)), rest, intercept=intercept)
 
 
 def fit_finite(X: Array, y: Array, w: Array, rest: Array, *, intercept: bool = True) -> LogisticFit:
-    """The best coefficients; where none are finite the tame ones, with `converged` False."""
+    """Maximum likelihood θ; if it is not finite, that of the smoothed targets, with `converged` False."""
     return fit_finite_from_sums(InMemory(LogisticRows(X, y, w)), rest, intercept=intercept)
 
 
 def fit_logistic_from_sums(data: RowSums, rest: Array, *, intercept: bool = True) -> LogisticFit:
-    """`fit_logistic` from passes over `LogisticRows`."""
+    """`fit_logistic` from sums over `LogisticRows`."""
     return _fit_logistic(data, data.sum(partial(Moments.of, intercept=intercept)), rest, intercept)
 
 
 def fit_smoothed_from_sums(data: RowSums, rest: Array, *, intercept: bool = True) -> LogisticFit:
-    """`fit_smoothed` from passes over `LogisticRows`."""
+    """`fit_smoothed` from sums over `LogisticRows`."""
     return _fit_smoothed(data, data.sum(partial(Moments.of, intercept=intercept)), rest, intercept)
 
 
 def fit_finite_from_sums(data: RowSums, rest: Array, *, intercept: bool = True) -> LogisticFit:
-    """`fit_finite` from passes over `LogisticRows`."""
+    """`fit_finite` from sums over `LogisticRows`."""
     moments = data.sum(partial(Moments.of, intercept=intercept))
     optimum = _fit_logistic(data, moments, rest, intercept)
     return optimum if optimum.converged else replace(_fit_smoothed(data, moments, rest, intercept), converged=False)
@@ -126,13 +127,13 @@ def _fit_smoothed(data: RowSums, moments: Moments, rest: Array, intercept: bool)
 def _maximize_likelihood(
     data: RowSums, moments: Moments, outcomes: tuple[float, float], rest: Array, intercept: bool
 ) -> tuple[Minimum, Array, int]:
-    """From the weight of what came, and of what did not."""
+    """Maximum likelihood, given the total weights of events and non-events."""
     turns = moments.turns
     start = -turns.back @ rest
     if intercept:
         start = start + turns.back[:, 0] * np.log((outcomes[0] + 1) / (outcomes[1] + 1))
     turned = data.prepared(partial(turns.turned, rest=rest))
-    if not len(start):  # no column says anything
+    if not len(start):  # no column varies
         return Minimum(start, turned.sum(partial(_at, theta=start)), 1, True, 0.0), rest, 0
     optimum = minimize_newton(
         lambda theta: turned.sum(partial(_at, theta=theta)), start,
@@ -150,7 +151,7 @@ def _smooth_targets(lines: LogisticRows, n_events: float, n_nonevents: float) ->
 
 
 def smoothed_targets(y: Array, w: Array) -> Array:
-    r"""Platt's shares, which keep every fit finite: one more outcome of either kind is imagined.
+    r"""Platt's smoothed targets, which keep every fit finite by one added outcome of either kind.
 
     .. math:: t = y\,\frac{N_1 + 1}{N_1 + 2} + (1 - y)\,\frac{1}{N_0 + 2}
 
@@ -170,37 +171,37 @@ def intercept_and_score(x: Array) -> Array:
 
 
 def separation_note(curves: int = 1) -> Note:
-    """No finite coefficients are best."""
+    """Note on coefficients without a finite optimum."""
     which = "" if curves == 1 else f" in {curves:,} curves"
     return Note(
         "TN515",
-        f"The scores separate what came from what did not{which}, or all outcomes are the same: no finite coefficients fit best, so one more outcome of either kind was imagined, as Platt does.",
+        f"The scores separate events from non-events{which}, or all outcomes are the same: no finite coefficients are optimal, so Platt's smoothed targets were used, which add one outcome of either kind.",
     )
 
 
-MAX_COEFFICIENT = 1e100  # beyond any coefficient that a fit can give
+MAX_COEFFICIENT = 1e100  # larger than any coefficient of a fit
 
 
 def curve_notes(lost: int, fallen: int, curves: int) -> list[Note]:
-    """The notes on curves without a finite best, and on those that do not rise, of so many in all."""
+    """Notes on curves without a finite optimum, and on those that do not increase."""
     return [*([separation_note(lost)] if lost else []), *falling_curve_notes(fallen, curves)]
 
 
 def falling_curve_notes(curves: int, of: int = 1) -> list[Note]:
-    """Curves that do not rise with the score."""
+    """Note on curves that do not increase with the score."""
     if not curves:
         return []
-    which = "the curve does not rise" if of == 1 else f"{curves:,} of {of:,} curves do not rise"
+    which = "the curve does not increase" if of == 1 else f"{curves:,} of {of:,} curves do not increase"
     return [
         Note(
             "TN517",
-            f"Outcomes are not more frequent where more was said: {which} with the score. It informs no better than chance or points the wrong way; are the classes in the right order?",
+            f"Event rates do not increase with the predicted probability: {which} with the score. The predictions are no more informative than chance, or their ranking is reversed; are the classes in the right order?",
         )
     ]
 
 
 _ALIKE = 1e-9  # a column that varies by less, relative to its size, is constant
-_SAME = 1e-8  # the share of the variance below which columns are linear in each other
+_SAME = 1e-8  # share of the variance below which columns are collinear
 
 
 class LogisticRows(NamedTuple):
@@ -213,7 +214,7 @@ class LogisticRows(NamedTuple):
 
 
 class Decorrelation(NamedTuple):
-    """From columns to uncorrelated ones of variance 1, and back."""
+    """Transformation of columns to uncorrelated ones of variance 1, and back."""
 
     shift: Array  # (m,) added to each column
     varies: Array  # (m,) whether it varies
@@ -222,7 +223,7 @@ class Decorrelation(NamedTuple):
     back: Array  # (r, m) for which back·turn = 1
 
     def turned(self, lines: LogisticRows, rest: Array) -> LogisticRows:
-        """The new columns, with what `rest` makes of the old ones as the offset."""
+        """The transformed columns, with the prediction from `rest` as the offset."""
         Z = (lines.X.T + self.shift[:, None]) * self.varies[:, None]
         columns = np.zeros((self.inner.shape[1], len(lines.X)))
         for i, j in np.ndindex(*columns.shape[:1], len(Z)):
@@ -232,10 +233,10 @@ class Decorrelation(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
-    """Sums of squares of columns about their means; those of more rows are the sum, by the distance of the means.
+    """Sums of squares of columns about their means; those of batches add up.
 
     >>> X, y, w = np.array([[1.0, 2.0], [1.0, 4.0], [1.0, 9.0]]), np.array([1.0, 0.0, 1.0]), np.ones(3)
-    >>> one, both = Moments.of(LogisticRows(X[:1], y[:1], w[:1])), Moments.of(Lines(X[1:], y[1:], w[1:]))
+    >>> one, both = Moments.of(LogisticRows(X[:1], y[:1], w[:1])), Moments.of(LogisticRows(X[1:], y[1:], w[1:]))
     >>> (one + both).products.tolist(), Moments.of(LogisticRows(X, y, w)).products.tolist()
     ([[3.0, 0.0], [0.0, 26.0]], [[3.0, 0.0], [0.0, 26.0]])
     """
@@ -249,7 +250,7 @@ class Moments:
 
     @classmethod
     def of(cls, lines: LogisticRows, intercept: bool = True) -> Moments:
-        """Of some rows."""
+        """The moments of some rows."""
         X, y, w, _ = lines
         total, means = float(w.sum()), np.zeros(X.shape[1])
         if intercept and total > 0:
@@ -273,7 +274,7 @@ class Moments:
 
     @property
     def turns(self) -> Decorrelation:
-        """To uncorrelated columns."""
+        """The transformation to uncorrelated columns."""
         m, total = len(self.means), self.total
         size, rms = np.sqrt(self.products.diagonal() / total), np.sqrt(self.squares / total)
         varies = size > _ALIKE * rms

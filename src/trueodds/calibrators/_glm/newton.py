@@ -13,12 +13,12 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from trueodds.core.typing import Array
 from trueodds.tallies.softmax_likelihood import Likelihood
 
-GRADIENT_TOLERANCE = 1e-10  # the largest slope per row that is left, in any direction
+GRADIENT_TOLERANCE = 1e-10  # largest remaining gradient per row
 MAX_EVALUATIONS = 100
-SHORTER = 4  # halvings of a step that are looked at together, where that saves passes
-ROUNDING = 1e-14  # of the largest curvature, below which another one is noise
-FALLING = 0.6  # curvature along a step that is left of what it was: near a minimum 1, on the way to none 1/e
-NOTHING = 1e-4  # nats in all that there are left to gain where the minimum is taken to be at infinity
+SHORTER = 4  # halvings of a step that are evaluated together, which saves passes
+ROUNDING = 1e-14  # relative to the largest curvature: smaller ones are rounding error
+FALLING = 0.6  # ratio of successive curvatures along a step: 1 near a minimum, 1/e where the minimum is at infinity
+NOTHING = 1e-4  # nats left to gain in all at which the minimum is taken to be at infinity
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,25 +29,25 @@ class Ridge:
     center: Array  # (m,) c
 
     def at(self, theta: Array) -> tuple[float, Array]:
-        """Its value and gradient."""
+        """Value and gradient of the penalty."""
         away = theta - self.center
         pull = self.strength * away if self.strength.ndim == 1 else self.strength @ away
         return float(away @ pull), 2 * pull
 
     def added(self, hessian: Array) -> Array:
-        """The curvature with its own."""
+        """The Hessian plus that of the penalty."""
         return hessian + 2 * (np.diag(self.strength) if self.strength.ndim == 1 else self.strength)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Minimum:
-    """Where Newton's method stopped."""
+    """Result of a minimization."""
 
     theta: Array  # (m,)
     at: Likelihood  # the sums there, without the penalty
     n_passes: int  # over the rows
-    converged: bool  # whether the slope vanishes at a finite place
-    slope: float  # the largest one per row that is left
+    converged: bool  # whether the gradient vanishes at a finite point
+    slope: float  # largest remaining gradient per row
 
 
 def minimize_newton(
@@ -59,15 +59,15 @@ def minimize_newton(
     several: Callable[[Sequence[Array]], Iterable[Likelihood]] | None = None,
     fallback: Array | None = None,
 ) -> Minimum:
-    r"""The θ of least :math:`F(\theta)/w + (\theta - c)^\top A (\theta - c)`, from sums F with its derivatives.
+    r"""Minimize :math:`F(\theta)/w + (\theta - c)^\top A (\theta - c)` by Newton's method, from sums of F.
 
-    One call of `sums` is one pass over the rows; `several` gives those at several places, in one pass where rows are
-    far, and is asked where a step has to be shortened. Where the first step has to be, or there is no curvature for one,
-    and `fallback` is a better place than `start`, the search begins there: sharp predictions that are far off have next
-    to no curvature at the identity. Directions in which F has no curvature are left where they started.
-    Where no finite θ is best (the outcomes are separated) the sums fall towards a limit while θ grows by about one
-    step per pass, and the curvature along it falls by a factor e each time: it stops where there are less than
-    `nothing` nats left to gain over all rows, and `converged` is False.
+    One call of `sums` is one pass over the rows. `several` evaluates the sums at several points, with streamed rows in
+    one pass, and is used when a step has to be shortened. If the first step has to be shortened, or there is no
+    curvature, and `fallback` is a better point than `start`, the search continues there: confident predictions that are
+    far off have almost no curvature at the identity. Directions in which F has no curvature stay at their start. If no
+    finite θ is optimal (separated outcomes), the sums approach a limit while θ grows by about one step per pass and the
+    curvature along it decreases by a factor e: the search stops when less than `nothing` nats are left to gain over all
+    rows, and `converged` is False.
 
     >>> F = lambda t: Likelihood(float((t[0] - 3) ** 2), 2 * (t - 3), np.array([[2.0]]), 1.0, 1)
     >>> minimize_newton(F, np.zeros(1)).theta.round(9).tolist()
@@ -85,7 +85,7 @@ def minimize_newton(
             break
         step = -_solve_hessian(hessian, slope)
         promise = -float(slope @ step)
-        if promise <= 0 and fallback is None:  # no direction has both a slope and a curvature
+        if promise <= 0 and fallback is None:  # no direction has both a gradient and a curvature
             break
         length, there, shorter = 1.0, theta + step, None
         following = sums(there)
@@ -93,7 +93,7 @@ def minimize_newton(
             n_passes += 1
             drag, pull = ridge.at(there)
             reached = following.value / w + drag
-            # A value that rounding hides is as good as a lower one.
+            # A difference within rounding error counts as a decrease.
             enough = promise > 0 and reached <= value - 1e-4 * length * promise + 1e-14 * (1 + abs(value))
             if enough or n_passes >= MAX_EVALUATIONS:
                 break
@@ -132,7 +132,7 @@ def minimize_newton(
 def _step_halvings(
     theta: Array, step: Array, several: Callable[[Sequence[Array]], Iterable[Likelihood]]
 ) -> Iterator[tuple[float, Array, Likelihood]]:
-    """The step halved ever again, where that leads, and the sums there."""
+    """Successive halvings of the step, with the points and the sums there."""
     for first in range(1, MAX_EVALUATIONS, SHORTER):
         lengths = [0.5**j for j in range(first, first + SHORTER)]
         places = [theta + length * step for length in lengths]
@@ -140,10 +140,10 @@ def _step_halvings(
 
 
 def _solve_hessian(hessian: Array, slope: Array) -> Array:
-    """The bend's inverse times the slope, by Cholesky; where it has none, without the directions that do not bend."""
+    """The inverse Hessian times the gradient, by Cholesky; if it is singular, without its null directions."""
     own = hessian.diagonal()
     if own.min(initial=np.inf) > 0:
-        unit = 1 / np.sqrt(own)  # of equal curvature along every axis, however rare a class is
+        unit = 1 / np.sqrt(own)  # scaled to equal curvature along every axis, however rare a class is
         root, failed = dpotrf(hessian * unit[:, None] * unit, lower=1)
         if not failed and root.diagonal().min() ** 2 > 1e3 * ROUNDING * len(own):
             return np.asarray(unit * dpotrs(root, unit * slope, lower=1)[0])
@@ -154,18 +154,18 @@ def _solve_hessian(hessian: Array, slope: Array) -> Array:
 
 
 MIN_BETA, MAX_BETA = 1e-3, 1e3  # the range of β = 1/T: beyond it rows are uniform, or all but 0 and 1
-_BETA_TOLERANCE = 1e-11  # of β, how far from the minimum it may stop
-_SLOPE_FACTOR = 10  # times that, the slope per row that may be left
+_BETA_TOLERANCE = 1e-11  # tolerance of β
+_SLOPE_FACTOR = 10  # times that: tolerance of the gradient per row
 _MAX_BETA_EVALUATIONS = 200
 
 
 def minimize_beta(
     sums: Callable[[float], Likelihood], start: float = 1.0, *, within: float = _BETA_TOLERANCE
 ) -> tuple[float, int]:
-    """The minimizing β and the passes taken, from sums that may come from anywhere: one call is one pass.
+    """The minimizing β and the number of passes; one call of `sums` is one pass.
 
-    Newton's step, or that of the series where higher derivatives are known, where it stays inside the bracket and,
-    once the minimum is enclosed, at least halves the last one; else the bracket's middle in log β. The ends of the
+    A Newton step, or that of a series of higher derivatives, is taken if it stays inside the bracket and, once the
+    minimum is enclosed, at least halves the last step; otherwise the bracket is bisected in log β. The ends of the
     range are tried once, when a step leads beyond them.
     """
     low, high, beta, last = MIN_BETA, MAX_BETA, start, math.inf
@@ -175,7 +175,7 @@ def minimize_beta(
         g, h = float(at.gradient[0]), float(at.hessian[0, 0])
         untried.discard(beta)
         if g == 0:
-            # Without curvature either the rows are uniform, or so sure already that nothing is left to weigh.
+            # Without curvature the rows are either uniform, or so confident that derivatives underflow.
             return (beta if h > 0 else 1.0 if beta <= 1 else MAX_BETA), n_passes
         if (beta == MIN_BETA and g > 0) or (beta == MAX_BETA and g < 0):
             return beta, n_passes
@@ -185,7 +185,7 @@ def minimize_beta(
         if near or high - low <= 1e-15 * high:
             return min(max(beta + step, low), high), n_passes
         following, closed = beta + step, low > MIN_BETA and high < MAX_BETA
-        if n_passes == 1 and beta in (MIN_BETA, MAX_BETA):  # a start that was none
+        if n_passes == 1 and beta in (MIN_BETA, MAX_BETA):  # the start was an end of the range
             following = 1.0
         elif following <= MIN_BETA and MIN_BETA in untried:
             following = MIN_BETA
@@ -198,9 +198,10 @@ def minimize_beta(
 
 
 def _series_step(g: float, h: float, beyond: list[float], beta: float) -> tuple[float, float]:
-    """To where the slope vanishes, and about how far from there it ends.
+    """The step to a zero of the gradient, and an estimate of its error.
 
-    The slope is g + h s + b₀ s²/2! + b₁ s³/3! + …; its terms fall about geometrically, and so does what they leave out.
+    The gradient is g + h s + b₀ s²/2! + b₁ s³/3! + …; its terms decrease about geometrically, which bounds the
+    remainder.
     """
     if h <= 0:
         return -math.copysign(math.inf, g), math.inf
@@ -216,16 +217,17 @@ def _series_step(g: float, h: float, beyond: list[float], beta: float) -> tuple[
         slope = s - newton + sum(a * s ** (j + 1) for j, a in enumerate(terms, 1))
         derivative = 1 + sum((j + 1) * a * s**j for j, a in enumerate(terms, 1))
         before, s = s, s - slope / derivative
-        if abs(s - before) <= 2**-52 * abs(s):  # no double lies nearer
+        if abs(s - before) <= 2**-52 * abs(s):  # no float is closer
             break
     return s, abs(newton) * ratio ** (len(terms) + 1) / (1 - ratio)
 
 
 def local_minimum_beta(slopes: Callable[[float], tuple[float, float]], start: float = 1.0) -> tuple[float, int]:
-    """The local minimum downhill from the start, of a loss that may have several, and the passes taken.
+    """The local minimum reached downhill from the start, of a loss that may have several, and the number of passes.
 
-    `slopes` gives the loss's first and second derivative: β is doubled or halved until the slope turns, and Newton's
-    steps inside that bracket end where it vanishes. Where it never turns, the end of the range.
+    `slopes` gives the first and second derivative of the loss. β is doubled or halved until the derivative changes
+    sign, and Newton steps inside that bracket find its zero. If the sign never changes, the end of the range is
+    returned.
 
     >>> local_minimum_beta(lambda b: (b - 3, 1.0))[0]
     3.0
@@ -242,7 +244,7 @@ def local_minimum_beta(slopes: Callable[[float], tuple[float, float]], start: fl
             return beta, n_passes
         there = slopes(other)
         n_passes += 1
-        if there[0] == 0:  # where it is flat, too, it has fallen below what numbers hold, and falls on
+        if there[0] == 0:  # if flat too, the loss has underflowed and decreases further
             turns = abs(there[1]) > 1e-12 * curved
             return (other if turns else (MIN_BETA if side else MAX_BETA)), n_passes
         if (there[0] < 0) != (g < 0):
@@ -263,17 +265,17 @@ def local_minimum_beta(slopes: Callable[[float], tuple[float, float]], start: fl
     return beta, n_passes
 
 
-_MAX_LBFGS_EVALUATIONS = 1000  # at the values
-_ROUNDS, _TURNS = 6, 50  # of Newton's method at the end, and of conjugate gradients in each
+_MAX_LBFGS_EVALUATIONS = 1000  # of values
+_ROUNDS, _TURNS = 6, 50  # final Newton steps, and conjugate gradient steps in each
 
 
 def minimize_lbfgs(sums: Callable[[Array], Likelihood], start: Array, ridge: Ridge, scale: Array) -> Minimum:
-    r"""The θ of least :math:`F(\theta)/w + (\theta - c)^\top A (\theta - c)`, by limited-memory BFGS.
+    r"""Minimize :math:`F(\theta)/w + (\theta - c)^\top A (\theta - c)` by limited-memory BFGS.
 
-    `scale` (m,) is about how far each parameter moves the sums: one over the root of its curvature. One call of `sums`
-    is one pass over the rows; Hessians are not looked at. BFGS compares values, which leaves slopes near the root of
-    rounding; Newton's method on the slopes, by conjugate gradients with differences of slopes in place of the
-    curvature, takes them to `GRADIENT_TOLERANCE`.
+    `scale` (m,) is one over the root of each parameter's curvature. One call of `sums` is one pass over the rows; no
+    Hessian is computed. BFGS compares values, which leaves gradients near the square root of the rounding error.
+    Newton's method, with conjugate gradients and differences of gradients in place of the Hessian, then reduces them to
+    `GRADIENT_TOLERANCE`.
     """
     from scipy.optimize import minimize
 
@@ -311,7 +313,7 @@ def minimize_lbfgs(sums: Callable[[Array], Likelihood], start: Array, ridge: Rid
 
 
 def _newton_step(slope_at: Callable[[Array], Array], x: Array, slope: Array) -> Array:
-    """About −H⁻¹ slope, to a tenth of a percent."""
+    """Approximately −H⁻¹ times the gradient, to a tenth of a percent, by conjugate gradients."""
     step, rest = np.zeros(len(x)), -slope
     turn, size = rest, float(slope @ slope)
     goal = 1e-6 * size

@@ -9,21 +9,21 @@ import numpy as np
 from trueodds.calibrators._glm.wald import whitening_matrix
 from trueodds.core.typing import Array
 
-_NEAR = 1e-12  # of the squared length of a unit's score, what conjugate gradients may leave
+_NEAR = 1e-12  # of the squared norm of a unit's score: residual at which conjugate gradients stop
 _STEPS = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParameterCovariance:
-    """The covariance of the best parameters."""
+    """Covariance of the fitted parameters."""
 
     covariance: Array  # (d, d) of (γ, τ) of each class in turn
-    units: float | None = None  # as many equal units as it rests on; None where the model says it
+    units: float | None = None  # effective number of units; None if the covariance is model-based
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores:
-    """What rows add to the slope of the likelihood at the best parameters; only classes that have some."""
+    """Gradient contributions of the rows at the fitted parameters, for the classes that have parameters."""
 
     x: Array  # (n, m) log odds
     q: Array  # (n, m) fitted
@@ -31,14 +31,14 @@ class Scores:
     w: Array  # (n,)
 
     def hessian_vector_product(self, units: Units, along: Array) -> Array:
-        """The curvature that the rows of each unit add, times its direction (G, d)."""
+        """The Hessian of each unit's rows times its direction (G, d)."""
         at = along[units.of]
         pull = self.x * at[:, ::2] + at[:, 1::2]
         pull -= (self.q * pull).sum(axis=1, keepdims=True)
         return units.sums(self.x, self.w[:, None] * self.q * pull)
 
     def shares(self, units: Units, bread: Array) -> Array:
-        """How much of what is told each unit tells, (G,): the trace of its curvature times the inverse of all."""
+        """Leverage of each unit, (G,): the trace of its Hessian times the inverse of the total Hessian."""
         x, q = self.x, self.q
         own = bread.diagonal()
         across = bread[np.arange(0, len(bread), 2), np.arange(1, len(bread), 2)]
@@ -48,22 +48,22 @@ class Scores:
 
 
 def sandwich_covariance(bread: Array, squares: Array) -> ParameterCovariance:
-    """By the variance that the fitted probabilities have; `squares` is the curvature with squared weights."""
+    """Sandwich covariance with the model's variance; `squares` is the Hessian with squared weights."""
     return ParameterCovariance(bread @ squares @ bread)
 
 
 def jackknife_covariance(bread: Array, hessian: Array, scores: Scores, units: Units) -> ParameterCovariance:
-    r"""By how far the parameters move where one unit is left out, the jackknife.
+    r"""Jackknife covariance: the variation of the parameters when one unit is left out.
 
-    With s and B a unit's score and curvature and H that of all (penalty included) the move is :math:`z = (H - B)^{-1}
-    s`, and the covariance :math:`\tfrac{G-1}{G}\sum zz^\top`. A fit bends to a unit that tells much, so that its own
-    score comes out too small; leaving it out undoes that. Moves are found by conjugate gradients from H, all units at
-    once: one step where none tells much, at most d.
+    With s and B a unit's score and Hessian and H the total Hessian (penalty included), the step is :math:`z = (H -
+    B)^{-1} s`, and the covariance is :math:`\tfrac{G-1}{G}\sum zz^\top`. The fit adapts to a unit of high leverage,
+    which makes its own score too small; leaving it out corrects that. Steps are found by conjugate gradients from H for
+    all units together: one iteration if no unit has high leverage, at most d.
 
-    The covariance of few or unequal units is itself uncertain, as that of G equal ones would be with G the smaller of
-    (Σh)²/Σh², h being the shares of what is told, which is what unequal sizes leave, and of (d + 2)d/Σ|u|⁴ of whitened
-    moves u, which is what single ones that dominate leave; of normal moves the latter is the number of units.
-    Cost: O(nK) per step, O(nK²) for h. Source: Bell & McCaffrey (2002); the degrees of freedom are our own.
+    The covariance of few or unequal units is itself uncertain, as that of G equal units with G the smaller of (Σh)²/Σh²
+    with leverages h, for unequal sizes, and (d + 2)d/Σ|u|⁴ with whitened steps u, for single dominating units; of
+    normal steps the latter is the number of units. Cost: O(nK) per step, O(nK²) for h. Source: Bell & McCaffrey (2002);
+    the degrees of freedom are our own.
     """
     S = units.sums(scores.x, scores.w[:, None] * (scores.q - scores.y))
     z = _leave_one_out_steps(bread, hessian, scores, units, S)
@@ -85,7 +85,7 @@ def _leave_one_out_steps(bread: Array, hessian: Array, scores: Scores, units: Un
         hessian_product = along @ hessian
         bent = hessian_product - scores.hessian_vector_product(units, along)
         curved, full_curvature = (bent * along).sum(axis=1), (hessian_product * along).sum(axis=1)
-        # A direction that a unit alone tells has no curvature without it, and no finite move.
+        # A direction that one unit alone determines has no curvature without it, and no finite step.
         step_size = np.divide(length, curved, out=np.zeros_like(length), where=curved > _NEAR * full_curvature)
         z += step_size[:, None] * along
         left -= step_size[:, None] * bent
@@ -99,25 +99,25 @@ def _leave_one_out_steps(bread: Array, hessian: Array, scores: Scores, units: Un
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Independent of each other; whatever happens within one is in its sum."""
+    """Independent units: rows, or clusters of rows."""
 
     of: Array  # (n,) the number of each row's unit
     count: int  # G, those with weight
 
     @classmethod
     def of_rows(cls, w: Array) -> Units:
-        """Every row by itself."""
+        """Each row is a unit."""
         return cls(np.arange(len(w)), int((w > 0).sum()))
 
     @classmethod
     def of_clusters(cls, w: Array, cluster: Array) -> Units:
-        """Rows of one cluster together."""
+        """The rows of a cluster are a unit."""
         names, of = np.unique(cluster, return_inverse=True)
         return cls(of.reshape(-1), int((np.bincount(of.reshape(-1), w > 0, len(names)) > 0).sum()))
 
     @property
     def bias_correction(self) -> float:
-        """G/(G − 1): squares about an estimated mean of 0 come out too small by the inverse."""
+        """G/(G − 1), which corrects the variance for the estimated mean."""
         return self.count / (self.count - 1) if self.count > 1 else 1.0
 
     def totals(self, values: Array) -> Array:

@@ -15,20 +15,20 @@ from trueodds.core.printable import printable
 from trueodds.core.typing import Array
 from trueodds.kernels.holm import holm
 
-SHOWN = 20  # classes; of more, those that are least likely to be right as they were said
-_LONGEST = 24  # of a name
-_HIGHEST = 700.0  # of a log whose exponential is still a number
+SHOWN = 20  # classes; of more, those with the smallest p-values
+_LONGEST = 24  # characters of a name
+_HIGHEST = 700.0  # largest log whose exponential is finite
 
 _HEAD = ("δ", "95 %", "s.e. log δ", "γ", "95 %", "s.e. γ", "p (δ = γ = 1)", "Holm's p")
 
 
 @dataclass(frozen=True, eq=False)
 class ParameterTable:
-    """δ = exp τ and γ of each class but the baseline, with 95 % intervals, tests, and what they mean.
+    """δ = exp τ and γ of each class but the baseline, with 95 % intervals, tests and their meaning.
 
-    The ends of δ are those of τ exponentiated: about δ itself they are not symmetric. Wald's test of a class is that
-    of τ = 0 and γ = 1 together, χ² with 2 degrees of freedom; Holm's p allows for all classes. Where rows or clusters
-    made the standard errors the laws are t and Hotelling's, as in the test.
+    Intervals of δ are exponentiated intervals of τ and so not symmetric. The Wald test of a class tests τ = 0 and γ = 1
+    jointly, with a χ² distribution with 2 degrees of freedom; Holm's p adjusts for all classes. With jackknife standard
+    errors the reference distributions are Student's t and Hotelling's T², as in the test.
     """
 
     classes: tuple[Any, ...]
@@ -39,7 +39,7 @@ class ParameterTable:
     method: str = "mcllo"
 
     def lines(self) -> list[str]:
-        """The table, a sentence for each of its rows, and where the numbers come from."""
+        """The table, a sentence for each of its rows, and how the numbers were computed."""
         others = [j for j in range(len(self.classes)) if j != self.baseline]
         order = list(range(len(others)))
         if len(order) > SHOWN:
@@ -51,7 +51,7 @@ class ParameterTable:
             "  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]).rstrip() for row in cells
         ]
         if len(order) < len(others):
-            larger = "" if self.errors is None else ", of larger p"
+            larger = "" if self.errors is None else " with larger p-values"
             text_lines.append(f"… and {len(others) - SHOWN:,} more classes{larger}.")
         if self.errors is not None:
             text_lines += [f"{name} {corner}: {self._sentence(i, name)}" for name, i in zip(names, order, strict=True)]
@@ -65,18 +65,18 @@ class ParameterTable:
 
     @property
     def pvalues(self) -> Array:
-        """Of Wald's test that a class needs no change, (K − 1,)."""
+        """P-values of Wald's test that a class needs no change, (K − 1,)."""
         if self.certainty is None or self.certainty.covariance is None:
             return np.full(len(self.tau), np.nan)
         V, errors = self.certainty.covariance, np.sqrt(self.certainty.covariance.diagonal(axis1=1, axis2=2))
-        # In standard errors: there is no pivot to vanish, however different they are.
+        # In standard errors, so that no pivot vanishes, however different they are.
         z, other = self.tau / errors[:, 0], (self.gamma - 1) / errors[:, 1]
         r = V[:, 0, 1] / errors[:, 0] / errors[:, 1]
         statistic = (z**2 - 2 * r * z * other + other**2) / ((1 - r) * (1 + r))
         return np.array([self.certainty.beyond(float(value)) for value in statistic])
 
     def intervals(self) -> tuple[Array, Array]:
-        """The ends for δ and for γ, each (K − 1, 2)."""
+        """Intervals of δ and γ, each (K − 1, 2)."""
         errors = np.full((len(self.tau), 2), np.nan) if self.errors is None else self.errors
         within = math.nan if self.certainty is None else self.certainty.within
         delta = np.exp(np.minimum(confidence_limits(self.tau, errors[:, 0], within), _HIGHEST))
@@ -107,18 +107,18 @@ class ParameterTable:
         ]
 
     def _sentence(self, i: int, name: str) -> str:
-        """What a reader who knows no statistics takes from the row."""
+        """The meaning of a row in plain words."""
         delta, gamma = math.exp(min(self.tau[i], _HIGHEST)), float(self.gamma[i])
         of_delta, of_gamma = (ends[i] for ends in self.intervals())
-        shift = f"where the model calls both equally likely, {name} comes {format_estimate(delta, of_delta, '×')} as often as {self._name(self.baseline)}"
+        shift = f"where the model predicts both as equally likely, {name} is observed {format_estimate(delta, of_delta, '×')} as often as {self._name(self.baseline)}"
         if of_delta[0] <= 1 <= of_delta[1]:
-            shift += ", which may be chance"
+            shift += ", which is consistent with chance"
         if self.certainty is not None and self.certainty.even is not None and not self.certainty.even[i]:
-            shift += " (an extrapolation: it never calls them equally likely)"
+            shift += " (an extrapolation: it never predicts them as equally likely)"
         text = f"{shift}; {describe_slope(gamma, of_gamma)}, γ = {format_estimate(gamma, of_gamma)}"
         by_chance = of_delta[0] <= 1 <= of_delta[1] and of_gamma[0] <= 1 <= of_gamma[1]
         if by_chance and (p := float(holm(self.pvalues.tolist())[i])) <= 0.05:
-            text += f"; of both together chance is no explanation, p = {format_pvalue(p)}"
+            text += f"; jointly the two are significant, p = {format_pvalue(p)}"
         return text + "."
 
 
@@ -126,43 +126,43 @@ def _format_interval(ends: Array) -> str:
     return f"[{format_parameter(ends[0])}, {format_parameter(ends[1])}]"
 
 
-MIN_UNITS = 10  # equal units for each number of a class, below which their number is said
+MIN_UNITS = 10  # effective units per parameter of a class below which their number is reported
 
 _WITHHELD = {
-    "infinite": "no finite δ and γ fit best, so something slight decided them.",
-    "absent": "some classes never came.",
-    "untold": "the rows take too few values to tell every shift from its slope.",
-    "many": f"beyond {MANY // 2 + 1} classes the fit does without the curvature that gives them.",
-    "few": "there are no more independent rows, or clusters, than parameters, or a few of them tell nearly all. Bring more of them.",
-    "far": "with votes or clusters they need rows or clusters left out one by one, which sums over a source do not tell. Fit rows in memory for them.",
+    "infinite": "no finite δ and γ are optimal, so a slight penalty decided them.",
+    "absent": "some classes were never observed.",
+    "untold": "the predictions take too few values to separate every shift from its slope.",
+    "many": f"beyond {MANY // 2 + 1} classes the fit does not compute the Hessian.",
+    "few": "there are no more independent rows, or clusters, than parameters, or a few of them dominate. Use more of them.",
+    "far": "with votes or clusters they need the jackknife, which sums over a source do not allow. Fit rows in memory for them.",
 }
 _CURABLE = ("infinite", "absent", "untold")  # by a penalty
 _SANDWICH = {
-    "weights": "With weights standard errors are those of the sandwich, and no likelihood ratio is shown: weights say which rows matter, not how many there are.",
-    "votes": "With votes standard errors are those of rows left out one by one, and no likelihood ratio is shown: how many people stand behind a share is not known.",
-    "clusters": "With clusters standard errors are those of clusters left out one by one, and no likelihood ratio is shown: rows of a cluster do not count one by one.",
+    "weights": "With weights, standard errors are sandwich estimates and no likelihood ratio is shown: weights are not counts of rows.",
+    "votes": "With votes, standard errors are jackknife estimates over rows and no likelihood ratio is shown: the number of voters is unknown.",
+    "clusters": "With clusters, standard errors are jackknife estimates over clusters and no likelihood ratio is shown: rows of a cluster are not independent.",
 }
 
 
 def describe_slope(gamma: float, ends: Array) -> str:
-    """Whether the odds are too extreme or too timid, as far as the interval tells."""
+    """Whether the odds are too extreme or not extreme enough, as far as the interval shows."""
     low, high = ends
     if high <= 0:
-        return "the model points the wrong way: what it calls likelier came less often"
+        return "the ranking of the model is reversed: what it predicts as likelier is observed less often"
     if low > 1:
-        return "the model is underconfident (its odds are too timid)"
+        return "the model is underconfident (its odds are not extreme enough)"
     if high < 1 and low > 0:
         return "the model is overconfident (its odds are too extreme)"
     if high < 1:
-        known = "tells the two apart no better than chance would" if gamma > 0 else "points the wrong way"
+        known = "separates the two no better than chance" if gamma > 0 else "its ranking is reversed"
         return f"the model is overconfident, and perhaps {known}"
     if low <= 0:
-        return "its confidence may be just right (γ = 1) or worth nothing (γ = 0): these rows cannot tell"
-    return "chance may explain that its confidence is not exactly right"
+        return "these rows exclude neither a calibrated slope (γ = 1) nor an uninformative model (γ = 0)"
+    return "its slope is consistent with a calibrated model"
 
 
 def format_estimate(value: float, ends: Array, times: str = "") -> str:
-    """`0.68 [0.63, 0.74]`, with more decimals where an end would else read as 1."""
+    """`0.68 [0.63, 0.74]`, with more decimals if an end would otherwise be shown as 1."""
     numbers = (value, *ends)
     decimals = next(
         (d for d in range(2, 6) if not any(round(x, d) == 1 and abs(x - 1) > 1e-9 for x in ends)),
@@ -173,7 +173,7 @@ def format_estimate(value: float, ends: Array, times: str = "") -> str:
 
 
 def format_parameter(x: float) -> str:
-    """Three decimals, or three digits of what is tiny or huge."""
+    """Three decimals, or three digits of tiny or huge numbers."""
     return f"{x:.3f}" if 0.01 <= abs(x) < 1000 else f"{x:#.3g}"
 
 
@@ -183,35 +183,33 @@ def format_pvalue(p: float) -> str:
 
 
 def format_probability(p: float) -> str:
-    """A probability that is never quite 0 or 1."""
+    """Format a probability, never as exactly 0 or 1."""
     return ">0.9999" if p > 0.9999 else "<0.0001" if p < 0.0001 else format_number(p)
 
 
 def describe_uncertainty(certainty: ParameterUncertainty | None, method: str) -> list[str]:
-    """How sure the numbers are made, and the evidence against no change."""
+    """How the standard errors were computed, and the test against the identity."""
     if certainty is None:
-        return ["No standard errors are kept with this map. Fit it again for them."]
+        return ["This map was saved without standard errors. Fit it again to get them."]
     if certainty.errors not in STD_ERROR_METHODS:
         sentences = [f"No standard errors: {_WITHHELD[certainty.errors]}{_remedy(certainty, method)}"]
     else:
-        sentences = [
-            "Each interval is for one number by itself, on the rows of the fit; Holm's p allows for all classes."
-        ]
+        sentences = ["Each interval is for one parameter, from the rows of the fit; Holm's p adjusts for all classes."]
     if certainty.errors in _SANDWICH:
         sentences.append(_SANDWICH[certainty.errors])
     if certainty.units is not None and certainty.units < MIN_UNITS * 2 * _count_classes(certainty):
         kind = "clusters" if certainty.errors == "clusters" else "rows"
         sentences.append(
-            f"They rest on as much as {certainty.units:.3g} equal {kind} would tell, which is little: intervals and tests are by t and F with so few, and are wide for it."
+            f"The effective number of {kind} is only {certainty.units:.3g}: intervals and tests use t and F distributions and are wide."
         )
     if certainty.penalized and certainty.errors in STD_ERROR_METHODS:
         inside = "" if certainty.errors == "curvature" else ", in the sandwich too"
         sentences.append(
-            f"With a penalty standard errors are by the penalized curvature{inside}, about parameters that are drawn towards no change; no likelihood ratio is shown, as χ² is no law for it."
+            f"With a penalty, standard errors use the penalized Hessian{inside}, and parameters are shrunk towards the identity; no likelihood ratio is shown, because χ² is not its null distribution."
         )
     if certainty.ratio is not None:
         sentences.append(
-            f"Against no change (every δ = γ = 1), on the rows of the fit: likelihood ratio {format_number(certainty.ratio)}, χ² with {certainty.rank:,} degrees of freedom, p = {format_pvalue(certainty.pvalue)}; posterior probability of calibration {format_probability(certainty.posterior)} by BIC, from even odds. Whether the map holds, other rows must tell."
+            f"Test of calibration (every δ = γ = 1) on the rows of the fit: likelihood ratio {format_number(certainty.ratio)}, χ² with {certainty.rank:,} degrees of freedom, p = {format_pvalue(certainty.pvalue)}; posterior probability of calibration {format_probability(certainty.posterior)} by BIC, with prior probability 1/2. Test the map on other rows."
         )
     return sentences
 
@@ -221,15 +219,15 @@ def _count_classes(certainty: ParameterUncertainty) -> int:
 
 
 def _remedy(certainty: ParameterUncertainty, method: str) -> str:
-    """What gives standard errors: a penalty where there was none and it can."""
+    """A hint how to obtain standard errors, if a penalty or other rows give them."""
     if certainty.errors not in _CURABLE:
         return ""
     if certainty.penalized:
-        return " Bring rows with other predictions."
+        return " Use rows with other predictions."
     same = "" if method == "mcllo" else ", the same map with a penalty,"
-    return f' to.fit(preds, "mcllo", penalty=0.5){same} has finite parameters, with standard errors.'
+    return f' to.fit(preds, "mcllo", penalty=0.5){same} has finite parameters and standard errors.'
 
 
 def confidence_limits(value: Array, errors: Array, within: float) -> Array:
-    """Both ends of each interval, (K − 1, 2)."""
+    """Ends of the intervals, (K − 1, 2)."""
     return np.asarray(value[:, None] + np.array([-within, within]) * errors[:, None])

@@ -29,53 +29,55 @@ STD_ERROR_METHODS = (
     "weights",
     "votes",
     "clusters",
-)  # how standard errors were made: the last three by the sandwich
-NO_STD_ERROR_REASONS = ("infinite", "absent", "untold", "many", "few", "far")  # or why there are none
+)  # how standard errors were computed: weights by the sandwich, votes and clusters by the jackknife
+NO_STD_ERROR_REASONS = ("infinite", "absent", "untold", "many", "few", "far")  # or why there are no standard errors
 
-PAIR = 2  # numbers of each class, τ and γ: from so few units, or fewer, nothing is told of them
+PAIR = 2  # parameters per class, τ and γ: the covariance needs more units than this
 
-_CORRELATION_MARGIN = 1e-10  # by which a correlation stays off 1: closer, rounding decides what Wald's test says
+_CORRELATION_MARGIN = (
+    1e-10  # smallest distance of a correlation from 1: closer, rounding error would decide Wald's test
+)
 _WIDEST = 1e60  # of a saved variance
 _KEYS = ("errors", "covariance", "ratio", "rank", "n", "penalized")
-_LATER = ("units", "even")  # files from before there were any lack them
+_LATER = ("units", "even")  # missing in older files
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParameterUncertainty:
-    """What the rows of a fit say about τ = log δ and γ of each class but the baseline."""
+    """Uncertainty of τ = log δ and γ of each class but the baseline, from the rows of the fit."""
 
     errors: str  # of STD_ERROR_METHODS or NO_STD_ERROR_REASONS
-    covariance: Array | None = None  # (K − 1, 2, 2) of (τ, γ) of each class; with another class's they are not kept
-    ratio: float | None = None  # twice the gain in log-likelihood over δ = γ = 1, where χ² can judge it
-    rank: int = 0  # its degrees of freedom: in so many directions the rows say something
+    covariance: Array | None = None  # (K − 1, 2, 2) of (τ, γ) of each class; covariances between classes are not kept
+    ratio: float | None = None  # likelihood ratio against δ = γ = 1, where χ² is its null distribution
+    rank: int = 0  # its degrees of freedom: the number of identifiable directions
     n: float = 0.0  # independent rows
     penalized: bool = False
-    units: float | None = None  # as many equal rows or clusters as the covariance rests on, where these made it
-    even: Array | None = None  # (K − 1,) whether the rows held log odds on both sides of 0; None where not known
+    units: float | None = None  # effective number of rows or clusters, for the jackknife
+    even: Array | None = None  # (K − 1,) whether the log odds take both signs; None if unknown
 
     @property
     def pvalue(self) -> float:
-        """How often χ² is as large as the ratio; NaN where there is none."""
+        """P-value of the likelihood ratio; NaN if there is none."""
         return math.nan if self.ratio is None else upper_tail(self.ratio, self.rank)
 
     @property
     def posterior(self) -> float:
-        """The probability that nothing had to be changed, by BIC from even odds; NaN where there is no ratio."""
+        """Posterior probability of calibration by BIC with prior 1/2; NaN if there is no likelihood ratio."""
         if self.ratio is None or not self.rank:
             return math.nan
         return float(expit((self.rank * math.log(self.n) - self.ratio) / 2))
 
     @property
     def within(self) -> float:
-        """Standard errors to the ends of a 95 % interval."""
+        """Number of standard errors to the ends of a 95 % interval."""
         return critical_value(self.units)
 
     def beyond(self, statistic: float) -> float:
-        """How often chance is as large as Wald's statistic of a class."""
+        """P-value of a class's Wald statistic."""
         return upper_tail(statistic, PAIR, self.units)
 
     def to_dict(self) -> dict[str, Any]:
-        """Every field as JSON holds it; what is not known is left out."""
+        """All fields as JSON values; unknown ones are left out."""
         V = None if self.covariance is None else self.covariance.tolist()
         fields = dict(zip(_KEYS, (self.errors, V, self.ratio, self.rank, self.n, self.penalized), strict=True))
         later = {"units": self.units, "even": None if self.even is None else self.even.tolist()}
@@ -83,7 +85,7 @@ class ParameterUncertainty:
 
     @classmethod
     def from_dict(cls, parameters: Mapping[str, Any], k: int) -> ParameterUncertainty:
-        """K − 1 covariances exactly where the errors are known, and a ratio only where one can be."""
+        """Read K − 1 covariances if standard errors are known, and a likelihood ratio only if one is possible."""
         saved_parameters.check_keys(parameters, _KEYS + tuple(key for key in _LATER if key in parameters), "certainty")
         errors, V, ratio, rank = (
             parameters["errors"],
@@ -94,19 +96,19 @@ class ParameterUncertainty:
         if not isinstance(errors, str) or errors not in STD_ERROR_METHODS + NO_STD_ERROR_REASONS:
             raise _refused("errors", f"one of {', '.join(STD_ERROR_METHODS + NO_STD_ERROR_REASONS)}", errors)
         if (V is not None) != (errors in STD_ERROR_METHODS):
-            raise _refused("covariance", "there exactly where the standard errors are known", V)
+            raise _refused("covariance", "present exactly if the standard errors are known", V)
         if rank > 2 * (k - 1):
             raise _refused("rank", f"at most {2 * (k - 1)}", rank)
         penalized, n = read_flag(parameters, "penalized"), saved_parameters.read_number(parameters, "n", 0, 1e18)
         if ratio is not None:
             ratio = saved_parameters.read_number(parameters, "ratio", 0, 1e300)
             if penalized or errors not in ("curvature", "untold") or not rank or n < 1:
-                raise _refused("ratio", "null where χ² cannot judge it", ratio)
+                raise _refused("ratio", "null where χ² is not its null distribution", ratio)
         units, even = parameters.get("units"), parameters.get("even")
         if units is not None:
             units = saved_parameters.read_number(parameters, "units", PAIR, 1e18)
             if errors not in ("votes", "clusters") or units == PAIR:
-                raise _refused("units", f"more than {PAIR}, and only where rows or clusters made the errors", units)
+                raise _refused("units", f"more than {PAIR}, and only with errors from rows or clusters", units)
         if even is not None and (V is None or not _flags(even, k - 1)):
             raise _refused("even", f"{k - 1} times true or false beside the covariance", even)
         covariance = None if V is None else _covariance(V, k)
@@ -114,19 +116,19 @@ class ParameterUncertainty:
 
 
 def uncertainty_to_dict(certainty: ParameterUncertainty | None) -> dict[str, Any]:
-    """What a map adds to its parameters; nothing where it has none, as maps that were saved before there were any."""
+    """The entry that a map adds to its saved parameters; empty if it has no uncertainty, as in older files."""
     return {} if certainty is None else {"certainty": certainty.to_dict()}
 
 
 def read_uncertainty(parameters: Mapping[str, Any], keys: tuple[str, ...], k: int) -> ParameterUncertainty | None:
-    """The certainty among saved parameters, which hold these keys beside it."""
+    """Read the uncertainty among saved parameters that also have these keys."""
     extra = ("certainty",) if "certainty" in parameters else ()
     saved_parameters.check_keys(parameters, keys + extra, "parameters")
     return ParameterUncertainty.from_dict(saved_parameters.read_table(parameters, "certainty"), k) if extra else None
 
 
 def _covariance(V: Any, k: int) -> Array:
-    """K − 1 symmetric matrices of two variances above 0."""
+    """Read K − 1 symmetric matrices with two positive variances."""
     if (
         not isinstance(V, list)
         or len(V) != k - 1
@@ -144,7 +146,7 @@ def _covariance(V: Any, k: int) -> Array:
 
 
 def are_proper_covariances(V: Array) -> bool:
-    """Whether these are covariances of two numbers; products of variances could overflow or vanish, roots do not."""
+    """Whether these are valid covariances of two parameters; roots avoid overflow and underflow of products."""
     variances, across = V.diagonal(axis1=1, axis2=2), V[:, 0, 1]
     if not ((variances > 1 / _WIDEST) & (variances < _WIDEST)).all():
         return False
@@ -162,24 +164,24 @@ def _refused(key: str, expected: str, got: Any) -> InputError:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FitEvidence:
-    """Finite best parameters (γ, τ′) of each class in turn, with x around `means` and so τ = τ′ − γ mean.
+    """Fitted finite parameters (γ, τ′) of each class, with x centered at `means`, so that τ = τ′ − γ mean.
 
-    Around their means the two are all but uncorrelated. Weights say which rows matter, whatever numbers they are:
-    those that are all equal say nothing, and with others χ² is no law for the likelihood ratio.
+    Centering makes the two nearly uncorrelated. Weights are importance weights: equal ones have no effect, and with
+    unequal ones the likelihood ratio does not have a χ² distribution.
     """
 
     facts: FitData | FitDataSummary
     curvature: Array  # (d, d) of minus the log-likelihood
     means: Array  # (m,)
-    even: Array  # (m,) whether the log odds reach both sides of 0
-    penalty: float  # λ, which pulls by λθ²
-    scores: Callable[[], Scores] | None  # None where the rows are far
+    even: Array  # (m,) whether the log odds take both signs
+    penalty: float  # λ of the penalty λθ²
+    scores: Callable[[], Scores] | None  # None if the rows are streamed
     squares: Callable[[], Array]  # the curvature with squared weights
     ratio: Callable[[], float]
-    rank: int | None = None  # in how many directions the rows say something, where that is known
+    rank: int | None = None  # number of identifiable directions, if known
 
     def certainty(self) -> ParameterUncertainty:
-        """How sure the parameters are."""
+        """The uncertainty of the parameters."""
         H, d = self.curvature, len(self.curvature)
         own = np.sqrt(H.diagonal())
         unit = np.divide(1.0, own, out=np.zeros(d), where=own > 0)
@@ -187,7 +189,7 @@ class FitEvidence:
         numerical_rank = int((values > RANK_TOLERANCE * max(float(values[-1]), 1e-300)).sum())
         rank = min(d if self.rank is None else self.rank, numerical_rank)
         errors, pulled = self.facts.errors, self.penalty > 0
-        # Equal weights of any size: those of 1 are meant.
+        # Equal weights of any size are treated as 1.
         gain = self.ratio() / self.facts.weight if rank and errors == "curvature" and not pulled else None
 
         def make_certainty(errors: str, V: Array | None = None, units: float | None = None) -> ParameterUncertainty:
@@ -204,7 +206,7 @@ class FitEvidence:
         ):
             return make_certainty("few")
         V = self._pairs(parameter_covariance.covariance)
-        # Scores that are all 0, of shares that are met or slopes that only the penalty holds, have no variance.
+        # Scores that are all 0 (shares fitted exactly, or slopes that only the penalty determines) have no variance.
         return (
             make_certainty(errors, V, parameter_covariance.units)
             if are_proper_covariances(V)
@@ -212,7 +214,7 @@ class FitEvidence:
         )
 
     def _parameter_covariance(self, errors: str) -> ParameterCovariance | None:
-        """The covariance of all parameters; None where units are fewer than these."""
+        """The covariance of all parameters; None if there are no more units than parameters."""
         assert errors in STD_ERROR_METHODS
         d = len(self.curvature)
         hessian = self.curvature + 2 * self.penalty * np.eye(d)
@@ -229,7 +231,7 @@ class FitEvidence:
         return jackknife_covariance(bread, hessian, self.scores(), units) if units.count > d else None
 
     def _pairs(self, V: Array) -> Array:
-        """(m, 2, 2) of (τ, γ) of each class."""
+        """The covariances (m, 2, 2) of (τ, γ) of each class."""
         m = len(self.means)
         pairs = V.reshape(m, 2, m, 2)[np.arange(m), :, np.arange(m)]
         turn = np.zeros((m, 2, 2))  # (γ, τ′) → (τ, γ)

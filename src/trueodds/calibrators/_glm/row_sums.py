@@ -9,37 +9,39 @@ from functools import reduce
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-Step = Callable[[Any], Any]  # from rows to what adds; where rows are far it is sent to them, so it must be picklable
+Step = Callable[
+    [Any], Any
+]  # from rows to a result that adds; with streamed rows it is sent to workers, so it must be picklable
 
 
 class RowSums(ABC):
-    """Rows of which only sums are taken, so that a fit does not know where they lie."""
+    """Rows from which a fit takes sums only, wherever they are stored."""
 
-    facts: Any  # of the rows as they were given: `FitData` in memory, else `Facts`
-    rows: Any  # those in memory; None where they are far
+    facts: Any  # of the original rows: `FitData` in memory, else `FitDataSummary`
+    rows: Any  # rows in memory; None if they are streamed
     size: int = 0  # probabilities in memory
 
     @abstractmethod
     def prepared(self, f: Step) -> RowSums:
-        """The rows f(rows): made once in memory, else anew in each pass."""
+        """The rows f(rows): computed once in memory, in each pass if streamed."""
 
     @abstractmethod
     def sums(self, steps: Iterable[Step]) -> Iterable[Any]:
-        """The sums of several steps: one by one, as they are asked for, in memory; else all in one pass."""
+        """The sums of several steps: lazily one by one in memory, in one pass if streamed."""
 
     @abstractmethod
     def side_by_side(self, fits: Sequence[Callable[[RowSums], T]]) -> list[T]:
-        """What several fits find, whose sums are taken in the same passes."""
+        """The results of several fits whose sums are taken in the same passes."""
 
     def sum(self, step: Step) -> Any:
-        """The sum of what `step` makes of the rows."""
+        """The sum of a step over the rows."""
         (total,) = self.sums([step])
         return total
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class InMemory(RowSums):
-    """Rows in memory, all in one batch.
+    """Rows in memory, as a single batch.
 
     >>> InMemory([1, 2]).prepared(lambda rows: [2 * row for row in rows]).sum(sum)
     6
@@ -50,38 +52,38 @@ class InMemory(RowSums):
     size: int = 0
 
     def prepared(self, f: Step) -> InMemory:
-        """The rows f(rows), kept."""
+        """The rows f(rows), stored."""
         return InMemory(f(self.rows), self.facts, self.size)
 
     def sum(self, step: Step) -> Any:
-        """What it makes of them."""
+        """The result of the step on all rows."""
         return step(self.rows)
 
     def sums(self, steps: Iterable[Step]) -> Iterable[Any]:
-        """Each when it is asked for."""
+        """The result of each step, computed lazily."""
         return map(self.sum, steps)
 
     def side_by_side(self, fits: Sequence[Callable[[RowSums], T]]) -> list[T]:
-        """One after the other."""
+        """Run the fits one after the other."""
         return [fit(self) for fit in fits]
 
 
 @dataclass(slots=True, eq=False)
 class PassCounter:
-    """A verb that sums over batches, and how often it was used."""
+    """A function that sums a step over batches, and the number of its calls."""
 
     reduce: Callable[[Step], Any]
     n_passes: int = 0
 
     def __call__(self, step: Step) -> Any:
-        """One pass."""
+        """Run one pass."""
         self.n_passes += 1
         return self.reduce(step)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Streamed(RowSums):
-    """Rows in the batches of a source, of which nothing is kept.
+    """Rows in the batches of a source, none of which is stored.
 
     >>> far = Streamed(PassCounter(lambda step: step([1, 2]) + step([3])))
     >>> far.sum(sum), far.reducer.n_passes
@@ -95,18 +97,18 @@ class Streamed(RowSums):
     size: int = field(default=0, init=False)
 
     def prepared(self, f: Step) -> Streamed:
-        """The same with f to be done, too."""
+        """The same rows with f applied in each pass."""
         return Streamed(self.reducer, self.facts, (*self.made, f))
 
     def sums(self, steps: Iterable[Step]) -> Iterable[Any]:
-        """All in one pass."""
+        """All sums in one pass."""
         return self._of([Chain((*self.made, step)) for step in steps])
 
     def side_by_side(self, fits: Sequence[Callable[[RowSums], T]]) -> list[T]:
-        """Each fit is run until it asks for a sum that is not known; those of all are taken in one pass, and so on.
+        """Run the fits until each needs an unknown sum, take these sums in one pass, and repeat.
 
-        A fit is begun again with the answers it has got so far: beside a pass over the rows that costs nothing, and it
-        is written as if it were alone.
+        A fit is restarted with the sums known so far, which costs nothing compared with a pass and keeps its code
+        unchanged.
         """
         answers: list[list[Any]] = [[] for _ in fits]
         results: dict[int, T] = {}
@@ -129,44 +131,44 @@ class Streamed(RowSums):
 
 
 class _MissingSums(Exception):
-    """A fit asks for sums that are not known yet."""
+    """Raised by a fit that needs sums that are not known yet."""
 
     def __init__(self, chains: tuple[Chain, ...]) -> None:
         self.chains = chains
 
 
 class _Replayed(RowSums):
-    """A fit that is run again, with the sums it asked for in earlier passes."""
+    """Sums for a fit that is restarted, with those of earlier passes."""
 
     def __init__(self, answers: list[Any], facts: Any, made: tuple[Step, ...]) -> None:
         self._answers = iter(answers)
         self.facts, self.rows, self._made = facts, None, made
 
     def prepared(self, f: Step) -> _Replayed:
-        """The same with f to be done, too; the answers are read by both in turn."""
+        """The same with f applied too; both read the known sums in turn."""
         new = _Replayed([], self.facts, (*self._made, f))
         new._answers = self._answers
         return new
 
     def sums(self, steps: Iterable[Step]) -> Iterable[Any]:
-        """Those that are known; the first that are not are asked for."""
+        """The known sums; the first unknown ones are requested."""
         for known in self._answers:
             return list(known)
         raise _MissingSums(tuple(Chain((*self._made, step)) for step in steps))
 
     def side_by_side(self, fits: Sequence[Callable[[RowSums], T]]) -> list[T]:
-        """One after the other."""
+        """Run the fits one after the other."""
         return [fit(self) for fit in fits]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """One function after the other."""
+    """A composition of functions."""
 
     steps: tuple[Step, ...]
 
     def __call__(self, rows: Any) -> Any:
-        """What the last makes of them."""
+        """The result of the last function."""
         for step in self.steps:
             rows = step(rows)
         return rows
@@ -174,18 +176,18 @@ class Chain:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ParallelSteps:
-    """Chains whose first steps are the same do them once."""
+    """Chains that compute their common first steps once."""
 
     chains: tuple[Chain, ...]
 
     def __call__(self, rows: Any) -> Sums:
-        """What each makes of them."""
+        """The results of all chains."""
         return Sums(tuple(_run_chains([chain.steps for chain in self.chains], rows)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sums:
-    """Several sums that are added up side by side."""
+    """Several sums that add elementwise."""
 
     values: tuple[Any, ...]
 

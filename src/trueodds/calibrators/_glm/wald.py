@@ -13,11 +13,11 @@ NORMAL_CRITICAL_VALUE = 1.959963984540054  # standard errors to the ends of a 95
 
 
 def upper_tail(statistic: float, df: int, units: float | None = None) -> float:
-    """P(χ² > statistic), or that of Hotelling's T² where the variance rests on so many independent units; else NaN.
+    """P(χ² > statistic), or that of Hotelling's T² with a variance from so many independent units; NaN if df is 0.
 
     T² (G − d)/((G − 1) d) is F with d and G − d degrees of freedom.
 
-    >>> round(upper_tail(5.991465, 2), 6), round(beyond(5.991465, 2, 20), 6)
+    >>> round(upper_tail(5.991465, 2), 6), round(upper_tail(5.991465, 2, 20), 6)
     (0.05, 0.084851)
     """
     if not df:
@@ -28,7 +28,7 @@ def upper_tail(statistic: float, df: int, units: float | None = None) -> float:
 
 
 def lower_tail(statistic: float, df: int, units: float | None = None) -> float:
-    """P(χ² ≤ statistic) or that of T², with all its digits where it is tiny."""
+    """P(χ² ≤ statistic), or that of T², with full relative precision."""
     if not df:
         return math.nan
     if units is None:
@@ -41,9 +41,9 @@ def _f_statistic(statistic: float, df: int, units: float) -> float:
 
 
 def critical_value(units: float | None = None) -> float:
-    """Standard errors to the ends of a 95 % interval; NaN where a single unit tells them.
+    """Number of standard errors to the ends of a 95 % interval; NaN for a single unit.
 
-    >>> round(critical_value(), 6), round(within(11), 6)
+    >>> round(critical_value(), 6), round(critical_value(11), 6)
     (1.959964, 2.228139)
     """
     if units is None:
@@ -52,11 +52,11 @@ def critical_value(units: float | None = None) -> float:
 
 
 MIN_STD = 1e-100  # standard deviation, below which there is none: its inverse squared would overflow
-RANK_TOLERANCE = 1e-10  # of the variance in the best told direction, below which a direction is not told at all
+RANK_TOLERANCE = 1e-10  # relative to the largest variance: directions below it are not identifiable
 
 
 def whitening_matrix(V: Array) -> Array:
-    """W (d, rank) with WᵀVW = 1, without the directions in which V is 0.
+    """W (d, rank) with WᵀVW = 1, without the null directions of V.
 
     >>> whitening_matrix(np.diag([4.0, 0.0])).tolist()
     [[0.5], [0.0]]
@@ -69,7 +69,7 @@ def whitening_matrix(V: Array) -> Array:
 
 
 def wald_statistic(deviation: Array, V: Array) -> float:
-    """off' V⁺ off.
+    """Wald statistic dᵀV⁺d of a deviation d with covariance V.
 
     >>> round(wald_statistic(np.array([1.0, 1.0]), np.diag([4.0, 1.0])), 9)
     1.25

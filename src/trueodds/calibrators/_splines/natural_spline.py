@@ -16,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.kernels.splines import spline_likelihood
 from trueodds.tallies.softmax_likelihood import Likelihood
 
-FLAT_SLOPE = 1e-10  # slopes that are none: over all log odds that a float can say they come to 1e-7
+FLAT_SLOPE = 1e-10  # slopes that count as 0: over all finite log odds of a float they amount to 1e-7
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,11 +27,11 @@ class NaturalSpline:
     [-1.5, 0.6875, 1.0]
     """
 
-    knots: Array  # (m,) strictly rising, m ≥ 2
+    knots: Array  # (m,) strictly increasing, m ≥ 2
     values: Array  # (m,)
 
     def __call__(self, x: Array) -> Array:
-        """The values at x (n,); at an infinite one, where the line at that end leads."""
+        """The values at x (n,), extrapolated linearly, to infinite x too."""
         low, high = self.knots[0], self.knots[-1]
         j, u, width = self._place(np.clip(x, low, high))
         out = self.values[j] + u * (self.values[j + 1] - self.values[j])
@@ -43,7 +43,7 @@ class NaturalSpline:
             * (self.second_derivatives[j] * (down**3 - down) + self.second_derivatives[j + 1] * (u**3 - u))
         )
         first, last = self.slope(self.knots[[0, -1]]).tolist()
-        # A level end stays level, however far, and rounding does not tilt it.
+        # A flat end stays flat, whatever the rounding.
         if abs(first) > FLAT_SLOPE:
             out += first * np.minimum(x - low, 0.0)
         if abs(last) > FLAT_SLOPE:
@@ -70,7 +70,7 @@ class NaturalSpline:
 
 
 def second_derivative_matrix(knots: Array) -> Array:
-    """What makes the second derivatives at the knots out of the values there, (m, m); at both ends they are 0."""
+    """Matrix (m, m) from values at the knots to second derivatives there, which are 0 at both ends."""
     Q, R = banded_matrices(knots)
     out = np.zeros((len(knots), len(knots)))
     out[1:-1] = np.linalg.solve(R, Q.T)
@@ -78,7 +78,7 @@ def second_derivative_matrix(knots: Array) -> Array:
 
 
 def banded_matrices(knots: Array) -> tuple[Array, Array]:
-    r"""Q (m, m − 2) and R (m − 2, m − 2), by which values f and inner second derivatives γ belong together.
+    r"""Q (m, m − 2) and R (m − 2, m − 2), which relate values f and inner second derivatives γ.
 
     .. math:: Q^\top f = R\gamma, \quad \int f''^2 = \gamma^\top R\gamma = f^\top Q R^{-1} Q^\top f
 
@@ -98,21 +98,19 @@ def roughness_matrix(knots: Array) -> Array:
     return banded_matrices(knots)[0] @ second_derivative_matrix(knots)[1:-1]
 
 
-# Penalties per row that `auto` tries, in square log odds: from all but a line to a wave between each pair of knots.
+# Penalties per row that `auto` tries, in squared log odds: from almost a line to a wave between each pair of knots.
 PENALTY_GRID = 10.0 ** np.arange(3.0, -6.5, -0.5)
-GROUPS = 1024  # of neighboring scores, by which the penalty is chosen where there are more; the fit uses every score
-DEGREES_OF_FREEDOM_FACTOR = (
-    1.4  # how often a degree of freedom counts: 1 is AIC, which is too wavy on some hundred rows
-)
-ALIKE = 1e-9  # relative differences of the criterion that are none
-SAME = 1e-6  # log odds that float32 tells apart by chance
-MIN_KNOT_GAP = 0.1  # the distance of two knots, in that of evenly spread ones
+GROUPS = 1024  # of neighboring scores, used to choose the penalty; the fit uses every score
+DEGREES_OF_FREEDOM_FACTOR = 1.4  # weight of a degree of freedom: 1 is AIC, which overfits some hundred rows
+ALIKE = 1e-9  # relative tolerance of the criterion
+SAME = 1e-6  # differences of log odds within the rounding of float32
+MIN_KNOT_GAP = 0.1  # smallest distance of two knots, relative to equally spaced ones
 
 
 class OutcomeCounts(NamedTuple):
-    """What came at each log odds."""
+    """Weights of events and non-events at each log odds."""
 
-    x: Array  # (m,) not falling
+    x: Array  # (m,) non-decreasing
     events: Array  # (m,) Σwy
     nonevents: Array  # (m,) Σw(1 − y)
 
@@ -122,7 +120,7 @@ class OutcomeCounts(NamedTuple):
         return self.events + self.nonevents
 
     def in_groups(self, max_groups: int) -> OutcomeCounts:
-        """Neighbors together at their mean, where there are more than so many; all, where no two differ by `SAME`."""
+        """Neighboring scores pooled at their mean if there are more than so many; all, if no two differ by `SAME`."""
         alike = self.x[-1] - self.x[0] < SAME
         if len(self.x) <= (1 if alike else max_groups):
             return self
@@ -133,7 +131,7 @@ class OutcomeCounts(NamedTuple):
 
     @property
     def separated(self) -> bool:
-        """Whether some steeper line always fits better: what came lies on one side of what did not."""
+        """Whether events and non-events are separated by the score, so that no finite line is optimal."""
         event_scores, nonevent_scores = self.x[self.events > 0], self.x[self.nonevents > 0]
         if not len(event_scores) or not len(nonevent_scores):
             return True
@@ -144,7 +142,7 @@ class OutcomeCounts(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SplineFit:
-    """The curve of least loss and penalty."""
+    """The curve of minimum penalized loss."""
 
     curve: NaturalSpline
     freedom: float  # effective degrees of freedom; those of a line are 2
@@ -153,13 +151,13 @@ class SplineFit:
 
 
 class SplineBasis:
-    """Directions in which a curve can move: up, steeper, and m − 2 wavy ones, each of which is as rough as the other."""
+    """Basis of a spline: a constant, a slope, and m − 2 directions of equal roughness."""
 
     def __init__(self, knots: Array, center: float) -> None:
         m = len(knots)
         Q, R = banded_matrices(knots)
         second_derivatives = np.zeros((m, m))
-        # γ'Rγ is the roughness: with γ = L⁻ᵀψ for R = LL' it is ψ'ψ. Lines come first and have none, exactly.
+        # γ'Rγ is the roughness: with γ = L⁻ᵀψ for R = LL' it is ψ'ψ. Lines are first and have exactly none.
         second_derivatives[1:-1, 2:] = np.linalg.inv(np.linalg.cholesky(R)).T
         values = np.empty((m, m))
         values[:, 0], values[:, 1] = 1.0, knots - center
@@ -170,7 +168,7 @@ class SplineBasis:
         )  # (m − 1, 4, m)
 
     def likelihood(self, data: OutcomeCounts, theta: Array) -> Likelihood:
-        """The sums of these parameters, of which the later ones may be left out as 0."""
+        """The likelihood at these parameters, of which the last ones may be omitted as 0."""
         d = len(theta)
         sums = spline_likelihood(*data, self.knots, self.values[:, :d] @ theta, self.second_derivatives[:, :d] @ theta)
         local = self.local[:, :, :d]
@@ -186,7 +184,7 @@ class SplineBasis:
         )
 
     def minimize(self, data: OutcomeCounts, penalty: float, start: Array) -> Minimum:
-        """The parameters of least loss + penalty · roughness; without end it is a line."""
+        """Minimize loss + penalty · roughness; an infinite penalty gives a line."""
         if math.isinf(penalty):
             return minimize_newton(lambda theta: self.likelihood(data, theta), start[:2])
         strength = np.full(len(self.knots), penalty / data.mass.sum())
@@ -196,7 +194,7 @@ class SplineBasis:
         return minimize_newton(lambda theta: self.likelihood(data, theta), full, Ridge(strength, np.zeros(len(full))))
 
     def curve(self, theta: Array) -> NaturalSpline:
-        """The curve of these parameters; a line has two knots."""
+        """The curve with these parameters; a line has two knots."""
         at = [0, -1] if len(theta) == 2 else slice(None)
         return NaturalSpline(self.knots[at], (self.values[:, : len(theta)] @ theta)[at])
 
@@ -205,17 +203,18 @@ _PAIRS = np.array([a * (a + 1) // 2 + b if a >= b else b * (b + 1) // 2 + a for 
 
 
 def fit_shift(data: OutcomeCounts) -> SplineFit:
-    """The line of slope 1 where there is one score, of which some came and some did not."""
+    """A line of slope 1 for a single score with events and non-events."""
     ends = data.x[0] + np.array([0.0, 1.0])
     return SplineFit(NaturalSpline(ends, ends + math.log(data.events[0] / data.nonevents[0]) - data.x[0]), 1.0, 0, True)
 
 
 def fit_spline(data: OutcomeCounts, knots: Array, penalty: float | None = None) -> SplineFit:
-    r"""The natural spline f at these knots of least :math:`F(f) + \lambda\int f''^2`, F minus the log-likelihood.
+    r"""The natural spline f at these knots that minimizes :math:`F(f) + \lambda\int f''^2`, F minus the log-likelihood.
 
-    Without a penalty that of least :math:`F + 1.4\,\mathrm{edf}`, among `PENALTY_GRID` and the line; of equally good ones the
-    smoothest. Here :math:`\mathrm{edf} = \mathrm{tr}\,(H + 2\lambda K)^{-1} H` with the curvature H of F at the best line: a
-    curve that is sure of what it saw bends F so little that it would seem to cost nothing.
+    Without a penalty, that of smallest :math:`F + 1.4\,\mathrm{edf}` among `PENALTY_GRID` and the line; of equally good
+    ones the smoothest. Here :math:`\mathrm{edf} = \mathrm{tr}\,(H + 2\lambda K)^{-1} H` with the Hessian H of F at the
+    optimal line: at a curve of extreme probabilities H would be so small that the curve seems to have no degrees of
+    freedom.
     """
     basis = SplineBasis(knots, float(data.mass @ data.x / data.mass.sum()))
     groups = data.in_groups(GROUPS)
@@ -230,17 +229,17 @@ def fit_spline(data: OutcomeCounts, knots: Array, penalty: float | None = None) 
 
 
 class Waves(NamedTuple):
-    """What the rows tell, at the best line, of the wavy directions beyond what lines can follow."""
+    """Curvature and gradient, at the optimal line, along the directions orthogonal to lines."""
 
     curvature: Array  # the curvature of F along each of them
     slope: Array
 
     def freedom(self, penalty: float) -> float:
-        """The degrees of freedom: 2 for the line, and of each wave what the penalty leaves of it."""
+        """Degrees of freedom: 2 for the line, plus those of the other directions after shrinkage."""
         return 2.0 + float((self.curvature / (self.curvature + 2 * penalty)).sum())
 
     def gain(self, penalty: float) -> float:
-        """About twice what F can fall from the line to an all but free curve, and what it can fall to a stiff one."""
+        """About twice the possible decrease of F from the line, by a quadratic approximation."""
         return float((self.slope**2 / (self.curvature + 2 * penalty)).sum())
 
 
@@ -259,7 +258,7 @@ def _select_penalty(basis: SplineBasis, data: OutcomeCounts, line: Minimum, wave
     for penalty in PENALTY_GRID * data.mass.sum() if len(waves.curvature) else ():
         cost = DEGREES_OF_FREEDOM_FACTOR * waves.freedom(penalty)
         if line.at.value + cost - waves.gain(penalty) > first:
-            continue  # the line is better, so far as its surroundings tell
+            continue  # the line is better by a quadratic approximation
         optimum = basis.minimize(data, penalty, theta)
         theta, n_passes = optimum.theta, n_passes + optimum.n_passes
         criterion = optimum.at.value + cost
@@ -269,10 +268,10 @@ def _select_penalty(basis: SplineBasis, data: OutcomeCounts, line: Minimum, wave
 
 
 def place_knots(data: OutcomeCounts, n_knots: int) -> Array:
-    """Knots at even quantiles from the first to the last score, moved apart where they nearly meet.
+    """Knots at equally spaced quantiles from the first to the last score, moved apart where they are too close.
 
-    Quantiles are kept at a least distance by an isotonic fit: mirrored scores have mirrored knots, and scores that
-    move a little move no knot far.
+    An isotonic fit keeps a minimum distance: mirrored scores have mirrored knots, and small changes of the scores move
+    the knots little.
     """
     x, w = data.x, data.mass
     w = w * max(1.0, n_knots / w.sum())

@@ -10,7 +10,7 @@ from trueodds.diagrams._style import styling
 
 
 def format_pvalue(p: float) -> str:
-    """A p-value as people read it.
+    """Format a p-value with two or three decimals, or as p < 0.001.
 
     >>> [format_pvalue(p).replace("\u00a0", " ") for p in (0.123, 0.0312, 1e-9, float("nan"))]
     ['p = 0.12', 'p = 0.031', 'p < 0.001', 'no p']
@@ -23,7 +23,7 @@ def format_pvalue(p: float) -> str:
 
 
 def format_range(low: float, high: float, join: str = "from {}\u00a0% to {}") -> str:
-    """Two stated probabilities, or one where both are said alike.
+    """Format two probabilities with as few digits as tell them apart, or one if both read the same.
 
     >>> [format_range(*ends).replace("\u00a0", " ") for ends in ((0.02, 0.144), (0.994, 0.9991), (0.5, 0.5))]
     ['from 2 % to 14 %', 'from 99.4 % to 99.91 %', 'at 50 %']
@@ -36,10 +36,10 @@ def format_range(low: float, high: float, join: str = "from {}\u00a0% to {}") ->
 
 
 def format_probabilities(*xs: float) -> list[str]:
-    """Probabilities side by side: with as many decimals as tell each from 0 and 1, two at most; 0 and 1 with none.
+    """Format probabilities with a common number of decimals, at most two, that tells each from 0 and 1.
 
-    >>> [text.replace("\u00a0", " ") for text in format_probabilities(0.029, 0.0288, 0.07)], alike(0.0, 0.5)[1].replace("\u00a0", " ")
-    (['2.9 %', '2.9 %', '7.0 %'], '50 %')
+    >>> [text.replace("\u00a0", " ") for text in format_probabilities(0.029, 0.0288, 0.07)], format_probabilities(0.0, 0.5)[1]
+    (['2.9 %', '2.9 %', '7.0 %'], '50\xa0%')
     """
     ends = [min(x, 1 - x) for x in xs]
     digits = max(0 if end >= 0.03 or end == 0 else 1 if end >= 0.005 else 2 for end in ends)
@@ -53,20 +53,20 @@ def format_probabilities(*xs: float) -> list[str]:
 
 
 def join_words(words: Sequence[str]) -> str:
-    """A list in words."""
+    """Join words with commas and `and`."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def bias_phrases(name: str) -> tuple[str, str]:
-    """What a view of that name does where more came than it stated, and where less."""
-    return ("is too modest", "is too sure") if name == "confidence" else ("says too little", "says too much")
+    """Phrases for a view whose events are more frequent than predicted, and less frequent."""
+    return ("is underconfident", "is overconfident") if name == "confidence" else ("under-predicts", "over-predicts")
 
 
 def merge_notes(views: Sequence[tuple[str, Sequence[Note]]]) -> list[Note]:
-    """The notes of several views, each code once: with the view of the first, and how many others have one.
+    """Merge the notes of several views by code, naming the first view and the number of further ones.
 
-    >>> merge_notes([("class:0", [Note("TN217", "Parted.")]), ("class:1", []), ("class:2", [Note("TN217", "Apart.")])])
-    [Note(code='TN217', text='class:0, and 1 more: Parted.')]
+    >>> merge_notes([("class:0", [Note("TN217", "Separated.")]), ("class:1", []), ("class:2", [Note("TN217", "Too.")])])
+    [Note(code='TN217', text='class:0, and 1 more: Separated.')]
     """
     if len(views) == 1:
         return list(dict.fromkeys(views[0][1]))
@@ -94,14 +94,14 @@ def _four_digit_percent(x: float) -> str:
 
 
 def format_score(value: float) -> str:
-    """A score with four decimals, with three digits where these are few, or that it is infinite.
+    """Format a score with four decimals, with three significant digits if it is small, or as ∞.
 
     >>> [format_score(x) for x in (0.28, 0.0032, 0.0000123, 1.2e-10, 1e-17, float("inf"))]
     ['0.2800', '0.00320', '0.0000123', '1.20e-10', '0', '∞']
     """
     if not math.isfinite(value):
         return "∞"
-    if abs(value) < 1e-12:  # of a score of order 1: roundings
+    if abs(value) < 1e-12:  # rounding error of a score of order 1
         return "0"
     if abs(value) < 1e-6:
         return f"{value:.2e}"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from trueodds.core.errors import Note
+from trueodds.core.errors import InputError, Note, describe
 from trueodds.diagrams._style import styling, title_and_legend
 from trueodds.diagrams._style.title_and_legend import MIN_TYPE_SIZE, Header, fit_headers, fit_legend
 
@@ -15,26 +15,47 @@ if TYPE_CHECKING:
     from trueodds.diagrams.base import Diagram
 
 
-MAX_PANELS = 12  # more do not fit on a page that can be read
-MAX_LEGEND_HEIGHT = 0.25  # of the height of axes that are given: what a legend above their parts may take
-NARROW = 2.9  # inches: axes of this width and less have short labels in their legend
-TYPE = 9.5  # points of ordinary text in a figure that is not small
-WIDE = 6.4  # inches of a figure with three panels beside each other, or more
+DIAGRAM_MARK = "_trueodds_drawn"  # attribute of given axes: one of the marks, which is gone when they are cleared
+MAX_PANELS = 12  # more are illegible on a page
+MAX_LEGEND_HEIGHT = 0.25  # largest share of the height of given axes for a legend above their parts
+NARROW = 2.9  # inches: axes of this width or less get short legend labels
+TYPE = 9.5  # points of ordinary text in a figure of usual size
+WIDE = 6.4  # inches of a figure with three or more columns of panels
 
 # Inches around and between the panels of a grid.
 LEFT, RIGHT, BOTTOM, GAP_X, GAP_Y, PANEL = 0.78, 0.22, 0.5, 0.22, 0.27, 1.32
-MIN_PANEL_SIZE = (0.6, 0.4)  # inches of a panel in axes that are given: smaller ones cannot be read
-TALL = 1.7  # inches that a panel with equal units may take
-AMPLE = 1.5  # times as much: from here on a usual number of columns is better than larger panels
+MIN_PANEL_SIZE = (0.6, 0.4)  # inches of a panel in given axes: smaller ones are illegible
+TALL = 1.7  # largest height in inches of a panel with equal units
+AMPLE = 1.5  # beyond this multiple of MIN_PANEL_SIZE the usual number of columns matters more than larger panels
+
+
+def check_axes(ax: Any, name: str, figsize: Any, dpi: Any) -> None:
+    """Raise TO203 unless `ax` is None, or one Axes without a diagram and without `figsize` or `dpi` beside it."""
+    if ax is None:
+        return
+    if figsize is not None or dpi is not None:
+        got = f"ax and {'dpi' if figsize is None else 'figsize'}"
+        fix = "Leave out ax, or set them where the figure is made, as in plt.subplots(figsize=(5, 4))."
+        raise InputError("TO203", "figsize and dpi apply only to a figure of its own.", got, fix)
+    if not hasattr(ax, "inset_axes"):
+        raise InputError(
+            "TO203", "ax must be one matplotlib Axes.", describe(ax), "Pass one of them, such as ax=axes[0]."
+        )
+    if getattr(ax, DIAGRAM_MARK, None) in [*ax.collections, *ax.lines, *ax.child_axes]:
+        fix = "Use other axes, or draw several models with the diagram comparison."
+        raise InputError("TO203", "These axes already hold a diagram.", f"a second one, {name}", fix)
 
 
 def draw_diagram(diagram: Diagram, ax: Any) -> Any:
-    """One panel or a grid, in `ax` or in a new Figure."""
+    """Draw one panel or a grid, in `ax` or in a new Figure, and return the axes or the figure."""
     width = _figure_size(diagram)[0] - LEFT if ax is None else styling.inches(ax)[0]
     if width <= NARROW:
         diagram = diagram.with_short_labels()
     count = min(len(diagram.panels["view"]), MAX_PANELS)
-    return _draw_single(diagram, ax) if count == 1 else _draw_grid(diagram, ax, count)
+    target = _draw_single(diagram, ax) if count == 1 else _draw_grid(diagram, ax, count)
+    if ax is not None:
+        setattr(ax, DIAGRAM_MARK, next(iter([*ax.collections, *ax.lines, *ax.child_axes]), None))
+    return target
 
 
 def _figure_size(diagram: Diagram) -> tuple[float, float]:
@@ -58,12 +79,12 @@ def _draw_single(diagram: Diagram, ax: Any) -> Any:
 
 
 def _draw_labeled(diagram: Diagram, ax: Any) -> float:
-    """Paint the first panel and name the axes; returns the points of ordinary text."""
+    """Paint the first panel, label the axes, and return the type size of ordinary text in points."""
     _paint_panel(diagram, ax, 0)
     title_and_legend.attach_legend_entries(ax, diagram.legend())
     size = styling.type_size(ax)
     x, y = diagram.axis_labels()
-    # A name within them may be long; a few letters beyond the axes are where the ticks are.
+    # A label may be long; the ticks leave room for a few letters beyond the axes.
     across, up = (72 * 1.3 * side for side in styling.inches(ax))
     ax.set_xlabel(styling.shorten_text(x, across, size), fontsize=size, color=styling.TEXT, parse_math=False)
     ax.set_ylabel(styling.shorten_text(y, up, size), fontsize=size, color=styling.TEXT, parse_math=False)
@@ -71,12 +92,12 @@ def _draw_labeled(diagram: Diagram, ax: Any) -> float:
 
 
 def _room(width: float, size: float) -> float:
-    """Points above the axes of a figure, less what tick and axis labels take."""
+    """Width in points for the header above the axes, without the room of tick and axis labels."""
     return 72 * (width - size / TYPE)
 
 
 def _expected(diagram: Diagram) -> dict[str, float]:
-    """Where the axes of a figure of a given size will stand, roughly: what is painted in them depends on their size."""
+    """Estimate the position of the axes in a figure of given size, since the marks depend on the size of the axes."""
     if diagram.presentation.figsize is None:
         return {}
     width, height = diagram.presentation.figsize
@@ -92,15 +113,15 @@ def _expected(diagram: Diagram) -> dict[str, float]:
 
 
 def _add_title_and_legend(diagram: Diagram, ax: Any, size: float) -> None:
-    """Title and legend of axes that are given, which keep their place, size and limits."""
+    """Add title and legend to given axes, which keep their position, size and limits."""
     for text in [text for text in ax.texts if text.get_gid() == "side"]:
-        text.remove()  # beyond the right edge there may be a neighbor
+        text.remove()  # there may be other axes beyond the right edge
     styling.align_outer_labels(ax)
     width, height = (72 * side for side in styling.inches(ax))
     _titled(ax, diagram.presentation.heading(diagram.caption()), width, size)
     always = diagram.presentation.legend is True
     if diagram.presentation.legend is False or (ax.get_legend() is not None and not always):
-        return  # theirs is left alone
+        return  # the caller's own legend stays
     head = Header(diagram, "", "", width - 2 * title_and_legend.PAD * size, size)
     if not diagram.divided:
         title_and_legend.place_legend(ax, head.in_smaller_type(), diagram.strip_height, always=always)
@@ -110,7 +131,7 @@ def _add_title_and_legend(diagram: Diagram, ax: Any, size: float) -> None:
 
 
 def _paint_panel(diagram: Diagram, ax: Any, panel: int) -> None:
-    """Paint a panel; what its marks are called is no entry of a legend."""
+    """Paint a panel and hide the labels of its marks from `ax.legend()`."""
     before = set(ax.get_children())
     diagram.paint(ax, panel)
     for artist in set(ax.get_children()) - before - set(ax.child_axes):
@@ -119,13 +140,13 @@ def _paint_panel(diagram: Diagram, ax: Any, panel: int) -> None:
 
 
 def _titled(ax: Any, title: str, room: float, size: float) -> None:
-    # A class may be called "$x$": names are no formulas.
+    # A class may be called "$x$": names must not be parsed as formulas.
     lines = [styling.shorten_text(line, room, size + 1) for line in title.split("\n")]
     ax.set_title("\n".join(lines), fontsize=size + 1, color=styling.TEXT, parse_math=False)
 
 
 def _roof(ax: Any, share: float) -> None:
-    """Room for the legend above parts that stand in the axes by their data coordinates."""
+    """Extend the y axis upward to make room for a legend above parts placed in data coordinates."""
     low, high = ax.get_ylim()
     ax.set_ylim(low, low + (high - low) / (1 - share))
 
@@ -134,7 +155,7 @@ def _draw_grid(diagram: Diagram, ax: Any, count: int) -> Any:
     views = len(diagram.panels["view"])
     order = f"{diagram.ranked} first."
     note = (
-        f"{diagram.summary} Drawn: {count} of {views}, {order}"
+        f"{diagram.summary} Shown: {count} of {views} views, {order}"
         if views > count
         else f"{diagram.summary} {_capital(order)}"
     )
@@ -197,7 +218,7 @@ def _draw_grid(diagram: Diagram, ax: Any, count: int) -> Any:
         (grid.left + width - grid.right) / 2 / width, 0.13 / height, styling.shorten_text(x, across, size), **style
     )
     middle = (height - top + grid.bottom) / 2 / height
-    # A single row of panels is lower than the words are long: they are written smaller before they are cut.
+    # A single row of panels may be lower than the label is long: reduce the type size before cutting the label.
     style["fontsize"] = max(MIN_TYPE_SIZE, min(size, size * 0.98 * up / max(styling.text_width(y, size), 1.0)))
     target.text(0.13 / width, middle, styling.shorten_text(y, up, style["fontsize"]), rotation="vertical", **style)
     if ax is None:
@@ -208,7 +229,7 @@ def _draw_grid(diagram: Diagram, ax: Any, count: int) -> Any:
 
 
 def _columns(count: int, *, equal: bool) -> int:
-    """Panels beside each other in a figure of its own."""
+    """Number of columns of panels in a figure of its own."""
     return {2: 2, 4: 2}.get(count, 4 if equal and count > 6 else 3)
 
 
@@ -218,7 +239,7 @@ def _grid_type(width: float) -> float:
 
 @dataclass(frozen=True)
 class Grid:
-    """Inches around and between panels, and how many stand beside each other."""
+    """Number of columns of panels, and the inches around and between the panels."""
 
     columns: int
     left: float
@@ -229,7 +250,7 @@ class Grid:
 
     @classmethod
     def around(cls, width: float, columns: int, *, bare: bool) -> Grid:
-        """The margins in a picture of this width: whole from 3.6 inches, narrower below; `bare` of ticks and their room."""
+        """The margins for a figure width: full size from 3.6 inches on, narrower below; `bare` panels have no ticks."""
         part = min(max(width / 3.6, 0.7), 1.0)
         left, bottom = (RIGHT, 0.6 * BOTTOM) if bare else (LEFT * part, BOTTOM * part)
         return cls(columns, left, RIGHT * part, bottom, GAP_X * part, GAP_Y * max(part, 0.8))
@@ -244,9 +265,9 @@ class Grid:
 def _fitting(
     diagram: Diagram, count: int, width: float, height: float, size: float, note: str | None
 ) -> tuple[Grid, Header] | None:
-    """The columns that give panels most room in a given height; None where no panel can be read.
+    """The grid with the largest panels for a given height; None if every panel would be illegible.
 
-    In axes that are given, where `note` is None, the legend alone stands above the panels.
+    If `note` is None, as in given axes, only the legend stands above the panels.
     """
     usual = _columns(count, equal=False)
     choice: tuple[float, Grid, Header] | None = None
@@ -269,7 +290,7 @@ def _fitting(
 
 
 def _draw_first_view(diagram: Diagram, ax: Any, size: float) -> Any:
-    """The first view alone, as the title says."""
+    """Draw only the first view, and say so in the title."""
     views, title = len(diagram.panels["view"]), str(diagram.panels["title"][0])
     panels = {name: column[:1] for name, column in diagram.panels.items()}
     alone = replace(diagram, panels=panels, table=diagram.rows(0))
@@ -281,10 +302,12 @@ def _draw_first_view(diagram: Diagram, ax: Any, size: float) -> Any:
 
 
 def panel_limit_notes(views: int, ranked: str) -> list[Note]:
-    """The note that not every view is drawn; none where all are."""
+    """The note that not every view is drawn, if there are too many."""
     if views <= MAX_PANELS:
         return []
-    return [Note("TN245", f"Drawn are {MAX_PANELS} of {views} views, {ranked} first; the table holds them all.")]
+    return [
+        Note("TN245", f"Only {MAX_PANELS} of {views} views are drawn, {ranked} first. The table holds all of them.")
+    ]
 
 
 def _capital(text: str) -> str:
@@ -301,10 +324,10 @@ def _figure(diagram: Diagram, width: float, height: float, **kwargs: Any) -> Any
 
 
 def _name(panel: Any, title: str, aside: str, room: float) -> None:
-    """The view at the left, and a few words at the right where they fit."""
+    """Write the name of the view at the left, and its result at the right if it fits."""
     size = styling.type_size(panel)
     style: dict[str, Any] = {"fontsize": size + 0.5, "fontweight": "bold", "color": styling.TEXT}
-    # A class may be called "$x$": names are no formulas.
+    # A class may be called "$x$": names must not be parsed as formulas.
     panel.set_title(styling.shorten_text(title, room, size + 0.5, "bold"), loc="left", pad=3, parse_math=False, **style)
     if styling.text_width(title, size + 0.5, "bold") + styling.text_width(aside, size - 0.8) + 8 <= room:
         panel.set_title(aside, loc="right", fontsize=size - 0.8, color=styling.FAINT, pad=3, parse_math=False)

@@ -1,4 +1,4 @@
-"""Base classes of plots of observed event rate against predicted probability: unit square, or diagonal and deviation styles."""
+"""Base classes of plots of observed event rate against predicted probability."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
 
-NARROW = 2.9  # inches: thinner lines
+NARROW = 2.9  # inches of width up to which lines are thinner
 
 
 class UnitSquarePlot(Diagram):
-    """A diagram of rates over stated probabilities, each panel above a strip of the predictions."""
+    """A plot of event rates against predicted probabilities, each panel above a strip of the predictions."""
 
     unit = "parts"
 
     @property
     def tall(self) -> float:  # type: ignore[override]
-        """The range of rates above the strip, in those of predictions."""
+        """The height of a panel relative to its width, with equal units along x and y above the strip."""
         return styling.square_height(*styling.RATES, self.strip_height)
 
     @property
     def strip_height(self) -> float:  # type: ignore[override]
-        """The strip's part of the height."""
+        """The strip's share of the height."""
         return styling.STRIP if self.has("strip") else 0.0
 
     def headline(self) -> str:
-        """The question, in plain words."""
+        """The question that the diagram answers."""
         return self.calibration_question
 
     def axis_labels(self) -> tuple[str, str]:
@@ -36,7 +36,7 @@ class UnitSquarePlot(Diagram):
         return self.predicted_label, self.observed_label
 
     def square(self, ax: Any, size: float) -> bool:
-        """Grid, limits, ticks and diagonal; says whether the axes are wide."""
+        """Draw grid, limits, ticks and diagonal, and return whether the axes are wide."""
         styling.style_axes(ax, size)
         styling.probability_axis(ax)
         styling.rate_axis(ax, *styling.RATES, self.strip_height)
@@ -44,15 +44,18 @@ class UnitSquarePlot(Diagram):
             ax.plot([0, 1], [0, 1], color=styling.FAINT, linewidth=1, zorder=2, label="diagonal")
         return styling.inches(ax)[0] > NARROW
 
-    def common(self, diagonal: str) -> list[tuple[Any, str]]:
-        """The legend of diagonal and strip."""
+    def common(self) -> list[tuple[Any, str]]:
+        """The legend entries of diagonal and strip."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
         entries: list[tuple[Any, str]] = []
         if self.has("diagonal"):
             entries.append(
-                (Line2D([], [], color=styling.FAINT, linewidth=1), diagonal if self.long_labels else "as stated")
+                (
+                    Line2D([], [], color=styling.FAINT, linewidth=1),
+                    "perfect calibration" if self.long_labels else "diagonal",
+                )
             )
         if self.has("strip"):
             entries.append((Patch(facecolor=styling.ROWS), "predictions"))
@@ -69,43 +72,43 @@ STYLES = ("diagonal", "deviation")
 
 
 class BinnedPlot(Diagram):
-    """Bins over their mean prediction in one of the two styles; tables hold rates whatever the style."""
+    """A plot of bins at their mean prediction, in one of two styles; tables hold event rates in both styles."""
 
     @property
     def deviation(self) -> bool:
-        """Whether the difference is drawn."""
+        """Whether the difference between observed and predicted is drawn."""
         return bool(self.settings["style"] == "deviation")
 
     @property
     def tall(self) -> float:  # type: ignore[override]
-        """The diagonal rises at 45 degrees; deviations have a scale of their own."""
+        """The height relative to the width that puts the diagonal at 45 degrees; 0 for deviations."""
         return 0.0 if self.deviation else styling.square_height(*styling.RATES, self.strip_height)
 
     def headline(self) -> str:
-        """The question, in plain words."""
+        """The question that the diagram answers."""
         return self.calibration_question
 
     def axis_labels(self) -> tuple[str, str]:
-        """Predicted along x, observed along y, or by how much it differs."""
+        """Predicted along x; along y observed, or observed minus predicted."""
         x, y = self.predicted_label, self.observed_label
         if self.deviation:
-            y = "accuracy − confidence" if self.lens == "confidence" else "observed − predicted"
+            y = "Accuracy − confidence" if self.lens == "confidence" else "Observed − predicted"
         return x, y
 
     def axes(self, ax: Any, low: float, high: float) -> None:
-        """Grid, limits and ticks for low..high."""
+        """Draw grid, limits and ticks for y from `low` to `high`."""
         styling.style_axes(ax, styling.type_size(ax))
         styling.probability_axis(ax)
         (styling.difference_axis if self.deviation else styling.rate_axis)(ax, low, high, self.strip_height)
 
     def calibrated(self, ax: Any) -> None:
-        """The line of perfect calibration."""
+        """Draw the line of perfect calibration."""
         style: dict[str, Any] = {"color": styling.FAINT, "linewidth": 1, "zorder": 1.5, "label": "diagonal"}
         x, y = (styling.PROBABILITIES, (0, 0)) if self.deviation else ((0, 1), (0, 1))
         ax.plot(x, y, **style)
 
     def placed(self, rows: Mapping[str, Array]) -> tuple[Array, Array, Array]:
-        """Heights of marks, and of the lower and upper ends of bars, in the style; without bars the heights again."""
+        """Heights of marks and of both ends of bars in the style of the diagram; without bars, the marks' heights."""
         origin = rows["mean_prediction"] if self.deviation else 0.0
         y = rows["deviation" if self.deviation else "outcome_rate"]
         if "bar_low" not in rows:
@@ -114,7 +117,7 @@ class BinnedPlot(Diagram):
 
 
 def y_limits(style: str, tables: Sequence[Mapping[str, Array]]) -> tuple[float, float]:
-    """The range of y: of deviations all marks, and the bars of bins that hold at least one row in a hundred."""
+    """The range of y; for deviations it holds all marks, and the bars of bins with at least 1 % of the rows."""
     if style == "diagonal":
         return styling.RATES
     low, high = [-0.02], [0.02]

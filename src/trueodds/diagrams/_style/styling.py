@@ -11,22 +11,22 @@ import numpy as np
 
 from trueodds.core.typing import Array
 
-# Okabe & Ito's blue and vermillion differ for every kind of color vision, and in gray.
+# Okabe & Ito's blue and vermillion can be told apart with any color vision, and in gray.
 INSIDE, OUTSIDE = "#0072B2", "#C8450A"
 INSIDE_BAR, OUTSIDE_BAR = "#B4BEC8", "#F0B595"
 ROWS, GAP, TEXT, FAINT, GRID = "#8FBBDD", "#F8E8D8", "#222222", "#666666", "#E8E8E8"
 TYPE_SIZES = (1.6, 4.6), (7.0, 9.5)  # inches of axes and points of ordinary text, for `np.interp`
-STRIP = 0.17  # of the height of the axes: where the predictions are
+STRIP = 0.17  # share of the height of the axes that the strip of predictions takes
 
 
 def type_size(ax: Any) -> float:
-    """Points of ordinary text for axes of this width: legible in a small panel, not shouting in a large one."""
+    """Type size of ordinary text in points, by the width of the axes."""
     return float(np.interp(inches(ax)[0], *TYPE_SIZES))
 
 
 @lru_cache(4096)
 def text_width(text: str, size: float, weight: str = "normal") -> float:
-    """How wide a line is, in points."""
+    """Width of a line of text in points."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
@@ -35,10 +35,10 @@ def text_width(text: str, size: float, weight: str = "normal") -> float:
 
 
 def wrap_text(text: str, room: float, size: float, weight: str = "normal") -> str:
-    """The text in lines of like length, of at most `room` points; a no-break space is no place to break."""
+    """Wrap text into lines of similar length, at most `room` points wide, never at a no-break space."""
     text = on_one_line(text)
     lines = _fill_lines(text, room, size, weight)
-    # No single word on the last line: the narrowest column that takes no more lines.
+    # Avoid a single word on the last line: use the narrowest column that needs no more lines.
     while len(lines) > 1 and len(closer := _fill_lines(text, 0.95 * room, size, weight)) == len(lines):
         lines, room = closer, 0.95 * room
     return "\n".join(lines)
@@ -56,7 +56,7 @@ def _fill_lines(text: str, room: float, size: float, weight: str) -> list[str]:
 
 
 def on_one_line(text: str) -> str:
-    r"""The text with its line breaks as spaces.
+    r"""Replace line breaks by spaces.
 
     >>> on_one_line("a\n b")
     'a b'
@@ -65,7 +65,7 @@ def on_one_line(text: str) -> str:
 
 
 def shorten_text(text: str, room: float, size: float, weight: str = "normal") -> str:
-    """The text on one line, cut with an ellipsis where it is wider than `room` points."""
+    """Put text on one line, cut with an ellipsis if it is wider than `room` points."""
     text = on_one_line(text)
     if text_width(text, size, weight) <= room:
         return text
@@ -74,7 +74,7 @@ def shorten_text(text: str, room: float, size: float, weight: str = "normal") ->
 
 
 def style_axes(ax: Any, size: float) -> None:
-    """A light grid behind the marks, a frame of two lines, small ticks."""
+    """Draw a light grid behind the marks, a frame of two lines, and small ticks."""
     ax.set_axisbelow(True)
     ax.grid(True, color=GRID, linewidth=0.8, linestyle="-")
     for side in ("top", "right"):
@@ -86,17 +86,17 @@ def style_axes(ax: Any, size: float) -> None:
     ax.set_facecolor("white")
 
 
-PROBABILITIES = -0.025, 1.025  # of a probability axis: room for a mark at either end
-RATES = -0.06, 1.04  # of an axis of observed rates
+PROBABILITIES = -0.025, 1.025  # limits of a probability axis, with room for a mark at either end
+RATES = -0.06, 1.04  # limits of an axis of observed event rates
 
 
 def square_height(low: float, high: float, strip_height: float) -> float:
-    """Height of axes in their widths, where low..high above a strip has the scale of a probability axis."""
+    """Height of axes relative to their width if low..high above a strip has the scale of a probability axis."""
     return (high - low) / (1 - strip_height) / (PROBABILITIES[1] - PROBABILITIES[0])
 
 
 def probability_axis(ax: Any) -> None:
-    """Zero to one in per cent along x."""
+    """Set up a probability axis along x, from 0 % to 100 %."""
     room = inches(ax)[0]
     ticks = np.arange(6) / 5 if room > 3.2 else np.arange(3) / 2 if room > 1.2 else np.arange(2.0)
     labels = [f"{tick:.0%}".replace("%", "\u00a0%") for tick in ticks]
@@ -107,14 +107,14 @@ def probability_axis(ax: Any) -> None:
 
 
 def align_outer_labels(ax: Any) -> None:
-    """The outer labels along x stay within the axes, so that the last does not meet the first of a neighbor."""
+    """Keep the outer tick labels along x within the axes, away from the labels of neighboring axes."""
     first, *_, last = ax.get_xticklabels()
     first.set_ha("left")
     last.set_ha("right")
 
 
 def draw_boxes(ax: Any, left: Array, right: Array, bottom: Array, top: Array, **style: Any) -> Any:
-    """Rectangles between given edges."""
+    """Draw rectangles between given edges."""
     from matplotlib.collections import PolyCollection
 
     corners = [
@@ -127,7 +127,7 @@ def draw_boxes(ax: Any, left: Array, right: Array, bottom: Array, top: Array, **
 
 
 def draw_strip(ax: Any, low: Array, high: Array, share: Array, tallest: float, size: float, *, label: bool) -> Any:
-    """Where the predictions are: the share of rows in each bin, in axes of their own at the foot of `ax`."""
+    """Draw the share of rows in each bin, in axes of their own at the bottom of `ax`."""
     strip_axes = ax.inset_axes((0, 0, 1, STRIP), zorder=3)
     strip_axes.set_label("strip")
     strip_axes.set_xlim(ax.get_xlim())
@@ -135,7 +135,7 @@ def draw_strip(ax: Any, low: Array, high: Array, share: Array, tallest: float, s
     draw_boxes(
         strip_axes, low, high, np.zeros(1), share, facecolor=ROWS, edgecolor="white", linewidth=0.5, label="share"
     )
-    # Bins that hold one row in a thousand are still seen to be occupied.
+    # A line marks bins as occupied even if they hold one row in a thousand.
     strip_axes.hlines(np.zeros(len(low)), low, high, colors=ROWS, linewidth=1.6, zorder=3)
     strip_axes.set_xticks([])
     strip_axes.set_yticks([tallest], [share_text(tallest)] if label else [""])
@@ -152,12 +152,12 @@ def draw_strip(ax: Any, low: Array, high: Array, share: Array, tallest: float, s
 
 
 def set_limits_above_strip(ax: Any, low: float, high: float, strip_height: float) -> None:
-    """Show low..high above a strip that takes the part `strip_height` of the height."""
+    """Show y from `low` to `high` above a strip that takes the share `strip_height` of the height."""
     ax.set_ylim(low - (high - low) * strip_height / (1 - strip_height), high)
 
 
 def rate_axis(ax: Any, low: float, high: float, strip_height: float) -> None:
-    """Rates in per cent along y, above a strip."""
+    """Set up an axis of event rates in percent along y, above a strip."""
     set_limits_above_strip(ax, low, high, strip_height)
     ticks = np.arange(6) / 5 if inches(ax)[1] > 2 else np.arange(3) / 2
     ax.set_yticks([tick for tick in ticks if low <= tick <= high])
@@ -165,13 +165,13 @@ def rate_axis(ax: Any, low: float, high: float, strip_height: float) -> None:
 
 
 def difference_axis(ax: Any, low: float, high: float, strip_height: float) -> None:
-    """Signed differences of rates in per cent along y, above a strip."""
+    """Set up an axis of signed differences in percent along y, above a strip."""
     from matplotlib.ticker import MaxNLocator
 
     set_limits_above_strip(ax, low, high, strip_height)
     room = inches(ax)[1]
     max_ticks = 8 if room > 2.5 else 5 if room > 1 else 3
-    lowest = low + 0.05 * (high - low) * (strip_height > 0)  # a tick label there would meet the one of the strip
+    lowest = low + 0.05 * (high - low) * (strip_height > 0)  # a tick label there would overlap the one of the strip
     ticks = MaxNLocator(max_ticks, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
     ax.set_yticks([float(tick) for tick in ticks if lowest <= tick <= high])
     ax.yaxis.set_major_formatter(_signed)
@@ -184,23 +184,23 @@ def _signed(value: float, _: Any = None) -> str:
 
 
 def bar_width(ax: Any, bins: int) -> float:
-    """Points: wide enough to see, narrow enough for neighbors not to touch."""
+    """Width of bars in points: visible, and narrow enough not to overlap."""
     return float(np.clip(72 * inches(ax)[0] / max(bins, 1) * 0.28, 1.6, 9.0))
 
 
 def share_text(share: float) -> str:
-    """A share in few characters."""
+    """Format a share in a few characters."""
     return f"{100 * share:.0f}\u00a0%" if share >= 0.095 else f"{100 * share:.2g}\u00a0%"
 
 
 def percent(x: float) -> str:
-    """A probability as people read it: 93.6 %, and 99.97 % where one decimal would say 100."""
+    """Format a probability with one decimal, or two near 0 and 1, such as 99.97 %."""
     near_the_end = 0 < min(abs(x), abs(1 - x)) < 0.005
     return f"{100 * x:.{2 if near_the_end else 1}f}\u00a0%"
 
 
 def inches(ax: Any) -> tuple[float, float]:
-    """Width and height of axes as they stand now."""
+    """Current width and height of axes in inches."""
     box = ax.get_window_extent()
     return box.width / ax.figure.dpi, box.height / ax.figure.dpi
 
@@ -209,9 +209,9 @@ AXIS_LINE_COLOR = "#9A9A9A"
 
 
 def add_axis_strip(ax: Any, height: float) -> tuple[Any, float]:
-    """The strip, of so much of the height of the axes, and how many points wide a unit of x is."""
+    """Add an empty strip at the bottom of `ax`; returns it, and the width of one unit of x in points."""
     strip = ax.inset_axes((0, 0, 1, height), zorder=3)
-    strip.set_label("rail")
+    strip.set_label("axis_strip")
     strip.set_xlim(ax.get_xlim())
     strip.set_ylim(0, 1)
     strip.set_xticks([])

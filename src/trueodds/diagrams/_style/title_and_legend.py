@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from trueodds.diagrams.base import Diagram
 
 
-MIN_TYPE_SIZE = 6.3  # points of ordinary text; the legend is a point smaller
-MAX_TITLE_LINES = 4  # of a headline: what a caller gives may be longer
-MAX_HEAD_HEIGHT = 0.32  # of the height of a figure of a given size: what headline, finding and legend may take
-_HANDLE_WIDTH = 3.3  # of the type size: what the mark of a legend's entry takes, with the space around it
+MIN_TYPE_SIZE = 6.3  # smallest type size of ordinary text in points; the legend is a point smaller
+MAX_TITLE_LINES = 4  # longer titles are cut
+MAX_HEAD_HEIGHT = 0.32  # largest share of the height of a figure of given size for headline, finding and legend
+_HANDLE_WIDTH = 3.3  # width of the mark of a legend entry, with the space around it, in type sizes
 
 
 def fit_legend(diagram: Diagram, room: float, size: float) -> Header:
-    """The legend in axes that are given: its type as small as its words ask, down to what can be read."""
+    """Fit the legend of given axes: the largest type in which every entry is complete, or the smallest legible one."""
     heads = Header(diagram, "", "", room, size).in_smaller_type()
     head = next((head for head in heads if head.is_complete), heads[-1])
     return head if diagram.presentation.legend is not False else replace(head, legend=False)
 
 
 def fit_headers(diagram: Diagram, note: str, room: float, size: float) -> list[Header]:
-    """What may stand above the panels of a figure, the most first: of a given size, with less where there is no room."""
+    """Headers that fit above the panels, most complete first; a figure of given size may have room for less."""
     presentation = diagram.presentation
     own = presentation.title not in (None, True)
     headline = presentation.heading(diagram.headline())
@@ -53,19 +53,19 @@ def fit_headers(diagram: Diagram, note: str, room: float, size: float) -> list[H
 
 @dataclass(frozen=True)
 class Header:
-    """Headline, finding and legend; each takes as many lines as it needs in `room` points."""
+    """Headline, finding and legend, each wrapped into as many lines as it needs in `room` points."""
 
     diagram: Diagram
     headline: str
     note: str
     room: float
     size: float
-    larger: float = 2.5  # points by which the type of the headline is
+    larger: float = 2.5  # points by which the type of the headline exceeds `size`
     legend: bool = True
 
     @cached_property
     def question(self) -> str:
-        """The headline in lines."""
+        """The headline, wrapped."""
         size = self.size + self.larger
         lines = [
             line
@@ -78,53 +78,53 @@ class Header:
 
     @cached_property
     def finding(self) -> str:
-        """The finding in lines."""
+        """The finding, wrapped."""
         return styling.wrap_text(self.note, self.room, self.size)
 
     @cached_property
     def marks(self) -> list[tuple[Any, str]]:
-        """The entries of the legend, names in it cut to the room; none where it is left out."""
+        """The legend entries, with labels cut to the available width; empty without a legend."""
         return [(mark, styling.shorten_text(label, self._label, self.size - 1)) for mark, label in self.every]
 
     @cached_property
     def every(self) -> list[tuple[Any, str]]:
-        """The entries in full."""
+        """The legend entries in full."""
         return self.diagram.legend() if self.legend and self.diagram.has("legend") else []
 
     @property
     def _label(self) -> float:
-        """Points for the words of an entry, beside its mark."""
+        """Width in points for the label of an entry, beside its mark."""
         return self.room - _HANDLE_WIDTH * (self.size - 1)
 
     @cached_property
     def columns(self) -> int:
-        """The most columns whose legend entries fit beside each other."""
+        """The largest number of legend columns that fits."""
         for columns in range(len(self.marks), 1, -1):
             rows = -(-len(self.marks) // columns)
-            even = rows * columns - len(self.marks) <= 1  # not three beside each other and one below
+            even = rows * columns - len(self.marks) <= 1  # avoids three columns with one entry in the second row
             if even and self.legend_size(columns)[0] <= self.room:
                 return columns
         return 1
 
     def legend_size(self, columns: int) -> tuple[float, float]:
-        """Points that the legend takes in so many columns."""
+        """Width and height of the legend in points with so many columns."""
         widths = [styling.text_width(label, self.size - 1) + _HANDLE_WIDTH * (self.size - 1) for _, label in self.marks]
         rows = -(-len(widths) // columns)
         return sum(max(widths[i : i + rows]) for i in range(0, len(widths), rows or 1)), rows * 1.42 * (self.size - 1)
 
     def in_smaller_type(self) -> list[Header]:
-        """The same in this size and ever smaller ones, down to what can be read."""
+        """The same header in this type size and in smaller ones, down to the smallest legible size."""
         steps = int(max(self.size - MIN_TYPE_SIZE, 0.0) / 0.5)
         return [replace(self, size=self.size - 0.5 * i) for i in range(steps + 1)]
 
     @property
     def legend_height(self) -> float:
-        """Points that the lines of the legend take."""
+        """Height of the legend in points."""
         return self.legend_size(self.columns)[1]
 
     @cached_property
     def rises(self) -> tuple[float, float, float, float]:
-        """How far above the corner legend, finding and headline begin and all of it ends, in points."""
+        """Points above the corner at which legend, finding and headline begin and at which the header ends."""
         legend = 0.55 * self.size
         finding = legend + self.legend_height + 0.45 * self.size
         question = finding + ((self.finding.count("\n") + 1) * 1.3 + 0.35) * self.size if self.finding else finding
@@ -133,23 +133,23 @@ class Header:
 
     @property
     def height(self) -> float:
-        """Points from the corner to the top."""
+        """Height of the header in points."""
         return self.rises[3]
 
     @property
     def is_complete(self) -> bool:
-        """Whether no entry is cut."""
+        """Whether no legend label is cut."""
         return all(
             label == styling.on_one_line(full) for (_, label), (_, full) in zip(self.marks, self.every, strict=True)
         )
 
     @property
     def legible(self) -> bool:
-        """Whether the room holds a few words beside a mark."""
+        """Whether there is room for a few words beside a mark."""
         return self._label >= 5 * self.size
 
     def put(self, figure: Any, where: Any, corner: tuple[float, float]) -> None:
-        """Write it above a corner of `where`, from the bottom up; the layout must leave `height` for it."""
+        """Write the header above a corner of `where`; the layout must leave `height` for it."""
         from matplotlib.transforms import ScaledTranslation
 
         inches = figure.dpi_scale_trans
@@ -163,13 +163,13 @@ class Header:
             figure.text(*corner, self.question, transform=question, **style)
 
     def put_legend(self, target: Any, columns: int | None = None, **where: Any) -> Any:
-        """The marks and what they mean, at a place."""
+        """Draw the legend at a place."""
         if not self.marks:
             return None
         handles, labels = zip(*self.marks, strict=True)
         legend = target.legend(
             handles,
-            [f"{i}" for i in range(len(labels))],  # an entry that begins with "_" would be left out
+            [f"{i}" for i in range(len(labels))],  # matplotlib omits a label that begins with "_"
             ncols=columns or self.columns,
             frameon=False,
             fontsize=self.size - 1,
@@ -187,10 +187,10 @@ class Header:
         return legend
 
 
-PAD = 0.4  # of the type size, between the legend and the edge of the axes, as matplotlib's borderaxespad
-MIN_GAP = 3.0  # points between the legend and what is drawn, at least
-SPARE = 1.08  # times its size is what a legend must have: a layout may yet make the axes smaller
-WHITE = 250  # of 255: lighter pixels show nothing
+PAD = 0.4  # distance between the legend and the edge of the axes in type sizes, as matplotlib's borderaxespad
+MIN_GAP = 3.0  # smallest distance in points between the legend and any mark
+SPARE = 1.08  # free room required, relative to the legend's size, since a layout may still shrink the axes
+WHITE = 250  # of 255: pixels as light as this count as empty
 PLACES = (
     "upper left",
     "upper right",
@@ -207,24 +207,24 @@ _UP = {"lower": 0.0, "center": 0.5, "upper": 1.0}
 
 
 def attach_legend_entries(ax: Any, entries: Sequence[tuple[Any, str]]) -> None:
-    """Let `ax.legend()` and `ax.get_legend_handles_labels()` know the entries, by artists that draw nothing."""
+    """Make the entries known to `ax.legend()` by artists that draw nothing."""
     from matplotlib.patches import Rectangle
 
     for handle, label in entries:
         for first in handle[:1] if isinstance(handle, tuple) else [handle]:
-            if not hasattr(first, "get_xdata"):  # a patch, which only has looks
+            if not hasattr(first, "get_xdata"):  # a patch, which has no data
                 patch, first = first, Rectangle((-9, -9), 0, 0)
                 first.update_from(patch)
-            first.set_transform(ax.transAxes)  # so that it has no part in the limits of the data
+            first.set_transform(ax.transAxes)  # so that it does not affect the data limits
             first.set_label(label)
             first.set_in_layout(False)
             ax.add_artist(first)
 
 
 def place_legend(ax: Any, heads: Sequence[Header], strip_height: float, *, always: bool) -> Any:
-    """Put the legend where it covers nothing; `always`, else, where it covers least. Returns it, or None.
+    """Place the legend where it covers nothing or, if `always`, where it covers least; returns it or None.
 
-    `heads` hold the same entries in ever smaller type; `strip_height` is the part of the height that a strip takes.
+    `heads` hold the same entries in decreasing type size; `strip_height` is the strip's share of the height.
     """
     heads = [head for head in heads if head.marks]
     if not heads:
@@ -238,7 +238,7 @@ def place_legend(ax: Any, heads: Sequence[Header], strip_height: float, *, alway
                     fallback = share, head, columns, place
                 if share == 0 and head.is_complete:
                     made = _add_legend(ax, head, columns, place, strip_height)
-                    if covered.share(made.get_window_extent()) == 0:  # as it was estimated
+                    if covered.share(made.get_window_extent()) == 0:  # as estimated
                         return made
                     made.remove()
     if not always or fallback is None:
@@ -247,7 +247,7 @@ def place_legend(ax: Any, heads: Sequence[Header], strip_height: float, *, alway
 
 
 class CoveredPixels:
-    """Which pixels of axes are covered by what is drawn in them, apart from grid, frame and background."""
+    """The pixels of axes that marks cover, apart from grid, frame and background."""
 
     def __init__(self, ax: Any) -> None:
         from matplotlib.backends.backend_agg import RendererAgg
@@ -259,7 +259,7 @@ class CoveredPixels:
         for artist in ax.get_children():
             if artist not in background and artist.get_visible():
                 artist.draw(renderer)
-        pixels = np.asarray(renderer.buffer_rgba())[::-1]  # the lowest row first
+        pixels = np.asarray(renderer.buffer_rgba())[::-1]  # bottom row first
         drawn = (pixels[..., 3] > 0) & (pixels[..., :3] < WHITE).any(axis=-1)
         self.sums = np.pad(drawn.astype(np.int64).cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
 
@@ -275,7 +275,7 @@ class CoveredPixels:
 def _covered_shares(
     ax: Any, covered: CoveredPixels, head: Header, columns: int, strip_height: float
 ) -> Iterator[tuple[str, float]]:
-    """Each place in which the legend fits, and the share of it that is covered there."""
+    """Each place in which the legend fits, with the share of it that marks cover."""
     from matplotlib.transforms import Bbox
 
     unit = ax.figure.dpi / 72
@@ -290,7 +290,7 @@ def _covered_shares(
         up, across = place.split()
         left, bottom = room.x0 + pad + _ACROSS[across] * free[0], low + pad + _UP[up] * free[1]
         box = Bbox.from_extents(left - gap, bottom - gap, left + width + gap, bottom + height + gap)
-        # What lies beyond the axes is no data of theirs.
+        # Marks outside the axes belong to other axes.
         yield place, covered.share(Bbox.intersection(box, Bbox.from_extents(room.x0, low, room.x1, room.y1)))
 
 
@@ -301,7 +301,7 @@ def _add_legend(ax: Any, head: Header, columns: int, place: str, strip_height: f
         "borderaxespad": PAD,
     }
     made = head.put_legend(ax, columns=columns, **where)
-    made.set_frame_on(True)  # lines of the grid pass behind it
+    made.set_frame_on(True)  # hides the grid lines behind it
     made.get_frame().set(facecolor="white", edgecolor="none", alpha=1.0)
     made.set_zorder(6)
     return made

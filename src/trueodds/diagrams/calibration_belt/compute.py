@@ -19,61 +19,81 @@ from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.bins import Binned, stack_tables
 from trueodds.diagrams.calibration_belt.plot import BeltPlot
 from trueodds.diagrams.recipe import IMPORTANCE, Recipe, lens_of
-from trueodds.hypotests._glm.calibration_belt import Belt, compute_belt
+from trueodds.hypotests._glm.calibration_belt import Belt, fit_belt
 from trueodds.hypotests._glm.logits import Logits, MinProb
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.hypotests.view_statistic import ViewResult
 from trueodds.lenses.view import View
 
-CURVE_POINTS = 51  # evenly along p, and as many along its log odds; of several panels
-GRID_CURVE_POINTS = 26
+CURVE_POINTS = 51  # points evenly spaced in p, and as many in its log odds
+GRID_CURVE_POINTS = 26  # the same for several panels
 STRIP_BINS = 20  # bins of the strip; their edges are edges of a tally's cells too
-ALPHA = 0.05  # a p-value below is told although the belt nowhere leaves the diagonal
+ALPHA = 0.05  # a smaller p-value is reported as a rejection even if the belt contains the diagonal
 
 
 @dataclass(frozen=True)
 class CalibrationBelt(Recipe):
-    r"""The belt of all calibration curves that the outcomes do not reject, with the curve that fits best.
+    r"""GiViTI calibration belt: the calibration curves that the data do not reject, with the fitted curve.
 
-    Answers: over which stated probabilities does it say too much or too little, with how much confidence? A curve is a
-    polynomial of the stated log odds whose degree M forward selection takes (see the test `giviti`). At each p the belt
-    holds
-
-    .. math:: \mathrm{expit}\sum_{j \le M} b_j (\mathrm{logit}\,p)^j \quad\text{for all } b \text{ with}\quad
-        2[\ell(\hat b) - \ell(b)] \le F_M^{-1}(\text{level})
-
-    from the least to the largest, with F_M the law of the test's statistic given M: the whole curve lies in the belt
-    with that probability. Where the diagonal is outside, it is off with that confidence, all such places together; a
-    test may reject although the belt nowhere leaves the diagonal. The belt spans the stated probabilities.
-
-    Views: binary, one panel each, smallest p first; a belt for those that are drawn. Rows, or cells of a tally at their
-    mean prediction. Beyond 1,024 distinct scores curves and test are made of as many cells (`belts.condensed`): bounds
-    and statistic of 10,000 rows then agreed with those of all rows to 1e-9 and 1e-8, and of 3,000 rows with weights of 1
-    or 5 to 2e-6 and 1e-4.
-    Units: probability. Cost: O(n), and some 0.1 s for each belt: 1e6 rows take some 0.6 s. Raises TO203 for unknown settings, TO205 for a
-    joint view, for a probability of 0 or 1 without `min_prob`, and where `fitted` leaves nothing to bound.
-    Source: Nattino, Finazzi & Bertolini (2014, 2016); R package givitiR.
+    The curve is a polynomial of the predicted log odds. Where the belt excludes the diagonal, the model is
+    miscalibrated.
 
     Parameters
     ----------
-    levels : sequence of float
-        Of the belts, one within the other. `level=` gives one.
-    fitted : bool
+    levels : sequence of float, default=(0.8, 0.95)
+        Levels of one to four nested belts. `level=` gives a single one.
+    fitted : bool, default=False
         Whether the probabilities come from a logistic model that was fitted on these rows (givitiR's `internal`).
-    max_degree : int
-        The highest power that may be taken.
-    floor : float
-        Stands in for smaller probabilities, and 1 − floor for larger ones; a note counts the rows. 0 is none.
+    max_degree : int, default=4
+        Largest degree that forward selection may choose.
+    min_prob : float, default=0.0
+        Lower bound for probabilities, and 1 − min_prob the upper one; a note counts the rows. 0 means no clipping.
 
-    Columns of `table`: view part level side x_low x_high rate low high. `part` says what a row is: `curve` (the fitted
-    rate at x_low = x_high), `compute_belt` (its limits low and high there, at a level), `range` (the stated probabilities from
-    x_low to x_high at which the belt of that level is `above` or `below` the diagonal) and `strip` (share of rows, as
-    rate). What a part does not have is NaN. Degree, statistic and p stand in `panels`; `ranges()` gives the ranges.
+    Raises
+    ------
+    InputError
+        TO203 for invalid settings. TO205 for a joint view, for a probability of 0 or 1 without `min_prob`, and if
+        `fitted` leaves nothing to bound.
 
+    See Also
+    --------
+    GiViTI : The test, `giviti`.
+
+    Notes
+    -----
+    Forward selection chooses the degree M (see the test `giviti`). At each p the belt spans the values of
+
+    .. math:: \mathrm{expit}\sum_{j \le M} b_j (\mathrm{logit}\,p)^j \quad\text{for all } b \text{ with}\quad
+        2[\ell(\hat b) - \ell(b)] \le F_M^{-1}(\text{level}),
+
+    where :math:`F_M` is the null distribution of the test statistic given M. The belt is simultaneous: it contains the
+    whole curve with that probability. The test may reject although the belt contains the whole diagonal. The belt spans
+    the range of the predictions.
+
+    Views: binary, one panel each, ordered by p-value; belts only for the panels that are drawn. Rows, or cells of a
+    tally at their mean prediction. With more than 1,024 distinct scores, curve and test use as many cells
+    (`condense_view`). In checks on 10,000 rows, bounds and statistic agreed with those of all rows to 1e-9 and 1e-8,
+    and on 3,000 rows with weights of 1 or 5 to 2e-6 and 1e-4.
+
+    Units: probability. Cost: O(n), and about 0.1 s per belt: 1e6 rows take about 0.6 s.
+
+    Columns of `table`: view part level side x_low x_high rate low high. The values of `part` are `curve` (the fitted
+    rate at x_low = x_high), `belt` (its limits low and high there, at a level), `range` (the predictions from x_low to
+    x_high at which the belt of that level is `above` or `below` the diagonal) and `strip` (share of rows, in rate).
+    Columns that a part does not use are NaN. `panels` holds degree, statistic and p-value; `ranges()` returns the
+    ranges.
+
+    References
+    ----------
+    .. [1] Nattino, Finazzi & Bertolini (2014, 2016).
+    .. [2] R package givitiR.
+
+    Examples
+    --------
     >>> p = np.tile(np.linspace(0.1, 0.9, 9), 40)
     >>> diagram = CalibrationBelt()([View(p, np.repeat(np.arange(40), 9) < 40 * p**2, name="positive")])
     >>> diagram.finding.replace("\u00a0", " ")
-    'The belt is under the diagonal (it says too much) from 10 % to 88 %, at 95 % confidence (p < 0.001).'
+    'The 95 % belt is below the diagonal (over-predicts) from 10 % to 88 % (p < 0.001).'
     """
 
     name: ClassVar[str] = "calibration_belt"
@@ -87,23 +107,26 @@ class CalibrationBelt(Recipe):
         super().__post_init__()
         if not 1 <= len(set(self.levels)) <= 4:
             raise InputError(
-                "TO203", "levels are one to four.", describe(self.levels), "For instance levels=[0.8, 0.95]."
+                "TO203",
+                "levels must hold one to four levels.",
+                describe(self.levels),
+                "For instance levels=[0.8, 0.95].",
             )
         object.__setattr__(self, "levels", tuple(sorted({float(level) for level in self.levels})))
         self._test()
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
-        """The settings the façade may pass: `level` is one of `levels`."""
+        """Names of the settings that `draw` may pass; `level` is a single one of `levels`."""
         return ("level", *(field.name for field in fields(cls)))
 
     @classmethod
     def from_settings(cls, _name: str, **settings: Any) -> Any:
-        """The recipe; one level instead of several."""
+        """Build the recipe, with `level` in place of `levels` if it is given."""
         if "level" in settings:
             if "levels" in settings:
                 got = f"level={describe(settings['level'])}, levels={describe(settings['levels'])}"
-                raise InputError("TO203", "level is one of levels.", got, "Give one of the two.")
+                raise InputError("TO203", "level and levels exclude each other.", got, "Pass one of them.")
             settings["levels"] = (settings.pop("level"),)
         return cls(**settings)
 
@@ -111,7 +134,7 @@ class CalibrationBelt(Recipe):
         return GiViTI(fitted=self.fitted, max_degree=self.max_degree, min_prob=self.min_prob)
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """The belts of binary views."""
+        """Compute the belts of binary views."""
         all_logits = [Logits.of(view, self.min_prob, self.name) for view in views]
         condensed_views = [condense_view(view, logits) for view, logits in zip(views, all_logits, strict=True)]
         results = [self._test().on(view) for view in condensed_views]
@@ -147,7 +170,7 @@ class CalibrationBelt(Recipe):
         by_odds = expit(np.linspace(logit(low), logit(high), points))[1:-1]
         at = np.sort(np.concatenate([np.linspace(low, high, points), by_odds]))
         at = at[np.diff(at, prepend=-1.0) > 1e-9 * at]  # equal up to rounding
-        return compute_belt(view, self.levels, at, fitted=self.fitted, max_degree=self.max_degree)
+        return fit_belt(view, self.levels, at, fitted=self.fitted, max_degree=self.max_degree)
 
     def _panel(self, view: View, result: ViewResult, made: Belt | None, views: int) -> dict[str, Any]:
         title = view.name.removeprefix("class:")
@@ -168,31 +191,33 @@ class CalibrationBelt(Recipe):
     def _notes(self, views: tuple[View, ...]) -> list[Note]:
         notes = []
         if len(views) > layout.MAX_PANELS:
-            text = f"Drawn, and given a belt, are the {layout.MAX_PANELS} smallest p of {len(views)} views; the tests of all stand in panels."
+            text = f"Only the {layout.MAX_PANELS} views with the smallest p of {len(views)} are drawn, with a belt. panels holds the tests of all."
             notes.append(Note("TN245", text))
         if any(not np.isclose(view.sums("wyy").sum(), view.w @ view.y, rtol=1e-9) for view in views):
-            text = "Outcomes are shares of votes, which vary less than single labels do: the belt is wider, and p larger, than they call for."
+            text = (
+                "Outcomes are shares of votes, which vary less than single labels: belt and p-value are conservative."
+            )
             notes.append(Note("TN262", text))
         if not all(view.is_rows for view in views):
             notes.append(
-                Note("TN244", "Rows were tallied: those of one fine cell count with the cell's mean prediction.")
+                Note("TN244", "The data are a tally: the rows of a fine cell count with the cell's mean prediction.")
             )
         return notes
 
 
 def _finding(name: str, pvalue: float, made: Belt) -> str:
-    level = f"at {100 * made.levels[-1]:.4g}\u00a0% confidence"
+    belt = f"The {100 * made.levels[-1]:.4g}\u00a0% belt"
     outside = [segment for segment in made.segments if segment.level == made.levels[-1]]
     if not outside:
-        rest = ", though as a whole the curve is off" if pvalue < ALPHA else ""
-        return f"The belt nowhere leaves the diagonal {level}{rest} ({format_pvalue(pvalue)})."
-    more, less = bias_phrases(name)
+        rest = ", but the test rejects calibration" if pvalue < ALPHA else ""
+        return f"{belt} contains the whole diagonal{rest} ({format_pvalue(pvalue)})."
+    under, over = bias_phrases(name)
     phrases: list[str] = []
-    for side, where, means in (("above", "over", more), ("below", "under", less)):
+    for side, bias in (("above", under), ("below", over)):
         ranges = [format_range(segment.start, segment.stop) for segment in outside if segment.side == side]
         if ranges:
-            phrases.append(f"{where} {'it' if phrases else 'the diagonal'} (it {means}) {join_words(ranges)}")
-    return f"The belt is {join_words(phrases)}, {level} ({format_pvalue(pvalue)})."
+            phrases.append(f"{side} {'it' if phrases else 'the diagonal'} ({bias}) {join_words(ranges)}")
+    return f"{belt} is {join_words(phrases)} ({format_pvalue(pvalue)})."
 
 
 def _table(name: str, made: Belt, strip: dict[str, Array]) -> dict[str, Array]:
@@ -217,19 +242,19 @@ def _table(name: str, made: Belt, strip: dict[str, Array]) -> dict[str, Array]:
     return table
 
 
-MAX_CELLS = 1024  # distinct scores up to which every one is a cell
-_SPANS = MAX_CELLS // 4  # of log odds beyond, each with two nodes for what came and two for what did not
-_LINEAR_WIDTH = 2.0  # log odds beyond which spans grow, since the likelihood is flat there
+MAX_CELLS = 1024  # up to so many distinct scores each one is a cell
+_SPANS = MAX_CELLS // 4  # intervals of log odds, each with two nodes for events and two for non-events
+_LINEAR_WIDTH = 2.0  # log odds beyond which intervals widen, since the likelihood is flat there
 
 
 def condense_view(view: View, logits: Logits) -> View:
     r"""A view of at most 1,024 cells on which curves of the log odds x fit as on the rows.
 
-    A log-likelihood is a sum of smooth functions of x, :math:`-\sum wy \log(1 + e^{-\eta(x)})` over what came and
-    :math:`-\sum w(1 - y) \log(1 + e^{\eta(x)})` over what did not. Up to 1,024 distinct scores the cells are these.
-    Beyond, [min x, max x] is cut into spans h, and in each of them either sum is the Gauss quadrature of the rows
-    themselves: two nodes that keep their weight and the first three moments of x, right up to h⁴/4320 of the fourth
-    derivative. Cost: O(n), and a sort where the first rows share few scores.
+    The log-likelihood is a sum of smooth functions of x, :math:`-\sum wy \log(1 + e^{-\eta(x)})` over events and
+    :math:`-\sum w(1 - y) \log(1 + e^{\eta(x)})` over non-events. Up to 1,024 distinct scores each one is a cell.
+    Beyond, [min x, max x] is cut into intervals of length h, and in each interval either sum is replaced by its Gauss
+    quadrature: two nodes that preserve the weight and the first three moments of x, with an error of h⁴/4320 times the
+    fourth derivative. Cost: O(n), and a sort if the first rows share few scores.
 
     >>> view = View(p=[0.2, 0.2, 0.7], y=[0, 1, 1])
     >>> condensed_view = condense_view(view, Logits.of(view, 0.0, "calibration_belt"))
@@ -238,7 +263,7 @@ def condense_view(view: View, logits: Logits) -> View:
     """
     mask = logits.w > 0
     p, x, w, ww, y, n = (column[mask] for column in (logits.p, logits.x, logits.w, logits.ww, view.y, view.n))
-    if len(np.unique(p[: 4 * MAX_CELLS])) <= MAX_CELLS:  # else there is no need to sort them all
+    if len(np.unique(p[: 4 * MAX_CELLS])) <= MAX_CELLS:  # avoids sorting all rows if already the first have too many
         at, where = np.unique(p, return_inverse=True)
         if len(at) <= MAX_CELLS:
             mass, square, outcomes, rows = (np.bincount(where, column) for column in (w, ww, w * y, n))
@@ -256,14 +281,14 @@ def condense_view(view: View, logits: Logits) -> View:
     odds = np.concatenate([middle[spans] + offset for spans, offset, _, _ in nodes])
     weight = np.concatenate([weight for _, _, weight, _ in nodes])
     outcomes = np.concatenate([np.full(len(spans), outcome) for spans, _, _, outcome in nodes])
-    # expit rounds the largest log odds of a float to 1.
+    # expit rounds to 1 for the largest log odds.
     at = np.clip(expit(odds), np.nextafter(0, 1), np.nextafter(1, 0))
     square, rows = (weight * (total / np.where(mass > 0, mass, 1.0))[node_spans] for total in (square, rows))
     return _cells_view(at, outcomes, weight, square, rows)
 
 
 def _quadrature_nodes(span: Array, offset: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """Spans, places within them and weights of the nodes that keep Σw, Σwz, Σwz² and Σwz³ of each span."""
+    """Intervals, offsets and weights of the nodes that preserve Σw, Σwz, Σwz² and Σwz³ of each interval."""
     mass = np.bincount(span, weight, _SPANS)
     some = np.flatnonzero(mass > 0)
 

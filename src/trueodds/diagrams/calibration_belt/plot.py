@@ -11,18 +11,24 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.reliability_axes import UnitSquarePlot, select_part
 
-SHADES = ("#C9D6E2", "#94ACC2", "#6685A3", "#44627F")  # the widest belt is the lightest, in gray print too
+SHADES = ("#C9D6E2", "#94ACC2", "#6685A3", "#44627F")  # from the widest belt, the lightest, inward; distinct in gray
 
 
 class BeltPlot(UnitSquarePlot):
-    """Belts, curve, diagonal and the strip of predictions."""
+    """The calibration belt: belts, curve, diagonal and the strip of predictions."""
 
     layers = ("belt", "curve", "diagonal", "ranges", "strip")
     ranked = "smallest p"
     size = (5.2, 6.4)
 
     def ranges(self) -> dict[str, Array]:
-        """Where each belt leaves the diagonal: view, level, side (`above` it or `below`), start and stop, a row each."""
+        """Return the ranges over which each belt excludes the diagonal.
+
+        Returns
+        -------
+        dict of str to ndarray
+            view, level, side (`above` or `below` the diagonal), start and stop; one entry per range.
+        """
         mask = self.table["part"] == "range"
         names = {"view": "view", "level": "level", "side": "side", "start": "x_low", "stop": "x_high"}
         return {name: self.table[column][mask] for name, column in names.items()}
@@ -37,7 +43,7 @@ class BeltPlot(UnitSquarePlot):
             shades = self._shades()
             if self.long_labels:
                 entries += [
-                    (Patch(facecolor=shade), f"whole curve in it ({100 * level:.4g}\u00a0%)") for level, shade in shades
+                    (Patch(facecolor=shade), f"{100 * level:.4g}\u00a0% simultaneous band") for level, shade in shades
                 ]
             else:
                 inner = [
@@ -45,28 +51,28 @@ class BeltPlot(UnitSquarePlot):
                     for i, (_, shade) in enumerate(shades[1:], 1)
                 ]
                 levels = ", ".join(f"{100 * level:.4g}" for level, _ in shades)
-                entries.append(((Patch(facecolor=shades[0][1]), *inner), f"whole curve, {levels}\u00a0%"))
+                entries.append(((Patch(facecolor=shades[0][1]), *inner), f"bands, {levels}\u00a0%"))
         if self.has("curve"):
             degrees = self.panels["degree"]
             which = f", degree {degrees[0]}" if len(degrees) == 1 and self.long_labels else ""
-            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8), f"best curve{which}"))
-        more = self.common("came as stated")
+            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8), f"fitted curve{which}"))
+        more = self.common()
         if self.has("ranges") and self._outside_rows(self.table).any():
             widest = f"{100 * self.settings['levels'][-1]:.4g}\u00a0%"
-            label = f"outside the belt ({widest})" if self.long_labels else "outside"
+            label = f"outside the {widest} belt" if self.long_labels else "outside"
             more.insert(int(self.has("diagonal")), (Line2D([], [], color=styling.OUTSIDE, linewidth=3), label))
         return entries + more
 
     def _shades(self) -> list[tuple[float, str]]:
-        """The levels, widest belt first, and their shades."""
+        """The levels, widest belt first, and their colors."""
         return list(zip(self.settings["levels"][::-1], SHADES, strict=False))
 
     def _outside_rows(self, rows: Mapping[str, Array]) -> Array:
-        """The rows that say where the diagonal is outside the widest belt."""
+        """The rows with the ranges over which the widest belt excludes the diagonal."""
         return np.asarray((rows["part"] == "range") & (rows["level"] == self.settings["levels"][-1]))
 
     def paint(self, ax: Any, panel: int) -> None:
-        """One view."""
+        """Draw one view."""
         rows, size = self.rows(panel), styling.type_size(ax)
         wide = self.square(ax, size)
         if self.has("strip"):
@@ -78,7 +84,7 @@ class BeltPlot(UnitSquarePlot):
                 x, low, high = (rows[name][mask] for name in ("x_low", "low", "high"))
                 style: dict[str, Any] = {"zorder": 1.3 + i / 100, "label": f"belt {level:g}"}
                 ax.fill_between(x, low, high, facecolor=shade, linewidth=0, **style)
-                if len(x) == 1:  # one stated probability: a belt without width is still seen
+                if len(x) == 1:  # a single predicted probability: draw the belt as a line
                     ax.vlines(x, low, high, colors=shade, linewidth=7, **style)
         if self.has("ranges"):
             outside = self._outside_rows(rows)

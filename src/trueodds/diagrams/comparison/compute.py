@@ -29,43 +29,68 @@ Sets = Mapping[str, tuple[View, ...]]
 
 @dataclass(frozen=True)
 class Comparison(BinnedRecipe):
-    r"""Reliability of several models on one pair of axes, with each one's error and its difference to the first.
+    r"""Reliability diagrams of several models in one figure, with calibration errors and their differences.
 
-    Answers: which model is off by less, before or after a fix for instance, where, and is that more than chance? Each
-    model has its color, mark and line: marks at (p̄, ȳ − p̄), or (p̄, ȳ) in the style `diagonal`, as in `reliability`,
-    with their bars, each model moved aside by 2.2 points that equal bins stay apart; below, where its predictions are, and
-
-    .. math:: \text{ECE} = \sum_b \tfrac{w_b}{w} |\bar y_b - \bar p_b|, \qquad \Delta_m = \text{ECE}_m - \text{ECE}_1
-
-    with the noise floor of each and an interval of each difference. Models of the same rows are resampled together;
-    the intervals of all differences hold together with probability `level` (max-T, else Bonferroni; see `to.compare`).
-
-    Views: binary; several are a grid, and the difference is then that of the mean over views. One model alone is
-    drawn, too. Of tallies no difference is told. Units: probability. Cost: that of `reliability` for each model and
-    of its interval: 2,000 resamples and 999 redraws. Raises TO203 for an unknown setting, TO205 for a joint view,
-    for models with other views and for `paired=True` with other outcomes, TO705 for more than eight models.
-    Source: Bröcker & Smith (2007) for the bars; the comparison as in `to.compare`.
+    The diagram shows which model is better calibrated, for instance before and after recalibration, at which
+    probabilities, and whether the difference is significant. Each model has its own color, marker and line. As in
+    the diagram ``reliability``, marks are at :math:`(\bar p, \bar y - \bar p)`, or at :math:`(\bar p, \bar y)` with
+    ``style="diagonal"``. Models are offset horizontally by 2.2 points so that equal bins stay apart. Histogram strips
+    below show the distribution of the predictions.
 
     Parameters
     ----------
     partition : Partition, optional
-        15 uniform bins; bins that depend on the predictions are each model's own.
-    level : float
-        Of bars and intervals.
-    style : str
-        `deviation`, which sets models apart that lie close to the diagonal, or `diagonal`; the table is the same.
-    bars : str or None
-        `confidence`: the Wilson interval of the outcome rate around each mark (`chance.wilson`). `consistency`: where
-        the mark would fall if the model were calibrated (`chance.consistency`).
+        The bins of the predicted probabilities. The default is 15 uniform bins. Bins that depend on the predictions
+        are computed for each model separately.
+    level : float, default=0.9
+        Confidence level of bars and intervals.
+    style : {"deviation", "diagonal"}, default="deviation"
+        Whether the vertical axis shows the observed minus the predicted rate, which separates models close to the
+        diagonal, or the observed rate. The table is the same.
+    bars : {"confidence", "consistency"} or None, default="confidence"
+        ``"confidence"`` draws the Wilson interval of the event rate around each mark. ``"consistency"`` draws the
+        range of the observed rate under calibration. None draws no bars.
     paired : bool, optional
-        Whether the models speak of the same rows in the same order; if not said, equal outcomes decide.
+        Whether the models predict the same rows in the same order. By default this is decided by whether their
+        outcomes are equal.
 
-    Columns of `table`: view model part bin low high n weight share mean_prediction outcome_rate deviation bar_low
-    bar_high (rates, whatever the style) outside, and error error_low error_high noise_floor difference difference_low
-    difference_high. `part` is `bin`, or `model` for all rows of a model in a view, which alone has the errors; of
-    several views the model's standing over all stands under the name of the lens. What a part does not have is NaN,
-    or False.
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting; TO205 for a joint view, for models with different views and for ``paired=True``
+        with different outcomes; TO705 for more than eight models.
 
+    See Also
+    --------
+    trueodds.compare : Compare the calibration errors of several models.
+
+    Notes
+    -----
+    The error of each model and its difference to the first model are
+
+    .. math:: \text{ECE} = \sum_b \tfrac{w_b}{w} |\bar y_b - \bar p_b|, \qquad \Delta_m = \text{ECE}_m - \text{ECE}_1
+
+    The table contains the noise floor of each error and an interval of each difference. Models of the same rows are
+    resampled together. The intervals of all differences hold simultaneously with probability `level` (max-T, else
+    Bonferroni; see ``trueodds.compare``). Tallies have no intervals of differences.
+
+    Views: binary. Several views form a grid, and the difference is then the difference of the mean over the views.
+    A single model can be drawn, too. Units: probability, 0 is best.
+
+    Columns of ``table``: ``view model part bin low high n weight share mean_prediction outcome_rate deviation bar_low
+    bar_high outside`` and ``error error_low error_high noise_floor difference difference_low difference_high``. The
+    bars are rates in either style. ``part`` is ``bin``, or ``model`` for all rows of a model in a view; only rows of
+    the latter have errors. With several views, the results of a model over all views are listed under the name of the
+    lens. Entries that do not apply are NaN or False.
+
+    Cost: that of ``reliability`` for each model, plus 2,000 bootstrap resamples and 999 simulations for its interval.
+
+    References
+    ----------
+    .. [1] Bröcker & Smith (2007), for the bars.
+
+    Examples
+    --------
     >>> Comparison()([View(p=[0.5, 0.5, 0.9], y=[0, 1, 1], name="positive")]).finding
     'ECE 0.0333.'
     """
@@ -85,7 +110,7 @@ class Comparison(BinnedRecipe):
     paired: bool | None = None
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """The diagram of the views of one model, without floor and interval, which need its rows."""
+        """The diagram of the views of one model, without noise floor and interval, which need its rows."""
         return self._drawn({"": views}, None, [])
 
     def of_models(self, models: Models, lens: Lens, rng: int | np.random.Generator = 0) -> Diagram:
@@ -136,19 +161,25 @@ class Comparison(BinnedRecipe):
         )
 
     def _alone(self, view: View) -> Diagram:
-        """One model's marks and bars are those of its own reliability diagram."""
+        """The reliability diagram of one model, which provides its marks and bars."""
         return Reliability(self.partition, self.level, style=self.style, bars=self.bars)([view])
 
     def _notes(self, made: Mapping[str, Sequence[Diagram]]) -> list[Note]:
         views = len(next(iter(made.values())))
         own = [note for diagrams in made.values() for diagram in diagrams for note in diagram.notes]
-        # Counts of bins differ from model to model; which law gave the bars is said once.
+        # Counts of bins differ between models; notes on the distribution of the bars are kept once.
         once = list({note.code: note for note in own if note.code != "TN246"}.values())
         if self.bars == "consistency":
-            text = f"Each bar holds for its bin alone: of a calibrated model up to {styling.percent(1 - self.level)} of the marks fall outside."
+            text = (
+                f"The bars are pointwise: up to {styling.percent(1 - self.level)} of the marks of a calibrated model "
+                "fall outside."
+            )
             once.append(Note("TN246", text))
         if views > layout.MAX_PANELS:
-            text = f"Drawn are the {layout.MAX_PANELS} largest errors of {views} views; the table holds them all."
+            text = (
+                f"Only the {layout.MAX_PANELS} views with the largest errors of {views} are drawn. The table contains "
+                "all of them."
+            )
             once.append(Note("TN245", text))
         return once
 
@@ -172,14 +203,14 @@ def bin_rows(diagram: Diagram, name: str) -> Columns:
 
 
 def model_row(diagram: Diagram, name: str, one: ModelResult) -> Columns:
-    """All rows of one model in a view, with its errors."""
+    """The table row for all data of one model in a view, with its errors."""
     totals = {column: diagram.panels[column][0] for column in ("n", "weight", "mean_prediction", "outcome_rate")}
     totals["deviation"] = totals["outcome_rate"] - totals["mean_prediction"]
     return _overall_row(str(diagram.panels["view"][0]), name, one, {"low": 0.0, "high": 1.0, "share": 1.0} | totals)
 
 
 def aggregate_row(lens: str, name: str, one: ModelResult) -> Columns:
-    """The standing of one model over all views of a lens."""
+    """The table row for the results of one model over all views of a lens."""
     return _overall_row(lens, name, one, {})
 
 
@@ -197,7 +228,7 @@ def panel_rows(
     alone: Sequence[Sequence[ModelResult]],
     combined: Sequence[ModelResult] | None,
 ) -> Columns:
-    """One row per view; the range of y is shared by all models and panels."""
+    """One row per view, with a range of y that all models and panels share."""
     drawn = [diagram for diagrams in made.values() for diagram in diagrams[: layout.MAX_PANELS]]
     ends = {
         "y_low": min(float(diagram.panels["y_low"][0]) for diagram in drawn),

@@ -14,7 +14,7 @@ from trueodds.diagrams._style.reliability_axes import BinnedPlot
 from trueodds.diagrams.model_lineup import COLORS, DASHES, MARKS, legend_name, sentence_name
 from trueodds.diagrams.model_results import format_error, format_interval
 
-MODEL_OFFSET = 2.2  # points by which a model is moved aside of the one before it: equal bins would hide each other
+MODEL_OFFSET = 2.2  # horizontal offset in points between models, so that equal bins do not hide each other
 
 
 class ComparisonDiagram(BinnedPlot):
@@ -25,7 +25,7 @@ class ComparisonDiagram(BinnedPlot):
 
     @property
     def size(self) -> tuple[float, float]:  # type: ignore[override]
-        """The diagonal style is square; numbers take a line for each model."""
+        """Width and height: the diagonal style is square, and the table of numbers has a line per model."""
         table = model_strips.table_height(len(self.names)) if self.has("numbers") and len(self.names) > 1 else 0.0
         if self.deviation:
             return 6.4, model_strips.figure_height(self, 6.4, 4.7, self.strip_height, table)
@@ -34,22 +34,22 @@ class ComparisonDiagram(BinnedPlot):
 
     @property
     def strip_height(self) -> float:  # type: ignore[override]
-        """The strips' part of the height."""
+        """The fraction of the height that the strips take."""
         return model_strips.total_strip_height(len(self.names)) if self.has("strip") else 0.0
 
     @property
     def names(self) -> list[str]:
-        """The models in their order."""
+        """The names of the models, in order."""
         return list(self.settings["models"])
 
     def headline(self) -> str:
-        """The question, in plain words."""
+        """The question that the diagram answers, its default title."""
         if len(self.names) == 1:
             return super().headline()
-        return "Which model is off by less, and where?"
+        return "Which model is better calibrated, and where?"
 
     def legend(self) -> list[tuple[Any, str]]:
-        """The models, and what bars and filled marks say."""
+        """The models, bars and hollow marks."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
@@ -61,7 +61,7 @@ class ComparisonDiagram(BinnedPlot):
                 style |= {"marker": MARKS[i], "markersize": 5}
             elif barred and not self.has("lines"):
                 style = {"linestyle": "-"}  # the bars alone have the model's color
-            # An entry of no line and no mark would be a name beside nothing.
+            # Skip entries that would have neither a line nor a mark.
             if barred or self.has("lines") or self.has("marks"):
                 entries.append((Line2D([], [], color=COLORS[i], linewidth=1.2, **style), legend_name(name)))
             elif self.has("strip"):
@@ -76,7 +76,7 @@ class ComparisonDiagram(BinnedPlot):
                 hollow = Line2D(
                     [], [], linestyle="none", marker="o", markersize=5, color=styling.FAINT, markerfacecolor="white"
                 )
-                entries.append((hollow, "hollow: by chance"))
+                entries.append((hollow, "hollow: not significant"))
         if self.has("strip"):
             entries.append((Patch(facecolor=styling.FAINT, alpha=0.55), "predictions"))
         return entries

@@ -17,27 +17,44 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True)
 class ConfidenceHistogram(BinnedRecipe):
-    r"""The share of rows per bin, with the mean prediction and the outcome rate of all rows as lines.
+    r"""Histogram of predicted probabilities with the mean prediction and the event rate of all rows.
 
-    Answers: how sure is it on the whole, and how often right? The gap ȳ − p̄ of the two lines is
-    calibration in the large; the band around the mean prediction is where the outcome rate would fall with
-    probability `level` if the model were calibrated (`chance.consistency`, all rows as one bin).
+    Parameters
+    ----------
+    partition : Partition, optional
+        The bins. By default 15 bins of equal width.
+    level : float, default=0.9
+        The coverage of the band around the mean prediction.
 
-    Views: binary, one panel each. Units: probability. Cost: O(n log k). Raises TO203 for an unknown setting,
-    TO205 for a joint view. Source: Guo et al. (2017), figure 1, with a range for chance added.
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting, TO205 for a joint view.
 
-    Columns of `table`: view bin low high n weight share mean_prediction outcome_rate deviation. The lines
-    stand in `panels`: mean_prediction outcome_rate deviation bar_low bar_high (rates) outside.
+    Notes ----- The gap :math:`\bar y - \bar p` between the two lines is calibration-in-the-large. The band around the
+    mean prediction is the range of the event rate with probability `level` if the model is calibrated (all rows as one
+    bin).
 
+    Views: binary, one panel each. Units: probability. Cost: O(n log k).
+
+    Columns of `table`: view bin low high n weight share mean_prediction outcome_rate deviation. `panels` holds the
+    lines: mean_prediction outcome_rate deviation bar_low bar_high (event rates) outside.
+
+    References
+    ----------
+    .. [1] Guo et al. (2017), figure 1. The band is added.
+
+    Examples
+    --------
     >>> diagram = ConfidenceHistogram()([View(p=[0.9, 0.8], y=[1, 0], name="confidence")])
     >>> diagram.finding.replace("\u00a0", " ")
-    'It says 85.0 % and is right 50.0 %: 35.0 points too sure, which chance explains (50.0 % to 100.0 %).'
+    'Mean confidence 85.0 %, accuracy 50.0 %: 35.0 points overconfident, inside the consistency range (50.0 % to 100.0 %).'
     """
 
     name: ClassVar[str] = "confidence_histogram"
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """The diagram of binary views."""
+        """Compute the diagram of binary views."""
         binned = [bins.Binned(view, self.partition) for view in views]
         totals = [bins.pool_all(view) for view in views]
         bars = [bin_intervals.consistency(view, np.zeros(len(view.w), dtype=np.intp), 1, self.level) for view in views]
@@ -50,7 +67,9 @@ class ConfidenceHistogram(BinnedRecipe):
         panels = {name: np.array([row[name] for row in rows], dtype=kinds.get(name)) for name in rows[0]}
         partition = binned[0].partition
         notes = bins.bar_notes([method for bar in bars for method in bar.method], views, partition, "views")
-        notes = [note for note in notes if note.code != "TN247"]  # the band holds all rows, whatever the bins
+        notes = [
+            note for note in notes if note.code != "TN247"
+        ]  # the band pools all rows and does not depend on the bins
         notes += layout.panel_limit_notes(len(views), ConfidenceHistogramPlot.ranked)
         return ConfidenceHistogramPlot(
             name=self.name,
@@ -84,10 +103,12 @@ def _row(view: View, total: View, bars: bin_intervals.Bars, tallest: float) -> d
 
 def _finding(name: str, p: float, y: float, low: float, high: float, *, outside: bool) -> str:
     confident = name == "confidence"
-    who = f"{name.removeprefix('class:')}: it" if name.startswith("class:") else "It"
-    text = f"{who} says {styling.percent(p)} and {'is right' if confident else 'comes true'} {styling.percent(y)}"
-    points = f"{100 * abs(y - p):.1f} points"
-    side = ("too sure" if y < p else "too modest") if confident else ("too much" if y < p else "too little")
+    text = f"Mean {'confidence' if confident else 'predicted'} {styling.percent(p)}, "
+    text += f"{'accuracy' if confident else 'observed'} {styling.percent(y)}"
+    if name.startswith("class:"):
+        text = f"{name.removeprefix('class:')}: {text[0].lower()}{text[1:]}"
+    biases = ("underconfident", "overconfident") if confident else ("too low", "too high")
+    side = biases[int(y < p)]
+    where = "outside" if outside else "inside"
     interval = f"({styling.percent(low)} to {styling.percent(high)})"
-    verb = "is more than chance explains" if outside else "chance explains"
-    return f"{text}: {points} {side}, which {verb} {interval}."
+    return f"{text}: {100 * abs(y - p):.1f} points {side}, {where} the consistency range {interval}."

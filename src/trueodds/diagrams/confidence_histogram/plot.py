@@ -11,37 +11,37 @@ from trueodds.diagrams.base import Diagram
 
 
 class ConfidenceHistogramPlot(Diagram):
-    """Blue bars and two lines."""
+    """The confidence histogram: a histogram and two vertical lines."""
 
     size = (6.4, 4.2)
     layers = ("bars", "band", "lines")
     ranked = "largest gap"
 
     def headline(self) -> str:
-        """The question, in plain words."""
+        """The question that the diagram answers."""
         if self.lens == "confidence":
-            return "How sure is it, and how often is it right?"
-        return "Does it come true as often as it says?"
+            return "Does mean confidence match accuracy?"
+        return "Does the mean prediction match the event rate?"
 
     def caption(self) -> str:
-        """The view, and how far seen is from said."""
+        """The view, and the difference between event rate and mean prediction."""
         points = 100 * float(self.panels["deviation"][0])
         return f"{self.panels['title'][0]}: {points:+.1f} points".replace("-", "−")
 
     def axis_labels(self) -> tuple[str, str]:
-        """Predicted along x, rows along y."""
-        return self.predicted_label, "share of predictions"
+        """Predicted along x, share of rows along y."""
+        return self.predicted_label, "Share of predictions"
 
     def legend(self) -> list[tuple[Any, str]]:
-        """The two lines, with their numbers where there is one panel, the band, and without either the bars."""
+        """The lines, with their values if there is one panel, and the band; without both, the histogram."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
         entries: list[tuple[Any, str]] = []
         if self.has("lines"):
             predicted_label, observed_label = (
-                "says on average",
-                "is right" if self.lens == "confidence" else "comes true",
+                "mean confidence" if self.lens == "confidence" else "mean predicted",
+                "accuracy" if self.lens == "confidence" else "observed",
             )
             if len(self.panels["view"]) == 1:
                 predicted_label += f": {styling.percent(float(self.panels['mean_prediction'][0]))}"
@@ -58,7 +58,7 @@ class ConfidenceHistogramPlot(Diagram):
         return entries or [(Line2D([], [], linestyle="none"), "")]
 
     def paint(self, ax: Any, panel: int) -> None:
-        """One view."""
+        """Draw one view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
         styling.style_axes(ax, styling.type_size(ax))
         styling.probability_axis(ax)
@@ -73,5 +73,5 @@ class ConfidenceHistogramPlot(Diagram):
             ax.axvspan(view["bar_low"], view["bar_high"], **style)
         if self.has("lines"):
             style = {"linewidth": 2, "zorder": 3}
-            ax.axvline(view["mean_prediction"], color=styling.INSIDE, label="said", **style)
-            ax.axvline(view["outcome_rate"], color=styling.OUTSIDE, linestyle=(0, (4, 1.5)), label="seen", **style)
+            ax.axvline(view["mean_prediction"], color=styling.INSIDE, label="predicted", **style)
+            ax.axvline(view["outcome_rate"], color=styling.OUTSIDE, linestyle=(0, (4, 1.5)), label="observed", **style)

@@ -15,23 +15,23 @@ from trueodds.diagrams.score_sums import ScoreSums
 from trueodds.estimators._smoothing.kernel_density import Beta
 from trueodds.kernels.isotonic import isotonic_means
 
-MAX_SCORES = 1024  # scores that draws tell apart; beyond, neighbors share a group
-MAX_POINTS = 256  # scores at which a band is read off
-BLOCK_SIZE = 2**18  # numbers of a block of draws
+MAX_SCORES = 1024  # with more distinct scores, neighbors are merged into groups for resampling
+MAX_POINTS = 256  # scores at which a band is evaluated
+BLOCK_SIZE = 2**18  # numbers in a block of draws
 
 
 @dataclass(frozen=True)
 class Band:
-    """Limits at scores, between which they run along straight lines: `x_low` and `x_high` are the same."""
+    """Limits at scores, interpolated linearly between them; `x_low` and `x_high` are equal."""
 
     x_low: Array  # (k,)
     x_high: Array
     low: Array
     high: Array
-    method: str  # how it was got
+    method: str  # how the band was computed
 
     def at(self, x: Array) -> tuple[Array, Array]:
-        """The limits at scores."""
+        """The limits at given scores."""
         return np.interp(x, self.x_low, self.low), np.interp(x, self.x_low, self.high)
 
     def within(self, low: float, high: float) -> Band:
@@ -45,9 +45,9 @@ class Band:
 
 
 def choose_band_method(scores: ScoreSums, band: str) -> str:
-    """`resampling`, or `discrete_band` or `continuous_band` asymptotics: Dimitriadis, Gneiting & Jordan's choice.
+    """Dimitriadis, Gneiting & Jordan's choice between `resampling`, `discrete` and `continuous` asymptotics.
 
-    Votes are always resampled: the limit laws are those of labels.
+    Votes are always resampled, because the asymptotic distributions are those of labels.
     """
     n, unique = float(scores.n.sum()), len(scores.at)
     if band == "confidence" or scores.voted or n <= max(1000, min(5000, 50 * unique)):
@@ -63,13 +63,13 @@ def resampled_band(
     redraw: str,
     rng: np.random.Generator,
 ) -> Band:
-    """Quantiles (1 ± level)/2, at each score, of isotonic fits to redrawn labels.
+    """Pointwise quantiles (1 ± level)/2 of isotonic fits to resampled labels.
 
-    Labels come with the stated probability (`consistency`) or the fitted rate (`confidence`). `redraw="labels"`
-    keeps the predictions fixed; `both` draws rows with replacement first, and reads the fit between the scores that
-    were drawn along straight lines, beyond them not at all. Rows of one score that weigh differently have a normal
-    sum with variance Σw²r(1−r); votes keep the size of their residual y − r and draw its sign, and are normal where
-    they were tallied. Cost: O(resamples · m) for m ≤ 4,096 distinct scores or groups of them.
+    Labels are drawn with the predicted probability (`consistency`) or the fitted rate (`confidence`). `redraw="labels"`
+    keeps the predictions fixed. `both` first draws rows with replacement, and interpolates the fit linearly between the
+    scores that were drawn; it is not extrapolated. The sum of rows of one score with unequal weights is normal with
+    variance Σw²r(1−r). Votes keep the size of their residual y − r and draw its sign, and are normal in a tally.
+    Cost: O(resamples · m) for m ≤ 4,096 distinct scores or groups of them.
     """
     scores = scores.by_place(MAX_SCORES)
     rates = np.clip(scores.at if band == "consistency" else isotonic_means(scores.w, scores.wy), 0.0, 1.0)
@@ -91,9 +91,9 @@ def resampled_band(
 
 
 def discrete_band(scores: ScoreSums, band: str, level: float) -> Band:
-    """Normal limits around the rate of each score by itself: what isotonic regression does to few scores of many rows.
+    """Normal limits around the rate of each score, to which isotonic regression converges with many rows per score.
 
-    Where a confidence band would be without width, at rates of 0 and 1 between other scores, it is interpolated.
+    Where a confidence band would have zero width, at rates of 0 and 1 between other scores, it is interpolated.
     """
     z, at = ndtri((1 + level) / 2), scores.at
     rates = np.clip(at if band == "consistency" else isotonic_means(scores.w, scores.wy), 0.0, 1.0)
@@ -108,18 +108,18 @@ def discrete_band(scores: ScoreSums, band: str, level: float) -> Band:
 
 
 def continuous_band(scores: ScoreSums, level: float) -> Band:
-    r"""Around the diagonal, for scores with a density: :math:`x \pm q\, (4 x (1-x) / (n f(x)))^{1/3}`.
+    r"""Limits around the diagonal for scores with a density f: :math:`x \pm q\, (4 x (1-x) / (n f(x)))^{1/3}`.
 
-    q is the quantile of Chernoff's law, f the density of the scores by Chen's first beta kernel with bandwidth
-    :math:`n^{-2/5}`, n the number of rows of equal weight that the weights are worth. Votes vary less than labels,
-    for which it holds. On the grid 0, .01, …, 1. Source: Dimitriadis, Gneiting & Jordan (2021); Chen (1999).
+    q is the quantile of Chernoff's distribution, f the density of the scores by Chen's first beta kernel with bandwidth
+    :math:`n^{-2/5}`, and n the effective sample size. The distribution holds for labels; votes vary less. On the grid
+    0, .01, …, 1. Source: Dimitriadis, Gneiting & Jordan (2021); Chen (1999).
     """
     x, n = np.arange(101) / 100, scores.effective_n
     density = FirstBetaKernel(scores.at, n**-0.4, 0.0, 1.0).at(x, scores.w / scores.w.sum())
     with np.errstate(divide="ignore"):
         scale = np.where((x > 0) & (x < 1), np.cbrt(4 * x * (1 - x) / (n * density)), 0.0)
     half = chernoff_quantile((1 + level) / 2) * scale
-    return Band(x, x, np.maximum(x - half, 0), np.minimum(x + half, 1), "Chernoff's law, dense scores")
+    return Band(x, x, np.maximum(x - half, 0), np.minimum(x + half, 1), "Chernoff's distribution, dense scores")
 
 
 class FirstBetaKernel(Beta):
@@ -130,7 +130,7 @@ class FirstBetaKernel(Beta):
 
 
 def _interpolate_fits(at: Array, w: Array, wy: Array, points: Array) -> Array:
-    """The fit of each draw at these scores, along straight lines between those that were drawn."""
+    """The fit of each draw at these scores, interpolated linearly between the scores drawn."""
     fits = isotonic_means(w, wy)
     out = np.empty((len(w), len(points)))
     for i, (mass, fit) in enumerate(zip(w, fits, strict=True)):
@@ -140,7 +140,7 @@ def _interpolate_fits(at: Array, w: Array, wy: Array, points: Array) -> Array:
 
 
 def _band_points(at: Array) -> Array:
-    """Which scores a band is read off at: all of few, else half of them evenly by rank and half evenly along x."""
+    """Indices of the scores at which a band is evaluated: all of few, else half by rank and half by value."""
     if len(at) <= MAX_POINTS:
         return np.arange(len(at))
     by_rank = np.linspace(0, len(at) - 1, MAX_POINTS // 2).astype(np.int64)
@@ -148,17 +148,17 @@ def _band_points(at: Array) -> Array:
     return np.unique(np.concatenate([by_rank, along_x]))
 
 
-MAX_CHERNOFF = 3.0  # beyond which less than 1e-8 of the probability lies
+MAX_CHERNOFF = 3.0  # the probability beyond is less than 1e-8
 
 
 def chernoff_quantile(q: float) -> float:
-    r"""The quantile of :math:`\arg\max_t W(t) - t^2`, W two-sided Brownian motion, for ½ ≤ q < 1.
+    r"""The quantile of Chernoff's distribution, that of :math:`\arg\max_t W(t) - t^2` with two-sided Brownian motion W.
 
-    Its density is :math:`g(z) g(-z) / 2`, where g has the Fourier transform
+    For ½ ≤ q < 1. The density is :math:`g(z) g(-z) / 2`, where g has the Fourier transform
     :math:`2^{1/3} / \text{Ai}(i\, 2^{-1/3} λ)`. Accurate to 1e-6 for q up to 0.9999.
     Source: Groeneboom & Wellner (2001).
 
-    >>> round(chernoff_quantile(0.95), 5), round(quantile(0.975), 5)
+    >>> round(chernoff_quantile(0.95), 5), round(chernoff_quantile(0.975), 5)
     (0.84508, 0.99818)
     """
     z, reached = _tabulate_cdf()
@@ -170,7 +170,7 @@ def _tabulate_cdf() -> tuple[Array, Array]:
     wave = np.linspace(0, 25, 601)  # 1/|Ai| is below 1e-17 beyond
     step = wave[1]
     transform = 2 ** (1 / 3) / airy(1j * 2 ** (-1 / 3) * wave)[0]
-    transform[0] /= 2  # the trapezoidal rule, exact to rounding for so smooth a function
+    transform[0] /= 2  # trapezoidal rule, exact up to rounding for so smooth a function
     z = np.linspace(0, MAX_CHERNOFF, 3001)
     turn = np.outer(z, wave)
     even, odd = np.cos(turn) @ transform.real, np.sin(turn) @ transform.imag
@@ -183,19 +183,19 @@ TOLERANCE = 1e-12  # equal counts must compare as equal
 
 
 class Segment(NamedTuple):
-    """Successive stated scores at all of which too much, or at all of which too little was said."""
+    """Consecutive scores at all of which the model over-predicts, or at all of which it under-predicts."""
 
     low: float
     high: float
-    too_much: bool
+    too_much: bool  # whether the model over-predicts there
     share: float  # of all weight
 
 
 def find_segments(band: Band, at: Array, w: Array, fit: Array | None = None) -> tuple[Segment, ...]:
-    """Where, among the rising scores `at`, the fit lies outside a band around the diagonal, or without one the diagonal.
+    """The segments of the increasing scores `at` where the fit, or without one the diagonal, is outside the band.
 
-    Nothing is said of scores that nobody stated. A band around the curve that has no width at a score says nothing
-    there: labels drawn from a rate of 0 or 1 cannot differ.
+    Only observed scores count. A band around the curve with zero width at a score is ignored there, because labels
+    drawn from a rate of 0 or 1 cannot vary.
     """
     low, high = band.at(at)
     if fit is None:

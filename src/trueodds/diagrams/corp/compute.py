@@ -1,4 +1,4 @@
-"""The CORP reliability diagram: isotonic recalibrated event rates with a band, and the decomposition into MCB, DSC and UNC."""
+"""The CORP reliability diagram: isotonic event rates with a band, and the decomposition into MCB, DSC and UNC."""
 
 from __future__ import annotations
 
@@ -25,66 +25,86 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True)
 class Corp(Recipe):
-    r"""The best rates that never fall with the score, a band around diagonal or curve, and MCB, DSC and UNC.
+    r"""CORP reliability diagram: isotonic event rates with a band, and the score decomposition into MCB, DSC and UNC.
 
-    Answers: when it says 70 %, does it come true 70 % of the time, without the arbitrary choice of bins? The curve is
-    the isotonic fit of outcomes to scores, equal scores pooled,
+    Isotonic regression replaces the choice of bins.
+
+    Parameters
+    ----------
+    band : {"consistency", "confidence", "honest"} or None, default="consistency"
+        `consistency` is the range around the diagonal in which the curve of a calibrated model lies. `confidence` is
+        the range in which curves lie if the fitted curve is the truth. Both are pointwise. `honest` covers the true
+        event rates at all scores simultaneously, for any number of rows, if they never decrease with the score.
+    level : float, default=0.9
+        Coverage of the band.
+    style : {"miscalibration", "discrimination"}, default="miscalibration"
+        `miscalibration` shows curve, band, scores and the share of rows by score. `discrimination` adds the share of
+        rows by recalibrated rate at the right, the mean prediction as a vertical and the event rate as a horizontal
+        line.
+    score : {"brier", "log_loss"}, default="brier"
+        The score that is decomposed.
+    how : {"auto", "paper", "discrete", "continuous"}, default="auto"
+        How pointwise bands are computed. `auto` resamples labels, on 1,024 groups of neighboring scores if there are
+        more scores. `discrete` uses normal limits. `continuous` uses Chernoff's distribution, around the diagonal.
+        `paper` resamples up to max(1000, min(5000, 50 m)) rows with m distinct scores, and for confidence bands and
+        votes; beyond, it is discrete from 8 m² rows on, else continuous. It is not the default because of the coverage
+        below.
+    redraw : {"labels", "both"}, default="labels"
+        `labels` keeps the predictions fixed. `both` first draws rows with replacement, as in [1]_.
+    resamples : int, default=999
+        Number of draws.
+    bins : int, optional
+        Bins of the strip. By default Freedman and Diaconis's rule, from 5 to 40.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting. TO205 for a joint view. TO403 for an honest band from a tally of rows with unequal
+        weights.
+
+    See Also
+    --------
+    Reliability : The same with bins.
+    ReliabilityCurve : The same with kernel smoothing.
+
+    Notes
+    -----
+    The curve is the isotonic regression of outcomes on scores, with equal scores pooled,
 
     .. math:: \hat r = \arg\min_{r_1 \le \dots \le r_m} \sum_j w_j (\bar y_j - r_j)^2,
 
     drawn as straight lines through :math:`(x_{min}, \hat r)` and :math:`(x_{max}, \hat r)` of successive blocks of
-    equal rate. With it go :math:`S(p) = \text{MCB} - \text{DSC} + \text{UNC}` (see the estimator `corp`): what the
-    relabeling p → r̂ would save, what the order of the scores is worth, and what is left to explain at all.
+    equal rate. The mean score is decomposed into :math:`S(p) = \text{MCB} - \text{DSC} + \text{UNC}` (see the estimator
+    `corp`): the gain of recalibrating p → r̂, the gain of the ranking over a constant prediction, and the score of a
+    constant one.
 
-    Views: binary, one panel each, the largest MCB first; rows and cells of tallies, where a cell counts with its mean.
-    Weights are importance weights, kept with their rows in every draw: a weight of two is two rows for curve and
-    scores, not for bands. Where the outcomes are shares of votes, draws keep each residual's size and draw its sign.
-    Units: probability. Bands are made for the panels that are drawn.
+    Views: binary, one panel each, largest MCB first. Rows, or cells of tallies at their mean. Weights are importance
+    weights and stay with their rows in every draw: a weight of two is two rows for curve and scores, not for bands. For
+    shares of votes, draws keep the size of each residual and draw its sign. Bands only for the panels that are drawn.
 
-    Bands, simulated at `level=0.9` with uniform and arcsine scores and three truths, for 100 / 1,000 / 10,000 rows: the
-    share of scores at which a calibrated model's curve lies within the consistency band is 92–94 / 90–91 / 89–90 %
-    whether predictions are kept fixed or redrawn. The share at which the truth lies within the confidence band is
-    45–86 / 65–93 / 79–96 %, lowest where true rates come near 0 or 1: labels drawn from the curve vary too little. The
-    honest band holds all true rates in 99.5–100 % of data sets. Chernoff's law holds 83–91 % of such scores; of VGG16's
-    sharp confidences (n = 10,000), which the paper's rule takes for dense, only 30 %, and redraws 94 %.
+    In simulations at `level=0.9` with uniform and arcsine scores and three truths, for 100 / 1,000 / 10,000 rows, the
+    consistency band covers a calibrated model's curve at 92–94 / 90–91 / 89–90 % of the scores, with fixed and with
+    resampled predictions. The confidence band covers the truth at 45–86 / 65–93 / 79–96 %, least where true rates are
+    near 0 or 1, because labels drawn from the curve vary too little. The honest band covers all true rates in 99.5–100
+    % of data sets. Chernoff's distribution covers 83–91 % of such scores, but only 30 % of VGG16's sharp confidences (n
+    = 10,000), which the rule of [1]_ treats as continuous; resampling covers 94 %.
 
-    Cost: O(n log n) for the curve; bands as in `monotone.bands` and `monotone.honest`.
-    Raises TO203 for an unknown setting, TO205 for a joint view, TO403 for an honest band from a tally of rows that
-    weigh differently. Source: Dimitriadis, Gneiting & Jordan (2021), PNAS 118; the honest band Dimitriadis, Dümbgen,
-    Henzi, Puke & Ziegel (2023), Biometrika 110.
+    Units: probability. Cost: O(n log n) for the curve, plus the band (see `corp.bands` and `corp.honest_band`).
 
-    Parameters
+    Columns of `table`: view part x_low x_high rate low high n weight share outside. The values of `part` are `block`
+    (rate at the scores x_low to x_high), `band` (its limits low and high there), `outside` (scores where the curve is
+    outside the consistency band, or the diagonal outside the other bands; low is 0 where the model over-predicts, 1
+    where it under-predicts), `strip` (share of rows by score) and `rates` (share of rows with recalibrated rates from
+    low to high). Columns that a part does not use are NaN. `panels` holds the scores, and how the band was computed in
+    `band_method`.
+
+    References
     ----------
-    band : str or None
-        `consistency`: around the diagonal, where the curve falls if the model is calibrated. `confidence`: around the
-        curve, where curves fall whose truth is the curve. Both hold at each score by itself. `honest`: at all scores
-        at once, for any number of rows, where the true rate lies if it never falls with the score.
-    level : float
-        The probability of what the band says.
-    style : str
-        `miscalibration`: curve and band, numbers, and below it the share of rows by score. `discrimination`: also the
-        share of rows by recalibrated rate at the right, the mean score as a vertical and the outcome rate as a
-        horizontal line.
-    score : str
-        `brier` or `log_loss`, for MCB, DSC and UNC.
-    how : str
-        How bands that hold score by score are got. `auto`: by redrawing labels, on 1,024 groups of neighboring scores
-        beyond so many. `discrete`: normal limits. `continuous`: Chernoff's law, around the diagonal. `paper`: redraws
-        up to max(1000, min(5000, 50 m)) rows with m distinct scores and for confidence and votes; beyond, discrete from
-        8 m² rows on, else continuous. It is not the default: see the coverage above.
-    redraw : str
-        `labels`: predictions are kept fixed. `both`: rows are drawn with replacement first, as in the paper.
-    resamples : int
-        How many draws.
-    bins : int, optional
-        Of the strip; by Freedman & Diaconis's rule, 5 to 40, if not said.
+    .. [1] Dimitriadis, Gneiting & Jordan (2021), PNAS 118.
+    .. [2] Dimitriadis, Dümbgen, Henzi, Puke & Ziegel (2023), Biometrika 110, for the honest band.
 
-    Columns of `table`: view part x_low x_high rate low high n weight share outside. `part` says what a row is: `block`
-    (rate at the scores x_low to x_high), `band` (its limits low and high there), `outside` (stated scores where the
-    curve is outside the band of consistency, the diagonal outside the others; low is 0 where too much was said, 1
-    where too little), `strip` (share of rows by score) and `rates` (share of rows with recalibrated rates from low to
-    high). What a part does not have is NaN.
-
+    Examples
+    --------
     >>> diagram = Corp(band=None)([View(p=[0.2, 0.4, 0.8], y=[1, 0, 1], name="positive")])
     >>> block = diagram.table["part"] == "block"
     >>> diagram.table["x_high"][block].tolist(), diagram.table["rate"][block].tolist()
@@ -107,14 +127,16 @@ class Corp(Recipe):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.how != "auto" and self.band not in ("consistency", "confidence"):
-            problem = "how is for bands that hold score by score."
-            raise InputError("TO203", problem, f"how={self.how!r}, band={self.band!r}", "Leave how out.")
+            problem = "how applies only to pointwise bands."
+            raise InputError("TO203", problem, f"how={self.how!r}, band={self.band!r}", "Omit how.")
         if self.how == "continuous" and self.band == "confidence":
-            problem = "Chernoff's law needs the slope of the truth, which only a calibrated model tells."
-            raise InputError("TO203", problem, "how='continuous', band='confidence'", "Leave how out.")
+            problem = (
+                "Chernoff's distribution needs the slope of the true curve, which is known only under calibration."
+            )
+            raise InputError("TO203", problem, "how='continuous', band='confidence'", "Omit how.")
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """The diagram of binary views."""
+        """Compute the diagram of binary views."""
         curves = sorted((CorpCurve(view, self.score) for view in views), key=lambda curve: -curve.numbers["mcb"])
         shown = curves[: layout.MAX_PANELS]
         count = self.bins or freedman_diaconis_bins(shown[0].scores)
@@ -138,7 +160,7 @@ class Corp(Recipe):
             honest_band.check_weights(scores, curve.view.is_rows)
             limits = honest_band.simultaneous_limits(scores, self.level)
             band, crossed = limits.band(), limits.crossed
-        elif how in ("auto", "resampling"):  # the latter by the paper's rule
+        elif how in ("auto", "resampling"):  # the latter by the rule of the paper
             band = bands.resampled_band(scores, self.band, self.level, self.resamples, self.redraw, rng)
         elif how == "discrete":
             band = bands.discrete_band(scores, self.band, self.level)
@@ -159,7 +181,7 @@ class Corp(Recipe):
             }
             for part in parts
         ]
-        words = {"view", "title", "aside", "finding", "law", "corner"}
+        words = {"view", "title", "aside", "finding", "band_method", "corner"}
         return {
             name: np.array([row[name] for row in rows], dtype=object if name in words else None) for name in rows[0]
         }
@@ -167,35 +189,35 @@ class Corp(Recipe):
     def _notes(self, parts: Sequence[CorpPanel], views: int) -> list[Note]:
         notes = [note for part in parts[: layout.MAX_PANELS] for note in part.curve.notes()][:1]
         if views > layout.MAX_PANELS:
-            text = f"Drawn, and given a band, are the {layout.MAX_PANELS} largest MCB of {views} views; the table holds the curves of all."
+            text = f"Only the {layout.MAX_PANELS} views with the largest MCB of {views} are drawn, with a band. The table holds the curves of all."
             notes.append(Note("TN245", text))
         if self.band in ("consistency", "confidence"):
             whose = "a calibrated model's curve" if self.band == "consistency" else "a true curve"
             methods = ", ".join(dict.fromkeys(part.band.method for part in parts if part.band))
-            text = f"The band holds at each score by itself: at {styling.percent(1 - self.level)} of the scores {whose} is expected outside. It was got by {methods}."
+            text = f"The band is pointwise: at {styling.percent(1 - self.level)} of the scores {whose} is expected outside. Method: {methods}."
             if self.band == "confidence":
-                text += " Labels drawn from the curve vary too little where rates are near 0 or 1: in simulations of 100 to 1,000 rows it held 45 to 93 % of the true rates at a level of 90 %."
+                text += " Labels drawn from the curve vary too little where rates are near 0 or 1: in simulations with 100 to 1,000 rows it covered 45 to 93 % of the true rates at a level of 90 %."
             notes.append(Note("TN255", text))
         if self.band == "confidence" and any(part.curve.certain for part in parts[: layout.MAX_PANELS]):
-            text = "The curve says 0 or 1 at an end; labels drawn from it cannot differ there, and the band has no width. band='honest' has."
+            text = "The curve is 0 or 1 at an end, where labels drawn from it cannot vary and the band has zero width. Use band='honest'."
             notes.append(Note("TN256", text))
         crossed = [part.curve.title for part in parts if part.crossed]
         if crossed:
-            text = f"No rates that never fall lie within the honest limits of {', '.join(crossed[:5])}: the true rate falls somewhere with the score, or a rare draw misleads."
+            text = f"No increasing curve lies within the honest limits of {', '.join(crossed[:5])}: the true event rate decreases somewhere with the score, or the sample is unusual."
             notes.append(Note("TN257", text))
         if not all(part.curve.view.is_rows for part in parts):
             notes.append(
-                Note("TN244", "Rows were tallied: those of one fine cell count with the cell's mean prediction.")
+                Note("TN244", "The data are a tally: the rows of a fine cell count with the cell's mean prediction.")
             )
         return notes
 
 
-MAX_SEGMENTS = 3  # stretches that are told one by one: those that hold most rows,
-MIN_SEGMENT_SHARE = 0.01  # and not less than this share of them
+MAX_SEGMENTS = 3  # segments named at most: those with most rows
+MIN_SEGMENT_SHARE = 0.01  # smallest share of rows of a named segment
 
 
 def describe_finding(parts: CorpPanel, recipe: Corp, views: int, *, largest: bool) -> str:
-    """Where too much or too little was said, and what recalibration would save."""
+    """Describe where the model over- or under-predicts, and the gain of recalibration."""
     text = (
         f"{_describe_segments(parts, recipe)} {_describe_miscalibration(parts, recipe)}"
         if parts.band
@@ -207,35 +229,35 @@ def describe_finding(parts: CorpPanel, recipe: Corp, views: int, *, largest: boo
 
 
 def _describe_segments(parts: CorpPanel, recipe: Corp) -> str:
-    confidence_text = f"with {100 * recipe.level:.4g}\u00a0% confidence"
     if not parts.out:
         return {
-            "honest": f"Nowhere is it off {confidence_text} at all scores together.",
-            "consistency": "The curve is nowhere beyond the band.",
-            "confidence": "The diagonal is nowhere beyond the band.",
+            "honest": "The diagonal lies inside the simultaneous band.",
+            "consistency": "The curve lies inside the consistency band.",
+            "confidence": "The diagonal lies inside the confidence band.",
         }[str(recipe.band)]
     many = [segment for segment in parts.out if segment.share >= MIN_SEGMENT_SHARE] or list(parts.out)
     shown = sorted(sorted(many, key=lambda segment: -segment.share)[:MAX_SEGMENTS])
     confident = parts.curve.view.name == "confidence"
-    much, little = ("is too sure", "is too modest") if confident else ("says too much", "says too little")
+    much, little = ("overconfident", "underconfident") if confident else ("over-predicts", "under-predicts")
     phrases = [
         f"{verb} {_segment_ranges([segment for segment in shown if segment.too_much is too_much], alone=len(shown) == 1)}"
         for verb, too_much in ((much, True), (little, False))
         if any(segment.too_much is too_much for segment in shown)
     ]
     more = len(parts.out) - len(shown)
-    rest = f", and is off on {more} shorter {'stretch' if more == 1 else 'stretches'}" if more else ""
-    where = f", {confidence_text}" if recipe.band == "honest" else ", beyond the band"
-    return f"It {join_words(phrases)}{rest}{where}."
+    rest = f", and {more} shorter {'segment' if more == 1 else 'segments'}" if more else ""
+    body = join_words(phrases)
+    kind = "simultaneous" if recipe.band == "honest" else recipe.band
+    return f"{body[0].upper()}{body[1:]}{rest} (outside the {100 * recipe.level:.4g}\u00a0% {kind} band)."
 
 
 def _describe_miscalibration(parts: CorpPanel, recipe: Corp) -> str:
     numbers = parts.curve.numbers
     name = {"brier": "Brier score", "log_loss": "log loss"}[recipe.score]
     if numbers["score"] == float("inf"):
-        return f"The {name} is infinite: an outcome came that had probability 0."
+        return f"The {name} is infinite: an observed outcome had predicted probability 0."
     return (
-        f"Recalibration could take {format_score(numbers['mcb'])} off the {name} of {format_score(numbers['score'])}."
+        f"Recalibration could reduce the {name} of {format_score(numbers['score'])} by {format_score(numbers['mcb'])}."
     )
 
 

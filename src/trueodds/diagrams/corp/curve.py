@@ -21,26 +21,26 @@ from trueodds.lenses.view import View
 
 
 class CorpCurve:
-    """The CORP curve of one view: blocks of scores with one rate, and the score's parts."""
+    """The CORP curve of one view: blocks of scores with equal rate, and the score decomposition."""
 
     def __init__(self, view: View, score: str) -> None:
         self.view, self.corp = view, Corp(score)
         self.scores = sum_by_score(view)
         self.fit = np.clip(isotonic_means(self.scores.w, self.scores.wy), 0.0, 1.0)  # (m,)
         self.numbers = self.corp.parts(view)
-        # From sums by score, which no order of the rows changes, not even by a rounding.
+        # Sums by score do not depend on the order of rows, not even by rounding.
         w = self.scores.w.sum()
         self.mean_prediction = float((self.scores.w * self.scores.at).sum() / w)
         self.outcome_rate = float(self.scores.wy.sum() / w)
 
     @property
     def title(self) -> str:
-        """The name of the view as people read it."""
+        """The name of the view in the picture."""
         return self.view.name.removeprefix("class:")
 
     @cached_property
     def blocks(self) -> dict[str, Array]:
-        """Stretches of scores with one rate: x_low, x_high, rate, and the n and weight of their rows."""
+        """Blocks of scores with equal rate: x_low, x_high, rate, and the n and weight of their rows."""
         first = np.flatnonzero(np.diff(self.fit, prepend=-1.0) > 0)
         last = np.append(first[1:], len(self.fit)) - 1
         return {
@@ -53,11 +53,11 @@ class CorpCurve:
 
     @property
     def certain(self) -> bool:
-        """Whether the curve starts at 0 or ends at 1, where labels drawn from it cannot differ."""
+        """Whether the curve starts at 0 or ends at 1, where labels drawn from it cannot vary."""
         return bool(self.fit[0] == 0 or self.fit[-1] == 1)
 
     def notes(self) -> list[Note]:
-        """A word where the score is infinite."""
+        """A note if the score is infinite."""
         return self.corp.notes(self.view)
 
 
@@ -66,7 +66,7 @@ NUMBER_COLUMNS = ("x_low", "x_high", "rate", "low", "high", "n", "weight", "shar
 
 @dataclass(frozen=True)
 class CorpPanel:
-    """All that is drawn of one view."""
+    """The curve, band, segments and texts of one view."""
 
     curve: CorpCurve
     bins: int
@@ -91,7 +91,7 @@ class CorpPanel:
         return {"low": edges[some], "high": edges[some + 1], "n": n[some], "weight": weight[some], "share": share}
 
     def table(self) -> dict[str, Array]:
-        """The rows of the table: NaN where a part has no such number."""
+        """The rows of the table; columns that a part does not use are NaN."""
         blocks = self.curve.blocks
         share = blocks["weight"] / blocks["weight"].sum()
         beyond = np.zeros(len(share), dtype=bool)
@@ -124,7 +124,7 @@ class CorpPanel:
         return table | {"outside": np.concatenate(flags)}
 
     def panel(self) -> dict[str, Any]:
-        """The numbers and words of the panel."""
+        """The numbers and texts of the panel."""
         curve = self.curve
         return {
             "view": curve.view.name,
@@ -137,8 +137,8 @@ class CorpPanel:
             "outcome_rate": curve.outcome_rate,
             "scores": len(curve.scores.at),
             "blocks": len(curve.blocks["rate"]),
-            "law": "" if self.band is None else self.band.method,
+            "band_method": "" if self.band is None else self.band.method,
             "share_outside": math.fsum(segment.share for segment in self.out),
-            # A curve that never falls cannot pass through both corners.
+            # An increasing curve cannot pass through both corners.
             "corner": "upper left" if np.interp(0.5, curve.scores.at, curve.fit) <= 0.6 else "lower right",
         }

@@ -12,26 +12,26 @@ from trueodds.core.typing import Array
 from trueodds.diagrams.corp.bands import Band
 from trueodds.diagrams.score_sums import ScoreSums
 
-MAX_GROUPS = 192  # of neighboring scores that are told apart
+MAX_GROUPS = 192  # with more distinct scores, neighbors are merged into so many groups
 
 
 @dataclass(frozen=True)
 class GroupLimits:
-    """Of each group of scores: no rate at `high` or above is below `lower`, none at `low` or below above `upper`."""
+    """Limits of each group: event rates are at least `lower` from `high` on, and at most `upper` up to `low`."""
 
-    low: Array  # (m,) the scores between which the group's rows lie
-    high: Array
+    low: Array  # (m,) smallest score of the group
+    high: Array  # largest score of the group
     lower: Array
     upper: Array
     method: str
 
     @property
     def crossed(self) -> bool:
-        """Whether no curve that never falls lies between the limits."""
+        """Whether no increasing curve lies between the limits."""
         return bool((self.lower > self.upper).any())
 
     def band(self) -> StepBand:
-        """The limits as steps from 0 to 1; where they cross, what lies between them is shown."""
+        """The limits as steps from 0 to 1; where they cross, the range between them is shown."""
         cuts = np.unique(np.concatenate([[0.0], self.low, self.high, [1.0]]))
         lower = np.append(0.0, self.lower)[np.searchsorted(self.high, cuts[:-1], "right")]
         upper = np.append(self.upper, 1.0)[np.searchsorted(self.low, cuts[1:], "left")]
@@ -40,12 +40,12 @@ class GroupLimits:
 
 @dataclass(frozen=True)
 class StepBand(Band):
-    """Limits that stay the same on the stretches between scores; at the scores themselves they are closer."""
+    """Limits that are constant between scores, and narrower at the scores themselves."""
 
     limits: GroupLimits
 
     def at(self, x: Array) -> tuple[Array, Array]:
-        """The limits at scores."""
+        """The limits at given scores."""
         lower = np.append(0.0, self.limits.lower)[np.searchsorted(self.limits.high, x, "right")]
         upper = np.append(self.limits.upper, 1.0)[np.searchsorted(self.limits.low, x, "left")]
         return np.minimum(lower, upper), np.maximum(lower, upper)
@@ -61,23 +61,23 @@ class StepBand(Band):
 
 
 def simultaneous_limits(scores: ScoreSums, level: float, max_groups: int = MAX_GROUPS) -> GroupLimits:
-    r"""A band that holds the true rates r at all scores at once with probability `level`, for any n and any rising r.
+    r"""Limits that cover the true event rates at all scores with probability `level`, for any increasing rates.
 
     .. math:: L(x) = \max_{j \le l,\; x_l \le x} B^{-1}(a;\; S_{jl},\, n_{jl} - S_{jl} + 1), \quad
         U(x) = \min_{j \le l,\; x \le x_j} B^{-1}(1 - a;\; S_{jl} + 1,\, n_{jl} - S_{jl})
 
-    with :math:`a = (1 - \text{level}) / (m(m+1))`: Clopper & Pearson's limits of every stretch of successive scores,
-    since the rows of a stretch come true at most as often as its last score says, and Bonferroni over all of them.
-    Beyond `max_groups` scores neighbors make up groups of about equal weight. A group's rows then speak only for what lies
-    beyond all of them, so the limits stay valid, and lose at most a group's width of sharpness along x; fewer
-    stretches even bring them closer together.
+    with :math:`a = (1 - \text{level}) / (m(m+1))`: Clopper-Pearson limits of every range of consecutive scores, with a
+    Bonferroni correction. The mean event rate of a range is at most the rate at its last score, because rates increase.
+    Beyond `max_groups` scores, neighbors are merged into groups of about equal weight. The rows of a group then give
+    limits only beyond all of them, so the limits remain valid and lose at most the width of a group in sharpness along
+    x. Fewer ranges even tighten them.
 
-    Outcomes that are shares of votes, and rows that weigh differently, make sums of independent terms within
-    [0, wmax], which exceed a binomial's tail at most e times (Bentkus 2004): limits at a/e, counts rounded outward.
-    A tally whose cells hold rows of different weight does not know wmax: TO403.
+    Shares of votes, and rows with unequal weights, give sums of independent terms in [0, wmax], whose tail exceeds that
+    of a binomial at most e times (Bentkus 2004): limits at a/e, with counts rounded outward. A tally with unequal
+    weights in a cell does not know wmax and raises TO403.
 
-    Holds only if the true rate never falls with the score. Cost: O(m²) quantiles, 0.1 s for n = 10⁴ and 0.4 s for 10⁶.
-    Source: Dimitriadis, Dümbgen, Henzi, Puke & Ziegel (2023).
+    Valid only if the true event rate never decreases with the score. Cost: O(m²) quantiles, 0.1 s for n = 10⁴ and 0.4 s
+    for 10⁶. Source: Dimitriadis, Dümbgen, Henzi, Puke & Ziegel (2023).
     """
     groups = scores.by_weight(max_groups)
     exact = not scores.voted and bool(np.isclose(scores.w, scores.heaviest * scores.n, rtol=1e-9).all())
@@ -111,16 +111,16 @@ def simultaneous_limits(scores: ScoreSums, level: float, max_groups: int = MAX_G
 
 
 def check_weights(scores: ScoreSums, rows: bool) -> None:
-    """Refuse cells whose rows weigh differently: how heavy the heaviest is, is not known."""
+    """Raise TO403 for cells whose rows have unequal weights, because the largest weight is unknown."""
     if not rows and not scores.even.all():
         raise InputError(
             "TO403",
-            "The honest band of rows that weigh differently needs the rows.",
+            "The honest band of rows with unequal weights needs the rows.",
             "a tally",
             "Use band='consistency', or mode='exact'.",
         )
 
 
 def _beta_quantile(a: Array, b: Array, tail: float) -> Array:
-    """The lower quantile of Beta(a, b), 0 where a = 0."""
+    """The lower quantile of Beta(a, b), and 0 where a = 0."""
     return np.where(a > 0, betaincinv(np.maximum(a, 1.0), b, tail), 0.0)

@@ -1,4 +1,4 @@
-"""Draw the CORP reliability diagram: curve, band, marks at its blocks, strips of predictions and the score decomposition."""
+"""Draw the CORP reliability diagram: curve, band, strips of predictions and score decomposition."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.formatting import format_score
 from trueodds.diagrams._style.reliability_axes import UnitSquarePlot, select_part
 
-MANY_BLOCKS = 60  # blocks beyond which their marks shrink
-HALF_MARK_WIDTH = 0.005  # along x: half of what a mark takes
+MANY_BLOCKS = 60  # number of blocks beyond which their marks shrink
+HALF_MARK_WIDTH = 0.005  # half of the width of a mark along x
 
 
 class CorpDiagram(UnitSquarePlot):
-    """Curve, band, strips and numbers."""
+    """The CORP diagram: curve, band, strips and score decomposition."""
 
     layers = ("band", "curve", "marks", "strip", "numbers", "diagonal", "means")
     ranked = "largest MCB"
 
     @property
     def size(self) -> tuple[float, float]:  # type: ignore[override]
-        """With as much room below, and in the style `discrimination` beside the unit square, as the strips take."""
+        """Inches of the figure, with room for the strip below and, in the style `discrimination`, at the right."""
         return (6.0, 6.7) if self._beside else (5.2, 6.7)
 
     @property
     def tall(self) -> float:  # type: ignore[override]
-        """Axes that the strip at the right makes wider."""
+        """The height of the axes relative to their width, which the strip at the right enlarges."""
         return super().tall * (1 - styling.STRIP * self._beside)
 
     @property
@@ -37,13 +37,13 @@ class CorpDiagram(UnitSquarePlot):
         return self.settings["style"] == "discrimination" and self.has("strip")
 
     def headline(self) -> str:
-        """The question, in plain words."""
+        """The question that the diagram answers."""
         if self.settings["style"] == "discrimination":
-            return "How far does it tell apart what comes true and what does not?"
+            return "How well do predictions separate events from non-events?"
         return super().headline()
 
     def legend(self) -> list[tuple[Any, str]]:
-        """What is drawn, and what the band says."""
+        """The legend entries of the layers that are drawn."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
@@ -53,35 +53,35 @@ class CorpDiagram(UnitSquarePlot):
         if self.has("marks"):
             style |= {"marker": "o", "markersize": 4}
         if self.has("curve") or self.has("marks"):
-            label = "seen, never falling" if self.long_labels else "seen"
+            label = "observed, isotonic" if self.long_labels else "observed"
             entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8, **style), label))
             if out:
                 consistent = self.settings["band"] == "consistency"
-                where = "seen, beyond the band" if consistent else "diagonal outside the band"
-                where = where if self.long_labels else "off"
+                where = "outside the band" if consistent else "diagonal outside the band"
+                where = where if self.long_labels else "outside"
                 entries.append((Line2D([], [], color=styling.OUTSIDE, linewidth=3.0, **style), where))
         if self.settings["band"] and self.has("band"):
             entries.append((Patch(facecolor=styling.INSIDE_BAR), self._band_says()))
-        more = self.common("came as stated")
+        more = self.common()
         if self.settings["style"] == "discrimination" and self.has("means"):
             place = 1 if self.has("diagonal") else 0
             more.insert(
-                place, (Line2D([], [], **_MEAN), "means of all: stated |, came —" if self.long_labels else "means")
+                place, (Line2D([], [], **_MEAN), "means: predicted |, observed —" if self.long_labels else "means")
             )
         return entries + more
 
     def _band_says(self) -> str:
         level = f"{100 * self.settings['level']:.4g}\u00a0%"
         if not self.long_labels:
-            return f"{level} {'by chance' if self.settings['band'] == 'consistency' else 'interval'}"
+            return f"{level} {'consistency' if self.settings['band'] == 'consistency' else 'interval'}"
         return {
-            "consistency": f"range if calibrated ({level} at each score)",
-            "confidence": f"{level} interval at each score",
-            "honest": f"{level} band, all scores at once",
+            "consistency": f"range if calibrated ({level}, pointwise)",
+            "confidence": f"{level} pointwise band",
+            "honest": f"{level} simultaneous band",
         }[self.settings["band"]]
 
     def paint(self, ax: Any, panel: int) -> None:
-        """One view."""
+        """Draw one view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
         size = styling.type_size(ax)
         wide = self.square(ax, size)
@@ -93,8 +93,8 @@ class CorpDiagram(UnitSquarePlot):
             strip = select_part(rows, "strip")
             styling.draw_strip(ax, strip["x_low"], strip["x_high"], strip["share"], view["tallest"], size, label=wide)
         if self.settings["style"] == "discrimination" and self.has("means"):
-            ax.plot([view["mean_prediction"]] * 2, [0, 1], zorder=2.2, label="mean stated", **_MEAN)
-            ax.plot([0, 1], [view["outcome_rate"]] * 2, zorder=2.2, label="mean came", **_MEAN)
+            ax.plot([view["mean_prediction"]] * 2, [0, 1], zorder=2.2, label="mean predicted", **_MEAN)
+            ax.plot([0, 1], [view["outcome_rate"]] * 2, zorder=2.2, label="mean observed", **_MEAN)
         if self.settings["band"] and self.has("band"):
             _draw_band(ax, select_part(rows, "band"))
         blocks, out = select_part(rows, "block"), select_part(rows, "outside")
@@ -121,12 +121,12 @@ def _draw_band(ax: Any, band: Mapping[str, Array]) -> None:
     x = np.stack([band["x_low"], band["x_high"]], axis=1).ravel()
     low, high = np.repeat(band["low"], 2), np.repeat(band["high"], 2)
     ax.fill_between(x, low, high, facecolor=styling.INSIDE_BAR, alpha=0.55, linewidth=0, zorder=1.4, label="band")
-    if len(x) == 2 and x[0] == x[1]:  # one score: a range without width is still seen
+    if len(x) == 2 and x[0] == x[1]:  # a single score: draw the range as a line
         ax.vlines(x[0], low[0], high[0], colors=styling.INSIDE_BAR, linewidth=7, zorder=1.4, label="band")
 
 
 def _draw_outside(ax: Any, x: Array, y: Array, low: float, high: float, **style: Any) -> None:
-    """The part of it between two scores, and half a mark beyond, in the color of what is outside."""
+    """Draw the curve between two scores, and half a mark beyond, in the color of segments outside the band."""
     if "marker" in style:
         within = (x >= low - 1e-12) & (x <= high + 1e-12)
         x, y = x[within], y[within]
@@ -142,8 +142,8 @@ def _draw_outside(ax: Any, x: Array, y: Array, low: float, high: float, **style:
 
 
 def _draw_rate_strip(ax: Any, rates: Mapping[str, Array], tallest: float) -> None:
-    """The share of rows by recalibrated rate, along the right edge above the strip."""
-    # Placed by the rates themselves: a legend may still push the top of the axes up.
+    """Draw the share of rows by recalibrated rate along the right edge, above the strip."""
+    # In data coordinates, since a legend may still extend the y axis.
     low, high = styling.RATES
     where = ax.get_yaxis_transform()
     side = ax.inset_axes((1 - styling.STRIP, low, styling.STRIP, high - low), transform=where, zorder=3)

@@ -17,19 +17,19 @@ from trueodds.lenses.view import View
 
 
 class Segment(NamedTuple):
-    """From one vertex to a later one."""
+    """Indices of the first and last vertex."""
 
     start: int
     stop: int
 
 
 def steepest_segment(x: Array, y: Array, chance: float) -> Segment | None:
-    r"""The a < b with the largest :math:`(|y_b - y_a| - \text{chance}) / (x_b - x_a)`; None where none is positive.
+    r"""The a < b with the largest :math:`(|y_b - y_a| - \text{chance}) / (x_b - x_a)`, or None if none is positive.
 
-    If `chance` is what no stretch of a calibrated walk changes by, but with a small probability, all stretches at once,
-    then this is the largest slope that is certain. Dinkelbach's method: for a slope s the best stretch of
-    :math:`|y_b - y_a| - \text{chance} - s (x_b - x_a)` is found in one pass, and gives the next s. Rising x.
-    Cost: O(m) a pass, some 5 passes. Source: Dinkelbach (1967), Management Science 13.
+    If `chance` bounds the change over every segment under calibration with high probability, the result is the largest
+    significant slope. Dinkelbach's method: for a slope s, one pass finds the segment that maximizes
+    :math:`|y_b - y_a| - \text{chance} - s (x_b - x_a)`, which gives the next s. x must increase.
+    Cost: O(m) per pass, about 5 passes. Source: Dinkelbach (1967), Management Science 13.
 
     >>> steepest_segment(np.array([0, 0.4, 0.7, 1]), np.array([0, 0, -0.3, -0.31]), 0.1)
     Segment(start=1, stop=2)
@@ -43,22 +43,24 @@ def steepest_segment(x: Array, y: Array, chance: float) -> Segment | None:
             stop = int(np.argmax(level - lowest))
             if level[stop] - lowest[stop] - chance <= 1e-12:
                 break
-            start = stop - int(np.argmax(level[stop::-1] == lowest[stop]))  # the last of equals: the shortest stretch
+            start = stop - int(
+                np.argmax(level[stop::-1] == lowest[stop])
+            )  # the last of equal minima gives the shortest segment
             segment, slope = Segment(start, stop), float((side[stop] - side[start] - chance) / (x[stop] - x[start]))
     return segment
 
 
-MAX_VERTICES = 2000  # at most so many are drawn: as many as a picture can tell apart
+MAX_VERTICES = 2000  # points drawn at most, as many as a picture can resolve
 _COLUMNS = (MAX_VERTICES - 2) // 4
 
 
 class CumulativeResiduals:
-    """The cumulative residual of one view over the share of rows with scores as low or lower; equal scores one step."""
+    """Cumulative residuals of one view over the share of rows, by increasing score; equal scores are one step."""
 
     def __init__(self, view: View, level: float) -> None:
         self.view, self.level = view, level
         s, w, wp, wy = Scores(CumulativeError(), view).shares()
-        self.scores = np.concatenate((s[:1], s))  # before the first step, that of the first
+        self.scores = np.concatenate((s[:1], s))  # the point before the first step has the first score
         self.share = np.concatenate(([0.0], np.cumsum(w[:-1]), [1.0]))
         self.path = np.concatenate(([0.0], np.cumsum(wy - wp)))
         self.farthest = CumulativeError().value(view)
@@ -67,19 +69,19 @@ class CumulativeResiduals:
 
     @cached_property
     def voted(self) -> bool:
-        """Whether outcomes are shares of votes, which no single draw of a label gives."""
+        """Whether outcomes are shares of votes, which no single label draw can give."""
         return not np.isclose(self.view.sums("wyy").sum(), self.view.w @ self.view.y, rtol=1e-9, atol=0)
 
     @cached_property
     def unit(self) -> float:
-        """The standard error of the walk's end if the model is calibrated; 0 where every probability is 0 or 1."""
+        """The standard error of the final value under calibration; 0 if every probability is 0 or 1."""
         if self.voted:
             return float(np.sqrt(self.view.sums("wwr").sum()) / self.view.total)
         return 0.0 if self.result.notes else ECCE().cells(self.view).unit
 
     @property
     def half(self) -> float:
-        """How far a calibrated walk strays from 0 at most, with probability `level`."""
+        """The bound of |C| that holds under calibration with probability `level`."""
         return _null_quantile(beyond_maximum, self.level) * self.unit
 
     @cached_property
@@ -89,19 +91,19 @@ class CumulativeResiduals:
 
     @property
     def pvalues(self) -> tuple[float, float]:
-        """Of the farthest point and of the range."""
+        """The p-values of ECCE-MAD and ECCE-R."""
         if not self.unit:
             return float(self.farthest == 0), float(self.range == 0)
         return beyond_maximum(self.farthest / self.unit), beyond_range(self.surprise)
 
     @property
     def extremes(self) -> tuple[int, int]:
-        """Where the walk is lowest and highest."""
+        """Indices of the minimum and the maximum."""
         return int(np.argmin(self.path)), int(np.argmax(self.path))
 
     @cached_property
     def vertices(self) -> Array:
-        """The vertices that are drawn: of many the first, lowest, highest and last of each of 499 shares of rows."""
+        """Indices of the points drawn; of many, the first, lowest, highest and last of each of 499 shares of rows."""
         m = len(self.path)
         if m <= MAX_VERTICES:
             return np.arange(m)
@@ -115,27 +117,27 @@ class CumulativeResiduals:
 
     @cached_property
     def steepest(self) -> Segment | None:
-        """Where the walk falls or rises most steeply, of what chance does not explain; None where it explains all.
+        """The steepest segment after subtracting the change that chance explains; None if chance explains every change.
 
-        With probability `level` no stretch of a calibrated walk changes by more than the quantile of its range.
+        Under calibration no segment changes by more than the quantile of the range, with probability `level`.
         """
         chance = _null_quantile(beyond_range, self.level) * self.unit
         segment = steepest_segment(self.share[self.vertices], self.path[self.vertices], chance)
         return None if segment is None else Segment(*(int(self.vertices[end]) for end in segment))
 
     def slope(self, segment: Segment) -> float:
-        """What came minus what was said, on average over a stretch."""
+        """Mean of observed minus predicted over a segment."""
         rise = self.path[segment.stop] - self.path[segment.start]
         return float(rise / (self.share[segment.stop] - self.share[segment.start]))
 
     def doubts(self) -> list[Note]:
-        """Why the law of Brownian motion is not to be trusted here, and whether chance has a part at all."""
+        """Notes on why the asymptotic distribution may be inaccurate, or why there is no randomness."""
         return [*self.result.notes, *(Note("TN260", doubt) for doubt in self.result.doubts)]
 
 
 @cache
 def _null_quantile(beyond: Callable[[float], float], level: float) -> float:
-    """What stays below with probability `level`."""
+    """The quantile at `level` of the null distribution with survival function `beyond`."""
     low, high = 0.0, 40.0
     for _ in range(100):
         middle = (low + high) / 2

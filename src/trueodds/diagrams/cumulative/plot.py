@@ -12,59 +12,59 @@ from trueodds.diagrams._style.reliability_axes import select_part
 from trueodds.diagrams._style.styling import AXIS_LINE_COLOR, add_axis_strip
 from trueodds.diagrams.base import Diagram
 
-AXIS_STRIP_HEIGHT = 0.11  # of the height of the axes: where the scores are ticked
+AXIS_STRIP_HEIGHT = 0.11  # share of the height of the axes that the strip of scores takes
 
 
 class CumulativeResidualsPlot(Diagram):
-    """Line, band, extremes, steepest stretch, and the scores along the foot."""
+    """The cumulative diagram: curve, band, extremes, steepest segment, and a strip with the scores."""
 
-    layers = ("band", "curve", "extremes", "stretch", "ticks", "numbers")
+    layers = ("band", "curve", "extremes", "segment", "ticks", "numbers")
     unit = "parts"
-    ranked = "most surprising range"
+    ranked = "most significant range"
     size = (6.4, 4.8)
 
     @property
     def strip_height(self) -> float:  # type: ignore[override]
-        """The rail's part of the height."""
+        """The strip's share of the height."""
         return AXIS_STRIP_HEIGHT if self.has("ticks") else 0.0
 
     def headline(self) -> str:
-        """The question, in plain words."""
+        """The question that the diagram answers."""
         if self.lens == "confidence":
-            return "From the least sure on: when does it say more than comes right?"
-        return "From the lowest score on: when does it say more than comes true?"
+            return "Where does confidence deviate from accuracy?"
+        return "Where do predictions deviate from outcomes?"
 
     def caption(self) -> str:
-        """The view, and how far the total strays over its worst stretch."""
+        """The view, ECCE-R and its p-value."""
         return f"{self.panels['title'][0]}: {self.panels['aside'][0]}"
 
     def axis_labels(self) -> tuple[str, str]:
-        """Shares of rows along x, the running total along y."""
-        order = "least sure first" if self.lens == "confidence" else "lowest score first"
-        return f"share of predictions, {order}", "running total: came − stated"
+        """Share of rows along x, cumulative residual along y."""
+        order = "least confident first" if self.lens == "confidence" else "lowest score first"
+        return f"Share of predictions, {order}", "Cumulative residual"
 
     def legend(self) -> list[tuple[Any, str]]:
-        """What is drawn, and what the band says."""
+        """The legend entries of the layers that are drawn."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
         entries: list[tuple[Any, str]] = []
         if self.has("band"):
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            entries.append((Patch(facecolor=styling.INSIDE_BAR, alpha=0.55), f"all of it, if calibrated ({level})"))
+            entries.append((Patch(facecolor=styling.INSIDE_BAR, alpha=0.55), f"simultaneous band ({level})"))
         if self.has("curve"):
-            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8), "falls where it says too much"))
-        if self.has("stretch") and (self.table["part"] == "stretch").any():
+            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8), "cumulative residual"))
+        if self.has("segment") and (self.table["part"] == "segment").any():
             slopes = self.panels["slope"]
             which = f" (slope {slopes[0]:+.2g})".replace("-", "−") if len(slopes) == 1 else ""
-            entries.append((Line2D([], [], color=styling.OUTSIDE, linewidth=3), f"steepest{which}"))
+            entries.append((Line2D([], [], color=styling.OUTSIDE, linewidth=3), f"steepest segment{which}"))
         if self.has("extremes"):
             style: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": 5}
-            entries.append((Line2D([], [], color=styling.TEXT, **style), "lowest, highest"))
+            entries.append((Line2D([], [], color=styling.TEXT, **style), "minimum, maximum"))
         return entries
 
     def paint(self, ax: Any, panel: int) -> None:
-        """One view."""
+        """Draw one view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
         size = styling.type_size(ax)
         wide = styling.inches(ax)[0] > 3.2
@@ -84,12 +84,12 @@ class CumulativeResidualsPlot(Diagram):
         x, y = curve["share_low"], curve["difference"]
         if self.has("curve"):
             ax.plot(x, y, color=styling.INSIDE, linewidth=1.6 if wide else 1.2, zorder=3, label="curve")
-        if self.has("stretch"):
-            segments = select_part(rows, "stretch")
+        if self.has("segment"):
+            segments = select_part(rows, "segment")
             for first, last in zip(segments["share_low"], segments["share_high"], strict=True):
                 mask = (x >= first) & (x <= last)
                 ax.plot(
-                    x[mask], y[mask], color=styling.OUTSIDE, linewidth=3 if wide else 2, zorder=3.1, label="stretch"
+                    x[mask], y[mask], color=styling.OUTSIDE, linewidth=3 if wide else 2, zorder=3.1, label="segment"
                 )
         if self.has("extremes"):
             ends = select_part(rows, "extreme")
@@ -102,7 +102,7 @@ class CumulativeResidualsPlot(Diagram):
 
 
 def _draw_axis_strip(ax: Any, ticks: Mapping[str, Array], size: float) -> None:
-    """The scores at the foot: where the rows up to a round score end."""
+    """Draw the strip of scores: a tick at the share of rows with scores up to a round one."""
     strip, points = add_axis_strip(ax, AXIS_STRIP_HEIGHT)
     first, last = strip.get_xlim()
     style: dict[str, Any] = {"fontsize": size - 1.5, "color": styling.FAINT, "va": "center", "gid": "score"}
@@ -120,7 +120,7 @@ def _draw_axis_strip(ax: Any, ticks: Mapping[str, Array], size: float) -> None:
 
 
 def _numbers(ax: Any, view: Mapping[str, Any], size: float) -> None:
-    """Both errors and their p-values in one line above the curve, where it fits."""
+    """Write both errors and their p-values above the curve, if they fit."""
     text = (
         f"ECCE-MAD {100 * view['ecce_mad']:.2f} points, {format_pvalue(view['pvalue_mad'])}  ·  "
         f"ECCE-R {100 * view['ecce_r']:.2f} points, {format_pvalue(view['pvalue_r'])}"
@@ -137,7 +137,7 @@ def _levels(ax: Any, low: float, high: float) -> list[float]:
     room = styling.inches(ax)[1]
     max_ticks = 7 if room > 2.5 else 5 if room > 1 else 3
     ticks = MaxNLocator(max_ticks, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
-    lowest = low + 0.05 * (high - low)  # a label there would meet the rail
+    lowest = low + 0.05 * (high - low)  # a label there would overlap the strip
     return [float(tick) for tick in ticks if lowest <= tick <= high]
 
 

@@ -20,45 +20,60 @@ from trueodds.diagrams.llo_posterior.plot import PosteriorPlot
 from trueodds.diagrams.recipe import Recipe, lens_of
 from trueodds.lenses.view import View
 
-OUTER_POSTERIOR = 0.01  # the posterior whose contour the picture holds
-_MAX_ENLARGEMENT = 2.5  # times as wide or high may the picture become so that the identity is in it
+OUTER_POSTERIOR = 0.01  # the posterior whose contour determines the limits of the axes
+_MAX_ENLARGEMENT = 2.5  # maximum factor by which the axes are enlarged to include the identity
 
 
 @dataclass(frozen=True)
 class LloPosterior(Recipe):
-    r"""The posterior probability of calibration after every shift δ and slope γ of the log odds, as a map with contours.
+    r"""Posterior probability of calibration as a function of shift δ and slope γ of the log odds.
 
-    Answers: which recalibrations are believable, is leaving the forecasts as they are one of them, and how bold may one
-    be? With :math:`\mathrm{logit}\,q = \log\delta + \gamma\,\mathrm{logit}\,p` and :math:`F = -\log L`, BIC gives
+    The diagram shows which recalibrations are plausible, whether the unchanged forecasts (1, 1) are among them, and
+    how far the forecasts may be emboldened. It contains a map of the posterior probability, contours at the
+    probabilities `posteriors`, the best fit, the boldest map on each contour (see the calibrator ``boldness``) and the
+    identity (1, 1). If the identity lies far outside, a mark at the edge indicates its direction.
+
+    Parameters
+    ----------
+    posteriors : sequence of float, default=(0.95, 0.9, 0.8)
+        The posterior probabilities whose contours are drawn.
+    prior : float, default=0.5
+        The prior probability of calibration π.
+    resolution : int, default=61
+        The number of values of δ, and of γ, in the map.
+    min_prob : float, default=1e-12
+        Lower bound of the probabilities inside the logarithm. A note counts the probabilities below it.
+
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting; TO205 for a joint view.
+
+    Notes
+    -----
+    With :math:`\mathrm{logit}\,q = \log\delta + \gamma\,\mathrm{logit}\,p` and :math:`F = -\log L`, the BIC
+    approximation of the posterior probability is
 
     .. math:: P(\text{calibrated} \mid y, q) =
         \mathrm{logit}^{-1}\big[\log n + \mathrm{logit}\,\pi - (F(\delta, \gamma) - F_{\min})\big]
 
-    with π = `prior`. Drawn are the map, the contours of the probabilities `posteriors`, the best fit, the boldest map on
-    each contour (`boldness`) and (1, 1), which leaves everything as it is; where that lies far off, an arrow points to it.
+    Views: binary, one panel each on shared axes. Views whose unchanged forecasts are least probable come first, those
+    without a finite best fit last. Only the first 12 views are drawn; for the others ``table`` contains the best fit
+    and the identity (note TN245). Weights count as numbers of rows. More than 1,024 distinct scores are combined into
+    1,024 groups of neighboring scores for the map and the contours; the boldest maps are then refined on all rows. If
+    no finite δ and γ maximize the likelihood, the panel is empty (note TN251). Units: probability.
 
-    Views: binary, one panel each, on shared axes, the least probable as said first, and those without a finite best fit
-    last. Of more than 12 views the first 12 are drawn; of the others `table` holds the best fit and what was said
-    (note TN245). Weights count as numbers of rows. Beyond 1,024 distinct scores the map,
-    the contours and the boldest maps are made of as many groups of neighbors, and the boldest then of every row. Where no finite δ and γ are best
-    the picture is empty and says so (note TN251). Units: probability. Cost: O(n log n), and resolution² passes over
-    1,024 groups: 1e6 rows take some 1.1 s. Raises TO203 for unknown settings, TO205 for a joint view.
-    Source: Guthrie & Franck (2024), R package BRcal (plot_params).
+    Columns of ``table``: ``view kind level delta gamma posterior loglik``. ``kind`` is ``grid``, ``contour`` or
+    ``boldest`` (both with the requested posterior as ``level``), ``best_fit`` or ``identity``.
 
-    Parameters
+    Cost: O(n log n), and resolution² passes over 1,024 groups: 1e6 rows take about 1.1 s.
+
+    References
     ----------
-    posteriors : sequence of float
-        The probabilities whose contours are drawn.
-    prior : float
-        The probability of calibration beforehand, π.
-    resolution : int
-        How many values of δ, and of γ, the map has.
-    floor : float
-        Stands in for smaller probabilities; a note counts them.
+    .. [1] Guthrie & Franck (2024), R package BRcal (plot_params).
 
-    Columns of `table`: view kind level delta gamma posterior loglik; kind is grid, contour, boldest (both with the
-    posterior asked for as level), best or identity.
-
+    Examples
+    --------
     >>> view = View([0.7, 0.3] * 40, [1, 0, 1, 0, 1, 0, 0, 1] * 10, name="positive")
     >>> table = LloPosterior(resolution=11)([view]).table
     >>> table["posterior"][table["kind"] == "boldest"].round(6).tolist()
@@ -76,7 +91,7 @@ class LloPosterior(Recipe):
         object.__setattr__(self, "posteriors", tuple(sorted(set(self.posteriors), reverse=True)))
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """The map of each view that is drawn, the least believable first."""
+        """The map of each view that is drawn, the least probable first."""
         planes = [LloLikelihood.of(view, self.min_prob, self.prior) for view in views]
         rises = np.array([float(plane.rise(_UNCHANGED)) for plane in planes])
         order = np.lexsort([-rises, np.array([not plane.finite for plane in planes])])
@@ -97,7 +112,10 @@ class LloPosterior(Recipe):
         kinds = {"view": object, "title": object, "aside": object, "finding": object}
         panels = {name: np.array([row[name] for row in rows], dtype=kinds.get(name)) for name in rows[0]}
         if len(views) > layout.MAX_PANELS:
-            text = f"Drawn are the {layout.MAX_PANELS} least probable of {len(views)} views; of the others the table holds the best fit and what was said."
+            text = (
+                f"Only the {layout.MAX_PANELS} least probable of {len(views)} views are drawn. For the others the "
+                "table contains only the best fit and the identity."
+            )
             notes.append(Note("TN245", text))
         return PosteriorPlot(
             name=self.name,
@@ -116,12 +134,15 @@ class LloPosterior(Recipe):
     def _rows(
         self, name: str, plane: LloLikelihood, low: Array, high: Array, notes: list[Note], *, mapped: bool
     ) -> dict[str, Array]:
-        """Map, contours and marks of one view; of one that is not drawn the marks."""
+        """Map, contours and marks of one view; only the marks if it is not drawn."""
         if not plane.finite:
-            text = f"{name}: no finite shift and slope are best, since the scores separate the outcomes or are all equal; there is no map."
+            text = (
+                f"{name}: no finite shift and slope maximize the likelihood, because the scores separate the outcomes "
+                "or are all equal. There is no map."
+            )
             notes.append(Note("TN251", text))
             return _table(name, [])
-        marks = [_mark("best", np.nan, plane.theta, plane), _mark("identity", np.nan, _UNCHANGED, plane)]
+        marks = [_mark("best_fit", np.nan, plane.theta, plane), _mark("identity", np.nan, _UNCHANGED, plane)]
         if not mapped:
             return _table(name, marks, plane)
         tau, gamma = (np.linspace(low[i], high[i], self.resolution) for i in (0, 1))
@@ -130,7 +151,10 @@ class LloPosterior(Recipe):
         for level in self.posteriors:
             line = plane.contour(level)
             if line is None:
-                text = f"{plane.n:,.0f} rows cannot make calibration as probable as {level:g}: no contour and no mark for it."
+                text = (
+                    f"With {plane.n:,.0f} rows the posterior probability of calibration cannot reach {level:g}: its "
+                    "contour and its mark are left out."
+                )
                 notes.append(Note("TN250", text))
                 continue
             fall = np.log(plane.n / level * (1 - level) * self.prior / (1 - self.prior))
@@ -145,15 +169,15 @@ class LloPosterior(Recipe):
         title = view.name.removeprefix("class:")
         inside = bool((low <= _UNCHANGED).all() and (high >= _UNCHANGED).all())
         if plane.finite:
-            aside = f"as said {format_posterior(before).replace('under', '<').replace('over', '>')}"
+            aside = f"posterior {format_posterior(before).replace('under', '<').replace('over', '>')}"
             finding = (
-                f"{title + ': a' if view.name.startswith('class:') else 'A'}s they are, the forecasts are calibrated with "
-                f"probability {format_posterior(before)}; after the best fit, δ\u00a0=\u00a0{np.exp(plane.theta[0]):.3g} and "
-                f"γ\u00a0=\u00a0{plane.theta[1]:.3g}, with {format_posterior(after)}."
+                f"{title + ': c' if view.name.startswith('class:') else 'C'}alibrated with posterior probability "
+                f"{format_posterior(before)}, and {format_posterior(after)} after the best fit "
+                f"(δ\u00a0=\u00a0{np.exp(plane.theta[0]):.3g}, γ\u00a0=\u00a0{plane.theta[1]:.3g})."
             )
         else:
             aside = "no finite fit"
-            finding = f"{title}: no finite shift and slope are best, so there is no map."
+            finding = f"{title}: no finite shift and slope maximize the likelihood, so there is no map."
         return {
             "view": view.name,
             "title": title,
@@ -161,8 +185,8 @@ class LloPosterior(Recipe):
             "finding": finding,
             "n": view.n_rows,
             "weight": view.total,
-            "posterior_as_said": before,
-            "posterior_at_best": after,
+            "posterior_predicted": before,
+            "posterior_best_fit": after,
             "finite": plane.finite,
             "identity_inside": inside,
             "delta_low": float(np.exp(low[0])),
@@ -176,9 +200,9 @@ _UNCHANGED = np.array([0.0, 1.0])
 
 
 def _map_limits(plane: LloLikelihood) -> tuple[Array, Array]:
-    """The corners of the picture in τ and γ: the faintest contour, and the identity if it is near."""
+    """Limits of the map in τ and γ: they include the outermost contour, and the identity if it is near."""
     line = plane.contour(OUTER_POSTERIOR)
-    if line is None:  # a handful of rows: some standard errors instead
+    if line is None:  # very few rows: some standard errors instead
         line = plane.contour(0.5 * float(plane.posterior(np.zeros(()))))
     assert line is not None
     low, high = line.min(axis=0), line.max(axis=0)

@@ -25,15 +25,15 @@ class PosteriorPlot(Diagram):
     size = (6.4, 5.0)
 
     def headline(self) -> str:
-        """The question, in plain words."""
-        return "Which recalibrations leave forecasts that are probably calibrated?"
+        """The question that the diagram answers, its default title."""
+        return "Which shifts and slopes of the log odds are compatible with calibration?"
 
     def axis_labels(self) -> tuple[str, str]:
         """Shift along x, slope along y."""
-        return "shift δ: odds are multiplied by it", "slope γ of the log odds"
+        return "shift δ (factor of the odds)", "slope γ of the log odds"
 
     def legend(self) -> list[tuple[Any, str]]:
-        """Shades, contours, marks: those that are drawn in some panel."""
+        """The shades, contours and marks that are drawn in some panel."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
@@ -41,16 +41,16 @@ class PosteriorPlot(Diagram):
             return []
         some = set(self.table["level"][self.table["kind"] == "contour"].tolist())
         drawn = [f"{100 * level:.4g}" for level in self.settings["posteriors"] if level in some]
-        levels = ", ".join(drawn) + "\u00a0%" + ", inside out" * (len(drawn) > 1)
-        bold = "boldest of each" if len(drawn) > 1 else f"boldest at {levels}"
+        levels = ", ".join(drawn) + "\u00a0%"
+        bold = "boldest on each contour" if len(drawn) > 1 else f"boldest at {levels}"
         contours, marks = self.has("contours") and drawn, self.has("marks")
         identity, optimum, boldest = (
             Line2D([], [], linestyle="none", **mark) for mark in (_IDENTITY, _OPTIMUM, _BOLDEST)
         )
         return [
             *([(Patch(facecolor=_SHADES[-1]), "posterior near 100\u00a0%")] if self.has("map") else []),
-            *([(Line2D([], [], color=styling.TEXT, linewidth=1.2), levels)] if contours else []),
-            *([(identity, "as said (1, 1)"), (optimum, "best fit")] if marks else []),
+            *([(Line2D([], [], color=styling.TEXT, linewidth=1.2), f"posterior {levels}")] if contours else []),
+            *([(identity, "unchanged (1, 1)"), (optimum, "best fit")] if marks else []),
             *([(boldest, bold)] if marks and drawn else []),
         ]
 
@@ -82,7 +82,7 @@ class PosteriorPlot(Diagram):
             ax.plot(rows["delta"][at], rows["gamma"][at], **style)
         if not self.has("marks"):
             return
-        for kind, mark in (("boldest", _BOLDEST), ("identity", _IDENTITY), ("best", _OPTIMUM)):
+        for kind, mark in (("boldest", _BOLDEST), ("identity", _IDENTITY), ("best_fit", _OPTIMUM)):
             at = rows["kind"] == kind
             style = {**mark, "markersize": mark["markersize"] * scale, "linestyle": "none", "zorder": 4}
             if kind != "identity" or view["identity_inside"]:
@@ -93,11 +93,11 @@ class PosteriorPlot(Diagram):
 
 def _draw_empty(ax: Any, size: float) -> None:
     style = {"ha": "center", "va": "center", "fontsize": size, "color": styling.FAINT, "transform": ax.transAxes}
-    ax.text(0.5, 0.5, "no finite shift\nand slope are best", **style)
+    ax.text(0.5, 0.5, "no finite shift\nand slope", **style)
 
 
 def _draw_pointer(ax: Any, view: dict[str, Any], size: float) -> None:
-    """On the edge, a mark where (1, 1) would come in, which lies beyond."""
+    """Mark at the edge the direction of (1, 1), which lies outside the axes."""
     x = min(max(1.0, view["delta_low"]), view["delta_high"])
     y = min(max(1.0, view["gamma_low"]), view["gamma_high"])
     style = {**_IDENTITY, "markersize": _IDENTITY["markersize"] * 0.9, "linestyle": "none", "zorder": 5}
@@ -107,7 +107,7 @@ def _draw_pointer(ax: Any, view: dict[str, Any], size: float) -> None:
     up = "bottom" if low or y == view["gamma_low"] else "top"
     away = (-7 if across == "right" else 7 if across == "left" else 0, 7 if up == "bottom" else -7)
     ax.annotate(
-        "as said lies beyond",
+        "(1, 1) is outside",
         (x, y),
         xytext=away,
         textcoords="offset points",

@@ -26,37 +26,58 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True)
 class MclloParameters(BaselineRecipe):
-    r"""The most likely shift δ and slope γ of each class's log odds against a baseline, with how sure they are.
+    r"""Maximum-likelihood shift δ and slope γ of the log odds of each class, with confidence regions.
 
-    Answers: in :math:`\log(q_j/q_c) = \log\delta_j + \gamma_j \log(p_j/p_c)`, which classes came more often, against
-    the baseline c, than was said (δ > 1), and for which were the odds too extreme (γ < 1)? Drawn are the intervals of
-    both, symmetric in log δ and γ, and the ellipse :math:`(\theta - \hat\theta)^\top \Sigma^{-1} (\theta - \hat\theta)
-    \le \chi^2_2(\text{level})` in (log δ, γ), against the point (1, 1), which changes nothing. Each interval and each
-    ellipse holds for its class alone: of 19 right classes one ellipse of 95 % misses on average; the test `mcllo` judges
-    all at once. Σ is the inverse information, with unequal weights the sandwich. Where no finite parameters are best
-    the picture is empty and says so (note TN251); so it is where the ellipses reach beyond factors of e^300, or all
-    outcomes had probabilities of 1 but for the floor. The fills of more than 12 classes would hide each other: there only
-    the ellipses that miss (1, 1) are filled, lightly.
-
-    Views: joint, or binary (then it is `llo`, and the baseline does not matter). Units: none. Cost: O(nK²) for each of
-    some 6 Newton steps. Raises TO203 for unknown settings. Source: Vennos, Xing & Franck (2026).
+    In :math:`\log(q_j/q_c) = \log\delta_j + \gamma_j \log(p_j/p_c)`, a class with δ > 1 is under-predicted relative to
+    the baseline class c, and γ < 1 means that the predictions are overconfident. The diagram shows the confidence
+    intervals of both parameters and their confidence ellipse, and the point (1, 1), which leaves predictions
+    unchanged.
 
     Parameters
     ----------
-    baseline : int or str, optional
-        The class c by number, negative ones counted from the last, or as `class:cat`; by default the last.
-    floor : float
-        Stands in for smaller probabilities; a note counts them.
-    level : float
-        Of the intervals and ellipses.
-    ellipses : bool
-        Whether they are drawn.
     classes : sequence of str, optional
-        What the classes of a joint view are called; the data's names where they are known.
+        The names of the classes of a joint view. By default, the names in the data if they are known.
+    baseline : int or str, optional
+        The baseline class c by index, where negative indices count from the last class, or as ``class:cat``. The
+        default is the last class.
+    min_prob : float, default=1e-12
+        Lower bound of the probabilities inside the logarithm. A note counts the probabilities below it.
+    level : float, default=0.95
+        Confidence level of the intervals and ellipses.
+    ellipses : bool, default=True
+        Whether to draw the ellipses.
 
-    Columns of `table`: view class kind tau delta gamma delta_low delta_high gamma_low gamma_high statistic pvalue
-    outside; τ is log δ; kind is estimate, or ellipse for the corners of its outline. `statistic` and `pvalue` are Wald's for (1, 1), 2 d.f.
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting.
 
+    Notes
+    -----
+    The confidence ellipse is :math:`(\theta - \hat\theta)^\top \Sigma^{-1} (\theta - \hat\theta) \le
+    \chi^2_2(\text{level})` in :math:`\theta = (\log\delta, \gamma)`. The intervals are symmetric in log δ and γ. Σ is
+    the inverse information matrix, or the sandwich covariance if weights are unequal. Each interval and each ellipse
+    holds for its class separately: of 19 calibrated classes, one 95 % ellipse excludes (1, 1) on average. The test
+    ``mcllo`` tests all classes jointly.
+
+    The panel is empty (note TN251) if no finite parameters maximize the likelihood, if the ellipses extend beyond
+    factors of e^300, or if every outcome had probability 1 apart from the lower bound. With more than 12 classes, only
+    the ellipses that exclude (1, 1) are filled, lightly, because fills would hide each other.
+
+    Views: joint, or binary, in which case the model is ``llo`` and the baseline does not matter. Units: none.
+
+    Columns of ``table``: ``view class kind tau delta gamma delta_low delta_high gamma_low gamma_high statistic pvalue
+    outside``. ``tau`` is log δ. ``kind`` is ``estimate``, or ``ellipse`` for the vertices of its outline. ``statistic``
+    and ``pvalue`` are those of the Wald test of (1, 1) with 2 degrees of freedom.
+
+    Cost: O(nK²) for each of about 6 Newton steps.
+
+    References
+    ----------
+    .. [1] Vennos, Xing & Franck (2026).
+
+    Examples
+    --------
     >>> view = View([0.8, 0.2] * 20, [1, 0, 1, 0, 1, 1, 0, 0] * 5, name="positive")
     >>> table = MclloParameters()([view]).table
     >>> [table[name][0].round(4).item() for name in ("delta", "gamma", "gamma_low", "gamma_high")]
@@ -72,7 +93,7 @@ class MclloParameters(BaselineRecipe):
     ellipses: bool = True
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """The parameters of each view, the farthest off first."""
+        """The parameters of each view, those farthest from (1, 1) first."""
         notes: list[Note] = []
         fits = [self._fit_view(view, notes) for view in views]
         order = np.argsort([-distance for _, _, distance in fits], kind="stable")
@@ -85,7 +106,10 @@ class MclloParameters(BaselineRecipe):
         base = self.against(views[0])
         kinds = {"view": object, "title": object, "aside": object, "finding": object, "baseline": object}
         if len(views) > layout.MAX_PANELS:
-            text = f"Drawn are the {layout.MAX_PANELS} farthest off of {len(views)} views; the table holds them all."
+            text = (
+                f"Only the {layout.MAX_PANELS} views farthest from (1, 1) of {len(views)} are drawn. The table "
+                "contains all of them."
+            )
             notes.append(Note("TN245", text))
         return ParameterPlot(
             name=self.name,
@@ -104,7 +128,7 @@ class MclloParameters(BaselineRecipe):
         )
 
     def _fit_view(self, view: View, notes: list[Note]) -> tuple[dict[str, Array], str, float]:
-        """The table of a view, its baseline, and how far it is from changing nothing."""
+        """The table of a view, its baseline, and its distance from the identity."""
         P, Y, _ = rows_with_weight(view)
         min_prob = min_prob_for(view, self.min_prob)
         notes += floor_notes(P, Y, min_prob)
@@ -113,12 +137,15 @@ class MclloParameters(BaselineRecipe):
         baseline = str(names[odds.baseline])
         theta = np.asarray(odds.mle.theta).reshape(-1, 2)
         covariance = np.full((len(theta), 2, 2), np.nan)
-        # Every outcome right at the floors: the floor, and not the data, says that nothing is left to gain.
+        # If every outcome has probability 1 apart from the lower bound, the bound determines the fit, not the data.
         if odds.covariance is not None and odds.mle.at.value > NEAR * float(odds.w.sum()):
             m = len(theta)
             covariance = np.asarray(odds.covariance).reshape(m, 2, m, 2)[np.arange(m), :, np.arange(m)]
         if not is_drawable(theta, covariance, self.level):
-            text = f"{view.name}: no finite shifts and slopes are best, since some classes never came, the predictions separate the outcomes, or they take too few values; there is nothing to draw."
+            text = (
+                f"{view.name}: no finite shifts and slopes maximize the likelihood, because some classes were never "
+                "observed, the predictions separate the outcomes, or they take too few values. Nothing is drawn."
+            )
             notes.append(Note("TN251", text))
             theta, covariance = theta[:0], covariance[:0]
         labels = [str(names[j]) for j in odds.others][: len(theta)]
@@ -153,45 +180,49 @@ def _aside(table: dict[str, Array], own: Array) -> str:
 
 def _finding(table: dict[str, Array], own: Array, title: str, joint: bool, level: float, panels: int) -> str:
     if not own.any():
-        return f"{title}: no finite shifts and slopes are best, so there is nothing to draw."
+        return f"{title}: no finite shifts and slopes maximize the likelihood, so nothing is drawn."
     delta, gamma, outside = (table[name][own] for name in ("delta", "gamma", "outside"))
     shift, slope = interval_sides(table, own, "delta"), interval_sides(table, own, "gamma")
     if not joint:
         parts = [
-            "said too seldom" if shift[0] > 0 else "said too often" if shift[0] < 0 else "",
-            "too sure" if slope[0] < 0 else "too timid" if slope[0] > 0 else "",
+            "under-predicted" if shift[0] > 0 else "over-predicted" if shift[0] < 0 else "",
+            "overconfident" if slope[0] < 0 else "underconfident" if slope[0] > 0 else "",
         ]
         words = " and ".join(part for part in parts if part)
-        text = words or ("both together are off beyond chance" if outside[0] else "chance explains both")
+        text = words or ("shift and slope are jointly significant" if outside[0] else "neither is significant")
         if words and not outside[0]:
-            text += " by its own interval; taken together, chance explains both"
+            text += " by its own interval, but shift and slope are not jointly significant"
         return (
             f"{title + ': ' if panels > 1 else ''}δ\u00a0=\u00a0{delta[0]:.3g}, γ\u00a0=\u00a0{gamma[0]:.3g}: {text}."
         )
-    shift, slope = shift[outside], slope[outside]  # by the ellipse, which judges both at once
+    shift, slope = shift[outside], slope[outside]  # by the ellipse, which tests both jointly
     counts = [
-        (int((slope < 0).sum()), "too sure"),
-        (int((slope > 0).sum()), "too timid"),
-        (int((shift > 0).sum()), "said too seldom"),
-        (int((shift < 0).sum()), "said too often"),
-        (int(((shift == 0) & (slope == 0)).sum()), "only in both together"),
+        (int((slope < 0).sum()), "overconfident"),
+        (int((slope > 0).sum()), "underconfident"),
+        (int((shift > 0).sum()), "under-predicted"),
+        (int((shift < 0).sum()), "over-predicted"),
+        (int(((shift == 0) & (slope == 0)).sum()), "only jointly"),
     ]
     text = ", ".join(f"{count} {what}" for count, what in counts if count)
     many = f"{int(outside.sum()) or 'None'} of {len(outside)} classes"
     verb = "is" if outside.sum() <= 1 else "are"
-    return f"{many} {verb} off beyond chance at {100 * (1 - level):.3g}\u00a0% each{': ' + text if text else ''}."
+    return (
+        f"{many} {verb} significantly miscalibrated at {100 * (1 - level):.3g}\u00a0% "
+        f"each{': ' + text if text else ''}."
+    )
 
 
-_CORNERS = 72  # of an ellipse
-_MIN_SPAN = 0.02  # of log δ and of γ: what the picture spans at least
-_MAX_LOG_DELTA = 300.0  # of log δ: its axis is one of floating-point numbers, with margins
-_MAX_GAMMA = 1e6  # of γ, with what it may be off by
+_CORNERS = 72  # vertices of an ellipse
+_MIN_SPAN = 0.02  # minimum range of log δ and γ in the figure
+_MAX_LOG_DELTA = 300.0  # limit of |log δ|: δ must stay a floating-point number, with margins
+_MAX_GAMMA = 1e6  # limit of |γ| plus the radius of its ellipse
 
 
 def is_drawable(theta: Array, covariance: Array, level: float) -> bool:
-    """Whether each θ = (γ, τ) is told so well that its ellipse has a place on an axis of δ.
+    """Whether the ellipses around all θ = (γ, τ) are finite and fit on an axis of δ.
 
-    >>> is_drawable(np.array([[1.0, 0.0]]), np.eye(2)[None], 0.95), drawable(np.array([[1.0, 0.0]]), 1e8 * np.eye(2)[None], 0.95)
+    >>> theta, covariance = np.array([[1.0, 0.0]]), np.eye(2)[None]
+    >>> is_drawable(theta, covariance, 0.95), is_drawable(theta, 1e8 * covariance, 0.95)
     (True, False)
     """
     if not (np.isfinite(theta).all() and np.isfinite(covariance).all()):
@@ -201,7 +232,7 @@ def is_drawable(theta: Array, covariance: Array, level: float) -> bool:
 
 
 def wald_table(name: str, labels: list[str], theta: Array, covariance: Array, level: float) -> dict[str, Array]:
-    """A row for each class, and the outlines of the ellipses below them; θ is (γ, τ) of each."""
+    """A row for each class, followed by the outlines of the ellipses; θ contains (γ, τ) of each class."""
     m = len(theta)
     se = np.sqrt(np.einsum("mii->mi", covariance))
     z, radius = float(ndtri((1 + level) / 2)), _ellipse_radius(level)
@@ -239,7 +270,7 @@ def wald_table(name: str, labels: list[str], theta: Array, covariance: Array, le
 
 
 def axis_limits(tables: list[dict[str, Array]]) -> dict[str, float]:
-    """The corners of the picture: all estimates and (1, 1), and every ellipse that is not far wider than most."""
+    """Limits of the axes: all estimates, (1, 1), and every ellipse that is not much wider than the median."""
     theta, ends = [np.array([[0.0, 1.0]])], [np.zeros((0, 2, 2))]
     for table in tables:
         own = table["kind"] == "estimate"
@@ -267,7 +298,7 @@ def axis_limits(tables: list[dict[str, Array]]) -> dict[str, float]:
 
 
 def _ellipse_radius(level: float) -> float:
-    """Of an ellipse, in standard deviations: χ² with 2 d.f. is exponential."""
+    """Radius of an ellipse in standard deviations: χ² with 2 degrees of freedom is exponential."""
     return float(np.sqrt(-2 * np.log1p(-level)))
 
 

@@ -14,24 +14,24 @@ from trueodds.diagrams.odds_axis import set_odds_axis
 
 _INSIDE: dict[str, Any] = {"color": styling.INSIDE, "marker": "o", "markersize": 6, "markerfacecolor": "white"}
 _OUTSIDE: dict[str, Any] = {"color": styling.OUTSIDE, "marker": "D", "markersize": 6, "markeredgecolor": "white"}
-_FILL = 0.13  # how opaque ellipses are
-_MANY = 12  # classes whose fills would hide each other: there only what is outside is filled, lightly
+_FILL = 0.13  # opacity of ellipses
+_MANY = 12  # classes, beyond which only ellipses that exclude (1, 1) are filled, because fills hide each other
 
 
 class ParameterPlot(Diagram):
-    """Crosses and ellipses."""
+    """Intervals as crosses, and confidence ellipses."""
 
     layers = ("ellipses", "intervals", "names", "marks", "sides")
     unit = "rows"
-    ranked = "farthest off"
+    ranked = "farthest from (1, 1)"
     size = (6.4, 5.0)
     strip_height = 0.08
 
     def headline(self) -> str:
-        """The question, in plain words."""
+        """The question that the diagram answers, its default title."""
         if len(self.panels["view"]) == 1 and self.panels["baseline"][0]:
-            return "Which classes are said too seldom, and which too surely?"
-        return "Is it said too seldom, or too surely?"
+            return "For which classes are predictions biased or overconfident?"
+        return "Are the predictions biased or overconfident?"
 
     def axis_labels(self) -> tuple[str, str]:
         """Shift along x, slope along y."""
@@ -42,7 +42,7 @@ class ParameterPlot(Diagram):
         )
 
     def legend(self) -> list[tuple[Any, str]]:
-        """Estimates inside and outside, and the point that changes nothing; of what is drawn."""
+        """Estimates whose ellipse contains or excludes (1, 1), and the point (1, 1) itself, if drawn."""
         from matplotlib.lines import Line2D
 
         if not (shown := self.panels["classes"][: layout.MAX_PANELS] > 0).any():
@@ -54,13 +54,13 @@ class ParameterPlot(Diagram):
         inside, outside = (mark if self.has("marks") else {"color": mark["color"]} for mark in (_INSIDE, _OUTSIDE))
         colored = self.has("marks") or self.has("intervals") or self._ellipses
         one = Line2D([], [], linestyle="none", color=styling.TEXT, marker="+", markersize=9, markeredgewidth=1.6)
-        # Where nothing but the points is drawn, no line is explained.
+        # Without lines in the figure the legend has none.
         long = {"linewidth": 1.2} if self.has("intervals") or self._ellipses else {"linestyle": "none"}
         return [
-            *([(one, "(1, 1): nothing to change")] if self.has("marks") else []),
-            *([(Line2D([], [], **long, **inside), f"{level} {region} holds it")] if any_inside and colored else []),
+            *([(one, "(1, 1): calibrated")] if self.has("marks") else []),
+            *([(Line2D([], [], **long, **inside), f"{level} {region} contains it")] if any_inside and colored else []),
             *(
-                [(Line2D([], [], **long, **outside), "misses it" if any_inside else f"{level} {region} misses it")]
+                [(Line2D([], [], **long, **outside), "excludes it" if any_inside else f"{level} {region} excludes it")]
                 if any_outside and colored
                 else []
             ),
@@ -88,7 +88,7 @@ class ParameterPlot(Diagram):
                 "color": styling.FAINT,
                 "transform": ax.transAxes,
             }
-            ax.text(0.5, 0.5, "no finite shifts\nand slopes are best", **style)
+            ax.text(0.5, 0.5, "no finite shifts\nand slopes", **style)
             return
         for line in (ax.axhline, ax.axvline):
             line(1, color=styling.FAINT, linewidth=0.9, zorder=1.5)
@@ -124,23 +124,23 @@ class ParameterPlot(Diagram):
 
 
 def _draw_side_labels(ax: Any, view: Mapping[str, Any], size: float) -> None:
-    """What the sides mean: along the foot, and at the end of the line γ = 1 that is farther from (1, 1)."""
+    """Label the directions along the x-axis, and at the end of the line γ = 1 that is farther from (1, 1)."""
     style = {"fontsize": size, "color": styling.FAINT, "zorder": 3.5}
-    ax.text(0.01, 0.012, "← said too often", ha="left", va="bottom", transform=ax.transAxes, **style)
-    ax.text(0.99, 0.012, "said too seldom →", ha="right", va="bottom", transform=ax.transAxes, **style)
+    ax.text(0.01, 0.012, "← over-predicted", ha="left", va="bottom", transform=ax.transAxes, **style)
+    ax.text(0.99, 0.012, "under-predicted →", ha="right", va="bottom", transform=ax.transAxes, **style)
     left = view["delta_low"] * view["delta_high"] < 1
     at = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points", "ha": "left" if left else "right"}
-    for text, up in (("↑ too timid", 3), ("↓ too sure", -3)):
+    for text, up in (("↑ underconfident", 3), ("↓ overconfident", -3)):
         where = {"xytext": (0, up), "va": "bottom" if up > 0 else "top"}
         ax.annotate(text, (0.01 if left else 0.99, 1), **at, **where, **style)
 
 
 def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any], size: float) -> None:
-    """The name of each class beside its estimate, where it is nearer to it than to others and meets no other name."""
+    """Write the name of each class beside its estimate if it is closest to it and overlaps no other name."""
     width, height = (72 * side for side in styling.inches(ax))
     left, right = np.log(view["delta_low"]), np.log(view["delta_high"])
     x = (rows["tau"] - left) / (right - left) * width
-    # A title, a legend and labels will take some of the height, and names must stay apart then too.
+    # Title, legend and labels will reduce the height, and names must not overlap then.
     y = (rows["gamma"] - view["gamma_low"]) / (view["gamma_high"] - view["gamma_low"]) * 0.7 * height
     high = view["gamma_high"] - view["gamma_low"]
     one = -left / (right - left) * width, (1 - view["gamma_low"]) / high * 0.7 * height
@@ -174,12 +174,21 @@ def _draw_class_names(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any
                 break
 
 
-_SIDES = ((1, 1), (-1, 1), (1, -1), (-1, -1), (1, 0), (-1, 0), (0, 1), (0, -1))  # of an estimate, as its name is put
-_LABEL_OFFSET, _NEAR = 5.0, 11.0  # points: from an estimate to its own name, and to that of another
+_SIDES = (
+    (1, 1),
+    (-1, 1),
+    (1, -1),
+    (-1, -1),
+    (1, 0),
+    (-1, 0),
+    (0, 1),
+    (0, -1),
+)  # sides of an estimate, in the order in which they are tried for its name
+_LABEL_OFFSET, _NEAR = 5.0, 11.0  # points from an estimate to its own name, and to other names
 
 
 def _label_box(x: float, y: float, long: float, high: float, across: int, up: int) -> tuple[float, float, float, float]:
-    """Left, low, right and high end of a name."""
+    """Left, bottom, right and top of a name."""
     left = x + _LABEL_OFFSET * across + (across - 1) * long / 2
     low = y + _LABEL_OFFSET * up + (up - 1) * high / 2
     return left, low, left + long, low + high

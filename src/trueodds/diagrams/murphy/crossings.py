@@ -9,11 +9,11 @@ import numpy as np
 
 from trueodds.core.typing import Array
 
-TOLERANCE = 1e-12  # a difference that is rounding
+TOLERANCE = 1e-12  # relative differences up to this are rounding errors
 
 
 def sign_segments(x: Array, difference: Array) -> list[tuple[float, float, int]]:
-    """Stretches of x with one sign of a difference that is straight between points; equal x are a jump.
+    """Segments of x with a constant sign of a piecewise linear difference; equal x are a jump.
 
     >>> sign_segments(np.array([0.0, 1.0, 1.0, 2.0]), np.array([-1.0, 1.0, -2.0, -2.0]))
     [(0.0, 0.5, -1), (0.5, 1.0, 1), (1.0, 2.0, -1)]
@@ -44,25 +44,25 @@ def _append_segment(segments: list[tuple[float, float, int]], low: float, high: 
 
 
 def length_with_sign(segments: list[tuple[float, float, int]], sign: int) -> float:
-    """The length of the stretches with that sign."""
+    """The total length of the segments with that sign."""
     return sum(high - low for low, high, own in segments if own == sign)
 
 
 def find_crossings(segments: list[tuple[float, float, int]]) -> list[float]:
-    """Where the sign turns round; a stretch of equality between is passed over."""
+    """Where the sign changes; segments of equality in between are skipped."""
     signed = [piece for piece in segments if piece[2]]
     return [b[0] for a, b in pairwise(signed) if a[2] != b[2]]
 
 
 def signs(difference: Array) -> Array:
-    """−1, 0 or 1 at each point; a difference that is rounding is none."""
+    """The sign of the difference at each point, 0 within rounding error."""
     level = TOLERANCE * max(1.0, float(np.abs(difference).max(initial=0.0)))
     sign: Array = (difference > level).astype(int) - (difference < -level)
     return sign
 
 
 def lowest_curves(x: Array, curves: Sequence[Array]) -> dict[tuple[int, ...], float]:
-    """Which curves are lowest, those that tie together, and along how much of x; straight between points, equal x a jump.
+    """The length of x on which each set of tied curves is lowest; piecewise linear, equal x are a jump.
 
     >>> lowest_curves(np.array([0.0, 1.0]), [np.array([0.0, 1.0]), np.array([0.75, 0.75]), np.array([0.0, 1.0])])
     {(0, 2): 0.75, (1,): 0.25}
@@ -71,7 +71,7 @@ def lowest_curves(x: Array, curves: Sequence[Array]) -> dict[tuple[int, ...], fl
     wide = np.diff(x) > 0
     a, b, width = y[:, :-1][:, wide], y[:, 1:][:, wide], np.diff(x)[wide]
     level = TOLERANCE * max(1.0, float(np.abs(y).max(initial=0.0)))
-    # Between two crossings of any pair the order of straight lines does not change: their middle decides.
+    # Between crossings the order of the lines does not change, so the midpoint determines it.
     cuts = [np.zeros_like(width), np.ones_like(width)]
     for i, j in combinations(range(len(y)), 2):
         d, e = a[i] - a[j], b[i] - b[j]
@@ -84,7 +84,7 @@ def lowest_curves(x: Array, curves: Sequence[Array]) -> dict[tuple[int, ...], fl
 
 
 def lowest_curves_at_points(curves: Sequence[Array]) -> dict[tuple[int, ...], float]:
-    """The same counted at points: at how many of them which curves are lowest.
+    """The number of points at which each set of tied curves is lowest.
 
     >>> lowest_curves_at_points([np.array([0.0, 1.0]), np.array([0.0, 2.0])])
     {(0,): 1.0, (0, 1): 1.0}

@@ -18,13 +18,16 @@ from trueodds.lenses.view import View
 from trueodds.resampling.bootstrap import Resamples
 from trueodds.resampling.comparison.paired_rows import same_rows
 
-MAX_EXACT_THRESHOLDS = 1000  # thresholds at which curves turn or jump, up to which all of them are drawn
-EVEN_THRESHOLDS, SCORE_GROUPS = 200, 100  # else so many evenly, and so many by the predictions of each model
-AFTER, OPEN, BEFORE = 0.0, 0.5, 1.0  # which share of the rows that state the threshold itself acts
+MAX_EXACT_THRESHOLDS = 1000  # maximum number of thresholds at which curves change for exact curves
+EVEN_THRESHOLDS, SCORE_GROUPS = (
+    200,
+    100,
+)  # otherwise, equally spaced thresholds and quantiles of the predictions of each model
+AFTER, OPEN, BEFORE = 0.0, 0.5, 1.0  # share of the rows with p equal to the threshold that act
 
 
 def threshold_places(p: Array, thresholds: Array) -> Array:
-    """Where each score is: 2j + 1 at the j-th threshold, 2j below it and above the one before."""
+    """Position of each score: 2j + 1 at the j-th threshold, 2j below it and above the previous one."""
     exact = p.astype(np.float64, copy=False)
     return np.searchsorted(thresholds, exact, "left") + np.searchsorted(thresholds, exact, "right")
 
@@ -34,8 +37,8 @@ def elementary_scores(w: Array, wy: Array, thresholds: Array, acting: float = OP
 
     .. math:: S_\theta = 2\theta\, P[p > \theta, y = 0] + 2(1 - \theta)\, P[p < \theta, y = 1]
 
-    as `murphy_loss` has it: who states θ itself pays half of either cost. With `acting` = 1 that row acts, which is
-    the limit from below θ, and with 0 it does not, the limit from above. Units: cost.
+    as in `murphy_loss`: a row with p = θ pays half of either cost. With `acting` = 1 that row acts, which is the limit
+    from below θ, and with 0 it does not, the limit from above. Units: cost.
     """
     nonevents, events = np.cumsum(w - wy, axis=-1), np.cumsum(wy, axis=-1)
     at = slice(1, None, 2)
@@ -47,7 +50,7 @@ def elementary_scores(w: Array, wy: Array, thresholds: Array, acting: float = OP
 
 
 class MurphyCurve:
-    """One view's costs by threshold, told apart into MCB, DSC and UNC; sums of shares at each distinct score."""
+    """Costs of one view by threshold, decomposed into MCB, DSC and UNC, from sums at each distinct score."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -58,7 +61,7 @@ class MurphyCurve:
 
     @property
     def turns(self) -> Array:
-        """Where the curves jump or turn: at the scores, the recalibrated rates and the overall rate."""
+        """Thresholds at which the curves change: the scores, the recalibrated rates and the overall rate."""
         return np.concatenate([self.s, self.fit, [self.rate]])
 
     def score(self, thresholds: Array, acting: float = OPEN) -> Array:
@@ -66,18 +69,18 @@ class MurphyCurve:
         return _scores_of(self.s, self.w, self.wy, thresholds, acting)
 
     def recalibrated(self, thresholds: Array) -> Array:
-        """The same after the best non-falling recalibration; where the rate is θ either decision costs the same."""
+        """The same after isotonic recalibration; if the rate is θ, either decision has the same cost."""
         return _scores_of(self.fit, self.w, self.w * self.fit, thresholds, OPEN)
 
     def unc(self, thresholds: Array) -> Array:
-        """The same for who knows the overall rate alone."""
+        """The same for the constant prediction of the overall rate."""
         rate = np.array([self.rate])
         return _scores_of(rate, np.ones(1), rate, thresholds, OPEN)
 
     def parts(self, thresholds: Array, acting: float = OPEN) -> dict[str, Array]:
         """S = MCB − DSC + UNC at each threshold."""
         score, recalibrated, unc = self.score(thresholds, acting), self.recalibrated(thresholds), self.unc(thresholds)
-        # Isotonic rates are best at every threshold; rounding alone makes a part negative.
+        # Isotonic rates are optimal at every threshold, so negative parts are rounding errors.
         return {
             "score": score,
             "mcb": np.maximum(score - recalibrated, 0.0),
@@ -92,7 +95,7 @@ def _scores_of(s: Array, w: Array, wy: Array, thresholds: Array, acting: float) 
 
 
 def turning_points(models: Sequence[MurphyCurve]) -> Array | None:
-    """All thresholds at which some curve jumps or turns, with 0 and 1; None where these are too many to draw."""
+    """All thresholds at which some curve changes, with 0 and 1; None if there are too many to draw."""
     if sum(len(model.s) for model in models) > 2 * MAX_EXACT_THRESHOLDS * len(models):
         return None
     points = np.unique(np.concatenate([[0.0, 1.0], *(model.turns for model in models)]))
@@ -100,7 +103,7 @@ def turning_points(models: Sequence[MurphyCurve]) -> Array | None:
 
 
 def threshold_grid(models: Sequence[MurphyCurve], even: int = EVEN_THRESHOLDS) -> Array:
-    """Even thresholds, and more where the predictions are: rare events have all of theirs near 0."""
+    """Equally spaced thresholds and quantiles of the predictions, which for rare events are close to 0."""
     by_weight = [model.s[group_starts(model.w, SCORE_GROUPS)] for model in models]
     points = np.unique(np.concatenate([np.arange(even + 1) / even, *by_weight]))
     return points[(points >= 0) & (points <= 1)]
@@ -134,7 +137,7 @@ class MurphyModel:
         self.numbers = Corp(score).parts(view)
 
     def rows(self, part: str, size: int, columns: Mapping[str, Any], side: str | Sequence[str] = "") -> Columns:
-        """Rows of the table; what they do not have is NaN or empty."""
+        """Rows of the table; columns that do not apply are NaN or empty."""
         words = {"view": self.view.name, "model": self.name, "part": part}
         table = {name: np.full(size, word, dtype=object) for name, word in words.items()}
         table["side"] = np.array([side] * size if isinstance(side, str) else side, dtype=object)
@@ -143,7 +146,7 @@ class MurphyModel:
         return table
 
     def curve(self, thresholds: Array, *, exact: bool) -> Columns:
-        """The cost and its parts by threshold; where all turns are there, both limits at each."""
+        """The cost and its parts by threshold; exact curves have both limits at each threshold."""
         if not exact:
             parts = self.decisions.parts(thresholds, OPEN)
             return self.rows("curve", len(thresholds), parts | {"threshold": thresholds}, "at")
@@ -154,7 +157,7 @@ class MurphyModel:
         return self.rows("curve", size, woven, list(SIDES) * len(thresholds))
 
     def strip(self) -> Columns:
-        """Where the predictions are."""
+        """The histogram of the predictions."""
         edges = np.arange(STRIP_BINS + 1) / STRIP_BINS
         place = np.clip(np.searchsorted(edges, self.decisions.s, "left") - 1, 0, STRIP_BINS - 1)
         share = np.bincount(place, self.decisions.w, STRIP_BINS)
@@ -176,7 +179,7 @@ class MurphyModel:
         return self.rows("model", 1, self.numbers | more)
 
     def band(self, thresholds: Array, draws: Array, first: tuple[Array, Array] | None, level: float) -> Columns:
-        """Limits of the cost, and of its difference to the first model's, whose cost and draws are given."""
+        """Intervals of the cost, and of its difference to that of the first model, given by its cost and draws."""
         score = self.decisions.score(thresholds)
         ends = (1 - level) / 2, (1 + level) / 2
         low, high = np.quantile(draws, ends, axis=0)
@@ -199,7 +202,7 @@ def bootstrap_bands(
     rng: np.random.Generator,
     paired: bool | None,
 ) -> list[Columns]:
-    """The bands of all models of a view; those of the first model's rows are drawn on the same resamples."""
+    """The bands of all models of a view; models with the rows of the first model share its resamples."""
     with_it: list[MurphyModel] = [models[0]]
     first = sources[models[0].name]
     for model in models[1:]:
@@ -221,7 +224,7 @@ def bootstrap_bands(
             )
     tables: list[Columns] = []
     for number, model in enumerate(models):
-        # Two tallies may be of the same rows, and how these vary together is not kept.
+        # Two tallies may contain the same rows, but their covariance is not stored.
         comparable = number > 0 and model.view.is_rows and models[0].view.is_rows
         count = min(len(draws_by_model[model.name]), len(draws_by_model[models[0].name]))
         beside = (models[0].decisions.score(thresholds), draws_by_model[models[0].name][:count]) if comparable else None
@@ -232,7 +235,7 @@ def bootstrap_bands(
 def resample_rows(
     views: Sequence[View], cluster: Array | None, thresholds: Array, resamples: int, rng: np.random.Generator
 ) -> list[Array]:
-    """Costs of resamples of the same rows for each of these views, (resamples, thresholds); clusters stay whole."""
+    """Costs on bootstrap resamples of rows or clusters for each view, (resamples, thresholds)."""
     size = 2 * len(thresholds) + 1
     slots = np.stack([threshold_places(view.p, thresholds) + i * size for i, view in enumerate(views)], axis=1)
     mass = np.stack([view.w for view in views], axis=1)
@@ -244,7 +247,7 @@ def resample_rows(
         cost_draws = []
         for i in range(len(views)):
             columns = slice(i * size, (i + 1) * size)
-            # A resample whose rows all have weight 0 says nothing.
+            # A resample whose rows all have weight 0 is skipped.
             mask = w[:, columns].sum(axis=1) > 0
             cost_draws.append(elementary_scores(w[mask, columns], wy[mask, columns], thresholds))
         return cost_draws
@@ -254,7 +257,7 @@ def resample_rows(
 
 
 def resample_cells(view: View, thresholds: Array, resamples: int, rng: np.random.Generator) -> Array:
-    """The same from the sums of a tally: outcomes by place, drawn for as many rows as the weights are worth."""
+    """The same from the sums of a tally: multinomial draws of events by threshold with the effective sample size."""
     size = 2 * len(thresholds) + 1
     s, w, wy = by_score(view).sums()
     place = threshold_places(s, thresholds)

@@ -24,25 +24,25 @@ class PlaneDiagram(Diagram):
 
     @property
     def size(self) -> tuple[float, float]:  # type: ignore[override]
-        """Numbers take a line for each model."""
+        """Width and height, with a line for each model in the table of numbers."""
         with_table = self.has("numbers") and len(self.panels["view"]) == 1
         return 6.4, 4.9 + (0.18 * (len(self.names) + 1) if with_table else 0.0)
 
     @property
     def names(self) -> list[str]:
-        """The models in their order."""
+        """The names of the models, in order."""
         return list(self.settings["models"])
 
     def headline(self) -> str:
-        """The question, in plain words."""
-        return "Who is well calibrated, and who tells outcomes apart?"
+        """The question that the diagram answers, its default title."""
+        return "How well is each model calibrated, and how well does it discriminate?"
 
     def axis_labels(self) -> tuple[str, str]:
         """MCB along x, DSC along y."""
-        return "miscalibration MCB (less is better)", "discrimination DSC (more is better)"
+        return "miscalibration MCB (lower is better)", "discrimination DSC (higher is better)"
 
     def legend(self) -> list[tuple[Any, str]]:
-        """The models, and what bars and lines mean."""
+        """The models, bars and lines."""
         from matplotlib.lines import Line2D
 
         entries: list[tuple[Any, str]] = []
@@ -52,7 +52,7 @@ class PlaneDiagram(Diagram):
                 entries.append((mark, legend_name(name)))
         if self.has("bars") and np.isfinite(self.table["low"]).any():
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            entries.append((Line2D([], [], color=styling.FAINT, linewidth=1.3), f"{level} of MCB"))
+            entries.append((Line2D([], [], color=styling.FAINT, linewidth=1.3), f"{level} interval of MCB"))
         if self.has("lines"):
             score = {"brier": "Brier score", "log_loss": "log loss"}[self.settings["score"]]
             entries.append((Line2D([], [], color="#B8B8B8", linewidth=0.9), f"equal {score}"))
@@ -108,14 +108,14 @@ class PlaneDiagram(Diagram):
 
 
 def plane_limits(panels: Sequence[Sequence[MurphyModel]], mcb: Mapping[str, ModelResult]) -> dict[str, float]:
-    """The range that all panels share, and by how much the score rises from line to line."""
+    """The limits that all panels share, and the step of the score between lines."""
     models = [model for models in panels for model in models]
     right = [model.numbers["mcb"] for model in models] + [one.error_high for one in mcb.values()]
     up = [model.numbers["dsc"] for model in models]
     finite = [value for value in right if np.isfinite(value)]
     width, top = max([*finite, 1e-3]), max([*up, 1e-3])
     low = min(up)
-    # Where models tell apart alike, a plane from 0 on would put all marks into one corner.
+    # If all models discriminate similarly, an axis from 0 would put all marks into one corner.
     bottom = 0.0 if low < 0.5 * top else low - 0.6 * max(top - low, width / 2)
     bottom = max(0.0, bottom)
     x_high, y_high = 1.12 * width, top + 0.16 * (top - bottom) if top > bottom else 1.2 * top
@@ -129,13 +129,13 @@ def plane_limits(panels: Sequence[Sequence[MurphyModel]], mcb: Mapping[str, Mode
 
 
 def _round_up(x: float) -> float:
-    """The nearest of 1, 2 and 5 times a power of ten, not below x."""
+    """The smallest of 1, 2 and 5 times a power of ten that is at least x."""
     scale = 10.0 ** np.floor(np.log10(x))
     return float(next(scale * m for m in (1, 2, 5, 10) if scale * m >= x * (1 - 1e-9)))
 
 
 def _draw_isolines(ax: Any, view: Mapping[str, float], unc: float, size: float, *, label: bool) -> None:
-    """DSC = MCB + UNC − S is straight, and its slope is 1."""
+    """Draw lines of equal score S, which are DSC = MCB + UNC − S."""
     x, y = np.array([view["x_low"], view["x_high"]]), (view["y_low"], view["y_high"])
     step = view["step"]
     highest, lowest = unc + x[1] - y[0], unc + x[0] - y[1]
@@ -145,7 +145,7 @@ def _draw_isolines(ax: Any, view: Mapping[str, float], unc: float, size: float, 
         ax.plot(x, x + unc - score, color="#B8B8B8", linewidth=0.8, zorder=1.2, label="lines")
         if not label or score < 0:
             continue
-        # The number stands where the line leaves the picture: at the top, or at the right edge.
+        # The number is where the line leaves the axes: at the top or at the right edge.
         top = y[1] - unc + score
         inside = x[0] + 0.06 * (x[1] - x[0]) < top < x[1]
         place = (top, y[1]) if inside else (x[1], x[1] + unc - score)

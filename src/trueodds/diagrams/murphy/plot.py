@@ -16,7 +16,7 @@ from trueodds.diagrams.model_results import format_error, format_interval
 
 PART_DASHES = {"mcb": (0, (4, 1.5)), "dsc": (0, (1.2, 1.2)), "unc": (0, (6, 1.5, 1.2, 1.5))}
 BEYOND_STYLE: dict[str, Any] = {"linewidth": 4.5, "alpha": 0.3, "solid_capstyle": "butt"}
-MAX_MARKED_THRESHOLDS = 20  # thresholds that were given, up to which each has a mark: of one alone a line is nothing
+MAX_MARKED_THRESHOLDS = 20  # given thresholds, up to which each has a mark; a single point would have no line
 PART_LABELS = {"mcb": "miscalibration", "dsc": "discrimination", "unc": "uncertainty"}
 
 
@@ -29,7 +29,7 @@ class MurphyDiagram(Diagram):
 
     @property
     def size(self) -> tuple[float, float]:  # type: ignore[override]
-        """Numbers take a line for each model."""
+        """Width and height, with a line for each model in the table of numbers."""
         return 6.4, model_strips.figure_height(
             self,
             6.4,
@@ -40,12 +40,12 @@ class MurphyDiagram(Diagram):
 
     @property
     def strip_height(self) -> float:  # type: ignore[override]
-        """The strips' part of the height."""
+        """The fraction of the height that the strips take."""
         return model_strips.total_strip_height(len(self.names)) if self.has("strip") else 0.0
 
     @property
     def names(self) -> list[str]:
-        """The models in their order."""
+        """The names of the models, in order."""
         return list(self.settings["models"])
 
     @property
@@ -70,17 +70,17 @@ class MurphyDiagram(Diagram):
         return isinstance(thresholds, list) and len(thresholds) <= MAX_MARKED_THRESHOLDS
 
     def headline(self) -> str:
-        """The question, in plain words."""
+        """The question that the diagram answers, its default title."""
         if len(self.names) == 1:
-            return "What do decisions by these probabilities cost?"
-        return "For whose decisions is which model the better one?"
+            return "What do decisions based on these probabilities cost?"
+        return "Which model has the lower cost, and at which thresholds?"
 
     def axis_labels(self) -> tuple[str, str]:
         """The threshold along x, the cost along y."""
-        return "threshold above which one acts", "mean cost of decisions"
+        return "decision threshold", "mean cost of decisions"
 
     def legend(self) -> list[tuple[Any, str]]:
-        """The models, and what else is drawn."""
+        """The models and the other layers."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
@@ -150,7 +150,7 @@ class MurphyDiagram(Diagram):
         if self.has("beyond") and len(band["threshold"]):
             at = np.where(np.abs(band["beyond"]) == 1, band["score"], np.nan)
             if np.isfinite(at).any():
-                # Behind all curves, pale and cut off square: seven such strokes must not hide what they judge.
+                # Behind all curves, pale and with square ends: several such strokes must not hide the curves.
                 under = (
                     BEYOND_STYLE | ({"linewidth": 3.0} if small else {}) | ({"marker": "o"} if self._at_points else {})
                 )
@@ -167,7 +167,7 @@ class MurphyDiagram(Diagram):
 
 
 def score_columns(tables: list[dict[str, Array]], first: str, score: str, size: float) -> list[tuple[str, list[str]]]:
-    """Score, its parts and the difference to the first model, in words for the small table."""
+    """Score, its parts and the difference to the first model, formatted for the table of numbers."""
     rows = [{name: float(values[0]) for name, values in table.items() if values.dtype.kind == "f"} for table in tables]
     differ = [
         "–"

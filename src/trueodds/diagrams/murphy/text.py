@@ -21,14 +21,14 @@ from trueodds.diagrams.murphy.crossings import (
 from trueodds.diagrams.murphy.curves import Columns, MurphyModel
 
 SCORE_NAMES = {"brier": "Brier score", "log_loss": "log loss"}
-MAX_LISTED = 3  # stretches, crossings or thresholds that are named one by one
-MAX_SHARES = 5  # shares of the thresholds that are told
-TIE_TOLERANCE = 1e-9  # a lead in thresholds that is rounding
-SHARE_TOLERANCE = 1e-9  # a share of them that is
+MAX_LISTED = 3  # segments, crossings or thresholds that are listed individually
+MAX_SHARES = 5  # shares of the thresholds that are listed
+TIE_TOLERANCE = 1e-9  # differences in the number of thresholds up to this are rounding errors
+SHARE_TOLERANCE = 1e-9  # shares up to this are rounding errors
 
 
 def describe_decomposition(model: MurphyModel) -> str:
-    """The score of one model and what it is made of."""
+    """The score of one model and its decomposition."""
     n = model.numbers
     return (
         f"{SCORE_NAMES[model.score]} {format_error(n['score'])} = {format_error(n['mcb'])} miscalibration "
@@ -46,8 +46,8 @@ def describe_plane(models: Sequence[MurphyModel], scores: Sequence[ModelResult])
     )
     return (
         f"{describe_comparison([model.name for model in models], scores, SCORE_NAMES[models[0].score])} "
-        f"Least miscalibrated: {calm} ({format_error(min(mcb))}); tell{'s' if len(tied_indices(dsc, max(dsc))) == 1 else ''} apart best: {sharp} "
-        f"({format_error(max(dsc))}). UNC\u00a0{format_error(models[0].numbers['unc'])}."
+        f"Lowest MCB: {calm} ({format_error(min(mcb))}). Highest DSC: {sharp} ({format_error(max(dsc))}). "
+        f"UNC\u00a0{format_error(models[0].numbers['unc'])}."
     )
 
 
@@ -63,7 +63,7 @@ def describe_curves(
     *,
     fixed_thresholds: bool = False,
 ) -> str:
-    """For whose decisions which model is the better one; of thresholds that were given nothing is said between them."""
+    """Which model has the lower cost at which thresholds; given thresholds are not interpolated."""
     names = [model.name for model in models]
     if len(models) == 1:
         return describe_one_curve(models[0], curves[0], fixed_thresholds=fixed_thresholds)
@@ -78,81 +78,88 @@ def describe_curves(
 
 
 def describe_one_curve(model: MurphyModel, curve: Mapping[str, Array], *, fixed_thresholds: bool = False) -> str:
-    """Where miscalibration costs one model most."""
+    """The threshold at which miscalibration contributes most to the cost of one model."""
     at, looked = int(np.argmax(curve["mcb"])), len(curve["mcb"])
     if curve["mcb"][at] <= TOLERANCE:
         there = f" at {_all_thresholds(curve['threshold'])}" if fixed_thresholds else ""
-        return f"{describe_decomposition(model)} No recalibration that keeps their order would make decisions cheaper{there}."
+        return f"{describe_decomposition(model)} No monotone recalibration would lower the cost{there}."
     mcb, cost = format_error(float(curve["mcb"][at])), format_error(float(curve["score"][at]))
     where = _format_threshold(curve["threshold"][at])
     if fixed_thresholds:
-        lead = f"At the threshold {where} miscalibration costs" if looked == 1 else "Miscalibration costs most"
-        of = "" if looked == 1 else f" at {where}, of the {looked} thresholds looked at:"
-        return f"{describe_decomposition(model)} {lead}{of} {mcb} of {cost}."
+        lead = (
+            f"At the threshold {where}, miscalibration contributes"
+            if looked == 1
+            else "Miscalibration contributes most"
+        )
+        of = "" if looked == 1 else f" at {where} ({looked} thresholds evaluated):"
+        return f"{describe_decomposition(model)} {lead}{of} {mcb} of the cost {cost}."
     side = "at" if curve["side"][at] == "at" else f"just {curve['side'][at]}"
-    return f"{describe_decomposition(model)} Miscalibration costs most {side} the threshold {where}: {mcb} of {cost}."
+    return (
+        f"{describe_decomposition(model)} Miscalibration contributes most {side} the threshold {where}: {mcb} of the "
+        f"cost {cost}."
+    )
 
 
 def describe_two_curves(
     names: Sequence[str], curves: Sequence[Mapping[str, Array]], band: Mapping[str, Array] | None
 ) -> str:
-    """At which thresholds the better one costs less, where beyond chance, and where the curves cross."""
+    """The thresholds at which the better model has the lower cost, significant differences, and crossings."""
     x, difference = curves[0]["threshold"], curves[1]["score"] - curves[0]["score"]
     segments = sign_segments(x, difference)
     less, more = length_with_sign(segments, -1), length_with_sign(segments, 1)
     if less + more == 0:
-        return f"{join_names(sorted(names))} cost the same at every threshold."
+        return f"{join_names(sorted(names))} have the same cost at every threshold."
     better, sign = _cheaper_model(names, less, more)
     length, crossed = max(less, more), find_crossings(segments)
     span, rest = (x[-1] - x[0]) / 100, min(less, more)
     if abs(less - more) <= TIE_TOLERANCE:
         text = f"{_both_cheaper(names)} at {length / span:.0f}\u00a0% of the thresholds"
     else:
-        where = "nowhere more" if not rest else f"less at {length / span:.0f}\u00a0% of the thresholds"
-        text = f"{names[better]} costs {where} than {names[1 - better]}"
+        where = "at no threshold a higher cost" if not rest else "a lower cost"
+        text = f"{names[better]} has {where} than {names[1 - better]}"
         if rest:
-            text += f", more at {rest / span:.0f}\u00a0%"
+            text += f" at {length / span:.0f}\u00a0% of the thresholds and a higher cost at {rest / span:.0f}\u00a0%"
     if len(crossed) > MAX_LISTED:
         text += f"; the curves cross {len(crossed)} times"
     elif crossed:
         text += f"; the curves cross at {join_names([_format_threshold(threshold) for threshold in crossed])}"
     if band is None or np.isnan(band["beyond"]).all():
         return f"{text}."
-    phrases = [_beyond_ranges(band, own, word) for own, word in ((sign, "less"), (-sign, "more"))]
+    phrases = [_beyond_ranges(band, own, word) for own, word in ((sign, "lower"), (-sign, "higher"))]
     return f"{text}. {_beyond_chance(names[better], phrases, abs(less - more) <= TIE_TOLERANCE)}"
 
 
 def describe_two_at_thresholds(
     names: Sequence[str], curves: Sequence[Mapping[str, Array]], band: Mapping[str, Array] | None
 ) -> str:
-    """The same at the thresholds that were given, and at no other."""
+    """The same at the given thresholds only."""
     x, own = curves[0]["threshold"], signs(curves[1]["score"] - curves[0]["score"])
     less, more = int((own < 0).sum()), int((own > 0).sum())
     if less + more == 0:
-        return f"{join_names(sorted(names))} cost the same at {_all_thresholds(x)}."
+        return f"{join_names(sorted(names))} have the same cost at {_all_thresholds(x)}."
     better, sign = _cheaper_model(names, less, more)
-    text = f"{names[better]} costs less than {names[1 - better]} at "
+    text = f"{names[better]} has a lower cost than {names[1 - better]} at "
     if max(less, more) == len(x):
         text += _all_thresholds(x)
         if len(x) == 1:
-            text += f": {format_error(float(curves[better]['score'][0]))} against {format_error(float(curves[1 - better]['score'][0]))}"
+            text += f": {format_error(float(curves[better]['score'][0]))} versus {format_error(float(curves[1 - better]['score'][0]))}"
     elif less == more:
         phrases = [
             f"{names[better]} at {_list_thresholds(x[own == sign])}",
             f"{names[1 - better]} at {_list_thresholds(x[own == -sign])}",
         ]
-        text = f"{_both_cheaper(names)} at {less} of {len(x)} thresholds looked at: {', '.join(phrases)}"
+        text = f"{_both_cheaper(names)} at {less} of {len(x)} evaluated thresholds: {', '.join(phrases)}"
     else:
-        text += f"{max(less, more)} of {len(x)} thresholds looked at"
-        text += f", more at {_list_thresholds(x[own == -sign])}" if min(less, more) else ""
-        text += f", the same at {_list_thresholds(x[own == 0])}" if (own == 0).any() else ""
+        text += f"{max(less, more)} of {len(x)} evaluated thresholds"
+        text += f", a higher cost at {_list_thresholds(x[own == -sign])}" if min(less, more) else ""
+        text += f", the same cost at {_list_thresholds(x[own == 0])}" if (own == 0).any() else ""
     if band is None or np.isnan(band["beyond"]).all():
         return f"{text}."
     hits = [
         (band["threshold"][band["beyond"] == beyond_sign], word)
-        for beyond_sign, word in ((sign, "less"), (-sign, "more"))
+        for beyond_sign, word in ((sign, "lower"), (-sign, "higher"))
     ]
-    # One of one is no list of thresholds: the sentence before has named it.
+    # A single threshold is not repeated, because the previous sentence names it.
     phrases = [
         f"{word} {'there' if len(x) == 1 else f'at {_list_thresholds(hit, len(x))}'}" if len(hit) else ""
         for hit, word in hits
@@ -161,28 +168,28 @@ def describe_two_at_thresholds(
 
 
 def _cheaper_model(names: Sequence[str], less: float, more: float) -> tuple[int, int]:
-    """Who costs less at more thresholds, and the sign of the difference there; of a draw the first by name."""
+    """The model that is better at more thresholds and the sign of the difference; for ties the first by name."""
     second = names[1] < names[0] if abs(less - more) <= TIE_TOLERANCE else less > more
     return (1, -1) if second else (0, 1)
 
 
 def _both_cheaper(names: Sequence[str]) -> str:
-    return f"{join_names(sorted(names))} each cost less than the other"
+    return f"{join_names(sorted(names))} each have the lower cost"
 
 
 def _beyond_chance(better: str, phrases: Sequence[str], drawn: bool) -> str:
     text = "; ".join(phrase for phrase in phrases if phrase)
-    return f"Beyond chance: {f'{better} ' if drawn and text else ''}{text or 'at no threshold'}."
+    return f"Significant differences: {f'{better} ' if drawn and text else ''}{text or 'none'}."
 
 
 def _all_thresholds(x: Array) -> str:
     if len(x) == 1:
         return f"the threshold {_format_threshold(x[0])}"
-    return f"{'both' if len(x) == 2 else f'all {len(x)}'} thresholds looked at"
+    return f"{'both' if len(x) == 2 else f'all {len(x)}'} evaluated thresholds"
 
 
 def _list_thresholds(x: Array, looked: int | None = None) -> str:
-    """Few thresholds by name, many by number."""
+    """Few thresholds by value, many by their count."""
     if looked is not None and len(x) == looked:
         return "both" if looked == 2 else f"all {looked}"
     return (
@@ -200,16 +207,19 @@ def describe_many_curves(
     *,
     fixed_thresholds: bool = False,
 ) -> str:
-    """Which model costs least at most thresholds, and which has the best score."""
+    """The shares of thresholds at which each model has the lowest cost, and the model with the best score."""
     x, values = curves[0]["threshold"], [curve["score"] for curve in curves]
     weight_by_set = lowest_curves_at_points(values) if fixed_thresholds else lowest_curves(x, values)
     total = sum(weight_by_set.values())
     won = {tuple(sorted(names[i] for i in some)): weight / total for some, weight in weight_by_set.items()}
-    return f"{_lowest_cost(won, len(names), x if fixed_thresholds else None)} {describe_comparison(names, scores, SCORE_NAMES[score])}"
+    return (
+        f"{_lowest_cost(won, len(names), x if fixed_thresholds else None)} "
+        f"{describe_comparison(names, scores, SCORE_NAMES[score])}"
+    )
 
 
 def _lowest_cost(won: Mapping[tuple[str, ...], float], models: int, points: Array | None) -> str:
-    """Who costs least where: shares of the thresholds, or counts of those looked at."""
+    """The models with the lowest cost, with shares of the thresholds or counts of the evaluated ones."""
     everywhere = "every threshold" if points is None else _all_thresholds(points)
     looked = None if points is None else len(points)
     share_of = {some: weight for some, weight in won.items() if weight > SHARE_TOLERANCE}
@@ -218,33 +228,33 @@ def _lowest_cost(won: Mapping[tuple[str, ...], float], models: int, points: Arra
 
     def much(some: tuple[str, ...], first: bool) -> str:
         if looked is not None:
-            return f"{share_of[some] * looked:.0f}{f' of {looked} thresholds looked at' if first else ''}"
+            return f"{share_of[some] * looked:.0f}{f' of {looked} evaluated thresholds' if first else ''}"
         return f"{100 * share_of[some]:.0f}\u00a0%{' of the thresholds' if first else ''}"
 
     if len(always) == models:
-        return f"{join_names(always)} cost the same at {everywhere}."
+        return f"{join_names(always)} have the same cost at {everywhere}."
     if always and len(share_of) == 1:
-        return f"{join_names(always)} {'costs' if len(always) == 1 else 'cost'} least at {everywhere}."
+        return f"{join_names(always)} {'has' if len(always) == 1 else 'have'} the lowest cost at {everywhere}."
     if always:
         alone = tuple(always)
-        at = "nowhere" if looked is None else f"at none of {looked} thresholds looked at"
+        at = "no threshold" if looked is None else f"none of {looked} evaluated thresholds"
         suffix = (
-            f", and less than all others at {much(alone, True) if looked is None else much(alone, False)}"
+            f", and strictly the lowest at {much(alone, True) if looked is None else much(alone, False)}"
             if alone in share_of
             else ""
         )
-        return f"{join_names(always)} {'costs' if len(always) == 1 else 'cost'} {at} more than another{suffix}."
+        return f"At {at} is the cost of {join_names(always)} higher than that of another model{suffix}."
     shown = [some for some in order if share_of[some] >= 0.005][:MAX_SHARES]
     shares = [
-        f"{'all alike' if len(some) == models else join_names(some)} ({much(some, some == shown[0])})" for some in shown
+        f"{'all tied' if len(some) == models else join_names(some)} ({much(some, some == shown[0])})" for some in shown
     ]
     rest = sum(share_of[some] for some in order if some not in shown)
     if rest >= 0.005:
         shares.append(f"others ({rest * looked:.0f})" if looked else f"others ({100 * rest:.0f}\u00a0%)")
-    # Names of a tie have a comma of their own.
+    # Names of tied models contain commas.
     if any(1 < len(some) < models for some in shown):
-        return f"Cost least: {'; '.join(shares)}."
-    return f"Costs least: {join_names(shares)}."
+        return f"Lowest cost: {'; '.join(shares)}."
+    return f"Lowest cost: {join_names(shares)}."
 
 
 def _beyond_ranges(band: Mapping[str, Array], sign: int, word: str) -> str:
@@ -254,7 +264,7 @@ def _beyond_ranges(band: Mapping[str, Array], sign: int, word: str) -> str:
     at = np.flatnonzero(np.diff(np.concatenate([[0], hit.astype(int), [0]])))
     runs = list(zip(at[::2], at[1::2] - 1, strict=True))
     if len(runs) > MAX_LISTED:
-        return f"{word} at {100 * hit.mean():.0f}\u00a0% of the thresholds looked at"
+        return f"{word} at {100 * hit.mean():.0f}\u00a0% of the evaluated thresholds"
     x = band["threshold"]
     ranges = [
         _format_threshold(x[a])

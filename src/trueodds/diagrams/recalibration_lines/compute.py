@@ -37,48 +37,65 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True)
 class RecalibrationLines(BaselineRecipe):
-    r"""Each prediction from what was said through the best fit to bolder versions, as lines colored by what came.
+    r"""Lines from each predicted probability through its recalibrated values, colored by outcome.
 
-    Answers: what would recalibration do to the predictions, and is it needed? Every station says the posterior
-    probability of calibration of the forecasts there, by BIC as in `llo_posterior`. The first is what was said, the
-    second the most likely shift and slope of the log odds (`llo`), then the boldest ones that keep the probabilities
-    `posteriors` (`boldness`); a station that too few rows reach is left out (note TN250), and where no finite fit is
-    best there are none (note TN251) and the second is called fit instead of best. Stations after the first are of log
-    odds with the floor, as the posteriors are. Through the lens canonical of
-    more than two classes there are two stations, said and `mcllo`, and a panel for each class.
-
-    More than 24 distinct predictions of an outcome, in a grid more than 12, are drawn as so many groups of neighbors of
-    equal weight, at the mean of their rows at each station; the smaller the share of rows behind a line, the fainter
-    and thinner it is (note TN249).
-
-    Views: binary, one panel each, or joint, a panel for each class; most moved first. Of more than 12 panels the first
-    12 are drawn; the others have no boldest stations (note TN245). Weights count as numbers of rows. Units: probability.
-    Cost: O(n log n) and some 15 passes over 1,024 groups of scores for each posterior: 1e6 rows take some 1.9 s. Raises
-    TO203 for unknown settings. Source: Guthrie & Franck (2024), R package BRcal (lineplot).
+    The diagram shows how recalibration would change the predictions, and whether it is needed. The path points along
+    the horizontal axis are the predicted probabilities, the best-fit shift and slope of the log odds (``llo``), and the
+    boldest recalibrations that keep the posterior probabilities of calibration `posteriors` (``boldness``). Each path
+    point is labeled with the posterior probability of calibration of its forecasts, by BIC as in ``llo_posterior``.
 
     Parameters
     ----------
-    posteriors : sequence of float
-        The stations beyond the best fit.
-    prior : float
-        The probability of calibration beforehand.
-    baseline : int or str, optional
-        The class whose odds the joint fit is against, by number or as `class:cat`; by default the last.
-    floor : float
-        Stands in for smaller probabilities in the fits.
     classes : sequence of str, optional
-        What the classes of a joint view are called; the data's names where they are known.
+        The names of the classes of a joint view. By default, the names in the data if they are known.
+    baseline : int or str, optional
+        The baseline class of the joint fit, by index or as ``class:cat``. The default is the last class.
+    posteriors : sequence of float, default=(0.95, 0.9, 0.8)
+        The posterior probabilities of the path points beyond the best fit.
+    prior : float, default=0.5
+        The prior probability of calibration.
+    min_prob : float, default=1e-12
+        Lower bound of the probabilities inside the logarithm of the fits.
 
-    Columns of `table`: view line n weight outcome station place posterior probability share opacity width; a row for
-    each line at each station. `outcome` is whether the event came, `place` counts the stations of all panels from 0,
-    `share` is that of the view's weight, `width` is in points. Delta, gamma and the standard deviation at each station
-    stand in `panels`.
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting.
 
+    Notes
+    -----
+    A path point that too few rows can reach is left out (note TN250). If no finite fit maximizes the likelihood, there
+    are no boldness path points (note TN251), and the second one is called ``fit`` instead of ``best_fit``. Path points
+    after the first, and all posteriors, are computed from log odds with the lower bound `min_prob`. The lens
+    ``canonical`` of more than two classes gives two path points, predicted and ``mcllo``, and one panel per class.
+
+    More than 24 distinct predictions of an outcome (12 in a grid) are combined into that many groups of neighboring
+    predictions of equal weight, drawn at the mean of their rows. The smaller the share of rows of a line, the fainter
+    and thinner it is (note TN249).
+
+    Views: binary, one panel each, or joint, one panel per class; the largest change comes first. Only the first 12
+    panels are drawn; the others have no boldness path points (note TN245). Weights count as numbers of rows. Units:
+    probability.
+
+    Columns of ``table``: ``view line n weight outcome path_point place posterior probability share opacity width``,
+    with a row for each line at each path point. ``path_point`` is ``predicted``, ``best_fit`` or ``fit``, or the
+    posterior as text. ``outcome`` is whether the event occurred, ``place`` numbers the path points of all panels from
+    0, ``share`` is the share of the weight of the view, and ``width`` is in points. ``panels`` contains delta, gamma
+    and the standard deviations of the predictions.
+
+    Cost: O(n log n) and about 15 passes over 1,024 groups of scores for each posterior: 1e6 rows take about 1.9 s.
+
+    References
+    ----------
+    .. [1] Guthrie & Franck (2024), R package BRcal (lineplot).
+
+    Examples
+    --------
     >>> view = View([0.7, 0.3] * 40, [1, 0, 1, 0, 1, 0, 0, 1] * 10, name="positive")
     >>> table = RecalibrationLines(posteriors=[0.95])([view]).table
     >>> first = (table["line"] == 0) & table["outcome"]
-    >>> table["station"][first].tolist(), table["probability"][first].round(3).tolist()
-    (['said', 'best', '0.95'], [0.3, 0.25, 0.174])
+    >>> table["path_point"][first].tolist(), table["probability"][first].round(3).tolist()
+    (['predicted', 'best_fit', '0.95'], [0.3, 0.25, 0.174])
     """
 
     name: ClassVar[str] = "recalibration_lines"
@@ -92,7 +109,7 @@ class RecalibrationLines(BaselineRecipe):
         object.__setattr__(self, "posteriors", tuple(sorted(set(self.posteriors), reverse=True)))
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """Lines of every view, the most moved first."""
+        """The lines of every view, the largest change first."""
         notes: list[Note] = []
         candidates = [way for view in views for way in self._ways(view, notes)]
         candidates = [candidates[i] for i in np.argsort([-way.moved for way, _ in candidates], kind="stable")]
@@ -104,10 +121,16 @@ class RecalibrationLines(BaselineRecipe):
         max_lines = MAX_LINES if len(ways) == 1 else MAX_LINES_IN_GRID
         tables, merged = zip(*(way.lines(max_lines, bold) for way in ways), strict=True)
         if any(merged):
-            text = f"Lines stand for groups of neighboring predictions, at most {max_lines} of each outcome, and are fainter and thinner the fewer rows they hold."
+            text = (
+                f"Lines represent groups of neighboring predictions, at most {max_lines} for each outcome. Lines of "
+                "fewer rows are fainter and thinner."
+            )
             notes.append(Note("TN249", text))
         if len(ways) > layout.MAX_PANELS:
-            text = f"Drawn are the {layout.MAX_PANELS} most moved of {len(ways)} views; of the others the table holds what was said and the fit."
+            text = (
+                f"Only the {layout.MAX_PANELS} views with the largest change of {len(ways)} are drawn. For the others "
+                "the table contains only the predicted probabilities and the fit."
+            )
             notes.append(Note("TN245", text))
         rows = [_panel(way, len(ways)) for way in ways]
         kinds = {"view": object, "title": object, "aside": object, "finding": object}
@@ -130,7 +153,7 @@ class RecalibrationLines(BaselineRecipe):
     def _ways(
         self, view: View, notes: list[Note]
     ) -> list[tuple[RecalibrationPath, Callable[[list[Note]], RecalibrationPath]]]:
-        """What was said and the fit, by which panels are ordered, and what makes all stations of it."""
+        """Paths up to the fit, which determine the order of panels, with functions that add the other path points."""
         if view.joint:
             names = self.names(view.p.shape[1])
             ways = class_paths(view, names, self.against(view), self.prior, self.min_prob, notes)
@@ -142,30 +165,28 @@ def _panel(way: RecalibrationPath, panels: int) -> dict[str, Any]:
     std, points = way.std, f"{100 * way.moved:.1f} points"
     before, after = (format_posterior(float(p)) for p in way.posterior[:2])
     fit = f" (δ\u00a0=\u00a0{way.delta:.3g}, γ\u00a0=\u00a0{way.gamma:.3g})" if np.isfinite(way.delta) else ""
-    aside = f"moves {points}" if way.against else f"as said {before.replace('under', '<').replace('over', '>')}"
+    aside = f"changed by {points}" if way.against else f"posterior {before.replace('under', '<').replace('over', '>')}"
     if not way.finite:
         aside = "no finite fit"
         moves = (
-            "a fit in their stead moves it"
+            "The fit that is drawn instead changes it"
             if way.against
-            else "the fit drawn, with one more outcome of either kind imagined, moves a prediction"
+            else "The fit that is drawn instead, with one pseudo-observation of each outcome, changes a prediction"
         )
-        finding = f"{way.title}: no finite shift and slope are best; {moves} by {points} on average."
+        finding = f"{way.title}: no finite shift and slope maximize the likelihood. {moves} by {points} on average."
     elif way.against:
         finding = (
-            f"All classes together are calibrated with probability {before} as said and {after} after the best fit, "
-            f"which moves {way.title}{fit} by {points} on average."
+            f"All classes are jointly calibrated with posterior probability {before}, and {after} after the best fit, "
+            f"which changes {way.title}{fit} by {points} on average."
         )
     else:
         finding = (
-            f"{way.title + ': c' if panels > 1 else 'C'}alibrated with probability {before} as said and {after} after "
-            f"the best fit{fit}, which moves a prediction by {points} on average."
+            f"{way.title + ': c' if panels > 1 else 'C'}alibrated with posterior probability {before}, and {after} after "
+            f"the best fit{fit}, which changes a prediction by {points} on average."
         )
     if len(std) > 2:
         level = f"{100 * way.posterior[-1]:.3g}\u00a0%"
-        finding += (
-            f" Boldest at {level}: a standard deviation of {100 * std[-1]:.1f} points, where it was {100 * std[0]:.1f}."
-        )
+        finding += f" Boldest at {level}: standard deviation {100 * std[-1]:.1f} points, before {100 * std[0]:.1f}."
     return {
         "view": way.view,
         "title": way.title,
@@ -173,56 +194,56 @@ def _panel(way: RecalibrationPath, panels: int) -> dict[str, Any]:
         "finding": finding,
         "n": int(way.n.sum()),
         "weight": float(way.w.sum()),
-        "stations": len(way.at),
+        "path_points": len(way.at),
         "moved": way.moved,
         "delta": way.delta,
         "gamma": way.gamma,
-        "posterior_said": float(way.posterior[0]),
-        "posterior_best": float(way.posterior[1]) if way.finite else np.nan,
-        "spread_said": float(std[0]),
-        "spread_best": float(std[1]),
-        "spread_last": float(std[-1]),
+        "posterior_predicted": float(way.posterior[0]),
+        "posterior_best_fit": float(way.posterior[1]) if way.finite else np.nan,
+        "std_predicted": float(std[0]),
+        "std_best_fit": float(std[1]),
+        "std_last": float(std[-1]),
     }
 
 
-MAX_LINES, MAX_LINES_IN_GRID = 24, 12  # of each outcome, in a single panel and in a grid: more make a solid block
-_FAINT, _STRONG = 0.5, 0.95  # how opaque the line of no and of the largest share is
-_THIN, _THICK = 0.7, 1.6  # points: how wide they are
+MAX_LINES, MAX_LINES_IN_GRID = 24, 12  # for each outcome, in a single panel and in a grid; more lines would merge
+_FAINT, _STRONG = 0.5, 0.95  # opacity of a line with share 0 and with the largest share
+_THIN, _THICK = 0.7, 1.6  # their widths in points
 
 
 @dataclass(frozen=True, eq=False)
 class RecalibrationPath:
-    """One event: its probability at every station, and whether it came."""
+    """Probabilities of one event at each path point, with its outcomes."""
 
     view: str
     title: str
-    at: Array  # (stations, n) probabilities; the first as said, the others made of log odds with the floor
+    at: Array  # (path_points, n) probabilities; the first as predicted, the others from log odds with `min_prob`
     y: Array  # (n,) shares
     w: Array  # (n,)
     n: Array  # (n,) rows in each cell
-    names: tuple[str, ...]  # (stations,)
-    posterior: Array  # (stations,)
-    delta: float  # of the best fit; NaN for a baseline
+    names: tuple[str, ...]  # (path_points,)
+    posterior: Array  # (path_points,)
+    delta: float  # of the best fit; NaN for the baseline class
     gamma: float
-    finite: bool = True  # whether a finite fit is best
-    against: str = ""  # the baseline of a joint fit, whose posteriors are those of all classes together
+    finite: bool = True  # whether a finite fit maximizes the likelihood
+    against: str = ""  # the baseline of a joint fit, whose posteriors are joint over all classes
 
     @property
     def moved(self) -> float:
-        """The mean distance from what was said to the best fit."""
+        """The mean absolute change from predicted probability to best fit."""
         return float(self.w @ np.abs(self.at[1] - self.at[0]) / self.w.sum())
 
     @property
     def std(self) -> Array:
-        """The standard deviation at each station, by n − 1."""
+        """The standard deviation at each path point, with denominator n − 1."""
         n = self.w.sum()
         deviation = self.at - (self.at @ self.w / n)[:, None]
         return np.asarray(np.sqrt(deviation**2 @ self.w / (n - 1))) if n > 1 else np.zeros(len(self.at))
 
     def lines(self, max_lines: int, bold: Sequence[str]) -> tuple[dict[str, Array], bool]:
-        """A row for each of so many lines at each station, and whether a line stands for several predictions.
+        """The table of at most `max_lines` lines per outcome, and whether a line represents several predictions.
 
-        `bold` names the boldest stations of all panels, which follow the first two.
+        `bold` names the boldness path points of all panels, which follow the first two.
         """
         places = np.array([0, 1, *(2 + bold.index(name) for name in self.names[2:])])
         parts, merged = [], False
@@ -246,14 +267,14 @@ class RecalibrationPath:
         self, outcome: bool, n: Array, mass: Array, means: Array, largest: float, places: Array
     ) -> dict[str, Array]:
         m, s = means.shape
-        part = np.sqrt(mass / largest)  # so that rare outcomes are seen
+        part = np.sqrt(mass / largest)  # so that rare outcomes are visible
         return {
             "view": np.full(m * s, self.view, dtype=object),
             "line": np.repeat(np.arange(m), s),
             "n": np.repeat(n, s),
             "weight": np.repeat(mass, s),
             "outcome": np.full(m * s, outcome),
-            "station": np.tile(np.array(self.names, dtype=object), m),
+            "path_point": np.tile(np.array(self.names, dtype=object), m),
             "place": np.tile(places, m),
             "posterior": np.tile(self.posterior, m),
             "probability": means.ravel(),
@@ -266,7 +287,7 @@ class RecalibrationPath:
 def binary_path(
     view: View, posteriors: Sequence[float], prior: float, min_prob: float
 ) -> tuple[RecalibrationPath, Callable[[list[Note]], RecalibrationPath]]:
-    """As said and the best shift and slope; and what adds the boldest ones, and the notes."""
+    """Path with predicted probabilities and best fit, and a function that adds boldness recalibrations and notes."""
     P, Y, w = rows_with_weight(view)
     plane, min_prob = LloLikelihood.of(view, min_prob, prior), min_prob_for(view, min_prob)
     spec = LloSpec(min_prob)
@@ -274,29 +295,33 @@ def binary_path(
     x, title = log_ratio(P, min_prob), view.name.removeprefix("class:")
 
     def path_point(tau: float, gamma: float) -> tuple[Array, float]:
-        # As scored: with the floor, without which exact zeros would stay where they are.
+        # With the lower bound of the fit; without it, exact zeros would stay at zero.
         return expit(tau + gamma * x), float(plane.posterior(plane.rise(np.array([tau, gamma]))))
 
     after, p = path_point(calibration_map.tau, calibration_map.gamma)
     short = RecalibrationPath(
         view.name, title, np.stack([view.P[view.w > 0, 1], after]), Y[:, 1], w, view.n[view.w > 0],
-        ("said", "best" if calibration_map.converged else "fit"), np.array([path_point(0.0, 1.0)[1], p]),
+        ("predicted", "best_fit" if calibration_map.converged else "fit"), np.array([path_point(0.0, 1.0)[1], p]),
         calibration_map.delta, calibration_map.gamma, calibration_map.converged,
     )  # fmt: skip
 
     def add_boldest(notes: list[Note]) -> RecalibrationPath:
         notes += spec.notes(calibration_map, P, Y, w)
         if posteriors and not plane.finite:
-            text = f"{title}: no finite shift and slope are best, since the scores separate the outcomes or are all equal; there are no boldest stations."
+            text = (
+                f"{title}: no finite shift and slope maximize the likelihood, because the scores separate the outcomes "
+                "or are all equal. Boldness recalibrations are left out."
+            )
             notes.append(Note("TN251", text))
             return short
         names, parts = list(short.names), []
         for level in posteriors:
             try:
                 bold = plane.boldest(level, min_prob)
-            except InputError:  # its settings were checked, so it is the rows that are too few
+            except InputError:  # the settings were checked, so there are too few rows
                 text = (
-                    f"{w.sum():,.0f} rows cannot make calibration as probable as {level:g}: there is no station for it."
+                    f"With {w.sum():,.0f} rows the posterior probability of calibration cannot reach {level:g}: its "
+                    "path point is left out."
                 )
                 notes.append(Note("TN250", text))
                 continue
@@ -315,7 +340,7 @@ def binary_path(
 def class_paths(
     view: View, names: Sequence[str], baseline: int | None, prior: float, min_prob: float, notes: list[Note]
 ) -> list[RecalibrationPath]:
-    """As said and the best shifts and slopes against the baseline, for each class."""
+    """Paths with predicted probabilities and the best fit against the baseline, for each class."""
     (P, Y, w), stated, min_prob = rows_with_weight(view), view.P[view.w > 0], min_prob_for(view, min_prob)
     spec = MclloSpec(baseline=baseline, min_prob=min_prob)
     calibration_map = spec.fit(P, Y, w)
@@ -327,11 +352,13 @@ def class_paths(
     log_p = floored_logs(P, min_prob)
     eta = (log_p - log_p[:, [c]]) * gamma + tau
     before, after = (float(w @ (Y * log_softmax(logits, axis=1)).sum(axis=1)) for logits in (log_p, eta))
-    finite = calibration_map.converged and -after > NEAR * float(w.sum())  # all right at the floors is no fit
+    finite = calibration_map.converged and -after > NEAR * float(
+        w.sum()
+    )  # all outcomes correct at the lower bounds is no fit
     posterior = expit((k - 1) * np.log(w.sum()) + logit(prior) - np.array([max(after - before, 0.0), 0.0]))
     delta, slope = np.full(k, np.nan), np.full(k, np.nan)
     delta[others], slope[others] = np.exp(np.minimum(calibration_map.tau, 700)), calibration_map.gamma
-    rows, Q, point_names = view.n[view.w > 0], softmax(eta), ("said", "best" if finite else "fit")
+    rows, Q, point_names = view.n[view.w > 0], softmax(eta), ("predicted", "best_fit" if finite else "fit")
     return [
         RecalibrationPath(
             f"class:{names[j]}", names[j], np.stack([stated[:, j], Q[:, j]]), Y[:, j], w, rows, point_names, posterior,

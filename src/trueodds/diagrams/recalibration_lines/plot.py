@@ -10,39 +10,37 @@ import numpy as np
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
 
-_WORDS = {"said": "as said", "best": "best fit", "fit": "a fit"}
-_SHORT = {"as said": "said", "best fit": "best", "a fit": "fit", "boldest": "bold"}
-_BESIDE = 0.32  # of the way between stations, beside the first and the last
+_WORDS = {"predicted": "predicted", "best_fit": "best fit", "fit": "fit"}
+_SHORT = {"predicted": "pred.", "best fit": "best", "fit": "fit", "boldest": "bold"}
+_BESIDE = 0.32  # margin beside the first and the last path point, in distances between path points
 _EVENT: dict[str, Any] = {"color": styling.INSIDE, "linestyle": "-"}
 _NO_EVENT: dict[str, Any] = {"color": styling.OUTSIDE, "linestyle": (0, (3.5, 1.4))}
 
 
 class LinePlot(Diagram):
-    """Lines between stations."""
+    """Lines between path points."""
 
-    layers = ("lines", "stations")
+    layers = ("lines", "path_points")
     unit = "points"
-    ranked = "most moved"
+    ranked = "largest change"
     size = (6.4, 5.0)
 
     def headline(self) -> str:
-        """The question, in plain words."""
-        return "What would recalibration make of each prediction?"
+        """The question that the diagram answers, its default title."""
+        return "How would recalibration change each prediction?"
 
     def axis_labels(self) -> tuple[str, str]:
-        """Stations along x, probabilities along y."""
+        """Path points along x, probabilities along y."""
         x = "posterior probability of calibration"
         return x, "confidence" if self.lens == "confidence" else "probability"
 
     def legend(self) -> list[tuple[Any, str]]:
-        """What came, and what did not, where each is drawn."""
+        """Events and non-events, each if it is drawn."""
         from matplotlib.lines import Line2D
 
         if not self.has("lines"):
             return []
-        event_label, missed = (
-            ("it was right", "it was wrong") if self.lens == "confidence" else ("it came", "it did not")
-        )
+        event_label, missed = ("correct", "incorrect") if self.lens == "confidence" else ("event", "no event")
         outcomes = self.table["outcome"]
         return [
             *([(Line2D([], [], linewidth=1.6, **_EVENT), event_label)] if outcomes.any() else []),
@@ -56,28 +54,28 @@ class LinePlot(Diagram):
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
         size, wide = styling.type_size(ax), styling.inches(ax)[0]
         styling.style_axes(ax, size)
-        count = int(view["stations"])
+        count = int(view["path_points"])
         ax.set_ylim(-0.02, 1.02)
         ticks = np.arange(6) / 5 if styling.inches(ax)[1] > 1.6 else np.arange(3) / 2
         ax.set_yticks(ticks, [f"{100 * tick:.0f}\u00a0%" for tick in ticks])
         ax.grid(False, axis="x")
-        if self.has("stations"):
+        if self.has("path_points"):
             for place in rows["place"][:count]:
-                ax.axvline(place, color=styling.INSIDE_BAR, linewidth=1.2, zorder=1, label="stations")
-        # Panels share their axes, so all have the places of the one with the most; what each is, its own rows say first.
+                ax.axvline(place, color=styling.INSIDE_BAR, linewidth=1.2, zorder=1, label="path points")
+        # Panels share their axes, so all have the ticks of the panel with the most path points; labels prefer own rows.
         places, first = np.unique(np.concatenate([rows["place"], self.table["place"]]), return_index=True)
         point_columns = {
-            name: np.concatenate([rows[name], self.table[name]])[first] for name in ("station", "posterior")
+            name: np.concatenate([rows[name], self.table[name]])[first] for name in ("path_point", "posterior")
         }
-        names = np.array(point_columns["station"], dtype=object)
-        if (self.table["station"] == "fit").any():
-            names[1] = "fit"  # which is true of all
+        names = np.array(point_columns["path_point"], dtype=object)
+        if (self.table["path_point"] == "fit").any():
+            names[1] = "fit"  # correct for all panels
         self._label_path_points(ax, places, names, point_columns["posterior"])
         if not self.has("lines"):
             return
         points = np.stack([rows["place"], rows["probability"]], axis=1).reshape(-1, count, 2)
         outcomes, opacity = rows["outcome"][::count], rows["opacity"][::count]
-        # From the lowest to the highest, whatever came: neither outcome hides the other.
+        # In the order of the probabilities, so that neither outcome hides the other.
         order = np.argsort(points[:, 0, 1], kind="stable")
         marks = [_EVENT if event else _NO_EVENT for event in outcomes[order]]
         lines = LineCollection(
@@ -92,10 +90,10 @@ class LinePlot(Diagram):
         ax.add_collection(lines, autolim=False)
 
     def _label_path_points(self, ax: Any, places: Any, names: Any, posteriors: Any) -> None:
-        """Name and posterior below each station, as far as there is room; on one line where nothing makes more room."""
+        """Label each path point with its name and posterior probability, on one line if there is no room for two."""
         texts, words = [_posterior(float(p)) for p in posteriors], [_WORDS.get(name, "boldest") for name in names]
         short = [_SHORT[word] for word in words]
-        # Where panels differ in what they said of it, the lowest one must not speak for all.
+        # If posteriors differ between panels, those of the lowest panel must not label all.
         one = [p if word == "bold" else word for word, p in zip(short, texts, strict=True)]
         tries = [one]
         if self._shared:
@@ -110,14 +108,14 @@ class LinePlot(Diagram):
             size -= 0.5
         if not _labels_fit(ax, labels, size):
             labels = [labels[0], *[""] * (len(labels) - 2), labels[-1]]
-        # Two unseen ticks beyond the ends, so that `ink.inward` leaves the others where they belong.
+        # Two invisible ticks beyond the ends, so that the layout does not move the outer labels.
         ax.set_xticks([-2, *places, len(places) + 1], ["", *labels, ""], fontsize=size)
         ax.set_xlim(-_BESIDE, len(places) - 1 + _BESIDE)
 
     @property
     def _shared(self) -> bool:
-        """Whether the posteriors are those of every panel, so that they can stand below the lowest."""
-        both = np.stack([self.panels["posterior_said"], self.panels["posterior_best"]])
+        """Whether all panels have the same posteriors, so that the tick labels of the lowest panel can show them."""
+        both = np.stack([self.panels["posterior_predicted"], self.panels["posterior_best_fit"]])
         return len(self.panels["view"]) == 1 or bool(((both == both[:, :1]) | np.isnan(both)).all())
 
 
@@ -126,7 +124,7 @@ def _below(words: list[str], texts: list[str]) -> list[str]:
 
 
 def _labels_fit(ax: Any, labels: list[str], size: float) -> bool:
-    """Whether labels stay apart, and within the axes."""
+    """Whether labels do not overlap and stay inside the axes."""
     spacing = 72 * styling.inches(ax)[0] / (len(labels) - 1 + 2 * _BESIDE)
     widths = [max(styling.text_width(line, size) for line in label.split("\n")) for label in labels]
     inside = max(widths[0], widths[-1]) / 2 <= _BESIDE * spacing + 4

@@ -1,4 +1,4 @@
-"""The reliability diagram: observed event rate against mean predicted probability in each bin, with consistency bars."""
+"""The reliability diagram: observed event rate against mean prediction in each bin, with consistency bars."""
 
 from __future__ import annotations
 
@@ -24,48 +24,71 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True)
 class Reliability(BinnedRecipe):
-    r"""Observed frequency against mean predicted probability, bin by bin, with the range that chance alone explains.
+    r"""Reliability diagram (calibration plot): observed event rate against mean predicted probability in each bin.
 
-    Answers: when it says 70 %, does it come true 70 % of the time, and where not? Also called calibration plot. With
-    :math:`\bar p_b = \sum_b w p / \sum_b w` and :math:`\bar y_b = \sum_b w y / \sum_b w`, the style
-    `diagonal` draws crosses at (p̄, ȳ) with consistency bars around the diagonal, the style `deviation` crosses at
-    (p̄, ȳ − p̄) with the same bars around 0, which shows small errors larger; below, the share of rows in each bin, or
-    where bins differ in width in each of 30 equal cells (`strip` of `panels`). Empty bins are absent.
-
-    Views: binary, one panel each. Units: probability. Cost: O(n log k), and per bin the law of
-    `chance.consistency`. Raises TO203 for an unknown setting, TO205 for a joint view.
-    Source: Vaicenavicius et al. (2019), figure 4; Bröcker & Smith (2007).
-
-    The finding names the stretches of neighboring bins that are off to one side. Where no more bins lie outside than
-    chance puts there in one calibrated model of twenty, and none does beside bars that hold together, it says only how many.
+    Bars show the range of the event rate if the model is calibrated, or a confidence interval.
 
     Parameters
     ----------
     partition : Partition, optional
-        15 uniform bins.
-    level : float
-        The probability with which a bar of a calibrated model covers its cross: the bar ends at the quantiles
-        (1 ± level)/2.
-    style : str
-        `diagonal` or `deviation`; the table is the same.
-    bars : str or None
-        `consistency`: where the cross would fall if the model were calibrated.
-        `confidence`: the interval of the outcome rate, around the cross.
-        Weights count as importance in both: a weight of two is two rows for the rates, not for the bars.
-    by : str
-        How consistency bars are made: `exact` by the law of each bin's outcomes (`chance.consistency`), `redraw` by
-        drawing labels from the predictions (`redrawn.ranges`), which also holds where rows of few weigh differently.
-    resamples : int
-        How many redraws.
-    interval : str
-        Confidence bars: `wilson`, or `clopper-pearson`, which is longer and covers rows of equal weight at least so
-        often. With weights both take (Σw)²/Σw² effective rows (`chance.wilson`, `chance.clopper_pearson`).
-    simultaneous : bool
-        Bonferroni over all bars of the diagram, so that all of them hold at once with probability `level`.
+        The bins. By default 15 bins of equal width.
+    level : float, default=0.9
+        The coverage of each bar. Its ends are the quantiles (1 ± level)/2.
+    style : {"diagonal", "deviation"}, default="diagonal"
+        Whether the event rate is drawn, or its difference from the mean prediction. The table is the same.
+    bars : {"consistency", "confidence"} or None, default="consistency"
+        `consistency` is the range of the event rate if the model is calibrated. `confidence` is an interval for the
+        true event rate, around the observed one. Weights are importance weights in both: a weight of two counts as two
+        rows for the rates, not for the bars.
+    by : {"exact", "redraw"}, default="exact"
+        How consistency bars are computed: from the exact distribution of each bin's event count (Poisson-binomial), or
+        from labels drawn with the predicted probabilities. The latter also covers bins of few rows with unequal
+        weights.
+    resamples : int, default=999
+        Number of resamples for `by="redraw"`.
+    interval : {"wilson", "clopper-pearson"}, default="wilson"
+        The confidence interval. `clopper-pearson` is wider; its coverage is at least `level` for rows of equal weight.
+        With weights both use the effective sample size (Σw)²/Σw².
+    simultaneous : bool, default=False
+        Bonferroni correction over all bars of the diagram, so that all of them hold jointly with probability `level`.
 
-    Columns of `table`: view bin low high n weight share mean_prediction outcome_rate deviation, and with bars
-    bar_low bar_high (rates, whatever the style) and outside.
+    Raises
+    ------
+    InputError
+        TO203 for an invalid setting, TO205 for a joint view.
 
+    See Also
+    --------
+    ReliabilityCurve : The same without bins, by kernel smoothing.
+    Corp : The same with isotonic regression.
+
+    Notes
+    -----
+    In bin b a cross is drawn at :math:`(\bar p_b, \bar y_b)` with
+
+    .. math:: \bar p_b = \sum_i w_i p_i / \sum_i w_i, \quad \bar y_b = \sum_i w_i y_i / \sum_i w_i ,
+
+    and consistency bars around the diagonal. The style `deviation` draws :math:`\bar y_b - \bar p_b` with the same bars
+    around 0, which enlarges small errors. Below is the share of rows in each bin or, if the bins differ in width, in
+    each of 30 equal cells (`strip` of `panels`). Empty bins are omitted.
+
+    The finding names the segments of neighboring bins that lie outside on the same side. It gives only the number of
+    bins outside if a calibrated model has at least as many with probability 5 % or more, and no bin lies outside its
+    Bonferroni bar.
+
+    Views: binary, one panel each. Units: probability. Cost: O(n log k), and per bin the distribution of its event
+    count.
+
+    Columns of `table`: view bin low high n weight share mean_prediction outcome_rate deviation, and with bars bar_low
+    bar_high (event rates in both styles) and outside.
+
+    References
+    ----------
+    .. [1] Vaicenavicius et al. (2019), figure 4.
+    .. [2] Bröcker & Smith (2007).
+
+    Examples
+    --------
     >>> diagram = Reliability()([View(p=[0.5, 0.5, 0.9], y=[0, 1, 1], name="positive")])
     >>> diagram.table["bar_low"].tolist(), diagram.table["bar_high"].tolist(), diagram.table["outside"].tolist()
     ([0.0, 0.0], [1.0, 1.0], [False, False])
@@ -81,7 +104,7 @@ class Reliability(BinnedRecipe):
     simultaneous: bool = False
 
     def of(self, views: tuple[View, ...], rng: np.random.Generator) -> Diagram:
-        """The diagram of binary views."""
+        """Compute the diagram of binary views."""
         binned = [bins.Binned(view, self.partition) for view in views]
         errors = np.array([view_bins.error for view_bins in binned])
         binned = [binned[i] for i in np.argsort(-errors, kind="stable")]
@@ -134,13 +157,13 @@ class Reliability(BinnedRecipe):
     def _with_bars(
         self, binned: bins.Binned, level: float, joint_level: float, rng: np.random.Generator
     ) -> tuple[bins.Columns, bool, tuple[str, ...]]:
-        """The columns with bars, whether a bin is outside beside all others too, and the laws."""
+        """The columns with bars, whether a bin lies outside its Bonferroni bar, and the method of each bar."""
         columns = binned.columns
         if self.bars is None:
             return columns, False, ()
         bars, wide = binned.bars(self._bar_function(rng), (level, joint_level))
         tested = columns["outcome_rate"] if self.bars == "consistency" else columns["mean_prediction"]
-        # Rates, from which nothing is subtracted: equal counts must compare as equal, in whatever order summed.
+        # Compare rates, not differences: equal counts must compare as equal in any order of summation.
         outside, jointly_outside = (ranges.missed(tested) for ranges in (bars, wide))
         columns = {**columns, "bar_low": bars.low, "bar_high": bars.high, "outside": outside}
         return columns, bool(jointly_outside.any()), bars.method
@@ -151,33 +174,33 @@ class Reliability(BinnedRecipe):
         crowded = sum(_crowded(view_bins) for view_bins in binned)
         if crowded:
             who = "All predictions lie" if views == 1 else f"In {crowded} of {views} views all predictions lie"
-            text = f"{who} in one or two bins, which hide how they differ"
-            notes.append(Note("TN267", f'{text}; partition="equal-mass" sets them apart.'))
+            text = f"{who} in one or two bins, which hide the differences between them"
+            notes.append(Note("TN267", f'{text}. partition="equal-mass" separates them.'))
         if self.bars == "consistency" and not self.simultaneous:
             notes.append(
                 Note(
                     "TN246",
-                    f"Each bar holds for its bin alone: of a calibrated model up to {styling.percent(1 - self.level)} "
-                    "of the crosses fall outside. Pass simultaneous=True for bars that hold together.",
+                    f"Bars are pointwise: for a calibrated model up to {styling.percent(1 - self.level)} of the crosses "
+                    "are expected outside. Pass simultaneous=True for simultaneous bars.",
                 )
             )
         if self._draws:
             beyond = self.resamples * (1 - level) / 2
-            text = f"The bars hold the middle of {self.resamples:,} redraws of the labels; {beyond:.3g} lie beyond each end"
-            text += "." if beyond >= _STEADY else ", too few for the ends to be steady: make more."
+            text = f"The bars are quantiles of {self.resamples:,} resamples of the labels; {beyond:.3g} lie beyond each end"
+            text += "." if beyond >= _STEADY else ", too few for stable ends: increase resamples."
             if flipped:
-                text += " Shares of votes had the signs of their residuals flipped, which is approximate."
+                text += " For shares of votes the signs of residuals were flipped, which is approximate."
             notes.append(Note("TN266", text))
         return notes
 
 
 _INTERVALS = {"wilson": chance.wilson, "clopper-pearson": chance.clopper_pearson}
-_MANY = 20  # different predictions, that more bins would tell apart
-_STEADY = 10  # redraws beyond an end: with them its distance from the middle of a normal law is known to a tenth
+_MANY = 20  # distinct predictions, which more bins would separate
+_STEADY = 10  # resamples beyond an end that fix its distance from the mean of a normal distribution to a tenth
 
 
 def _crowded(binned: bins.Binned) -> bool:
-    """Whether equal bins hold many different predictions in one or two of them, as of a rare event."""
+    """Whether bins of equal width put many distinct predictions into one or two bins, as for a rare event."""
     if not isinstance(binned.partition, Uniform) or binned.size <= 2 or len(binned.columns["bin"]) > 2:
         return False
     return len(np.unique(binned.view.at[binned.view.w > 0])) >= _MANY

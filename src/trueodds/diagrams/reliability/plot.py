@@ -13,22 +13,22 @@ from trueodds.diagrams._style.reliability_axes import BinnedPlot
 
 
 class ReliabilityDiagram(BinnedPlot):
-    """Crosses, bars and the strip of predictions."""
+    """The reliability diagram: crosses, bars and the strip of predictions."""
 
     layers = ("bars", "crosses", "strip", "gaps", "sides")
 
     @property
     def strip_height(self) -> float:  # type: ignore[override]
-        """The strip's part of the height."""
+        """The strip's share of the height."""
         return styling.STRIP if self.has("strip") else 0.0
 
     @property
     def size(self) -> tuple[float, float]:  # type: ignore[override]
-        """The unit square has room for what stands above it."""
+        """Inches of the figure; the unit square needs room for the header above it."""
         return (6.4, 4.6) if self.deviation else (5.2, 6.7)
 
     def legend(self) -> list[tuple[Any, str]]:
-        """Bars, crosses, gaps and predictions, as far as they are drawn."""
+        """The legend entries of the layers that are drawn."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
@@ -40,7 +40,7 @@ class ReliabilityDiagram(BinnedPlot):
         crosses, bars = self.has("crosses"), self.has("bars") and kind is not None
         inside_drawn, _ = self._sides_drawn()
         if bars and kind == "consistency":
-            # Of the color that is drawn: where every cross is outside, no bar is gray.
+            # If every cross is outside, no gray bar is drawn.
             color = styling.INSIDE_BAR if inside_drawn else styling.OUTSIDE_BAR
             label = f"{level} consistency bar" if self.long_labels else f"{level} consistency"
             entries.append((Line2D([], [], color=color, linewidth=7, solid_capstyle="butt"), label))
@@ -58,11 +58,11 @@ class ReliabilityDiagram(BinnedPlot):
 
     @property
     def _gaps(self) -> bool:
-        """Whether gaps are drawn: behind consistency bars they would be a second mark for the same distance."""
+        """Whether gaps are drawn: beside consistency bars they would mark the same distance twice."""
         return self.has("gaps") and not self.deviation and self.settings["bars"] != "consistency"
 
     def _cross_labels(self, level: str, *, bars: bool) -> list[tuple[str, dict[str, Any], str]]:
-        """Color, mark and label of the crosses that are drawn; each label tells the level that no bar tells."""
+        """Color, mark and label of the crosses that are drawn; the label names the level if no bar does."""
         kind = self.settings["bars"]
         if kind is None:
             labels = "observed", ""
@@ -81,14 +81,14 @@ class ReliabilityDiagram(BinnedPlot):
         return [(color, style, label) for (color, style), label, drawn in candidates if drawn]
 
     def _sides_drawn(self) -> tuple[bool, bool]:
-        """Whether a cross of the panels drawn lies inside its range, and whether one lies outside."""
+        """Whether any cross lies inside its bar, and whether any lies outside, in the panels drawn."""
         if "bins_outside" not in self.panels:
             return True, False
         bins, outside = (self.panels[name][: layout.MAX_PANELS] for name in ("bins", "bins_outside"))
         return bool((bins > outside).any()), bool(outside.sum())
 
     def paint(self, ax: Any, panel: int) -> None:
-        """One view."""
+        """Draw one view."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
         low, high = float(view["y_low"]), float(view["y_high"])
         self.axes(ax, low, high)
@@ -116,7 +116,7 @@ _OUTSIDE: dict[str, Any] = {"marker": "X", "markersize": 8.5, "markeredgecolor":
 
 
 def _shares(rows: Mapping[str, Array], view: Mapping[str, Any]) -> tuple[Array, Array, Array]:
-    """Edges and shares of the strip: those of the bins, unless they differ in width, so that heights would mislead."""
+    """Edges and shares of the strip: the bins, or equal cells where the bins differ in width."""
     if "strip" not in view:
         return rows["low"], rows["high"], rows["share"]
     occupied = np.flatnonzero(view["strip"])
@@ -140,7 +140,7 @@ def _bars(ax: Any, x: Array, low: Array, high: Array, outside: Array, thick: flo
     if consistency:
         colors = np.where(outside, styling.OUTSIDE_BAR, styling.INSIDE_BAR)
         ax.vlines(x, low, high, colors=colors, linewidth=thick, zorder=2, label="bars")
-        # A bar without length, where chance has no say, is still seen by its ends.
+        # The ends mark a bar of length zero, as at predictions of 0 and 1.
         for end in (low, high):
             ax.scatter(x, end, marker="_", s=(thick + 2) ** 2, c=colors, linewidths=1.2, zorder=2.1)
         return
@@ -151,16 +151,18 @@ def _bars(ax: Any, x: Array, low: Array, high: Array, outside: Array, thick: flo
 
 
 def _cut(ax: Any, x: Array, bar_low: Array, bar_high: Array, low: float, high: float) -> None:
-    """Small arrows where a bar goes on beyond the picture."""
+    """Draw small arrows where a bar continues beyond the axes."""
     for edge, marker, beyond in ((high, "^", bar_high > high), (low, "v", bar_low < low)):
         at = x[beyond]
         ax.scatter(at, np.full(len(at), edge), marker=marker, s=14, color=styling.FAINT, zorder=3.5, clip_on=False)
 
 
 def _sides(ax: Any, size: float, low: float, high: float, *, confident: bool) -> None:
-    """What above and below zero mean, along the right edge, where there is room."""
+    """Write along the right edge, if there is room, what values above and below zero mean."""
     above, below = ("underconfident →", "← overconfident") if confident else ("under-predicts →", "← over-predicts")
-    points = 72 * styling.inches(ax)[1] * 0.8 * (1 - styling.STRIP) / (high - low)  # title and labels will take a fifth
+    points = (
+        72 * styling.inches(ax)[1] * 0.8 * (1 - styling.STRIP) / (high - low)
+    )  # title and labels take about a fifth
     for text, extent, sign, where in ((above, high, 1, "bottom"), (below, -low, -1, "top")):
         if styling.text_width(text, size - 1.5) < points * extent:
             style = {"fontsize": size - 1.5, "color": styling.FAINT, "rotation": 90, "ha": "left", "va": where}

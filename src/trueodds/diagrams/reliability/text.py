@@ -13,22 +13,22 @@ from trueodds.diagrams._style.styling import percent
 from trueodds.diagrams.bins import Binned
 from trueodds.lenses.view import View
 
-_MIN_SHARE = 0.1  # of all that lies beyond chance: what a stretch must hold to be told
-_ALPHA = 0.05  # as many bins outside, or more, are that probable if the model is calibrated: no more is read into them
+_MIN_SHARE = 0.1  # smallest share of the error outside the bars for which a segment is named
+_ALPHA = 0.05  # with a larger probability of as many bins outside under calibration, only their number is given
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Neighboring bins that are all off to one side."""
+    """Neighboring bins that all lie outside on the same side."""
 
     first: int
     last: int
-    above: bool  # came more often than was said
+    above: bool  # whether the event rate exceeds the prediction
     weight: float  # Σ share · |deviation|
 
 
 def find_segments(deviation: Array, share: Array, outside: Array) -> list[Segment]:
-    """The runs of neighboring bins, lowest bin first, that are outside on the same side; the heaviest first.
+    """The runs of neighboring bins, lowest bin first, that lie outside on the same side; the heaviest first.
 
     >>> found_segments = find_segments(np.array([0.1, -0.1, -0.2, 0.0]), np.full(4, 0.25), np.array([True, True, True, False]))
     >>> [(segment.first, segment.last, segment.above, round(segment.weight, 3)) for segment in found_segments]
@@ -46,9 +46,9 @@ def find_segments(deviation: Array, share: Array, outside: Array) -> list[Segmen
 
 
 def describe_segments(table: Mapping[str, Array], *, confident: bool) -> str:
-    """The heaviest stretches in words, at most two: `overconfident above 60 %`.
+    """Describe at most two segments, those with the largest error, such as `overconfident above 60 %`.
 
-    Edges are those of the bins; the first and last occupied bin are said to reach to the end.
+    Edges are those of the bins. The first and last occupied bin count as reaching to 0 and 1.
 
     >>> columns = {"low": [0.0, 0.5, 0.6], "high": [0.5, 0.6, 1.0], "deviation": [0.0, -0.1, -0.1]}
     >>> columns |= {"share": [0.2, 0.4, 0.4], "outside": [False, True, True]}
@@ -58,23 +58,21 @@ def describe_segments(table: Mapping[str, Array], *, confident: bool) -> str:
     segments = find_segments(table["deviation"], table["share"], table["outside"])
     total = sum(segment.weight for segment in segments)
     heaviest = [segment for segment in segments[:2] if segment.weight >= _MIN_SHARE * total]
-    words = ("underconfident", "overconfident") if confident else ("said too little", "said too much")
+    words = ("underconfident", "overconfident") if confident else ("under-predicts", "over-predicts")
     ordered = sorted(heaviest, key=lambda segment: segment.first)
     phrases: list[str] = []
     for i, current in enumerate(ordered):
         word = words[0] if current.above else words[1]
         if i and current.above == ordered[i - 1].above:
             word = ""  # overconfident below 10 % and above 70 %
-        elif i:
-            word = word.removeprefix("said ")  # said too little below 10 % and too much above 70 %
         phrases.append(f"{word} {_segment_range(table, current)}".strip())
     return " and ".join(phrases)
 
 
 def explained_by_chance(count: int, outside: int, level: float) -> bool:
-    """Whether chance alone puts as many bins outside, or more, in one calibrated model in twenty, or more often.
+    """Whether a calibrated model has as many bins outside, or more, with a probability of at least 5 %.
 
-    A bar of a calibrated model misses with probability 1 − level or less, and bins miss independently of each other.
+    Each bin of a calibrated model lies outside with probability 1 − level or less, independently of the others.
 
     >>> explained_by_chance(11, 1, 0.9), explained_by_chance(11, 6, 0.9)
     (True, False)
@@ -83,9 +81,9 @@ def explained_by_chance(count: int, outside: int, level: float) -> bool:
 
 
 def expected_outside(count: int, level: float) -> str:
-    """How many bins chance would put outside, in words.
+    """The expected number of bins outside for a calibrated model, as text.
 
-    >>> expected_outside(11, 0.9), expected(3, 0.9)
+    >>> expected_outside(11, 0.9), expected_outside(3, 0.9)
     ('about 1', 'about 0.3')
     """
     many = (1 - level) * count
@@ -103,7 +101,7 @@ def _segment_range(table: Mapping[str, Array], segment: Segment) -> str:
 
 
 def format_edge(x: float) -> str:
-    """A probability with the digits that tell it from 0 and from 1.
+    """Format a probability with enough digits to tell it from 0 and from 1.
 
     >>> [format_edge(x).replace("\u00a0", " ") for x in (0.6, 2 / 3, 0.99987, 1 - 1e-7, 2e-5, 1.0)]
     ['60 %', '66.7 %', '99.99 %', '99.99999 %', '0.002 %', '100 %']
@@ -126,27 +124,30 @@ def describe_outside_bins(
     around_rate: bool,
     name: str,
 ) -> str:
-    """How many bins lie beyond chance, and where; `jointly_outside` says that one does among all bins together."""
+    """Describe how many bins lie outside, and where; `jointly_outside` means outside a Bonferroni bar."""
     count = len(table["low"])
     bins = f"{count} {'bins' if count != 1 else 'bin'}"
     many, lies = f"{outside or 'none'} of {bins}", "lies" if outside <= 1 else "lie"
-    text = f"in {many} the interval misses what was said" if around_rate else f"{many} {lies} outside"
+    text = f"in {many} the interval excludes the mean prediction" if around_rate else f"{many} {lies} outside"
     if outside == 0:
         return f"{_capital(text)}."
-    as_many = f"{expected_outside(count, level)} would by chance"
+    as_many = f"{expected_outside(count, level)} expected if calibrated"
     if not jointly_outside and not simultaneous and explained_by_chance(count, outside, level):
-        return f"{_capital(text)}; {as_many}."
+        return f"{_capital(text)} ({as_many})."
     place = _capital(describe_segments(table, confident=name == "confidence"))
     if not jointly_outside and not simultaneous:
-        return f"{place}: {text}, and {as_many}."
-    return f"{place}: {text}." if around_rate else f"{place}: {many} {lies} beyond chance."
+        return f"{place}: {text} ({as_many})."
+    if around_rate:
+        return f"{place}: {text}."
+    bars = "its consistency bar" if outside == 1 else "their consistency bars"
+    return f"{place}: {many} {lies} outside {bars}."
 
 
 def describe_finding(binned: Binned, total: View, place: str, *, views: int, largest: bool) -> str:
-    """Where it is off, and what was said and seen in all."""
+    """Describe where the view is miscalibrated, and its mean prediction and event rate."""
     name = binned.view.name
-    verb = "is right" if name == "confidence" else "comes true"
-    text = f"In all it says {percent(float(total.p[0]))} and {verb} {percent(float(total.y[0]))}."
+    predicted, observed = ("confidence", "accuracy") if name == "confidence" else ("predicted", "observed")
+    text = f"Mean {predicted} {percent(float(total.p[0]))}, {observed} {percent(float(total.y[0]))}."
     text = f"{place} {text}" if place else text
     if views == 1:
         return text

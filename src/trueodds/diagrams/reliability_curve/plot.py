@@ -12,33 +12,50 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.reliability_axes import UnitSquarePlot, select_part
 
-OPAQUE_ROWS = 20  # rows: a part of the band worth fewer is fainter
+OPAQUE_ROWS = 20  # effective sample size below which the band is drawn fainter
 
 
 class LocalEstimate(NamedTuple):
-    """What one prediction is worth; NaN where nothing is known, and why."""
+    """The recalibrated probability of one prediction, or NaN with the reason."""
 
     probability: float
     low: float
     high: float
-    error: float  # what came less what a calibrated curve shows: above 0 the model promises too little
+    error: float  # curve minus reference: positive where the model under-predicts
     reason: str = ""
 
 
 class ReliabilityCurveDiagram(UnitSquarePlot):
-    """Curve, band, reference, strip and diagonal."""
+    """The reliability curve: curve, band, reference, strip and diagonal."""
 
     layers = ("band", "curve", "reference", "strip", "diagonal")
     size = (5.2, 6.7)
     ranked = "largest local error"
 
     def at(self, score: float, view: str | None = None) -> LocalEstimate:
-        """How probable is what was stated with this probability, and within which limits?
+        """Return the recalibrated probability of a prediction, with limits.
 
-        The table between its places, along straight lines; of the first panel if no view is named. Limits are those of
-        the confidence band, and with another band NaN. Where nobody stated a score within a bandwidth of this one, all
-        is NaN and `reason` says so. Raises TO203 for a score that is no probability and for an unknown view.
+        Parameters
+        ----------
+        score : float
+            The predicted probability.
+        view : str, optional
+            Name of the view. By default that of the first panel.
 
+        Returns
+        -------
+        LocalEstimate
+            Interpolated linearly between the points of the table. The limits are those of the confidence band, and NaN
+            with another band. Everything is NaN if no prediction lies within a bandwidth of the score; `reason` then
+            says so.
+
+        Raises
+        ------
+        InputError
+            TO203 for a score that is not a probability, and for an unknown view.
+
+        Examples
+        --------
         >>> from trueodds.diagrams.reliability_curve.compute import ReliabilityCurve
         >>> from trueodds.lenses.view import View
         >>> p, y = np.tile([0.5, 0.9], 40), np.tile([0, 1, 1, 0, 0, 1, 1, 1], 10)
@@ -47,11 +64,11 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
         ([0.75, 0.61, 0.86, -0.15], 'No prediction lies within a bandwidth (0.05) of 0.2.')
         """
         if isinstance(score, bool) or not isinstance(score, (int, float, np.number)) or not 0 <= float(score) <= 1:
-            raise InputError("TO203", "score is a probability.", describe(score), "For instance at(0.9).")
+            raise InputError("TO203", "score must be a probability.", describe(score), "For instance at(0.9).")
         named = self.panels["view"].tolist()
         if view is not None and view not in named:
             raise InputError(
-                "TO203", "The diagram has no such view.", describe(view), f"One of {', '.join(named[:8])}."
+                "TO203", "The diagram has no such view.", describe(view), f"Use one of {', '.join(named[:8])}."
             )
         panel = 0 if view is None else named.index(view)
         rows = select_part(self.rows(panel), "curve")
@@ -70,20 +87,18 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
             float(np.interp(x, rows["score"][ends], rows[name][ends]))
             for name in ("probability", "probability_low", "probability_high", "error")
         )
-        reason = (
-            "" if low == low else "Limits of the probability come with band='confidence', for panels that are drawn."
-        )
+        reason = "" if low == low else "Limits need band='confidence' and a view that is drawn."
         return LocalEstimate(probability, low, high, error, reason)
 
     def legend(self) -> list[tuple[Any, str]]:
-        """What is drawn, and what the band says."""
+        """The legend entries of the layers that are drawn."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
         entries: list[tuple[Any, str]] = []
         if self.has("curve"):
             curve_label, outside_label = (
-                ("seen, smoothed", "off beyond the band") if self.long_labels else ("seen", "off")
+                ("observed, smoothed", "outside the band") if self.long_labels else ("observed", "outside")
             )
             entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8), curve_label))
             if self.table["outside"].any():
@@ -91,19 +106,21 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
         if self.settings["band"] and self.has("band"):
             entries.append((Patch(facecolor=styling.INSIDE_BAR), self._band_says()))
         if self.has("reference"):
-            entries.append((Line2D([], [], **_REFERENCE), "a calibrated curve" if self.long_labels else "calibrated"))
-        return entries + self.common("as stated")
+            entries.append(
+                (Line2D([], [], **_REFERENCE), "expected if calibrated" if self.long_labels else "if calibrated")
+            )
+        return entries + self.common()
 
     def _band_says(self) -> str:
         level = f"{100 * self.settings['level']:.4g}\u00a0%"
         consistent = self.settings["band"] == "consistency"
         if not self.long_labels:
-            return f"{level} {'by chance' if consistent else 'interval'}"
-        where = "all at once" if self.settings["simultaneous"] else "at each score"
-        return f"range if calibrated ({level} {where})" if consistent else f"{level} interval {where}"
+            return f"{level} {'consistency' if consistent else 'interval'}"
+        scope = "simultaneous" if self.settings["simultaneous"] else "pointwise"
+        return f"range if calibrated ({level}, {scope})" if consistent else f"{level} {scope} band"
 
     def paint(self, ax: Any, panel: int) -> None:
-        """One view."""
+        """Draw one view."""
         rows, size = self.rows(panel), styling.type_size(ax)
         wide = self.square(ax, size)
         if self.has("strip"):
@@ -115,15 +132,15 @@ class ReliabilityCurveDiagram(UnitSquarePlot):
             self._piece(ax, {name: column[curve["piece"] == piece] for name, column in curve.items()}, wide=wide)
 
     def _piece(self, ax: Any, rows: Mapping[str, Array], *, wide: bool) -> None:
-        """A part of the curve without a gap."""
+        """Draw one piece of the curve without gaps."""
         x, thick = rows["score"], 1.8 if wide else 1.3
         if self.settings["band"] and self.has("band"):
-            # What a row or two say must not look as sure as the band of thousands beside it.
+            # A band based on a row or two must look less certain than one based on thousands.
             strength = min(float(np.nanmax(rows["effective"])) / OPAQUE_ROWS, 1.0)
             style: dict[str, Any] = {"zorder": 1.4, "label": "band"}
             fill = {"facecolor": styling.INSIDE_BAR, "alpha": 0.12 + 0.43 * strength, "linewidth": 0}
             ax.fill_between(x, rows["low"], rows["high"], **fill, **style)
-            if x[-1] - x[0] < 0.004:  # too narrow a range is still seen
+            if x[-1] - x[0] < 0.004:  # keeps a very narrow range visible
                 ax.vlines(
                     x[:1],
                     rows["low"][:1],

@@ -24,47 +24,47 @@ from trueodds.estimators._smoothing.kernel_density import KERNELS
 from trueodds.estimators.ece_kde import BELOW, KernelDensityError
 from trueodds.lenses.view import View
 
-Span = Literal["auto", "1/K"]  # where a curve begins: at 0, at 1/K, or where the scores do
+Span = Literal["auto", "1/K"]  # start of the range of probabilities: 1/K, or chosen by the scores
 
-POINTS_PER_BANDWIDTH = 3  # places in a bandwidth, at least
-MIN_POINTS = 200  # places from 0 to 1, at least
-GROUPS_PER_BANDWIDTH = 4  # groups of scores in a bandwidth, which bands tell apart
+POINTS_PER_BANDWIDTH = 3  # smallest number of points per bandwidth
+MIN_POINTS = 200  # smallest number of points from 0 to 1
+GROUPS_PER_BANDWIDTH = 4  # groups of scores per bandwidth, for bands
 
 
 @dataclass(frozen=True)
 class Smoother:
-    """A Gaussian on a scale of the scores; probabilities are mirrored at `low` and 1."""
+    """A Gaussian kernel on a scale of the scores; probabilities are reflected at `low` and 1."""
 
     scale: str
-    low: float  # where probabilities begin: 0 or 1/K
+    low: float  # smallest possible probability: 0 or 1/K
     bandwidth: float  # on the scale
 
     @property
     def mirrored(self) -> bool:
-        """Whether scores have images beyond the ends."""
+        """Whether scores are reflected at the ends of the range."""
         return self.scale == "probability"
 
     @property
     def h(self) -> float:
-        """The bandwidth where the range is as long as from 0 to 1."""
+        """The bandwidth relative to the length of the range."""
         return self.bandwidth / (1 - self.low) if self.mirrored else self.bandwidth
 
     @property
     def is_narrowest(self) -> bool:
-        """Whether the bandwidth is the narrowest there is."""
+        """Whether the bandwidth is the smallest allowed."""
         return self.bandwidth == MIN_BANDWIDTH[self.scale]
 
     def on_scale(self, p: Array) -> Array:
-        """Where probabilities lie, those mirrored from 0 to 1."""
+        """Transform probabilities to the scale; reflected ones to [0, 1]."""
         if self.mirrored:
             return (np.clip(p, self.low, 1.0, dtype=np.float64) - self.low) / (1 - self.low)
         return log_odds(p, MIN_PROB)
 
     def places(self, s: Array) -> tuple[Array, Array]:
-        """Where the curve is read: rising probabilities within a bandwidth of some stated score, and their piece.
+        """The points of the curve: increasing probabilities within a bandwidth of a score, and their piece.
 
-        Places of one piece follow each other without a gap. Probabilities are multiples of 1/200, or of a half, a
-        quarter … of that; log odds of a third of the bandwidth, and those of full per cents.
+        Points of one piece follow each other without a gap. Probabilities are multiples of 1/200, or of a half, a
+        quarter and so on of it; log odds are multiples of a third of the bandwidth, plus those of whole percentages.
         """
         if self.mirrored:
             per = MIN_POINTS * 2 ** max(
@@ -78,7 +78,7 @@ class Smoother:
         if self.mirrored:
             lowest = math.ceil(self.low * per - 1e-9)
             number = number[(number >= lowest - 1) & (number <= per)]
-            # 1/K need not be a multiple: the one below it gives its place to it.
+            # 1/K need not be a multiple of the step: it replaces the multiple below it.
             number = number[(number >= lowest) | (self.low < lowest / per - 1e-12)]
             at = np.maximum(number / per, self.low)
         else:
@@ -94,14 +94,14 @@ class Smoother:
         return at, piece[first]
 
     def groups(self, scores: ScoreSums) -> ScoreSums:
-        """The scores, neighbors within a quarter of a bandwidth as one."""
+        """Merge neighboring scores within a quarter of a bandwidth."""
         z = self.on_scale(scores.at)
         cell = np.floor((z - z[0]) * (GROUPS_PER_BANDWIDTH / self.h)).astype(np.int64)
         return scores.pool(np.flatnonzero(np.diff(cell, prepend=-1)))
 
 
 def choose_smoother(view: View, scores: ScoreSums, bandwidth: float | str, scale: str, range: Span | None) -> Smoother:
-    """The glass for a view: by its scores alone, never by what came."""
+    """The smoother of a view, chosen from its scores alone, without the outcomes."""
     w = scores.w * (view.counted / view.total)
     low = _range_start(view, scores, range) if scale == "probability" else 0.0
     if scale == "probability":
@@ -114,7 +114,7 @@ def choose_smoother(view: View, scores: ScoreSums, bandwidth: float | str, scale
 def smooth_view(
     view: View, bandwidth: float | str, scale: str, range: Span | None
 ) -> tuple[ScoreSums, Smoother, dict[str, Array]]:
-    """The scores of a view, its glass, and the curve by columns: what came, and what was said, near each place."""
+    """The scores of a view, its smoother, and the columns of the curve: smoothed outcomes and smoothed predictions."""
     scores = sum_by_score(view)
     smoother = choose_smoother(view, scores, bandwidth, scale, range)
     at, piece = smoother.places(scores.at)
@@ -133,15 +133,15 @@ def smooth_view(
 
 
 def correct_smoothing_bias(rate: Array, score: Array, reference: Array) -> Array:
-    """Rates without what smoothing does to the diagonal, moved as a calibrated model's curve must be to the score.
+    """Remove the bias that smoothing has on the diagonal, by mapping the reference to the score.
 
-    Along straight lines 0 stays 0, the reference becomes the score, and 1 stays 1. Where nothing came no rate above 0
-    is read into it, as a shift by score − reference would.
+    The map is piecewise linear: 0 stays 0, the reference becomes the score, and 1 stays 1. Unlike a shift by score −
+    reference, it keeps a rate of 0 at 0.
 
     >>> correct_smoothing_bias(np.array([0.0, 0.04, 0.08, 0.54, 1.0]), np.array(0.1), np.array(0.08)).round(4).tolist()
     [0.0, 0.05, 0.1, 0.55, 1.0]
     """
-    with np.errstate(divide="ignore", invalid="ignore"):  # the side that is not taken
+    with np.errstate(divide="ignore", invalid="ignore"):  # in the branch that np.where discards
         below, above = rate * score / reference, 1 - (1 - rate) * (1 - score) / (1 - reference)
     moved = np.where(rate > reference, above, below)
     return np.asarray(np.clip(np.where(np.minimum(reference, 1 - reference) > 0, moved, rate), 0.0, 1.0))
@@ -155,28 +155,28 @@ def _range_start(view: View, scores: ScoreSums, range: Span | None) -> float:
 
 
 def _neighborhood(numbers: Array, radius: int) -> Array:
-    """All whole numbers within reach of some of the rising ones."""
+    """All integers within `radius` of any of the increasing `numbers`."""
     starts = np.maximum(numbers - radius, np.concatenate([[numbers[0] - radius], numbers[:-1] + radius + 1]))
     counts = numbers + radius + 1 - starts
     first = np.repeat(starts - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
     return first + np.arange(counts.sum())
 
 
-NORMAL_VARIANCE = 1e6  # a variance of a count beyond which its law is normal: its quantiles are then right to 1e-6
+NORMAL_VARIANCE = 1e6  # variance of a count beyond which the normal approximation of its quantiles is accurate to 1e-6
 
 
 @dataclass(frozen=True)
 class SmootherBand:
-    """A curve at some places, and the groups of scores near each, by which it varies."""
+    """The curve at some points and the groups of scores near each, which determine its variance."""
 
     groups: ScoreSums
-    near: Array  # (m, places), the kernel between groups and places
-    rate: Array  # (places,), the curve
-    reference: Array  # (places,), what a calibrated model's curve would be
+    near: Array  # (m, points), kernel weights between groups and points
+    rate: Array  # (points,), the curve
+    reference: Array  # (points,), the curve expected under calibration
 
     @classmethod
     def of(cls, scores: ScoreSums, smoother: Smoother, columns: dict[str, Array]) -> SmootherBand:
-        """Of a curve and the scores behind it."""
+        """The band of a curve and its scores."""
         groups = smoother.groups(scores)
         near = kernel_weights(
             smoother.on_scale(groups.at), smoother.on_scale(columns["score"]), smoother.h, mirrored=smoother.mirrored
@@ -185,17 +185,17 @@ class SmootherBand:
 
     @cached_property
     def mass(self) -> Array:
-        """The weight near each place."""
+        """The kernel-weighted sum of weights near each point."""
         return np.asarray(self.groups.w @ self.near)
 
     @cached_property
     def effective(self) -> Array:
-        """As many rows of equal weight, all at the place, as those near it are worth: (Σwk)²/Σw²k²."""
+        """The effective sample size near each point, (Σwk)²/Σw²k²."""
         return np.asarray(self.mass**2 / (self.groups.ww @ self.near**2))
 
     @cached_property
     def dispersion(self) -> float:
-        """How much less than labels the outcomes vary around the curve: 1 but for votes."""
+        """The variance of outcomes around the curve relative to that of labels: 1 except for votes."""
         if not self.groups.voted:
             return 1.0
         fit = (self.near @ (self.rate / self.mass)) / (self.near @ (1 / self.mass))
@@ -207,17 +207,17 @@ class SmootherBand:
         )
 
     def confidence(self, level: float, draws: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
-        """Limits of the rate that the curve shows, at each place by itself; given rng at all places together.
+        """Confidence limits of the smoothed event rate, pointwise, or simultaneous if `rng` is not None.
 
-        Clopper & Pearson's for as many rows as are effective over the dispersion. Together: both tails have the
-        probability beyond c standard errors of a normal law, c the quantile, over draws of rows with replacement, of
-        the largest deviation of the curve in standard errors.
+        Clopper-Pearson limits for the effective sample size over the dispersion. Simultaneous: each tail has the
+        probability beyond c standard errors of a normal distribution, where c is the quantile of the largest deviation
+        of bootstrap curves in standard errors.
         """
         m, tail = self.effective / self.dispersion, (1 - level) / 2
         if rng is not None:
             g = self.groups
             w, wy = ResampledLabels(g, np.clip(g.wy / g.w, 0.0, 1.0)).with_rows(draws, rng)
-            # Divided by the weight that is there: that of a draw may be all but none.
+            # Divide by the observed weight, since that of a draw may be close to zero.
             deviation = np.abs(wy @ self.near - self.rate * (w @ self.near)) / self.mass
             std_error = np.sqrt(self.rate * (1 - self.rate) / m)
             largest = (deviation / np.where(std_error > 0, std_error, np.inf)).max(axis=1)
@@ -229,15 +229,16 @@ class SmootherBand:
         return np.minimum(low, self.rate), np.maximum(high, self.rate)
 
     def consistency(self, level: float, draws: int, rng: np.random.Generator | None) -> tuple[Array, Array]:
-        """Where the curve falls if every outcome comes with its stated probability, at each place or at all together.
+        """Range of the curve if labels are drawn from the predictions, pointwise, or simultaneous given `rng`.
 
-        Quantiles of a binomial law, continued between whole numbers, with the mean and variance of the curve.
-        Together: at the tail probability that the least of all places goes below with probability 1 − level in draws.
+        Quantiles of a binomial distribution, interpolated between integers, with the mean and variance of the curve.
+        Simultaneous: the pointwise tail probability is calibrated so that, in simulations, the whole curve stays inside
+        the band with probability `level`.
         """
         g, p, tail = self.groups, self.reference, (1 - level) / 2
         predicted = np.clip(g.at, 0.0, 1.0)
         variance = (g.residual(predicted) @ self.near**2) / self.mass**2
-        free = (variance > 0) & (p > 0) & (p < 1)  # where chance has a say
+        free = (variance > 0) & (p > 0) & (p < 1)  # where the curve is random
         m, p = (p * (1 - p))[free] / variance[free], p[free]
         if rng is not None and free.any():
             deviation = (
@@ -255,7 +256,7 @@ class SmootherBand:
 
 
 def kernel_weights(z: Array, x: Array, h: float, *, mirrored: bool) -> Array:
-    """How much each score (m,) counts at each place (k,), (m, k); mirrored at 0 and 1 it has images."""
+    """Kernel weights of each score (m,) at each point (k,), (m, k), with images if reflected at 0 and 1."""
     gaussian = KERNELS["gaussian"]
     images = [x]
     if mirrored:
@@ -266,7 +267,7 @@ def kernel_weights(z: Array, x: Array, h: float, *, mirrored: bool) -> Array:
 
 
 def _binomial_tail(share: Array, m: Array, p: Array) -> Array:
-    """The probability of a larger share than this of a binomial law, continued between whole numbers."""
+    """The probability that a binomial share, interpolated between integers, exceeds this one."""
     many = m * p * (1 - p) > NORMAL_VARIANCE
     trials = np.where(many, 1.0, m)
     x = trials * share
@@ -275,7 +276,7 @@ def _binomial_tail(share: Array, m: Array, p: Array) -> Array:
 
 
 def _binomial_quantile(q: float, m: Array, p: Array) -> Array:
-    """The share of a binomial law that is exceeded with probability 1 − q."""
+    """The quantile q of a binomial share, interpolated between integers."""
     many = m * p * (1 - p) > NORMAL_VARIANCE
     trials = np.where(many, 1.0, m)
     k = bdtrik(q, trials, p)
@@ -283,6 +284,6 @@ def _binomial_quantile(q: float, m: Array, p: Array) -> Array:
 
 
 def _max_deviation_quantile(largest: Array, level: float) -> float:
-    """The smallest of the numbers drawn that a further one exceeds with probability 1 − level at most, if one is."""
+    """The smallest draw that a further one exceeds with probability at most 1 − level, or the largest draw."""
     rank = math.ceil(level * (len(largest) + 1) - 1e-9)
     return float(np.sort(largest)[min(rank, len(largest)) - 1])

@@ -9,25 +9,25 @@ import numpy as np
 from trueodds.core.typing import Array
 from trueodds.diagrams._style.formatting import format_probabilities
 
-MAX_SEGMENTS = 2  # stretches that are told: those where most is lost,
-MIN_WIDTH = 0.001  # apart: too close for two ends
-MIN_RELATIVE_LOSS = 0.2  # and not less than this share of what the first loses
+MAX_SEGMENTS = 2  # segments named at most: those with the largest loss
+MIN_RELATIVE_LOSS = 0.2  # smallest loss of a named segment relative to the largest
+MIN_WIDTH = 0.001  # smallest width of a segment for which both ends are named
 
 
 @dataclass(frozen=True)
 class Segment:
-    """Successive places at all of which too much, or at all of which too little was said."""
+    """Consecutive points at all of which the model over-predicts, or at all of which it under-predicts."""
 
     low: float
     high: float
-    too_much: bool
+    too_much: bool  # whether the model over-predicts there
     share: float  # of the weight of all rows
-    lost: float  # what it adds to the local error
-    place: int  # where most is lost
+    lost: float  # contribution to the mean local error
+    place: int  # index of the point with the largest loss
 
 
 def find_segments(columns: dict[str, Array], at: Array, w: Array) -> list[Segment]:
-    """Where the curve is off, by rising score; `at` and `w` are the stated scores and their weights."""
+    """The segments outside the band, by increasing score; `at` and `w` are the scores and their weights."""
     score, error, piece = columns["score"], columns["error"], columns["piece"]
     segments = []
     for too_much in (True, False):
@@ -40,7 +40,7 @@ def find_segments(columns: dict[str, Array], at: Array, w: Array) -> list[Segmen
             within = slice(np.searchsorted(at, low, "left"), np.searchsorted(at, high, "right"))
             share = w[within] / w.sum()
             gone = float(share @ np.abs(np.interp(at[within], score, error)))
-            # Told at a place that people can say, 90 % rather than 89.6 %, if there is one.
+            # Report a round score if possible, 90 % rather than 89.6 %.
             lost = columns["mass"][part] * np.abs(error[part])
             plain = np.abs(100 * score[part] - np.rint(100 * score[part])) < 1e-6
             peak = part[np.argmax(np.where(plain, lost, 0.0) if plain.any() else lost)]
@@ -49,14 +49,14 @@ def find_segments(columns: dict[str, Array], at: Array, w: Array) -> list[Segmen
 
 
 def describe_finding(columns: dict[str, Array], out: list[Segment], local: float, view: str, band: str | None) -> str:
-    """Where it is off, by how much at one place, and how far a prediction is off on average."""
-    right = "is right" if view == "confidence" else "comes true"
-    mean = f"The curve is {100 * local:.1f} points from a calibrated one on average."
+    """Describe where the model is miscalibrated, by how much at one score, and the mean local error."""
+    observed = "accuracy" if view == "confidence" else "observed"
+    mean = f"Mean local error {100 * local:.1f} points."
     if band is None:
         return mean
     if not out:
-        return f"{'The curve' if band == 'consistency' else 'A calibrated curve'} is nowhere beyond the band. {mean}"
-    much, little = ("overconfident", "underconfident") if view == "confidence" else ("says too much", "says too little")
+        return f"The {'curve' if band == 'consistency' else 'reference curve'} lies inside the {band} band. {mean}"
+    much, little = ("overconfident", "underconfident") if view == "confidence" else ("over-predicts", "under-predicts")
     by_loss = sorted(out, key=lambda segment: -segment.lost)
     shown = sorted(
         (segment for segment in by_loss[:MAX_SEGMENTS] if segment.lost >= MIN_RELATIVE_LOSS * by_loss[0].lost),
@@ -75,12 +75,11 @@ def describe_finding(columns: dict[str, Array], out: list[Segment], local: float
         )
         is_wide = segment.high - segment.low > MIN_WIDTH and ends[0] != ends[1]
         where = f"between {ends[0]} and {ends[1]}" if is_wide else f"near {at}"
-        text = f"{much if segment.too_much else little} {where}: at {at} it {right} {rate}"
+        text = f"{much if segment.too_much else little} {where}: {observed} {rate}"
         if band == "confidence":
             text += f" [{', '.join(limits)}]"
-        words.append(text)
+        words.append(f"{text} at {at}")
     more = len(out) - len(shown)
-    rest = f", and {more} shorter {'stretch' if more == 1 else 'stretches'}" if more else ""
+    rest = f", and {more} shorter {'segment' if more == 1 else 'segments'}" if more else ""
     body = "; ".join(words)
-    lead = body[0].upper() + body[1:] if view == "confidence" else f"It {body}"
-    return f"{lead}{rest}. {mean}"
+    return f"{body[0].upper()}{body[1:]}{rest}. {mean}"

@@ -11,11 +11,11 @@ from trueodds.diagrams._style import styling
 from trueodds.diagrams._style.styling import AXIS_LINE_COLOR, add_axis_strip
 from trueodds.diagrams.base import Diagram
 
-AXIS_STRIP_HEIGHT = 0.11  # of the height of the axes: where the confidences are told
+AXIS_STRIP_HEIGHT = 0.11  # fraction of the height of the axes, for the confidence thresholds
 
 
 class RiskPlot(Diagram):
-    """Curve, band, the line of random order, the questions without an answer, and the confidences along the foot."""
+    """Curve, band, the line of random order, the unanswered cases, and confidence thresholds below the axis."""
 
     layers = ("band", "curve", "random", "unanswered", "thresholds")
     unit = "coverages"
@@ -23,29 +23,29 @@ class RiskPlot(Diagram):
 
     @property
     def strip_height(self) -> float:  # type: ignore[override]
-        """The rail's part of the height."""
+        """The fraction of the height that the axis strip takes."""
         return AXIS_STRIP_HEIGHT if self.has("thresholds") else 0.0
 
     def headline(self) -> str:
-        """The question, in plain words."""
-        return "If only the surest answers are given, how many of them are wrong?"
+        """The question that the diagram answers, its default title."""
+        return "If only the most confident predictions are kept, how many are wrong?"
 
     def axis_labels(self) -> tuple[str, str]:
         """Coverage along x, risk along y."""
-        return "share of questions answered, surest first", "wrong among those answered"
+        return "coverage (most confident first)", "selective risk (error rate)"
 
     def legend(self) -> list[tuple[Any, str]]:
-        """The curve, its band and what kind it is, and what an order without sense would have."""
+        """The curve, its band and the risk of a random order."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
         entries: list[tuple[Any, str]] = []
         if self.has("curve"):
-            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8), "surest answers first"))
+            entries.append((Line2D([], [], color=styling.INSIDE, linewidth=1.8), "most confident first"))
         if self.has("band"):
             level = f"{100 * self.settings['level']:.4g}\u00a0%"
-            more = ", each coverage by itself" if self.long_labels else ""
-            entries.append((Patch(facecolor=styling.ROWS, alpha=0.45), f"{level} range{more}"))
+            more = ", pointwise" if self.long_labels else ""
+            entries.append((Patch(facecolor=styling.ROWS, alpha=0.45), f"{level} band{more}"))
         if self.has("random"):
             label = f"random order: {styling.percent(float(self.panels['random'][0]))}"
             entries.append((Line2D([], [], color=styling.OUTSIDE, linewidth=1.6, linestyle=(0, (4, 1.5))), label))
@@ -83,11 +83,11 @@ class RiskPlot(Diagram):
 
 
 def _draw_axis_strip(ax: Any, coverage: Array, threshold: Array, size: float) -> None:
-    """The confidence from which on so many questions are answered, under the ticks along x where there is room."""
+    """Label ticks along x with the confidence threshold of each coverage, if there is room."""
     strip, points = add_axis_strip(ax, AXIS_STRIP_HEIGHT)
     first, last = strip.get_xlim()
     style: dict[str, Any] = {"fontsize": size - 1.5, "color": styling.FAINT, "va": "center", "gid": "threshold"}
-    word = "sure from:"
+    word = "confidence:"
     free = first + (styling.text_width(word, size - 1.5) + 12) / points
     strip.text(first + 4 / points, 0.42, word, ha="left", **style)
     for tick in np.arange(1, 11) / 10:
@@ -104,7 +104,7 @@ def _draw_axis_strip(ax: Any, coverage: Array, threshold: Array, size: float) ->
 
 
 def _format_confidence(confidence: float) -> str:
-    """A confidence in few characters; what is below 1 is not called 100 %."""
+    """A confidence in few characters; values below 1 are never rounded to 100 %."""
     text = next((text for digits in (3, 4, 5) if (text := f"{100 * confidence:.{digits}g}") != "100"), ">99.999")
     return f"{'100' if confidence >= 1 else text}\u00a0%"
 

@@ -16,54 +16,75 @@ from trueodds.diagrams.simplex_arrows import Arrows, add_holm_pvalues, default_p
 from trueodds.diagrams.simplex_recipe import SimplexRecipe
 from trueodds.lenses.view import View
 
-BINS, BINS_PER_CLASS = 10, 5  # of the grid on each axis: 100 triangles, and 25 in the small ones of many classes
+BINS, BINS_PER_CLASS = 10, 5  # per axis of the grid: 100 triangles, and 25 in the small triangles of many classes
 
 
 @dataclass(frozen=True)
 class Simplex(SimplexRecipe):
-    r"""Arrows on the triangle of three probabilities, from what was said to what came, cell by cell.
+    r"""Simplex diagram: arrows from mean prediction to observed frequency in the triangle of three outcomes.
 
-    Answers: when it hesitates between three outcomes, do they come as often as it says, and where not? Each point of
-    the triangle is a vector of three probabilities. The arrow of a cell starts at the mean prediction
-    :math:`\bar p_b = \sum_b w p / \sum_b w` and ends at the outcome frequency :math:`\bar y_b = \sum_b w y / \sum_b w`;
-    the shade of the cell is its share of the predictions, on a logarithmic scale where shares differ more than
-    thirtyfold. An arrow is thin and gray where chance explains it: :math:`X_b^2 = d^\top V^+ d`, with
-    :math:`d = \sum_b w (y - p)` and the exact covariance :math:`V = \sum_b w^2 (\operatorname{diag} p - p p^\top)`,
-    is χ² with as many degrees of freedom as V has rank. That law is coarse where a cell expects fewer than 5 rows of an
-    outcome: what it finds beyond chance there, the exact Poisson-binomial laws of the outcomes must confirm (Bonferroni
-    over outcomes, note TN252): of calibrated sharp models (400 rows, 100 cells) χ² alone finds an arrow beyond chance in
-    55 %, so confirmed in none of 300, where 5 % is allowed. Outcomes that are shares of votes are judged by the spread
-    of their residuals (note TN243).
-
-    Views: joint; three outcomes are one triangle (`groups:[[0,1],[2],[3]]` makes three of many, `top-2` the first
-    choice, the second and the rest). More than three make one triangle for each class: the class, the rival beside
-    which the model itself puts most probability (:math:`\max_c \sum w p_j p_c`, so that outcomes have no say in it), and
-    the rest, those with the strongest evidence first. From a tally: the lens needs a grid, and `bins` must divide it.
-    Units: probability. Cost: O(nm log n) for m outcomes, with more than three O(nm²).
-    Raises TO704 for two outcomes or one probability per row, TO203 for an unknown setting, TO205 for a partition that
-    needs one score per row, or that cuts the cells of a tally.
-    Source: Vaicenavicius et al. (2019), section 4.4 and figure 1; the judgement of each cell is this project's own.
+    Each point of the triangle is a vector of three probabilities. In each cell, an arrow starts at the mean prediction
+    and ends at the observed frequency of the outcomes. The shade of the cell is its share of the predictions, on a
+    logarithmic scale if shares differ more than thirtyfold. Arrows of cells that do not deviate significantly are thin
+    and gray.
 
     Parameters
     ----------
     partition : Partition, optional
-        The grid with 10 bins on every axis, 100 triangles, and with 5 where every class has a triangle of its own; of
-        a tally the finest up to that which nests in its own.
-        The median-variance tree is `partition="median-variance"`, its cells boxes cut by the triangle.
-    level : float
-        A cell strays beyond chance where its p-value is at most 1 − level.
-    simultaneous : bool
-        Holm's correction over all cells of the diagram, so that a calibrated model has an arrow beyond chance with
-        probability at most 1 − level; otherwise each cell for itself.
-    ellipses : bool
-        Around each mean prediction where the frequency would fall if the model were calibrated, by the normal law with
-        covariance V/(Σw)²: with probability `level`, with `simultaneous` 1 − (1 − level)/cells. Drawn are those of the
-        cells beyond chance; the table holds all.
+        The cells. The default is a grid with 10 bins per axis (100 triangles), or 5 if every class has its own
+        triangle. For a tally, it is the finest grid up to that size that nests in its own. The median-variance tree
+        is ``partition="median-variance"``, whose cells are boxes clipped by the triangle.
+    level : float, default=0.95
+        A cell is significant if its p-value is at most 1 − `level`.
+    simultaneous : bool, default=True
+        Whether to apply Holm's correction over all cells of the diagram. A calibrated model then has a significant
+        cell with probability at most 1 − `level`. Otherwise, each cell is tested separately.
+    ellipses : bool, default=False
+        Whether to draw, around the mean prediction of each significant cell, the region of the observed frequency
+        under calibration, from the normal distribution with covariance :math:`V / (\sum w)^2`. Its probability is
+        `level`, or 1 − (1 − level)/cells with `simultaneous`. The table contains the ellipses of all cells.
 
-    Columns of `table`: view cell n weight share, mean_prediction_0 to _2, outcome_frequency_0 to _2, distance (total
-    variation), statistic df law pvalue holm beyond, low_ and high_0 to _2 (the box of the cell), and with ellipses
-    ellipse_long ellipse_short (diameters, in sides of the triangle) and ellipse_angle (degrees).
+    Raises
+    ------
+    InputError
+        TO704 for two outcomes or one probability per row; TO203 for an invalid setting; TO205 for a partition that
+        needs one score per row or that splits the cells of a tally.
 
+    See Also
+    --------
+    trueodds.diagrams.tetrahedron : The same diagram for four outcomes.
+
+    Notes
+    -----
+    The arrow of the cell b goes from :math:`\bar p_b = \sum_b w p / \sum_b w` to
+    :math:`\bar y_b = \sum_b w y / \sum_b w`. Calibration in the cell is tested with :math:`X_b^2 = d^\top V^+ d`,
+    where :math:`d = \sum_b w (y - p)` and :math:`V = \sum_b w^2 (\operatorname{diag} p - p p^\top)` is the exact
+    covariance. The null distribution is χ² with degrees of freedom equal to the rank of V. It is inaccurate if a cell
+    expects fewer than 5 rows of an outcome. A rejection there must be confirmed by exact Poisson-binomial tests of
+    the outcomes, with Bonferroni correction (note TN252). For calibrated sharp models (400 rows, 100 cells), χ² alone
+    rejects some cell in 55 % of the data sets; with the confirmation, it rejected in none of 300, where 5 % is allowed.
+    If outcomes are shares of votes, the empirical covariance of the residuals is used (note TN243).
+
+    Views: joint. Three outcomes form one triangle: ``groups:[[0,1],[2],[3]]`` combines many classes into three, and
+    ``top-2`` gives the first choice, the second choice and the rest. With more than three outcomes, each class has its
+    own triangle: the class, its closest rival and the rest. The closest rival is the class c with the largest
+    :math:`\sum w p_j p_c`, which does not depend on the outcomes. Triangles with the strongest evidence come first.
+    For a tally, the lens needs a grid, and the number of bins must divide it. Units: probability.
+
+    Columns of ``table``: ``view cell n weight share``, ``mean_prediction_0`` to ``_2``, ``outcome_frequency_0`` to
+    ``_2``, ``distance`` (total variation), ``statistic df distribution pvalue holm beyond``, ``low_0`` to ``high_2``
+    (the box of the cell), and with `ellipses` ``ellipse_long ellipse_short`` (diameters, in sides of the triangle) and
+    ``ellipse_angle`` (degrees). ``distribution`` names the null distribution: ``chi-square``, ``exact by outcome`` or
+    ``votes``. ``beyond`` is True for significant cells.
+
+    Cost: O(nm log n) for m outcomes, O(nm²) with more than three.
+
+    References
+    ----------
+    .. [1] Vaicenavicius et al. (2019), section 4.4 and figure 1. The tests of the cells are specific to this package.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> P = np.repeat([[0.6, 0.3, 0.1], [0.1, 0.1, 0.8]], 50, axis=0)
     >>> Y = np.eye(3)[np.repeat([0, 1, 2], [30, 20, 50])]
@@ -96,7 +117,10 @@ class Simplex(SimplexRecipe):
         notes = method_notes(arrows, self.level, simultaneous=self.simultaneous)
         notes += layout.panel_limit_notes(len(arrows), SimplexDiagram.ranked)
         if any(view.p.shape[1] > 3 for view in views):
-            text = "Each class is shown with the one that the model puts most probability beside, and the rest as one."
+            text = (
+                "Each class is shown with its closest rival, to which the model assigns most probability beside it, "
+                "and the rest."
+            )
             notes.append(Note("TN253", text))
         return SimplexDiagram(
             self.name, lens_of(views), stack_tables(tables), panel_rows(arrows, tables), settings, tuple(notes)

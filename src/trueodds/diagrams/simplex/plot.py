@@ -13,7 +13,7 @@ from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.simplex_arrows import stack_outcomes
 
-MAX_CELLS_WITH_WIDE_EDGES = 60  # cells of a panel beyond which white lines between them would hide their shades
+MAX_CELLS_WITH_WIDE_EDGES = 60  # cells of a panel, beyond which wide edges would hide the shades
 
 
 class SimplexDiagram(Diagram):
@@ -27,21 +27,21 @@ class SimplexDiagram(Diagram):
     bare = True
 
     def headline(self) -> str:
-        """The question, in plain words."""
+        """The question that the diagram answers, its default title."""
         if len(self.panels["view"]) > 1:
-            return "For each class, its closest rival and the rest: do they come as often as said?"
-        return "Do the three outcomes come as often as it says?"
+            return "For each class, its closest rival and the rest: do frequencies match predictions?"
+        return "Do the observed frequencies of the three outcomes match the predictions?"
 
     def caption(self) -> str:
-        """How many cells stray; the corners say what the view is."""
+        """The number of significant cells; the corners identify the view."""
         return str(self.panels["aside"][0])
 
     def axis_labels(self) -> tuple[str, str]:
-        """How a triangle is read."""
-        return "tail: said, head: came", ""
+        """How to read the arrows, below the triangle."""
+        return "tail: predicted, head: observed", ""
 
     def legend(self) -> list[tuple[Any, str]]:
-        """Arrows, shades, ellipses."""
+        """The arrows, shades and ellipses."""
         from matplotlib.lines import Line2D
 
         made = simplex_marks.legend_entries(self, {name: column[0] for name, column in self.panels.items()})
@@ -52,7 +52,7 @@ class SimplexDiagram(Diagram):
         return made or [(Line2D([], [], linestyle="none"), "")]
 
     def paint(self, ax: Any, panel: int) -> None:
-        """One triangle."""
+        """Draw one triangle."""
         rows, view = self.rows(panel), {name: column[panel] for name, column in self.panels.items()}
         size, alone = styling.type_size(ax), len(self.panels["view"]) == 1
         keyed = alone and self.has("key") and self.has("cells") and simplex_marks.key_fits(ax)
@@ -76,7 +76,7 @@ class SimplexDiagram(Diagram):
                 drawn = simplex_marks.draw_arrows(ax, tail[which], head[which], kind, zorder=z)
                 drawn.set_alpha(simplex_marks.arrow_opacity(rows, view)[which] if kind == "faded" else 1.0)
         left, right = (-0.2, 1.36 if keyed else 1.2) if alone else (-0.06, 1.06)
-        # Names take the more of the side, the smaller the picture is.
+        # In a smaller figure, names take a larger part of the side.
         line = 1.35 * size / simplex_marks.points_per_unit(ax, wide=right - left, tall=1.12, alone=alone)
         low, high = (left, -0.02 - line), (right, 0.885 + line)
         side = simplex_marks.points_per_unit(ax, wide=right - left, tall=high[1] - low[1], alone=alone)
@@ -101,7 +101,7 @@ def _draw_cells(ax: Any, rows: Mapping[str, Array], view: Mapping[str, Any]) -> 
         label="cells",
     )
     ax.add_collection(cells, autolim=False)
-    # A cell without area, such as a point where lines of the grid meet, is a dot at its mean prediction.
+    # A cell without area, such as a vertex of the grid, is drawn as a dot at its mean prediction.
     dots = simplex_geometry.to_triangle(stack_outcomes(dict(rows), "mean_prediction")[flat])
     if flat.any():
         ax.scatter(
@@ -131,14 +131,14 @@ def _draw_ellipses(ax: Any, rows: Mapping[str, Array], tail: Array) -> None:
 
 
 def _triangle_clip(ax: Any) -> Any:
-    """The triangle as a clip: no frequency lies outside."""
+    """The triangle as a clip path, because no frequency lies outside."""
     from matplotlib.patches import Polygon
 
     return Polygon(simplex_geometry.TRIANGLE, transform=ax.transData)
 
 
 def _draw_names(ax: Any, names: tuple[str, ...], size: float, side: float, *, alone: bool) -> None:
-    """Each outcome at its corner, cut where it would meet the other; in a grid within the width of the triangle."""
+    """Write each outcome at its corner, shortened to avoid overlap; in a grid within the width of the triangle."""
     left, right = ("center", "center") if alone else ("left", "right")
     part = 0.92 if alone else 0.5
     for name, x, y, ha, va, max_width in zip(

@@ -20,38 +20,57 @@ BINS = 5  # of the grid on each axis: 65 cells
 
 @dataclass(frozen=True)
 class Tetrahedron(SimplexRecipe):
-    r"""Arrows in the tetrahedron of four probabilities, from what was said to what came, cell by cell.
+    r"""Simplex diagram of four outcomes: arrows from mean prediction to observed frequency in a tetrahedron.
 
-    Answers: when it hesitates between four outcomes, do they come as often as it says, and where not? As `simplex`, with
-    four corners: the arrow of a cell goes from :math:`\bar p_b = \sum_b w p / \sum_b w` to
-    :math:`\bar y_b = \sum_b w y / \sum_b w`, the dot at its tail is the larger and darker the more predictions the cell
-    holds, and an arrow that chance explains is thin and gray (the tests are those of `simplex`). The picture is a
-    parallel projection without vanishing point, so that equal arrows in like directions are equally long; edges behind
-    the body are dashed. `diagram.to_html("turn.html")` writes a page on which it turns, `diagram.turning()` the part
-    of one.
-
-    Views: joint, of four outcomes: four classes, four groups `groups:[[0,1],[2],[3],[4]]`, or `top-3`. From a tally: the
-    lens needs a grid, and `bins` must divide it. Units: probability. Cost: O(n log n).
-    Raises TO704 for another number of outcomes, TO203 for an unknown setting, TO205 for a partition that needs one
-    score per row, or that cuts the cells of a tally.
-    Source: Vaicenavicius et al. (2019), section 4.4; the judgement of each cell is this project's own.
+    The diagram corresponds to ``simplex`` with four corners. In each cell, an arrow starts at the mean prediction and
+    ends at the observed frequency of the outcomes. The dot at its tail is larger and darker, the more predictions the
+    cell contains. Arrows of cells that do not deviate significantly are thin and gray. The figure is a parallel
+    projection; hidden edges are dashed. ``diagram.to_html("rotate.html")`` writes a page on which the tetrahedron can
+    be rotated, and ``diagram.turning()`` returns the corresponding HTML fragment.
 
     Parameters
     ----------
     partition : Partition, optional
-        The grid with 5 bins on every axis, 65 cells; of a tally the finest up to 5 that nests in its own. The
-        median-variance tree is `partition="median-variance"`.
-    level : float
-        A cell strays beyond chance where its p-value is at most 1 − level.
-    simultaneous : bool
-        Holm's correction over all cells; otherwise each cell for itself.
-    azimuth, elevation : float
-        Degrees from which it is seen. Azimuth 0 faces the side between the first two outcomes and the fourth, which is
-        at the top; elevation 90 looks down on it.
+        The cells. The default is a grid with 5 bins per axis (65 cells). For a tally, it is the finest grid with up to
+        5 bins that nests in its own. The median-variance tree is ``partition="median-variance"``.
+    level : float, default=0.95
+        A cell is significant if its p-value is at most 1 − `level`.
+    simultaneous : bool, default=True
+        Whether to apply Holm's correction over all cells. Otherwise, each cell is tested separately.
+    azimuth, elevation : float, default=40.0, 18.0
+        Viewing angles in degrees. Azimuth 0 faces the side with the first, second and fourth outcome; the fourth is at
+        the top. Elevation 90 looks down from it.
 
-    Columns of `table`: view cell n weight share, mean_prediction_0 to _3, outcome_frequency_0 to _3, distance (total
-    variation), statistic df law pvalue holm beyond, low_ and high_0 to _3 (the box of the cell).
+    Raises
+    ------
+    InputError
+        TO704 for another number of outcomes; TO203 for an invalid setting; TO205 for a partition that needs one score
+        per row or that splits the cells of a tally.
 
+    See Also
+    --------
+    trueodds.diagrams.simplex : The diagram for three outcomes.
+
+    Notes
+    -----
+    The arrow of the cell b goes from :math:`\bar p_b = \sum_b w p / \sum_b w` to
+    :math:`\bar y_b = \sum_b w y / \sum_b w`. The tests of the cells are those of ``simplex``.
+
+    Views: joint, with four outcomes: four classes, four groups ``groups:[[0,1],[2],[3],[4]]``, or ``top-3``. For a
+    tally, the lens needs a grid, and the number of bins must divide it. Units: probability.
+
+    Columns of ``table``: ``view cell n weight share``, ``mean_prediction_0`` to ``_3``, ``outcome_frequency_0`` to
+    ``_3``, ``distance`` (total variation), ``statistic df distribution pvalue holm beyond``, ``low_0`` to ``high_3``
+    (the box of the cell).
+
+    Cost: O(n log n).
+
+    References
+    ----------
+    .. [1] Vaicenavicius et al. (2019), section 4.4. The tests of the cells are specific to this package.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> P = np.repeat([[0.4, 0.3, 0.2, 0.1], [0.1, 0.1, 0.1, 0.7]], 50, axis=0)
     >>> Y = np.eye(4)[np.repeat([0, 1, 3], [30, 20, 50])]
@@ -71,9 +90,9 @@ class Tetrahedron(SimplexRecipe):
         if len(views) > 1 or view.p.shape[1] != 4:
             raise InputError(
                 "TO704",
-                "A tetrahedron has four corners, one for each outcome.",
+                "The diagram tetrahedron requires four outcomes.",
                 f"{view.p.shape[1]} outcomes in the view {view.name!r}",
-                "Use the diagram simplex, or lens='groups:[[…],[…],[…],[…]]' with four groups.",
+                "Use the diagram simplex or lens='groups:[[…],[…],[…],[…]]' with four groups.",
             )
         arrows = [
             Arrows(

@@ -20,32 +20,32 @@ from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
 from trueodds.diagrams.simplex_arrows import stack_outcomes
 
-CIRCUMRADIUS = float(np.sqrt(6) / 4)  # of a corner from the middle
-WIDEST, TALLEST, MAX_NAME_WIDTH = 1.88, 1.28, 0.6  # sides that the body takes with its names; what a name may take
-DOT_AREAS = (10.0, 90.0)  # square points of the least and the most frequent cell
+CIRCUMRADIUS = float(np.sqrt(6) / 4)  # distance of a corner from the center
+WIDEST, TALLEST, MAX_NAME_WIDTH = 1.88, 1.28, 0.6  # size of the tetrahedron with its names, and of a name, in sides
+DOT_AREAS = (10.0, 90.0)  # in square points, of the least and the most frequent cell
 
 
 class TetrahedronDiagram(Diagram):
-    """The tetrahedron seen from `azimuth` and `elevation`; `to_html` writes one that can be turned."""
+    """The tetrahedron viewed from `azimuth` and `elevation`; `to_html` writes a page that can rotate it."""
 
     layers = ("cells", "arrows", "faded", "key")
     size = (6.4, 5.8)
     unit = "cells"
 
     def headline(self) -> str:
-        """The question, in plain words."""
-        return "Do the four outcomes come as often as it says?"
+        """The question that the diagram answers, its default title."""
+        return "Do the observed frequencies of the four outcomes match the predictions?"
 
     def caption(self) -> str:
-        """How many cells stray; the corners say what the view is."""
+        """The number of significant cells; the corners identify the view."""
         return str(self.panels["aside"][0])
 
     def axis_labels(self) -> tuple[str, str]:
-        """How the tetrahedron is read."""
-        return "tail: said, head: came", ""
+        """How to read the arrows, below the tetrahedron."""
+        return "tail: predicted, head: observed", ""
 
     def legend(self) -> list[tuple[Any, str]]:
-        """Arrows and shades."""
+        """The arrows and shades."""
         from matplotlib.lines import Line2D
 
         return simplex_marks.legend_entries(self, self.view()) or [(Line2D([], [], linestyle="none"), "")]
@@ -55,7 +55,7 @@ class TetrahedronDiagram(Diagram):
         return {name: column[0] for name, column in self.panels.items()}
 
     def paint(self, ax: Any, panel: int) -> None:
-        """The tetrahedron from its side."""
+        """Draw the tetrahedron from its viewing angles."""
         rows, view = dict(self.rows(panel)), self.view()
         corners = simplex_geometry.projection_matrix(self.settings["azimuth"], self.settings["elevation"])
         size = styling.type_size(ax)
@@ -66,7 +66,7 @@ class TetrahedronDiagram(Diagram):
             label = "hidden edge" if behind else "edge"
             ax.plot(*corners[[a, b], :2].T, color="#7A7A7A", zorder=1 if behind else 1.5, label=label, **style)
         tail, head = (stack_outcomes(rows, name) @ corners for name in ("mean_prediction", "outcome_frequency"))
-        order = np.argsort(tail[:, 2], kind="stable")  # what is near is drawn over what is far
+        order = np.argsort(tail[:, 2], kind="stable")  # near cells are drawn over far ones
         near = 0.4 + 0.6 * (tail[:, 2] + CIRCUMRADIUS) / (2 * CIRCUMRADIUS)
         if self.has("cells"):
             colors = np.array(simplex_marks.cell_colors(rows, view))
@@ -102,23 +102,23 @@ class TetrahedronDiagram(Diagram):
         simplex_marks.EqualAspect(ax, low, high)
 
     def turning(self, *, script: bool = True) -> str:
-        """An HTML fragment with the tetrahedron to turn by mouse, touch and arrow keys, and the table of its cells.
+        """An HTML fragment with the tetrahedron, rotated by mouse, touch and arrow keys, and the table of its cells.
 
-        It asks nothing of the network and has no style of its own; with `script=False` the page carries
-        `rotation_script()` once for all fragments. A page with a content-security policy lets that in by its hash.
+        It makes no network requests and contains no styles. With `script=False` the page must contain
+        `rotation_script()` once for all fragments. A content security policy can allow the script by its hash.
         """
         return html_fragment(self, script=script)
 
     def live(self) -> tuple[str, str]:
-        """The fragment without its table, and the script that turns it."""
+        """The fragment without its table, and the script that rotates it."""
         return html_fragment(self, script=False, table=False), rotation_script()
 
     def to_html(self, path: str | Path) -> None:
-        """Write a page of its own with the tetrahedron to turn. Raises TO703 where it cannot be written."""
+        """Write an HTML page with the tetrahedron that can be rotated. Raises TO703 if it cannot be written."""
         json_files.write_text(path, html_page(self), "TO703")
 
     def _write(self, path: Path) -> None:
-        """As any picture, and as .html, which can be turned."""
+        """Write an image file, or .html, which can be rotated."""
         if path.suffix.lower() in (".html", ".htm"):
             self.to_html(path)
         else:
@@ -126,13 +126,13 @@ class TetrahedronDiagram(Diagram):
 
 
 def dot_areas(rows: dict[str, Array], view: dict[str, Any]) -> Array:
-    """Square points of each cell's dot: the darker the larger."""
+    """The area of the dot of each cell in square points; darker dots are larger."""
     pale = (simplex_marks.arrow_opacity(rows, view) - simplex_marks.MIN_OPACITY) / simplex_marks.OPACITY_RANGE
     return np.asarray(DOT_AREAS[0] + (DOT_AREAS[1] - DOT_AREAS[0]) * pale)
 
 
 def _view_limits(ax: Any, names: tuple[str, ...], corners: Array, size: float) -> tuple[tuple[float, float], ...]:
-    """The least and the most that the body takes with its names, which take the more of it the smaller it is."""
+    """The lower and upper limits of the axes that contain the tetrahedron with its names."""
     side = simplex_marks.points_per_unit(ax, wide=WIDEST, tall=TALLEST, alone=True)
     line = (1.35 * size + 5) / side
     low, high = corners[:, :2].min(axis=0) - line, corners[:, :2].max(axis=0) + line
@@ -146,13 +146,13 @@ def _view_limits(ax: Any, names: tuple[str, ...], corners: Array, size: float) -
 
 
 def _outward_direction(x: float, y: float) -> tuple[float, float]:
-    """Where a name stands, seen from its corner: away from the middle; above where the corner is the middle."""
+    """The direction from a corner to its name: away from the center, or up if the corner is the center."""
     out = np.hypot(x, y)
     return (x / out, y / out) if out > 0.05 else (0.0, 1.0)
 
 
 def _draw_names(ax: Any, names: tuple[str, ...], corners: Array, size: float, side: float) -> None:
-    """Each outcome beyond its corner, seen from the middle of the picture; one that is behind is paler."""
+    """Write each outcome outside its corner; names behind the tetrahedron are paler."""
     for name, (x, y, near) in zip(names, corners, strict=True):
         dx, dy = _outward_direction(x, y)
         ax.annotate(
@@ -170,30 +170,30 @@ def _draw_names(ax: Any, names: tuple[str, ...], corners: Array, size: float, si
         )
 
 
-SVG_SCALE = 300  # units of the picture that a side of the tetrahedron takes
-SVG_VIEW_BOX = "-290 -208 580 416"  # as far as a corner and its name come when it is turned
+SVG_SCALE = 300  # length of a side of the tetrahedron in SVG units
+SVG_VIEW_BOX = "-290 -208 580 416"  # contains all corners and names in every rotation
 
 
 @cache
 def rotation_script() -> str:
-    """The script that turns every tetrahedron of a page; it stands on the page once."""
+    """The script that rotates every tetrahedron of a page; a page contains it once."""
     return _read_asset("turning.js")
 
 
 def html_fragment(diagram: TetrahedronDiagram, *, script: bool, table: bool = True) -> str:
-    """The figure as HTML, with the script and the table of cells, or without."""
+    """The figure as HTML, optionally with the script and the table of cells."""
     diagram = diagram.printable()
     data = scene_data(diagram)
     summary = f"{diagram.name_of_picture} {diagram.summary}"
-    name = f"{summary} A tetrahedron with an arrow for each cell; arrow keys turn it, Home turns it back. "
-    name += "The numbers are in the table below it."
-    # In JSON inside of HTML nothing may look like a tag.
+    name = f"{summary} A tetrahedron with an arrow for each cell. Rotate it with the arrow keys; Home resets the view. "
+    name += "The table below contains the numbers."
+    # JSON inside HTML must not contain anything that looks like a tag.
     text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     parts = [
         '<figure data-turning="tetrahedron">',
         f'<svg viewBox="{SVG_VIEW_BOX}" role="img" tabindex="0" aria-label="{escape(name)}" font-family="sans-serif">',
         f"<g>{_static_svg(data)}</g></svg>",
-        '<div data-buttons="" role="group" aria-label="Turn the tetrahedron"></div>',
+        '<div data-buttons="" role="group" aria-label="Rotate the tetrahedron"></div>',
         '<p aria-live="polite"></p>',
         f"<figcaption>{_html_legend(diagram)}</figcaption>",
         _html_table(diagram) if table else "",
@@ -206,10 +206,13 @@ def html_fragment(diagram: TetrahedronDiagram, *, script: bool, table: bool = Tr
 
 
 def html_page(diagram: TetrahedronDiagram) -> str:
-    """A page of its own, which lets in its one style and its one script by their hashes, and nothing else."""
+    """A complete HTML page, whose content security policy allows only its style and script, by their hashes."""
     diagram = diagram.printable()
     style, code = _read_asset("turning.css"), _read_asset("turning.js")
-    policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(code)}'; base-uri 'none'; form-action 'none'"
+    policy = (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(code)}'; base-uri 'none'; form-action "
+        "'none'"
+    )
     heading = [f"<h1>{escape(diagram.name_of_picture)}</h1>", f"<p>{escape(diagram.summary)}</p>"]
     return "\n".join(
         [
@@ -235,7 +238,7 @@ def html_page(diagram: TetrahedronDiagram) -> str:
 
 
 def scene_data(diagram: TetrahedronDiagram) -> dict[str, Any]:
-    """What the script draws: the corners in space, and of each cell where its arrow starts and ends, and its looks."""
+    """The data for the script: coordinates of the corners, and position and style of the arrow of each cell."""
 
     rows, view = dict(diagram.table), diagram.view()
     predicted, observed = (stack_outcomes(rows, name) for name in ("mean_prediction", "outcome_frequency"))
@@ -248,8 +251,8 @@ def scene_data(diagram: TetrahedronDiagram) -> dict[str, Any]:
     shown = diagram.has("arrows"), diagram.has("faded")
     cells = [
         {
-            "said": predicted[i].tolist(),
-            "seen": observed[i].tolist() if shown[0 if rows["beyond"][i] else 1] else predicted[i].tolist(),
+            "predicted": predicted[i].tolist(),
+            "observed": observed[i].tolist() if shown[0 if rows["beyond"][i] else 1] else predicted[i].tolist(),
             "color": colors[i] if diagram.has("cells") else "none",
             "radius": round(float(np.sqrt(areas[i] / np.pi)) * 4 / 3, 2) if diagram.has("cells") else 0,
             "beyond": bool(rows["beyond"][i]),
@@ -265,7 +268,7 @@ def scene_data(diagram: TetrahedronDiagram) -> dict[str, Any]:
         "azimuth": diagram.settings["azimuth"],
         "elevation": diagram.settings["elevation"],
         "scale": SVG_SCALE,
-        "reach": CIRCUMRADIUS,
+        "radius": CIRCUMRADIUS,
         "beyond": simplex_marks.SIGNIFICANT_COLOR,
         "faded": simplex_marks.FADED_COLOR,
         "cells": cells,
@@ -273,7 +276,7 @@ def scene_data(diagram: TetrahedronDiagram) -> dict[str, Any]:
 
 
 def _static_svg(data: dict[str, Any]) -> str:
-    """The tetrahedron as it stands before the script draws, and where none runs."""
+    """The static SVG, shown before the script runs or without it."""
     corners = simplex_geometry.projection_matrix(data["azimuth"], data["elevation"]) * SVG_SCALE * [1, -1, 1]
     made = []
     for (a, b), behind in zip(simplex_geometry.EDGES, simplex_geometry.hidden_edges(corners * [1, -1, 1]), strict=True):
@@ -286,7 +289,7 @@ def _static_svg(data: dict[str, Any]) -> str:
         for cell in data["cells"]:
             if cell["beyond"] is not beyond:
                 continue
-            (x1, y1, _), (x2, y2, _) = np.array(cell["said"]) @ corners, np.array(cell["seen"]) @ corners
+            (x1, y1, _), (x2, y2, _) = np.array(cell["predicted"]) @ corners, np.array(cell["observed"]) @ corners
             color, width = (data["beyond"], 2.6) if beyond else (data["faded"], 1.1)
             made.append(
                 f'<circle class="cell" cx="{x1:.2f}" cy="{y1:.2f}" r="{cell["radius"]}" fill="{cell["color"]}"/>'
@@ -300,21 +303,23 @@ def _static_svg(data: dict[str, Any]) -> str:
 
 def _html_legend(diagram: TetrahedronDiagram) -> str:
     level = f"{100 * diagram.settings['level']:.4g}\u00a0%"
-    how = "Holm's correction over all cells" if diagram.settings["simultaneous"] else "each cell for itself"
+    how = "Holm correction over all cells" if diagram.settings["simultaneous"] else "unadjusted"
     view = diagram.view()
     low, high = styling.share_text(view["share_low"]), styling.share_text(view["share_high"])
     text = (
-        "Each arrow goes from what was said to what came in one cell; the nearer to a corner, the more often. "
-        f"Thick and orange: beyond chance ({level}, {how}). Thin and gray: within chance. "
-        f"Larger and darker dot_areas: more of the predictions ({low} to {high})."
+        "Each arrow goes from the mean prediction to the observed frequency of a cell. "
+        "Closer to a corner means a higher probability of its outcome. "
+        f"Thick and orange: significant ({level}, {how}). Thin and gray: not significant. "
+        f"Larger and darker dots: larger share of the predictions ({low} to {high})."
     )
     return f"<p>{escape(text)}</p>"
 
 
 def _html_table(diagram: TetrahedronDiagram) -> str:
-    """Every cell, the most surprising first."""
+    """The table of all cells, the smallest p-value first."""
     rows, names = diagram.table, simplex_marks.corner_names(diagram.view())
-    heads = ["n", "share", *(f"says {n}" for n in names), *(f"came {n}" for n in names), "p", "beyond chance"]
+    heads = ["n", "share", *(f"predicted {n}" for n in names), *(f"observed {n}" for n in names)]
+    heads += ["p-value", "significant"]
     predicted, observed = (stack_outcomes(dict(rows), name) for name in ("mean_prediction", "outcome_frequency"))
     lines = []
     for i in np.argsort(rows["pvalue"], kind="stable"):
@@ -341,7 +346,7 @@ def _cell_text(names: tuple[str, ...], predicted: Any, observed: Any, n: int, p:
 
 @cache
 def _read_asset(name: str) -> str:
-    return files("trueodds.diagrams.simplicial").joinpath(name).read_text(encoding="utf-8").strip()
+    return files("trueodds.diagrams.tetrahedron").joinpath(name).read_text(encoding="utf-8").strip()
 
 
 def _hash(text: str) -> str:

@@ -1,4 +1,4 @@
-// Turns every tetrahedron of the page by dragging, arrow keys or buttons; without this script each stands still.
+// Rotates every tetrahedron of the page by dragging, arrow keys or buttons; without this script they are static.
 (function () {
   "use strict";
   var NAMES = "http://www.w3.org/2000/svg";
@@ -14,7 +14,7 @@
     var marks = svg.querySelector("g");
     var status = figure.querySelector("[aria-live]");
 
-    // The same three directions as in the picture that stands still: right, up, towards the reader.
+    // The same three directions as in the static picture: right, up, toward the reader.
     function turned() {
       var a = azimuth * Math.PI / 180, e = elevation * Math.PI / 180;
       var right = [Math.cos(a), Math.sin(a), 0], ahead = [-Math.sin(a), Math.cos(a), 0];
@@ -24,17 +24,17 @@
         return [right, up, near].map(function (d) { return c[0] * d[0] + c[1] * d[1] + c[2] * d[2]; });
       });
     }
-    function at(p, seen) {
+    function at(p, projected) {
       return [0, 1, 2].map(function (d) {
-        return p[0] * seen[0][d] + p[1] * seen[1][d] + p[2] * seen[2][d] + p[3] * seen[3][d];
+        return p[0] * projected[0][d] + p[1] * projected[1][d] + p[2] * projected[2][d] + p[3] * projected[3][d];
       });
     }
-    function away(seen, corner) { // whether the side across from a corner is turned away
-      var side = [0, 1, 2, 3].filter(function (k) { return k !== corner; }).map(function (k) { return seen[k]; });
+    function away(projected, corner) { // whether the face opposite a corner faces away
+      var side = [0, 1, 2, 3].filter(function (k) { return k !== corner; }).map(function (k) { return projected[k]; });
       var u = [0, 1, 2].map(function (d) { return side[1][d] - side[0][d]; });
       var v = [0, 1, 2].map(function (d) { return side[2][d] - side[0][d]; });
       var n = [u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]];
-      var out = [0, 1, 2].reduce(function (s, d) { return s + n[d] * (seen[corner][d] - side[0][d]); }, 0);
+      var out = [0, 1, 2].reduce(function (s, d) { return s + n[d] * (projected[corner][d] - side[0][d]); }, 0);
       return (out < 0 ? n[2] : -n[2]) < -1e-9;
     }
     function px(x) { return (data.scale * x).toFixed(2); }
@@ -64,10 +64,10 @@
       }).join("L") + "Z");
     }
     function render() {
-      var seen = turned(), hides = [0, 1, 2, 3].map(function (k) { return away(seen, k); });
+      var projected = turned(), hides = [0, 1, 2, 3].map(function (k) { return away(projected, k); });
       while (marks.firstChild) marks.removeChild(marks.firstChild);
       data.edges.forEach(function (edge) {
-        var a = seen[edge[0]], b = seen[edge[1]];
+        var a = projected[edge[0]], b = projected[edge[1]];
         var behind = [0, 1, 2, 3].every(function (k) { return edge.indexOf(k) >= 0 || hides[k]; });
         put("line", {
           "class": "edge", x1: px(a[0]), y1: px(-a[1]), x2: px(b[0]), y2: px(-b[1]), stroke: "#7a7a7a",
@@ -75,7 +75,7 @@
         });
       });
       var placed = data.cells.map(function (cell) {
-        return { cell: cell, tail: at(cell.said, seen), head: at(cell.seen, seen) };
+        return { cell: cell, tail: at(cell.predicted, projected), head: at(cell.observed, projected) };
       });
       placed.sort(function (a, b) { return a.tail[2] - b.tail[2]; });
       placed.forEach(function (each) {
@@ -84,26 +84,26 @@
           fill: each.cell.color, stroke: "#53616e", "stroke-width": 0.8
         });
       });
-      [false, true].forEach(function (beyond) { // those beyond chance are never covered
+      [false, true].forEach(function (beyond) { // significant cells are drawn last, so that they are never covered
         placed.forEach(function (each) {
           if (each.cell.beyond !== beyond) return;
-          arrow(each.tail, each.head, each.cell, each.cell.opacity * (0.4 + 0.6 * (each.tail[2] / data.reach + 1) / 2));
+          arrow(each.tail, each.head, each.cell, each.cell.opacity * (0.4 + 0.6 * (each.tail[2] / data.radius + 1) / 2));
         });
       });
       data.names.forEach(function (name, k) {
-        var out = Math.hypot(seen[k][0], seen[k][1]);
-        var dx = out > 0.05 ? seen[k][0] / out : 0, dy = out > 0.05 ? seen[k][1] / out : 1;
+        var out = Math.hypot(projected[k][0], projected[k][1]);
+        var dx = out > 0.05 ? projected[k][0] / out : 0, dy = out > 0.05 ? projected[k][1] / out : 1;
         put("text", {
-          x: (data.scale * seen[k][0] + 9 * dx).toFixed(2), y: (-data.scale * seen[k][1] - 9 * dy + 5).toFixed(2),
+          x: (data.scale * projected[k][0] + 9 * dx).toFixed(2), y: (-data.scale * projected[k][1] - 9 * dy + 5).toFixed(2),
           "text-anchor": dx > 0.5 ? "start" : dx < -0.5 ? "end" : "middle", "font-size": 15, "font-weight": "bold",
-          fill: "currentColor", "fill-opacity": seen[k][2] > -0.5 * data.reach ? 1 : 0.65
+          fill: "currentColor", "fill-opacity": projected[k][2] > -0.5 * data.radius ? 1 : 0.65
         }).textContent = name;
       });
       svg.dataset.azimuth = azimuth.toFixed(2);
       svg.dataset.elevation = elevation.toFixed(2);
     }
     function tell() {
-      if (status) status.textContent = "Seen from azimuth " + Math.round(azimuth) + "°, elevation " + Math.round(elevation) + "°.";
+      if (status) status.textContent = "Viewed from azimuth " + Math.round(azimuth) + "°, elevation " + Math.round(elevation) + "°.";
     }
     function wrap(angle) { return ((angle + 180) % 360 + 360) % 360 - 180; }
     function set(a, e) {
@@ -111,7 +111,7 @@
       elevation = Math.max(-90, Math.min(90, e));
       render();
     }
-    function turn(a, e) { // smoothly, unless the reader asked for less motion
+    function turn(a, e) { // animated, unless the user prefers reduced motion
       clearTimeout(frame);
       e = Math.max(-90, Math.min(90, e));
       if (!still || still.matches) { set(a, e); tell(); return; }
@@ -125,7 +125,7 @@
         if (part < 1) { frame = setTimeout(step, 16); } else { goal = null; tell(); }
       })();
     }
-    var goal = null; // where a turn under way will end: a second key press goes on from there
+    var goal = null; // where the current rotation will end: a second key press continues from there
     function by(a, e) {
       var from = goal || [azimuth, elevation];
       turn(from[0] + a, from[1] + e);
@@ -144,7 +144,7 @@
       clearTimeout(frame);
       goal = null;
       held = { id: event.pointerId, x: event.clientX, y: event.clientY, a: azimuth, e: elevation };
-      if (svg.setPointerCapture) try { svg.setPointerCapture(event.pointerId); } catch (gone) { /* the pointer left */ }
+      if (svg.setPointerCapture) try { svg.setPointerCapture(event.pointerId); } catch (gone) { /* the pointer is gone */ }
     });
     svg.addEventListener("pointermove", function (event) {
       if (!held || held.id !== event.pointerId) return;
@@ -153,11 +153,11 @@
     ["pointerup", "pointercancel"].forEach(function (kind) {
       svg.addEventListener(kind, function () { if (held) { held = null; tell(); } });
     });
-    svg.style.touchAction = "pan-y pinch-zoom"; // a finger that moves up and down still scrolls the page
+    svg.style.touchAction = "pan-y pinch-zoom"; // vertical swipes still scroll the page
     svg.style.cursor = "grab";
     var bar = figure.querySelector("[data-buttons]");
     if (bar) {
-      [["turn left", "◀", -15, 0], ["turn right", "▶", 15, 0], ["tilt up", "▲", 0, 15], ["tilt down", "▼", 0, -15]]
+      [["rotate left", "◀", -15, 0], ["rotate right", "▶", 15, 0], ["tilt up", "▲", 0, 15], ["tilt down", "▼", 0, -15]]
         .forEach(function (each) {
           var button = document.createElement("button");
           button.type = "button";
@@ -168,7 +168,7 @@
         });
       var back = document.createElement("button");
       back.type = "button";
-      back.textContent = "as at first";
+      back.textContent = "reset view";
       back.addEventListener("click", home);
       bar.appendChild(back);
     }

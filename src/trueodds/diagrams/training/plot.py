@@ -10,7 +10,7 @@ from trueodds.core.typing import Array
 from trueodds.diagrams._style import styling
 from trueodds.diagrams.base import Diagram
 
-# Okabe & Ito, from dark to light so that runs differ in gray too; more runs than these share one.
+# Okabe & Ito, from dark to light so that runs differ in grayscale too. Further runs share one color.
 _COLORS = (styling.INSIDE, styling.OUTSIDE, "#009E73", "#222222", "#CC79A7", "#E69F00")
 _MARKS = ("o", "s", "^", "D", "v", "P")
 _PARTS = (("log_loss", "log loss"), ("accuracy", "accuracy"), ("ece", "ECE"), ("pvalue", "p-value"))
@@ -21,26 +21,26 @@ _GAP_X, _GAP_Y = 0.62, 0.36  # inches between the parts: tick labels, and a titl
 class TrainingPlot(Diagram):
     """Lines over epochs in four parts."""
 
-    layers = ("intervals", "floor", "threshold", "best")
+    layers = ("intervals", "noise_floor", "threshold", "lowest_log_loss")
     size = (6.4, 5.2)
     unit = "epochs"
     divided = True
 
     def headline(self) -> str:
-        """The question, in plain words."""
-        return "Is it calibrated when its log loss is lowest?"
+        """The question that the diagram answers, its default title."""
+        return "Is the model calibrated when its log loss is lowest?"
 
     def axis_labels(self) -> tuple[str, str]:
-        """Named within, at the parts."""
+        """None, because each part has its own labels."""
         return "", ""
 
     @property
     def runs(self) -> list[str]:
-        """Their names, in order."""
+        """The names of the runs, in order."""
         return [str(run) for run in dict.fromkeys(self.table["run"])]
 
     def legend(self) -> list[tuple[Any, str]]:
-        """The runs, and what the other marks mean."""
+        """The runs and the other marks."""
         from matplotlib.lines import Line2D
         from matplotlib.patches import Patch
 
@@ -53,10 +53,10 @@ class TrainingPlot(Diagram):
             ]
         elif len(runs) > 1:
             entries.append((Line2D([], [], **_run_style(0, len(runs))), f"{len(runs)} runs"))
-        if self.has("best"):
+        if self.has("lowest_log_loss"):
             entries.append((Line2D([], [], linestyle="none", **_LOWEST_LOSS), "lowest log loss"))
-        if self.has("floor"):
-            entries.append((Line2D([], [], **_NOISE_FLOOR), "ECE if calibrated"))
+        if self.has("noise_floor"):
+            entries.append((Line2D([], [], **_NOISE_FLOOR), "noise floor"))
         level = self.settings["level"]
         if self.has("threshold"):
             entries.append((Line2D([], [], **_THRESHOLD), f"p = {100 * (1 - level):.3g}\u00a0%"))
@@ -65,14 +65,14 @@ class TrainingPlot(Diagram):
         return entries or [(Line2D([], [], **_run_style(0, 1)), "each epoch")]
 
     def paint(self, ax: Any, panel: int) -> None:
-        """Four parts within the axes, which hold them by their own data coordinates."""
+        """Draw the four parts as inset axes, positioned in data coordinates."""
         rows = self.rows(panel)
         ax.set_axis_off()
         ax.set_xlim(0, 1)
         ax.set_ylim(0, 1)
         wide, high = styling.inches(ax)
         gap_x, gap_y = min(_GAP_X / wide, 0.3), min(_GAP_Y / high, 0.25)
-        # Titles of the upper parts and the name of the axis below stay within, as tick labels alone stand outside of axes.
+        # Titles of the upper parts and the axis label below stay inside; only tick labels are outside the axes.
         top, bottom_margin = min(0.22 / high, 0.15), min(0.17 / high, 0.12)
         width, height = (1 - gap_x) / 2, (1 - gap_y - top - bottom_margin) / 2
         for i, (column, title) in enumerate(_PARTS):
@@ -102,7 +102,7 @@ class TrainingPlot(Diagram):
         _set_scales(ax, rows, column)
 
     def _run(self, ax: Any, own: dict[str, Array], column: str, style: dict[str, Any]) -> None:
-        # What is infinite or does not exist leaves a gap in the line.
+        # Infinite and missing values leave a gap in the line.
         values = np.where(np.isfinite(own[column]), own[column], np.nan)
         with_markers = len(values) <= 25
         ax.plot(
@@ -117,18 +117,22 @@ class TrainingPlot(Diagram):
                 np.where(np.isfinite(own[f"{column}_{end}"]), own[f"{column}_{end}"], np.nan) for end in ("low", "high")
             ]
             ax.fill_between(own["epoch"], *ends, color=style["color"], alpha=0.15, linewidth=0, label="interval")
-        if self.has("floor") and column == "ece":
+        if self.has("noise_floor") and column == "ece":
             ax.plot(
-                own["epoch"], own["ece_floor"], zorder=2, label="floor", **(_NOISE_FLOOR | {"color": style["color"]})
+                own["epoch"],
+                own["noise_floor"],
+                zorder=2,
+                label="noise floor",
+                **(_NOISE_FLOOR | {"color": style["color"]}),
             )
-        if self.has("best"):
+        if self.has("lowest_log_loss"):
             ax.plot(
-                own["epoch"][own["best"]],
-                values[own["best"]],
+                own["epoch"][own["lowest_log_loss"]],
+                values[own["lowest_log_loss"]],
                 linestyle="none",
                 zorder=5,
                 clip_on=False,
-                label="best",
+                label="lowest log loss",
                 **_LOWEST_LOSS,
             )
 
@@ -151,7 +155,7 @@ def _run_style(i: int, runs: int) -> dict[str, Any]:
 
 
 def _set_scales(ax: Any, rows: dict[str, Array], column: str) -> None:
-    """Whole epochs along x, per cent where it is a share, and p on a logarithmic scale, whose small values matter."""
+    """Set integer epochs along x, percentages for accuracy, and a logarithmic scale for p-values."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
     epochs = rows["epoch"]

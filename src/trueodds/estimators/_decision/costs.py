@@ -35,9 +35,9 @@ def check_cost(cost: Cost) -> Any:
     if table.ndim not in (2, 3) or table.shape[-1] < 2 or not table.size or not np.isfinite(table).all():
         raise InputError(
             "TO203",
-            "cost must be a table of finite numbers: a row per action, a column per true class; or one table per row.",
+            "cost must be a table of finite numbers: one row per action and one column per true class, or one table per row.",
             describe(cost),
-            "For instance cost=[[0, 5], [1, 0]]: doing nothing costs 5 where class 1 comes, acting costs 1 where not.",
+            "For instance cost=[[0, 5], [1, 0]]: doing nothing costs 5 if class 1 occurs, acting costs 1 if not.",
         )
     if table.ndim == 2:
         return tuple(map(tuple, table.tolist()))
@@ -61,7 +61,7 @@ class Costs:
         if not good or (self.table.ndim == 3 and len(self.table) != n):
             raise InputError(
                 "TO205",
-                f"{name} needs a cost for each of the {m} outcomes that the lens {view.name} sees.",
+                f"{name} needs a cost for each of the {m} outcomes of the lens {view.name}.",
                 f"costs of shape {self.table.shape}",
                 f"Give one column per outcome, (actions, {m}), or a table per row, (n, actions, {m}).",
             )

@@ -15,25 +15,25 @@ from trueodds.hypotests._glm.forward_selection import CalibrationCurve
 from trueodds.hypotests.giviti import GiViTI
 from trueodds.lenses.view import View
 
-ENDLESS = 40.0  # log odds beyond which a probability is 0 or 1 in floats
-FLATTEST = 1e-12  # of the largest curvature: the least that a step trusts, where the bound lies at infinity
-MAX_STEP = 100.0  # of log odds, what one step may lead
-_BLOCK = 2**22  # numbers held at once
+ENDLESS = 40.0  # log odds beyond which a probability rounds to 0 or 1
+FLATTEST = 1e-12  # smallest eigenvalue of the Hessian, relative to the largest one
+MAX_STEP = 100.0  # maximum change of log odds in one step
+_BLOCK = 2**22  # array elements in memory at once
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Probabilities from `start` to `stop` at which the whole belt lies on one side of the diagonal."""
+    """Range of probabilities in which the belt lies on one side of the diagonal."""
 
     level: float
-    side: str  # "above": more came than was said; "below": less
+    side: str  # "above": the model under-predicts; "below": it over-predicts
     start: float
     stop: float
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Belt:
-    """The belt at some probabilities, with the test that belongs to it."""
+    """The belt at a grid of probabilities, with the corresponding test."""
 
     table: Mapping[str, Array]  # p, curve, and for each level low and high, such as low_0.8 and high_0.8
     levels: tuple[float, ...]
@@ -45,7 +45,7 @@ class Belt:
     notes: tuple[Note, ...] = ()
 
 
-def compute_belt(
+def fit_belt(
     view: View,
     levels: Sequence[float] = (0.8, 0.95),
     points: int | Sequence[float] | Array = 101,
@@ -54,23 +54,23 @@ def compute_belt(
     max_degree: int = 4,
     min_prob: float = 0.0,
 ) -> Belt:
-    r"""All curves of the selected degree that the outcomes do not reject, at each of many probabilities.
+    r"""Confidence bounds for the calibration curve of the selected degree, at each of several probabilities.
 
     .. math:: \Big[\min_b, \max_b\Big]\ \mathrm{expit}\sum_j b_j (\mathrm{logit}\,p)^j \quad\text{where}\quad
         2[\ell(\hat b) - \ell(b)] \le F_M^{-1}(\text{level})
 
-    with F_M the law of the GiViTI statistic given its degree: the whole curve lies in the belt with that probability.
-    Where the belt leaves the diagonal the test rejects at 1 − level; it may reject though no point leaves.
+    with the null distribution F_M of the GiViTI statistic given its degree. The complete curve lies in the belt with
+    probability `level`. If the belt excludes the diagonal anywhere, the test rejects at 1 − level; the test can also
+    reject if it does not.
 
-    `points` are probabilities, or how many, evenly from the smallest to the largest prediction. Where no finite curve
-    is best the belt reaches 0 or 1. Where rows differ in weight each bound's threshold is scaled by the sandwich.
-    Cost: a few Newton steps of O(n) for each point, level and side.
-    Raises TO203 for levels or points outside (0, 1), and what `GiViTI` raises.
-    Source: Nattino, Finazzi & Bertolini (2014).
+    `points` are probabilities, or their number, evenly spaced between the smallest and the largest prediction. If no
+    finite maximum likelihood estimate exists, the belt extends to 0 or 1. With weights the threshold of each bound is
+    scaled by the sandwich variance. Cost: a few Newton steps of O(n) for each point, level and side. Raises TO203 for
+    levels or points outside (0, 1), and the errors of `GiViTI`. Source: Nattino, Finazzi & Bertolini (2014).
 
     >>> rng = np.random.default_rng(0)
     >>> p = rng.uniform(0.05, 0.95, 200)
-    >>> result = compute_belt(View(p=p, y=rng.random(200) < p**2), points=[0.2, 0.5, 0.8])
+    >>> result = fit_belt(View(p=p, y=rng.random(200) < p**2), points=[0.2, 0.5, 0.8])
     >>> result.degree, result.table["high_0.95"].round(2).tolist(), result.segments[-1].side
     (1, [0.12, 0.35, 0.79], 'below')
     """
@@ -80,9 +80,9 @@ def compute_belt(
     if curve.null_distribution is None:
         raise InputError(
             "TO205",
-            "A curve fitted on these rows leaves nothing to bound where predictions take fewer than three values.",
+            "With fitted=True the belt requires predictions with at least three distinct values.",
             f"degree {curve.degree}",
-            "Use fitted=False, if the probabilities come from elsewhere.",
+            "Use fitted=False if the model was not fitted on these rows.",
         )
     p = _points(points, curve)
     x = np.log(p) - np.log1p(-p)
@@ -100,10 +100,10 @@ def compute_belt(
 
 
 def _maximize(curve: CalibrationCurve, at: Array, drop: float, offset: Array) -> Array:
-    """The largest a·β over the region where the log-likelihood is within `drop` of its maximum, for each row a.
+    """Maximize a·β over the region where the log-likelihood is within `drop` of its maximum, for each row a.
 
-    Each step maximizes over the region of the quadratic that agrees with the log-likelihood to second order, which is
-    Newton's method on the Lagrangian; it is halved where it leads far out of the region.
+    Each step maximizes over the region of the second-order approximation of the log-likelihood, which is Newton's
+    method on the Lagrangian. A step that leaves the region by far is halved.
     """
     rows = max(1, _BLOCK // len(curve.logits.w))
     parts = [slice(start, start + rows) for start in range(0, len(at), rows)]
@@ -148,7 +148,7 @@ def _maximize_on_boundary(curve: CalibrationCurve, at: Array, drop: float, offse
 
 
 def _segments(level: float, side: str, p: Array, gap: Array) -> list[Segment]:
-    """Where `gap` is positive, its zeros between two points by a straight line."""
+    """Intervals where `gap` is positive, with zeros by linear interpolation."""
     positive = gap > 0
     turns = np.flatnonzero(np.diff(positive.astype(int)))
     crossings = p[turns] + (p[turns + 1] - p[turns]) * gap[turns] / (gap[turns] - gap[turns + 1])
@@ -167,6 +167,6 @@ def _inside(what: str, values: Any) -> Array:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not len(array) or not ((array > 0) & (array < 1)).all():
         raise InputError(
-            "TO203", f"Every {what} must lie between 0 and 1, both excluded.", describe(values), "For instance 0.95."
+            "TO203", f"Every {what} must lie strictly between 0 and 1.", describe(values), "For example 0.95."
         )
     return array

@@ -16,8 +16,8 @@ from trueodds.hypotests._glm.logistic import Fit, logistic_statistics
 from trueodds.hypotests._glm.logits import Logits, Powers
 
 LEVEL = 0.95
-STEP = float(chdtri(1, 1 - LEVEL))  # what one more degree must add to be taken, 3.84
-_END = 40.0  # in √(x − terms·STEP): beyond it the tail is below the smallest float
+STEP = float(chdtri(1, 1 - LEVEL))  # minimum gain of one more degree, 3.84
+_END = 40.0  # in √(x − terms·STEP): beyond it the tail underflows
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(96)
 
 
@@ -33,7 +33,8 @@ class NullDistribution:
     Every G is smooth, so quadrature is exact to rounding and the tail keeps its relative accuracy.
     Source: Nattino, Finazzi & Bertolini (2014), whose closed forms this equals.
 
-    >>> round(float(forward_null_distribution(2, 0).beyond(4.0)), 6), round(stepwise_null(2, 1).quantile(0.95), 4)
+    >>> after_none, after_one = forward_null_distribution(2, 0), forward_null_distribution(2, 1)
+    >>> round(float(after_none.beyond(4.0)), 6), round(after_one.quantile(0.95), 4)
     (0.135335, 12.7919)
     """
 
@@ -52,7 +53,7 @@ class NullDistribution:
         return np.where(excess <= 0, 0.0, np.maximum(np.asarray(x) / 2 - np.log(self.smooth(z)), 0.0))
 
     def quantile(self, level: float) -> float:
-        """The x that D stays below with probability `level`."""
+        """The `level` quantile of D."""
         low, high = 0.0, self.terms * STEP + _END**2
         while high - low > 1e-13 * high:
             middle = (low + high) / 2
@@ -64,7 +65,7 @@ class NullDistribution:
 
 @cache
 def forward_null_distribution(base: int, terms: int) -> NullDistribution:
-    """The law after as many steps."""
+    """Null distribution after `terms` selection steps."""
     if terms == 0:
         return NullDistribution(base, 0, np.ones_like if base == 2 else _half_normal)
     before, done, alpha = forward_null_distribution(base, terms - 1).smooth, terms - 1, 1 - LEVEL
@@ -86,12 +87,12 @@ def _half_normal(z: Array) -> Array:
 
 
 def select_degree(logits: Logits, powers: Powers, wy: Array, start: int, form: str) -> tuple[Array, Array]:
-    """The degree at which each of many outcomes (draws, n) stops, and its statistic there.
+    """Forward selection for many outcome vectors (draws, n): the selected degree and its statistic.
 
-    From `start` on a degree is taken as long as it adds at least `STEP` to the statistic.
+    Beginning at `start`, the degree increases as long as the statistic gains at least `STEP`.
     """
     ladder = None
-    if form == "score":  # the scores of all degrees come from one pass
+    if form == "score":  # one pass computes the scores of all degrees
         ladder = np.cumsum(powers.scores(wy - logits.w * logits.p)[1], axis=1)
 
     def at(step: int, rows: Array) -> Array:
@@ -111,7 +112,7 @@ def select_degree(logits: Logits, powers: Powers, wy: Array, start: int, form: s
 
 @dataclass(frozen=True, eq=False, slots=True)
 class CalibrationCurve:
-    """The polynomial of the stated log odds that forward selection stopped at."""
+    """Polynomial of the predicted log odds selected by forward selection."""
 
     logits: Logits
     powers: Powers
@@ -119,16 +120,16 @@ class CalibrationCurve:
     degree: int
     wy: Array  # (n,)
     reached: float  # D
-    null_distribution: NullDistribution | None  # its null law given the degree
+    null_distribution: NullDistribution | None  # null distribution of D given the degree
 
     @property
     def probabilities(self) -> Array:
-        """What the curve says of each row."""
+        """Fitted probability of each row."""
         return self.fit.probabilities(self.powers.columns, self.logits.x)
 
     @property
     def parts(self) -> dict[str, dict[str, float]]:
-        """The degree, and the coefficients of 1, x, x², …; NaN where no finite ones are best."""
+        """The degree and the coefficients of 1, x, x², …, which are NaN if no finite estimate exists."""
         b = self.powers.coefficients(self.fit.beta[0])
         if not self.fit.finite[0]:
             b = np.full(len(b), np.nan)
@@ -137,7 +138,7 @@ class CalibrationCurve:
         }
 
     def likelihood(self, beta: Array) -> tuple[Array, Array, Array]:
-        """The log-likelihood (draws,) above the null's, its slope and curvature, at each β (draws, m)."""
+        """Log-likelihood (draws,) relative to the null, its gradient and negative Hessian, at each β (draws, m)."""
         columns, logits = self.powers.columns[:, : beta.shape[1]], self.logits
         move = beta @ columns.T
         q = expit(logits.x + move)
@@ -146,7 +147,7 @@ class CalibrationCurve:
         return value, (self.wy - logits.w * q) @ columns, hessian
 
     def inside(self, drop: float) -> Array:
-        """The maximum or, where it is at infinity, the first β on the straight way there that is within `drop`."""
+        """The maximum, or, if it is at infinity, the first β on the line towards it that is within `drop`."""
         maximum, low, high = self.fit.beta[0], 0.0, 1.0
         for _ in range(0 if self.fit.finite[0] else 50):
             middle = (low + high) / 2
@@ -155,7 +156,7 @@ class CalibrationCurve:
         return high * maximum
 
     def sandwich_ratio(self, at: Array) -> Array:
-        """The variance of each a·β̂ by the sandwich, over the one by the information."""
+        """Sandwich variance of each a·β̂ divided by its information-based variance."""
         beta = self.fit.beta
         columns, logits = self.powers.columns[:, : beta.shape[1]], self.logits
         q = self.fit.probabilities(columns, logits.x)

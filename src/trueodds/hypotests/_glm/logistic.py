@@ -13,20 +13,21 @@ from trueodds.core.typing import Array
 from trueodds.hypotests._glm.logits import Logits, Powers
 
 Form = Literal["likelihood-ratio", "score"]
-EXACT = 1e-11  # what Newton's next step would add to the log-likelihood, at most, when it stops
+EXACT = 1e-11  # convergence tolerance: predicted gain in log-likelihood of the next Newton step
 MAX_ITER = 120
-MAX_STEP = 4.0  # times the largest log odds, which no step exceeds
-NOISE = 1e-3  # the same where the log-likelihood rises no more: rounding on the way to a maximum at infinity
-ROUNDING = 1e-15  # of the curvature along an axis, below which another one is noise
-NONE = 1e-100  # the curvature of what does not bend
-FLAT = 1e-6  # the share of the null's information along some direction at which the maximum is taken to be at infinity
+MAX_STEP = 4.0  # maximum step, as a multiple of the largest log odds
+NOISE = 1e-3  # tolerance if the log-likelihood stops increasing because of rounding errors
+ROUNDING = 1e-15  # smallest eigenvalue of the scaled Hessian
+NONE = 1e-100  # smallest curvature along an axis
+FLAT = 1e-6  # share of the null information along a direction below which the maximum counts as infinite
 
 
 def logistic_statistics(logits: Logits, powers: Powers, wy: Array, degree: int, form: str) -> Array:
-    """How far outcomes (draws, n) speak for a polynomial of this degree against the logit itself: χ² under the null.
+    """Statistics of a polynomial of this degree against the logit itself, for many outcomes (draws, n); χ² under the null.
 
-    Where rows differ in weight the likelihood ratio is multiplied by the score statistic in the variance of the
-    scores over the one in their information; that makes it χ² again. Source: Pace, Salvan & Sartori (2011).
+    With weights the likelihood ratio is multiplied by the score statistic standardized by the variance of the scores,
+    divided by the one standardized by their information, which restores the χ² distribution. Source: Pace, Salvan &
+    Sartori (2011).
     """
     by_bread, by_meat = (scores[:, : degree + 1].sum(1) for scores in powers.scores(wy - logits.w * logits.p))
     if form == "score":
@@ -37,34 +38,35 @@ def logistic_statistics(logits: Logits, powers: Powers, wy: Array, degree: int, 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Fit:
-    """The highest log-likelihood of log odds o + Xβ, for each of many outcomes."""
+    """Maximum likelihood fits of log odds o + Xβ for many outcome vectors."""
 
-    gain: Array  # (draws,) above that of β = 0; its supremum where no β reaches it
-    beta: Array  # (draws, m); where no β is best, one on the way there
-    finite: Array  # (draws,) whether some β is best: not where the outcomes are separated
+    gain: Array  # (draws,) log-likelihood minus that of β = 0; the supremum if no maximum exists
+    beta: Array  # (draws, m) estimates; the last iterate if no maximum exists
+    finite: Array  # (draws,) whether a finite maximum exists, which is false under separation
 
     def probabilities(self, columns: Array, offset: Array, draw: int = 0) -> Array:
-        """What the fitted model says of each row."""
+        """Fitted probability of each row."""
         return expit(offset + columns[:, : self.beta.shape[1]] @ self.beta[draw])
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Where the first fit has no finite coefficients."""
+        """A note if the first fit has no finite coefficients."""
         if self.finite[0]:
             return ()
-        text = "The predictions separate what came from what did not, or all outcomes are the same: no finite coefficients are best, and the likelihood is taken at its limit."
+        text = "No finite maximum likelihood estimate exists, because the predictions separate the outcomes or all outcomes are equal. The likelihood is evaluated at its limit."
         return (Note("TN217", text),)
 
 
 def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
-    r"""Newton's method with halved steps, for outcomes wy (draws, n) that share X (n, m), o and w (n,).
+    r"""Newton's method with step halving, for outcomes wy (draws, n) that share X (n, m), o and w (n,).
 
     .. math:: \ell(\beta) = \sum_i (wy)_i\,\eta_i - w_i \log(1 + e^{\eta_i}), \quad \eta = o + X\beta
 
-    The columns are orthonormal in the information at β = 0. It starts there, or where all log odds are 0 if that is
-    likelier: sharp predictions that are far off leave next to no curvature at β = 0. Concave; under separation each step
-    gains a constant factor of what is left, so the supremum is reached as exactly as a maximum, with β on its way to
-    infinity. Where outcomes outside [0, 1] leave no bound, as flipped residuals may, the gain is infinite.
+    The columns are orthonormal in the information at β = 0. The iteration starts there, or where all log odds are 0 if
+    that has a higher likelihood, because extreme predictions that are miscalibrated leave almost no curvature at β = 0.
+    The log-likelihood is concave. Under separation each step gains a constant factor of the remainder, so the supremum
+    is computed with the same precision as a maximum while β diverges. Outcomes outside [0, 1], as from flipped
+    residuals, can make the likelihood unbounded; the gain is then infinite.
     """
     draws, m = len(wy), columns.shape[1]
     first, second = np.triu_indices(m)
@@ -79,7 +81,7 @@ def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
         packed = (w * q * (1 - q)) @ pairs
         hessian = np.empty((len(left), m, m))
         hessian[:, first, second] = hessian[:, second, first] = packed
-        scale = 1 / np.sqrt(np.maximum(np.einsum("dii->di", hessian), NONE))  # of equal curvature along every axis
+        scale = 1 / np.sqrt(np.maximum(np.einsum("dii->di", hessian), NONE))  # equal curvature along every axis
         values, turns = np.linalg.eigh(hessian * scale[:, :, None] * scale[:, None])
         values = np.maximum(values, ROUNDING)
         step = scale * np.einsum("dij,dj,dkj,dk->di", turns, 1 / values, turns, scale * slope)
@@ -107,13 +109,13 @@ def fit_logistic(columns: Array, offset: Array, w: Array, wy: Array) -> Fit:
 
 
 def weight_unit(w: Array) -> float:
-    """What stands for the weight of one row in a tolerance: 1 where weights are of that order, else the largest."""
+    """Scale of tolerances in units of weight: 1 for weights of that order, else the largest weight."""
     largest = float(w.max(initial=0.0))
     return 1.0 if largest == 0 or 0.1 <= largest <= 2**30 else largest
 
 
 def _started(columns: Array, offset: Array, w: Array, wy: Array) -> tuple[Array, Array, Array]:
-    """β, the gain and the log odds that the search begins with."""
+    """Starting values: β, the gain and the log odds."""
     beta, gain = np.zeros((len(wy), columns.shape[1])), np.zeros(len(wy))
     eta = np.broadcast_to(offset, wy.shape).copy()
     scale = np.abs(columns).max(axis=0, initial=1e-300)

@@ -12,19 +12,17 @@ from trueodds.core.settings import Range
 from trueodds.core.typing import Array
 from trueodds.lenses.view import View
 
-MinProb = Annotated[float, Range(1e-15, 0.5, closed="left")] | Annotated[float, Range(0, 0)]  # 1 − floor is no 1
+MinProb = Annotated[float, Range(1e-15, 0.5, closed="left")] | Annotated[float, Range(0, 0)]  # 1 − min_prob < 1
 
-CERTAIN = 1e-20  # of the information that each row has beside its own
-MIN_INFORMATION = (
-    1e-100  # of a row's weight: the information by which columns are scaled, so that their powers are finite
-)
-LARGEST = 1e50  # score of outcomes that are next to impossible: its powers are finite
+CERTAIN = 1e-20  # information added to each row, relative to its weight
+MIN_INFORMATION = 1e-100  # lower limit of the information per weight, so that powers of the columns are finite
+LARGEST = 1e50  # upper limit of the scores of nearly impossible outcomes, so that their powers are finite
 ROUNDING, TINY = 1e-24, 1e-160
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Logits:
-    """The cells of a view on the scale of log odds; those without weight stand at 0 and count for nothing."""
+    """Cells of a view on the logit scale; cells without weight have log odds 0 and do not count."""
 
     p: Array  # (n,) in [0, 1]
     x: Array  # (n,) its logit
@@ -33,20 +31,20 @@ class Logits:
     bread: Array  # (n,) Σw p(1−p), the information on the logit
     meat: Array  # (n,) Σw²p(1−p), the variance of Σw(y − p)
     squared_weight: Array  # (n,) the square of one row's weight
-    touched: int  # rows that the floor moved
+    touched: int  # number of rows clipped at min_prob
 
     @classmethod
     def of(cls, view: View, min_prob: float, name: str) -> Logits:
-        """The logits of a view; where one is infinite a floor must be given."""
+        """Log odds of a view; infinite log odds require `min_prob`."""
         w, mask = view.w, view.w > 0
         logs = np.where(mask[:, None], view.log_P, np.log(0.5))
         certain = np.isneginf(logs).any(axis=1)
         if not min_prob and certain.any():
             raise InputError(
                 "TO205",
-                f"The log odds of a probability of 0 or 1 are infinite, and {name} needs them.",
+                f"{name} uses log odds, which are infinite for probabilities of 0 or 1.",
                 f"{int(view.n[certain].sum()):,} of {view.n_rows:,} rows with probability 0 or 1",
-                "Give min_prob=, for instance 1e-6, which a note then counts; or use the tests spiegelhalter or consistency.",
+                "Pass min_prob=, for example 1e-6, or use the tests spiegelhalter or consistency.",
             )
         moved = np.zeros(len(w), dtype=bool)
         p, q = (np.where(mask, prob.astype(np.float64), 0.5) for prob in (view.p, view.q))
@@ -64,31 +62,29 @@ class Logits:
         return cls(p, x, w, ww, bread, meat, ww / np.maximum(view.n, 1.0), int(view.n[moved].sum()))
 
     def notes(self, view: View, min_prob: float) -> tuple[Note, ...]:
-        """How many rows the floor moved."""
+        """A note on the number of clipped rows."""
         if not self.touched:
             return ()
-        text = f"The floor {min_prob:g} stood in for the probabilities of {self.touched:,} of {view.n_rows:,} rows."
+        text = f"min_prob={min_prob:g} clipped the probabilities of {self.touched:,} of {view.n_rows:,} rows."
         return (Note("TN106", text),)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Powers:
-    """Polynomials of the logit x up to a degree, orthonormal in the information of the null, and their scores."""
+    """Polynomials of the logit x up to a degree, orthonormal in the null information, and their scores."""
 
-    columns: Array  # (n, m + 1), one per degree; fewer than asked where x takes few values
+    columns: Array  # (n, m + 1), one per degree; fewer than requested if x has few distinct values
     raw: Array  # (m + 1, m + 1): column j is Σ_i raw[i, j] x^i
-    by_bread: (
-        Array  # (m + 1, m + 1) lower triangular: by the information, scores of variance 1 independent of each other
-    )
-    white: Array  # (m + 1, m + 1) the same by the variance
-    tosses: Array  # (m + 1,) the tosses of a fair coin whose number of heads would be as far from normal as the score
+    by_bread: Array  # (m + 1, m + 1) lower triangular: whitens the scores by the information
+    white: Array  # (m + 1, m + 1) whitens the scores by their variance
+    tosses: Array  # (m + 1,) number of fair coin tosses whose sum has the same excess kurtosis as the score
 
     @classmethod
     def of(cls, logits: Logits, degree: int) -> Powers:
-        """Each column from the last one times x, without what the earlier ones hold already."""
+        """Gram-Schmidt: each column is x times the previous one, orthogonalized against all earlier ones."""
         information = float(logits.bread.sum())
         weight = logits.w / logits.w.sum()
-        # A little of every row, so that those which the null takes for certain are told apart, too.
+        # Every row has a small weight, so that rows with probabilities near 0 or 1 are distinguished as well.
         weight = logits.bread / information + CERTAIN * weight if information > 0 else weight
         center = float(weight @ logits.x)
         scale = float(np.sqrt(weight @ (logits.x - center) ** 2))
@@ -111,7 +107,7 @@ class Powers:
         total = np.sqrt(max(information, MIN_INFORMATION * logits.w.sum()))
         made, m = np.stack(columns, axis=1) / total, len(columns)
         bread, meat = (made.T @ (weights[:, None] * made) for weights in (logits.bread, logits.meat))
-        # The fourth cumulant of y is about its variance where outcomes are rare: the few rows with weight in q⁴ tell.
+        # For rare outcomes the fourth cumulant of y is about its variance, so rows with a large fourth power dominate.
         peaked, squared_variance = (logits.meat * logits.squared_weight) @ made**4, np.diag(meat) ** 2
         tosses = np.divide(4 * squared_variance, peaked, out=np.zeros(m), where=peaked > 0)
         return cls(made, np.stack(raw, axis=1)[:m] / total, _independent(bread), _independent(meat), tosses)
@@ -122,16 +118,16 @@ class Powers:
         return self.columns.shape[1] - 1
 
     def coefficients(self, beta: Array) -> Array:
-        """Of 1, x, x², … in the fitted log odds, where β moves them away from x itself."""
+        """Coefficients of 1, x, x², … in the fitted log odds x + Xβ."""
         b = self.raw[: len(beta), : len(beta)] @ beta
         b[1:2] += 1.0
         return b
 
     def scores(self, residuals: Array) -> tuple[Array, Array]:
-        """Squared scores of each degree (…, m + 1) from Σw(y − p) (…, n): by the information, and by the variance.
+        """Squared scores of each degree (…, m + 1) from Σw(y − p) (…, n), standardized by the information and by the variance.
 
-        Summed up to a degree they are its score statistics; by the variance each is χ² with one degree of freedom,
-        independently of the others.
+        The sum up to a degree is its score statistic. Standardized by the variance, each is an independent χ² with one
+        degree of freedom.
         """
         scores = residuals @ self.columns
         by_bread, by_meat = (np.clip(scores @ root.T, -LARGEST, LARGEST) ** 2 for root in (self.by_bread, self.white))
@@ -139,7 +135,7 @@ class Powers:
 
 
 def _independent(covariance: Array) -> Array:
-    """The inverse of the lower triangular root; a variance that is rounding beside its column's is that much at least."""
+    """Inverse Cholesky factor; a variance below the rounding error of its column is replaced by that error."""
     root = np.zeros_like(covariance)
     for j, own in enumerate(covariance.diagonal()):
         root[j, :j] = np.linalg.solve(root[:j, :j], covariance[:j, j])

@@ -13,74 +13,72 @@ from trueodds.core.typing import Array
 from trueodds.hypotests._glm.mcllo_likelihood import Odds, count_units, statistics, tail_probability
 from trueodds.lenses.view import View
 
-# Of 7,000 calibrated data sets from ten designs (n = 30 to 2000, K = 2 to 10) each form rejected 3 to 6 % at 5 % where
-# the rows were worth more than this for each degree of freedom; below, the likelihood ratio up to 34 % in one design.
+# Of 7,000 calibrated data sets from ten designs (n = 30 to 2000, K = 2 to 10) each form rejected 3 to 6 % at 5 % if the
+# effective sample size per degree of freedom was larger than this; below, the likelihood ratio up to 34 % in one design.
 SAFE, REJECTED = 3, 34
 
 # Of 500 calibrated data sets from each of 94 designs (K = 2, 3, 5; 20, 50 and 200 clusters of 5, 30 of 10, 6 of 30, one
 # of 200 with forty of 5, 60 by Zipf's law, three of 300 with 300 of 3, labels of a Gaussian copula or sharing a uniform
 # number, predictions equal in a cluster or not; 30, 100 and 400 single rows) Wald's form rejected 0 to 8 % at 5 %, the
-# likelihood ratio too. The score, whose law counts all units alike, rejected 0 to 9 % where there were more equal ones
-# than this for each degree of freedom, below up to 21 % (30 single rows; of clusters 8 %).
+# likelihood ratio too. The score, whose distribution counts all units equally, rejected 0 to 9 % with more equal units
+# than this for each degree of freedom, with fewer up to 21 % (30 single rows; clusters 8 %).
 SAFE_UNITS, SCORE_REJECTED = 10, 21
 
 
 def mcllo_notes(odds: Odds, view: View, min_prob: float, form: str) -> tuple[Note, ...]:
-    """What the floor moved, what came against it, and what cannot be told."""
+    """Notes on clipped rows, impossible outcomes, and unidentified parameters."""
     note_list = []
     if odds.touched:
-        text = f"The floor {min_prob:g} stood in for the probabilities of {odds.touched:,} of {view.n_rows:,} rows."
+        text = f"min_prob={min_prob:g} clipped the probabilities of {odds.touched:,} of {view.n_rows:,} rows."
         note_list.append(Note("TN106", text))
     if odds.missed:
-        text = f"{odds.missed:,} outcomes came that had probability 0: by itself that rejects calibration, and the statistic only says what the rest does at this floor."
+        text = f"{odds.missed:,} observed outcomes had predicted probability 0. This alone rejects calibration; the statistic describes the clipped probabilities only."
         note_list.append(Note("TN235", text))
     if (odds.identified if form == "likelihood-ratio" else odds.rank) < len(odds.identity):
-        text = (
-            "The predictions take too few values to tell every shift from its slope: only what can be told is tested."
-        )
+        text = "The predictions have too few distinct values to identify all shifts and slopes; only the identified parameters are tested."
         note_list.append(Note("TN218", text))
     elif not odds.mle.converged:
-        text = "The predictions separate what came from what did not, or some classes never came: no finite coefficients are best, and the likelihood is taken at its limit. A slight pull to the identity has finite ones: to.fit(preds, 'mcllo', penalty=0.5)."
+        text = "No finite maximum likelihood estimate exists, because the predictions separate the outcomes or some classes were not observed. The likelihood is evaluated at its limit. A small penalty gives finite estimates: to.fit(preds, 'mcllo', penalty=0.5)."
         note_list.append(Note("TN217", text))
     if odds.units is not None:
         n_units = count_units(odds, form)
         assert n_units is not None
         if not odds.enough or (form != "score" and odds.mle.converged and odds.covariance is None):
-            text = f"{odds.units.count:,} independent rows or clusters with weight cannot tell the variance of the scores in {odds.rank} directions, so the test is undefined."
+            text = f"{odds.units.count:,} independent rows or clusters with weight are too few to estimate the variance of the scores in {odds.rank} directions, so the test is undefined."
             note_list.append(Note("TN237", text))
         elif n_units <= odds.rank:
-            text = f"{odds.units.count:,} independent rows or clusters are so unequal that they tell the variance as {n_units:.2g} equal ones would, in {odds.rank} directions, so the test is undefined. null='redraw' needs no variance."
+            text = f"{odds.units.count:,} independent rows or clusters of unequal size have an effective number of {n_units:.2g}, too few to estimate the variance in {odds.rank} directions, so the test is undefined. Use null='redraw', which does not estimate it."
             note_list.append(Note("TN237", text))
     return tuple(note_list)
 
 
 def asymptotic_doubts(odds: Odds, form: str) -> tuple[str, ...]:
-    """Whether so little can be told that the law is not to be trusted."""
+    """Reasons why the asymptotic distribution is inaccurate for these rows."""
     reasons = []
     n_units = count_units(odds, form)
     if n_units is not None:
         equal = n_units if odds.scatter is None or odds.scatter.units is None else odds.scatter.units
         if form == "score" and equal < SAFE_UNITS * odds.rank:
             reasons.append(
-                f"The variance of the scores rests on as much as {equal:.2g} equal rows or clusters would tell; below {SAFE_UNITS * odds.rank}, {SAFE_UNITS} for each degree of freedom, up to {SCORE_REJECTED} % of calibrated models were rejected at 5 % by the score."
+                f"The effective number of rows or clusters behind the variance of the scores is {equal:.2g}; below {SAFE_UNITS * odds.rank}, {SAFE_UNITS} per degree of freedom, the score test rejected up to {SCORE_REJECTED} % of calibrated models at 5 %."
             )
     elif odds.effective_n < SAFE * odds.rank:
         reasons.append(
-            f"What is tested rests on as much as {odds.effective_n:.2g} rows would tell; below {SAFE * odds.rank}, {SAFE} for each degree of freedom, up to {REJECTED} % of calibrated models were rejected at 5 %."
+            f"The effective sample size is {odds.effective_n:.2g} rows; below {SAFE * odds.rank}, {SAFE} per degree of freedom, up to {REJECTED} % of calibrated models were rejected at 5 %."
         )
     if form != "score" and not odds.mle.converged:
-        reasons.append("No finite coefficients are best, and χ² is no law for the limit.")
+        reasons.append("No finite maximum likelihood estimate exists, and the limit of the statistic is not χ².")
     return tuple(reasons)
 
 
 def with_degrees(distribution: str, df: set[float], kind: str) -> str:
-    """The law with its degrees of freedom, where all views have as many.
+    """Description of the distribution with its degrees of freedom, if they are equal for all views.
 
     >>> with_degrees("the statistic is χ²", {4.0}, "degree of freedom")
     'the statistic is χ² with 4 degrees of freedom'
     """
     if len(df) > 1:
-        return f"{distribution} with as many {_several(kind)} as can be told"
+        return f"{distribution} with as many {_several(kind)} as identified parameters"
     (d,) = df
     return f"{distribution} with {d:g} {kind if d == 1 else _several(kind)}"
 
@@ -95,8 +93,8 @@ def compare_baselines(
 ) -> tuple[dict[str, dict[str, float]], tuple[Note, ...]]:
     """Statistic, p-value and changes of the fit with each class as the baseline, and a note on their range.
 
-    The changes are those of a fitted probability against the fit with the baseline that was chosen: the largest, and
-    the mean over rows (weighted) and classes.
+    The changes of a fitted probability are relative to the fit with the chosen baseline: the largest, and the mean over
+    rows (weighted) and classes.
     """
     parts: dict[str, dict[str, float]] = {}
     for j in range(odds.P.shape[1]):
@@ -113,7 +111,7 @@ def compare_baselines(
 
 
 def compare_min_probs(odds: Odds, at: Callable[..., Odds], min_prob: float, form: str) -> dict[str, dict[str, float]]:
-    """Statistic and p-value at a tenth and at ten times the floor, where this one moved anything."""
+    """Statistic and p-value at a tenth and at ten times `min_prob`, if it clipped any row."""
     parts: dict[str, dict[str, float]] = {}
     for other in (min_prob / 10, min_prob * 10):
         if odds.touched and other < 1 / odds.P.shape[1]:
@@ -131,57 +129,58 @@ def _describe_range(result: dict[str, dict[str, float]], chosen: int) -> str:
     defined = [x for x in p if not np.isnan(x)]
     change = max(one["largest_change"] for one in result.values())
     text = (
-        f"With each of the {len(result)} classes as the baseline p lies between {format_number(min(defined))} and {format_number(max(defined))}"
+        f"With each of the {len(result)} classes as the baseline, p ranges from {format_number(min(defined))} to {format_number(max(defined))}"
         if defined
         else "No baseline has a p-value"
     )
     lost = f", undefined for {len(p) - len(defined)} of them" if defined and len(defined) < len(p) else ""
     return (
-        f"{text}{lost}; a fitted probability differs by up to {format_number(change)} from that with baseline {chosen}."
+        f"{text}{lost}; fitted probabilities differ by up to {format_number(change)} from those with baseline {chosen}."
     )
 
 
-EXACT = 1e-7  # of the summed sizes of what rows add to a score: so near to 0 a converged fit, or its float32, brings it
-SIMPLE = 1000  # the largest denominator of a simple fraction
-UNLIKELY = 1e-6  # how often chance leaves so little to find, below which that is said
-_MAX_INSPECTED = 2000  # probabilities that are tried as fractions
+EXACT = 1e-7  # scores of a converged fit (or its float32) relative to the sum of absolute contributions of the rows
+SIMPLE = 1000  # largest denominator of a simple fraction
+UNLIKELY = 1e-6  # lower tail probability of the statistic below which a note is added
+_MAX_INSPECTED = 2000  # maximum number of probabilities that are tested for simple fractions
 
 
 def refuse_in_sample(odds: Odds, view: View, name: str) -> None:
-    """Refuse predictions whose score is 0 by construction.
+    """Raise InputError for predictions whose score is 0 by construction.
 
-    Maps of one baseline form a group, so after the best one the best is the identity: every score is 0, to rounding.
-    So it is after a logistic regression on the same rows. Where predictions vary smoothly, n rows that did not make
-    them have such scores with a probability of about 10⁻¹⁴ n. Predictions of few values can by chance: those that are
-    simple fractions, whose residuals cancel as whole numbers do, and those that say exactly how often each of them
-    came; both are left alone. So is whatever keeps a score that rounding cannot explain; see `in_sample_notes`.
+    Maps with the same baseline form a group, so after the maximum likelihood map the best map is the identity and every
+    score is 0 up to rounding. The same holds after a logistic regression on the same rows. If the predictions vary
+    smoothly, n independent rows have such scores with a probability of about 10⁻¹⁴ n. Predictions with few distinct
+    values can have them by chance: simple fractions, whose residuals cancel exactly, and predictions that equal the
+    observed frequency of each value. Neither is refused, nor is any score that rounding cannot explain; see
+    `in_sample_notes`.
     """
     if not _vanishing(odds) or not _no_accident(odds, view):
         return
     raise InputError(
         "TO206",
-        f"These predictions were fitted to these very outcomes: the statistic of {name} is 0 by construction, and p = 1 would say nothing.",
-        f"scores of 0 to rounding in all {odds.rank} directions, {view.n_rows:,} rows",
+        f"These predictions were fitted to the same outcomes: the statistic of {name} is 0 by construction.",
+        f"scores of 0 up to rounding in all {odds.rank} directions, {view.n_rows:,} rows",
         "Test held-out rows, or test the predictions before the fit: to.test(preds, 'cross_fitted').",
     )
 
 
 def in_sample_notes(odds: Odds, statistic: float, df: int, units: float | None) -> tuple[Note, ...]:
-    """A note where chance would hardly ever leave so little to find: maps that were rounded, regularized, or in bins.
+    """Note for a statistic that is improbably small, as after a rounded, penalized or binned fit to the same rows.
 
-    Predictions of no more values than there are parameters are left alone: there it can happen.
+    Predictions with no more distinct values than parameters are exempt, because it can happen by chance there.
     """
     if len(np.unique(odds.x[odds.w > 0], axis=0)) <= len(odds.identity):
         return ()
     p = lower_tail(statistic, df, units)
-    if not p < UNLIKELY:  # undefined, too
+    if not p < UNLIKELY:  # also for NaN
         return ()
-    text = f"The statistic {statistic:.2g} is so small that chance alone goes below it with p = {p:.2g}: this fits these outcomes better than chance allows. Were the predictions fitted on them? Then test them on other rows."
+    text = f"The statistic {statistic:.2g} is unusually small: under calibration a smaller value has probability {p:.2g}. If the predictions were fitted to these outcomes, test them on other rows."
     return (Note("TN238", text),)
 
 
 def _vanishing(odds: Odds) -> bool:
-    """Whether every score is 0 to rounding, of rows that pull both ways, and all directions are told."""
+    """Whether every score is 0 up to rounding, with contributions of both signs and all directions identified."""
     if not 0 < odds.rank == len(odds.identity):
         return False
     r, x = np.abs(odds.w[:, None] * (odds.Y - odds.P))[:, odds.others], np.abs(odds.x)[:, odds.others]
@@ -190,7 +189,7 @@ def _vanishing(odds: Odds) -> bool:
 
 
 def _no_accident(odds: Odds, view: View) -> bool:
-    """Whether predictions of so many and such values cannot have come to that by chance."""
+    """Whether scores of 0 cannot be due to chance, given the number and the kind of distinct predictions."""
     mask = view.w > 0
     predicted, observed, w = (
         view.p[mask].reshape(int(mask.sum()), -1),
@@ -207,7 +206,7 @@ def _no_accident(odds: Odds, view: View) -> bool:
 
 
 def _are_simple_fractions(rows: Array, rounding: float) -> bool:
-    """Whether all probabilities, or some of very many, are fractions with a small denominator."""
+    """Whether all probabilities (or a sample of them) are fractions with a small denominator."""
     some = np.linspace(0, len(rows) - 1, min(len(rows), max(1, _MAX_INSPECTED // rows.shape[1]))).astype(np.int64)
     x, denominators = rows[some].astype(np.float64).reshape(-1, 1), np.arange(1, SIMPLE + 1)
     return bool((np.abs(x * denominators - np.rint(x * denominators)) <= rounding * denominators).any(axis=1).all())

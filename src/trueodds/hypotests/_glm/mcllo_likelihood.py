@@ -24,27 +24,27 @@ from trueodds.kernels.holm import holm
 from trueodds.lenses.view import View
 from trueodds.tallies.softmax_likelihood import Likelihood, softmax_by_class
 
-NEAR = 1e-9  # nats that may be missing from a supremum that no finite parameters reach
+NEAR = 1e-9  # tolerance in nats of a supremum that is not attained
 
 
 @dataclass(frozen=True, eq=False)
 class Odds:
-    """A view's log odds against the baseline; the parameters are (γ, τ) of each other class in turn, d = 2(K − 1)."""
+    """Log odds of a view against the baseline; the parameters are (γ, τ) of each other class, d = 2(K − 1)."""
 
-    P: Array  # (n, K) what is tested: floored, rows summing to 1
-    x: Array  # (n, K) log odds against the baseline; rows without weight are even
+    P: Array  # (n, K) tested probabilities: clipped and normalized
+    x: Array  # (n, K) log odds against the baseline; 0 for rows without weight
     Y: Array  # (n, K)
     w: Array  # (n,) Σw
     ww: Array  # (n,) Σw²
     n: Array  # (n,) rows in each cell
     baseline: int
-    touched: int  # rows that the floor moved
-    missed: int  # rows in which something came that had probability 0
-    units: Units | None = None  # by whose sums the scores' variance is estimated; None where the model says it
+    touched: int  # number of rows clipped at min_prob
+    missed: int  # number of rows with an observed outcome of predicted probability 0
+    units: Units | None = None  # independent units for the variance of the scores; None for the model variance
 
     @classmethod
     def of(cls, view: View, baseline: int | str | None, min_prob: float, name: str, units: Units | None = None) -> Odds:
-        """The log odds of a view; where one is infinite a floor must be given. Two classes are against the first."""
+        """Log odds of a view; infinite log odds require `min_prob`. For two classes the baseline is the first."""
         mask, Y = view.w > 0, view.Y
         k = Y.shape[1]
         base = baseline_index(baseline, k if view.joint else max(view.classes, 2))
@@ -55,9 +55,9 @@ class Odds:
         if not min_prob and certain.any():
             raise InputError(
                 "TO205",
-                f"The log odds of a probability of 0 are infinite, and {name} needs them.",
+                f"{name} uses log odds, which are infinite for a probability of 0.",
                 f"{int(view.n[certain].sum()):,} of {view.n_rows:,} rows with a probability of 0",
-                "Give min_prob=, for instance 1e-6, which a note then counts; or use the tests skce or consistency.",
+                "Pass min_prob=, for example 1e-6, or use the tests skce or consistency.",
             )
         missed = (zero & (Y > 0)).any(axis=1)
         moved = (logs < np.log(min_prob)).any(axis=1) if min_prob else certain
@@ -85,16 +85,16 @@ class Odds:
 
     @cached_property
     def _free(self) -> Array:
-        """Where the parameters stand among those of all classes."""
+        """Positions of the parameters among those of all classes."""
         return np.flatnonzero(np.repeat(np.arange(self.P.shape[1]) != self.baseline, 2))
 
     @cached_property
     def _columns(self) -> tuple[Array, Array]:
-        """Features and outcomes with each column in one piece."""
+        """Features and outcomes in column-major order."""
         return np.asfortranarray(self.x)[:, :, None], np.asfortranarray(self.Y)
 
     def sums(self, theta: Array, *, squared: bool = False) -> Likelihood:
-        """Minus the log-likelihood with its derivatives; `squared` weighs every row by Σw²."""
+        """Negative log-likelihood with its derivatives; `squared` weights every row by Σw²."""
         full_theta = np.zeros(2 * self.P.shape[1])
         full_theta[self._free] = theta
         at = softmax_by_class(*self._columns, self.ww if squared else self.w, full_theta)
@@ -108,29 +108,29 @@ class Odds:
 
     @property
     def rank(self) -> int:
-        """The degrees of freedom: in how many directions the predictions tell something."""
+        """Degrees of freedom: the rank of the null variance of the scores."""
         return int(self.by_model.shape[1])
 
     @cached_property
     def identified(self) -> int:
-        """How many parameters the predictions tell apart, however little the identity leaves to chance in some of them."""
+        """Number of identified parameters, including those with little information under the null."""
         if self.rank == len(self.identity):
             return self.rank
         return max(self.rank, int(whitening_matrix(self.sums(np.zeros(len(self.identity))).hessian).shape[1]))
 
     @cached_property
     def enough(self) -> bool:
-        """Whether the units are so many that the variance is told in each of those directions."""
+        """Whether there are enough units to estimate the variance in each of these directions."""
         return self.units is None or (self.white.shape[1] == self.rank and self.units.count > self.rank)
 
     @cached_property
     def mle(self) -> Minimum:
-        """The most likely parameters, or some on the way where none are."""
+        """Maximum likelihood estimates, or the last iterate if none exist."""
         return minimize_newton(self.sums, self.identity, nothing=NEAR, fallback=np.zeros(len(self.identity)))
 
     @cached_property
     def white(self) -> Array:
-        """(d, rank) that makes of scores independent ones of variance 1; what cannot be told is left out."""
+        """Whitening matrix (d, rank) of the scores; directions without variance are dropped."""
         if self.units is None:
             return self.by_model
         S = self.units.sums(self.x[:, self.others], (self.w[:, None] * (self.Y - self.P))[:, self.others])
@@ -138,12 +138,12 @@ class Odds:
 
     @cached_property
     def by_model(self) -> Array:
-        """The same by the variance that the model says."""
+        """Whitening matrix of the scores under the model variance."""
         return whitening_matrix(self.null.hessian if self.even else self.sums(self.identity, squared=True).hessian)
 
     @cached_property
     def fitted_probs(self) -> Array:
-        """What the most likely map says of each row, (n, K)."""
+        """Fitted probabilities of each row, (n, K)."""
         eta = np.zeros_like(self.x)
         eta[:, self.others] = self.x[:, self.others] * self.mle.theta[::2] + self.mle.theta[1::2]
         return softmax(eta)
@@ -156,22 +156,22 @@ class Odds:
         return both[:, self.others].reshape(len(wy), -1)
 
     def score(self, wy: Array) -> Array:
-        """The score statistic of each of many outcomes, by the variance of scores, (draws,)."""
+        """Score statistic of each of many outcomes, standardized by the variance of the scores, (draws,)."""
         return np.asarray(((self.scores(wy) @ self.white) ** 2).sum(axis=1))
 
     @cached_property
     def effective_n(self) -> float:
-        """As many rows as chance rests on, by the model."""
+        """Effective sample size behind the asymptotic distribution, under the model."""
         return effective_sample_size(self)
 
     @property
     def covariance(self) -> Array | None:
-        """The covariance of the most likely parameters; None where they or their variance are not told."""
+        """Covariance of the maximum likelihood estimates; None if they or their variance do not exist."""
         return None if self.scatter is None else self.scatter.covariance
 
     @cached_property
     def scatter(self) -> ParameterCovariance | None:
-        """The same with the number of units that it rests on, by a sandwich where weights or units ask for it."""
+        """Covariance of the estimates with its effective number of units; a sandwich for weights or units."""
         if not self.mle.converged or self.rank < len(self.identity) or not self.enough:
             return None
         hessian = self.mle.at.hessian
@@ -187,14 +187,14 @@ class Odds:
         return sandwich if whitening_matrix(sandwich.covariance).shape[1] == self.rank else None
 
 
-_BLOCK = 2**18  # numbers held at once
+_BLOCK = 2**18  # array elements in memory at once
 
 
 def effective_sample_size(odds: Odds) -> float:
-    """As many rows as it rests on: d² over the sum of the squared sizes of single whitened scores.
+    """Effective sample size: d² divided by the sum of the squared norms of the whitened scores of single rows.
 
-    n equally informative rows are worth n; where a few rare outcomes carry the information it is about these. Squared
-    sizes are those that the model expects.
+    It is n for n equally informative rows, and about the number of rare outcomes if these dominate the information. The
+    squared norms are expectations under the model.
     """
     k, rank = odds.P.shape[1], odds.rank
     slopes, shifts = np.zeros((2, k, rank))
@@ -207,7 +207,7 @@ def effective_sample_size(odds: Odds) -> float:
         pulls = odds.x[part, :, None] * slopes + shifts
         pulls -= np.einsum("nk,nkr->nr", P, pulls)[:, None]
         sizes = squared_weight[part, None] * (pulls**2).sum(axis=2)
-        with np.errstate(over="ignore", invalid="ignore"):  # it rests on nothing then
+        with np.errstate(over="ignore", invalid="ignore"):  # an overflow gives an effective sample size of 0
             total += float((odds.n[part, None] * P * sizes**2).sum())
     return rank**2 / total if total > 0 else 0.0
 
@@ -217,17 +217,17 @@ NAN = float("nan")
 
 
 def likelihood_gain(odds: Odds) -> float:
-    """Twice the gain in log-likelihood, as it is."""
+    """Twice the gain in log-likelihood, without adjustment."""
     return max(2 * (odds.null.value - odds.mle.at.value), 0.0)
 
 
 def statistics(odds: Odds, form: str | None = None) -> dict[str, float]:
-    """The three statistics, or the one of a form, which may cost less.
+    """The three statistics, or only that of `form`.
 
-    Where rows differ in weight the likelihood ratio is multiplied by the score statistic in the variance of the
-    scores over the one in their information; that makes it χ² again. Source: Pace, Salvan & Sartori (2011). Where the
-    variance is that of units, by the same quotient of Wald's statistics: it is seen at the best fit, where it tells
-    chance apart from a wrong model.
+    With weights the likelihood ratio is multiplied by the score statistic standardized by the variance of the scores,
+    divided by the one standardized by their information, which restores the χ² distribution. Source: Pace, Salvan &
+    Sartori (2011). If the variance is estimated from units, the same ratio of Wald statistics is used, because the
+    variance at the maximum likelihood estimate is not inflated by miscalibration.
     """
     by_form: dict[str, float] = {}
     slope = odds.null.gradient
@@ -251,9 +251,9 @@ def statistics(odds: Odds, form: str | None = None) -> dict[str, float]:
 
 
 def count_units(odds: Odds, form: str) -> float | None:
-    """As many units as the law of a form counts on; None where the model says the variance.
+    """Effective number of units for the null distribution of a form; None with the model variance.
 
-    The score's variance is taken at the null, where nothing bends to a unit that tells much: its law counts all G.
+    The score uses the variance at the null, where all G units count equally.
     """
     if odds.units is None:
         return None
@@ -261,12 +261,12 @@ def count_units(odds: Odds, form: str) -> float | None:
 
 
 def tail_probability(odds: Odds, df: int, statistic: float, form: str = "wald") -> float:
-    """How often chance is as large: χ², or Hotelling's T² where the variance is that of units."""
+    """Upper tail probability: of χ², or of Hotelling's T² if the variance is estimated from units."""
     return upper_tail(statistic, df, count_units(odds, form))
 
 
 def subtests(odds: Odds) -> dict[str, dict[str, float]]:
-    """Wald's tests of some of the parameters."""
+    """Wald tests of subsets of the parameters."""
     m = len(odds.others)
     deviation, gammas, taus = odds.mle.theta - odds.identity, np.eye(2 * m)[::2], np.eye(2 * m)[1::2]
     contrasts = {"shift": taus, "scale": gammas} | ({"equal-scales": np.diff(gammas, axis=0)} if m > 1 else {})
@@ -274,7 +274,7 @@ def subtests(odds: Odds) -> dict[str, dict[str, float]]:
 
 
 def class_parameters(odds: Odds, *, joint: bool) -> dict[str, dict[str, float]]:
-    """Shift and slope of each class; of a binary view, of its event."""
+    """Shift and slope of each class; for a binary view of its event."""
     m, by_class = len(odds.others), []
     deviation = odds.mle.theta - odds.identity
     wide = critical_value(count_units(odds, "wald"))

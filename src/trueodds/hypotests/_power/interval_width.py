@@ -19,9 +19,9 @@ from trueodds.lenses.base import Lens
 from trueodds.resampling.intervals.method import IntervalSpec
 from trueodds.resampling.measure import estimate_error
 
-SETS = 16  # data sets of resampled rows by which a width is told
-ROUNDS = 5
-WIDTH_TOLERANCE = 0.02  # of the width that is wanted
+SETS = 16  # resampled data sets per estimate of the mean width
+ROUNDS = 5  # maximum number of iterations
+WIDTH_TOLERANCE = 0.02  # relative to the target width
 
 
 def rows_for_width(
@@ -34,7 +34,7 @@ def rows_for_width(
     rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
 ) -> Power:
-    """The rows for which the interval of an error is `width` wide on average, both sides together.
+    """Number of rows for which the interval of an error has the mean total width `width`.
 
     >>> from trueodds.estimators import ESTIMATORS
     >>> from trueodds.lenses.lens import as_lens
@@ -46,9 +46,9 @@ def rows_for_width(
     if preds.cluster is not None:
         raise InputError(
             "TO205",
-            "Rows are resampled one by one, and these come in clusters.",
+            "Planning for an interval width assumes independent rows, and these rows are clustered.",
             "cluster=",
-            "Plan with one row per cluster.",
+            "Use one row per cluster.",
         )
     width = check("width", width, Positive)
     interval_spec = IntervalSpec(level=1 - alpha)
@@ -58,9 +58,9 @@ def rows_for_width(
         why = next((note.text for note in estimate.notes if note.code == "TN201"), "it is infinite")
         raise InputError(
             "TO205",
-            "There is no interval whose width could be planned.",
+            "The estimator has no interval with a finite width.",
             f"{estimator.name} through {lens}: {why}",
-            "Choose an error that has one, such as ece, rmsce or brier.",
+            "Choose an error with an interval, such as ece, rmsce or brier.",
         )
     n, tried, widths = _ahead(preds.n, now, width), 0, np.full(SETS, np.nan)
     for round_ in range(ROUNDS):
@@ -100,13 +100,15 @@ def _width(estimate: Estimate) -> float:
 
 
 def _ahead(n: int, now: float, width: float) -> int:
-    """The rows by the √n law."""
+    """Number of rows by the square-root rule."""
     return max(MIN_ROWS, math.ceil(n * (now / width) ** 2))
 
 
 def _notes(*, extrapolated: bool) -> list[Note]:
-    notes = [Note("TN233", "This holds for rows like these; it was tried on rows drawn from them with replacement.")]
+    notes = [Note("TN233", "This applies to similar rows; it was simulated with rows resampled from these.")]
     if extrapolated:
-        text = f"More than {MAX_ROWS:,} rows were not simulated; this number follows from the widths of fewer."
+        text = (
+            f"No data sets of more than {MAX_ROWS:,} rows were simulated; the required number of rows is extrapolated."
+        )
         notes.append(Note("TN232", text))
     return notes

@@ -27,19 +27,20 @@ from trueodds.resampling.poisson_binomial import exact_limits
 
 PowerFunction = Callable[[float], float]
 
-LIMITS_LEVEL = 0.95  # level of the limits of what was simulated
-MAX_ROWS = 200_000  # of a simulated data set; beyond, powers are extrapolated
-ROWS_IN_ALL = 10**8  # of all data sets of one size
-MIN_ROWS = 5  # rows that a data set is tried with
+LIMITS_LEVEL = 0.95  # confidence level of the limits of a simulated power
+MAX_ROWS = 200_000  # maximum size of a simulated data set; beyond, the power is extrapolated
+ROWS_IN_ALL = 10**8  # maximum total rows of all data sets of one size
+MIN_ROWS = 5  # minimum size of a simulated data set
 ASYMPTOTIC_NOTE = (
-    " The power is that of the law for many rows, a few points off with hundreds of them; simulations= simulates it."
+    " The power is asymptotic and deviates by a few percentage points with hundreds of rows; use simulations= to "
+    "simulate it."
 )
-POWER_TOLERANCE = 0.005  # a simulated power so near to the wanted one will do: its own error is larger
+POWER_TOLERANCE = 0.005  # tolerance of a simulated power, which is smaller than its simulation error
 
 
 @dataclass(frozen=True)
 class Plan(Settings):
-    """What is asked: the power that is wanted, at which level, and against which kind of miscalibration.
+    """Settings of a power analysis: target power, level, effect and kind of miscalibration.
 
     >>> Plan().count(1000, alone=True), Plan().count(10**6, alone=True), Plan(simulations=50).count(1000, alone=True)
     (1000, 200, 50)
@@ -58,45 +59,45 @@ class Plan(Settings):
         if self.power <= self.alpha:
             raise InputError(
                 "TO205",
-                "The power that is wanted must exceed the level: so often a test rejects by chance.",
+                "power must exceed alpha, the rejection rate under the null hypothesis.",
                 f"power={self.power} with alpha={self.alpha}",
-                "For instance power=0.8.",
+                "For example power=0.8.",
             )
 
     def count(self, n: int, *, alone: bool) -> int:
-        """How many data sets of n rows are simulated: fewer where each of them is dear."""
+        """Number of simulated data sets of n rows; fewer for large n."""
         return self.simulations or min(1000 if alone else 400, max(200, ROWS_IN_ALL // n))
 
 
-PLANS = ("simulations", "distortion", "direction")  # what may be said beside the settings of the test
+PLANS = ("simulations", "distortion", "direction")  # settings of the simulation, beside those of the test
 
 
 def null_draws_for_level(alpha: float) -> int:
-    """How many null draws a simulated test makes: α(1 + B) is a whole number of at least 10, as far as α allows.
+    """Number of null draws of a simulated test, such that α(1 + B) is an integer of at least 10 if α allows.
 
-    >>> null_draws_for_level(0.05), redraws_for(0.01)
+    >>> null_draws_for_level(0.05), null_draws_for_level(0.01)
     (199, 999)
     """
     return max(200, 100 * math.ceil(0.1 / alpha)) - 1
 
 
 def check_question(test: Any, estimator: Any, width: float | None, others: Mapping[str, Any]) -> None:
-    """Refuse what the other question would need: a width is of an estimator, a power of a test."""
+    """Raise InputError if settings of an interval width and of a test are combined."""
     specified = [name for name, value in others.items() if value is not None]
     if width is not None and (test != DEFAULT or specified):
         got = ", ".join([*specified, *([] if test == DEFAULT else [f"test {describe(test)}"])])
         raise InputError(
             "TO205",
-            "A width is that of an interval, which no test has a part in.",
+            "width refers to the interval of an estimator, not to a test.",
             f"width with {got}",
-            "Leave one out.",
+            "Omit one of them.",
         )
     if width is None and estimator != "ece":
         raise InputError(
             "TO205",
-            "An estimator is planned for by the width of its interval.",
+            "estimator requires width, the width of its interval.",
             f"estimator={describe(estimator)} without width",
-            "Give width, or name the statistic of a test: test='consistency', statistic='ece'.",
+            "Pass width, or the statistic of a test: test='consistency', statistic='ece'.",
         )
 
 
@@ -108,16 +109,16 @@ def power_of(
     rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
 ) -> Power:
-    """The smallest error that the test sees at n rows; with an effect the power, and the rows that it takes."""
+    """Smallest detectable error at n rows; with an effect, the power at n rows and the required number of rows."""
     population = Population(preds, lens, Distortion(plan.distortion, plan.direction))
     effect = plan.effect
     if population.largest <= 0 or (effect is not None and effect > population.largest):
         requested = "any effect" if effect is None else f"effect={effect}"
         raise InputError(
             "TO205",
-            "No distortion of this kind makes these predictions so wrong.",
-            f"{requested} where the largest is {format_number(population.largest)}",
-            "Ask for less, or for distortion='shift'.",
+            "No distortion of this kind has so large an effect on these predictions.",
+            f"{requested}, with a largest possible effect of {format_number(population.largest)}",
+            "Use a smaller effect, or distortion='shift'.",
         )
     curve = _PowerCurve(test, population, plan, stream_key(rng), progress)
     n = preds.n if plan.n is None else int(plan.n)
@@ -128,7 +129,7 @@ def power_of(
 
 
 class _PowerCurve:
-    """The power of one test over rows and distortions: by its law where that is known, else by simulation."""
+    """Power of one test as a function of rows and distortion: asymptotic if the distribution is known, else simulated."""
 
     def __init__(
         self,
@@ -141,7 +142,7 @@ class _PowerCurve:
         self.test, self.population, self.plan, self.key, self.progress = test, population, plan, key, progress
         (view,) = population.views if len(population.views) == 1 else (None,)
         asymptotic = isinstance(test, ViewTest) and test.null == "asymptotic" and plan.simulations is None
-        asymptotic = asymptotic and population.preds.weight is None  # weights change the law
+        asymptotic = asymptotic and population.preds.weight is None  # weights change the asymptotic distribution
         self.degrees = test.degrees(view) if asymptotic and view is not None else None
         self._tried = 0.0
         self._sets: SimulatedPower | None = None
@@ -159,11 +160,11 @@ class _PowerCurve:
         return power
 
     def count(self, n: int) -> int:
-        """How many data sets of n rows are simulated."""
+        """Number of simulated data sets of n rows."""
         return self.plan.count(n, alone=self.population.alone)
 
     def _asymptotic(self, n: int, x: float) -> float:
-        """Non-central χ²: the gain in log-likelihood that the truth itself would give, at n rows."""
+        """Power by the non-central χ² distribution, with the likelihood gain of the true probabilities at n rows."""
         (view,), truth = self.population.views, self.population.truth(x)
         assert isinstance(self.test, ViewTest)
         assert self.degrees is not None
@@ -171,8 +172,8 @@ class _PowerCurve:
         return float(1 - chndtr(chdtri(self.degrees, self.plan.alpha), self.degrees, gain))
 
     def smallest(self, n: int) -> Power:
-        """The smallest distortion that is seen often enough in n rows."""
-        self.share(n, 0.0)  # all data sets are made ready at once
+        """Smallest distortion that has the target power at n rows."""
+        self.share(n, 0.0)  # generates all data sets
         start = self._distortion(min(self._guess(n), 0.9 * self.population.largest))
         x, _ = self._crossing(lambda x: self.share(n, x, roughly=True), start, MAX_SIZE, 10 * self.near)
         x, power = self._crossing(lambda x: self.share(n, x), x, MAX_SIZE, self.near)
@@ -180,7 +181,7 @@ class _PowerCurve:
         return self._answer("effect", n, power, self.population.effect(x), None, x, {"reached": reached})
 
     def rows(self, n: int, effect: float) -> Power:
-        """The power at n rows, and the rows for the power that is wanted."""
+        """Power at n rows, and the number of rows for the target power."""
         x, upper_bound = (
             self._distortion(effect),
             math.sqrt(self.max_rows if self.degrees is not None else max(self.max_rows, n)),
@@ -191,7 +192,7 @@ class _PowerCurve:
         for roughly in (True, False):
             at = lambda root, roughly=roughly: self.share(_rows_at_root(root), x, roughly=roughly)  # noqa: E731
             start, share = self._crossing(at, start, upper_bound, (10 if roughly else 1) * self.near)
-        self._sets = before  # whose power is told
+        self._sets = before  # the reported power is that at n rows
         required, more = _rows_at_root(start), {"power_at_needed": share}
         if share >= self.plan.power - self.near:
             return self._answer("rows", n, power, effect, required, x, more)
@@ -202,12 +203,12 @@ class _PowerCurve:
 
     @property
     def near(self) -> float:
-        """How near to the wanted power is near enough."""
+        """Tolerance of the power in the root search."""
         return POWER_TOLERANCE if self.degrees is None else 1e-9
 
     @property
     def max_rows(self) -> float:
-        """The rows that are tried at most."""
+        """Maximum number of rows in the root search."""
         return MAX_ROWS if self.degrees is None else 1e15
 
     def _crossing(self, share: PowerFunction, start: float, upper_bound: float, near: float) -> tuple[float, float]:
@@ -223,18 +224,18 @@ class _PowerCurve:
         )
 
     def _ahead(self, share: float) -> float:
-        """By how much √n has to grow from this power to the one that is wanted."""
+        """Factor by which √n must grow from this power to the target power."""
         gained = _normal_score(share) - _normal_score(self.plan.alpha)
         return (_normal_score(self.plan.power) - _normal_score(self.plan.alpha)) / gained if gained > 0 else 20.0
 
     def _guess(self, n: int) -> float:
-        """The error that the mean of n residuals shows."""
+        """Starting value: the error that the mean of n residuals detects."""
         view = self.population.views[0]
         v = float((view.p * (1 - view.p)).mean()) * (view.p.shape[1] / 2 if view.joint else 1)
         return float((ndtri(self.plan.power) - ndtri(self.plan.alpha)) * math.sqrt(max(v, 1e-9) / n))
 
     def _distortion(self, effect: float) -> float:
-        """How strong a distortion of this effect is."""
+        """Size of the distortion with this effect."""
         largest, at = self.population.largest, self.population.effect
         return find_root(
             at, effect / largest, effect, MAX_SIZE, zero=0.0, straight=lambda v: v, near=1e-6 * effect, close=1e-9
@@ -243,7 +244,7 @@ class _PowerCurve:
     def _report_progress(self, part: float) -> None:
         assert self.progress is not None
         done = self._tried + part
-        self.progress(done / (done + 3))  # how many tries it takes nobody knows
+        self.progress(done / (done + 3))  # the number of iterations is unknown in advance
 
     def _answer(
         self, question: str, n: int, power: float, effect: float, required: int | None, x: float, more: dict[str, Any]
@@ -252,7 +253,7 @@ class _PowerCurve:
         settings: dict[str, Any] = {"distortion": plan.distortion, "direction": plan.direction, "size": x} | more
         limits = None
         if self.degrees is not None:
-            settings |= {"law": f"non-central chi-squared, {self.degrees} degrees of freedom"}
+            settings |= {"distribution": f"non-central chi-squared, {self.degrees} degrees of freedom"}
         elif self._sets is not None:
             limits = power_limits(power, self._sets.count)
             settings |= {"simulations": self._sets.count} | self._sets.settings_used
@@ -267,29 +268,30 @@ class _PowerCurve:
         notes = [
             Note(
                 "TN233",
-                "This holds for rows like these and for an error of this kind; other errors of the same size may be seen more or less often."
+                "This power applies to similar rows and to this kind of error. It can differ for other errors of the same size."
                 + (ASYMPTOTIC_NOTE if self.degrees is not None else ""),
             )
         ]
         if fixed := self.population.distortion.fixed(self.population.preds):
             notes.append(
                 Note(
-                    "TN231", f"{fixed:,} rows say exactly 0 and 1, which no distortion moves: there the truth is kept."
+                    "TN231",
+                    f"{fixed:,} rows have predicted probabilities of exactly 0 and 1, which no distortion changes.",
                 )
             )
         if question == "rows" and (required is None or more.get("extrapolated")):
-            text = f"More than {max(MAX_ROWS, self.population.n):,} rows were not simulated"
+            text = f"No data sets of more than {max(MAX_ROWS, self.population.n):,} rows were simulated"
             text += (
-                "; this number follows from the power there."
+                "; the required number of rows is extrapolated."
                 if required
-                else ", and the power there is too small to follow it further."
+                else ", and the power at that size is too small for an extrapolation."
             )
             notes.append(Note("TN232", text))
         return notes
 
 
 def power_limits(share: float, count: int) -> Interval:
-    """Clopper and Pearson's limits of a share that was simulated `count` times.
+    """Clopper-Pearson limits of a proportion simulated `count` times.
 
     >>> print(power_limits(0.8, 1000))
     [0.7738, 0.8244] 95%
@@ -299,7 +301,7 @@ def power_limits(share: float, count: int) -> Interval:
 
 
 def _normal_score(share: float) -> float:
-    """The normal score of a power: it grows about as the distortion and as the root of n."""
+    """Normal quantile of a power, which grows about linearly with the distortion and with √n."""
     return float(ndtri(min(max(share, 1e-4), 1 - 1e-4)))
 
 

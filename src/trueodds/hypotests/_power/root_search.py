@@ -18,10 +18,10 @@ def find_root(
     near: float,
     close: float,
 ) -> tuple[float, float]:
-    """The x in (0, most] where `curve` reaches `level`, with its value there; `upper_bound` where it never does.
+    """The x in (0, upper_bound] where `curve` equals `level`, with its value; `upper_bound` if the level is not attained.
 
-    `zero` is the value at 0, and `straight(value)` is about linear in x, which is what makes the search short. It ends
-    where a value is at most `near` to the level, or x is known up to the share `close`.
+    `zero` is the value at 0. `straight(value)` is approximately linear in x, which speeds up the search. The search
+    stops if a value is within `near` of the level, or if x is known up to the relative tolerance `close`.
 
     >>> x, _ = find_root(lambda x: x * x, 1, 9, 100, zero=0, straight=lambda v: v**0.5, near=1e-9, close=1e-9)
     >>> round(x, 6)

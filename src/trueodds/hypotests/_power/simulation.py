@@ -26,18 +26,18 @@ from trueodds.resampling.null_distribution import null_draws
 
 Kind = Literal["temperature", "shift"]
 Direction = Literal["over", "under"]
-MAX_SIZE = 20.0  # exp(−20) is no confidence at all
+MAX_SIZE = 20.0  # largest distortion: exp(−20) makes all probabilities practically equal
 
 
 @dataclass(frozen=True)
 class Distortion(Settings):
-    r"""True probabilities r around the stated ones p: none at size 0, and the more the larger x > 0.
+    r"""True probabilities r that deviate from the predicted ones p by a distortion of size x ≥ 0.
 
     .. math:: r \propto p^{t}, \quad t = e^{-x} \text{ (over)}, \; e^{x} \text{ (under)}
 
-    is the `temperature`: what was said is too sure (`over`) or not sure enough (`under`). A `shift` lowers (`over`)
-    or raises (`under`) by x the log-odds of the second of two classes, of the most probable of several, of each label
-    where these are independent.
+    is the `temperature` distortion: the predictions are overconfident (`over`) or underconfident (`under`). A `shift`
+    lowers (`over`) or raises (`under`) by x the log odds of the second of two classes, of the most probable of several
+    classes, or of each label of a multilabel problem.
 
     >>> preds = Predictions([0, 1], [0.2, 0.9])
     >>> Distortion("shift").truth(preds, 1.0)[:, 1].round(3).tolist()
@@ -48,7 +48,7 @@ class Distortion(Settings):
     direction: Direction = "over"
 
     def truth(self, preds: Predictions, x: float) -> Array:
-        """r, (n, K): the probability of every class, or of every independent label."""
+        """True probabilities r, (n, K): of every class, or of every independent label."""
         sign = -1.0 if self.direction == "over" else 1.0
         if preds.kind == "multilabel":
             z = logit(preds.P.astype(np.float64))
@@ -63,22 +63,22 @@ class Distortion(Settings):
         return np.asarray(r / r.sum(axis=1, keepdims=True))
 
     def fixed(self, preds: Predictions) -> int:
-        """How many rows no distortion moves, since they say exactly 0 and 1."""
+        """Number of rows with predicted probabilities of exactly 0 and 1, which no distortion changes."""
         if preds.kind == "multilabel":
             return int(((preds.P == 0) | (preds.P == 1)).all(axis=1).sum())
         return int((np.isneginf(log_probabilities(preds)).sum(axis=1) == preds.k - 1).sum())
 
 
 class Population:
-    """The rows as a population, seen through one lens; a claim about one score needs no other class than that."""
+    """The rows as a population, through one lens. A hypothesis about one score does not need the other classes."""
 
     def __init__(self, preds: Predictions, lens: Lens, distortion: Distortion) -> None:
         if preds.cluster is not None:
             raise InputError(
                 "TO205",
-                "Simulated labels are independent of each other, and these rows come in clusters.",
+                "Power simulations assume independent rows, and these rows are clustered.",
                 "cluster=",
-                "Plan with one row per cluster.",
+                "Use one row per cluster.",
             )
         self.preds, self.lens, self.distortion, self.n = preds, lens, distortion, preds.n
         blank = np.zeros(preds.P.shape if preds.kind == "multilabel" else preds.n, dtype=np.int64)
@@ -86,18 +86,18 @@ class Population:
         self.views = lens.views(self._rows)
         self.alone = len(self.views) == 1 and not self.views[0].joint and preds.kind != "multilabel"
         self.sample_lens: Lens = lens
-        if self.alone:  # the other classes would only cost time
+        if self.alone:  # dropping the other classes saves time
             (view,) = self.views
             self.sample_lens = ScoreLens(lens, view.name, view.classes)
             self._rows = Predictions(blank, view.p, weight=preds.weight)
 
     def truth(self, x: float) -> Array:
-        """The true probabilities at distortion x: of the one event (n,), or of every class (n, K)."""
+        """True probabilities at distortion x: of the single event (n,), or of every class (n, K)."""
         R = self.distortion.truth(self.preds, x)
         return self.through(R)[0] if self.alone else R
 
     def through(self, R: Array) -> list[Array]:
-        """True probabilities as the views see them."""
+        """True probabilities of each view."""
         if self.preds.kind == "multilabel":
             return [R[:, c] for c in self.lens.columns(self._rows)]
         widths = [view.p.shape[1] if view.joint else 1 for view in self.views]
@@ -108,7 +108,7 @@ class Population:
         return self.lens.outcomes(self.preds)
 
     def effect(self, x: float) -> float:
-        """The lens's mean |r − p| at distortion x: how far off what is said is, in probability units."""
+        """Effect of distortion x: the mean of |r − p| through the lens, in probability units."""
         effects = []
         for view, r in zip(self.views, self.through(self.distortion.truth(self.preds, x)), strict=True):
             gap = np.abs(r - view.p)
@@ -123,7 +123,7 @@ class Population:
         return self.effect(MAX_SIZE)
 
     def sample(self, truth: Array, n: int, seed: tuple[int, int]) -> Predictions:
-        """n rows drawn with replacement, labels drawn from the truth; the same rows and luck for every truth and n."""
+        """n rows drawn with replacement, with labels drawn from the truth; random numbers are shared by all truths."""
         rows = np.random.default_rng([*seed, 0]).integers(0, self.n, n)
         u = np.random.default_rng([*seed, 1])
         drawn = self._rows[rows]
@@ -137,15 +137,15 @@ class Population:
 
 @dataclass(frozen=True, eq=False)
 class ScoreLens(Positive):
-    """The one score that a lens looks at, by itself."""
+    """Lens for the single score of another lens."""
 
     lens: Lens
     view: str
-    classes: int  # of the problem that the lens looked at
+    classes: int  # number of classes of the original problem
 
     @property
     def name(self) -> str:  # type: ignore[override]
-        """The name of the lens behind."""
+        """The name of the original lens."""
         return str(self.lens)
 
     def views(self, preds: Predictions) -> tuple[View, ...]:
@@ -155,18 +155,18 @@ class ScoreLens(Positive):
         return (view,)
 
 
-MAX_LABELS = 2**28  # labels redrawn in all, up to which every data set has null draws of its own
-MAX_DRAWS = 2**25  # null draws that are kept for all data sets
-POOLED_DRAWS = 4000  # null draws of all data sets together, where they share them
-ROUNDING = 1e-12  # of a p-value that equals the level
+MAX_LABELS = 2**28  # total number of redrawn labels up to which every data set has its own null draws
+MAX_DRAWS = 2**25  # total number of null draws in memory
+POOLED_DRAWS = 4000  # total number of null draws if the data sets share them
+ROUNDING = 1e-12  # tolerance of a p-value that equals the level
 
 
 class SimulatedPower:
-    """The power of a test at n rows; every truth is tried on the same rows with the same luck.
+    """Simulated power of a test at n rows, with common random numbers for all truths.
 
-    Null draws depend on the predictions of a data set alone, so they are made once for every truth. Where they would
-    be too many (n in the thousands), a few are made per data set and all data sets judged by those of all, whose laws
-    hardly differ then.
+    Null draws depend on the predictions of a data set only, so they are reused for every truth. If they would be too
+    many (n in the thousands), a few are made per data set and pooled over all data sets, whose null distributions then
+    hardly differ.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class SimulatedPower:
         self.key, self.progress = key, progress
         self._plain, self._null = population.truth(0.0), {}  # type: tuple[Array, dict[int, Array]]
         first = self._sample(self._plain, 0)
-        test(first, [population.sample_lens], np.random.default_rng(key))  # what it cannot judge it refuses here
+        test(first, [population.sample_lens], np.random.default_rng(key))  # raises InputError for unsuitable data
         self.redraws_labels = test.estimand(first, population.sample_lens) is not None
         self.draws = int(getattr(test, "resamples", 0)) if self.redraws_labels else 0
         n_draws = count * self.draws * len(population.views)
@@ -192,11 +192,11 @@ class SimulatedPower:
             self.draws = max(3, math.ceil(POOLED_DRAWS / count))
 
     def share(self, x: float, count: int | None = None) -> float:
-        """The share of the first `count` data sets that the test rejects at distortion x."""
+        """Share of the first `count` data sets that the test rejects at distortion x."""
         count = self.count if count is None else min(count, self.count)
         truth, rejected = self.population.truth(x), 0
         for s in range(count):
-            # A p-value that is not defined rejects nothing.
+            # An undefined p-value (NaN) does not reject.
             rejected += self._pvalue(s, self._sample(truth, s)) <= self.alpha + ROUNDING
             if self.progress:
                 self.progress((s + 1) / count)
@@ -204,7 +204,7 @@ class SimulatedPower:
 
     @property
     def settings_used(self) -> dict[str, Any]:
-        """How the null law was had."""
+        """Settings of the null draws."""
         if not self.redraws_labels:
             return {}
         return {"null_draws": self.count * self.draws if self.pools_draws else self.draws, "pooled": self.pools_draws}
@@ -221,14 +221,14 @@ class SimulatedPower:
         return self.test.pvalue_of(estimand, draws, joint=sample.kind != "multilabel")
 
     def _drawn(self, s: int, sample: Predictions, estimand: Estimand) -> Array:
-        """The null draws of one data set, (views, draws): they do not look at its labels."""
+        """Null draws of one data set, (views, draws), which do not depend on its labels."""
         if s not in self._null:
             (self._null[s],) = null_draws(sample, [estimand], self.draws, np.random.default_rng([self.key, s, 2]))
         return self._null[s]
 
     @property
     def _pool(self) -> Array:
-        """The null draws of all data sets."""
+        """Null draws pooled over all data sets."""
         if -1 not in self._null:
             draws = []
             for s in range(self.count):

@@ -16,6 +16,7 @@ from trueodds.reports.text import annotators, data_and_settings, recalibration, 
 from trueodds.reports.text.formatting import Mark, Table, claim, is_binary, keep_together, share, size
 from trueodds.reports.text.summary import summary_facts
 
+_BADGES = {"too high": "over-predicts", "too low": "under-predicts"}
 _ROLES = {
     **dict.fromkeys(("overconfident", "underconfident", "too high", "too low", "miscalibrated"), "bad"),
     "no evidence": "good",
@@ -25,18 +26,26 @@ _ROLES = {
 def render_html(
     audit: Mapping[str, Any], pictures: Sequence[str | None] = (), live: Sequence[tuple[str, str] | None] = ()
 ) -> str:
-    """The page of an audit dict (schema trueodds.audit/1).
+    """Render the page of an audit dictionary (schema trueodds.audit/1).
 
     Parameters
     ----------
     audit : mapping
-        What `Audit.to_dict` returns. Every number in it stands on the page.
+        The result of `Audit.to_dict`. The page shows every number in it.
     pictures : sequence of str or None
-        The SVG text of each of `audit["diagrams"]`, in their order; without one the table stands alone.
+        The SVG text of each of `audit["diagrams"]`, in their order. A diagram without one is shown as its table alone.
     live : sequence of (str, str) or None
-        In its place HTML of ours that moves, in the same order, and the script it needs; a script stands once.
+        Interactive diagrams in the same order, each with its HTML and its script. A script is included once.
 
-    Raises TO702 where jinja2 is not installed.
+    Returns
+    -------
+    str
+        The HTML text.
+
+    Raises
+    ------
+    InputError
+        TO702 if jinja2 is not installed.
     """
     audit = printable_tree(audit)
     style = _part("style.css")
@@ -66,7 +75,7 @@ def render_html(
             audit=audit,
             title=audit["data"]["source"],
             sentence=audit["verdict"]["sentence"],
-            state=audit["verdict"]["state"],
+            state=_BADGES.get(audit["verdict"]["state"], audit["verdict"]["state"]),
             role=_ROLES.get(audit["verdict"]["state"], "plain"),
             size=size(audit["data"]),
             scale=_scale(audit["data"]),
@@ -93,7 +102,7 @@ def _template() -> Any:
     try:
         import jinja2
     except ImportError:
-        raise InputError("TO702", "The page needs jinja2.", "no jinja2", install_command("report")) from None
+        raise InputError("TO702", "The HTML page requires jinja2.", "no jinja2", install_command("report")) from None
     house = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )  # fmt: skip
@@ -103,8 +112,7 @@ def _template() -> Any:
 
 
 def _raw(own: str) -> Any:
-    """Our own style and scripts, which must stand on the page byte by byte for their hashes to hold, and HTML of ours
-    that has escaped what the data say."""
+    """Markup that is inserted unescaped: the style and scripts, whose hashes must hold, and HTML that is escaped already."""
     from markupsafe import Markup
 
     return Markup(own)
@@ -115,7 +123,7 @@ def _hash(text: str) -> str:
 
 
 def _scale(data: Mapping[str, Any]) -> dict[str, str] | None:
-    """Where said and seen lie between 0 and 100 %."""
+    """The positions and labels of the mean prediction and the observed mean on a scale from 0 to 100 %."""
     binary = is_binary(data)
     predicted, observed = (
         (data["mean_prediction"], data["event_rate"]) if binary else (data.get("mean_confidence"), data.get("accuracy"))
@@ -123,18 +131,12 @@ def _scale(data: Mapping[str, Any]) -> dict[str, str] | None:
     if predicted is None or observed is None:
         return None
     return {
-        "said": _at(predicted),
-        "seen": _at(observed),
+        "predicted": _at(predicted),
+        "observed": _at(observed),
         "left": _at(min(predicted, observed)),
         "width": _at(abs(predicted - observed)),
-        "verb": "predicts" if binary else "says",
-        "outcome": ("votes came" if binary else "votes agree")
-        if data.get("votes")
-        else "came"
-        if binary
-        else "is right",
-        "says": share(predicted),
-        "right": share(observed),
+        "predicted_label": f"{'mean predicted' if binary else 'mean confidence'} {share(predicted)}",
+        "observed_label": f"{'vote share' if data.get('votes') else 'observed' if binary else 'accuracy'} {share(observed)}",
     }
 
 
@@ -143,7 +145,7 @@ def _at(x: float) -> str:
 
 
 def _strips(table: Table) -> list[dict[str, str] | None]:
-    """Each row's error, interval and noise floor as places on one common scale."""
+    """The error, interval and noise floor of each row as positions on a common scale."""
     largest = max((mark.largest for mark in table.marks), default=0.0) or 1.0
     return [_strip(mark, 0.96 / largest) for mark in table.marks]
 
@@ -174,7 +176,7 @@ def _figures(
                 "lens": lens,
                 "claim": claim(diagram["lens"], audit["data"]),
                 "finding": finding,
-                "alt": " ".join(f"{name}, {lens}. {finding} The numbers are in the table beside it.".split()),
+                "alt": " ".join(f"{name}, {lens}. {finding} The numbers are in the table.".split()),
                 "live": moves and moves[0],
                 "source": None if svg is None else _as_data(svg),
                 "table": data_and_settings.diagram_table(diagram),

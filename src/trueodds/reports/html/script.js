@@ -1,4 +1,4 @@
-// Choosing a claim and a class hides the rest; without this script everything is visible.
+// Selecting a lens or a class hides the others. Without this script everything is visible.
 (function () {
   "use strict";
   var bar = document.getElementById("choose");
@@ -17,5 +17,5 @@
   }
   bar.hidden = false;
   bar.addEventListener("change", show);
-  show(); // a browser keeps a choice when the page is loaded again
+  show(); // browsers keep a selection on reload
 })();

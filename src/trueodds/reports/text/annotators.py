@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from trueodds.core.formatting import format_number, format_percent
+from trueodds.core.formatting import format_number
 from trueodds.reports.text.formatting import (
     DETAIL,
     NAMES,
@@ -14,28 +14,30 @@ from trueodds.reports.text.formatting import (
     align_digits,
     count,
     digits,
+    error_text,
     interval_texts,
-    points,
+    level_text,
     pvalue,
     share,
 )
 
 Audit = Mapping[str, Any]
+_TITLE = "Comparison with annotators"
 _LABELS = {
-    ("distce", False): "probability to be moved",
+    ("distce", False): "total variation distance",
     ("human_distance", False): "squared distance",
-    ("entce", False): "doubt, row by row",
-    ("entce", True): "doubt, on average",
-    ("rankcs", False): "rows in people's order",
+    ("entce", False): "absolute entropy difference",
+    ("entce", True): "signed entropy difference",
+    ("rankcs", False): "rows ranked as by the votes",
 }
-_SPLIT = {"order": "of it: wrong order", "size": "of it: wrong size", "vote_noise": "vote noise taken off"}
+_SPLIT = {"order": "… due to class order", "size": "… due to size", "vote_noise": "vote noise subtracted"}
 
 
 def vote_measure_table(audit: Audit) -> Table:
-    """How far the model is from people's votes, each number beside what a model that is right would show."""
+    """The distances between predictions and votes, each beside its vote noise floor."""
     people = audit.get("people")
     columns = (
-        Column("what is compared", NAMES),
+        Column("quantity", NAMES),
         Column("measure", NAMES),
         Column("value"),
         Column(_level(people)),
@@ -43,7 +45,7 @@ def vote_measure_table(audit: Audit) -> Table:
         Column("n", detail=DETAIL),
     )
     if not people:
-        return Table("The model and the people", columns, ())
+        return Table(_TITLE, columns, ())
     lines: list[tuple[str, str, float | None, Any, float | None, str]] = []
     for measure in people["measures"]:
         name, signed = measure["estimator"], bool(measure["settings"].get("signed"))
@@ -61,60 +63,63 @@ def vote_measure_table(audit: Audit) -> Table:
         (line[5] for line in lines),
         strict=True,
     )
-    intro = f"{votes_sentence(people)} Lower is better; of rows in people's order, 1 is best. Doubt is entropy, in nats: on average, below its floor means too sure."
-    return Table("The model and the people", columns, tuple(rows), intro).filled()
+    intro = (
+        f"{votes_sentence(people)} Lower is better, except for the rows ranked as by the votes, where 1 is best. Vote noise "
+        "floor: the expected value if votes were drawn from the predicted probabilities. Entropy is in nats; a signed "
+        "difference below its floor means overconfidence."
+    )
+    return Table(_TITLE, columns, tuple(rows), intro).filled()
 
 
 def votes_sentence(people: Audit) -> str:
-    """Up to three sentences for someone who reads nothing else."""
+    """The comparison in up to three sentences."""
     moved = people["measures"][0]
-    sentences = [f"{_describe_votes(people['votes'])}On average {points(moved['value'])} of probability would have to move, row by row, to agree with their votes"]  # fmt: skip
+    distance = f"The mean total variation distance between predictions and vote shares is {error_text(moved['value'])}"
+    sentences = [_describe_votes(people["votes"]) + distance]
     if moved["noise_floor"] is not None:
-        sentences[0] += (
-            f"; were the model right about people it would be {points(moved['noise_floor'])}, as only so many were asked"
-        )
+        sentences[0] += f", of which vote noise alone would produce {error_text(moved['noise_floor'])}"
     return ". ".join([*sentences, *_compare_certainty(people["measures"])]) + "."
 
 
 def _describe_votes(votes: Mapping[str, Any] | None) -> str:
     if votes is None:
-        return "How many people judged each row is unknown. "
+        return "The number of annotators per row is unknown. "
     if votes["min"] == votes["max"]:
-        return f"Each row was judged by {count(votes['max'], 'person', 'people')}. "
-    return f"Each row was judged by {votes['min']:,} to {votes['max']:,} people (median {format_number(votes['median'])}). "
+        return f"Each row has the votes of {count(votes['max'], 'annotator')}. "
+    return f"Each row has the votes of {votes['min']:,} to {votes['max']:,} annotators (median {format_number(votes['median'])}). "
 
 
 def _compare_certainty(measured: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Whether the model is surer than people, where interval and floor leave no doubt."""
+    """Whether the model is more or less confident than the annotators, by the interval and the noise floor."""
     signed = next((measure for measure in measured if measure["settings"].get("signed")), None)
     if signed is None or not signed["interval"] or signed["noise_floor"] is None:
         return []
     low, high, noise_floor = signed["interval"]["low"], signed["interval"]["high"], signed["noise_floor"]
     if high < noise_floor:
-        return ["On average it is surer than people are among themselves"]
+        return ["On average the model is more confident than the annotators"]
     if low > noise_floor:
-        return ["On average it is less sure than people are among themselves"]
-    return ["On average it is neither clearly surer nor clearly less sure than people are among themselves"]
+        return ["On average the model is less confident than the annotators"]
+    return ["The model is neither significantly more nor significantly less confident than the annotators"]
 
 
 def vote_target_table(audit: Audit) -> Table:
-    """Calibration against the majority of each row beside calibration against all its votes."""
+    """Calibration against the majority vote of each row beside calibration against the vote shares."""
     people = audit.get("people")
     columns = (
-        Column("held against", NAMES),
+        Column("outcome", NAMES),
         Column("measure", NAMES),
         Column("value"),
         Column(_level(people)),
-        Column("if calibrated"),
+        Column("expected if calibrated"),
         Column("n", detail=DETAIL),
     )
-    title = "Against the majority, and against all votes"
+    title = "Majority vote and vote shares as outcomes"
     if not people:
         return Table(title, columns, ())
     entries = [
         (label, people[name][measure])
         for measure in ("ece", "log_loss")
-        for name, label in (("majority", "the majority"), ("distribution", "all votes, as shares"))
+        for name, label in (("majority", "majority vote"), ("distribution", "vote shares"))
     ]
     values = align_digits([estimate["value"] for _, estimate in entries])
     rows = zip(
@@ -133,31 +138,33 @@ def vote_target_table(audit: Audit) -> Table:
 
 
 def _majority(majority: Mapping[str, Any]) -> str:
-    sentences = [f"The model names the class of most votes in {share(majority['named'])} of the rows"]
+    sentences = [f"The model predicts the majority class in {share(majority['named'])} of the rows"]
     if majority["tied"]:
-        sentences.append(
-            f"In {count(majority['tied'], 'row')} several classes have most votes, and the first of them counts"
-        )
-    more = "A majority counts people who disagree as if they had agreed"
+        tied = count(majority["tied"], "row")
+        sentences.append(f"In {tied} several classes have the most votes, and the first of them counts")
+    sentences.append("The majority vote ignores disagreement among annotators")
     if (perfect := majority["ece_if_right"]) is not None:
-        more += f": were the model right about people, its error would be {points(perfect)} against their majority, and against all their votes mere noise"
-    last = "If calibrated: the noise floor of an error, and of log loss what the probabilities expect of themselves"
-    return ". ".join([*sentences, more, last]) + "."
+        sentences[-1] += (
+            f": a model that predicts the vote distribution exactly would have an expected calibration error of "
+            f"{error_text(perfect)} against the majority"
+        )
+    sentences.append("Expected if calibrated: the noise floor of an error, the expected score of a log loss")
+    return ". ".join(sentences) + "."
 
 
 def furthest_table(audit: Audit) -> Table:
-    """The rows where model and people differ most."""
+    """The rows with the largest distances between prediction and votes."""
     summary = (audit.get("people") or {"rows": {"listed": ()}})["rows"]
     columns = (
         Column("row"),
-        Column("the model says", NAMES),
-        Column("people say", NAMES),
+        Column("prediction", NAMES),
+        Column("majority", NAMES),
         Column("votes"),
         Column("distance"),
-        Column("by vote noise"),
+        Column("critical value"),
         Column("p"),
     )
-    title, listed = "Where model and people differ most", summary["listed"]
+    title, listed = "Rows with the largest distances", summary["listed"]
     if not listed:
         return Table(title, columns, ())
     min_pvalue = None if summary["draws"] is None else 1 / (1 + summary["draws"])
@@ -179,14 +186,18 @@ def furthest_table(audit: Audit) -> Table:
 
 
 def _describe_distances(summary: Mapping[str, Any]) -> str:
-    text = "Rows count from 0. Distance: squared, 0 where both agree, 2 where each is sure of another class"
+    text = (
+        "Rows are numbered from 0. Distance: squared distance between predicted probabilities and vote shares, 0 if they "
+        "agree, 2 if they give probability 1 to different classes"
+    )
     if summary["limit"] is None:
-        return f"{text}. How many voted is unknown, so the noise of the votes is in it, and no row has a p."
-    beyond = "No row is" if not summary["beyond"] else count(summary["beyond"], "row is", "rows are")
+        return f"{text}. The number of votes is unknown, so vote noise is not subtracted and there are no p-values."
+    beyond = "No row exceeds" if not summary["beyond"] else count(summary["beyond"], "row exceeds", "rows exceed")
     return (
-        f"{text}; the noise of the votes is taken off. By vote noise: what this row would pass 1 time in 20, were its votes "
-        f"drawn from what the model says. p: how often any of the {count(summary['n'], 'row')} would then be as far off. "
-        f"{beyond} beyond {digits(summary['limit'])}: by noise alone even the farthest row gets there with probability {format_number(summary['alpha'])} at most."
+        f"{text}; vote noise is subtracted. Critical value: exceeded with probability 5 % at most if the votes of this row "
+        f"are drawn from the predicted probabilities. p: adjusted for all {count(summary['n'], 'row')}. {beyond} "
+        f"{digits(summary['limit'])}, which vote noise alone exceeds in any row with probability "
+        f"{format_number(summary['alpha'])} at most."
     )
 
 
@@ -194,17 +205,20 @@ def _level(people: Mapping[str, Any] | None) -> str:
     levels = {
         measure["interval"]["level"] for measure in (people or {"measures": ()})["measures"] if measure["interval"]
     }
-    return format_percent(levels.pop()) + " interval" if len(levels) == 1 else "interval"
+    return f"{level_text(levels.pop())} interval" if len(levels) == 1 else "interval"
 
 
 def distance_from_people(audit: Audit) -> tuple[str, str] | None:
-    """How far model and people are apart, and what that is to be compared with, for the short answer."""
+    """The distance between predictions and votes with its noise floor, for the summary."""
     people = audit.get("people")
     if not people:
         return None
     moved = people["measures"][0]
-    remarks = ["on average, row by row"]
+    remarks = ["mean total variation distance"]
     if moved["noise_floor"] is not None:
-        remarks.append(f"were it right about people it would be {points(moved['noise_floor'])}, by vote noise alone")
-    remarks += [text.replace("On average it", "it") for text in _compare_certainty(people["measures"])]
-    return points(moved["value"]), "; ".join(remarks)
+        remarks.append(f"vote noise floor {error_text(moved['noise_floor'])}")
+    remarks += [
+        text.replace("On average the model", "the model").replace("The model", "the model")
+        for text in _compare_certainty(people["measures"])
+    ]
+    return error_text(moved["value"]), "; ".join(remarks)

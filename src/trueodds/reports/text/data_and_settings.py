@@ -23,20 +23,22 @@ from trueodds.reports.text.formatting import (
 from trueodds.reports.text.recalibration import AuditDict, accuracy_label
 from trueodds.reports.text.results import class_name
 
-# Words and limits of axes, and what the heads of other columns tell.
+# Texts and axis limits of diagrams, which are not listed as numbers.
 _LAYOUT_COLUMNS = re.compile(r"title|aside|finding|y_low|y_high|tallest|top|corner_\d+|share_(low|high|log)|votes")
 _HEADS = {
     "pvalue": "p",
     "smallest_pvalue": "smallest p",
     "holm": "Holm p",
-    "beyond": "beyond chance",
-    "cells_beyond": "cells beyond chance",
-    "bins_by_chance": "outside by chance",
+    "beyond": "significant",
+    "cells_beyond": "significant cells",
+    "bins_by_chance": "expected outside",
+    "outcome_rate": "observed",
+    "mean_prediction": "predicted",
 }
 
 
 def data_table(audit: AuditDict) -> Table:
-    """What was audited."""
+    """The description of the audited data."""
     facts = audit["data"]
     names = facts.get("classes") or []
     listed = ", ".join(names[:20]) + (f" and {len(names) - 20:,} more" if len(names) > 20 else "")
@@ -46,25 +48,25 @@ def data_table(audit: AuditDict) -> Table:
         ("rows", f"{facts['n']:,}"),
         (unit, f"{facts['k']:,}: {listed}"),
         *_mean_entries(facts),
-        ("weights", f"yes, {value_text(facts.get('weight'))} in all" if facts.get("weighted") else "no"),
+        ("weights", f"yes, total {value_text(facts.get('weight'))}" if facts.get("weighted") else "no"),
         ("votes", yes_no(facts.get("votes"))),
         ("clusters", "none" if facts.get("clusters") is None else f"{facts['clusters']:,}"),
-        ("groups by", ", ".join(facts.get("group_columns") or ()) or "none"),
-        ("stated as exactly 0", count_text(facts.get("zeros"))),
-        ("of these, it came", count_text(facts.get("true_class_zeros"))),
+        ("group columns", ", ".join(facts.get("group_columns") or ()) or "none"),
+        ("predicted probabilities of exactly 0", count_text(facts.get("zeros"))),
+        ("observed outcomes among them", count_text(facts.get("true_class_zeros"))),
         ("resolution", facts.get("resolution") or "–"),
     ]
     return Table("The data", (Column("", NAMES), Column("", NAMES)), tuple(rows))
 
 
 def _mean_entries(facts: AuditDict) -> list[tuple[str, str]]:
-    """What was said and what came over all rows; of two classes first that of the second."""
+    """Mean predictions and outcomes of all rows; for two classes first those of the second."""
     rows = []
     if is_binary(facts):
         name = facts["classes"][1]
         rows = [
             (f"mean P({name})", share(facts["mean_prediction"])),
-            (f"share of {name}", share(facts["event_rate"])),
+            (f"{'vote share' if facts.get('votes') else 'event rate'} of {name}", share(facts["event_rate"])),
         ]
     return [
         *rows,
@@ -74,7 +76,7 @@ def _mean_entries(facts: AuditDict) -> list[tuple[str, str]]:
 
 
 def settings_table(audit: AuditDict) -> Table:
-    """How everything was made, read back from what ran."""
+    """The settings of every estimate, test and diagram, as they were used."""
     rows = [("audit", settings_text(audit.get("settings") or {}))]
     for measure in (*audit["measures"], *(audit.get("people") or {"measures": ()})["measures"]):
         how = dict(measure.get("settings") or {})
@@ -88,33 +90,33 @@ def settings_table(audit: AuditDict) -> Table:
         for diagram in audit["diagrams"]
     ]
     filled = tuple(row for row in rows if row[1] != "–")
-    return Table("How it was made", (Column("", NAMES), Column("", NAMES)), filled)
+    return Table("Settings", (Column("", NAMES), Column("", NAMES)), filled)
 
 
 def diagram_table(diagram: Mapping[str, Any], max_rows: int = 2000) -> Table:
-    """The numbers behind a picture, at most so many rows of them."""
-    return _of_columns("The numbers drawn", diagram["table"], max_rows, _corners(diagram))
+    """The numbers of a diagram, at most `max_rows` rows of them."""
+    return _of_columns("Numbers of the diagram", diagram["table"], max_rows, _corners(diagram))
 
 
 def panel_table(diagram: Mapping[str, Any], max_rows: int = 2000) -> Table:
-    """What a picture says of each of its panels."""
+    """The numbers of each panel of a diagram."""
     columns = {
         name: values for name, values in (diagram.get("panels") or {}).items() if not _LAYOUT_COLUMNS.fullmatch(name)
     }
-    return _of_columns("Panel by panel", columns, max_rows, _corners(diagram))
+    return _of_columns("Numbers of the panels", columns, max_rows, _corners(diagram))
 
 
 def _corners(diagram: Mapping[str, Any]) -> dict[str, str]:
-    """The names of the outcomes of a picture that shows several at once, by the number that its columns end in."""
+    """The class names of a joint diagram, by the number at the end of its column names."""
     columns = (diagram.get("panels") or {}).items()
     return {name.removeprefix("corner_"): values[0] for name, values in columns if name.startswith("corner_")}
 
 
 def _head(name: str, corners: Mapping[str, str]) -> str:
-    """A column's head in words.
+    """The heading of a column.
 
     >>> _head("outcome_frequency_1", {"0": "cat", "1": "dog"}), _head("bar_low", {}), _head("pvalue", {})
-    ('dog came', 'bar low', 'p')
+    ('observed dog', 'bar low', 'p')
     """
     stem, _, end = name.rpartition("_")
     if end in corners and stem in _OF_CORNERS:
@@ -123,8 +125,8 @@ def _head(name: str, corners: Mapping[str, str]) -> str:
 
 
 _OF_CORNERS = {
-    "mean_prediction": "says {}",
-    "outcome_frequency": "{} came",
+    "mean_prediction": "predicted {}",
+    "outcome_frequency": "observed {}",
     "low": "cell: {} from",
     "high": "cell: {} to",
 }
@@ -133,7 +135,7 @@ _OF_CORNERS = {
 def _of_columns(title: str, columns: Mapping[str, Any], max_rows: int, corners: Mapping[str, str]) -> Table:
     shown = {name: values for name, values in columns.items() if isinstance(values, list)}
     views = [class_name(view) for view in shown.pop("view", ())]
-    keys = tuple(views) if len(set(views)) > 1 else ()  # of a single view the heading tells
+    keys = tuple(views) if len(set(views)) > 1 else ()  # for a single view the heading names it
     if shown.get("weight") == shown.get("n"):
         shown.pop("weight", None)
     shown = {name: shown[name] for name in sorted(shown, key=_place)}
@@ -148,8 +150,8 @@ def _of_columns(title: str, columns: Mapping[str, Any], max_rows: int, corners: 
 
 
 def _place(name: str) -> int:
-    """What is read comes first; the edges of bins and what follows from other columns stand at the end."""
-    last = ("distance", "statistic", "df", "law", "bin", "cell", "low", "high", "share", "weight")
+    """The position of a column: predicted and observed first, bin edges and derived columns last."""
+    last = ("distance", "statistic", "df", "distribution", "bin", "cell", "low", "high", "share", "weight")
     first = ("mean_prediction", "outcome_rate", "outcome_frequency", "deviation", "error", "bar_low", "bar_high", "n")
     stem = name if name in first or name in last else name.rstrip("0123456789").removesuffix("_")
     return first.index(stem) if stem in first else len(first) + (1 + last.index(stem) if stem in last else 0)
@@ -166,7 +168,7 @@ def _cells(name: str, column: list[Any]) -> list[str]:
 
 
 def note_texts(audit: AuditDict) -> list[tuple[str, str]]:
-    """Every note of the audit and its parts, each code once; what several parts say under it stands together."""
+    """All notes of the audit and its parts, grouped by code."""
     texts_by_code: dict[str, dict[str, None]] = {}
     for note in every_note(audit):
         texts_by_code.setdefault(note["code"], {})[note["text"]] = None
@@ -174,7 +176,7 @@ def note_texts(audit: AuditDict) -> list[tuple[str, str]]:
 
 
 def every_note(audit: AuditDict) -> Iterator[Mapping[str, Any]]:
-    """The notes of the audit, then those of its parts, as JSON holds them; a note of several parts comes several times."""
+    """The notes of the audit and then of its parts as JSON objects; a note of several parts occurs several times."""
     yield from audit.get("notes") or ()
     yield from (audit.get("recalibration") or {}).get("notes") or ()
     for part in (audit.get("decisions") or {}).values():

@@ -9,23 +9,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from trueodds.core.formatting import format_number
+from trueodds.core.formatting import format_number, format_percent
 
 NAMES, DETAIL = False, True
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading, and whether what stands below it are numbers."""
+    """A column heading, and whether the column is numeric."""
 
     name: str
     numeric: bool = True
-    detail: bool = False  # too much for a terminal's width; the page and the JSON have it
+    detail: bool = False  # only on the page and in the JSON, for want of width in a terminal
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The numbers of a row that can be drawn: an error, its interval, its noise floor."""
+    """The numbers of a row that the page draws: an error, its interval and its noise floor."""
 
     value: float | None
     low: float | None = None
@@ -34,24 +34,24 @@ class Mark:
 
     @property
     def largest(self) -> float:
-        """The largest of them."""
+        """The largest of these numbers."""
         return max((x for x in (self.value, self.high, self.noise_floor) if x is not None), default=0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of text under headings."""
+    """A table of text, with its title, introduction and column headings."""
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[str, ...], ...]
     intro: str = ""
-    keys: tuple[str, ...] = ()  # the class behind each row, where there is one
+    keys: tuple[str, ...] = ()  # the class of each row, if it has one
     marks: tuple[Mark, ...] = ()
-    rest: int = 0  # rows left out
+    rest: int = 0  # number of omitted rows
 
     def first(self, max_rows: int) -> Table:
-        """At most so many rows, and how many were left out."""
+        """The first `max_rows` rows, with the number of omitted ones."""
         if len(self.rows) <= max_rows:
             return self
         return replace(
@@ -63,12 +63,12 @@ class Table:
         )
 
     def brief(self) -> Table:
-        """Without the columns of detail."""
+        """The table without its columns of detail."""
         keep = [i for i, column in enumerate(self.columns) if not column.detail]
         return self._columns(keep)
 
     def filled(self) -> Table:
-        """Without columns in which nothing stands; the first stays."""
+        """The table without empty columns; the first column stays."""
         keep = [i for i in range(len(self.columns)) if i == 0 or any(row[i] not in ("", "–") for row in self.rows)]
         return self._columns(keep)
 
@@ -78,17 +78,17 @@ class Table:
 
 
 def yes_no(value: Any) -> str:
-    """A fact that holds or not."""
+    """A boolean as yes or no."""
     return "yes" if value else "no"
 
 
 def count_text(n: int | None) -> str:
-    """A count, with its thousands apart."""
+    """A count with thousands separators."""
     return "–" if n is None else f"{n:,}"
 
 
 def value_text(value: Any) -> str:
-    """A setting or a cell as it is read."""
+    """A setting or a cell as text."""
     if isinstance(value, bool):
         return yes_no(value)
     if isinstance(value, int):
@@ -101,23 +101,23 @@ def value_text(value: Any) -> str:
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:
-    """Settings in one line."""
+    """Settings as one line of text."""
     return ", ".join(f"{name.replace('_', ' ')} {value_text(value)}" for name, value in settings.items()) or "–"
 
 
 _CLAIMS = {
-    "confidence": "the class it picks",
-    "classwise": "each class for itself",
-    "canonical": "all probabilities together",
-    "family": "all claims at once",
+    "confidence": "the predicted class",
+    "classwise": "each class against the rest",
+    "canonical": "the whole probability vector",
+    "family": "all tests jointly",
 }
 
 
 def claim(lens: str, data: Mapping[str, Any]) -> str:
-    """What a lens claims, in words; of two classes the one that is predicted is named.
+    """What a lens examines, in words; for two classes it names the second one.
 
     >>> claim("positive", {"classes": ["no", "rain"]}), claim("canonical", {})
-    ('P(rain)', 'all probabilities together')
+    ('P(rain)', 'the whole probability vector')
     """
     if lens == "positive" and len(data.get("classes") or ()) == 2:
         return f"P({data['classes'][1]})"
@@ -125,17 +125,17 @@ def claim(lens: str, data: Mapping[str, Any]) -> str:
 
 
 def keep_together(text: str) -> str:
-    """The text with no-break spaces where a line must not end: 100 %, p ≤ 0.001.
+    """The text with no-break spaces inside percentages and p-values: 100 %, p ≤ 0.001.
 
-    >>> keep_together("right 70 % (p ≤ 0.001)").replace("\u00a0", "~")
-    'right 70~% (p~≤~0.001)'
+    >>> keep_together("predicts 70 % (p ≤ 0.001)").replace("\u00a0", "~")
+    'predicts 70~% (p~≤~0.001)'
     """
     text = re.sub(r"(?<=\d) (?=%)", "\u00a0", text)
     return re.sub(r"\b(p|T|ECE) ([≤=<]) (?=\d)", "\\1\u00a0\\2\u00a0", text)
 
 
 def share(x: float | None) -> str:
-    """A probability as people say it.
+    """A probability as a percentage.
 
     >>> share(0.9611), share(0.0004), share(None)
     ('96.1 %', '0.04 %', '–')
@@ -145,24 +145,35 @@ def share(x: float | None) -> str:
     return f"{100 * x:.1f} %" if x == 0 or abs(x) >= 0.001 else f"{100 * x:.2g} %"
 
 
-def points(x: float | None) -> str:
-    """An error or a difference of probabilities, in percentage points.
+def error_text(x: float | None) -> str:
+    """A calibration error in a sentence: three decimals, or one significant digit if it is smaller than that.
 
-    >>> points(0.241), points(0.0004), points(0.0), points(None)
-    ('24.1 points', '0.04 points', '0 points', '–')
+    >>> error_text(0.24104), error_text(0.0004), error_text(0.0), error_text(None)
+    ('0.241', '0.0004', '0', '–')
     """
-    return "–" if x is None else f"{hundredths(x)} points"
-
-
-def hundredths(x: float) -> str:
-    """A hundred times as much, to a tenth; of less than a tenth its first digit."""
+    if x is None:
+        return "–"
     if abs(x) < 1e-9:
         return "0"
-    return f"{100 * x:.1f}" if abs(x) >= 0.001 else f"{100 * x:.1g}"
+    return f"{x:.3f}" if abs(x) >= 0.001 else f"{x:.5f}".rstrip("0") if abs(x) >= 0.00001 else f"{x:.1g}"
+
+
+def level_text(level: float) -> str:
+    """A confidence level in a sentence.
+
+    >>> level_text(0.95), level_text(0.999)
+    ('95 %', '99.9 %')
+    """
+    return f"{format_percent(level)[:-1]} %"
+
+
+def interval_name(interval: Mapping[str, Any] | None) -> str:
+    """How an interval is called: with its confidence level where there is one."""
+    return "interval" if interval is None else f"{level_text(interval['level'])} interval"
 
 
 def pvalue(p: float | None, min_pvalue: float | None = None) -> str:
-    """A p-value in a table; at the floor of its draws it could be smaller still.
+    """A p-value in a table; the smallest p-value that the draws allow is an upper bound.
 
     >>> pvalue(0.001, 0.001), pvalue(0.42, 0.001), pvalue(1.74e-15), pvalue(None)
     ('≤ 0.001', '0.42', '< 0.0001', '–')
@@ -185,7 +196,7 @@ def chance(p: float | None, min_pvalue: float | None = None) -> str:
 
 
 def count(n: int | None, one: str, many: str | None = None) -> str:
-    """A number of things.
+    """A number with its noun.
 
     >>> count(1, "row"), count(12345, "row"), count(2, "class", "classes")
     ('1 row', '12,345 rows', '2 classes')
@@ -194,7 +205,7 @@ def count(n: int | None, one: str, many: str | None = None) -> str:
 
 
 def digits(x: float | None, places: int = 4) -> str:
-    """A figure with all its decimals; what rounding left of a zero is a zero.
+    """A number with a fixed number of decimals and no negative zero.
 
     >>> digits(0.062), digits(-1.1e-16), digits(7480.0), digits(None)
     ('0.0620', '0.0000', '7,480', '–')
@@ -208,9 +219,9 @@ def digits(x: float | None, places: int = 4) -> str:
 
 
 def align_digits(column: Sequence[float | None]) -> list[str]:
-    """A column of figures with the same decimals throughout: four, or more where all of them are tiny.
+    """A column of numbers with the same number of decimals: four, or more if all of them are tiny.
 
-    >>> align_digits([0.25, 0.000793, 0.0]), aligned([0.0004, 0.00012])
+    >>> align_digits([0.25, 0.000793, 0.0]), align_digits([0.0004, 0.00012])
     (['0.2500', '0.0008', '0.0000'], ['0.00040', '0.00012'])
     """
     places = _places(column)
@@ -223,7 +234,7 @@ def _places(column: Sequence[float | None]) -> int:
 
 
 def interval_texts(intervals: Sequence[Mapping[str, Any] | None]) -> list[str]:
-    """A column of intervals with the same decimals throughout."""
+    """A column of intervals with the same number of decimals."""
     places = _places([end for interval in intervals if interval for end in (interval["low"], interval["high"])])
     return [
         f"[{digits(interval['low'], places)}, {digits(interval['high'], places)}]" if interval else "–"
@@ -232,13 +243,13 @@ def interval_texts(intervals: Sequence[Mapping[str, Any] | None]) -> list[str]:
 
 
 def size(data: Mapping[str, Any]) -> str:
-    """How many rows and classes."""
+    """The number of rows and classes."""
     nouns = {"multilabel": ("label", "labels"), "confidence": ("outcome", "outcomes")}
     return f"{count(data['n'], 'row')} · {count(data['k'], *nouns.get(data['kind'], ('class', 'classes')))}"
 
 
 def sample_size(data: Mapping[str, Any]) -> str:
-    """How many independent pieces of evidence there are: clusters, or rows.
+    """The number of independent units: clusters, or rows.
 
     >>> sample_size({"n": 900, "clusters": 4}), sample_size({"n": 12, "clusters": None})
     ('4 clusters', '12 rows')
@@ -248,12 +259,12 @@ def sample_size(data: Mapping[str, Any]) -> str:
 
 
 def boundless(low: float, high: float) -> bool:
-    """Whether an interval of an error says nothing, being all that an error can be."""
+    """Whether the interval of an error is uninformative because it covers the whole range [0, 1]."""
     return low <= 0 and high >= 1
 
 
 def entity(data: Mapping[str, Any]) -> str:
-    """The second of two classes in a sentence; a number is said to be a class.
+    """The second of two classes in a sentence; a number is preceded by the word class.
 
     >>> entity({"classes": ["0", "1"]}), entity({"classes": ["dry", "rain"]})
     ('class 1', 'rain')
@@ -263,5 +274,5 @@ def entity(data: Mapping[str, Any]) -> str:
 
 
 def is_binary(data: Mapping[str, Any]) -> bool:
-    """Whether one probability is predicted, of the second of two classes."""
+    """Whether the data have two classes, so that one probability is predicted."""
     return data.get("event_rate") is not None

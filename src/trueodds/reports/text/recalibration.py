@@ -22,62 +22,63 @@ from trueodds.reports.text.formatting import (
     yes_no,
 )
 
-CONSTANT_RATIO = (
-    0.995  # of the log loss of one constant answer: what is not below it tells hardly more than the constant
-)
+CONSTANT_RATIO = 0.995  # share of the log loss of a constant prediction; above it, predictions are hardly better
 
-INSUFFICIENT_ROWS = "too few rows"  # the outcome of a fix that more rows may confirm
+INSUFFICIENT_ROWS = "too few rows"  # the outcome of a recalibration that more rows may confirm
 
 _NAMES = {
-    "ensemble_temperature": "a mixture of temperatures",
-    "bias_corrected_temperature": "a temperature with biases",
-    "llo": "a shift and a slope in log odds",
-    "mcllo": "a shift and a slope in log odds",
-    "beta": "a beta curve",
-    "structured": "a linear map of the logits",
-    "matrix": "a linear map of the logits",
-    "dirichlet": "a linear map of the logits",
-    "vector": "a slope and a bias for each class",
-    "spline": "a smooth curve",
-    "irm": "a monotone curve",
-    "centred_isotonic": "a monotone curve",
-    "isotonic": "a monotone step curve",
-    "venn_abers": "a pair of step curves",
-    "histogram": "one value for each bin",
+    "temperature": "temperature scaling",
+    "ensemble_temperature": "ensemble temperature scaling",
+    "bias_corrected_temperature": "bias-corrected temperature scaling",
+    "platt": "Platt scaling",
+    "llo": "linear-log-odds recalibration (llo)",
+    "mcllo": "multicategory linear-log-odds recalibration (mcllo)",
+    "beta": "beta calibration",
+    "structured": "structured scaling",
+    "matrix": "matrix scaling",
+    "dirichlet": "Dirichlet calibration",
+    "vector": "vector scaling",
+    "spline": "spline calibration",
+    "irm": "isotonic regression of all classes (irm)",
+    "centred_isotonic": "centered isotonic regression (centred_isotonic)",
+    "isotonic": "isotonic regression",
+    "venn_abers": "Venn–Abers calibration",
+    "histogram": "histogram binning",
 }
 
 
 def method_name(method: str) -> str:
-    """A method in words, its own name behind them.
+    """A calibrator as the literature calls it, followed by its name in this library if that is another one.
 
-    >>> method_name("irm"), called("temperature")
-    ('a monotone curve (irm)', 'temperature')
+    >>> method_name("irm"), method_name("temperature")
+    ('isotonic regression of all classes (irm)', 'temperature scaling')
     """
-    words = _NAMES.get(method)
-    return method.replace("_", " ") if words is None else f"{words} ({method})"
+    return _NAMES.get(method, method.replace("_", " "))
 
 
 def fix_name(fix: Mapping[str, Any]) -> str:
-    """The chosen fix in words, with its parameters."""
+    """The chosen calibrator with its parameters."""
     summary = fix.get("summary") or ""
     name = method_name(fix["chosen"])
     return f"{name}, {summary}" if summary and summary != fix["chosen"] else name
 
 
 def log_loss_text(fix: Mapping[str, Any], when: str) -> str:
-    """The log loss `before` or `after` the fix, as the table of scores has it.
+    """The log loss `before` or `after` the recalibration, as in the table of scores.
 
-    >>> log_loss_text({"candidates": [0], "log_loss_before": None}, "before"), log_loss({"log_loss_after": 0.5}, "after")
-    ('infinite', '0.5')
+    >>> log_loss_text({"candidates": [0], "log_loss_before": None}, "before")
+    'infinite'
+    >>> log_loss_text({"log_loss_after": 0.5}, "after")
+    '0.5'
     """
     loss = fix.get(f"log_loss_{when}")
     return "infinite" if loss is None and fix.get("candidates") else format_number(loss)
 
 
 def gain_bound_text(fix: Mapping[str, Any]) -> str:
-    """The lower end of the gain in words; nothing where it is none.
+    """The lower confidence limit of the gain in words; empty if it is not positive.
 
-    >>> gain_bound_text({"gain_low": 0.05, "gain_low_percent": 12.34}), gain_lower_bound({"gain_low": -0.1})
+    >>> gain_bound_text({"gain_low": 0.05, "gain_low_percent": 12.34}), gain_bound_text({"gain_low": -0.1})
     ('at least 12.3 %', '')
     """
     low, percent = fix.get("gain_low"), fix.get("gain_low_percent")
@@ -87,25 +88,25 @@ def gain_bound_text(fix: Mapping[str, Any]) -> str:
 
 
 def flat(fix: Mapping[str, Any], data: Mapping[str, Any]) -> str:
-    """What one constant answer would do as well; nothing where the fix tells more than it.
+    """The constant prediction that is about as good as the recalibrated predictions; empty if they are better.
 
-    Of confidences alone the constant is the share of right answers on the held-out rows, else equal probabilities.
+    For confidences alone the constant is the accuracy on the held-out rows, otherwise equal probabilities.
 
     >>> flat({"log_loss_after": 0.6823, "accuracy_before": 0.576}, {"kind": "confidence", "k": 2})
-    'saying 57.6 % every time would have log loss 0.6816'
+    'predicting 57.6 % for every row has log loss 0.6816'
     >>> flat({"log_loss_after": 0.5, "accuracy_before": 0.576}, {"kind": "confidence", "k": 2})
     ''
     """
     after, right = fix.get("log_loss_after"), fix.get("accuracy_before")
     if data["kind"] != "confidence":
-        constant, constant_text = math.log(data["k"]), "equal probabilities every time"
+        constant, constant_text = math.log(data["k"]), "equal probabilities for every row have"
     elif right is not None:
-        constant, constant_text = _entropy(right), f"saying {share(right)} every time"
+        constant, constant_text = _entropy(right), f"predicting {share(right)} for every row has"
     else:
         return ""
     if after is None or after < CONSTANT_RATIO * constant:
         return ""
-    return f"{constant_text} would have log loss {format_number(round(constant, 4))}"
+    return f"{constant_text} log loss {format_number(round(constant, 4))}"
 
 
 def _entropy(q: float) -> float:
@@ -113,44 +114,48 @@ def _entropy(q: float) -> float:
 
 
 def side_effects(fix: Mapping[str, Any], data: Mapping[str, Any]) -> str:
-    """What the fix does to the answers themselves, on the held-out rows; nothing where there are no answers.
+    """The effect of the recalibration on the predicted classes of held-out rows; empty for confidences alone.
 
     >>> side_effects({"label_flips": 2, "accuracy_before": 0.5, "accuracy_after": 0.5}, {"kind": "classes"})
-    'on the held-out rows 2 answers change and accuracy stays 50.0 %'
+    'the predicted class changes in 2 rows, accuracy stays 50.0 %'
+    >>> side_effects({"label_flips": 0}, {"kind": "classes", "event_rate": 0.5})
+    'no prediction crosses the 0.5 threshold'
     """
     if data["kind"] == "confidence" or fix.get("label_flips") is None:
         return ""
     flips = fix["label_flips"]
-    text = f"on the held-out rows {count(flips, 'answer')} {'changes' if flips == 1 else 'change'}"
     before, after = fix.get("accuracy_before"), fix.get("accuracy_after")
     if is_binary(data):
-        return f"{text} sides of 50 %"
+        number = count(flips, "prediction") if flips else "no prediction"
+        return f"{number} {'cross' if flips > 1 else 'crosses'} the 0.5 threshold"
+    text = f"the predicted class changes in {count(flips, 'row') if flips else 'no row'}"
     if before is None or after is None:
         return text
-    what = "the share of votes for the answer" if data.get("votes") else "accuracy"
+    what = "the vote share of the predicted class" if data.get("votes") else "accuracy"
     same = share(before) == share(after)
-    return f"{text} and {what} {f'stays {share(before)}' if same else f'goes from {share(before)} to {share(after)}'}"
+    return f"{text}, {what} {f'stays {share(before)}' if same else f'changes from {share(before)} to {share(after)}'}"
 
 
 AuditDict = Mapping[str, Any]
 
 
 def accuracy_label(facts: AuditDict) -> str:
-    return "votes for its answer" if facts.get("votes") else "accuracy"
+    """How the mean outcome of the predicted class is called: accuracy, or with votes their share."""
+    return "vote share of the predicted class" if facts.get("votes") else "accuracy"
 
 
 def candidate_table(audit: AuditDict) -> Table:
-    """What was tried as a fix, each scored on rows it was not fitted to."""
+    """The candidate calibrators with their cross-validated scores."""
     entries = (audit.get("recalibration") or {"candidates": ()})["candidates"]
-    answers = audit["data"]["kind"] != "confidence"  # else a row has no answer that could change
+    answers = audit["data"]["kind"] != "confidence"  # else a row has no predicted class that could change
     columns = (
         Column("method", NAMES),
-        Column("its parameters", NAMES, DETAIL),
+        Column("parameters", NAMES, DETAIL),
         Column("log loss"),
         Column("brier"),
         Column("difference"),
         Column("standard error", detail=DETAIL),
-        Column("answers changed"),
+        Column("changed classes"),
         Column("accuracy change"),
         Column("", NAMES),
     )
@@ -166,26 +171,30 @@ def candidate_table(audit: AuditDict) -> Table:
         ("chosen" if candidate.get("chosen") else "" for candidate in entries),
         strict=True,
     )
-    intro = "Scores are on rows each candidate was not fitted to; the difference in log loss is to the best of them. A method without a Brier score was far behind on the first folds and not fitted to the others."
-    return Table("What was tried", columns, tuple(rows), intro).filled()
+    intro = (
+        "Cross-validated scores: each candidate is evaluated on rows that it was not fitted to. Difference: log loss minus "
+        "that of the best candidate. Changed classes: rows whose most probable class changes. A candidate without a Brier "
+        "score was far behind on the first folds and was not fitted to the others."
+    )
+    return Table("Candidate calibrators", columns, tuple(rows), intro).filled()
 
 
 def _signed(x: float | None) -> str:
-    """A change, with its sign; what is none to four decimals is 0."""
+    """A change with its sign; 0 if it vanishes at four decimals."""
     if x is None:
         return "–"
     return "0" if abs(x) < 5e-5 else f"{x:+.4f}"
 
 
 def fix_table(audit: AuditDict) -> Table:
-    """The chosen fix on rows that neither fitted nor chose it."""
+    """The chosen calibrator, evaluated on rows that were used neither to fit nor to choose it."""
     report = audit.get("recalibration") or {}
     rows = report.get("rows") or {}
     gain = report.get("gain_percent")
     entries = [
         ("chosen", report.get("chosen") or "–"),
         (
-            "its parameters",
+            "parameters",
             (report.get("summary") if report.get("applied") == report.get("chosen") else None) or "–",
         ),
         ("confirmed", yes_no(report.get("confirmed"))),
@@ -195,27 +204,30 @@ def fix_table(audit: AuditDict) -> Table:
         ("log loss after", log_loss_text(report, "after")),
         ("gain", format_number(report.get("gain")) + (f" ({gain:.1f} %)" if gain is not None else "")),
         ("standard error of the gain", format_number(report.get("gain_se"))),
-        ("the gain is at least", format_number(report.get("gain_low"))),
-        ("and at most", format_number(report.get("gain_high"))),
-        ("p of the gain", pvalue(report.get("pvalue"))),
-        ("rows that would confirm such a gain four times in five", count_text(report.get("required_rows"))),
-        ("gain that would be confirmed four times in five", format_number(report.get("detectable_gain"))),
+        ("lower confidence limit of the gain", format_number(report.get("gain_low"))),
+        ("upper confidence limit of the gain", format_number(report.get("gain_high"))),
+        ("p-value of the gain", pvalue(report.get("pvalue"))),
+        ("rows required to confirm this gain with 80 % power", count_text(report.get("required_rows"))),
+        ("gain detectable with 80 % power", format_number(report.get("detectable_gain"))),
         *_answers(report, audit["data"]),
-        *((f"rows to {name}", count_text(n)) for name, n in rows.items()),
-        ("uniform mixed in", format_number(report.get("mixing"))),
-        ("smallest probability a logarithm saw", format_number(report.get("min_prob"))),
+        *((f"rows used to {name}", count_text(n)) for name, n in rows.items()),
+        ("weight of the uniform distribution mixed in", format_number(report.get("mixing"))),
+        ("minimum probability in a logarithm", format_number(report.get("min_prob"))),
     ]
     filled = tuple(row for row in entries if row[1] != "–")
-    return Table("The fix", (Column("", NAMES), Column("", NAMES)), filled if report else ())
+    return Table("Recalibration", (Column("", NAMES), Column("", NAMES)), filled if report else ())
 
 
 def _answers(report: AuditDict, facts: AuditDict) -> list[tuple[str, str]]:
-    """What the fix does to the answers; a confidence alone has none."""
+    """Accuracy before and after, and changed classes; a confidence alone has no predicted class."""
     if facts["kind"] == "confidence":
-        return [("accuracy, answers changed", "not applicable: a confidence alone names no answer")]
+        return [("accuracy, changed classes", "not applicable: a confidence alone has no predicted class")]
     right = accuracy_label(facts)
     return [
-        (f"{right} before, on the held-out rows", share(report.get("accuracy_before"))),
-        (f"{right} after, on the held-out rows", share(report.get("accuracy_after"))),
-        ("answers changed, on the held-out rows", count_text(report.get("label_flips"))),
+        (f"{right} before", share(report.get("accuracy_before"))),
+        (f"{right} after", share(report.get("accuracy_after"))),
+        (
+            "predictions that cross the 0.5 threshold" if is_binary(facts) else "rows whose predicted class changes",
+            count_text(report.get("label_flips")),
+        ),
     ]

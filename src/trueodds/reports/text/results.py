@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trueodds.core.formatting import format_number, format_percent
+from trueodds.core.formatting import format_number
 from trueodds.reports.text.formatting import (
     DETAIL,
     NAMES,
@@ -16,34 +16,35 @@ from trueodds.reports.text.formatting import (
     claim,
     interval_texts,
     is_binary,
+    level_text,
     pvalue,
     share,
 )
 
 Audit = Mapping[str, Any]
 _PROPER = ("brier", "log_loss", "spherical", "rps")
-_JOINT = "The family's p is joint over all claims; p and Holm p are of single claims, Holm p allowing for their number."
-# Why the table may say off beside an interval that begins at 0.
+_JOINT = "p is unadjusted, Holm p is adjusted for the number of tests."
+# Why a subgroup may be miscalibrated although its interval starts at 0.
 _INTERVAL_AT_ZERO = (
-    " The interval of a group that is off may begin at 0: the test draws the labels of a calibrated model and so knows "
-    "what chance does; the interval takes nothing for granted, and is wider."
+    " The interval of a miscalibrated group may start at 0, because the test uses the null distribution of a calibrated "
+    "model, while the interval does not assume calibration and is wider."
 )
 _REASONS = {
-    "TN201": "the value is infinite, or no interval of known coverage exists",
-    "TN402": "from a tally an aggregate over classes has no interval",
-    "TN406": "a tally keeps no entropy, so what log loss expects of itself is unknown",
+    "TN201": "the value is infinite, or there is no interval with known coverage",
+    "TN402": "a tally has no interval for an aggregate over classes",
+    "TN406": "a tally has no entropy, so the expected log loss is unknown",
 }
 
 
 def score_table(audit: Audit) -> Table:
-    """How good the probabilities are altogether."""
+    """The proper scores, with their expected values if the model is calibrated."""
     measured = [measure for measure in audit["measures"] if measure["estimator"] in _PROPER]
     columns = (
         Column("score", NAMES),
         Column("lens", NAMES),
         Column("value"),
-        Column(_level(audit) + " interval"),
-        Column("own expectation"),
+        Column(_interval_head(audit)),
+        Column("expected if calibrated"),
         Column("n"),
     )
     cells = zip(
@@ -59,43 +60,46 @@ def score_table(audit: Audit) -> Table:
         (*row[:2], "infinite", *row[3:]) if measure["value"] is None and measure["estimator"] == "log_loss" else row
         for measure, row in zip(measured, cells, strict=True)
     ]
-    intro = "Lower is better; calibration and sharpness both count."
+    intro = "Proper scores measure calibration and sharpness together; lower is better."
     if any(measure["noise_floor"] is not None for measure in measured):
         intro += (
-            " Own expectation: the score expected by its own probabilities; "
-            "a score far from it, either way, means miscalibration."
+            " Expected if calibrated: the expected score if outcomes followed the predicted probabilities; "
+            "a difference in either direction indicates miscalibration."
         )
     return Table("Scores", columns, tuple(rows), intro + _dashes(measured)).filled()
 
 
 def _dashes(measured: Sequence[Mapping[str, Any]]) -> str:
-    """Why a cell may hold no number, of the reasons that the measures themselves give."""
+    """The reasons for empty cells, from the notes of the estimates."""
     if all(measure["interval"] and measure["noise_floor"] is not None for measure in measured):
         return ""
     codes = dict.fromkeys(note["code"] for measure in measured for note in measure["notes"])
     reasons = [f"{_REASONS[code]} ({code})" for code in codes if code in _REASONS]
-    return f" A dash: {'; '.join(reasons)}." if reasons else ""
+    return f" A dash means: {'; '.join(reasons)}." if reasons else ""
 
 
 _STANDARD = {
-    "mean_gap": ("mean gap", "mean prediction minus outcome rate"),
-    "calibration_in_the_large": ("calibration in the large", "log odds to add; above 0 predictions are too low"),
-    "calibration_slope": ("calibration slope", "of log odds; below 1 too extreme, above 1 too timid"),
-    "observed_to_expected": ("O:E ratio", "outcomes per predicted outcome"),
-    "ici": ("ICI", "mean distance to a smoothed calibration curve"),
-    "auc": ("AUC", "discrimination, not calibration"),
+    "mean_gap": ("mean predicted − observed", "calibration-in-the-large with the opposite sign"),
+    "calibration_in_the_large": (
+        "calibration intercept",
+        "calibration-in-the-large in log odds, with the slope fixed at 1",
+    ),
+    "calibration_slope": ("calibration slope", "below 1 predictions are too extreme, above 1 too moderate"),
+    "observed_to_expected": ("O:E ratio", "observed over expected number of events"),
+    "ici": ("ICI", "integrated calibration index: mean distance from a smoothed calibration curve"),
+    "auc": ("AUC", "area under the ROC curve: discrimination, not calibration"),
 }
 
 
 def standard_measure_table(audit: Audit) -> Table:
-    """The measures that clinical and credit-risk reports state."""
+    """The standard measures of clinical and credit-risk reports."""
     measured = audit.get("standard_measures") or ()
     columns = (
         Column("measure", NAMES),
         Column("value"),
-        Column(_level(audit) + " interval"),
-        Column("calibrated"),
-        Column("what it is", NAMES, DETAIL),
+        Column(_interval_head(audit)),
+        Column("ideal"),
+        Column("definition", NAMES, DETAIL),
     )
     rows = zip(
         (_STANDARD[measure["name"]][0] for measure in measured),
@@ -106,24 +110,30 @@ def standard_measure_table(audit: Audit) -> Table:
         strict=True,
     )
     names = {measure["name"] for measure in measured}
-    intro = "Slope: of log odds; below 1 probabilities are too extreme, above 1 too timid."
+    several = audit["data"]["kind"] == "classes" and audit["data"]["k"] > 2
+    slope = "1/T of the best temperature T" if several else "slope of the observed on the predicted log odds"
+    intro = f"Calibration slope: {slope}; below 1 predictions are too extreme, above 1 too moderate."
     if "calibration_in_the_large" in names:
-        intro = f"In the large: log odds to add; above 0 probabilities are too low. {intro} O:E: outcomes per predicted one."
+        intro = (
+            "Calibration intercept: calibration-in-the-large in log odds (slope fixed at 1); above 0 predictions are too "
+            f"low. {intro} O:E ratio: observed over expected number of events. ICI: mean distance from a smoothed "
+            "calibration curve."
+        )
     elif names:
-        intro = f"Mean gap: mean prediction minus outcome rate. {intro}"
-    return Table("Level and slope", columns, tuple(rows), intro).filled()
+        intro = f"Mean predicted − observed: calibration-in-the-large with the opposite sign. {intro}"
+    return Table("Standard calibration measures", columns, tuple(rows), intro).filled()
 
 
 def error_table(audit: Audit) -> Table:
-    """How far off, claim by claim."""
+    """The expected calibration error through each lens, with its test."""
     measured = [measure for measure in audit["measures"] if measure["estimator"] not in _PROPER]
     tests = [_tested(audit, measure["lens"]) for measure in measured]
     columns = (
-        Column("what is claimed", NAMES, DETAIL),
+        Column("examined", NAMES, DETAIL),
         Column("lens", NAMES),
         Column("measure", NAMES),
         Column("error"),
-        Column(_level(audit) + " interval"),
+        Column(_interval_head(audit)),
         Column("noise floor"),
         Column("debiased", detail=DETAIL),
         Column("p"),
@@ -145,13 +155,13 @@ def error_table(audit: Audit) -> Table:
     )
     marks = tuple(_mark(measure["value"], measure["interval"], measure["noise_floor"]) for measure in measured)
     intro = (
-        "The noise floor is what a calibrated model would show on as many rows. p is that of the test of the same claim, "
-        "which sees patterns beside the size of the error: it may be small where the interval begins at 0."
-        + _dashes(measured)
+        "Noise floor: the expected error of a calibrated model on these rows. p: the p-value of the calibration test "
+        "through the same lens. The test also detects patterns that hardly increase the error, so p may be small although "
+        "the interval starts at 0." + _dashes(measured)
     )
     if any(test.holm != "–" for test in tests):
         intro += f" {_JOINT}"
-    return Table("How far off", columns, tuple(cells), intro, marks=marks).filled()
+    return Table("Calibration errors", columns, tuple(cells), intro, marks=marks).filled()
 
 
 def _mark(value: float | None, interval: Mapping[str, Any] | None, noise_floor: float | None) -> Mark:
@@ -160,7 +170,7 @@ def _mark(value: float | None, interval: Mapping[str, Any] | None, noise_floor: 
 
 
 class _Tested(NamedTuple):
-    """What the tests say about one claim, as it is displayed."""
+    """The test results of one lens, as displayed."""
 
     p: str
     holm: str
@@ -168,7 +178,7 @@ class _Tested(NamedTuple):
 
 
 def _tested(audit: Audit, lens: str) -> _Tested:
-    """Of one lens: its own test, with Holm's p from the family."""
+    """The test of one lens, with its Holm-adjusted p-value from the family."""
     own: Mapping[str, Any] = next((test for test in audit["tests"] if test["lens"] == lens), {})
     family: Mapping[str, Any] = next((test for test in audit["tests"] if test["lens"] == "family"), {"parts": {}})
     part = family["parts"].get(lens, {})
@@ -178,24 +188,25 @@ def _tested(audit: Audit, lens: str) -> _Tested:
 
 
 def _holm(p: float | None, holm: float | None, min_pvalue: float | None) -> str:
-    """Holm's p of a claim; where its own p is at the floor, Holm's is no more than a bound either."""
+    """The Holm-adjusted p-value; an upper bound if the unadjusted p-value is the smallest possible one."""
     bound = p is not None and min_pvalue is not None and p <= min_pvalue * (1 + 1e-9) and holm is not None and holm < 1
     return pvalue(holm, holm if bound else None)
 
 
 def _min_pvalue(audit: Audit) -> float | None:
-    """The smallest p of a single claim that so many redraws can give."""
+    """The smallest possible p-value of a single test with this number of resamples."""
     resamples = (audit.get("settings") or {}).get("resamples")
     return None if resamples is None else 1 / (1 + resamples)
 
 
-def _level(audit: Audit) -> str:
+def _interval_head(audit: Audit) -> str:
+    """The heading of a column of intervals, with their level if they share one."""
     levels = {measure["interval"]["level"] for measure in audit["measures"] if measure["interval"]}
-    return format_percent(levels.pop()) if len(levels) == 1 else ""
+    return f"{level_text(levels.pop())} interval" if len(levels) == 1 else "interval"
 
 
 def class_table(audit: Audit) -> Table:
-    """The error of every class against the rest, worst first."""
+    """The error of every class against the rest, largest first."""
     measured, tested = _by_class(audit["measures"]), _by_class(audit["tests"])
     names = dict.fromkeys([*measured["parts"], *tested["parts"]])
     entries = []
@@ -214,36 +225,37 @@ def class_table(audit: Audit) -> Table:
         strict=True,
     )
     return Table(
-        "Class by class",
+        "Errors by class",
         columns,
         tuple(rows),
-        "Each class against all others, worst first. Holm's p allows for looking at many classes.",
+        "Each class against the rest, largest error first. Holm p is adjusted for the number of classes.",
         tuple(class_name(name) for name, _, _ in entries),
         tuple(Mark(value, noise_floor=part.get("noise_floor")) for _, value, part in entries),
     ).filled()
 
 
 def class_name(view: str) -> str:
-    """The class that a view is about."""
+    """The class of a view."""
     return str(view).removeprefix("class:")
 
 
 def group_table(audit: Audit) -> Table:
-    """Each subgroup for itself, judged among all of them."""
+    """The error and status of each subgroup."""
     subgroups = audit.get("groups") or []
     among_groups = audit.get("among_groups") or {}
     min_pvalue = among_groups.get("min_pvalue")
     binary, votes = is_binary(audit["data"]), audit["data"].get("votes")
-    first = binary or audit["data"]["kind"] == "multilabel"  # else what came is that the answer was right
-    outcome_label = "observed" if first else "votes for it" if votes else "is right"
+    first = binary or audit["data"]["kind"] == "multilabel"  # otherwise the event rate is the accuracy
+    predicted_label = "predicted" if first else "confidence"
+    outcome_label = "observed" if first else "vote share" if votes else "accuracy"
     columns = (
         Column("group", NAMES),
         Column("n"),
         *([Column("accuracy", detail=DETAIL)] if first else []),
-        Column("predicted"),
+        Column(predicted_label),
         Column(outcome_label),
         Column("error"),
-        Column("interval"),
+        Column(f"{level_text(among_groups['level'])} interval" if "level" in among_groups else "interval"),
         Column("noise floor"),
         Column("p", detail=DETAIL),
         Column("joint p"),
@@ -265,50 +277,50 @@ def group_table(audit: Audit) -> Table:
         strict=True,
     )
     marks = tuple(_mark(group.get("error"), group.get("interval"), group.get("noise_floor")) for group in subgroups)
-    return Table("Group by group", columns, tuple(rows), _on_groups(audit), marks=marks).filled()
+    return Table("Errors by group", columns, tuple(rows), _on_groups(audit), marks=marks).filled()
 
 
 def _on_groups(audit: Audit) -> str:
-    """How the table of subgroups is read."""
+    """How to read the table of subgroups."""
     among_groups = audit.get("among_groups") or {"min_effect": None, "correction": ""}
-    alpha = format_number(among_groups.get("alpha", audit["verdict"]["alpha"]))
-    share = (
-        "" if audit["verdict"]["rejected"] else ", the groups' share of alpha as the rows as a whole are not rejected"
-    )
+    total = audit["verdict"]["alpha"]
+    alpha = among_groups.get("alpha", total)
+    share = "" if alpha == total else f" (the groups' share of alpha {format_number(total)} in the family-wise test)"
     has_min_detectable = any(group.get("min_detectable") is not None for group in audit.get("groups") or ())
     return (
-        "The same question for each part of the rows. Joint p allows for all groups looked at "
-        f"({among_groups['correction']}). miscalibrated: joint p at most {alpha}{share}. within: not rejected, and the interval ends below "
-        f"{format_number(among_groups['min_effect'])}. undecided: these rows tell neither"
-        + ("; detectable from: the smallest error that would have been significant." if has_min_detectable else ".")
+        f"Expected calibration error of each group. Joint p is adjusted for all groups ({among_groups['correction']}). "
+        f"Miscalibrated: joint p at most {format_number(alpha)}{share}. Within: not rejected, and the interval ends below "
+        f"the equivalence margin {format_number(among_groups['min_effect'])}. Undecided: neither."
+        + (" Detectable from: the smallest error that would have been significant." if has_min_detectable else "")
         + (_INTERVAL_AT_ZERO if any(group["status"] == "miscalibrated" for group in audit.get("groups") or ()) else "")
     )
 
 
 def group_gap_table(audit: Audit) -> Table:
-    """What is said of all subgroups together: the widest gap of each column, and the multicalibration error."""
+    """The largest difference between subgroups of each column, and the multicalibration error."""
     among_groups = audit.get("among_groups") or {}
     rows = []
     for gap in among_groups.get("widest") or ():
-        pair = f"{gap['first']} − {gap['second']}, {format_number(gap['difference'])}"
-        text = pair if gap["settled"] else f"no two are surely apart; the largest difference is {pair}"
+        pair = f"{format_number(gap['difference'])} ({gap['first']} minus {gap['second']})"
+        text = pair if gap["settled"] else f"{pair}, not significant"
         ends = gap["interval"]
         (span,) = interval_texts([ends])
         rows.append(
             (
-                f"widest gap of {gap['column']}",
-                f"{text}; the largest true gap lies in {span} {format_percent(ends['level'])}",
+                f"largest difference by {gap['column']}",
+                f"{text}; {level_text(ends['level'])} interval of the largest true difference {span}",
             )
         )
     if error := among_groups.get("multicalibration"):
         text = f"{format_number(error['value'])}, p {_pvalue_relation(error['pvalue'], _min_pvalue(audit))}; noise floor {format_number(error['noise_floor'])}"
-        worst = f"worst: {error['worst']}, {format_number(error['sigma'])} standard errors"
+        worst = f"largest for {error['worst']}, {format_number(error['sigma'])} standard errors"
         rows.append(("multicalibration error", f"{text}; {worst}"))
     intro = (
-        "The intervals of a column's gaps hold together. The multicalibration error is the largest drift of any group, "
-        "in units of its own chance."
+        "Differences of expected calibration errors, with intervals that hold simultaneously for a column. Multicalibration "
+        "error: the largest cumulative difference between predicted and observed in any group, relative to its standard "
+        "error."
     )
-    return Table("Between groups", (Column("", NAMES), Column("", NAMES)), tuple(rows), intro)
+    return Table("Differences between groups", (Column("", NAMES), Column("", NAMES)), tuple(rows), intro)
 
 
 def _pvalue_relation(p: float | None, min_pvalue: float | None) -> str:
@@ -317,7 +329,7 @@ def _pvalue_relation(p: float | None, min_pvalue: float | None) -> str:
 
 
 def test_table(audit: Audit) -> Table:
-    """Could it be chance? The family, then each claim that was tested, once."""
+    """The family-wise test, then the test of each lens."""
     columns = (
         Column("test", NAMES),
         Column("lens", NAMES),
@@ -326,7 +338,7 @@ def test_table(audit: Audit) -> Table:
         Column("effect"),
         Column("p"),
         Column("Holm p"),
-        Column("family p"),
+        Column("family-wise p"),
         Column("smallest p"),
         Column("n"),
     )
@@ -355,17 +367,17 @@ def test_table(audit: Audit) -> Table:
             )
         )
     nulls = dict.fromkeys(test["null"] for test in tests if test.get("null"))
-    intro = " ".join(f"If the model were calibrated: {null}." for null in nulls)
+    intro = " ".join(f"Null hypothesis: {null}." for null in nulls)
     intro += (
-        " Statistic: of omnibus, how surprising level, slope and local errors are together, on a log scale; 0 is no "
-        "surprise. Effect: the error between groups of rows less what chance adds to it, below 0 where that is more than "
-        "was seen. Smallest p: what so many redraws can give at best."
+        " Statistic of omnibus: combined evidence of the tests of level, slope and local errors on a log scale, 0 for no "
+        "evidence. Effect: calibration error without the bias from noise, negative if it is smaller than the noise. "
+        "Smallest p: the smallest p-value that this number of resamples allows."
     )
     if parts:
         intro += f" {_JOINT}"
-    return Table("Is it chance?", columns, tuple(rows), intro).filled()
+    return Table("Calibration tests", columns, tuple(rows), intro).filled()
 
 
 def _by_class(entries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """The entry whose parts are classes; those of another lens are the terms of its error."""
+    """The entry whose parts are classes; the parts of other lenses are the terms of their error."""
     return next((entry for entry in entries if entry["lens"] == "classwise" and entry["parts"]), {"parts": {}})

@@ -15,7 +15,7 @@ from trueodds.reports.text.summary import Fact, summary_facts
 Style = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
 WIDTH = 88
 MAX_ROWS = 20
-_LONGEST_NAME, _LONGEST_FIRST = 28, 40  # what a row is about says more than its other names
+_LONGEST_NAME, _LONGEST_FIRST = 28, 40  # widths beyond which names are shortened; the first column has more room
 _MAX_WIDTHS = (_LONGEST_FIRST, *[_LONGEST_NAME] * 63)
 
 
@@ -66,7 +66,7 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style
 
 
 def _wrap(text: str, width: int, first: str = "", then: str = "") -> list[str]:
-    """Lines that keep together what belongs together."""
+    """The wrapped text, with no line break inside a percentage or p-value."""
     return textwrap.wrap(
         keep_together(text), width, break_on_hyphens=False, initial_indent=first, subsequent_indent=then
     )
@@ -77,7 +77,7 @@ def _plain(piece: str, _role: str) -> str:
 
 
 def _facts(facts: list[Fact], width: int, paint: Style) -> str:
-    """Labels in one column, answers in the next; what they rest on follows, wrapped below itself."""
+    """Labels in one column and values in the next, followed by wrapped remarks."""
     label = max(len(fact.label) for fact in facts) + 2
     lines = []
     for fact in facts:
@@ -94,7 +94,7 @@ def _facts(facts: list[Fact], width: int, paint: Style) -> str:
 
 
 def _table(table: Table, paint: Style, width: int = WIDTH) -> str:
-    """Numbers to the right, names to the left; long names give way in their middle."""
+    """A table with numbers right-aligned and names left-aligned; long names are shortened in the middle."""
     names = [column.name for column in table.columns]
     cells = [
         names,
@@ -113,7 +113,7 @@ def _table(table: Table, paint: Style, width: int = WIDTH) -> str:
         )
         lines.append("  " + (paint(laid.rstrip(), "dim") if number == 0 else laid.rstrip()))
     if table.rest:
-        lines.append(paint(f"  and {table.rest:,} more, which --html and --json list", "dim"))
+        lines.append(paint(f"  {table.rest:,} more rows are in the HTML page and the JSON (--html, --json)", "dim"))
     return "\n".join(lines)
 
 

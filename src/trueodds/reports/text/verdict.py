@@ -5,29 +5,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from trueodds.core.formatting import format_number, format_percent
+from trueodds.core.formatting import format_number
 from trueodds.core.printable import printable
 from trueodds.core.results import Interval, Verdict
 from trueodds.reports.facts import Facts
 from trueodds.reports.standard_measures import Measure, measures_by_name
 from trueodds.reports.subgroups import worst_group
-from trueodds.reports.text.formatting import boundless, chance, count, points, sample_size
+from trueodds.reports.text.formatting import boundless, chance, count, error_text, level_text, sample_size
 from trueodds.reports.text.recalibration import INSUFFICIENT_ROWS, flat, gain_bound_text, method_name
 
-MIN_GAP_SHARE = 1 / 3  # of the error: a gap that is less of it leaves most of what is wrong unsaid
-CLEAR, CERTAIN = 2.0, 3.0  # standard errors of the gap: from where its direction is said, beside or without the test
+MIN_GAP_SHARE = 1 / 3  # share of the error; a smaller mean gap does not describe the miscalibration
+CLEAR, CERTAIN = 2.0, 3.0  # standard errors from which a direction is stated, if the default test rejects or not
 
 
-_IMPLAUSIBLE = {  # what speaks against the predictions as they were handed in, so that no fix is looked for
-    "TN142": "The classes look to be in another order than the labels.",
-    "TN149": "These look like predicted labels, not probabilities.",
+_IMPLAUSIBLE = {  # notes on data that look wrong, so that no recalibration is attempted
+    "TN142": "The columns of the classes seem to be in a different order than the labels.",
+    "TN149": "These seem to be predicted labels, not probabilities.",
 }
 
 
 def verdict_state(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any]) -> str:
     """`overconfident`, `underconfident`, `too high`, `too low`, `miscalibrated`, `no evidence`, or `not tested`.
 
-    An outcome that came though it was called impossible is evidence without any test.
+    An observed outcome of predicted probability 0 is evidence without any test.
     """
     impossible = data["true_class_zeros"] > 0
     if not impossible and family.pvalue > alpha:
@@ -37,12 +37,12 @@ def verdict_state(facts: Facts, family: Verdict, alpha: float, data: Mapping[str
 
 
 def direction(facts: Facts, family: Verdict, alpha: float, data: Mapping[str, Any]) -> tuple[str, Measure | None]:
-    """The direction of the error, and the slope where it is that which tells it; `miscalibrated` if there is none.
+    """The direction of the miscalibration, and the calibration slope if it determines it; `miscalibrated` if none is clear.
 
-    The mean gap tells a direction only where it is at least a third of the error, since errors that cancel on average
-    have none; the slope of the log odds tells whether probabilities are too extreme or too timid. Either must be
-    beyond doubt by itself, or clear beside a headline claim that is rejected. Of two classes the clearer one is said;
-    of several the gap of the confidence, where it tells a direction, says the same in plainer words.
+    The mean gap gives a direction only if it is at least a third of the error, because otherwise errors of both signs
+    cancel. The slope of the log odds shows whether probabilities are too extreme or too moderate. Either must exceed 3
+    standard errors, or 2 if the test through the default lens rejects. For two classes the one with more standard errors
+    is used; for several classes the gap of the confidence has precedence over the slope.
     """
     enough = CLEAR if facts.headline.pvalue <= alpha else CERTAIN
     candidates: list[tuple[float, str, Measure | None]] = []
@@ -76,12 +76,12 @@ def verdict_sentence(
     data: Mapping[str, Any],
     fix: Mapping[str, Any] | None,
 ) -> str:
-    """Up to four short sentences: what it says and what came, whether that is chance, what fixes it."""
+    """A few short sentences: predicted and observed, the worst group, zeros, the test, and the recalibration."""
     parts = (
         _calibration_sentence(facts, family, state, alpha, data),
         _worst_group(facts, state, alpha, data),
         _impossible(data),
-        _chance(facts, family, state, alpha, data),
+        _test_sentence(facts, family, state, alpha, data),
         _fix(fix, data),
     )
     return printable(" ".join(part for part in parts if part))
@@ -89,61 +89,64 @@ def verdict_sentence(
 
 def _calibration_sentence(facts: Facts, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]) -> str:
     word = {
-        "no evidence": "No evidence against these probabilities",
+        "no evidence": "No evidence of miscalibration",
         "not tested": "Not tested",
-        "too high": "Predicts too high",
-        "too low": "Predicts too low",
+        "too high": "Over-predicts",
+        "too low": "Under-predicts",
     }.get(state, state.capitalize())
     error, confidence, right = facts.errors[0].value, data["mean_confidence"], data["accuracy"]
     if confidence is None or right is None:
-        return f"{word}: off by {points(error)} on average over the labels."
+        return f"{word}: expected calibration error {error_text(error)}, averaged over the labels."
     if _is_binary(data):
         a, b = _distinct_percents(data["mean_prediction"], data["event_rate"])
-        outcome_text = f"{b} of the votes came" if data["votes"] else f"{b} came"
+        means = f"mean predicted {a}, {'share of votes' if data['votes'] else 'observed'} {b}"
     else:
         a, b = _distinct_percents(confidence, right)
-        # A share of votes is no share of rows that were right: people disagree.
-        outcome_text = f"{b} of the votes agree" if data["votes"] else f"is right {b}"
+        # A share of votes is not an accuracy, because annotators disagree.
+        observed = f"{b} of the votes agree" if data["votes"] else f"is right {b} of the time"
+        means = f"predicts {a} on average, {observed}"
     _, slope = direction(facts, family, alpha, data)
     if slope is not None and slope.interval is not None and state in ("overconfident", "underconfident"):
-        what = "too extreme" if state == "overconfident" else "too timid"
-        low, high, level = slope.interval.low, slope.interval.high, format_percent(slope.interval.level)
-        detail = f"calibration slope {slope.value:.2f}, {level} interval {low:.2f} to {high:.2f}; 1 is right"
-        return f"{word}: its probabilities are {what} ({detail}); on average it says {a}, {outcome_text}."
+        what = "too extreme" if state == "overconfident" else "too moderate"
+        low, high, level = slope.interval.low, slope.interval.high, level_text(slope.interval.level)
+        detail = f"calibration slope {slope.value:.2f}, {level} confidence interval {low:.2f} to {high:.2f}, ideally 1"
+        return f"{word}: probabilities are {what} ({detail}); {means}."
     if state != "miscalibrated" or family.pvalue > alpha:
-        return f"{word}: says {a}, {outcome_text}."
-    return f"{word}: on average it says {a} and {outcome_text}, but is {_where(facts, alpha)}."
+        return f"{word}: {means}."
+    return f"{word}: {means}{_where(facts, alpha)}."
 
 
 def _where(facts: Facts, alpha: float) -> str:
-    """Which claim broke, where the average looks right."""
+    """What is miscalibrated although the means may agree."""
     if _is_local(facts, alpha):
-        return f"off by {points(facts.errors[0].value)} from place to place"
+        return f", expected calibration error {error_text(facts.errors[0].value)}"
     if worst := worst_group(facts.groups.lines()):
-        return f"off by {points(worst['error'])} where {worst['column']} is {worst['value']}"
+        return f"; miscalibrated in group {worst['label']} (expected calibration error {error_text(worst['error'])})"
     for test in facts.tests:
         classes = [name for name, part in test.parts.items() if name.startswith("class:") and part["holm"] <= alpha]
         if classes:
-            more = f" and {len(classes) - 1} more" * (len(classes) > 1)
-            return f"not right for {classes[0].replace(':', ' ', 1)}{more}"
-    return "not right in every claim"
+            more = f" and {count(len(classes) - 1, 'more class', 'more classes')}" * (len(classes) > 1)
+            return f"; miscalibrated for {classes[0].replace(':', ' ', 1)}{more}"
+    return "; other tests of the family reject calibration"
 
 
 def _worst_group(facts: Facts, state: str, alpha: float, data: Mapping[str, Any]) -> str:
-    """The subgroup with the strongest evidence, where the words before do not name it."""
+    """The subgroup with the strongest evidence, unless the first sentence names it."""
     worst = worst_group(facts.groups.lines())
     named = state == "miscalibrated" and not _is_local(facts, alpha) and data["mean_confidence"] is not None
     if worst is None or named:
         return ""
-    where = f"Worst where {worst['column']} is {worst['value']}"
+    error = f"ECE {error_text(worst['error'])}"
     if worst["mean_prob"] is None or worst["event_rate"] is None:
-        return f"{where}: off by {points(worst['error'])}."
-    predicted, observed = _distinct_percents(worst["mean_prob"], worst["event_rate"])
-    return f"{where}: says {predicted}, {f'{observed} came' if _is_binary(data) else f'is right {observed}'}."
+        return f"Worst group: {worst['label']} ({error})."
+    a, b = _distinct_percents(worst["mean_prob"], worst["event_rate"])
+    observed = "share of votes" if data["votes"] else "observed" if _is_binary(data) else "accuracy"
+    predicted = "mean predicted" if _is_binary(data) else "mean confidence"
+    return f"Worst group: {worst['label']} ({predicted} {a}, {observed} {b}, {error})."
 
 
 def _is_local(facts: Facts, alpha: float) -> bool:
-    """Whether the headline's error is beyond chance, and larger than what chance adds to it."""
+    """Whether the test through the default lens rejects, and the error exceeds its bias."""
     error = facts.errors[0]
     return facts.headline.pvalue <= alpha and (error.debiased is None or error.debiased > 0)
 
@@ -152,30 +155,33 @@ def _impossible(data: Mapping[str, Any]) -> str:
     hits = data["true_class_zeros"]
     if not hits:
         return ""
-    return f"{hits:,} {'outcome' if hits == 1 else 'outcomes'} came that it called impossible."
+    return f"{count(hits, 'observed outcome')} had predicted probability 0."
 
 
-def _chance(facts: Facts, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]) -> str:
-    p = chance(family.pvalue, family.min_pvalue)
+def _test_sentence(facts: Facts, family: Verdict, state: str, alpha: float, data: Mapping[str, Any]) -> str:
+    """Whether calibration is rejected, with the family-wise p-value."""
+    p = f"family-wise {chance(family.pvalue, family.min_pvalue)}"
     if state == "not tested":
+        smallest = f"the smallest possible family-wise p-value is {format_number(family.min_pvalue)}"
         scarce = facts.headline.min_pvalue is not None and facts.headline.min_pvalue > 2 / (1 + facts.resamples)
         if scarce:
-            return f"Too few rows to say anything: with {sample_size(data)} no test can give less than p = {format_number(family.min_pvalue)}."
-        draws = count(facts.resamples, "redraw")
-        return f"With {draws} for so many claims no test can say more than p ≤ {format_number(family.min_pvalue)}."
+            units = "rows" if data.get("clusters") is None else "clusters"
+            return f"Too few {units} for a test: with {sample_size(data)}, {smallest}."
+        return f"Too few resamples for a test: with {facts.resamples:,} resamples, {smallest}."
     if family.pvalue <= alpha:
-        return f"Not chance ({p})."
+        return f"Calibration rejected ({p})."
     if state != "no evidence":
-        return f"The rest could be chance ({p})."
-    return f"Chance could explain what is seen ({p}){_error_bound(facts.errors[0].interval, data)}."
+        return f"Apart from that, calibration is not rejected ({p})."
+    return f"Calibration not rejected ({p}){_error_bound(facts.errors[0].interval, data)}."
 
 
 def _error_bound(ends: Interval | None, data: Mapping[str, Any]) -> str:
     if ends is None:
         return ""
     if boundless(ends.low, ends.high):
-        return f"; how large the average error is cannot be told from {sample_size(data)}"
-    return f"; the average error is at most {points(ends.high)} ({format_percent(ends.level)} interval)"
+        return f"; {sample_size(data)} are too few to bound the expected calibration error"
+    low, high = error_text(ends.low), error_text(ends.high)
+    return f"; {level_text(ends.level)} confidence interval of the expected calibration error {low} to {high}"
 
 
 def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:
@@ -184,45 +190,43 @@ def _fix(fix: Mapping[str, Any] | None, data: Mapping[str, Any]) -> str:
     if not fix["candidates"]:
         return " ".join(_IMPLAUSIBLE[note["code"]] for note in fix["notes"] if note["code"] in _IMPLAUSIBLE)
     if fix["confirmed"]:
-        gain = f"{_gain(fix)}."
-        if flat(fix, data):
-            what = (
-                "confidences hardly tell right from wrong"
-                if data["kind"] == "confidence"
-                else "probabilities tell hardly anything"
-            )
-            return f"Its {what}: flattening them ({fix['chosen']}) {gain}"
-        return f"{_name(fix['chosen'], fix['summary'])} {gain}"
+        constant = "; the result is hardly better than a constant prediction" if flat(fix, data) else ""
+        return f"{_name(fix['chosen'], fix['summary'])} {_gain(fix)}{constant}."
     if fix.get("outcome") == INSUFFICIENT_ROWS:
-        return f"A fix ({fix['chosen'].replace('_', ' ')}) is not confirmed: too few rows (if its gain is real, about {fix['required_rows']:,} would confirm it)."
-    return "No gain to be had from a fix."
+        rows = count(data["n"], "row")
+        return f"No recalibration could be confirmed ({rows}; about {fix['required_rows']:,} would be needed)."
+    return "No recalibration could be confirmed."
 
 
 def _gain(fix: Mapping[str, Any]) -> str:
-    """What the fix does on held-out rows; from an infinite log loss there is no percentage.
+    """The effect of the recalibration on the held-out log loss, without a percentage if the log loss was infinite.
 
-    That the error is there may be confirmed before it is sure that the fix makes the log loss smaller.
+    The test may confirm miscalibration although the confidence interval of the gain includes 0.
     """
     lower_bound, percentage = gain_bound_text(fix), fix["gain_percent"]
     if not lower_bound and percentage is not None:
-        return f"corrects the error; how much log loss it saves on held-out rows ({percentage:.3g} %) is not yet sure"
-    cut = "improves log loss" if percentage is None else f"cuts log loss by {percentage:.3g} %"
-    return f"{cut} ({lower_bound}), confirmed on held-out rows" if lower_bound else f"{cut}, confirmed on held-out rows"
+        return (
+            f"corrects the miscalibration, but the reduction of the held-out log loss ({percentage:.3g} %) is uncertain"
+        )
+    if percentage is None:
+        gain = f" by {lower_bound}" if lower_bound else ""
+    else:
+        gain = f" by {percentage:.3g} % ({lower_bound})"
+    return f"reduces the log loss{gain}, confirmed on held-out rows"
 
 
 def _name(method: str, summary: str) -> str:
+    """The calibrator at the beginning of a sentence, with its parameter for temperature scaling."""
     if method == "temperature" and summary.startswith("T = "):
         name = summary.removeprefix("T = ")
-        return f"Temperature {name.rstrip('0').rstrip('.') if '.' in name else name}"
+        return f"Temperature scaling (T = {name.rstrip('0').rstrip('.') if '.' in name else name})"
     name = method_name(method)
     return name[:1].upper() + name[1:]
 
 
 def _distinct_percents(predicted: float, right: float) -> tuple[str, str]:
-    """Both in percent, with two significant digits and as many as tell them apart, at most two behind the point."""
+    """Both in percent, with two significant digits, or more if they differ then; at most two decimals."""
     smallest = min((x for x in (predicted, right) if x > 0), default=1.0)
-    for digits in range(2 if smallest < 0.01 else 1 if smallest < 0.1 else 0, 3):
-        a, b = f"{100 * predicted:.{digits}f} %", f"{100 * right:.{digits}f} %"
-        if a != b:
-            break
-    return a, b
+    fewest = 2 if smallest < 0.01 else 1 if smallest < 0.1 else 0
+    texts = [(f"{100 * predicted:.{digits}f} %", f"{100 * right:.{digits}f} %") for digits in range(fewest, 3)]
+    return next(((a, b) for a, b in texts if a != b), texts[0])

@@ -31,9 +31,9 @@ NULLS = ("auto", "swap")
 SWAPS = 999
 NULL_HYPOTHESES = {
     True: "the expected scores of both models are equal",
-    False: "the true errors of both models are equal; p is 1 − the largest level whose interval excludes 0",
+    False: "the true errors of both models are equal; p is 1 − the largest level at which the interval excludes 0",
 }
-MIN_EXPLAINED_SHARE = 0.1  # share of a difference that noise floors must explain to be worth a word
+MIN_EXPLAINED_SHARE = 0.1  # minimum share of the difference explained by the noise floors for a note
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class ModelComparison(Settings):
         settings["simultaneous"] = "bonferroni" if joint.largest is None else "max-t"
         settings["rows"] = "paired" if all(comparison.paired for comparison in comparisons) else "unpaired"
         if any(comparison.paired for comparison in comparisons) and settings["rows"] == "unpaired":
-            settings["rows"] = "paired where the rows are the same"
+            settings["rows"] = "paired if the rows are the same"
         return Ranking(
             self.estimator.name, str(self.lens), tuple(order), {side.name: side.estimate for side in sides}, tuple(comparisons),
             max(side.n_rows for side in sides), self.interval_spec.level, self._null(pairs), settings,
@@ -85,7 +85,7 @@ class ModelComparison(Settings):
         """Each model's part from its tally, as independent samples."""
         if self.null == "swap" or self.paired:
             setting = "null='swap'" if self.null == "swap" else "paired=True"
-            raise InputError("TO403", "Tallies keep no rows to compare row by row.", setting, f"{UNPAIRED} {OF_ROWS}")
+            raise InputError("TO403", "A paired comparison requires the rows.", setting, f"{UNPAIRED} {OF_ROWS}")
         sides = [
             compared_tally(name, tally, self.estimator, self.lens, self.aggregate, self.interval_spec, [seed, number])
             for number, (name, tally) in enumerate(models.items())
@@ -123,7 +123,7 @@ class ModelComparison(Settings):
         if not bare and interval is None:
             notes.append(Note("TN201", f"No interval: {pair.why or NOTHING_VARIES}."))
         if min_pvalue is not None and self.interval_spec.resamples < MIN_RESAMPLES:
-            text = f"{self.interval_spec.resamples} resamples do not tell the ends of an interval; give more."
+            text = f"{self.interval_spec.resamples} resamples are too few for reliable interval limits. Increase resamples."
             notes.append(Note("TN211", text))
         if not bare and (note := _noise_floor_note(pair, self.estimator)):
             notes.append(note)
@@ -141,9 +141,9 @@ class ModelComparison(Settings):
         if not pair.paired:
             raise InputError(
                 "TO205",
-                "Predictions are exchanged row by row, and these models speak of different rows.",
+                "The swap permutation exchanges predictions row by row, and these models have different rows.",
                 f"{pair.a.name} and {pair.b.name}, unpaired",
-                "Leave null out; or, if the rows are the same, pass paired=True.",
+                "Omit null, or pass paired=True if the rows are the same.",
             )
         rng = np.random.default_rng([seed, 1])
         drawn = swap_differences(pair.a, pair.b, self.swaps, rng)
@@ -198,25 +198,25 @@ class _Pairing:
         """What was decided, and how to decide otherwise."""
         note_list = []
         if self.agreed:
-            text = "Compared row by row: the outcomes agree. If these are different rows, pass paired=False."
+            text = "Paired comparison, because the outcomes are equal. If these are different rows, pass paired=False."
             note_list.append(Note("TN226", text))
         if self.mismatches:
             text = (
-                f"Compared as samples of different rows ({'; '.join(self.mismatches)}). If these are the same rows, bring "
-                "them into the same order and pass paired=True: intervals for different rows are wrong for them."
+                f"Compared as independent samples ({'; '.join(self.mismatches)}). If these are the same rows, sort them "
+                "in the same order and pass paired=True, because unpaired intervals are invalid for paired rows."
             )
             note_list.append(Note("TN227", text))
         return note_list
 
 
-INDEPENDENT = "Compared as independent samples: a tally keeps no rows, so pairing is lost."
-UNPAIRED = "Leave it out for a comparison of independent samples."
-OF_ROWS = "If both were counted from the same rows, compare the predictions themselves."
+INDEPENDENT = "Compared as independent samples: a tally does not store rows, so they cannot be paired."
+UNPAIRED = "Omit it to compare independent samples."
+OF_ROWS = "If both tallies contain the same rows, compare the predictions instead."
 EXCHANGED = (
-    "The swap permutation rejects for any reason to tell the two models apart: also two calibrated models, if one is "
-    "sharper and the error depends on that. The interval is about the errors themselves."
+    "The swap permutation rejects for any difference between the models. It can reject two calibrated models if one is "
+    "sharper and the error depends on sharpness. The interval refers to the difference of the errors."
 )
-NOTHING_VARIES = "the outcomes do not vary, so resamples cannot tell how sure the value is"
+NOTHING_VARIES = "the outcomes do not vary, so resampling cannot estimate the uncertainty"
 
 
 def _own_notes(a: ComparedModel, b: ComparedModel) -> list[Note]:
@@ -237,8 +237,8 @@ def _noise_floor_note(pair: ErrorDifference, estimator: Estimator) -> Note | Non
     if abs(gap) <= MIN_EXPLAINED_SHARE * abs(pair.value) or gap == 0:
         return None
     text = (
-        f"Two calibrated models with these predictions would differ by {gap:.2g} by noise alone, so the plain "
-        "difference is no comparison; read the interval, where there is one."
+        f"Two calibrated models with these predictions would differ by {gap:.2g} because of noise alone. Compare the "
+        "models by the interval, if there is one, and not by the plain difference."
     )
     return Note("TN228", text)
 
@@ -251,8 +251,7 @@ def with_call_settings(
 
 
 SWAP_NULL = (
-    "in every {unit} it is arbitrary which model made which prediction "
-    "(exchangeable predictions, which says more than equal calibration)"
+    "the predictions of both models are exchangeable within every {unit} (a stronger hypothesis than equal calibration)"
 )
 
 
@@ -261,9 +260,9 @@ def swap_differences(a: ComparedModel, b: ComparedModel, draws: int, rng: np.ran
     if [view.p.shape for view in a.estimand.views] != [view.p.shape for view in b.estimand.views]:
         raise InputError(
             "TO205",
-            "Predictions can be exchanged only where both models predict the same classes.",
+            "The swap permutation requires that both models predict the same classes.",
             f"{a.preds.k} and {b.preds.k} classes",
-            "Leave null out.",
+            "Omit null.",
         )
     cluster = a.preds.cluster
     units = a.preds.n if cluster is None else int(cluster.max()) + 1

@@ -38,7 +38,7 @@ from trueodds.resampling.measure import why_no_cell_interval
 from trueodds.resampling.noise_floor import REDRAWS, noise_floor_draws
 from trueodds.tallies.tally import Tally
 
-CORRELATION_RESAMPLES = 200  # resamples of rows that tell how two models vary together where cells tell the rest
+CORRELATION_RESAMPLES = 200  # row resamples that estimate the correlation of two models if cells are resampled
 
 
 class ComparedModel:
@@ -57,7 +57,7 @@ class ComparedModel:
         own: Sequence[int],
     ):
         self.name, self.preds, self.estimand, self.interval_spec = name, preds, estimand, interval_spec
-        self.reported = estimand.reported  # a debiased form is judged by its plug-in
+        self.reported = estimand.reported  # a debiased form reports the interval of its plug-in
         self.key, self._own = tuple(key), own
         self.clustered = preds.cluster is not None
         self.method = method_for(self.reported, interval_spec, clustered=self.clustered, cells=False)
@@ -104,7 +104,7 @@ class ComparedModel:
             and self.preds.n > MAX_RESAMPLED_ROWS
             and self.reported.linear is not None
         ):
-            how = "rows"  # these intervals are of the difference itself, which cells of one model do not tell
+            how = "rows"  # these methods resample the difference, which cells of one model cannot provide
         return bootstrap(self.preds, [self.reported], self.interval_spec.resamples, rng, how)[0]
 
     @cached_property

@@ -17,8 +17,8 @@ from trueodds.resampling.intervals import folded_normal, normal, percentile
 from trueodds.resampling.intervals.difference import debiased_difference, mover_interval, root_difference
 from trueodds.resampling.intervals.method import PLAIN_BOOTSTRAP_METHODS
 
-STEPS = 40  # halvings of the range of levels when an interval is turned into a p-value
-LEVELS = (1e-9, 1e-4, 0.01, 0.1, 0.5, 0.8)  # at which the search for p may begin
+STEPS = 40  # bisection steps when an interval is inverted to a p-value
+LEVELS = (1e-9, 1e-4, 0.01, 0.1, 0.5, 0.8)  # candidate start levels of the bisection
 
 
 class ErrorDifference:
@@ -41,9 +41,9 @@ class ErrorDifference:
             if self.paired and self.a.interval_spec.resample == "cells" and not self.by_mean:
                 raise InputError(
                     "TO205",
-                    "Cells of one model do not tell how two models vary together.",
+                    "Resampling the cells of each model does not estimate the correlation of two models.",
                     f"interval={self.a.method!r} with resample='cells'",
-                    "Leave resample out, or use interval='auto'.",
+                    "Omit resample, or use interval='auto'.",
                 )
             return self.a.method
         if self.a.is_squared and self.b.is_squared:
@@ -59,7 +59,7 @@ class ErrorDifference:
             return self.a.squares[2] - self.b.squares[2]
         if self.a.draws is None or self.b.draws is None:
             return None
-        with np.errstate(invalid="ignore"):  # of two infinite errors NaN
+        with np.errstate(invalid="ignore"):  # the difference of two infinite errors is NaN
             return self.a.draws - self.b.draws
 
     @cached_property
@@ -78,15 +78,15 @@ class ErrorDifference:
             return normal.welch_interval(self.value, error, degrees, level) if error > 0 else None
         if self.draws is None:
             return None
-        if np.ptp(self.draws) == 0:  # equal predictions differ by nothing; else the outcomes do not vary
+        if np.ptp(self.draws) == 0:  # the predictions are equal, or the outcomes do not vary
             same = self.paired and self.value == 0 and not self.draws.any()
             return Interval(0.0, 0.0, level, self.method) if same else None
         limits = self._made(level)
-        if limits is not None and self.by_error and self._t_test > 1 - level:  # one claim, one answer
+        if limits is not None and self.by_error and self._t_test > 1 - level:  # interval and p-value must agree
             limits = estimate.extend_to(limits, 0.0)
         if limits is not None and self.method not in PLAIN_BOOTSTRAP_METHODS and np.isfinite(self.value):
             limits = estimate.extend_to(limits, self.value)
-        return limits if limits is not None and limits.low <= limits.high else None  # a resample may have no value
+        return limits if limits is not None and limits.low <= limits.high else None  # False for NaN limits
 
     def _made(self, level: float) -> Interval | None:
         assert self.draws is not None
@@ -217,7 +217,7 @@ class SimultaneousDifferences:
         bonferroni = 1 - (1 - level) / self.count
         if self.largest is None:
             return bonferroni
-        above = int(np.floor((1 - level) * (1 + len(self.largest)))) - 1  # so many draws may lie at or above the bound
+        above = int(np.floor((1 - level) * (1 + len(self.largest)))) - 1  # draws at or above the bound
         if above < 1:
             return bonferroni
         bound = float(np.sort(self.largest)[-above])

@@ -45,7 +45,7 @@ class GroupErrors:
 class GroupDifference:
     """The error of one subgroup minus that of another."""
 
-    first: int  # their places
+    first: int  # indices of the subgroups
     second: int
     value: float
     interval: Interval | None
@@ -85,7 +85,7 @@ def _differences(
 ) -> list[GroupDifference]:
     if question.interval_spec.interval is None:
         return [GroupDifference(i, j, pair.value, None) for (i, j), pair in zip(places, pairs, strict=True)]
-    # A resample without a row of a subgroup has no error there; such a gap has no interval.
+    # A resample may contain no row of a subgroup; the error is then NaN and the gap has no interval.
     with np.errstate(divide="ignore", invalid="ignore"):
         level = SimultaneousDifferences(pairs).level(question.interval_spec.level)
         intervals = [pair.interval(level) for pair in pairs]

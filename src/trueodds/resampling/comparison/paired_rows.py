@@ -18,7 +18,7 @@ def mismatch_reason(a: Predictions, b: Predictions) -> str:
         if not _equal(getattr(a, name), getattr(b, name)):
             return f"their {name}s differ"
     if "confidence" in (a.kind, b.kind):
-        return ""  # what came is there whether each model was right, which differs on the same rows
+        return ""  # the outcome is whether the model was correct, which differs between models on the same rows
     if a.kind != b.kind:
         return "their outcomes are of different kinds"
     if _equal(_named_outcomes(a), _named_outcomes(b)):
@@ -35,15 +35,15 @@ def same_rows(a: Predictions, b: Predictions, paired: bool | None) -> tuple[bool
     if paired and why:
         raise InputError(
             "TO205",
-            "Models are compared row by row on the same rows.",
-            f"models of other rows: {why}",
-            "Bring both to the same rows in the same order, or compare with paired=False.",
+            "A paired comparison requires the same rows.",
+            f"models with different rows: {why}",
+            "Pass the same rows in the same order, or use paired=False.",
         )
     if paired or why:
         return bool(paired), why
     if "confidence" in (a.kind, b.kind):
-        return False, "whether each model was right does not tell whose rows these are"
-    return True, "their outcomes agree row by row"
+        return False, "correctness of each model does not identify the rows"
+    return True, "their outcomes are equal"
 
 
 def _named_outcomes(preds: Predictions) -> Any:

@@ -38,7 +38,8 @@ def mover_interval(a: IntervalEnds, b: IntervalEnds, correlation: float, level: 
     that cannot pass below 0 hides some of it near there. Source: Zou & Donner (2008); Zou (2007) for correlated
     estimates; the split of the margin is ours.
 
-    >>> mover_interval(IntervalEnds(0.5, 0.2, 0.8, 0.2), Ends(0.1, 0.0, 0.3, 0.1), 0.0, 0.95).low.__round__(4)
+    >>> a, b = IntervalEnds(0.5, 0.2, 0.8, 0.2), IntervalEnds(0.1, 0.0, 0.3, 0.1)
+    >>> round(mover_interval(a, b, 0.0, 0.95).low, 4)
     0.0172
     """
     z = float(ndtri((1 + level) / 2))
@@ -87,7 +88,7 @@ def root_difference(squares: Interval, a: Interval, b: Interval) -> Interval:
         high = min(high, a.high - b.low) if a.high > b.low else high
     if low < 0:
         low = max(low, a.low - b.high) if a.low < b.high else low
-    # Where the squares' interval is shorter than a debiased square lies below 0, the bounds of the roots cross.
+    # The limits of the roots can cross if a debiased square is negative by more than the width of the interval.
     return Interval(min(low, high), max(low, high), squares.level, squares.method)
 
 

@@ -23,14 +23,14 @@ from trueodds.lenses.view import View
 from trueodds.resampling.estimand import Estimand, pooled_view
 from trueodds.resampling.intervals.residual_norm import lower_end_near_null
 
-SHRINK = 1.1  # few cells: standard errors taken off each gap for the upper bound of the bias
-MIN_BIAS_SHARE = 0.5  # few cells: share of the plug-in bias that counts as its lower bound
-MANY_CELLS = (15.0, 45.0)  # cells between which the bound of each gap gives way to the estimate from all of them
+SHRINK = 1.1  # few cells: each gap shrinks by this many standard errors for the upper bound of the bias
+MIN_BIAS_SHARE = 0.5  # few cells: lower bound of the bias, as a share of the plug-in bias
+MANY_CELLS = (15.0, 45.0)  # transition from bounds per cell to the estimate from all cells
 ABOVE, BELOW = 1.4, 0.6  # many cells: bounds of the bias, as multiples of its estimate
-ALSO = (1.5, 1.0)  # many cells: what the estimate's own chance adds to either margin, per standard error of bias
-SPARSE = 2.0  # rows from which on the gap of a cell counts in full
-PRIOR = 2.0  # rows of null variance that a cell's own variance is mixed with
-CLEAR = (1.25, 1.75)  # noise floors between which the null variance gives way to the mixed one
+ALSO = (1.5, 1.0)  # many cells: the uncertainty of the bias estimate, added to each margin per standard error of bias
+SPARSE = 2.0  # number of rows from which the gap of a cell counts in full
+PRIOR = 2.0  # pseudo-rows of null variance in the variance estimate of a cell
+CLEAR = (1.25, 1.75)  # transition from the null variance to the mixed variance, in multiples of the noise floor
 STEPS = 150  # of the EM algorithm
 STEP = 0.125  # of the grid of observed standardized gaps
 
@@ -40,9 +40,9 @@ class Gaps:
     """The cells of a weighted mean of absolute gaps, the weights multiplied in."""
 
     gap: Array  # (cells,) |weighted mean residual|
-    sampling: Array  # (cells,) its variance, from the scatter of the residuals
-    null: Array  # (cells,) its variance if every probability were right
-    rows: Array  # (cells,) independent rows or clusters
+    sampling: Array  # (cells,) its variance, estimated from the residuals
+    null: Array  # (cells,) its variance under calibration
+    rows: Array  # (cells,) number of independent rows or clusters
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ def bias_bounds(gaps: Gaps, null_mean: float, resampled: float) -> Bias:
     noise_floor = float(folded_excess(np.zeros(1))[0] * np.sqrt(variance).sum())
     if noise_floor == 0:
         return Bias(0.0, 0.0)
-    # A model whose outcomes vary less than it says has less bias than the null variance implies. That is
-    # credited only where a cell, or the whole, is clearly off: elsewhere a cell may look quiet by chance.
+    # If the outcomes vary less than predicted, the bias is smaller than the null variance implies. This is used only
+    # if a cell, or the total, is clearly miscalibrated. Elsewhere a low variance may be due to chance.
     mixed = divide_or_zero(gaps.rows * gaps.sampling + PRIOR * gaps.null, gaps.rows - 1 + PRIOR)
     overall = float(np.clip((gaps.gap.sum() / noise_floor - CLEAR[0]) / (CLEAR[1] - CLEAR[0]), 0.0, 1.0))
     clear = np.maximum(overall, np.clip(divide_or_zero(gaps.gap, np.sqrt(variance)) - 1, 0.0, 1.0))
@@ -101,7 +101,7 @@ def bias_bounds(gaps: Gaps, null_mean: float, resampled: float) -> Bias:
     z, total = divide_or_zero(gaps.gap, s), float(s.sum())
     null = float(folded_excess(np.zeros(1))[0] * np.sqrt(gaps.null).sum())
     lift = max(1.0, null_mean / null) if null > 0 else 1.0
-    # One row of probability .5 is always one standard error off: of few rows no gap can be told from chance.
+    # One row with probability .5 always has a gap of one standard error, so gaps of few rows are uninformative.
     shrunk_z = z * np.clip((gaps.rows - 1) / (SPARSE - 1), 0.0, 1.0)
     low, high = (
         MIN_BIAS_SHARE * float(s @ folded_excess(z)),
@@ -174,7 +174,7 @@ class GapError:
     value: float
     sd: float
     bias: Bias
-    extra: float  # z² h / 2n over z², of Wilson's margin
+    extra: float  # h / 2n of Wilson's margin, without the factor z²
 
 
 def folded_normal_difference(a: GapError, b: GapError, correlation: float, level: float) -> Interval:
@@ -237,7 +237,7 @@ def _cells(view: View, one: Linear, weight: float, cluster: Array | None) -> tup
         scatter = np.maximum(binned.sums("wwr") - gap**2 * ww, 0.0)
         null = np.maximum(binned.sums("wwv"), 0.0)
         return share * np.abs(gap), scale * scatter, scale * null, w**2 / ww
-    # Whole clusters vary: their sums of residuals within a cell, whose signs the null draws flip.
+    # The independent terms are the residual sums of clusters within a cell, whose signs the null draws flip.
     code = cluster.astype(np.int64) * one.size + one.index
     _, first, at = np.unique(code, return_index=True, return_inverse=True)
     cell = one.index[first]

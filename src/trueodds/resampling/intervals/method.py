@@ -28,7 +28,7 @@ from trueodds.resampling.intervals.folded_normal import (
 from trueodds.resampling.intervals.percentile import basic_interval, bca_interval, jackknife, percentile_interval
 from trueodds.resampling.intervals.squared_error import squared_error_draws
 
-UNITS = ("auto", "rows", "cells")  # what is resampled
+UNITS = ("auto", "rows", "cells")  # resampling units
 METHODS = ("auto", "percentile", "basic", "bca", "sun", "debiased")
 
 
@@ -54,12 +54,12 @@ RESAMPLING_METHODS = (
     "noise-floor",
     "floor-bounds",
     "debiased",
-)  # methods that look at resamples
+)  # methods that use bootstrap resamples
 PLAIN_BOOTSTRAP_METHODS = (
     "percentile",
     "basic",
     "bca",
-)  # of nothing but resamples: asked for by name, they may lie beside a biased value
+)  # methods that use nothing but the resamples; their interval need not contain a biased estimate
 
 
 def method_for(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool, cells: bool) -> str | None:
@@ -67,7 +67,7 @@ def method_for(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bo
     method = _method(estimand, interval_spec, clustered=clustered, cells=cells)
     if cells and method in ("bca", "debiased"):
         raise InputError(
-            "TO205", f"The {method} interval needs the rows.", "a tally", "Use interval='auto', or mode='exact'."
+            "TO205", f"The {method} interval requires the rows.", "a tally", "Use interval='auto', or mode='exact'."
         )
     return method
 
@@ -83,7 +83,7 @@ def _method(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool,
     if estimand.estimator.interval == "residual-norm":
         return "folded-normal" if has_gaps(estimand) else "residual-norm" if _has_norm(estimand) else None
     if estimand.estimator.interval == "bca" and cells:
-        return "percentile"  # what BCa comes to for a smooth statistic of so many rows
+        return "percentile"  # approximately equal to BCa for a smooth statistic of many rows
     return estimand.estimator.interval
 
 
@@ -112,9 +112,9 @@ def _check_method(estimand: Estimand, method: str | None, *, clustered: bool) ->
     if method in ("sun", "debiased") and clustered:
         raise InputError(
             "TO205",
-            f"The {method} interval takes rows as independent, and these come in clusters.",
+            f"The {method} interval assumes independent rows, and these rows are clustered.",
             f"interval={method!r}",
-            "Use interval='auto': clusters are resampled whole.",
+            "Use interval='auto', which resamples whole clusters.",
         )
     debiased = estimand.estimator.interval == "debiased" and method == "debiased"
     if method in ("sun", "debiased") and not is_root_mean_square(estimand) and not debiased:
@@ -151,17 +151,20 @@ def interval_of(
     if not np.isfinite(value):
         return None, UNDEFINED
     if method is None:
-        return None, "none of measured coverage exists for this error; interval='percentile' gives the raw bootstrap"
+        return (
+            None,
+            "no method with measured coverage exists for this error; use interval='percentile' for the plain bootstrap",
+        )
     if preds is not None and n_independent_units(preds) < 2:
-        return None, "one row or cluster tells nothing of how rows vary"
+        return None, "the variance cannot be estimated from one row or cluster"
     if uses_resamples(estimand, method) and resampled is None:
-        return None, "beyond 200,000 rows the joint law of the classes is not resampled; resample='rows' does it"
-    interval = _compute_interval(preds, estimand, method, interval_spec, resampled, null, rng, value)
+        return None, "with more than 200,000 rows several views are resampled jointly only with resample='rows'"
+    interval = _interval_by_method(preds, estimand, method, interval_spec, resampled, null, rng, value)
     if interval.low < interval.high:
         return interval, ""
     if np.isnan(interval.low + interval.high):
-        return None, "some resamples have no row of a class or a group, and so no number"
-    return None, "the outcomes do not vary, so resamples cannot tell how sure the value is"
+        return None, "the value is undefined in resamples without a row of some class or group"
+    return None, "the outcomes do not vary, so resampling cannot estimate the uncertainty"
 
 
 def n_independent_units(preds: Predictions) -> int:
@@ -169,7 +172,7 @@ def n_independent_units(preds: Predictions) -> int:
     return preds.n if preds.cluster is None else int(preds.cluster.max()) + 1
 
 
-def _compute_interval(
+def _interval_by_method(
     preds: Predictions | None,
     estimand: Estimand,
     method: str,

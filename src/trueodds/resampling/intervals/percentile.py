@@ -48,7 +48,7 @@ def bca_interval(value: float, draws: Array, jackknife: Array, level: float) -> 
     return Interval(float(low), float(high), level, "bca")
 
 
-MAX_EVALUATIONS = 5_000  # a statistic without bins is evaluated afresh for each row left out
+MAX_EVALUATIONS = 5_000  # a statistic without bins is recomputed for each row left out
 
 
 def jackknife(preds: Predictions, estimand: Estimand) -> Array:
@@ -64,7 +64,7 @@ def jackknife(preds: Predictions, estimand: Estimand) -> Array:
     if units > MAX_EVALUATIONS:
         raise InputError(
             "TO205",
-            f"BCa leaves out each of {units:,} rows, and {estimand.estimator.name} has no short cut here.",
+            f"BCa would recompute {estimand.estimator.name} {units:,} times, once for each row left out.",
             "interval='bca'",
             "Use interval='percentile' or 'basic'.",
         )
@@ -74,7 +74,7 @@ def jackknife(preds: Predictions, estimand: Estimand) -> Array:
 
 def _jackknife_mean(score: Array, w: Array, unit: Array) -> Array:
     mass, total = np.bincount(unit, w), np.bincount(unit, w * score)
-    with np.errstate(invalid="ignore"):  # of a view of one row nothing is left
+    with np.errstate(invalid="ignore"):  # 0/0 if the view has one row
         return np.asarray((total.sum() - total) / (mass.sum() - mass))
 
 
@@ -97,7 +97,7 @@ def _jackknife_bins(view: View, one: Linear, unit: Array) -> Array:
         for full_sum, x in zip(total, (w[:, None], w[:, None] * p, w[:, None] * y), strict=True):
             gone = _sums(cell, (stop - start) * one.size, x[rows]).reshape(stop - start, one.size, -1)
             left.append(full_sum[None] - gone)
-        # What is left of an emptied bin is rounding; it counts as empty.
+        # A bin whose rows are all left out contains only rounding errors and is set to 0.
         mass = np.where(left[0][..., 0] > 1e-12 * w.sum(), left[0][..., 0], 0.0)
         predicted, observed = (x.reshape(stop - start, *shape) for x in left[1:])
         out[start:stop] = one.statistic(mass, predicted, observed)

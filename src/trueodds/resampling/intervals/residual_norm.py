@@ -10,8 +10,8 @@ from scipy.special import ndtri
 from trueodds.core.results import Interval
 from trueodds.core.typing import Array
 
-NEAR_NULL = (1.15, 1.3)  # upper quantiles of the null between which a value stops being that of many a calibrated model
-NOISE_FLOOR_SHARES = (0.35, 1.05)  # of its noise floor that an excess loss is biased by, least and most
+NEAR_NULL = (1.15, 1.3)  # multiples of the upper null quantile between which the adjustment near the null fades out
+NOISE_FLOOR_SHARES = (0.35, 1.05)  # lower and upper bound of the bias of an excess loss, as share of its noise floor
 
 
 def residual_norm_interval(
@@ -38,7 +38,7 @@ def residual_norm_interval(
     low = max(0.0, value - q)
     noise = max(float(centered_norms.mean()), float(null.mean()))
     if smooth and value > 2.5 * noise:
-        clear = 1.0 if noise == 0 else min(1.0, value / noise - 2.5)  # a step would make the end jump from seed to seed
+        clear = 1.0 if noise == 0 else min(1.0, value / noise - 2.5)  # continuous in the value
         low += clear * max(0.0, value - max(0.0, float(draws.mean()) - value) - margin - low)
     return Interval(low, value + z**2 / (2 * n) + math.hypot(margin, z**2 / (2 * n)), level, "residual-norm")
 
@@ -81,7 +81,7 @@ def lower_end_near_null(low: float, value: float, null: Array, level: float) -> 
     So 0 is excluded no more often than it should be where it is the truth. Farther out the rule fades, since a step
     would make the end jump from seed to seed.
 
-    >>> lower_end_near_null(0.5, 1.0, np.array([0.9]), 0.95), near_null(0.5, 2.0, np.array([0.9]), 0.95)
+    >>> lower_end_near_null(0.5, 1.0, np.array([0.9]), 0.95), lower_end_near_null(0.5, 2.0, np.array([0.9]), 0.95)
     (0.09999999999999998, 0.5)
     """
     upper_quantile = float(np.quantile(null, (1 + level) / 2))

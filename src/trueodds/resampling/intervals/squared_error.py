@@ -82,9 +82,9 @@ def squared_error_draws(
     if preds.cluster is not None:
         raise InputError(
             "TO205",
-            "The debiased interval treats rows as independent, and these come in clusters.",
+            "The debiased interval assumes independent rows, and these rows are clustered.",
             "interval='debiased'",
-            "Use interval='auto': clusters are resampled whole.",
+            "Use interval='auto', which resamples whole clusters.",
         )
     u = view.w * (view.y - view.p)
     slots = np.stack([index, size + index], axis=1).astype(np.int32)

@@ -11,7 +11,7 @@ from trueodds_studies.common.resumable_runs import Row
 
 
 def clopper_pearson(hits: int, sets: int, level: float = 0.99) -> tuple[float, float]:
-    """The exact limits of a rate: each end is passed by chance with probability (1 − level) / 2 at most.
+    """Exact confidence limits of a rate: each is exceeded with probability (1 − level) / 2 at most.
 
     Source: Clopper & Pearson (1934).
 
@@ -24,27 +24,27 @@ def clopper_pearson(hits: int, sets: int, level: float = 0.99) -> tuple[float, f
 
 
 def exceeds_level(hits: int, sets: int, nominal: float, rates: int = 1) -> bool:
-    """Whether a rate is above its nominal level: the lower end of its 99 % interval, Bonferroni for `rates` of them.
+    """Whether the lower limit of a rate's 99 % interval, with Bonferroni's correction for `rates`, exceeds the nominal level.
 
-    >>> exceeds_level(60, 400, 0.05), above(30, 400, 0.05)
+    >>> exceeds_level(60, 400, 0.05), exceeds_level(30, 400, 0.05)
     (True, False)
     """
     return sets > 0 and clopper_pearson(hits, sets, 1 - 0.01 / rates)[0] > nominal
 
 
-LEVELS = {"5": 0.05, "1": 0.01}  # per cent, as the columns are named
-POWER_ROWS = 500  # rows, for the power by test: beyond, nearly everything is seen
+LEVELS = {"5": 0.05, "1": 0.01}  # percent, as in the column names
+POWER_ROWS = 500  # number of rows for the power by test: with more, nearly every error is detected
 
 
 def add_verdicts(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """The rows with their verdicts: a rate counts as above its level only if it would among all of the table's."""
+    """The rows with their verdicts, corrected for the number of rates in the table."""
     return tuple({**row, "verdict": size_verdict(row, 2 * len(rows))} for row in rows)
 
 
 def size_verdict(row: Row, rates: int) -> str:
-    """Keeps, exceeds, or exceeds and says so; `no answer` where the test had no p-value on any data set."""
+    """Whether a test keeps its level, exceeds it, or exceeds it with a note; `undefined` without any p-value."""
     if row["undefined"] == 1:
-        return "no answer"
+        return "undefined"
     beyond = [
         (name, nominal)
         for name, nominal in LEVELS.items()
@@ -53,7 +53,7 @@ def size_verdict(row: Row, rates: int) -> str:
     if not beyond:
         return "keeps"
     noted = all(_is_noted(row, name, nominal, rates) for name, nominal in beyond)
-    return "exceeds, said" if noted else "exceeds"
+    return "exceeds, noted" if noted else "exceeds"
 
 
 def _is_noted(row: Row, name: str, nominal: float, rates: int) -> bool:
@@ -63,12 +63,12 @@ def _is_noted(row: Row, name: str, nominal: float, rates: int) -> bool:
 
 
 def count_rejections(row: Row, name: str) -> int:
-    """How many data sets of the cell were rejected at that level."""
+    """Number of data sets of the cell that were rejected at that level."""
     return round(row[f"size{name}"] * row["sets"])
 
 
 def summarize_by_test(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per test and null law: its sizes over all cells together, the largest and where, and its power."""
+    """One row per test and null distribution: its size over all cells, the largest size with its cell, and its power."""
     table: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         table.setdefault((row["test"], row["null"]), []).append(row)
@@ -83,8 +83,8 @@ def _test_row(name: str, null: str, cells: Sequence[Row]) -> Row:
         worst = max(cells, key=itemgetter(f"low{level}"))
         limits = _format_limits(*(worst[f"{name}{level}"] for name in ("size", "low", "high")))
         entry[f"largest at {level} %"] = f"{limits} {worst['design']}, n = {worst['n']:,}"
-    entry["exceeds, said"], entry["exceeds, unsaid"] = (
-        _count_verdicts(cells, "exceeds, said"),
+    entry["exceeds, noted"], entry["exceeds, not noted"] = (
+        _count_verdicts(cells, "exceeds, noted"),
         _count_verdicts(cells, "exceeds"),
     )
     entry["undefined"] = _format_percent(sum(row["undefined"] for row in cells) / len(cells))
@@ -95,19 +95,19 @@ def _test_row(name: str, null: str, cells: Sequence[Row]) -> Row:
     return entry
 
 
-BY_TEST_LEGEND = f"""One row per test and null law, over all cells of the study together; [99 % Clopper-Pearson limits]. largest: the cell with the
-highest lower limit. exceeds: cells whose size is above its level beyond Monte-Carlo error, said where the note TN212 warns of it.
-undefined: share of data sets without a p-value. power: at 5 % and n = {POWER_ROWS} (or the most rows measured), least and most over designs."""
+BY_TEST_LEGEND = f"""One row per test and null distribution, over all cells of the study; [99 % Clopper-Pearson limits]. largest: the cell with the
+highest lower limit. exceeds: cells whose size is above its level beyond Monte Carlo error; noted: the note TN212 warns of it.
+undefined: share of data sets without a p-value. power: at 5 % and n = {POWER_ROWS} (or the largest n), minimum and maximum over designs."""
 
 
 def summarize_sizes(rows: Sequence[Row]) -> str:
-    """What the table comes to."""
+    """Summary of the table in words."""
     drawn = [row for row in rows if row["null"] == "redraw"]
     asymptotic = [row for row in rows if row["null"] not in ("redraw", "both")]
-    noted, unnoted = (_count_verdicts(asymptotic, what) for what in ("exceeds, said", "exceeds"))
+    noted, unnoted = (_count_verdicts(asymptotic, what) for what in ("exceeds, noted", "exceeds"))
     words = []
     if drawn:
-        wrong = _count_verdicts(drawn, "exceeds") + _count_verdicts(drawn, "exceeds, said")
+        wrong = _count_verdicts(drawn, "exceeds") + _count_verdicts(drawn, "exceeds, noted")
         pools = [
             _pooled_counts([row for row in drawn if row["test"] == name], "5")
             for name in {row["test"] for row in drawn}
@@ -115,24 +115,22 @@ def summarize_sizes(rows: Sequence[Row]) -> str:
         beyond = sum(exceeds_level(*pool, LEVELS["5"], len(pools)) for pool in pools)
         shares = [count / sets for count, sets in pools]
         words.append(
-            f"With redrawn labels the size exceeds 5 or 1 % beyond Monte-Carlo error in {wrong} of {len(drawn)} cells; over"
-            f" all cells together {_describe_rejections(shares, beyond)}."
+            f"Redrawn labels: the size exceeds 5 or 1 % beyond Monte Carlo error in {wrong} of {len(drawn)} cells. Over"
+            f" all cells, {_describe_rejections(shares, beyond)}."
         )
     if asymptotic:
         words.append(
-            f"By other laws the size exceeds its level in {noted + unnoted} of {len(asymptotic)} cells: the note TN212"
-            f" says so in {noted} of these, and not in {unnoted}."
+            f"Other null distributions: the size exceeds the level in {noted + unnoted} of {len(asymptotic)} cells;"
+            f" {noted} of these have the note TN212, and {unnoted} do not."
         )
     return " ".join(words)
 
 
 def _describe_rejections(shares: Sequence[float], beyond: int) -> str:
     if len(shares) == 1:
-        return (
-            f"the test rejects {_format_percent(shares[0])} at 5 %, {'' if beyond else 'not '}beyond Monte-Carlo error"
-        )
+        return f"the test rejects {_format_percent(shares[0])} at the 5 % level, {'' if beyond else 'not '}beyond Monte Carlo error"
     ends = f"{_format_percent(min(shares))} to {_format_percent(max(shares))}"
-    return f"the {len(shares)} tests reject {ends} at 5 %, beyond Monte-Carlo error in {beyond} of them"
+    return f"the {len(shares)} tests reject {ends} at the 5 % level, beyond Monte Carlo error in {beyond} of them"
 
 
 def _pooled_counts(cells: Iterable[Row], name: str) -> tuple[int, int]:

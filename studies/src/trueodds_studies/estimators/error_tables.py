@@ -160,7 +160,7 @@ def error_table(of: Trajectories) -> tuple[dict[str, Any], ...]:
     return tuple(row for row in rows if row["in order"] is not None)
 
 
-def best_bins_table(of: Trajectories, every: int) -> tuple[dict[str, Any], ...]:
+def bin_count_table(of: Trajectories, every: int) -> tuple[dict[str, Any], ...]:
     """The number of bins with the least median RMSE by size, and the exponent with which it grows, with limits."""
     sizes, rows = of.sizes[::every], []
     for lens in LENSES:

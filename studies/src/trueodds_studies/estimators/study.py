@@ -120,7 +120,7 @@ def summarize(main: Sequence[Row], others: Sequence[Row], vectors: Sequence[Row]
     advised = tuple(recommendation_table(of))
     made = f"{len(of.names)} trajectories, {len(set(of.names))} distributions, {plan.resamples} resamples"
     drawn, every = error_tables.percentile_table(of), error_tables.error_table(of)
-    counts, truths = error_tables.best_bins_table(of, plan.every), error_tables.truth_table({WORLDS[0]: of, **rest})
+    counts, truths = error_tables.bin_count_table(of, plan.every), error_tables.truth_table({WORLDS[0]: of, **rest})
     also = [
         StudyResult(
             "estimators.figure",

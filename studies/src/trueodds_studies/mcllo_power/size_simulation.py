@@ -171,7 +171,9 @@ def summarize_size(rows: Sequence[Row]) -> str:
         worst = max(own, key=lambda row: row["size5"])
         beyond = [row["verdict"] for row in own if row["verdict"].startswith("exceeds")]
         note = (
-            f", {beyond.count('exceeds, said')} of them with the note TN212" if beyond and form != SIZE_FORMS[2] else ""
+            f", {beyond.count('exceeds, noted')} of them with the note TN212"
+            if beyond and form != SIZE_FORMS[2]
+            else ""
         )
         words.append(
             f"the {form} {'by χ² ' * (form != SIZE_FORMS[2])}exceeds its level in {len(beyond)} of {len(own)} cells{note}, "

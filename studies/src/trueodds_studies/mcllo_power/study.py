@@ -29,7 +29,7 @@ SIZE_LEGEND = """{sized} data sets per cell in which every probability is right,
 1e-12; VGG16: rows of its CIFAR-10 predictions, floored at 1e-6, none twice in a set; labels come from the predictions. size5, size1 with 99 %
 Clopper-Pearson limits (low, high); score, redrawn: among {resamples} redraws. doubt: share of data sets in which the likelihood
 ratio by χ² carries the note TN212 (counted for the score too); silent5, silent1: size among the others. verdict: exceeds where the
-lower 99 % limit, Bonferroni over all {rates} rates, is above the level; exceeds, said: where most of those rejections carry the
+lower 99 % limit, Bonferroni over all {rates} rates, is above the level; exceeds, noted: where most of those rejections carry the
 note and the other data sets keep the level."""
 
 

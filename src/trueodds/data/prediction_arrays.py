@@ -1,0 +1,224 @@
+"""The read-only arrays of predictions: probabilities, outcomes, weights, groups and clusters, and subsets of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from types import MappingProxyType
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+from trueodds.core.errors import InputError, Note
+from trueodds.core.printable import printable
+from trueodds.core.typing import Array
+from trueodds.data.arrays import select_rows
+from trueodds.data.probabilities import two_columns
+from trueodds.data.weights import repeat_rows
+
+Groups = Mapping[str, Array]
+T = TypeVar("T")
+
+FIELDS = (
+    "classes",
+    "cluster",
+    "counts",
+    "dtype",
+    "group",
+    "k",
+    "kind",
+    "logits",
+    "n",
+    "notes",
+    "p",
+    "votes",
+    "weight",
+    "y",
+)
+
+
+class PredictionArrays:
+    """Read-only arrays of predictions and their outcomes, one row per prediction."""
+
+    __slots__ = (*FIELDS, "_cache", "_tied")
+
+    n: int
+    k: int
+    dtype: str  # of the probabilities, as given
+    kind: str  # "classes", "confidence" or "multilabel"
+    p: Array  # (n,) probability of the second class, or (n, K); as given
+    logits: Array | None  # (n,) or (n, K) as given, where the probabilities were made of them
+    y: Array | None  # (n,) int64 labels; (n, K) int64 for multilabel; None with votes
+    votes: Array | None  # (n, K) shares that sum to 1
+    counts: Array | None  # (n,) how many votes each row has, if whole numbers were given
+    weight: Array | None  # (n,)
+    group: Groups
+    cluster: Array | None  # (n,) int64
+    classes: tuple[Any, ...]
+    notes: tuple[Note, ...]
+    _tied: int | None
+    _cache: dict[Hashable, Any]  # what was worked out once for these rows
+
+    def _fill(self, values: Mapping[str, Any]) -> None:
+        self.record_tied(None)
+        object.__setattr__(self, "_cache", {})
+        for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value = value.view()
+                value.flags.writeable = False
+            object.__setattr__(self, name, MappingProxyType(value) if name == "group" else value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"Predictions are read-only; build new ones instead of setting {name}.")
+
+    @property
+    def P(self) -> Array:
+        """The probabilities of all classes, (n, K). For binary predictions the first class has probability 1 − p."""
+        return two_columns(self.p, self.logits) if self.p.ndim == 1 else self.p
+
+    @property
+    def Y(self) -> Array:
+        """The outcomes as shares of each class, (n, K) float64: one-hot for labels, shares of the votes otherwise."""
+        if self.votes is not None:
+            return self.votes
+        assert self.y is not None
+        if self.kind == "multilabel":
+            return self.y.astype(np.float64)
+        return np.eye(self.k)[self.y] if self.k <= 64 else _one_hot(self.y, self.k)
+
+    @property
+    def w(self) -> Array:
+        """The weights, (n,); all ones if none were given."""
+        return np.ones(self.n) if self.weight is None else self.weight
+
+    @property
+    def tied(self) -> int:
+        """Number of rows with several largest probabilities."""
+        if self._tied is None:
+            if self.p.ndim == 1:
+                self.record_tied(int((self.p == 1 - self.p).sum()))
+            else:
+                from trueodds.kernels.largest import largest_sums
+
+                y = np.zeros(self.n, dtype=np.int64) if self.y is None or self.y.ndim == 2 else self.y
+                self.record_tied(largest_sums(self.p, y, np.array([0.0, 1.0]), "right")[1])
+        assert self._tied is not None
+        return self._tied
+
+    def record_tied(self, count: int | None) -> None:
+        """Store the number of tied rows that a pass over the rows has counted.
+
+        Parameters
+        ----------
+        count : int or None
+            The number; None if it is unknown.
+        """
+        object.__setattr__(self, "_tied", count)
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Compute a value once and cache it with these rows.
+
+        Parameters
+        ----------
+        key : hashable
+            Key of the value in the cache.
+        make : callable
+            Computes the value, which must not hold a reference to these predictions.
+
+        Returns
+        -------
+        object
+            The cached value.
+        """
+        if key not in self._cache:
+            self._cache[key] = make()
+        cached: T = self._cache[key]
+        return cached
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, rows: Any) -> Self:
+        """Select rows by a mask, a slice or row numbers. Weights, groups and clusters are kept."""
+        where = select_rows(rows, self.n)
+        new = type(self).__new__(type(self))
+        values = {name: getattr(self, name) for name in FIELDS}
+        for name in ("p", "logits", "y", "votes", "counts", "weight", "cluster"):
+            if values[name] is not None:
+                values[name] = values[name][where]
+        if values["cluster"] is not None:  # numbered afresh, so that clusters outside the subset leave no gaps
+            values["cluster"] = np.unique(values["cluster"], return_inverse=True)[1].reshape(-1)
+        if values["weight"] is not None and not values["weight"].any():
+            raise InputError(
+                "TO110", "Every row of the subset has weight zero.", f"{len(where)} rows", "Check the mask."
+            )
+        values["group"] = {name: labels[where] for name, labels in self.group.items()}
+        for labels in values["group"].values():
+            labels.flags.writeable = False
+        values["n"] = len(where)
+        new._fill(values)
+        return new
+
+    def noted(self, *notes: Note) -> Self:
+        """Return the same rows with additional notes.
+
+        Parameters
+        ----------
+        *notes : Note
+            The notes to add.
+
+        Returns
+        -------
+        Predictions
+            The rows with the notes.
+        """
+        new = self[:]
+        object.__setattr__(new, "notes", (*self.notes, *notes))
+        return new
+
+    def with_labels(self, labels: Array) -> Self:
+        """Return the same predictions with other labels.
+
+        Parameters
+        ----------
+        labels : array (n,) or (n, L)
+            Class numbers; for independent labels a matrix of 0 and 1.
+
+        Returns
+        -------
+        Predictions
+            The predictions with these labels, without votes.
+        """
+        new = self[:]
+        for name, value in (("y", labels.astype(np.int64)), ("votes", None), ("counts", None)):
+            object.__setattr__(new, name, value)
+        return new
+
+    def repeated(self) -> Self:
+        """Repeat each row as often as its weight says, for ``weight_kind="frequency"``.
+
+        Returns
+        -------
+        Predictions
+            The repeated rows, without weights.
+        """
+        if self.weight is None:
+            return self
+        many = self[repeat_rows(self.weight)]
+        object.__setattr__(many, "weight", None)
+        return many
+
+    def __repr__(self) -> str:
+        what = {
+            "classes": f"{self.k} classes",
+            "confidence": "confidence and correctness",
+            "multilabel": f"{self.k} labels each",
+        }
+        extras = [name for name in ("weight", "cluster", "votes") if getattr(self, name) is not None]
+        extras += [f"group {printable(name)}" for name in self.group]
+        return f"Predictions(n={self.n:,}, {what[self.kind]}{''.join(', ' + e for e in extras)})"
+
+
+def _one_hot(y: Array, k: int) -> Array:
+    Y = np.zeros((len(y), k))
+    Y[np.arange(len(y)), y] = 1
+    return Y

@@ -1,0 +1,77 @@
+"""Render a diagram as SVG, PNG or PDF bytes, and embed matplotlib's SVG in an HTML page."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import re
+from collections import Counter
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from trueodds.core.errors import InputError, install_command
+
+if TYPE_CHECKING:
+    from trueodds.diagrams.base import Diagram
+
+SAVED_DPI = 200.0  # default resolution of a saved picture
+
+_HEAD = re.compile(r"^.*?(?=<svg\b)", re.DOTALL)  # XML declaration, and a DOCTYPE that points to the network
+_META = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)  # addresses of vocabularies, of no use in a page
+_COMMENT = re.compile(r"\s*<!--.*?-->", re.DOTALL)  # each text once more
+_STYLE = re.compile(r"\s*<defs>\s*<style[^>]*>.*?</style>\s*</defs>", re.DOTALL)  # `*{…}` would restyle the whole page
+_ROOT = re.compile(r"<svg\b([^>]*)>")
+_ID = re.compile(r'\bid="([^"]*)"')
+_IDS = re.compile(r'\b(id="|href="#|url\(#)')
+
+
+def embed_svg(raw: str, prefix: str, description: str) -> str:
+    """Return matplotlib's SVG as one element with prefixed ids and an alternative text, without style or metadata.
+
+    >>> embed_svg('<?xml?><svg width="9pt"><g id="a"/><use xlink:href="#a"/></svg>', "x", "A < B")
+    '<svg width="9pt" role="img" aria-label="A &lt; B" style="stroke-linejoin:round;stroke-linecap:butt;max-width:100%;height:auto"><title>A &lt; B</title><g id="x-a"/><use xlink:href="#x-a"/></svg>'
+    """
+    body = _STYLE.sub("", _META.sub("", _COMMENT.sub("", _HEAD.sub("", raw))))
+    body = _IDS.sub(lambda match: f"{match[1]}{prefix}-", body)
+    counts: Counter[str] = Counter()
+
+    def once(match: re.Match[str]) -> str:
+        # Texts of one kind share an id, which must be unique within a page.
+        counts[match[1]] += 1
+        return match[0] if counts[match[1]] == 1 else f'id="{match[1]}-{counts[match[1]]}"'
+
+    body = _ID.sub(once, body)
+    # The style sheet's two declarations, for this picture only; both are inherited.
+    style = "stroke-linejoin:round;stroke-linecap:butt;max-width:100%;height:auto"
+    text = escape(description)
+    return _ROOT.sub(
+        lambda match: f'<svg{match[1]} role="img" aria-label="{text}" style="{style}"><title>{text}</title>', body, 1
+    )
+
+
+def import_matplotlib() -> Any:
+    """Import matplotlib, or raise TO701 where it is not installed."""
+    try:
+        return importlib.import_module("matplotlib")
+    except ImportError:
+        raise InputError("TO701", "Drawing needs matplotlib.", "no matplotlib", install_command("report")) from None
+
+
+def render(diagram: Diagram, kind: str) -> bytes:
+    """Draw a diagram on a new figure and return the bytes of an SVG, PNG or PDF file without a time stamp."""
+    # A local context: the user's matplotlib style must not change what a report looks like.
+    style = {
+        "svg.hashsalt": "trueodds",
+        "svg.fonttype": "path",
+        "font.family": ["DejaVu Sans"],
+        "font.size": 10.0,
+        "axes.unicode_minus": True,
+        "text.usetex": False,
+        "text.color": "black",
+    }
+    stamps = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}
+    out = io.BytesIO()
+    with import_matplotlib().rc_context(style):
+        dpi = diagram.presentation.dpi or SAVED_DPI
+        diagram.draw().savefig(out, format=kind, dpi=dpi, metadata=stamps[kind], facecolor="white")
+    return out.getvalue()

@@ -1,0 +1,232 @@
+"""The table of every number that a diagram draws, with the layers and options of its picture."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from trueodds.core.errors import InputError, Note, describe
+from trueodds.core.json_files import strict_json
+from trueodds.core.printable import printable, printable_lines, printable_tree
+from trueodds.core.results import with_notes
+from trueodds.core.typing import Array
+from trueodds.diagrams.presentation import Presentation
+
+_LONG_LABELS = "long legend labels"  # a layer that is dropped in narrow axes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DiagramTable:
+    """Every plotted number of a diagram in tidy columns, and which layers are drawn; see `Diagram`."""
+
+    name: str
+    lens: str
+    table: Mapping[str, Array]
+    panels: Mapping[str, Array]
+    settings: Mapping[str, Any]
+    notes: tuple[Note, ...] = ()
+    without: frozenset[str] = frozenset()  # layers that are left out
+    presentation: Presentation = field(default_factory=Presentation)
+
+    layers: ClassVar[tuple[str, ...]] = ()  # layers that `less` can leave out
+    unit: ClassVar[str] = "bins"  # what a row of the table stands for
+    ranked: ClassVar[str] = "largest error"  # how views are ordered
+
+    def frame(self) -> Any:
+        """Return the table as a data frame.
+
+        Returns
+        -------
+        pandas.DataFrame, polars.DataFrame or dict
+            A pandas data frame, else a Polars one, else a dict of columns, depending on what is installed.
+        """
+        columns = {name: column.tolist() for name, column in self.table.items()}
+        for library in ("pandas", "polars"):
+            try:
+                return importlib.import_module(library).DataFrame(columns)
+            except ImportError:
+                continue
+        return {name: np.asarray(column) for name, column in self.table.items()}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the diagram as strict JSON.
+
+        Returns
+        -------
+        dict
+            Table, panels, settings and notes, as the schema `trueodds.diagram/1` describes them.
+        """
+        return {
+            "schema": "trueodds.diagram/1",
+            "diagram": self.name,
+            "lens": self.lens,
+            "table": strict_json(self.table),
+            "panels": strict_json(self.panels),
+            "settings": strict_json(self.settings),
+            "notes": [note.to_dict() for note in self.notes],
+        }
+
+    def describe(self) -> str:
+        """Describe the diagram in one line, without its notes.
+
+        Returns
+        -------
+        str
+            Name, number of table rows, sample size, lens and main settings.
+        """
+        n = int(np.max(self.panels["n"]))
+        options = [str(self.settings[key]) for key in ("partition", "style") if self.settings.get(key)]
+        rows = f"{len(self.table['view']):,} {self.unit}"
+        return printable(f"{self.name} · {rows} · n={n:,} · {', '.join([self.lens, *options])}")
+
+    def __str__(self) -> str:
+        return with_notes(self.describe(), self.notes)
+
+    __repr__ = describe  # the default repr would print whole arrays
+
+    @property
+    def finding(self) -> str:
+        """The main result in one or two sentences; of a grid, that of the first view."""
+        return str(self.panels["finding"][0])
+
+    @property
+    def summary(self) -> str:
+        """The finding, followed by the sample size."""
+        return f"{self.finding} n\u00a0=\u00a0{int(np.max(self.panels['n'])):,}."
+
+    def rows(self, panel: int) -> dict[str, Array]:
+        """Return the rows of the table that one panel draws.
+
+        Parameters
+        ----------
+        panel : int
+            Index into `panels`.
+
+        Returns
+        -------
+        dict of str to ndarray
+            The columns of these rows.
+        """
+        mask = self.table["view"] == self.panels["view"][panel]
+        return {name: column[mask] for name, column in self.table.items()}
+
+    def less(self, *layers: str) -> Self:
+        """Return the same diagram, drawn without some of its layers. The table is unchanged.
+
+        Parameters
+        ----------
+        *layers : str
+            Names from `layers`, or `legend` or `finding`.
+
+        Returns
+        -------
+        Diagram
+            A copy.
+
+        Raises
+        ------
+        InputError
+            TO203 for an unknown layer.
+        """
+        for layer in layers:
+            if layer not in (known := (*self.layers, "legend", "finding")):
+                fix = f"Use one of {', '.join(known)}."
+                raise InputError("TO203", f"The diagram {self.name} has no such layer.", describe(layer), fix)
+        return replace(self, without=self.without | set(layers))
+
+    def printable(self) -> Self:
+        """Return the same diagram with control characters in names escaped.
+
+        Returns
+        -------
+        Diagram
+            A copy whose names are safe to print in a picture or a page.
+        """
+        title = self.presentation.title
+        return replace(
+            self,
+            lens=printable(self.lens),
+            table=_printable(self.table),
+            panels=_printable(self.panels),
+            settings=printable_tree(self.settings),
+            presentation=replace(self.presentation, title=printable_lines(title) if isinstance(title, str) else title),
+        )
+
+    def has(self, layer: str) -> bool:
+        """Tell whether a layer is drawn.
+
+        Parameters
+        ----------
+        layer : str
+            Name of the layer.
+
+        Returns
+        -------
+        bool
+            False if `less` left it out.
+        """
+        return layer not in self.without
+
+    @property
+    def long_labels(self) -> bool:
+        """Whether the axes are wide enough for long legend labels."""
+        return self.has(_LONG_LABELS)
+
+    def with_short_labels(self) -> Self:
+        """Return the same diagram with short legend labels, for narrow axes.
+
+        Returns
+        -------
+        Diagram
+            A copy.
+        """
+        return replace(self, without=self.without | {_LONG_LABELS})
+
+    def present(
+        self,
+        *,
+        title: str | bool | None = None,
+        figsize: tuple[float, float] | None = None,
+        dpi: float | None = None,
+        legend: bool | None = None,
+    ) -> Self:
+        """Return the same diagram with another title, size, resolution or legend.
+
+        Parameters
+        ----------
+        title : str or bool, optional
+            A string replaces the title. False or "" removes title and finding.
+        figsize : pair of float, optional
+            Width and height of a new figure in inches.
+        dpi : float, optional
+            Pixels per inch of a new figure.
+        legend : bool, optional
+            Whether to draw a legend.
+
+        Returns
+        -------
+        Diagram
+            A copy that keeps these options wherever it is drawn.
+
+        Raises
+        ------
+        InputError
+            TO203 for an invalid value.
+        """
+        changed = self.presentation.updated(title=title, figsize=figsize, dpi=dpi, legend=legend)
+        return replace(self, presentation=changed)
+
+
+def _printable(columns: Mapping[str, Array]) -> dict[str, Array]:
+    return {
+        name: np.array(
+            [printable(value) if isinstance(value, str) else value for value in column.tolist()], column.dtype.kind
+        )
+        if column.dtype.kind in "OU"
+        else column
+        for name, column in columns.items()
+    }

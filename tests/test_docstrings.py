@@ -1,0 +1,125 @@
+"""Do the docstrings of what a user can reach have the sections of numpydoc, and every parameter of the signature?"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from typing import Any
+
+import pytest
+
+import trueodds as to
+from trueodds.calibrators import CALIBRATORS
+from trueodds.diagrams import DIAGRAMS
+from trueodds.estimators import ESTIMATORS
+from trueodds.hypotests import TESTS
+
+ORDER = [
+    "Parameters",
+    "Attributes",
+    "Returns",
+    "Yields",
+    "Raises",
+    "Warns",
+    "See Also",
+    "Notes",
+    "References",
+    "Examples",
+]
+FUNCTIONS = {name: value for name in to.__all__ if inspect.isfunction(value := getattr(to, name))}
+METHODS = {
+    f"{registry.kind}-{name}": registry.load(name)
+    for registry in (ESTIMATORS, TESTS, CALIBRATORS, DIAGRAMS)
+    for name in registry.names()
+}
+
+
+def sections(obj: Any) -> dict[str, str]:
+    """The text of each section of a docstring by its title; the summary and what follows it under ''."""
+    parts = re.split(r"^(\w[\w ]*)\n-{3,}$\n?", inspect.cleandoc(obj.__doc__ or ""), flags=re.M)
+    return {"": parts[0].strip()} | dict(zip(parts[1::2], (text.strip("\n") for text in parts[2::2]), strict=True))
+
+
+def described(text: str) -> list[str]:
+    """The names that a section of parameters describes."""
+    entries = re.findall(r"^(\S[^:\n]*?)(?: :.*)?$\n(?=[ ]{4}\S)", text, flags=re.M)
+    return [name.strip().lstrip("*") for entry in entries for name in entry.split(",")]
+
+
+def check_form(obj: Any) -> dict[str, str]:
+    parts = sections(obj)
+    summary = parts[""].split("\n\n")[0]
+    assert "\n" not in summary, f"the summary is one line, not {summary!r}"
+    assert summary.endswith("."), summary
+    titles = [title for title in parts if title]
+    assert titles == [title for title in ORDER if title in titles], f"sections are {titles}; their order is {ORDER}"
+    for title in ("Parameters", "Attributes", "Returns", "Raises"):
+        assert title not in parts or re.match(r"\S.*\n[ ]{4}\S", parts[title]), (
+            f"{title} has no entry with a text below it"
+        )
+    assert ">>>" not in "".join(text for title, text in parts.items() if title != "Examples"), (
+        "examples stand in Examples"
+    )
+    return parts
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_public_function_describes_parameters_result_and_errors(name: str) -> None:
+    parts = check_form(FUNCTIONS[name])
+    assert described(parts["Parameters"]) == list(inspect.signature(FUNCTIONS[name]).parameters)
+    assert {"Returns", "Raises", "Examples"} <= parts.keys()
+    assert ">>>" in parts["Examples"]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_method_describes_its_settings_with_notes_references_and_an_example(name: str) -> None:
+    parts = check_form(METHODS[name])
+    fields = [field.name for field in dataclasses.fields(METHODS[name]) if field.init]
+    assert described(parts.get("Parameters", "")) == fields
+    assert {"Notes", "Examples"} <= parts.keys()
+    assert "References" in parts or name.startswith("diagram")
+    assert ">>>" in parts["Examples"]
+
+
+# What a verb returns, and what its `data` may be.
+CLASSES = {
+    "Predictions": to.Predictions,
+    "InputError": to.InputError,
+    "Note": to.Note,
+    **{
+        f"{path}.{name}": (path, name)
+        for path, name in (
+            ("core.results", "Estimate"),
+            ("core.results", "Verdict"),
+            ("tallies.tally", "Tally"),
+            ("calibrators.fitted_calibrator", "FittedCalibrator"),
+            ("reports.audit", "Audit"),
+            ("diagrams.base", "Diagram"),
+            ("lenses.view", "View"),
+        )
+    },
+}
+
+
+def load_class(name: str) -> Any:
+    import importlib
+
+    value = CLASSES[name]
+    return getattr(importlib.import_module(f"trueodds.{value[0]}"), value[1]) if isinstance(value, tuple) else value
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_a_class_that_users_meet_describes_itself_and_its_methods(name: str) -> None:
+    cls = load_class(name)
+    parts = check_form(cls)
+    assert "Parameters" in parts or "Attributes" in parts
+    for method, value in vars(cls).items():
+        function = value.__func__ if isinstance(value, (classmethod, staticmethod)) else value
+        if method.startswith("_") or not inspect.isfunction(function):
+            continue
+        described_parts = check_form(function)
+        parameters = [p for p in inspect.signature(function).parameters if p not in ("self", "cls")]
+        assert described(described_parts.get("Parameters", "")) == parameters, f"{name}.{method}"
+        returns = inspect.signature(function).return_annotation
+        assert "Returns" in described_parts or returns in ("None", None), f"{name}.{method} has no Returns"

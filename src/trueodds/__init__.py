@@ -1,8 +1,20 @@
 """Calibration of probabilistic classifiers: measure it, test it, draw it, and recalibrate."""
 
+from typing import Any as _Any
+
 import lazy_loader as _lazy
 
 __version__ = "0.1.0"
 
-# What is public, and where it is, stands in __init__.pyi: editors and type checkers read it, and here it is loaded on first use.
-__getattr__, __dir__, __all__ = _lazy.attach_stub(__name__, __file__)
+# The public names and their modules are listed in __init__.pyi, which editors and type checkers read; each is loaded on first use.
+_load, _list, _names = _lazy.attach_stub(__name__, __file__)
+# The package of the tests is called `hypotests`, because a package `tests` would be taken for the tests of the library.
+__all__ = sorted({*_names, "tests"} - {"hypotests"})
+
+
+def __getattr__(name: str) -> _Any:
+    return _load("hypotests" if name == "tests" else name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

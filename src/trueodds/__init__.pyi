@@ -1,4 +1,8 @@
 # The public names, as type checkers and editors see them; __init__.py loads each on first use.
+from . import calibrators as calibrators
+from . import diagrams as diagrams
+from . import estimators as estimators
+from . import hypotests as tests
 from .api.by_group import by_group as by_group
 from .api.compare import compare as compare
 from .api.displays import CalibrationBeltDisplay as CalibrationBeltDisplay

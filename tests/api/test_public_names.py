@@ -33,7 +33,9 @@ def public_names() -> dict[str, Any]:
         family: {name: settings_of(registry.load(name)) for name in registry.names()}
         for family, registry in REGISTRIES.items()
     }
-    return {"trueodds": {name: str(inspect.signature(value)) for name, value in names.items()}, **families}
+    packages = {name: dir(value) for name, value in names.items() if inspect.ismodule(value)}
+    signatures = {name: str(inspect.signature(value)) for name, value in names.items() if name not in packages}
+    return {"trueodds": signatures, "packages": packages, **families}
 
 
 def test_public_names_and_signatures_are_those_of_the_file() -> None:
@@ -76,3 +78,17 @@ def test_tab_completes_public_names(name: str) -> None:
 
 if __name__ == "__main__":
     FILE.write_text(json.dumps(public_names(), indent=1) + "\n")
+
+
+@pytest.mark.parametrize("family", ["estimators", "tests", "calibrators", "diagrams"])
+def test_a_family_lists_its_classes_and_loads_each(family: str) -> None:
+    package = getattr(to, family)
+    assert dir(package) == sorted(dir(package))
+    assert all(
+        inspect.isclass(getattr(package, name)) for name in dir(package) if name[0].isupper() and not name.isupper()
+    )
+    assert not hasattr(package, "NoSuchMethod")
+
+
+def test_an_estimator_is_found_under_its_own_name() -> None:
+    assert to.estimators.ece is ESTIMATORS.load("ece") is to.estimators.BinnedError

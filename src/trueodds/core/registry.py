@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from trueodds.core import suggestions
@@ -45,6 +45,29 @@ class Registry:
             raise InputError("TO201", f"Unknown {self.kind}.", repr(name), self._hint(name))
         module, _, attribute = self._table[name].partition(":")
         return getattr(importlib.import_module(module), attribute)
+
+    def classes(self) -> dict[str, str]:
+        """The name of each class, as attribute of its package, and the name of the method that it implements.
+
+        A method is also found under its own name (`estimators.ece`), unless a module has that name.
+        """
+        attributes = {}
+        for name, where in self._table.items():
+            module, _, attribute = where.partition(":")
+            attributes[attribute] = name
+            if name not in module.split("."):
+                attributes[name] = name
+        return attributes
+
+    def module_attributes(self, package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+        """`__getattr__` and `__dir__` of the package of these methods, so that it lists them and loads one on first use."""
+
+        def load_attribute(attribute: str) -> Any:
+            if attribute not in self.classes():
+                raise AttributeError(f"module {package!r} has no attribute {attribute!r}")
+            return self.load(self.classes()[attribute])
+
+        return load_attribute, lambda: sorted(self.classes())
 
     def _hint(self, word: str) -> str:
         """What an unknown name is called here, or in which other family it is; else the closest ones."""

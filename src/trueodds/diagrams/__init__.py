@@ -22,3 +22,5 @@ DIAGRAMS = Registry(
         "comparison": "trueodds.diagrams.comparison.compute:Comparison",
     },
 )
+
+__getattr__, __dir__ = DIAGRAMS.module_attributes(__name__)

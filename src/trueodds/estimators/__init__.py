@@ -51,3 +51,5 @@ ESTIMATORS = Registry(
         "cross_fitted": "trueodds.estimators.cross_fitted:CrossFitted",
     },
 )
+
+__getattr__, __dir__ = ESTIMATORS.module_attributes(__name__)

@@ -26,3 +26,5 @@ TESTS = Registry(
     },
     owners={"statistic": "consistency", "aggregate": "consistency", "redraw": "consistency"},
 )
+
+__getattr__, __dir__ = TESTS.module_attributes(__name__)

@@ -47,7 +47,7 @@ class HypothesisTest(Settings):
         raise InputError("TO403", f"The test {self.name} requires the rows.", "a tally", "Use mode='exact'.")
 
     def error(self) -> Estimator | None:
-        """The estimator whose interval is compared with an equivalence margin; None if the statistic is not an error."""
+        """The estimator that is compared with an equivalence margin; None if the statistic is not an error."""
         return None
 
     def degrees(self, view: View) -> int | None:

@@ -21,12 +21,12 @@ NAMED = 5  # maximum number of subgroups named in a note
 
 
 def group_partitions(preds: Predictions, crossings: Any, min_effect: Any) -> list[SubgroupPartition]:
-    """The subgroups of every column, and with crossings of columns taken together; refuses what is no such question."""
+    """Subgroups of every column and, with `crossings`, of combinations of columns; raises InputError for invalid settings."""
     return subgroup_partitions(preds, crossing_order(len(preds.group), crossings, min_effect))
 
 
 def crossing_order(columns: int, crossings: Any, min_effect: Any) -> int:
-    """How many of so many group columns are taken together at most."""
+    """Maximum number of group columns to cross."""
     crossings = check("crossings", crossings, bool | Annotated[int, Range(0)], False)
     check("min_effect", min_effect, NonNegative, 0.05)
     order = 2 if crossings is True else max(1, int(crossings))
@@ -42,7 +42,7 @@ def crossing_order(columns: int, crossings: Any, min_effect: Any) -> int:
 
 @dataclass(frozen=True)
 class GroupAssessment:
-    """What is said of the subgroups: of each by itself, and of what lies between them."""
+    """Results of all subgroups, and the gaps between them."""
 
     groups: tuple[Group, ...]
     sides: tuple[ComparedModel, ...]
@@ -61,7 +61,7 @@ def assess_groups(
     against: str = "pairs",
     progress: Callable[[float], None] | None = None,
 ) -> GroupAssessment:
-    """Every subgroup of the partitions with its error, its p-values and its status, and the gaps of each partition."""
+    """Error, p-values and status of every subgroup of the partitions, and the gaps of each partition."""
     groups = [group for partition in partitions for group in partition.groups]
     sides, group_results = [], []
     for number, (group, p, joint, min_detectable) in enumerate(
@@ -89,7 +89,7 @@ def assess_groups(
 def classify_status(
     joint: float, low: float | None, high: float | None, min_effect: float, alpha: float, best_value: float = 0.0
 ) -> str:
-    """`miscalibrated`, `within` or `undecided`; never within where the interval is missing: what cannot be seen is not fine.
+    """`miscalibrated`, `within` or `undecided`; without an interval the status is never `within`.
 
     >>> classify_status(0.01, 0.0, 0.02, 0.05, 0.05), classify_status(0.5, 0.0, 0.02, 0.05, 0.05), classify_status(0.5, None, None, 0.05, 0.05)
     ('miscalibrated', 'within', 'undecided')
@@ -102,7 +102,7 @@ def classify_status(
 
 
 def _on_the_same_draws(side: ComparedModel, noise_floor: float | None) -> Estimate:
-    """With the noise floor of the draws that judge all subgroups, where that is the floor meant: of labels, not votes."""
+    """Replace the noise floor by that of the joint draws, if both are means over redrawn labels."""
     estimate, estimator = side.estimate, side.estimand.estimator
     drawn = estimator.redraws == "labels" and all(estimator.expected(view) is None for view in side.estimand.views)
     if noise_floor is None or estimate.noise_floor is None or not drawn or side.preds.votes is not None:
@@ -111,7 +111,7 @@ def _on_the_same_draws(side: ComparedModel, noise_floor: float | None) -> Estima
 
 
 def _direction(side: ComparedModel) -> tuple[float | None, float | None]:
-    """The mean stated probability and the share that came; None where the lens has several views, or vectors."""
+    """Mean predicted probability and event rate; None if the lens has several views, or vectors."""
     view, *more = side.estimand.views
     if more or view.joint:
         return None, None
@@ -131,7 +131,7 @@ def _gaps(
     sides: Sequence[ComparedModel],
     against: str,
 ) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
-    """The gaps asked for, and the widest of each column."""
+    """The requested gaps, and the widest gap of each column."""
     every, widest, start = [], [], 0
     for partition in partitions:
         partition_sides, names = (
@@ -153,7 +153,7 @@ def _gaps(
 
 
 def _notes_on_untested(partitions: Sequence[SubgroupPartition]) -> list[Note]:
-    """What was left out, or is empty."""
+    """Notes on groups that were not tested, and on empty combinations."""
     notes = []
     for partition in partitions:
         for left, why in (
@@ -169,9 +169,9 @@ def _notes_on_untested(partitions: Sequence[SubgroupPartition]) -> list[Note]:
 
 
 def group_notes(groups: Sequence[Group], alpha: float, *, joint: bool = True) -> list[Note]:
-    """Which subgroups have no interval because they have one row, and which are undecided.
+    """Notes on subgroups without an interval, because they have one row, and on undecided ones.
 
-    `joint` says that all were judged on draws that hang together; else what would have been seen is unknown.
+    `joint` says that all subgroups were tested on joint draws; otherwise the minimum detectable error is unknown.
     """
     notes = []
     single = [group.label for group in groups if group.n == 1]

@@ -25,7 +25,7 @@ from trueodds.resampling.null_distribution import cluster_correlation, null_desc
 
 @dataclass(frozen=True)
 class GroupPValues:
-    """The p-values of all subgroups, and what it would have taken to be called off."""
+    """p-values and minimum detectable errors of all subgroups."""
 
     pvalues: list[float]  # unadjusted
     joint: list[float]  # step-down adjusted over all subgroups
@@ -38,13 +38,13 @@ class GroupPValues:
 
     @property
     def has_joint_draws(self) -> bool:
-        """Whether the draws of all subgroups hang together, so that what would have been seen is known."""
+        """Whether the draws of all subgroups are joint, so that minimum detectable errors are known."""
         return bool(self.null)
 
 
 @dataclass(frozen=True)
 class GroupClaims:
-    """What is claimed of the subgroups: the error of each, and the cumulative errors behind multicalibration."""
+    """Estimands of the subgroups: the error of each, and the cumulative errors for multicalibration."""
 
     labels: list[str]
     estimands: list[Estimand]
@@ -54,13 +54,13 @@ class GroupClaims:
     def of(
         cls, preds: Predictions, groups: Sequence[Subgroup], estimator: Estimator, lens: Lens, aggregate: str
     ) -> GroupClaims:
-        """About these rows."""
+        """Create the estimands for these rows."""
         estimands = [Estimand.of(estimator, group.of(lens), preds, aggregate) for group in groups]
         return cls([group.label for group in groups], estimands, cumulative_of(preds, lens, groups) if groups else [])
 
     @property
     def every(self) -> list[Estimand]:
-        """All that has to be drawn together."""
+        """All estimands that share their draws."""
         return [*self.estimands, *self.cumulative]
 
 
@@ -75,10 +75,10 @@ def joint_group_pvalues(
     rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
 ) -> GroupPValues:
-    """Each subgroup's error among those of redrawn labels; rows that two subgroups share have the same labels in both.
+    """Test the error of each subgroup on joint redraws of the labels; shared rows have the same labels in all subgroups.
 
-    With votes the residuals of whole rows have their signs flipped. With clusters there are two null laws, of which the larger p counts, as in
-    `consistency`.
+    With votes the signs of the residuals of whole rows are flipped. With clusters the larger p-value of two null
+    distributions counts, as in `consistency`.
     """
     hard, notes = prepare_votes(preds)
     claims = GroupClaims.of(hard, groups, estimator, lens, aggregate)
@@ -98,7 +98,7 @@ def joint_group_pvalues(
 def group_pvalues_from_draws(
     hard: Predictions, claims: GroupClaims, nulls: Sequence[Sequence[Array]], alpha: float, notes: Sequence[Note] = ()
 ) -> GroupPValues:
-    """What draws of `claims.every` say, under each null law; of p-values the larger counts."""
+    """p-values of the subgroups from the draws of `claims.every` under each null distribution; the larger p-value counts."""
     estimands, cumulative, notes = claims.estimands, claims.cumulative, list(notes)
     as_loss = estimands[0].estimator.as_loss
     observed = np.array([float(estimand.combined(as_loss(estimand.values))) for estimand in estimands])
@@ -150,7 +150,7 @@ def group_pvalues_from_draws(
 
 
 def _smallest(hard: Predictions, estimand: Estimand) -> float:
-    """The smallest p there can be: with flipped signs half as much for every further cluster that the rows reach."""
+    """Smallest possible p-value: with sign flips, 2^(1 − G) for G clusters in the subgroup."""
     return 0.0 if hard.cluster is None else 2.0 ** (1 - len(np.unique(hard.cluster[estimand.views[0].w > 0])))
 
 
@@ -158,10 +158,10 @@ N_CONSTANT_OUTCOMES = 10  # number of classes tried as the outcome of every row
 
 
 def largest_attainable_error(estimand: Estimand, preds: Predictions) -> float:
-    """The largest error among the outcomes that are farthest from what was said, greater being worse; −∞ where undefined.
+    """Largest loss among the outcomes that deviate most from the predictions; −∞ if undefined.
 
-    Every row has its least likely outcome, its likeliest, or all have the same: the error of bins lies farthest where
-    all rows of a bin have one outcome.
+    Tried are the least likely outcome of every row, the most likely one, and equal outcomes for all rows, because the
+    error of a bin is largest if all its rows have the same outcome.
     """
     errors = [
         float(estimand.combined(estimand.estimator.as_loss(estimand.estimator.values(views))))
@@ -181,7 +181,7 @@ def _tried(estimand: Estimand, preds: Predictions) -> Iterator[tuple[View, ...]]
 
 
 def _outcomes(p: Array) -> Iterator[Array]:
-    """Outcomes of the shape of the probabilities: (n,) of 0 and 1, or (n, m) one-hot."""
+    """Candidate outcomes in the shape of the probabilities: (n,) of 0 and 1, or (n, m) one-hot."""
     if p.ndim == 1:
         yield from (np.zeros(len(p)), np.ones(len(p)), (p < 0.5).astype(np.float64), (p >= 0.5).astype(np.float64))
         return

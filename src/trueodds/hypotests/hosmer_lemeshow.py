@@ -112,11 +112,11 @@ class HosmerLemeshow(ViewTest):
 
     @property
     def instead(self) -> str:
-        """Redraws, on rows that the model was not fitted on."""
+        """The recommended alternative: redraws, on rows that were not used for fitting."""
         return "null='redraw' on rows that were not used for fitting" if self.fitted else super().instead
 
     def on(self, view: View) -> ViewResult:
-        """X², its chi-square p, the gap beyond chance, and the table of groups."""
+        """X², its chi-square p-value, the excess gap, and the table of groups."""
         groups, form = self._groups(view), self._form(view)
         binned = view.pool(groups.index, groups.size)
         mass = binned.w[:, None] if view.joint else binned.w
@@ -152,7 +152,7 @@ class HosmerLemeshow(ViewTest):
         )
 
     def cells(self, view: View) -> Cells:
-        """X² of the same groups."""
+        """X² of the groups as a function of redrawn outcomes."""
         groups = self._groups(view)
         return Cells(view, groups.index, groups.size, groups.statistic)
 
@@ -210,7 +210,7 @@ def _is_integer(x: Any) -> bool:
 
 
 def _tail(df: int, x: float) -> float:
-    """P[X² ≥ x]; without degrees of freedom X² is 0 for sure."""
+    """P[X² ≥ x]; 1 without degrees of freedom, because X² is 0 then."""
     if np.isinf(x):
         return 0.0
     return float(chdtrc(df, x)) if df > 0 else 1.0

@@ -46,7 +46,7 @@ from trueodds.tallies.tally import Tally
 
 
 def single_rows(view: View, name: str) -> Units:
-    """Every row by itself; cells of several rows have no scores of single ones."""
+    """Each row as an independent unit; raises InputError for cells of several rows."""
     if not view.is_rows and (view.n > 1).any():
         raise InputError(
             "TO403",
@@ -185,12 +185,12 @@ class Mcllo(ViewTest):
 
     @property
     def asymptotic_null(self) -> str:  # type: ignore[override]
-        """χ², or what takes its place where the variance is estimated."""
+        """χ², or Hotelling's T² if the variance is estimated."""
         which = "Hotelling's T² of rows" if self.variance == "empirical" else "χ²"
         return f"the statistic is {which}"
 
     def describe_null(self, results: Sequence[Sequence[ViewResult]], *, clustered: bool) -> str:
-        """The same with its degrees of freedom, where all views have as many."""
+        """Description of the asymptotic distribution, with its degrees of freedom if they are equal for all views."""
         df = {float(one.parts["joint"]["df"]) for lens_results in results for one in lens_results}
         turned = clustered or self.variance == "empirical"
         return with_degrees(
@@ -199,13 +199,13 @@ class Mcllo(ViewTest):
 
     @property
     def instead(self) -> str:
-        """Redraws, which take no other variance than the model's."""
+        """The recommended alternative: redraws, which use the model variance."""
         return "null='redraw'" + (" without variance" if self.variance == "empirical" else "")
 
     def __call__(
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
     ) -> Verdict:
-        """The verdict, with the baseline's number for its name."""
+        """Test one lens, or a family of several lenses; a baseline name is resolved to its index."""
         if isinstance(self.baseline, str):
             return replace(self, baseline=resolve_class_name(self.baseline, preds.classes))(
                 preds, lenses, rng, progress
@@ -213,7 +213,7 @@ class Mcllo(ViewTest):
         return super().__call__(preds, lenses, rng, progress)
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
-        """The same from the cells of a tally."""
+        """Test the cells of a tally."""
         if isinstance(self.baseline, str):
             return replace(self, baseline=resolve_class_name(self.baseline, tally.classes)).from_tally(
                 tally, lenses, rng
@@ -221,12 +221,12 @@ class Mcllo(ViewTest):
         return super().from_tally(tally, lenses, rng)
 
     def on(self, view: View) -> ViewResult:
-        """The statistic, the parameters, and the tests of some of them."""
+        """The statistic, the estimates, and tests of subsets of the parameters."""
         units = single_rows(view, self.name) if self.variance == "empirical" else None
         return self._result(view, units, {"variance": self.variance or "model"})
 
     def by_clusters(self, view: View, cluster: Array) -> ViewResult:
-        """The same by the sums of scores of each cluster."""
+        """The result of `on` with the variance estimated from the score sums of each cluster."""
         if self.variance is not None:
             raise InputError(
                 "TO205",
@@ -238,13 +238,13 @@ class Mcllo(ViewTest):
         return self._result(view, units, {"variance": "clusters", "clusters": units.count})
 
     def degrees(self, view: View) -> int | None:
-        """Two for each class but the baseline, less what cannot be told; None in the other forms."""
+        """Number of identified parameters, at most two per class but the baseline; None for other forms."""
         if self.form not in (None, "likelihood-ratio") or self.null == "redraw" or self.variance == "empirical":
             return None
         return Odds.of(view, self.baseline, self.min_prob, self.name).identified or None
 
     def cells(self, view: View) -> Cells:
-        """The score statistic, each row by itself."""
+        """The score statistic as a function of the outcomes of all rows."""
         odds = Odds.of(view, self.baseline, self.min_prob, self.name)
 
         def reader(w: Array, _wp: Array, wy: Array) -> Array:
@@ -292,7 +292,7 @@ class Mcllo(ViewTest):
         )  # fmt: skip
 
     def _form(self, odds: Odds) -> str:
-        """What was asked for, or what keeps its level best."""
+        """The requested form, or the one whose size is closest to the nominal level."""
         if self.form is not None or self.null == "redraw":
             return self.form or "score"
         if odds.units is None or not odds.mle.converged:

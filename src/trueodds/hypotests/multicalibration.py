@@ -26,23 +26,23 @@ ALL_ROWS = "all rows"
 
 @dataclass(frozen=True, slots=True)
 class MulticalibrationError:
-    r"""The largest cumulative residual of any subgroup, each in units of what chance makes of it there.
+    r"""Multicalibration error: the largest standardized cumulative residual of any subgroup.
 
     .. math:: \mathrm{MCE} = \sigma_0 \max_g \frac{\mathrm{ECCE}_g}{\sigma_g}, \quad
         \sigma_g = \frac{\sqrt{\sum_{i \in g} w_i^2 p_i (1 - p_i)}}{\sum_{i \in g} w_i}
 
-    with ECCE-R of the rows of each group (see `ecce_r`), and the whole as group 0. Since σ falls with the root of the
-    number of rows, ECCE/σ weights every group by its signal to noise: as much as ECCE-R times the root of the group's
-    share, over the spread of one of its outcomes. Units: `value` probability, ≥ 0, comparable with the ECCE-R of all
-    rows, which it is at least; `sigma` standard errors. 0 is best. Bias: upward, and more with every group:
-    `noise_floor` is its mean for a calibrated model.
+    with ECCE-R of the rows of each group (see `ecce_r`), and all rows as group 0. Since σ decreases with the square
+    root of the number of rows, ECCE/σ weights every group by its signal-to-noise ratio: by ECCE-R times the square root
+    of the group's share, divided by the standard deviation of one outcome. Units: `value` in probability, ≥ 0,
+    comparable with the ECCE-R of all rows, which is a lower bound; `sigma` in standard errors. 0 is best. Bias: upward,
+    increasing with the number of groups; `noise_floor` is its mean for a calibrated model.
 
-    Taken from Guy et al. (2025), arXiv:2506.11251, as the authors' program MCGrad and its documentation state it (the
-    text of the paper was not at hand): ECCE-R, σ, the maximum with the whole among the groups, and the return to the
-    units of the whole by σ₀. Where no scores are equal, `value` and `sigma` are those of MCGrad 0.1.5 to its seven
-    digits. Ours: the p-value, which is that of the maximum over all groups in shared redraws of labels (theirs is that
-    of the worst group alone, uncorrected); equal scores make one step, so that ties never depend on row order; of votes
-    one is drawn per row. With clusters σ is still that of independent rows, while p allows for them.
+    Source: Guy et al. (2025), arXiv:2506.11251, as implemented and documented by the authors in MCGrad (the text of the
+    paper was not available): ECCE-R, σ, the maximum including all rows as a group, and the factor σ₀. Without ties
+    `value` and `sigma` agree with MCGrad 0.1.5 to its seven digits. This project's own: the p-value, which is that of
+    the maximum over all groups in joint redraws of labels (MCGrad's is that of the worst group, unadjusted); equal
+    scores form one step, so ties do not depend on row order; one vote is drawn per row. With clusters σ still assumes
+    independent rows, while the p-value accounts for the clusters.
     """
 
     value: float
@@ -62,7 +62,7 @@ class MulticalibrationError:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The error as JSON holds it."""
+        """Convert the error to a dictionary that can be serialized as JSON."""
         return {
             "value": strict_json(self.value),
             "sigma": strict_json(self.sigma),
@@ -74,7 +74,7 @@ class MulticalibrationError:
 
 
 def cumulative_of(preds: Predictions, lens: Lens, groups: Sequence[Subgroup]) -> list[Estimand]:
-    """ECCE-R of the whole and of each group; nothing where the lens has several views, or vectors."""
+    """ECCE-R of all rows and of each group; empty if the lens has several views, or vectors."""
     overall = Estimand.of(CumulativeRange(), lens, preds)
     if len(overall.views) > 1 or overall.views[0].joint:
         return []
@@ -84,7 +84,7 @@ def cumulative_of(preds: Predictions, lens: Lens, groups: Sequence[Subgroup]) ->
 def multicalibration(
     estimands: Sequence[Estimand], nulls: Sequence[Sequence[Array]], labels: Sequence[str]
 ) -> MulticalibrationError:
-    """The error from `cumulative_of` and its draws, (1, B) each; of several null laws the larger p counts."""
+    """The error from `cumulative_of` and its draws, (1, B) each; the larger p-value of several null distributions."""
     units = np.array([unit(estimand.views[0]) for estimand in estimands])
     observed = _standardize(np.array([estimand.values[0] for estimand in estimands]), units)
     largest = [_standardize(np.array([drawn[0] for drawn in draws]), units[:, None]).max(axis=0) for draws in nulls]
@@ -101,7 +101,7 @@ def multicalibration(
 
 
 def unit(view: View) -> float:
-    """The standard deviation of a view's mean residual, were its probabilities right.
+    """Null standard deviation of the mean residual of a view.
 
     >>> round(unit(View(p=[0.2, 0.8], y=[1, 0])), 4)
     0.2828
@@ -110,12 +110,12 @@ def unit(view: View) -> float:
 
 
 def _standardize(errors: Array, units: Array) -> Array:
-    """Errors in standard errors; where nothing is left to chance any error is infinitely many."""
+    """Errors in standard errors; a positive error without variance is infinite."""
     some = np.broadcast_to(units > 0, errors.shape)
     certain = np.where(errors > 1e-12, np.inf, 0.0)
     return np.where(some, np.divide(errors, units, out=np.zeros_like(errors), where=some), certain)
 
 
 def _times(sigma: float, one: float) -> float:
-    """Back to probability; without chance in the whole an infinite surprise stays infinite."""
+    """Convert standard errors to probability; infinity is kept."""
     return sigma if math.isinf(sigma) else sigma * one

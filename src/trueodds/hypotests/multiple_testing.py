@@ -15,7 +15,7 @@ from trueodds.resampling.pvalues import TIE, pvalue
 
 @dataclass(frozen=True)
 class PValues:
-    """p-values of each view, of each lens, and of all lenses together."""
+    """p-values of each view, of each lens, and of the family of all lenses."""
 
     pvalues: list[Array]
     of_lens: list[float]
@@ -25,7 +25,7 @@ class PValues:
 
     @classmethod
     def asymptotic(cls, pvalues: Sequence[Sequence[float]]) -> PValues:
-        """Each by its own law, families by Holm's correction over all their views."""
+        """Asymptotic p-values, with Holm's correction over all views of a family."""
         of_lens = [smallest_pvalue(holm(lens_pvalues)) for lens_pvalues in pvalues]
         return cls(
             [np.array(lens_pvalues) for lens_pvalues in pvalues],
@@ -37,7 +37,7 @@ class PValues:
     def by_draws(
         cls, estimands: Sequence[Estimand], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
     ) -> PValues:
-        """Each among its draws, families by min-p over the draws that hang together, else by Holm's correction."""
+        """p-values from null draws, with min-p over joint draws and Holm's correction otherwise."""
         observed = [estimand.values for estimand in estimands]
         pvalues = [
             np.array([_view_pvalue(x, drawn) for x, drawn in zip(values, lens_draws, strict=True)])
@@ -63,27 +63,27 @@ class PValues:
 
 
 def _view_pvalue(value: Array, draws: Array) -> float:
-    """The p-value of one view: of its statistic, or of the smallest p among several."""
+    """p-value of one view: of its statistic, or min-p over its statistics."""
     return pvalue(float(value), draws) if draws.ndim == 1 else family(value, draws.T)
 
 
 def _as_claims(draws: Array) -> Array:
-    """Draws of views (views, B), or of several statistics of each (views, B, m), as claims (claims, B)."""
+    """Reshape draws of views (views, B), or of several statistics each (views, B, m), to hypotheses (claims, B)."""
     return draws if draws.ndim == 2 else np.moveaxis(draws, 2, 1).reshape(-1, draws.shape[1])
 
 
 def smallest_pvalue(pvalues: Sequence[float]) -> float:
-    """The smallest p that is defined; NaN where none is."""
+    """Smallest defined p-value; NaN if there is none."""
     defined = [p for p in pvalues if not np.isnan(p)]
     return float(min(defined)) if defined else float("nan")
 
 
 def family(observed: Array, draws: Array) -> float:
-    """The p-value of the smallest p among claims that share their draws (min-p), exact for the joint null.
+    """p-value of the smallest p-value of hypotheses with joint draws (min-p), exact under the joint null.
 
-    `observed` (claims,), `draws` (claims, B). Draws and data are judged alike, each among all of them, so that
-    no lens wins by the width of its null law; equal smallest p-values are ordered by the largest standardized
-    statistic, so that many claims do not raise the floor 1/(1 + B). Source: Westfall & Young (1993).
+    `observed` (claims,), `draws` (claims, B). Observed values and draws are ranked in the same way, so the scale of a
+    null distribution does not matter. Ties of the smallest p-value are ordered by the largest standardized statistic,
+    so the smallest possible p-value stays 1/(1 + B) for many hypotheses. Source: Westfall & Young (1993).
 
     >>> family(np.array([9.0, 0.0]), np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]))
     0.25
@@ -111,17 +111,17 @@ MAX_DISCRETE = 8  # with at most this many distinct values (three rows) the stat
 
 
 class JointDraws:
-    r"""Claims that share their draws: the p-value of each by itself, and by Westfall and Young's step-down min-p.
+    r"""Hypotheses with joint draws: unadjusted p-values and Westfall and Young's step-down min-p.
 
-    `observed` (claims,), `draws` (claims, B). The claims are ordered by their own p-values. The j-th is compared with
-    the smallest p-value that each draw has among the claims from the j-th on:
+    `observed` (claims,), `draws` (claims, B). The hypotheses are ordered by their unadjusted p-values. The j-th is
+    compared with the smallest p-value of each draw among the hypotheses from the j-th on:
 
     .. math:: \tilde p_{(j)} = \max_{i \le j} \frac{1 + \#\{b : \min_{l \ge i} p^*_{(l)b} \le p_{(i)}\}}{1 + B}
 
-    The chance of one false rejection or more is at most α whichever claims are false, because the labels of a group's
-    rows have the same law whatever is wrong with other rows. Claims that hang together, as overlapping groups do, cost
-    less than Holm's correction takes. Equal p-values are ordered by the larger standardized statistic, so that many
-    claims do not raise the floor 1/(1 + B). Source: Westfall & Young (1993).
+    The family-wise error rate is at most α for any set of false hypotheses, because the distribution of the labels in
+    one group does not depend on miscalibration of other rows (subset pivotality). Dependent hypotheses, such as
+    overlapping groups, lose less power than with Holm's correction. Ties are ordered by the standardized statistic, so
+    the smallest possible p-value stays 1/(1 + B) for many hypotheses. Source: Westfall & Young (1993).
 
     >>> both = JointDraws(np.array([9.0, 0.0]), np.array([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]]))
     >>> both.alone.tolist(), both.adjusted.tolist()
@@ -143,7 +143,7 @@ class JointDraws:
 
     @property
     def adjusted(self) -> Array:
-        """The step-down p-value of each claim, (claims,); of an undefined statistic NaN."""
+        """Step-down p-value of each hypothesis, (claims,); NaN for an undefined statistic."""
         pvalues = np.full(len(self.observed), np.nan)
         order = [i for i in np.lexsort((-self._zscores[:, 0], self._above[:, 0])) if self._defined[i]]
         shares = []
@@ -156,12 +156,13 @@ class JointDraws:
         return pvalues
 
     def min_detectable(self, alpha: float, upper_bound: Callable[[int], float] | None = None) -> list[float | None]:
-        """The smallest statistic with which each claim would be rejected at level α, the others and all draws as they are.
+        """Smallest statistic with which each hypothesis would be rejected at α, holding all others and all draws fixed.
 
-        It is found by raising the claim's own statistic until its step-down p is at most α; between two draws too, and
-        above all of them, where many other claims have draws as far out. `most(i)` is the largest statistic that the
-        i-th claim can show, the largest of its draws if not said; None where that would not be enough. Where values
-        recur among the draws there is nothing between them: the threshold is then such a value.
+        The statistic of a hypothesis is increased until its step-down p-value is at most α. The threshold can lie
+        between two draws, or above all of them if many other hypotheses have equally extreme draws. `upper_bound(i)` is
+        the largest attainable statistic of hypothesis i, by default the largest of its draws; the result is None if
+        that is not sufficient. If values repeat among the draws, the statistic is treated as discrete and the threshold
+        is one of these values.
         """
         return [
             self._threshold(i, alpha, upper_bound or self.largest) if self._defined[i] else None
@@ -169,7 +170,7 @@ class JointDraws:
         ]
 
     def largest(self, i: int) -> float:
-        """The largest statistic that the i-th claim has among its draws."""
+        """Largest statistic of hypothesis i among its draws."""
         return float(self._pool[i].max())
 
     def _threshold(self, i: int, alpha: float, upper_bound: Callable[[int], float]) -> float | None:
@@ -208,7 +209,7 @@ class JointDraws:
 
 
 def _first(holds: Callable[[int], bool], count: int) -> int:
-    """The first of so many places from which on it holds; `count` where it holds nowhere."""
+    """First index at which a monotone condition holds, by bisection; `count` if there is none."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2
@@ -217,7 +218,7 @@ def _first(holds: Callable[[int], bool], count: int) -> int:
 
 
 def _bisect(low: float, high: float, enough: Callable[[float], bool]) -> float:
-    """The least value above `low` that is enough, to a millionth of the way to `high`, which is."""
+    """Smallest sufficient value in (low, high], up to a relative tolerance of 1e-6, by bisection."""
     near = low + 4 * TIE * abs(low)  # just above the tie, which is usually sufficient
     if near < high and enough(near):
         return near
@@ -233,12 +234,12 @@ def _bisect(low: float, high: float, enough: Callable[[float], bool]) -> float:
 
 
 def _rejected(keys: tuple[Array, Array], above: float, zscore: float) -> float:
-    """The share of draws at least as surprising as (above, far)."""
+    """Share of draws that are at least as extreme as (above, zscore)."""
     return float(_as_surprising(*keys, above, zscore).mean())
 
 
 def _above(values: Array) -> tuple[Array, Array]:
-    """How many of the values are at least as large as each, and how far each lies above their mean."""
+    """Number of values at least as large as each value, and its z-score."""
     order, finite = np.sort(values), np.isfinite(values)
     lower = np.where(finite, values - TIE * np.abs(np.where(finite, values, 0.0)), values)
     scale = values[finite].std() if finite.any() else 0.0
@@ -247,13 +248,13 @@ def _above(values: Array) -> tuple[Array, Array]:
 
 
 def _more_extreme(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Of two keys of each draw the more surprising one."""
+    """The more extreme of two keys of each draw."""
     first = (other[0] < one[0]) | ((other[0] == one[0]) & (other[1] > one[1]))
     return np.where(first, other[0], one[0]), np.where(first, other[1], one[1])
 
 
 def _as_surprising(ranks: Array, zscores: Array, above: float, away: float) -> Array:
-    """Which draws are at least as surprising as (above, away)."""
+    """Which draws are at least as extreme as (above, away)."""
     return (ranks < above) | (
         (ranks == above) & (zscores >= away - TIE * abs(away) if np.isfinite(away) else zscores >= away)
     )

@@ -17,7 +17,7 @@ from trueodds.lenses.view import View
 
 @dataclass(frozen=True)
 class Component:
-    """One statistic of several that judge a claim together."""
+    """One component statistic of a combined test."""
 
     name: str
     weight: float
@@ -41,7 +41,7 @@ MIN_PROB = 1e-300  # lower limit of probabilities in logarithms
 
 
 class BinaryCells:
-    """The cells of a binary view and what the statistics need of them besides the residual sums."""
+    """Cells of a binary view with the coefficients of the component statistics."""
 
     def __init__(self, view: View) -> None:
         cells = EqualMass(min(CELLS, max(max(SCALES), ELEMENTS // max(view.classes, 1)))).freeze(view)
@@ -80,7 +80,7 @@ class BinaryCells:
         )
 
     def statistics(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The members of each draw, (…, members); NaN at scales that are finer than the cells."""
+        """Component statistics of each draw, (…, components); NaN for scales finer than the cells."""
         residual = wy - wp
         level, slope, centered = np.moveaxis(residual @ self.linear, -1, 0)
         out = np.full((*level.shape, len(BINARY_COMPONENTS)), np.nan)
@@ -92,24 +92,24 @@ class BinaryCells:
 
 
 class Nodes:
-    """Nested nodes of neighboring cells, from coarse to fine: sums of all of them for the cost of the finest."""
+    """Nested nodes of adjacent cells, from coarse to fine; sums of all scales cost as much as the finest one."""
 
     def __init__(self, starts: Sequence[Array]) -> None:
         self.starts = starts
         self.within = [np.searchsorted(fine, coarse) for coarse, fine in pairwise(starts)]
 
     def of(self, cell: Array, max_nodes: int) -> Array:
-        """The node of each cell at the finest of the scales up to so many nodes; 0 where there is none."""
+        """Node of each cell at the finest scale with at most `max_nodes` nodes; 0 if there is none."""
         scales = [scale for scale in self.starts if len(scale) <= max_nodes]
         return np.searchsorted(scales[-1], cell, "right") - 1 if scales else np.zeros_like(cell)
 
     def broadcast_to_cells(self, x: Array, cells: int) -> Array:
-        """What each node of one scale has, given to its cells."""
+        """Values of the nodes of one scale, repeated for their cells."""
         starts = next(scale for scale in self.starts if len(scale) == len(x))
         return np.repeat(x, np.diff(starts, append=cells))
 
     def sums(self, x: Array, axis: int = -1) -> list[Array]:
-        """Sums over the cells of each node along an axis, by scale."""
+        """Sums over the cells of each node along an axis, for every scale."""
         if not self.starts:
             return []
         by_scale = [np.add.reduceat(x, self.starts[-1], axis=axis)]
@@ -119,19 +119,19 @@ class Nodes:
 
 
 def has_vote_shares(view: View) -> bool:
-    """Whether outcomes of rows are shares of votes."""
+    """Whether the outcomes are shares of votes."""
     return view.is_rows and bool(((view.y > 0) & (view.y < 1)).any())
 
 
 def _cell_mean(summed: Any, x: Array, weight: Array, fallback: Array) -> Array:
-    """The mean of x in each cell by one weight; by the other where that is 0 throughout."""
+    """Weighted mean of x in each cell; `fallback` weights are used in cells of total weight 0."""
     weights, others = summed(weight), summed(fallback)
     plain = summed(x * fallback) / np.maximum(others, TINY)
     return np.where(weights > 0, summed(x * weight) / np.where(weights > 0, weights, 1.0), plain)
 
 
 def _starts(mass: Array, nodes: int) -> Array:
-    """The first cell of each of so many nodes of equal mass, from the cells' cumulated mass."""
+    """First cell of each of `nodes` nodes of equal mass, from the cumulative mass of the cells."""
     middle = mass - np.diff(mass, prepend=0.0) / 2
     node = np.minimum((middle * nodes / mass[-1]).astype(np.int64), nodes - 1)
     starts: Array = np.flatnonzero(np.diff(node, prepend=-1))
@@ -143,7 +143,7 @@ VECTOR_SCALES = {4: 0.1, 8: 0.1, 16: 0.15, 64: 0.07, 256: 0.03}  # weights of sq
 
 
 def vector_components(classes: int) -> tuple[Component, ...]:
-    """The statistics of vectors of so many classes."""
+    """Component statistics for vectors of `classes` classes."""
     return (
         Component("temperature", 0.2),
         Component("largest level", 0.08, among=classes),
@@ -158,7 +158,7 @@ def vector_components(classes: int) -> tuple[Component, ...]:
 
 
 class VectorLeaves:
-    """The leaves of a tree over the vectors, and what the statistics need of them besides the residual sums."""
+    """Leaves of a tree over probability vectors with the coefficients of the component statistics."""
 
     def __init__(self, view: View) -> None:
         k = view.p.shape[1]
@@ -203,7 +203,7 @@ class VectorLeaves:
         self.nodes = Nodes(starts)
 
     def statistics(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The members of each draw, (…, members); NaN at scales that are finer than the leaves."""
+        """Component statistics of each draw, (…, components); NaN for scales finer than the leaves."""
         residual = wy - wp
         flat = (*residual.shape[:-2], -1)
         level = residual.sum(axis=-2) * self.level

@@ -27,10 +27,10 @@ from trueodds.resampling.pvalues import TIE, pvalue
 
 
 def log_pvalues(pool: Array, component: Component) -> Array:
-    """The log p-value of each entry of the pool (B,), observed and drawn alike.
+    """Log p-value of each entry of the pool (B,), which contains the observed value and the draws.
 
-    The law is normal or χ² with mean and variance those of the pool. It needs to be right only roughly: what is
-    combined from it is judged among the same draws.
+    The distribution is normal or χ² with the mean and variance of the pool. It only needs to be approximately correct,
+    because the combined p-value is compared with those of the same draws.
     """
     if component.squares:
         scale = pool.std()
@@ -52,10 +52,10 @@ def log_pvalues(pool: Array, component: Component) -> Array:
 
 
 def surprisal(pool: Array) -> Array:
-    """Minus the log of the p-value of each entry among all, (…, B), smooth where ranks end.
+    """Negative log p-value of each entry among all entries, (…, B), with a smooth upper tail.
 
-    The upper tenth is taken as exponential with the median that it has, so that the largest entry says by how much
-    it is the largest. All entries are treated alike.
+    The upper tenth is modeled as exponential with its median, so that the largest entry has a magnitude beyond its
+    rank. All entries are treated in the same way.
 
     >>> surprisal(np.arange(100.0))[[0, 50, 99]].round(2)
     array([-0.  ,  0.69,  3.69])
@@ -78,9 +78,9 @@ def surprisal(pool: Array) -> Array:
 
 
 def log_harmonic_mean(log_p: Array, weights: Array) -> Array:
-    """Minus the log of the weighted harmonic mean of p-values, (…): the greater, the more surprising.
+    """Negative log of the weighted harmonic mean of p-values, (…); larger is more extreme.
 
-    `log_p` (claims, …) and `weights` (claims,); claims without a p-value (NaN) have no part.
+    `log_p` (claims, …) and `weights` (claims,); NaN entries are skipped.
     """
     defined = ~np.isnan(log_p)
     share = np.where(defined, np.reshape(weights, (-1, *[1] * (log_p.ndim - 1))), 0.0)
@@ -93,9 +93,9 @@ def log_harmonic_mean(log_p: Array, weights: Array) -> Array:
 
 
 def debiased_rms_error(view: View, node: Array) -> float:
-    """The debiased root-mean-square error between nodes, with the sign of its square.
+    """Debiased root-mean-square error between nodes, with the sign of its square.
 
-    `node` (n,) names the node of each row.
+    `node` (n,) is the node of each row.
 
     >>> view = View(p=[0.5, 0.5, 0.5, 0.5], y=[1, 1, 1, 0])
     >>> debiased_rms_error(view, np.zeros(4, dtype=int))  # ((1.5 − .5)² − 4 · .25) / (4² − 4) = 0
@@ -211,17 +211,17 @@ class Omnibus(ViewTest):
     resamples: Resamples | None = None
 
     def on(self, view: View) -> ViewResult:
-        """The effect; what is surprising is told by the draws."""
+        """The effect; statistic and p-value require the draws."""
         cells = self._cells(view)
         node = cells.nodes.of(cells.index, NODES_OF_VECTORS if view.joint else NODES)
         return ViewResult(float("nan"), float("nan"), debiased_rms_error(view, node))
 
     def error(self) -> Estimator:
-        """The ECE, which tells how large the error is in probability units."""
+        """The ECE, as the error in probability units."""
         return ESTIMATORS.make("ece", {})
 
     def cells(self, view: View) -> Cells:
-        """The statistics on the fine cells or leaves."""
+        """Component statistics on the fine cells or leaves."""
         made = self._cells(view)
         return Cells(view, made.index, made.size, made.statistics)
 
@@ -229,7 +229,7 @@ class Omnibus(ViewTest):
         return view.once(self.name, lambda: (leaves.VectorLeaves if view.joint else binary.BinaryCells)(view))
 
     def among(self, result: ViewResult, view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
-        """log T and the p of each statistic among its draws, of two null laws the larger."""
+        """log T and the p-value of each component; the larger one of two null distributions."""
         components = _components(view)
         evidence = min(float(_evidence(components, _pool_draws(values, null_draws))[0]) for null_draws in draws)
         single = [
@@ -246,7 +246,7 @@ class Omnibus(ViewTest):
     def pvalues(
         self, estimands: Sequence[Estimand], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
     ) -> PValues:
-        """One claim per lens; a family combines the lenses' claims, where their draws hang together."""
+        """p-values of the lenses and of the family, which combines the lenses if their draws are joint."""
         views, claims = [], []
         for estimand, drawn in zip(estimands, draws, strict=True):
             pools = [_pool_draws(values, one) for values, one in zip(estimand.values, drawn, strict=True)]
@@ -270,23 +270,23 @@ class Omnibus(ViewTest):
 
 
 def _components(view: View) -> tuple[Component, ...]:
-    """The statistics of such a view."""
+    """Component statistics of this kind of view."""
     return leaves.vector_components(view.p.shape[1]) if view.joint else binary.BINARY_COMPONENTS
 
 
 def _pool_draws(values: Array, draws: Array) -> Array:
-    """The observed statistics and the draws, (1 + B, members)."""
+    """Observed statistics and draws in one array, (1 + B, components)."""
     return np.concatenate([values[None], draws])
 
 
 def _evidence(components: Sequence[Component], pool: Array) -> Array:
-    """log T of each entry of a pool (1 + B, members)."""
+    """log T of each entry of a pool (1 + B, components)."""
     log_p = np.stack([log_pvalues(pool[:, j], component) for j, component in enumerate(components)])
     return log_harmonic_mean(log_p, np.array([component.weight for component in components]))
 
 
 def _across(evidence: Array, pools: Sequence[Array]) -> Array:
-    """log T of a lens, (1 + B,), from that of its views (views, 1 + B) and their levels and slopes."""
+    """log T of a lens, (1 + B,), from those of its views (views, 1 + B) and their levels and slopes."""
     if len(evidence) == 1:
         return evidence[0]
     alone = log_harmonic_mean(-surprisal(evidence), np.ones(len(evidence)))
@@ -297,13 +297,13 @@ def _across(evidence: Array, pools: Sequence[Array]) -> Array:
 
 
 def _min_pvalue(claim: Array) -> float:
-    """The share of entries that tie with the largest: of few rows many do, and no smaller p is possible."""
+    """Smallest possible p-value: the share of entries tied with the largest one, which is large for few rows."""
     largest = np.nanmax(claim, initial=0.0)
     return float((claim >= largest - TIE * abs(largest)).mean())
 
 
 def _rank(claim: Array) -> float:
-    """The p-value of the first entry among all."""
+    """p-value of the first entry among all entries."""
     return pvalue(float(claim[0]), claim[1:])
 
 

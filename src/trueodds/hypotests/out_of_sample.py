@@ -97,20 +97,20 @@ class CrossFittedTest(ViewTest):
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
-        """The settings the façade may pass."""
+        """Names of the settings that `to.test` may pass."""
         return ("null", *CrossFitted.accepts())
 
     @classmethod
     def from_settings(cls, _name: str, null: str = "asymptotic", **settings: Any) -> CrossFittedTest:
-        """The test of the estimator of the same name with these settings."""
+        """Create the test with the estimator of the same name and these settings."""
         return cls(null, statistic=CrossFitted.from_settings(cls.name, **settings))
 
     def error(self) -> Estimator | None:
-        """What is recovered."""
+        """The estimator of the gain."""
         return self.statistic
 
     def on(self, view: View) -> ViewResult:
-        """t, its one-sided p, and the mean that is recovered."""
+        """t, its one-sided p-value, and the mean gain."""
         out_of_sample = self.statistic.out_of_fold(view)
         w, by_outcome = view.w[out_of_sample.row], self.statistic.by_outcome(out_of_sample, view)
         gained = (by_outcome * out_of_sample.Y).sum(axis=1)
@@ -186,10 +186,10 @@ class DecisionRegretTest(CrossFittedTest):
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
-        """The settings the façade may pass."""
+        """Names of the settings that `to.test` may pass."""
         return ("null", *settings_of(CostRegret))
 
     @classmethod
     def from_settings(cls, _name: str, null: str = "asymptotic", **settings: Any) -> DecisionRegretTest:
-        """The test of the regret with these settings."""
+        """Create the test of the regret with these settings."""
         return cls(null, statistic=CostRegret(**settings))

@@ -39,10 +39,10 @@ CLUSTER_LABELS = (
 
 @dataclass(frozen=True)
 class ViewTest(HypothesisTest):
-    """A test of one view at a time; over several views or lenses its family-wise p is Holm's, or joint with redraws.
+    """Base class of tests with one statistic per view; family-wise p-values are Holm's, or joint with redraws.
 
-    A member says `on` (what it finds) and `cells` (the same statistic for many draws). The settings `null`, `redraw`
-    and `resamples` are every member's.
+    A subclass implements `on` (the result of one view) and `cells` (the same statistic for many draws). The settings
+    `null`, `redraw` and `resamples` are shared by all subclasses.
     """
 
     vectors: ClassVar[bool] = False  # whether a view may have a probability vector per row
@@ -75,43 +75,43 @@ class ViewTest(HypothesisTest):
         raise NotImplementedError
 
     def look(self, view: View, rng: np.random.Generator) -> ViewResult:
-        """The same for a null law that makes draws of its own."""
+        """The result of `on`, for null distributions that make their own draws."""
         return self.on(view)
 
     def by_clusters(self, view: View, cluster: Array) -> ViewResult:
-        """The same by an asymptotic law for which only the clusters, (n,) numbers of them, are independent."""
+        """The result of `on` with an asymptotic distribution that assumes independent clusters only; `cluster` (n,)."""
         raise NotImplementedError
 
     def describe_null(self, results: Sequence[Sequence[ViewResult]], *, clustered: bool) -> str:
-        """The asymptotic law of what was found on each view of each lens, in the words of `asymptotic_null`."""
+        """Description of the asymptotic null distribution for these results."""
         return self.clustered if clustered else self.asymptotic_null
 
     @property
     def instead(self) -> str:
-        """What keeps its level where the asymptotic law does not."""
+        """The alternative recommended if the asymptotic distribution is inaccurate."""
         return "null='redraw'" if "redraw" in self.nulls else f"consistency with statistic={self.name!r}"
 
     def cells(self, view: View) -> Linear:
-        """How surprising draws are: the statistic on cells that are fixed without the labels.
+        """The statistic on cells that do not depend on the labels, for many draws; larger is more extreme.
 
-        Several statistics of one view, judged together by min-p, have an axis of their own behind that of the draws.
+        Several statistics of one view, combined by min-p, have an additional last axis.
         """
         raise NotImplementedError
 
     def among(self, result: ViewResult, view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
-        """What was found, with what only the draws of this view tell; `draws` has those of each null law."""
+        """Add results that require the draws of this view; `draws` has one array per null distribution."""
         return result
 
     def __call__(
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
     ) -> Verdict:
-        """The verdict on one lens, or on a family of several."""
+        """Test one lens, or a family of several lenses."""
         return self.verdicts(preds, lenses, rng, progress)[0]
 
     def verdicts(
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, progress: Progress | None = None
     ) -> list[Verdict]:
-        """The verdict on the family of lenses, then on each of them, all from the same draws; of one lens, its own."""
+        """Verdicts on the family of lenses and on each of them, from the same draws; a single verdict for one lens."""
         summed = preds.cluster if self.null == "asymptotic" and self.clustered else None
         if preds.cluster is not None and self.null != "redraw" and summed is None:
             null_text = "The asymptotic distribution" if self.null == "asymptotic" else f"null={self.null!r}"
@@ -158,7 +158,7 @@ class ViewTest(HypothesisTest):
     def _draws(
         self, preds: Predictions, estimands: Sequence[Estimand], rng: np.random.Generator, progress: Progress | None
     ) -> list[list[Array]]:
-        """The draws of each view of each lens, under each null law; more of them where the p-value may hang on chance."""
+        """Draws of each view of each lens under each null distribution, with more of them for borderline p-values."""
         samplers = [functools.partial(null_draws, redraw=self.redraw)]
         if preds.cluster is not None and preds.kind != "multilabel":
             # Sign flips have no variance in a bin without any event; labels redrawn with correlation do.
@@ -178,7 +178,7 @@ class ViewTest(HypothesisTest):
     def _asymptotic(
         self, preds: Predictions, lenses: Sequence[Lens], rng: np.random.Generator, cluster: Array | None
     ) -> tuple[list[Estimand], list[list[ViewResult]]]:
-        """What was found by the asymptotic law; with votes, from many labels drawn from them."""
+        """Asymptotic results; with votes, averaged over many draws of one vote per row."""
         sets = [preds] if preds.votes is None or cluster is not None else draw_vote_labels(preds, rng)
         every = []
         for rows in sets:
@@ -193,7 +193,7 @@ class ViewTest(HypothesisTest):
         return estimands, [[average_votes(one) for one in lens_views] for lens_views in views]
 
     def from_tally(self, tally: Tally, lenses: Sequence[Lens], rng: np.random.Generator) -> Verdict:
-        """The verdict from a tally's cells, each taken as rows of its mean prediction."""
+        """Test the cells of a tally, each treated as rows with its mean prediction."""
         if self.needs_rows:
             return super().from_tally(tally, lenses, rng)
         if self.redraw == "both":
@@ -228,19 +228,19 @@ class ViewTest(HypothesisTest):
         return self._verdict(estimands, results, [pvalues], null + self.jointly, notes)
 
     def estimand(self, preds: Predictions, lens: Lens) -> Estimand | None:
-        """The statistic of each view, where labels are redrawn."""
+        """The statistic of each view, if labels are redrawn."""
         if (self.null, self.redraw) != ("redraw", "labels"):
             return None
         return Estimand(_TestStatistic(self), lens, lens.views(preds))
 
     def pvalue_of(self, estimand: Estimand, draws: Array, *, joint: bool) -> float:
-        """The smallest p of the views, adjusted."""
+        """Smallest adjusted p-value of the views."""
         return self.pvalues([estimand], [draws], joint_views=joint, joint_lenses=joint).family
 
     def pvalues(
         self, estimands: Sequence[Estimand], draws: Sequence[Array], *, joint_views: bool, joint_lenses: bool
     ) -> PValues:
-        """The p-values of every view, every lens and of all of them, from the draws of each view."""
+        """p-values of every view, every lens and the family, from the draws of each view."""
         return PValues.by_draws(estimands, draws, joint_views=joint_views, joint_lenses=joint_lenses)
 
     def _results(
@@ -276,7 +276,7 @@ class ViewTest(HypothesisTest):
         null_min_pvalue: float = 0.0,
         resamples: int | None = None,
     ) -> Verdict:
-        """From what was found and, where labels were redrawn, how the draws judge it."""
+        """Verdict from the results of the views and, if labels were redrawn, their p-values."""
         asymptotic = pvalue_sets is None
         if pvalue_sets is None:
             pvalue_sets = [PValues.asymptotic([[one.pvalue for one in lens_results] for lens_results in results])]
@@ -336,25 +336,25 @@ class ViewTest(HypothesisTest):
 
 @dataclass(frozen=True)
 class _TestStatistic(Estimator):
-    """The statistic of a test in the place of an error, for whoever draws."""
+    """Adapter that presents the statistic of a test as an estimator for the null draws."""
 
     name: ClassVar[str] = "surprise"
     test: ViewTest
 
     @property
     def needs_rows(self) -> bool:  # type: ignore[override]
-        """What the test needs."""
+        """Whether the test requires rows."""
         return self.test.needs_rows
 
     @property
     def partition(self) -> Any:
-        """The bins of the test, if it has any."""
+        """The bins of the test, or None."""
         return getattr(self.test, "partition", None)
 
     def value(self, view: View) -> float:
-        """How surprising the view is."""
+        """The statistic of the view; larger is more extreme."""
         return self.linear(view).value()
 
     def linear(self, view: View) -> Linear:
-        """The test's own cells."""
+        """The cells of the test."""
         return self.test.cells(view)

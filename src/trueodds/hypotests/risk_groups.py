@@ -16,11 +16,11 @@ TIE_TOLERANCE = 1e-12  # relative difference up to which weights count as equal
 
 
 def quantile_groups(s: Array, w: Array, n: Array, count: int) -> tuple[Array, int]:
-    """The group of each row and how many groups hold rows, cut at quantiles of the scores, right-closed.
+    """Group of each row and the number of nonempty groups, cut at score quantiles, right-closed.
 
-    The cuts are the quantiles i/count with linear interpolation (type 7); equal cuts are one. Rows or cells of n rows
-    that weigh alike are counted as rows; others are cut where the weight so far reaches its share, midway to the next
-    score. The group of a row without weight means nothing.
+    The cuts are the quantiles i/count with linear interpolation (type 7); duplicate cuts are merged. Rows, or cells of
+    n rows, with equal weight per row are counted as rows. Otherwise the cut is where the cumulative weight reaches its
+    share, midway to the next score. The group of a row without weight is arbitrary.
 
     >>> quantile_groups(np.array([0.1, 0.2, 0.2, 0.9]), np.ones(4), np.ones(4), 2)
     (array([0, 0, 0, 1]), 2)
@@ -54,11 +54,11 @@ ROUNDING = 1e-12  # tolerance of a sum of residuals, relative to the weight of t
 
 @dataclass(frozen=True)
 class GroupResiduals:
-    """Groups by risk, what was promised for their m outcomes, and the form in which residuals count.
+    """Risk groups, the expected counts of their m outcomes, and the quadratic form of the residuals.
 
-    A binary view has m = 2 outcomes, the event last. `form` holds a symmetric matrix per group; residuals d = Σw(y − p)
-    give Σ_g d_gᵀ form_g d_g. An outcome without chance in its group must come as promised: a residual larger than its
-    `tolerance` is infinitely surprising.
+    A binary view has m = 2 outcomes, the event last. `form` contains a symmetric matrix per group; residuals d = Σw(y −
+    p) give Σ_g d_gᵀ form_g d_g. If an outcome has variance 0 in its group, a residual larger than its `tolerance` makes
+    the statistic infinite.
     """
 
     index: Array  # (rows,)
@@ -73,7 +73,7 @@ class GroupResiduals:
 
     @classmethod
     def of(cls, view: View, bins: int, *, exact: bool, baseline: int) -> GroupResiduals:
-        """The groups of a view: cut by the score, or by the probability of any outcome but the baseline."""
+        """Groups of a view, cut by the score, or by 1 − the probability of the baseline outcome."""
         score = 1 - view.at[:, baseline].astype(np.float64) if view.joint else view.at
         index, size = quantile_groups(score, view.w, view.n, bins)
         w, ww, n = (np.bincount(index, x, size) for x in (view.w, view.sums("ww"), view.n))
@@ -96,11 +96,11 @@ class GroupResiduals:
 
     @property
     def size(self) -> int:
-        """How many groups."""
+        """Number of groups."""
         return len(self.w)
 
     def statistic(self, _w: Array, wp: Array, wy: Array) -> Array:
-        """The sum over groups, from Σwp and Σwy (…, groups) or (…, groups, m)."""
+        """Quadratic form summed over groups, from Σwp and Σwy (…, groups) or (…, groups, m)."""
         d = self.residuals(wp, wy)
         total = np.zeros(d.shape[:-2])
         for g, form in enumerate(self.form):
@@ -113,19 +113,20 @@ class GroupResiduals:
         return d if d.shape[-1] == self.predicted.shape[1] and d.ndim > 2 else np.stack([-d, d], axis=-1)
 
     def excess(self, d: Array) -> float:
-        """The root mean squared gap of the groups beyond what chance alone makes of it, 0 where that is more.
+        """Root mean squared gap of the groups minus its null expectation, 0 if negative.
 
-        The gap of vectors is their Euclidean distance over √2, which for two outcomes is the difference of one.
+        The gap of vectors is their Euclidean distance over √2, which for two outcomes equals the difference of one of
+        them.
         """
         squared = ((d**2).sum(axis=1) - self.variance) / (2 * self.w**2)
         return float(np.sqrt(max(0.0, float(self.w @ squared / self.w.sum()))))
 
     def expected(self) -> Array:
-        """How many outcomes each group expects where any can come, counted as the weights are worth."""
+        """Expected counts of the outcomes with positive variance, by effective sample size."""
         return np.asarray((self.effective_n[:, None] * self.predicted)[np.isinf(self.tolerance)])
 
     def table(self, d: Array, baseline: int | None) -> Mapping[str, Mapping[str, float]]:
-        """Each group's rows, mean prediction, expected and observed outcomes: the event, or all but the baseline."""
+        """Rows, mean prediction, expected and observed counts of each group: of the event, or of all but the baseline."""
         predicted, residual = (
             (self.predicted[:, 1], d[:, 1]) if baseline is None else (1 - self.predicted[:, baseline], -d[:, baseline])
         )
@@ -145,7 +146,7 @@ def _columns(w: Array, x: Array, index: Array, size: int) -> Array:
 
 
 def _cross_products(view: View, p: Array, rows: Array) -> Array:
-    """Σw² p_k p_l for k ≠ l, (m, m): minus the null covariances, whose rows sum to 0 with the variances."""
+    """Σw² p_k p_l for k ≠ l, (m, m): the negative null covariances. Row sums equal the variances."""
     if not view.joint:
         return np.maximum(view.sums("wwv")[rows].sum(), 0.0) * np.array([[0.0, 1.0], [1.0, 0.0]])
     weighted = np.sqrt(view.sums("ww")[rows])[:, None] * p[rows]
@@ -155,11 +156,10 @@ def _cross_products(view: View, p: Array, rows: Array) -> Array:
 
 
 def _exact(cross_products: Array) -> tuple[Array, Array, int]:
-    """A generalized inverse of the null covariance, which outcomes have chance, and the rank.
+    """A generalized inverse of the null covariance, which outcomes have variance, and the rank.
 
-    The covariance is the Laplacian of a graph whose edges are the pairs of outcomes that one row can have. Scaled to
-    variances of 1, an outcome that is rare everywhere keeps its direction; each part of the graph that hangs together
-    loses one.
+    The covariance is the Laplacian of a graph whose edges are pairs of outcomes possible in one row. After scaling to
+    unit variances rare outcomes keep their direction. Each connected component of the graph loses one.
     """
     variance = cross_products.sum(axis=1)
     chance = variance > 0
@@ -171,7 +171,7 @@ def _exact(cross_products: Array) -> tuple[Array, Array, int]:
 
 
 def _pearson(predicted: Array, squared: float) -> tuple[Array, Array, int]:
-    """Pearson's form, with Σw² in the place of the number of rows: the covariance if all rows of a group said the same."""
+    """Pearson's form with Σw² as the number of rows: the covariance if all rows of a group have equal predictions."""
     chance = predicted > 0
     form = np.diag(np.where(chance, 1 / np.where(chance, squared * predicted, 1.0), 0.0))
     return form, chance, max(int(chance.sum()) - 1, 0)

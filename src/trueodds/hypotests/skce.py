@@ -25,9 +25,9 @@ MAX_DRAWN_ROWS = 2**21  # rows drawn at once
 
 
 def bootstrap_pvalue(pairs: RowPairs, resamples: int, rng: np.random.Generator) -> tuple[float, float]:
-    """n U / (n − 1) − V, and its p-value among what it is on drawn rows (Arcones & Giné 1992).
+    """n U / (n − 1) − V, and its bootstrap p-value (Arcones & Giné 1992).
 
-    A weight is part of each row's residual here: Σ w_i w_j h_ij is as degenerate as Σ h_ij.
+    A weight is part of the residual of its row: Σ w_i w_j h_ij is as degenerate as Σ h_ij.
     """
     n = len(pairs.rows)
     draws = []
@@ -39,17 +39,17 @@ def bootstrap_pvalue(pairs: RowPairs, resamples: int, rng: np.random.Generator) 
 
 
 def centered_statistic(pairs: RowPairs) -> float:
-    """n U / (n − 1) − V on all rows, in units of the mean weight squared."""
+    """n U / (n − 1) − V of the observed rows, divided by the squared mean weight."""
     n, own = len(pairs.rows), float((pairs.residual**2).sum(axis=1) @ pairs.own)
     pair_sum = float(pairs.forms.observed[0])
     return pairs.twice * (pair_sum / (n - 1) ** 2 - (pair_sum + own) / n**2) / float(pairs.w.mean()) ** 2
 
 
 def bootstrap_statistics(pairs: RowPairs, counts: Array) -> Array:
-    """n U / (n − 1) − V on drawn rows, less what is linear in the draws: n⁻² [a Σ (c_i c_j − [i=j] c_i) h_ij − 2 Σ c_i h_ij].
+    """n U / (n − 1) − V of resampled rows minus its linear part: n⁻² [a Σ (c_i c_j − [i=j] c_i) h_ij − 2 Σ c_i h_ij].
 
-    `counts` (draws, n) says how often each row was drawn; a = n / (n − 1). The sum over pairs i ≠ j is one square of
-    c − 1/a, as a c'Hc − 2 c'H1 = a (c − 1/a)'H(c − 1/a) − 1'H1 / a.
+    `counts` (draws, n) are the multiplicities of the rows; a = n / (n − 1). The sum over pairs i ≠ j is a quadratic
+    form in c − 1/a, as a c'Hc − 2 c'H1 = a (c − 1/a)'H(c − 1/a) − 1'H1 / a.
     """
     n = len(pairs.rows)
     a = n / (n - 1)
@@ -61,7 +61,7 @@ def bootstrap_statistics(pairs: RowPairs, counts: Array) -> Array:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The mean over blocks, each counting with its pairs, and its standard error."""
+    """Mean over blocks, weighted by their pairs, and its standard error."""
 
     mean: float
     stderr: float
@@ -69,7 +69,7 @@ class Blocks:
 
     @classmethod
     def of(cls, pairs: RowPairs) -> Blocks:
-        """From the pairs within blocks; for blocks of one size it is the mean of their U and its standard error."""
+        """Create from the pairs within blocks; for equal block sizes it is the mean of their U and its standard error."""
         starts, w = pairs.edges[:-1], pairs.w
         below = np.add.reduceat(w, starts) ** 2 - np.add.reduceat(w**2, starts)
         above, count = pairs.twice * pairs.forms.by_block(), len(starts)
@@ -81,16 +81,16 @@ class Blocks:
 
     @property
     def z(self) -> float:
-        """How many standard errors above 0."""
+        """The mean divided by its standard error."""
         return self.mean / self.stderr
 
     @property
     def pvalue(self) -> float:
-        """One-sided normal."""
+        """One-sided normal p-value."""
         return float(ndtr(-self.z))
 
     def doubts(self) -> tuple[str, ...]:
-        """Whether a standard error of so few is one."""
+        """A warning if there are too few blocks for a normal z."""
         if self.count >= MIN_BLOCKS:
             return ()
         return (
@@ -99,17 +99,17 @@ class Blocks:
 
 
 def pvalue_bound_unbiased(u: float, n: int) -> float:
-    """exp(−⌊n/2⌋ (U/B)² / 2): U lies that far above 0 at most so often. A negative U is no evidence at all."""
+    """Upper bound exp(−⌊n/2⌋ (U/B)² / 2) of the p-value of U; 1 if U is negative."""
     return float(np.exp(-(n // 2) * (max(0.0, u) / KERNEL_BOUND) ** 2 / 2))
 
 
 def pvalue_bound_biased(v: float, n: int) -> float:
-    """exp(−max(0, √(nV/B) − 1)² / 2)."""
+    """Upper bound exp(−max(0, √(nV/B) − 1)² / 2) of the p-value of V."""
     return float(np.exp(-(max(0.0, np.sqrt(n * max(0.0, v) / KERNEL_BOUND) - 1) ** 2) / 2))
 
 
 def rare_outcome_doubts(view: View) -> tuple[str, ...]:
-    """Whether outcomes are so rare that the laws of large n reject too often."""
+    """A warning if outcomes are so rare that the asymptotic distribution rejects too often."""
     mask = view.w > 0
     w, p = view.w[mask], np.asarray(view.p[mask], dtype=np.float64)
     v = (1 - (p**2).sum(axis=1)) / 2 if view.joint else p * (1 - p)
@@ -231,11 +231,11 @@ class KernelTest(ViewTest):
 
     @property
     def asymptotic_null(self) -> str:  # type: ignore[override]
-        """The law in words."""
+        """Description of the null distribution."""
         return NULL_DESCRIPTIONS.get(self.null, "")
 
     def on(self, view: View) -> ViewResult:
-        """What is seen, and the p-value of a null law without draws."""
+        """The statistic, and the p-value of a null distribution without draws."""
         pairs = self.cells(view)
         value = pairs.value()
         notes = [note for note in self._error().notes(view) if note.code != "TN119" or self.null != "block"]
@@ -259,7 +259,7 @@ class KernelTest(ViewTest):
         return result
 
     def look(self, view: View, rng: np.random.Generator) -> ViewResult:
-        """The same, with the p-value of drawn rows."""
+        """The result of `on`, with the bootstrap p-value."""
         result = self.on(view)
         if self.null != "bootstrap" or np.isnan(result.statistic):
             return result
@@ -276,7 +276,7 @@ class KernelTest(ViewTest):
         return replace(result, statistic=statistic, pvalue=p, parts=parts, doubts=rare_outcome_doubts(view))
 
     def cells(self, view: View) -> RowPairs:
-        """The error of each draw; large values count."""
+        """The error of each draw; large values are extreme."""
         return self._error().linear(view)
 
     def _error(self) -> SquaredKernelError:
@@ -300,7 +300,7 @@ def _by_blocks(result: ViewResult, view: View, blocks: Blocks) -> ViewResult:
 
 
 def even_rows(view: View) -> None:
-    """Refuse weights where a bound counts rows."""
+    """Raise InputError for unequal weights."""
     weights = view.w[view.w > 0]
     if len(weights) and (weights != weights[0]).any():
         raise InputError(

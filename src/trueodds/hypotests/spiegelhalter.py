@@ -23,7 +23,7 @@ ROUNDING = 1e-12  # relative tolerance for differences between the scores of a r
 
 @dataclass(frozen=True)
 class ScoreSurplus:
-    """The sum of S − E S over rows: linear in the outcomes, its law given by the probabilities."""
+    """The sum of S − E S over rows, which is linear in the outcomes, with its null moments."""
 
     pull: Array  # (n,) score of the event minus that of the non-event; (n, m) score minus its expectation
     span: Array  # (n,) range between the best and the worst score of a row
@@ -32,7 +32,7 @@ class ScoreSurplus:
 
     @classmethod
     def of(cls, view: View, score: str) -> ScoreSurplus:
-        """What a view promises of a score."""
+        """Compute the coefficients and the null moments of a score."""
         return _vectors(view, score) if view.joint else _single(view, score)
 
     def total(self, wp: Array, wy: Array) -> Array:
@@ -43,7 +43,7 @@ class ScoreSurplus:
 
 
 def score_z_test(view: View, score: str) -> ViewResult:
-    """z of the surplus, its two-sided p, and the probability that must at least be misplaced."""
+    """z of the excess score, its two-sided p-value, and a lower bound of the misplaced probability."""
     surplus = ScoreSurplus.of(view, score)
     late, w = impossible_outcomes(view), view.w
     endless = bool(late.any()) and (score == "log_loss" or surplus.std == 0)
@@ -73,7 +73,7 @@ def score_z_test(view: View, score: str) -> ViewResult:
 
 
 def score_cells(view: View, score: str) -> Cells:
-    """|z|, each row by itself; infinite where an outcome comes that had probability 0 and the score knows no bound."""
+    """|z| as a function of redrawn outcomes; infinite for an outcome of probability 0 if the score is unbounded."""
     surplus = ScoreSurplus.of(view, score)
     watch = score == "log_loss" or surplus.std == 0
     certain = _ruling_out(view) & watch
@@ -102,13 +102,13 @@ def score_cells(view: View, score: str) -> Cells:
 
 
 def impossible_outcomes(view: View) -> Array:
-    """The rows where an outcome came that had probability 0, (n,) bool."""
+    """Rows whose observed outcome has predicted probability 0, (n,) bool."""
     some = view.Y > (0 if view.joint else np.array([ROUNDING, 0]))
     return np.asarray((np.isneginf(view.log_P) & some).any(axis=1) & (view.w > 0))
 
 
 def _ruling_out(view: View) -> Array:
-    """The rows that rule an outcome out, (n,) bool."""
+    """Rows that assign probability 0 to an outcome, (n,) bool."""
     return np.asarray(np.isneginf(view.log_P).any(axis=1))
 
 
@@ -202,11 +202,11 @@ class Spiegelhalter(ViewTest):
     exempt: ClassVar[dict[str, str]] = {"weight two": "importance weights: the variance grows with their squares"}
 
     def on(self, view: View) -> ViewResult:
-        """z, its two-sided p, and the mean residual toward ½."""
+        """z, its two-sided p-value, and the mean residual toward ½."""
         return score_z_test(view, "brier")
 
     def cells(self, view: View) -> Cells:
-        """|z|, each row by itself."""
+        """|z| as a function of the outcomes of all rows."""
         return score_cells(view, "brier")
 
 
@@ -280,13 +280,13 @@ class Score(ViewTest):
 
     @property
     def needs_rows(self) -> bool:  # type: ignore[override]
-        """The log loss bends within a cell, which knows only its mean prediction."""
+        """Whether rows are required: the log loss is nonlinear within a cell, which stores its mean prediction only."""
         return self.statistic == "log_loss"
 
     def on(self, view: View) -> ViewResult:
-        """z, its two-sided p, and the probability that must at least be misplaced."""
+        """z, its two-sided p-value, and a lower bound of the misplaced probability."""
         return replace(score_z_test(view, self.statistic), settings_used={"statistic": self.statistic})
 
     def cells(self, view: View) -> Cells:
-        """|z|, each row by itself."""
+        """|z| as a function of the outcomes of all rows."""
         return score_cells(view, self.statistic)

@@ -113,7 +113,7 @@ class TCal(ViewTest):
             )
 
     def on(self, view: View) -> ViewResult:
-        """T and its signed root at each scale; which is the strongest is told by the draws."""
+        """T and its signed root at each scale; the draws determine the reported scale."""
         levels = self.levels(view)
         values = self.cells(view).value()
         parts = {
@@ -123,7 +123,7 @@ class TCal(ViewTest):
         return ViewResult(float("nan"), float("nan"), float("nan"), parts, {"scales": levels})
 
     def cells(self, view: View) -> Cells:
-        """T at every scale, on rows in the order of the finest bins."""
+        """T at every scale, with rows sorted by the finest bins."""
         levels = self.levels(view)
         if view.joint:
             single_rows(view, self.name)
@@ -145,7 +145,7 @@ class TCal(ViewTest):
         return Cells(view, pairs.index, pairs.size, pairs.statistic)
 
     def among(self, result: ViewResult, _view: View, values: Array, draws: Sequence[Array]) -> ViewResult:
-        """The p of each scale among its draws; the smallest leads, of equal ones that of the largest deviation."""
+        """Add the p-value of each scale; the smallest is reported, with ties ordered by the standardized deviation."""
         names, drawn = list(result.parts), draws[0]
         single = [max(pvalue(float(values[j]), null_draws[:, j]) for null_draws in draws) for j in range(len(names))]
         scale = drawn[:, : len(names)].std(axis=0)
@@ -159,11 +159,11 @@ class TCal(ViewTest):
         return replace(result, statistic=strongest["statistic"], effect=strongest["effect"], parts=parts)
 
     def error(self) -> DebiasedL2:
-        """The error on these bins; on the usual ones where every scale is looked at."""
+        """The debiased L2 error on these bins; with its default bins if all scales are tested."""
         return DebiasedL2() if self.bins is None else DebiasedL2(Uniform(self.bins))
 
     def levels(self, view: View) -> list[int]:
-        """How many bins each scale has."""
+        """Number of bins of each scale."""
         n, axes = max(view.n_rows, 1), view.p.shape[1] - 1 if view.joint else 1
         if self.bins is not None:
             return [self.bins]
@@ -174,7 +174,7 @@ class TCal(ViewTest):
 
 
 def scales(n: int, axes: int = 1) -> int:
-    """How many scales the paper looks at; its code rounds down for one score.
+    """Number of scales in the paper, whose code rounds down for one score.
 
     >>> scales(500), scales(500, 2)
     (15, 8)
@@ -185,12 +185,12 @@ def scales(n: int, axes: int = 1) -> int:
 
 @dataclass(frozen=True)
 class _BinsAndEdges(Partition):
-    """Uniform bins without their inner edges, and between them each edge as a cell of its own."""
+    """Uniform bins without their inner edges, where each inner edge is a cell of its own."""
 
     bins: int
 
     def freeze(self, view: View) -> Bins:
-        """The edges, and right below each inner one another."""
+        """The edges, with an additional edge directly below each inner edge."""
         edges = np.arange(self.bins + 1) / self.bins
         inner = np.stack([np.nextafter(edges[1:-1], -np.inf), edges[1:-1]], axis=1).ravel()
         return Bins(np.concatenate((edges[:1], inner, edges[-1:])))
@@ -200,7 +200,7 @@ class _BinsAndEdges(Partition):
 
 
 def _averaged(finest: Sequence[Array], levels: Sequence[int]) -> Callable[[Array, Array, Array, Array], Array]:
-    """The mean of T at every scale over several ways to put cells into the finest bins."""
+    """Mean of T at every scale over several assignments of cells to the finest bins."""
     ways = []
     for cells in finest:
         starts = np.flatnonzero(np.diff(cells, prepend=-1))
@@ -214,7 +214,7 @@ def _averaged(finest: Sequence[Array], levels: Sequence[int]) -> Callable[[Array
 
 
 class _Vectors:
-    """Rows of vectors in an order in which the cells of every scale are stretches, within each other."""
+    """Rows of vectors, sorted such that the cells of every scale are nested contiguous segments."""
 
     def __init__(self, view: View, levels: Sequence[int]) -> None:
         cells = [SimplexGrid(m).freeze(view).index(view.at) for m in levels]
@@ -225,14 +225,14 @@ class _Vectors:
         self.errors = _errors([cell[order][self.starts] for cell in cells])
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """T at every scale, of each draw."""
+        """T of each draw at every scale."""
         residual = np.moveaxis(wy - wp, -1, -2)
         squares = (residual * residual).sum(axis=-2)
         return self.errors(*(np.add.reduceat(x, self.starts, axis=-1) for x in (w, residual, squares, w)))
 
 
 def _errors(cells: Sequence[Array]) -> Callable[[Array, Array, Array, Array], Array]:
-    """What reads T at every scale from the sums of the finest cells; `cells` names the cell of each at every scale."""
+    """Function that computes T at every scale from the sums of the finest cells; `cells` has the cell of each per scale."""
     starts = [np.flatnonzero(np.diff(cell, prepend=-1)) for cell in cells]
     within = [np.searchsorted(fine, coarse) for coarse, fine in pairwise(starts)]
 

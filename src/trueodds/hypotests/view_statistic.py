@@ -19,7 +19,7 @@ Reader = Callable[[Array, Array, Array], Array]
 
 @dataclass(frozen=True)
 class ViewResult:
-    """What a test finds on one view."""
+    """Test result of one view."""
 
     statistic: float  # as reported
     pvalue: float  # asymptotic; NaN if the test has no asymptotic distribution, or is undefined
@@ -32,10 +32,10 @@ class ViewResult:
 
 
 class Cells:
-    """A statistic that draws need many times over: sums of fixed cells, and what reads it from them.
+    """A statistic that is a function of the sums of fixed cells, for evaluation on many draws.
 
-    `reader` takes Σw (…, size), Σwp and Σwy (…, size) or (…, size, m) with leading axes that broadcast, and gives
-    (…): greater is more surprising, |z| for a z of two sides.
+    `reader` takes Σw (…, size), Σwp and Σwy (…, size) or (…, size, m), whose leading axes broadcast, and returns (…).
+    Larger values are more extreme; a two-sided z is passed as |z|.
     """
 
     def __init__(self, view: View, index: Array, size: int, reader: Reader) -> None:
@@ -43,11 +43,11 @@ class Cells:
 
     @classmethod
     def of_rows(cls, view: View, reader: Reader) -> Cells:
-        """Every row (or cell of a tally) by itself."""
+        """Use every row (or cell of a tally) as its own cell."""
         return cls(view, np.arange(len(view)), len(view), reader)
 
     def value(self) -> float:
-        """The statistic of the view itself."""
+        """The observed statistic."""
         view, m = self.view, self.view.p.shape[1] if self.view.joint else 1
         w = np.bincount(self.index, view.w, self.size)
         p, y = (np.asarray(x, dtype=np.float64).reshape(len(view), m) for x in (view.p, view.y))
@@ -63,19 +63,19 @@ class Cells:
         return self.reader(w, wp, wy)
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """None: it is no error that an interval is made for."""
+        """None: the statistic is not an error with a confidence interval."""
         return None
 
 
 class ScaledCells:
-    """A statistic on fixed cells over its standard error under the null; bare where that is 0, for nothing varies then."""
+    """A statistic on fixed cells divided by its null standard error; undivided if that is 0."""
 
     def __init__(self, linear: Linear, unit: float) -> None:
         self.linear, self.unit = linear, unit or 1.0
 
     @property
     def size(self) -> int:
-        """How many cells."""
+        """Number of cells."""
         return self.linear.size
 
     @property
@@ -84,7 +84,7 @@ class ScaledCells:
         return self.linear.index
 
     def value(self) -> float:
-        """The statistic of the view itself."""
+        """The observed statistic."""
         return self.linear.value() / self.unit
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
@@ -92,10 +92,11 @@ class ScaledCells:
         return self.linear.statistic(w, wp, wy) / self.unit
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
-        """None: it is no error that an interval is made for."""
+        """None: the statistic is not an error with a confidence interval."""
 
 
 def view_parts(names: Sequence[str], results: Sequence[ViewResult], pvalues: Array) -> dict[str, dict[str, float]]:
+    """Statistic, p-value, Holm's p-value and effect of each view."""
     return {
         name: {"statistic": one.statistic, "pvalue": float(p), "holm": h, "effect": one.effect}
         for name, one, p, h in zip(names, results, pvalues, holm([float(p) for p in pvalues]), strict=True)
@@ -103,5 +104,5 @@ def view_parts(names: Sequence[str], results: Sequence[ViewResult], pvalues: Arr
 
 
 def shared_settings(settings: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The settings on which all views agree."""
+    """Settings that are equal for all views."""
     return {key: value for key, value in settings[0].items() if all(other.get(key) == value for other in settings)}

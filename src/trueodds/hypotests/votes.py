@@ -19,7 +19,7 @@ _SEVERAL = "Rows have several votes. The signs of all residuals of a row are fli
 
 
 def prepare_votes(preds: Predictions, redraw: str = "labels") -> tuple[Predictions, list[Note]]:
-    """The rows as they are tested, with a note where they have votes; a row's only vote is its label."""
+    """The rows to test, with a note if they have votes; the only vote of a row becomes its label."""
     if preds.cluster is not None and redraw == "both":
         raise InputError(
             "TO205",
@@ -42,7 +42,7 @@ def prepare_votes(preds: Predictions, redraw: str = "labels") -> tuple[Predictio
 
 
 def draw_vote_labels(preds: Predictions, rng: np.random.Generator) -> Iterator[Predictions]:
-    """The rows with one of their votes drawn as the label, again and again."""
+    """Repeatedly draw one vote of each row as its label."""
     assert preds.votes is not None
     cumulated = np.cumsum(preds.votes, axis=1)
     for _ in range(LABEL_DRAWS):
@@ -51,7 +51,7 @@ def draw_vote_labels(preds: Predictions, rng: np.random.Generator) -> Iterator[P
 
 
 def twice_the_mean(pvalues: Sequence[float]) -> float:
-    """A p-value that is valid however the p-values depend on each other. Source: Rüschendorf (1982).
+    """Twice the mean p-value, which is valid under any dependence. Source: Rüschendorf (1982).
 
     >>> twice_the_mean([0.01, 0.03]), twice_the_mean([0.7, 0.9])
     (0.04, 1.0)
@@ -60,7 +60,7 @@ def twice_the_mean(pvalues: Sequence[float]) -> float:
 
 
 def average_votes(results: Sequence[ViewResult]) -> ViewResult:
-    """The mean of what was found with one vote per row, and a p-value from all of them; no summary, which is of one."""
+    """Average the results over draws of one vote per row, with a combined p-value and without a summary."""
 
     def mean(name: str, values: Sequence[float]) -> float:
         return twice_the_mean(values) if name in ("pvalue", "holm") else float(np.mean(values))

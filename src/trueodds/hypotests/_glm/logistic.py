@@ -23,7 +23,7 @@ FLAT = 1e-6  # share of the null information along a direction below which the m
 
 
 def logistic_statistics(logits: Logits, powers: Powers, wy: Array, degree: int, form: str) -> Array:
-    """Statistics of a polynomial of this degree against the logit itself, for many outcomes (draws, n); χ² under the null.
+    """χ² statistics of a polynomial of this degree against the logit itself, for many outcomes (draws, n).
 
     With weights the likelihood ratio is multiplied by the score statistic standardized by the variance of the scores,
     divided by the one standardized by their information, which restores the χ² distribution. Source: Pace, Salvan &

@@ -124,7 +124,7 @@ class Powers:
         return b
 
     def scores(self, residuals: Array) -> tuple[Array, Array]:
-        """Squared scores of each degree (…, m + 1) from Σw(y − p) (…, n), standardized by the information and by the variance.
+        """Squared scores of each degree (…, m + 1) from Σw(y − p) (…, n), by the information and by the variance.
 
         The sum up to a degree is its score statistic. Standardized by the variance, each is an independent χ² with one
         degree of freedom.

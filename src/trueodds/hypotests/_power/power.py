@@ -129,7 +129,7 @@ def power_of(
 
 
 class _PowerCurve:
-    """Power of one test as a function of rows and distortion: asymptotic if the distribution is known, else simulated."""
+    """Power of one test by rows and distortion: asymptotic if the distribution is known, else simulated."""
 
     def __init__(
         self,

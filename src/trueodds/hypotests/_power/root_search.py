@@ -18,7 +18,7 @@ def find_root(
     near: float,
     close: float,
 ) -> tuple[float, float]:
-    """The x in (0, upper_bound] where `curve` equals `level`, with its value; `upper_bound` if the level is not attained.
+    """The x in (0, upper_bound] where `curve` equals `level`, with its value; `upper_bound` if there is none.
 
     `zero` is the value at 0. `straight(value)` is approximately linear in x, which speeds up the search. The search
     stops if a value is within `near` of the level, or if x is known up to the relative tolerance `close`.

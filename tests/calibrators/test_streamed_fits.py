@@ -1,8 +1,7 @@
 """Are calibrators that are fitted in passes over a source those of rows in memory?"""
 
-from __future__ import re
-
 import pickle
+import re
 from functools import partial
 from typing import Any
 
@@ -336,7 +335,9 @@ def test_rows_that_do_not_quite_sum_to_1_are_counted_over_all_batches():
     preds = Predictions(y, P)
     (a,), (b,) = ([n for n in fit(preds, "temperature").notes if n.code == "TN101"] for fit in (to.fit, in_passes))
     first, second = (re.search(r"\b\d[\d,]*", note.text) for note in (a, b))
-    assert first and second and first.group() == second.group()
+    assert first is not None
+    assert second is not None
+    assert first.group() == second.group()
 
 
 # From cells

@@ -46,7 +46,7 @@ def many(n, seed=0, power=1.15, w=None):
 
 
 def miscalibrated_view():
-    """Says too little below one half and too much above."""
+    """Under-predicts below one half and over-predicts above."""
     rng = np.random.default_rng(4)
     p = rng.uniform(0.05, 0.95, 700)
     return View(p, (rng.random(700) < expit(0.3 * logit(p))).astype(float), name="positive")
@@ -145,14 +145,13 @@ def test_where_the_belt_leaves_the_diagonal_is_reported_drawn_and_returned():
     assert ranges["side"][at95].tolist() == ["above", "below"]
     (above, below), (start, stop) = np.flatnonzero(at95), (ranges["start"], ranges["stop"])
     assert stop[above] < 0.5 < start[below]
-    # the narrower belt is off over more
+    # the narrower belt excludes more of the diagonal
     assert stop[ranges["level"] == 0.8].max() >= stop[below]
     assert start[(ranges["level"] == 0.8) & (ranges["side"] == "below")] < start[below]
     finding = diagram.finding.replace("\u00a0", " ")
     assert finding == (
-        f"The belt is over the diagonal (it says too little) from {100 * start[above]:.0f} % to {100 * stop[above]:.0f} % "
-        f"and under it (it says too much) from {100 * start[below]:.0f} % to {100 * stop[below]:.0f} %, "
-        "at 95 % confidence (p < 0.001)."
+        f"The 95 % belt is above the diagonal (under-predicts) from {100 * start[above]:.0f} % to {100 * stop[above]:.0f} % "
+        f"and below it (over-predicts) from {100 * start[below]:.0f} % to {100 * stop[below]:.0f} % (p < 0.001)."
     )
     rows = part(diagram, "belt")
     wide = rows["level"] == 0.95
@@ -164,8 +163,8 @@ def test_where_the_belt_leaves_the_diagonal_is_reported_drawn_and_returned():
 def test_an_overconfident_model_is_reported_as_such():
     view = miscalibrated_view()
     diagram = CalibrationBelt()([View(view.p, view.y, name="confidence")])
-    assert "(it is too sure)" in diagram.finding
-    assert diagram.headline().startswith("When it says")
+    assert "(overconfident)" in diagram.finding
+    assert diagram.headline() == "Does confidence match accuracy?"
 
 
 def test_a_calibrated_model_is_accused_no_more_often_than_the_level_says():
@@ -185,9 +184,7 @@ def test_a_calibrated_model_is_not_accused():
     y = np.concatenate([np.arange(40) < 10, np.arange(40) < 20, np.arange(40) < 30]).astype(float)
     diagram = CalibrationBelt()([View(p, y, name="positive")])
     assert not len(diagram.ranges()["start"])
-    assert (
-        diagram.finding.replace("\u00a0", " ") == "The belt nowhere leaves the diagonal at 95 % confidence (p = 1.00)."
-    )
+    assert diagram.finding.replace("\u00a0", " ") == "The 95 % belt contains the whole diagonal (p = 1.00)."
     assert diagram.panels["effect"][0] == pytest.approx(0, abs=1e-9)
 
 
@@ -241,7 +238,7 @@ def test_the_smallest_p_comes_first_and_only_drawn_views_have_belts():
     first, second = (View(view.p, view.y, name=f"class:{name}") for view, name in zip(views, "ab", strict=True))
     diagram = CalibrationBelt()([first, second])
     assert diagram.panels["view"].tolist() == ["class:b", "class:a"]
-    assert diagram.finding.startswith("b: the belt")
+    assert diagram.finding.startswith("b: the 95\u00a0% belt")
     crowd = CalibrationBelt(levels=[0.9])(classwise(14, n=60))
     assert set(crowd.table["view"]) == set(crowd.panels["view"][:12])
     assert len(crowd.panels["pvalue"]) == 14
@@ -320,10 +317,10 @@ def everything():
 @pytest.mark.parametrize(
     ("layer", "label", "legend_text"),
     [
-        ("belt", "belt 0.95", "whole curve in it"),
-        ("curve", "curve", "best curve"),
-        ("diagonal", "diagonal", "came as stated"),
-        ("ranges", "range", "outside the belt"),
+        ("belt", "belt 0.95", "simultaneous band"),
+        ("curve", "curve", "fitted curve"),
+        ("diagonal", "diagonal", "perfect calibration"),
+        ("ranges", "range", "outside the 95"),
         ("strip", "strip", "predictions"),
     ],
 )
@@ -348,7 +345,7 @@ def test_in_small_axes_all_belts_are_one_entry_of_the_legend():
     CalibrationBelt(levels=(0.5, 0.8, 0.95))([miscalibrated_view()]).draw(ax, legend=True)
     figure.draw_without_rendering()
     legend, box = ax.get_legend(), ax.get_window_extent()
-    assert [text.get_text() for text in legend.get_texts()].count("whole curve, 95, 80, 50\u00a0%") == 1
+    assert [text.get_text() for text in legend.get_texts()].count("bands, 95, 80, 50\u00a0%") == 1
     assert legend.get_window_extent().x1 <= box.x1
 
 
@@ -415,7 +412,7 @@ def test_the_finding_on_real_data_is_correct():
     dataset = reference.data("plambda_cifar10_vgg16.npz")
     preds = to.Predictions(dataset["labels"], dataset["probs"])
     diagram = to.draw(preds, "calibration_belt", min_prob=1e-6)
-    assert "under the diagonal (it is too sure) from 61" in diagram.finding
+    assert "below the diagonal (overconfident) from 61" in diagram.finding
     verdict = to.test(preds, "giviti", lens="confidence", min_prob=1e-6)
     assert diagram.panels["statistic"][0] == pytest.approx(verdict.statistic, rel=1e-5)
     assert diagram.panels["n"][0] == 10_000

@@ -65,7 +65,7 @@ def test_values_by_hand():
     strip = part(diagram, "strip")
     assert strip["x_high"].tolist() == [0.2, 0.4, 0.8]
     np.testing.assert_allclose(strip["share"], 1 / 3)
-    assert diagram.finding == "Recalibration could take 0.1133 off the Brier score of 0.2800."
+    assert diagram.finding == "Recalibration could reduce the Brier score of 0.2800 by 0.1133."
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -126,8 +126,8 @@ def test_draws_are_seeded_and_as_many_as_requested():
     make = lambda rng, **settings: Corp(**settings)([view(name="positive")], rng)
     assert make(3).to_dict() == make(3).to_dict()
     assert make(3).to_dict() != make(4).to_dict()
-    assert "999 draws" in make(0).panels["law"][0]
-    assert "200 draws of labels and rows" in make(0, resamples=200, redraw="both").panels["law"][0]
+    assert "999 draws" in make(0).panels["band_method"][0]
+    assert "200 draws of labels and rows" in make(0, resamples=200, redraw="both").panels["band_method"][0]
 
 
 @pytest.mark.parametrize(
@@ -164,8 +164,8 @@ def test_where_it_is_miscalibrated_is_put_in_words():
     assert out["x_low"].tolist() == [0.1, 0.8]
     assert out["low"].tolist() == [1, 0]
     finding = diagram.finding.replace("\u00a0", " ")
-    assert finding.startswith("It says too much at 80 % and says too little at 10 %, with 90 % confidence.")
-    assert Corp()([View(p, y, name="confidence")]).finding.startswith("It is too sure at 80")
+    assert finding.startswith("Over-predicts at 80 % and under-predicts at 10 % (outside the 90 % simultaneous band).")
+    assert Corp()([View(p, y, name="confidence")]).finding.startswith("Overconfident at 80")
     assert diagram.panels["share_outside"][0] == pytest.approx(1000 / 1010)
 
 
@@ -174,7 +174,7 @@ def test_neighboring_scores_miscalibrated_alike_are_one_segment():
     p = rng.uniform(0.3, 0.9, 4000)
     diagram = Corp(band="honest")([View(p, rng.random(4000) < p - 0.2, name="positive")])
     assert len(part(diagram, "outside")["x_low"]) == 1
-    assert "says too much between 3" in diagram.finding
+    assert "Over-predicts between 3" in diagram.finding
 
 
 def test_small_scores_are_distinguished_and_small_savings_are_not_nothing():
@@ -183,25 +183,25 @@ def test_small_scores_are_distinguished_and_small_savings_are_not_nothing():
     y = np.concatenate([np.arange(20_000) < 400, np.arange(2_000) < 40, np.arange(20_000) < 400])
     diagram = Corp(**QUICK)([View(p, y, name="positive")])
     finding = diagram.finding.replace("\u00a0", " ")
-    assert finding.startswith("It says too little between 0.10 % and 0.35 %, beyond the band.")
+    assert finding.startswith("Under-predicts between 0.10 % and 0.35 % (outside the 90 % consistency band).")
     mcb = diagram.panels["mcb"][0]  # the mean of (.02 − p)²
     assert mcb == pytest.approx((20 * 0.019**2 + 2 * 0.018**2 + 20 * 0.0165**2) / 42)
-    assert f"could take {mcb:.6f} off" in finding  # three digits
+    assert f"by {mcb:.6f}." in finding  # three digits
     alone = Corp(**QUICK)([View(p[p == 0.0035], y[p == 0.0035], name="positive")])
-    assert "too little at 0.35 %" in alone.finding.replace("\u00a0", " ")
+    assert "Under-predicts at 0.35 %" in alone.finding.replace("\u00a0", " ")
     two = p != 0.002
     y[:20_000], p[:20_000] = 0, 0.001
     both = Corp(**QUICK)([View(p[two], y[two], name="positive")]).finding.replace("\u00a0", " ")
-    assert both.startswith("It says too much at 0.10 % and says too little at 0.35 %")
+    assert both.startswith("Over-predicts at 0.10 % and under-predicts at 0.35 %")
 
 
 def test_a_calibrated_model_is_not_accused():
     p = np.repeat([0.25, 0.5, 0.75], 40)
     y = np.concatenate([np.arange(40) < 10, np.arange(40) < 20, np.arange(40) < 30])
     for band, text in (
-        ("honest", "Nowhere is it off"),
-        ("consistency", "The curve is nowhere beyond"),
-        ("confidence", "The diagonal is nowhere beyond"),
+        ("honest", "The diagonal lies inside the simultaneous band."),
+        ("consistency", "The curve lies inside the consistency"),
+        ("confidence", "The diagonal lies inside the confidence"),
     ):
         diagram = Corp(band=band, **QUICK)([View(p, y, name="positive")])
         assert diagram.finding.startswith(text)
@@ -242,7 +242,7 @@ def test_a_tally_draws_what_its_rows_draw():
 def test_an_honest_band_needs_the_rows_where_they_weigh_differently():
     p, w = np.linspace(0.1, 0.9, 90).repeat(2), np.tile([1.0, 3.0], 90)
     preds = to.Predictions((p > 0.5).astype(int), p, weight=w)
-    assert to.draw(preds, "corp", band="honest").panels["law"][0] == "Bentkus"
+    assert to.draw(preds, "corp", band="honest").panels["band_method"][0] == "Bentkus"
     with pytest.raises(InputError, match=r"TO403.*mode='exact'"):
         to.draw(to.tally(preds), "corp", band="honest")
     assert to.draw(to.tally(preds), "corp", **QUICK).panels["n"][0] == 180
@@ -272,7 +272,7 @@ def test_a_curve_at_0_or_1_has_a_confidence_band_without_width_and_a_note():
     view = View([0.1, 0.2, 0.6, 0.7], [0, 0, 0, 1], name="positive")
     diagram = Corp(band="confidence", **QUICK)([view])
     assert "TN256" in codes(diagram)
-    assert diagram.finding.startswith("The diagonal is nowhere beyond")  # no width says nothing
+    assert diagram.finding.startswith("The diagonal lies inside")  # zero width is ignored
     assert "TN256" not in codes(Corp(**QUICK)([view]))
 
 
@@ -325,10 +325,10 @@ def test_what_is_drawn_is_the_table(style, band):
     heights = [p.vertices[1, 1] for strip in strips for s in marks(strip, "share") for p in s.get_paths()]
     for share in part(diagram, "strip")["share"]:
         assert share in heights
-    lines = {label: marks(ax, label) for label in ("mean stated", "mean came")}
+    lines = {label: marks(ax, label) for label in ("mean predicted", "mean observed")}
     if style == "discrimination":
-        assert lines["mean stated"][0].get_xdata()[0] == diagram.panels["mean_prediction"][0]
-        assert lines["mean came"][0].get_ydata()[0] == diagram.panels["outcome_rate"][0]
+        assert lines["mean predicted"][0].get_xdata()[0] == diagram.panels["mean_prediction"][0]
+        assert lines["mean observed"][0].get_ydata()[0] == diagram.panels["outcome_rate"][0]
         widths = [p.vertices[:, 0].max() for s in marks(strips[0], "share") for p in s.get_paths()]
         np.testing.assert_array_equal(widths, part(diagram, "rates")["share"])
         assert part(diagram, "rates")["share"].sum() == pytest.approx(1)
@@ -373,8 +373,8 @@ def everything():
         ("band", "band", "range if calibrated"),
         ("curve", "curve", None),
         ("marks", "marks", None),
-        ("diagonal", "diagonal", "came as stated"),
-        ("means", "mean stated", "means of all"),
+        ("diagonal", "diagonal", "perfect calibration"),
+        ("means", "mean predicted", "means: predicted"),
         ("strip", "strip", "predictions"),
         ("numbers", "numbers", None),
     ],
@@ -506,7 +506,7 @@ def test_the_finding_on_real_data_is_correct():
     dataset = np.load(path("data/plambda_cifar10_vgg16.npz"))
     preds = to.Predictions(dataset["labels"], dataset["probs"])
     diagram = to.draw(preds, "corp", band="honest")
-    assert diagram.finding.startswith("It is too sure between")
+    assert diagram.finding.startswith("Overconfident between")
     assert diagram.panels["mcb"][0] == pytest.approx(to.measure(preds, "corp", lens="confidence", interval=None).value)
     grid = Corp(**QUICK)(as_lens("classwise").views(preds))
     assert len(grid.panels["view"]) == 10

@@ -1,4 +1,4 @@
-"""The cumulative diagram: its walk by hand, the numbers of the tests, the band's level, the steepest stretch, and what is painted."""
+"""The cumulative diagram: its path by hand, the values of the tests, the band's coverage, the steepest segment, and what is painted."""
 
 import io
 from functools import cache
@@ -35,7 +35,7 @@ def part(diagram, name):
 
 
 def overconfident_view(n=3000, seed=0):
-    """Calibrated up to 80 %, 15 points too sure above."""
+    """Calibrated up to 80 %, overconfident by 15 points above."""
     rng = np.random.default_rng(seed)
     p = rng.uniform(0.3, 1.0, n)
     return View(p, (rng.random(n) < p - 0.15 * (p > 0.8)).astype(float), name="confidence")
@@ -90,7 +90,7 @@ def test_errors_and_p_values_are_those_of_the_tests():
 
 def test_calibrated_residuals_stay_in_the_band_as_often_as_the_level_says():
     # Of 1,000 calibrated data sets those beyond a 90 % band are Binomial(1000, .1): 70 to 132 in 99.9 % of cases. The
-    # walk is looked at between its steps only, so it strays about .58 √.2 fewer steps: at n = 800 some .4 % of sets
+    # path is evaluated at its steps only, so its maximum is about .58 √.2 fewer steps: at n = 800 some .4 % of sets
     # fewer are beyond.
     rng, beyond, named = np.random.default_rng(1), 0, 0
     for _ in range(1000):
@@ -99,7 +99,7 @@ def test_calibrated_residuals_stay_in_the_band_as_often_as_the_level_says():
         beyond += np.abs(cumulative_residuals.path).max() > cumulative_residuals.half
         named += cumulative_residuals.steepest is not None
     assert 66 <= beyond <= 132
-    assert 66 <= named <= 132  # a stretch is named if, and only if, the range is beyond chance
+    assert 66 <= named <= 132  # a segment is named if and only if the range is significant
 
 
 def test_the_steepest_segment_by_hand():
@@ -127,31 +127,29 @@ def test_the_steepest_segment_is_what_trying_all_of_them_finds():
 
 def test_where_it_falls_is_put_in_words():
     diagram = Cumulative()([overconfident_view()])
-    row = part(diagram, "stretch")
+    row = part(diagram, "segment")
     assert (row["score_low"][0], row["score_high"][0]) == pytest.approx((0.8, 1.0), abs=0.02)
     assert row["slope"][0] == pytest.approx(-0.15, abs=0.05)
     assert row["slope"][0] == pytest.approx(row["difference"][0] / (row["share_high"] - row["share_low"])[0])
     finding = diagram.finding.replace("\u00a0", " ")
     assert finding.startswith(
-        f"Steepest {format_range(row['score_low'][0], row['score_high'][0], 'between {} % and {}')}".replace(
+        f"Steepest segment {format_range(row['score_low'][0], row['score_high'][0], 'between {} % and {}')}".replace(
             "\u00a0", " "
         )
     )
-    assert f": it is too sure there, by {-100 * row['slope'][0]:.0f} points (slope −0.1" in finding
-    assert "(ECCE-MAD; p < 0.001)" in finding
+    assert f": overconfident by {-100 * row['slope'][0]:.0f} points (slope −0.1" in finding
+    assert ". ECCE-MAD" in finding
+    assert finding.endswith("(p < 0.001).")
     other = Cumulative()([View(1 - overconfident_view().p, 1 - overconfident_view().y, name="positive")])
-    assert "it says too little there" in other.finding
+    assert ": under-predicts by" in other.finding
 
 
 def test_a_calibrated_model_is_not_accused():
     p = np.repeat([0.25, 0.5, 0.75], 40)
     y = np.concatenate([np.arange(40) < 10, np.arange(40) < 20, np.arange(40) < 30]).astype(float)
     diagram = Cumulative()([View(p, y, name="positive")])
-    assert (
-        diagram.finding.replace("\u00a0", " ")
-        == "Chance explains it all: the total strays 0 points (ECCE-MAD; p = 1.00)."
-    )
-    assert not len(part(diagram, "stretch")["slope"])
+    assert diagram.finding.replace("\u00a0", " ") == "Consistent with calibration: ECCE-MAD 0 points (p = 1.00)."
+    assert not len(part(diagram, "segment")["slope"])
     assert np.isnan(diagram.panels["slope"][0])
 
 
@@ -171,7 +169,7 @@ def test_of_many_scores_the_line_keeps_its_extremes(n):
     )
     assert (curve["share_low"][0], curve["share_low"][-1]) == (0, 1)
     assert curve["difference"][-1] == cumulative_residuals.path[-1]
-    # between the points that are kept the walk strays no farther than they do within their share of the rows
+    # between the points that are kept the path deviates no farther than they do within their share of the rows
     drawn = np.interp(cumulative_residuals.share, curve["share_low"], curve["difference"])
     assert np.abs(drawn - cumulative_residuals.path).max() < 0.3 * cumulative_residuals.unit
 
@@ -228,7 +226,7 @@ def test_where_nothing_is_left_to_chance_one_outcome_settles_it():
     assert (right.panels["pvalue_r"][0], wrong.panels["pvalue_r"][0]) == (1, 0)
     assert "TN223" in codes(wrong)
     assert right.panels["band"][0] == wrong.panels["band"][0] == 0
-    assert wrong.finding.replace("\u00a0", " ").startswith("Steepest at 100 %: it says too much there, by 50 points")
+    assert wrong.finding.replace("\u00a0", " ").startswith("Steepest segment at 100 %: over-predicts by 50 points")
     for diagram in (right, wrong):
         diagram.draw()
 
@@ -241,7 +239,7 @@ def test_the_most_surprising_view_comes_first_and_only_drawn_views_have_lines():
     x = diagram.panels["ecce_r"] / diagram.panels["unit"]
     assert (np.diff(x) <= 0).all()
     assert "TN245" in codes(diagram)
-    assert diagram.finding.startswith("bad: steepest at 90")
+    assert diagram.finding.startswith("bad: steepest segment at 90")
 
 
 @pytest.mark.parametrize("level", [0, 1, 95, True])
@@ -271,11 +269,11 @@ def everything():
 @pytest.mark.parametrize(
     ("layer", "label", "legend_text"),
     [
-        ("band", "band", "if calibrated"),
-        ("curve", "curve", "falls where"),
-        ("extremes", "extremes", "lowest, highest"),
-        ("stretch", "stretch", "steepest"),
-        ("ticks", "rail", None),
+        ("band", "band", "simultaneous band"),
+        ("curve", "curve", "cumulative residual"),
+        ("extremes", "extremes", "minimum, maximum"),
+        ("segment", "segment", "steepest"),
+        ("ticks", "axis_strip", None),
         ("numbers", "numbers", None),
     ],
 )
@@ -319,17 +317,17 @@ def test_no_entry_of_the_legend_is_without_a_mark():
 def test_what_is_drawn_is_the_table():
     diagram, _ = everything()
     ax = diagram.draw().axes[0]
-    (curve,), (ends,), (segment,) = (marks(ax, name) for name in ("curve", "extremes", "stretch"))
+    (curve,), (ends,), (segment,) = (marks(ax, name) for name in ("curve", "extremes", "segment"))
     for line, name in ((curve, "curve"), (ends, "extreme")):
         np.testing.assert_array_equal(line.get_xdata(), part(diagram, name)["share_low"])
         np.testing.assert_array_equal(line.get_ydata(), part(diagram, name)["difference"])
-    row = part(diagram, "stretch")
+    row = part(diagram, "segment")
     assert (segment.get_xdata()[0], segment.get_xdata()[-1]) == (row["share_low"][0], row["share_high"][0])
     assert segment.get_ydata()[-1] - segment.get_ydata()[0] == pytest.approx(row["difference"][0])
     (band,) = marks(ax, "band")
     heights = band.get_paths()[0].vertices[:, 1]
     assert (heights.min(), heights.max()) == (-diagram.panels["band"][0], diagram.panels["band"][0])
-    axis_strip = next(child for child in ax.child_axes if name_of(child) == "rail")
+    axis_strip = next(child for child in ax.child_axes if name_of(child) == "axis_strip")
     drawn = [line.get_xdata()[0] for line in axis_strip.lines]
     assert drawn == part(diagram, "tick")["share_low"].tolist()
     (numbers,) = [text.get_text() for text in ax.texts if text.get_gid() == "numbers"]
@@ -382,4 +380,4 @@ def test_the_finding_on_real_data_is_correct():
         to.measure(preds, "ks", lens="confidence", interval=None).value
     )
     assert diagram.panels["pvalue_r"][0] == pytest.approx(to.test(preds, "ecce", lens="confidence").pvalue)
-    assert "it is too sure there" in diagram.finding
+    assert ": overconfident by" in diagram.finding

@@ -103,11 +103,11 @@ def test_the_histogram_draws_its_table_and_its_lines():
     ax = diagram.draw().axes[0]
     (shares,) = marks(ax, "share")
     np.testing.assert_array_equal(corners(shares)[:, 1, 1], diagram.table["share"])
-    assert marks(ax, "said")[0].get_xdata()[0] == diagram.panels["mean_prediction"][0]
-    assert marks(ax, "seen")[0].get_xdata()[0] == diagram.panels["outcome_rate"][0]
+    assert marks(ax, "predicted")[0].get_xdata()[0] == diagram.panels["mean_prediction"][0]
+    assert marks(ax, "observed")[0].get_xdata()[0] == diagram.panels["outcome_rate"][0]
     predicted_label, observed_label, _ = (text.get_text() for text in legend_of(ax).get_texts())
-    assert predicted_label == f"says on average: {100 * diagram.panels['mean_prediction'][0]:.1f}\u00a0%"
-    assert observed_label == f"is right: {100 * diagram.panels['outcome_rate'][0]:.1f}\u00a0%"
+    assert predicted_label == f"mean confidence: {100 * diagram.panels['mean_prediction'][0]:.1f}\u00a0%"
+    assert observed_label == f"accuracy: {100 * diagram.panels['outcome_rate'][0]:.1f}\u00a0%"
 
 
 LAYERS = {"bars": "bars", "crosses": "crosses", "strip": "strip"}
@@ -157,7 +157,7 @@ def test_the_words_at_the_side_can_be_left_out():
 
 def test_the_histogram_has_layers():
     diagram = ConfidenceHistogram()([view()])
-    drawn = {"bars": ("share",), "band": ("band",), "lines": ("said", "seen")}
+    drawn = {"bars": ("share",), "band": ("band",), "lines": ("predicted", "observed")}
     entries = {"bars": 3, "band": 2, "lines": 1}
     for layer, labels in drawn.items():
         less = diagram.less(layer)
@@ -172,7 +172,7 @@ def test_the_histogram_has_layers():
 def test_with_every_layer_left_out_a_picture_is_still_drawn(recipe):
     diagram = recipe([view()])
     ax = diagram.less(*diagram.layers).draw().axes[0]
-    assert not any(marks(ax, label) for label in ("bars", "crosses", "strip", "gap", "share", "said", "band"))
+    assert not any(marks(ax, label) for label in ("bars", "crosses", "strip", "gap", "share", "predicted", "band"))
 
 
 @pytest.mark.parametrize("partition", [EqualMass(6), MedianVariance(40), Sweep()])
@@ -464,10 +464,10 @@ def test_what_a_grid_ranks_by_is_stated_in_its_own_words():
     belt.draw(ax)
     assert ax.get_title().startswith("classwise, smallest p: ")
     many = ConfidenceHistogram()(classwise(14, n=40))
-    assert any(text.get_text().endswith("Drawn: 12 of 14, largest gap first.") for text in _lines(many.draw()))
+    assert any(text.get_text().endswith("Shown: 12 of 14 views, largest gap first.") for text in _lines(many.draw()))
     assert any(text.get_text().endswith("Largest error first.") for text in _lines(Reliability()(classwise(3)).draw()))
     (note,) = [note for note in many.notes if note.code == "TN245"]
-    assert note.text == "Drawn are 12 of 14 views, largest gap first; the table holds them all."
+    assert note.text == "Only 12 of 14 views are drawn, largest gap first. The table holds all of them."
 
 
 def _lines(figure):
@@ -528,11 +528,11 @@ def test_where_every_cross_is_outside_the_legend_shows_the_bar_that_is_drawn():
 
 @pytest.mark.parametrize("k", [3, 4, 6])
 @pytest.mark.parametrize(
-    ("style", "label"), [("diagonal", "observed frequency"), ("deviation", "observed − predicted")]
+    ("style", "label"), [("diagonal", "Observed frequency"), ("deviation", "Observed − predicted")]
 )
 def test_the_words_along_the_panels_are_whole(k, style, label):
     figure = Reliability(style=style)(classwise(k)).draw()
-    (words,) = [text for text in figure.findobj(Text) if text.get_text().startswith("observed") and text.get_rotation()]
+    (words,) = [text for text in figure.findobj(Text) if text.get_text().startswith("Observed") and text.get_rotation()]
     assert words.get_text() == label
     box = words.get_window_extent()
     assert 0 <= box.y0 < box.y1 <= figure.bbox.height

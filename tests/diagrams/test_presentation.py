@@ -63,8 +63,8 @@ def test_the_default_is_the_diagonal_with_consistency_bars_around_it():
     (bars,) = marks(ax, "bars")
     for (x, low), (_, high) in bars.get_segments():
         assert low <= x <= high  # the quantiles of what a calibrated model would show lie around its mean
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("confidence", "accuracy")
-    assert to.draw(softer(3), lens="class:1").axis_labels() == ("predicted probability", "observed frequency")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("Confidence", "Accuracy")
+    assert to.draw(softer(3), lens="class:1").axis_labels() == ("Predicted probability", "Observed frequency")
 
 
 @pytest.mark.parametrize("views", [1, 2, 3, 6, 10])

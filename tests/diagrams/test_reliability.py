@@ -230,12 +230,12 @@ def test_the_histogram_by_hand():
     assert diagram.panels["outcome_rate"][0] == pytest.approx(1 / 3)
     assert diagram.table["bin"].tolist() == [2, 3, 4]
     np.testing.assert_allclose(diagram.table["share"], [1 / 2, 1 / 3, 1 / 6])
-    assert "too sure" in diagram.finding
+    assert "38.3 points overconfident" in diagram.finding
 
 
 def test_the_histogram_says_whether_chance_explains_the_gap():
     # 100 rows at .9: P[Σy <= 84] ≈ .04, so 80 right is outside, and 90 inside.
-    for right, phrase in ((80, "more than chance"), (90, "which chance explains")):
+    for right, phrase in ((80, "outside the consistency range"), (90, "inside the consistency range")):
         view = View(np.full(100, 0.9), np.arange(100) < right, name="confidence")
         diagram = ConfidenceHistogram()([view])
         assert phrase in diagram.finding
@@ -311,28 +311,31 @@ def plain(text):
     return text.replace("\u00a0", " ")
 
 
-def test_the_finding_says_where_it_is_off():
+def test_the_finding_says_where_the_model_is_miscalibrated():
     z = data("plambda_cifar10_vgg16.npz")
     preds = Predictions(z["labels"].astype(int), z["probs"])
     finding = plain(Reliability()(as_lens("confidence").views(preds)).finding)
     # The six bins above 9/15 are all outside and below 0, the five below them inside.
     assert finding == (
-        "Overconfident above 60 %: 6 of 11 bins lie beyond chance. In all it says 97.6 % and is right 93.6 %."
+        "Overconfident above 60 %: 6 of 11 bins lie outside their consistency bars. "
+        "Mean confidence 97.6 %, accuracy 93.6 %."
     )
     finding = plain(Reliability()(as_lens("class:3").views(preds)).finding)
-    assert finding.startswith("Said too little below 26.7 % and too much above 73.3 %: 9 of 15 bins lie beyond chance.")
+    assert finding.startswith(
+        "Under-predicts below 26.7 % and over-predicts above 73.3 %: 9 of 15 bins lie outside their"
+    )
 
 
 def test_a_segment_is_neighboring_bins_miscalibrated_to_one_side():
-    # Two stretches on the same side have one word, one in the middle has two ends, all bins are "throughout".
+    # Two segments on the same side share a word, one in the middle has two ends, all bins are "throughout".
     assert plain(describe_segments(columns([-0.1, 0, 0, -0.1], [1, 0, 0, 1]), confident=True)) == (
         "overconfident below 25 % and above 75 %"
     )
     assert plain(describe_segments(columns([0, 0.1, 0.1, 0], [0, 1, 1, 0]), confident=False)) == (
-        "said too little between 25 % and 75 %"
+        "under-predicts between 25 % and 75 %"
     )
     assert describe_segments(columns([0.1, 0.1], [1, 1]), confident=True) == "underconfident throughout"
-    # An inside bin between two outside ones ends the stretch, and so does a change of side.
+    # An inside bin between two outside ones ends the segment, and so does a change of side.
     assert len(find_segments(**pick([-0.1, -0.1, -0.1, 0.1], [1, 0, 1, 1]))) == 3
 
 
@@ -359,16 +362,17 @@ def test_few_bins_outside_are_what_chance_does():
         jointly_outside = how.pop("sure")
         return plain(describe_outside_bins(table, outside, jointly_outside, 0.9, **how))
 
-    assert say(1) == "1 of 11 bins lies outside; about 1 would by chance."
-    assert say(1, sure=True) == "Overconfident above 90.9 %: 1 of 11 bins lies beyond chance."
-    assert say(1, simultaneous=True) == "Overconfident above 90.9 %: 1 of 11 bins lies beyond chance."
-    assert say(4) == "Overconfident above 90.9 %: 4 of 11 bins lie outside, and about 1 would by chance."
+    assert say(1) == "1 of 11 bins lies outside (about 1 expected if calibrated)."
+    assert say(1, sure=True) == "Overconfident above 90.9 %: 1 of 11 bins lies outside its consistency bar."
+    assert say(1, simultaneous=True) == say(1, sure=True)
+    assert say(4) == "Overconfident above 90.9 %: 4 of 11 bins lie outside (about 1 expected if calibrated)."
     assert say(0) == "None of 11 bins lies outside."
-    assert say(1, around_rate=True) == "In 1 of 11 bins the interval misses what was said; about 1 would by chance."
+    expected = "In 1 of 11 bins the interval excludes the mean prediction (about 1 expected if calibrated)."
+    assert say(1, around_rate=True) == expected
 
 
 def test_a_calibrated_model_is_rarely_reported_as_miscalibrated():
-    # A stretch is told where few() is refuted (< 5 %) or a Bonferroni bar misses (< 10 %): of 200 calibrated models
+    # A segment is named where the count is significant (< 5 %) or a Bonferroni bar misses (< 10 %): of 200 calibrated models
     # fewer than 15 % + 4 sd = 25 %, though most have a bin outside its own bar.
     rng = np.random.default_rng(3)
     n_miscalibrated = some = 0
@@ -376,7 +380,7 @@ def test_a_calibrated_model_is_rarely_reported_as_miscalibrated():
         p = rng.random(300)
         diagram = Reliability(Uniform(10))([View(p, rng.random(300) < p, name="positive")])
         some += diagram.table["outside"].any()
-        n_miscalibrated += "said too" in diagram.finding.lower()
+        n_miscalibrated += "-predicts" in diagram.finding
     assert n_miscalibrated / 200 < 0.25
     assert some > n_miscalibrated
 
@@ -444,7 +448,7 @@ def test_histogram_and_crosses_agree_whatever_the_rounding():
     assert histogram.panels["bar_high"][0] == pytest.approx(2 / 3)
     assert not histogram.panels["outside"][0]
     assert not crosses.table["outside"][0]
-    assert "which chance explains (0.0\u00a0% to 66.7\u00a0%)" in histogram.finding
+    assert "inside the consistency range (0.0\u00a0% to 66.7\u00a0%)" in histogram.finding
 
 
 def test_rare_events_that_share_a_bin_are_sent_to_equal_mass():

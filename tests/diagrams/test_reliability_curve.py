@@ -141,7 +141,7 @@ def test_a_calibrated_models_curve_bends_at_the_ends_and_is_not_taken_for_an_err
             assert not curve["outside"].any()
             assert curve["probability"] == pytest.approx(curve["score"], abs=1e-12)
             assert diagram.panels["local_error"][0] == pytest.approx(0, abs=1e-12)
-            assert "nowhere beyond the band" in diagram.finding
+            assert "lies inside the" in diagram.finding
 
 
 # Rows, cells, weights, votes
@@ -298,7 +298,7 @@ def test_where_all_outcomes_are_equal_the_limits_hold_the_only_observed_rate(sca
     got = diagram.at(0.9)
     assert (got.probability, got.high if outcome else got.low) == (outcome, outcome)
     finding = diagram.finding.replace("\u00a0", " ")
-    assert ("it comes true 100 % [" if outcome else "it comes true 0 % [0 %, ") in finding
+    assert ("observed 100 % [" if outcome else "observed 0 % [0 %, ") in finding
 
 
 def test_with_hardly_any_events_probabilities_stay_small_and_limits_have_a_width():
@@ -397,7 +397,7 @@ def test_limits_that_hold_together_are_wider_and_levels_are_kept():
             for band in ("confidence", "consistency"):
                 diagram = ReliabilityCurve(band=band, level=level, simultaneous=simultaneous)([view(name="positive")])
                 widths[band, simultaneous, level] = part(diagram)["high"] - part(diagram)["low"]
-                phrase = "all at once" if simultaneous else "at each score"
+                phrase = "simultaneous" if simultaneous else "pointwise"
                 assert any(f"{100 * level:.4g}\u00a0%" in text and phrase in text for _, text in diagram.legend())
     for (band, simultaneous, level), width in widths.items():
         assert (width <= widths[band, True, level] + 1e-12).all()
@@ -430,14 +430,14 @@ def test_where_it_is_miscalibrated_is_put_in_words():
     diagram = ReliabilityCurve(scale="probability")([View(p, y, name="confidence")])
     finding = diagram.finding.replace("\u00a0", " ")
     assert finding.startswith("Overconfident between 7")
-    at = diagram.at(round(float(finding.split(": at ")[1].split(" %")[0]) / 100, 2))
-    assert f"it is right {100 * at.probability:.0f} % [{100 * at.low:.0f} %, {100 * at.high:.0f} %]" in finding
+    at = diagram.at(round(float(finding.split("] at ")[1].split(" %")[0]) / 100, 2))
+    assert f"accuracy {100 * at.probability:.0f} % [{100 * at.low:.0f} %, {100 * at.high:.0f} %]" in finding
     assert f"{100 * diagram.panels['local_error'][0]:.1f} points" in finding
     other = ReliabilityCurve(scale="probability")([View(p, y, name="positive")]).finding
-    assert other.startswith("It says too much between 7")
-    assert "comes true" in other
+    assert other.startswith("Over-predicts between 7")
+    assert ": observed" in other
     little = ReliabilityCurve()([View(1 - p, ~y, name="positive")]).finding
-    assert little.startswith("It says too little between")
+    assert little.startswith("Under-predicts between")
 
 
 def test_the_local_error_is_the_mean_over_the_predictions():
@@ -468,8 +468,8 @@ def test_of_many_views_those_that_are_drawn_have_bands():
 def test_what_the_curve_is_not_is_noted():
     one, all_ = ReliabilityCurve()([view()]), ReliabilityCurve(simultaneous=True)([view()])
     assert "TN259" in codes(one)
-    assert "at each score by itself" in one.notes[0].text
-    assert "by itself" not in all_.notes[0].text
+    assert "It is pointwise" in one.notes[0].text
+    assert "pointwise" not in all_.notes[0].text
     narrow = ReliabilityCurve(scale="probability")([View([0.4] * 9 + [0.9], [0, 1] * 5, name="positive")])
     assert codes(narrow)[0] == "TN258"
     assert "TN258" not in codes(ReliabilityCurve(scale="probability", bandwidth=0.002)([view()]))
@@ -530,11 +530,11 @@ def test_what_is_drawn_is_the_table(band, gap):
 @pytest.mark.parametrize(
     ("layer", "legend_text"),
     [
-        ("band", "90\u00a0% interval"),
-        ("curve", "seen, smoothed"),
-        ("reference", "a calibrated curve"),
+        ("band", "90\u00a0% pointwise band"),
+        ("curve", "observed, smoothed"),
+        ("reference", "expected if calibrated"),
         ("strip", "predictions"),
-        ("diagonal", "as stated"),
+        ("diagonal", "perfect calibration"),
     ],
 )
 def test_a_layer_that_is_left_out_is_gone_from_picture_and_legend(layer, legend_text):

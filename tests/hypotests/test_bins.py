@@ -1,4 +1,4 @@
-"""Bin by bin: each bin's own exact law, which bins are off with all others in view, and cells of vectors."""
+"""The bin-by-bin test: exact distribution of each bin, adjustment over bins, and cells of vectors."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What all tests by view share: families, nulls, clusters, votes, tallies, and what they refuse."""
+"""What all tests of single views share: families, null distributions, clusters, votes, tallies and errors."""
 
 import numpy as np
 import pytest
@@ -84,7 +84,7 @@ def test_of_several_votes_one_is_drawn_with_a_note():
 def test_resampling_rows_and_labels_is_the_scheme_of_the_2019_paper():
     preds = calibrated(np.random.default_rng(5), 100)
     verdict = to.test(preds, TEST, null="redraw", redraw="both", resamples=99)
-    assert "rows are drawn" in verdict.null
+    assert "rows drawn" in verdict.null
     assert verdict.settings["redraw"] == "both"
 
 

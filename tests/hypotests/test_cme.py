@@ -1,4 +1,4 @@
-"""Is the CME test the published one, and does it keep its level?"""
+"""The CME test agrees with the published one and keeps its level."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def test_the_asymptotic_law_is_doubted_where_it_rejects_too_often() -> None:
     )
     assert rejected > 21
     small = to.test(calibrated(50, 0, 2), "cme", null="asymptotic")
-    assert any(note.code == "TN212" and "worth" in note.text for note in small.notes)
+    assert any(note.code == "TN212" and "effective" in note.text for note in small.notes)
     assert "TN212" not in codes(to.test(calibrated(50, 0, 2), "cme", resamples=19))
     assert "TN212" not in codes(to.test(calibrated(3000, 0), "cme", null="asymptotic"))
 
@@ -208,14 +208,14 @@ def test_the_settings_used_are_reported() -> None:
 
 
 def test_meaningless_settings_are_refused() -> None:
-    for bad, got in ((0, "0"), (True, "True"), (2.5, "2.5"), ("5", "'5'"), (None, "None"), ((1, 2, 3), "3 of them")):
+    for bad, got in ((0, "0"), (True, "True"), (2.5, "2.5"), ("5", "'5'"), (None, "None"), ((1, 2, 3), "3 values")):
         with refused("TO203", got):
             MeanEmbedding(locations=bad)
     with refused("TO203", "'gausian'", fix="gaussian"):
         MeanEmbedding(kernel="gausian")
     view = one_hot(np.full((20, 3), 1 / 3), np.zeros(20))
     for locations in (([[0.5, 0.5]], [0]), (np.eye(3), [0, 1])):
-        with refused("TO205", "places"):
+        with refused("TO205", "T ("):
             MeanEmbedding(locations=locations).on(view)
     with refused("TO101", "0.5"):
         MeanEmbedding(locations=(0.5, 1)).on(view)

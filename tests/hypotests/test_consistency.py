@@ -1,4 +1,4 @@
-"""The consistency test: level, power, reference values, and what it says."""
+"""The consistency test: level, power, reference values, and reported texts."""
 
 import numpy as np
 import pytest
@@ -242,7 +242,7 @@ def test_all_labellings_of_the_nine_rows_give_the_exact_p():
     assert result.pvalue == pytest.approx(known["value"], rel=1e-12)
     assert result.statistic - result.effect == pytest.approx(known["null_mean"], rel=1e-12)
     assert (result.min_pvalue, "resamples" in result.settings) == (None, False)
-    assert "every labelling" in result.null
+    assert "every labeling" in result.null
 
 
 @pytest.mark.parametrize("lens", ["confidence", "classwise", "canonical", ["confidence", "classwise"]])

@@ -176,7 +176,7 @@ def test_probabilities_of_zero_and_one_are_refused_or_counted():
         to.test(preds, "cox")
     verdict = to.test(preds, "cox", min_prob=0.01)
     assert [note.text for note in verdict.notes if note.code == "TN106"] == [
-        "The floor 0.01 stood in for the probabilities of 2 of 5 rows."
+        "min_prob=0.01 clipped the probabilities of 2 of 5 rows."
     ]
     assert verdict.settings["min_prob"] == 0.01
 

@@ -1,4 +1,4 @@
-"""KS and ECCE: their walks by hand, their laws far into the tail, ties, and what leaves nothing to chance."""
+"""KS and ECCE: worked values, null distributions far into the tail, ties, and deterministic predictions."""
 
 import math
 
@@ -102,7 +102,7 @@ def test_equal_scores_are_one_step_with_a_note_that_p_is_too_large(name):
 def test_few_expected_outcomes_are_noted(name):
     p = np.linspace(0.001, 0.002, 500)  # variance .75
     verdict = to.test(to.Predictions(np.arange(500) == 250, p), name)
-    assert "rows' worth" in next(note.text for note in verdict.notes if note.code == "TN212")
+    assert "effective size" in next(note.text for note in verdict.notes if note.code == "TN212")
     assert "TN212" not in codes(to.test(to.Predictions(np.arange(500) == 250, p), name, null="redraw"))
 
 

@@ -1,4 +1,4 @@
-"""The z of the debiased squared error: reference values, its variance by enumeration, and where its law is skewed."""
+"""The debiased L2 test: reference values, variance by enumeration, and skewed null distributions."""
 
 import math
 from itertools import product

@@ -1,4 +1,4 @@
-"""The GiViTI test and belt: the numbers of R, the law after selection, redraws that select anew, bounds by an optimizer."""
+"""The GiViTI test and belt: values of R, distribution after selection, redraws, and bounds by an optimizer."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Hosmer and Lemeshow's test: reference values, level, groups without chance, ties, weights, tallies, refusals."""
+"""The Hosmer-Lemeshow test: reference values, level, groups without variance, ties, weights, tallies, errors."""
 
 import numpy as np
 import pytest

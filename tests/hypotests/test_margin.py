@@ -1,4 +1,4 @@
-"""A margin: what the interval decides, whatever p says."""
+"""Equivalence margins: the decision depends on the interval and not on the p-value."""
 
 import json
 
@@ -81,11 +81,11 @@ def test_the_decision_is_in_the_line_in_a_note_and_in_the_json():
     verdict = run_test(binary(3000), 0.1)
     assert " · within the margin of 0.1 · n=3,000" in str(verdict)
     (note,) = [note for note in verdict.notes if note.code == "TN230"]
-    assert "ends at or below the margin of 0.1" in note.text
+    assert "lies at or below the equivalence margin of 0.1" in note.text
     settings_used = json.loads(json.dumps(verdict.to_dict(), allow_nan=False))["settings"]
     assert (settings_used["margin"], settings_used["decision"]) == (0.1, "within")
     assert settings_used["low"] <= settings_used["high"] <= 0.1
-    assert " · undecided at the margin of 0.03 · " in str(run_test(binary(60), 0.03))
+    assert " · undecided about the margin of 0.03 · " in str(run_test(binary(60), 0.03))
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_where_there_is_no_interval_nothing_is_decided():
     verdict = run_test(to.tally(to.Predictions(np.arange(200) % 3, P)), 0.9, lens="classwise")
     assert verdict.decision == "undecided"
     assert verdict.settings["low"] is None
-    assert "cannot be told" in verdict.notes[-1].text
+    assert "No decision" in verdict.notes[-1].text
     one_row = run_test(to.Predictions([1], [0.9]), 0.5)
     assert one_row.decision == "undecided"
 

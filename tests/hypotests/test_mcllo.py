@@ -115,7 +115,7 @@ def test_min_prob_decides_where_observed_outcomes_had_probability_zero(min_prob)
         verdict = to.test(votes(), "mcllo", baseline=baseline, min_prob=min_prob)
         assert verdict.statistic == pytest.approx(one["lrt"], abs=1e-8)
         note_texts = {note.code: note.text for note in verdict.notes}
-        assert note_texts["TN235"].startswith("5 outcomes came that had probability 0")
+        assert note_texts["TN235"].startswith("5 observed outcomes had predicted probability 0")
         assert "117 of 240 rows" in note_texts["TN106"]
         assert {f"floor:{min_prob / 10:g}", f"floor:{min_prob * 10:g}"} <= set(verdict.parts)
     if min_prob == 1e-3:

@@ -1,4 +1,4 @@
-"""What MCLLO's test depends on: whose scores tell the variance, which class is the baseline, whose outcomes they are."""
+"""The MCLLO test by variance estimator, baseline class, and predictions fitted to the tested outcomes."""
 
 import numpy as np
 import pytest
@@ -187,7 +187,7 @@ def test_what_is_advised_in_doubt_can_be_done():
     P, y = draw_predictions(30, 2, 1.0, 5)
     preds = to.Predictions(y, P)
     (text,) = [n.text for n in to.test(preds, "mcllo", variance="empirical", form="score").notes if n.code == "TN212"]
-    assert text.endswith("null='redraw', with variance left out, keeps its level there.")
+    assert text.endswith("Use null='redraw' without variance, which keeps its level.")
 
 
 def test_the_law_that_is_printed_is_the_one_that_was_used():
@@ -270,7 +270,7 @@ def test_all_baselines_are_the_reference_numbers():
         assert part["mean_change"] == pytest.approx(moved.mean(), abs=1e-7)
     assert result.parts["baseline:3"]["largest_change"] == 0
     (text,) = [note.text for note in result.notes if note.code == "TN236"]
-    assert "between 5.37e-29 and 4.85e-28" in text
+    assert "from 5.37e-29 to 4.85e-28" in text
     assert "baseline 3" in text
 
 
@@ -393,7 +393,7 @@ def test_what_rounding_leaves_of_a_fit_is_noted(k):
         verdict = to.test(to.Predictions(y, R), "mcllo")
         assert verdict.pvalue > 0.999
         (text,) = [note.text for note in verdict.notes if note.code == "TN238"]
-        assert text.startswith(f"The statistic {verdict.statistic:.2g} is so small")
+        assert text.startswith(f"The statistic {verdict.statistic:.2g} is unusually small")
     assert "TN238" not in {note.code for note in to.test(to.Predictions(y, P), "mcllo").notes}
 
 

@@ -1,4 +1,4 @@
-"""The multicalibration error: the worst subgroup in units of its own chance."""
+"""The multicalibration error: the worst subgroup, standardized by its null standard deviation."""
 
 import json
 

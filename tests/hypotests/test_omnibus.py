@@ -1,4 +1,4 @@
-"""Are the statistics what the formulas say, is the level kept, and is more seen than by the error's own size?"""
+"""The omnibus test: component statistics by their formulas, level, and power."""
 
 import numpy as np
 import pytest

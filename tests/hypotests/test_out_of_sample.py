@@ -1,4 +1,4 @@
-"""Does the test of a cross-fitted error keep its level, and find what costs somebody something?"""
+"""The tests of cross-fitted errors keep their level and detect costly miscalibration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Power and sample size: exact values where there are some, simulation against laws, and what is said honestly."""
+"""Power and sample size: exact values, simulation against theory, and reported texts."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Several claims at once: corrections that keep their level."""
+"""Multiple testing: corrections keep their level."""
 
 import numpy as np
 import pytest

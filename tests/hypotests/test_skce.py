@@ -1,4 +1,4 @@
-"""Are the kernel tests the published ones, and do they keep their level?"""
+"""The kernel tests agree with the published ones and keep their level."""
 
 from __future__ import annotations
 

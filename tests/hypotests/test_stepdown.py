@@ -1,4 +1,4 @@
-"""Many claims on the same draws: step-down p-values, and what it takes to be seen."""
+"""Step-down p-values of many hypotheses on the same draws, and minimum detectable errors."""
 
 import numpy as np
 import pytest

@@ -18,10 +18,10 @@ def unremarkable() -> dict[str, Any]:
     """An audit that found nothing and of which much was not computed."""
     audit = example()
     audit["verdict"] = {
-        "sentence": "No evidence against calibration: says 71 %, is right 71 %.",
+        "sentence": "No evidence of miscalibration: predicts 71 % on average, is right 71 % of the time.",
         "state": "no evidence",
         "rejected": False,
-        "reason": "family p 0.412 > 0.05",
+        "reason": "family-wise p 0.412 > 0.05",
         "pvalue": 0.412,
         "min_pvalue": 0.001,
         "alpha": 0.05,
@@ -77,7 +77,7 @@ def _verdict(lens: str, statistic: float, pvalue: float, **more: Any) -> dict[st
         "effect": None,
         "parts": {},
         "n": 899,
-        "null": "each label is drawn with its stated probability, independently of the others, predictions kept fixed",
+        "null": "labels drawn independently from the predicted probabilities, predictions kept fixed",
         "settings": {"statistic": "ece", "redraw": "labels", "resamples": 999},
         "notes": [],
     } | more
@@ -110,8 +110,8 @@ _RELIABILITY = {
     "low": _EDGES[2:15],
     "high": _EDGES[3:16],
     "n": _ROWS,
-    "said": _PREDICTED,
-    "seen": _OBSERVED,
+    "mean_prediction": _PREDICTED,
+    "outcome_rate": _OBSERVED,
     "interval_low": [max(0.0, s - 0.11) for s in _OBSERVED],
     "interval_high": [min(1.0, s + 0.05) for s in _OBSERVED],
 }
@@ -121,8 +121,8 @@ _CLASSWISE = {
     "low": [0.0, 1 / 3, 2 / 3] * 10,
     "high": [1 / 3, 2 / 3, 1.0] * 10,
     "n": [700 - i for i in range(30)],
-    "said": [0.05 + 0.45 * (i % 3) + 0.001 * i for i in range(30)],
-    "seen": [0.01 + 0.47 * (i % 3) + 0.001 * i for i in range(30)],
+    "mean_prediction": [0.05 + 0.45 * (i % 3) + 0.001 * i for i in range(30)],
+    "outcome_rate": [0.01 + 0.47 * (i % 3) + 0.001 * i for i in range(30)],
 }
 _MURPHY = {"theta": [0.1, 0.5, 0.9], "score": [0.0123, None, 0.0345]}
 
@@ -147,11 +147,12 @@ _AUDIT: dict[str, Any] = {
         "true_class_zeros": 2,
     },
     "verdict": {
-        "sentence": "Underconfident: says 71 %, is right 96 %. Not chance (p ≤ 0.001). "
-        "Temperature 0.38 cuts log loss by 61.7 % (at least 54.2 %), confirmed on held-out rows.",
+        "sentence": "Underconfident: predicts 71 % on average, is right 96 % of the time. Calibration rejected "
+        "(family-wise p ≤ 0.001). Temperature scaling (T = 0.38) reduces the log loss by 61.7 % (at least 54.2 %), "
+        "confirmed on held-out rows.",
         "state": "underconfident",
         "rejected": True,
-        "reason": "family p 0.001 <= 0.05",
+        "reason": "family-wise p 0.001 <= 0.05",
         "pvalue": 0.001,
         "min_pvalue": 0.001,
         "alpha": 0.05,
@@ -276,7 +277,7 @@ _AUDIT: dict[str, Any] = {
         "label_flips": 0,
         "rows": {"fit": 899, "confirm": 899},
         "summary": "T = 0.38",
-        "notes": [{"code": "TN501", "text": "Scores are after mixing in 1/630 of the uniform."}],
+        "notes": [{"code": "TN501", "text": "Every fit is mixed with 1/630 of the uniform distribution."}],
     },
     "decisions": None,
     "groups": [
@@ -350,5 +351,5 @@ _AUDIT: dict[str, Any] = {
         {"diagram": "murphy", "lens": "confidence", "table": _MURPHY, "settings": {}, "notes": []},
     ],
     "settings": {"alpha": 0.05, "seed": 0, "resamples": 999},
-    "notes": [{"code": "TN101", "text": "Two rows have a true class that was said to be impossible."}],
+    "notes": [{"code": "TN101", "text": "2 observed outcomes had predicted probability 0."}],
 }

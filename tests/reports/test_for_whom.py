@@ -241,4 +241,6 @@ def test_the_first_words_name_the_group_that_is_off_and_what_it_says() -> None:
     p = 1 / (1 + np.exp(-x))
     y = rng.random(1500) < np.where(ward == "C", 1 / (1 + np.exp(0.9 - x)), p)
     report = audit(to.Predictions(y.astype(int), p, group={"ward": ward}), resamples=199)
-    assert re.search(r"Worst where ward is C: says 4\d %, 3\d % came\.", report.verdict["sentence"])
+    assert re.search(
+        r"Worst group: ward=C \(mean predicted 4\d %, observed 3\d %, ECE 0\.\d+\)\.", report.verdict["sentence"]
+    )

@@ -18,7 +18,7 @@ from trueodds.data.predictions import Predictions
 from trueodds.reports import html as page
 from trueodds.reports.audit import audit
 from trueodds.reports.text import data_and_settings
-from trueodds.reports.text.formatting import digits, points, pvalue, share
+from trueodds.reports.text.formatting import digits, error_text, pvalue, share
 
 VOID = {"meta", "img", "br", "input", "link", "circle", "rect", "line"}
 
@@ -76,7 +76,7 @@ def forms(x: float) -> set[str]:
         share(x),
         f"{x:.1f} %",
         f"+{digits(x)}",
-        points(x).split()[0],
+        error_text(x),
         pvalue(x).split()[-1],
     }
     return texts | ({f"{x:,}"} if isinstance(x, int) else set())
@@ -116,7 +116,7 @@ def test_the_sentence_is_the_heading() -> None:
 
 def test_a_line_of_the_heading_never_ends_within_a_number() -> None:
     heading = unescape(re.search(r"<h1>(.*?)</h1>", page.render_html(example()), re.DOTALL)[1])
-    assert "(p\u00a0≤\u00a00.001)" in heading
+    assert "p\u00a0≤\u00a00.001)" in heading
     assert not re.search(r"\d %", heading)
 
 
@@ -125,14 +125,14 @@ def test_the_tables_of_pictures_begin_with_what_is_read() -> None:
     columns = "view bin low high n weight share mean_prediction outcome_rate deviation bar_low bar_high outside"
     audit["diagrams"][0]["table"] = {name: [0.5, 0.25] for name in columns.split()} | {"view": ["a", "a"], "n": [1, 2]}
     names = [column.name for column in data_and_settings.diagram_table(audit["diagrams"][0]).columns]
-    assert names[:6] == ["mean prediction", "outcome rate", "deviation", "bar low", "bar high", "n"]
+    assert names[:6] == ["predicted", "observed", "deviation", "bar low", "bar high", "n"]
     assert names[-4:] == ["low", "high", "share", "weight"]
 
 
 def test_on_a_phone_each_cell_of_the_errors_has_its_heading() -> None:
     section = page.render_html(example()).split('id="error"')[1].split("</section>")[0]
     labels = [attrs.get("data-label") for tag, attrs in Read(f"<p>{section}</p>").tags if tag == "td"]
-    assert {"error", "95% interval", "noise floor", "p", "Holm p"} <= set(labels)
+    assert {"error", "95 % interval", "noise floor", "p", "Holm p"} <= set(labels)
     assert 'class="box drawn stack"' in section
 
 
@@ -243,14 +243,14 @@ def test_between_a_note_and_its_code_no_space_is_left_that_would_indent_its_firs
 def test_an_audit_that_found_nothing_is_green() -> None:
     html = page.render_html(unremarkable())
     assert '<header class="good">' in html
-    assert "no gain to be had" in html
+    assert "none confirmed" in html
 
 
 def test_long_tables_of_pictures_are_cut_and_counted() -> None:
     audit = example()
     audit["diagrams"][2]["table"] = {"theta": [0.5] * 2100}
     html = page.render_html(audit)
-    assert "and 100 more rows, which the JSON lists." in html
+    assert "100 more rows are in the JSON." in html
 
 
 def test_the_same_audit_gives_the_same_page() -> None:

@@ -74,7 +74,7 @@ def test_a_tally_of_votes_says_that_it_has_no_rows_and_a_tally_of_labels_says_no
 def test_an_older_audit_without_the_section_is_shown_without_it() -> None:
     assert "people" not in example()
     for shown in (terminal.render_text(example()), page.render_html(example())):
-        assert "The model and the people" not in shown
+        assert "Comparison with annotators" not in shown
         assert "vote noise floor" not in shown
 
 
@@ -208,7 +208,7 @@ def test_shares_without_counts_have_no_noise_and_no_p(audited: dict[str, Any]) -
     assert people["majority"]["ece_if_right"] is None
     assert {"TN132", "TN140"} <= notes
     document = audited | {"people": strict_json(people)}
-    assert "How many people judged each row is unknown" in terminal.render_text(document)
+    assert "The number of annotators per row is unknown" in terminal.render_text(document)
     valid(document, "audit")
 
 
@@ -260,8 +260,8 @@ def test_the_section_keeps_its_schema(audited: dict[str, Any]) -> None:
     for preds in (Predictions(np.tile([[1, 2], [3, 1]], (20, 1)), P), Predictions([[1, 2]], [[0.0, 1.0]])):
         document = audited | {"people": strict_json(section(preds)[0])}  # the second with an infinite log loss
         valid(document, "audit")
-        assert "The model and the people" in terminal.render_text(document)
-        assert "The model and the people" in page.render_html(document)
+        assert "Comparison with annotators" in terminal.render_text(document)
+        assert "Comparison with annotators" in page.render_html(document)
     assert "infinite" in terminal.render_text(document)
 
 
@@ -271,20 +271,24 @@ def test_the_same_seed_gives_the_same_section() -> None:
     assert json.dumps(once) == json.dumps(second)
 
 
-@pytest.mark.parametrize(("power", "phrase"), [(3, "surer than people"), (0.3, "less sure than people")])
-def test_it_says_whether_the_model_is_surer_than_people(power: float, phrase: str) -> None:
+@pytest.mark.parametrize(
+    ("power", "phrase"), [(3, "more confident than the annotators"), (0.3, "less confident than the annotators")]
+)
+def test_it_says_whether_the_model_is_more_confident_than_annotators(power: float, phrase: str) -> None:
     Q, votes = crowd()
     P = Q**power / (Q**power).sum(axis=1, keepdims=True)
     people, _ = section(Predictions(votes, P))
-    assert f"On average it is {phrase} are among themselves." in annotators.votes_sentence(people)
+    assert f"On average the model is {phrase}." in annotators.votes_sentence(people)
     value, remark = annotators.distance_from_people({"people": people}) or ("", "")
-    assert value.endswith(" points")
+    assert re.fullmatch(r"0\.\d+", value)
     assert phrase in remark
 
 
 def test_it_does_not_say_so_of_a_model_that_is_right() -> None:
     Q, votes = crowd()
-    assert "neither clearly surer nor clearly less sure" in annotators.votes_sentence(section(Predictions(votes, Q))[0])
+    assert "neither significantly more nor significantly less confident" in annotators.votes_sentence(
+        section(Predictions(votes, Q))[0]
+    )
 
 
 def numbers(people: dict[str, Any]) -> Iterator[float]:
@@ -323,10 +327,10 @@ def test_names_of_classes_are_escaped_on_the_page(audited: dict[str, Any]) -> No
 
 def test_the_words_are_explained_where_the_section_is(audited: dict[str, Any]) -> None:
     words = Read(page.render_html(audited)).words
-    explained = words[words.index("Words on this page") :]
-    for term in ("votes", "vote noise floor", "probability to be moved", "squared distance", "doubt", "people's order"):
+    explained = words[words.index("Glossary") :]
+    for term in ("votes", "vote noise floor", "total variation distance", "squared distance", "entropy difference", "rows ranked as by the votes"):  # fmt: skip
         assert f"{term} " in explained
-    assert "people's order" not in Read(page.render_html(example())).words
+    assert "ranked as by the votes" not in Read(page.render_html(example())).words
 
 
 # Votes that are none
@@ -380,5 +384,5 @@ def test_the_command_shows_the_section(tmp_path: Path) -> None:
     file = written(tmp_path, rng.multinomial(9, [0.6, 0.4], size=60))
     ran = CliRunner().invoke(main, ["audit", file, "--votes", "v_*", "--json", str(tmp_path / "a.json")])
     assert ran.exit_code == 0
-    assert "Each row was judged by 9 people." in " ".join(ran.output.split())
+    assert "Each row has the votes of 9 annotators." in " ".join(ran.output.split())
     assert json.loads((tmp_path / "a.json").read_text())["people"]["rows"]["n"] == 60

@@ -36,8 +36,8 @@ def test_overconfidence_is_stated_tested_and_fixed(overconfident):
     assert verdict["state"] == "overconfident"
     assert verdict["rejected"]
     assert verdict["pvalue"] == verdict["min_pvalue"] == pytest.approx(1 / 200 / (1 - FIX))
-    assert verdict["sentence"].startswith("Overconfident: says ")
-    assert "Not chance (p ≤ 0.0053)." in verdict["sentence"]
+    assert verdict["sentence"].startswith("Overconfident: predicts ")
+    assert "Calibration rejected (family-wise p ≤ 0.0053)." in verdict["sentence"]
     assert "confirmed on held-out rows" in verdict["sentence"]
     fix = overconfident.to_dict()["recalibration"]
     assert fix["chosen"] in ("temperature", "structured")
@@ -46,8 +46,8 @@ def test_overconfidence_is_stated_tested_and_fixed(overconfident):
 
 def test_a_calibrated_model_is_left_alone(calibrated):
     assert calibrated.verdict["state"] == "no evidence"
-    assert "No gain to be had from a fix." in calibrated.verdict["sentence"]
-    assert "the average error is at most" in calibrated.verdict["sentence"]
+    assert "No recalibration could be confirmed." in calibrated.verdict["sentence"]
+    assert "95 % confidence interval of the expected calibration error 0 to 0.0" in calibrated.verdict["sentence"]
 
 
 def test_underconfidence_has_its_own_word():
@@ -148,7 +148,7 @@ def test_impossible_outcomes_are_evidence_of_their_own():
     assert document["data"]["true_class_zeros"] == 40
     assert document["measures"][1]["value"] is None  # infinite log loss
     assert document["verdict"]["rejected"]
-    assert "40 outcomes came that it called impossible." in document["verdict"]["sentence"]
+    assert "40 observed outcomes had predicted probability 0." in document["verdict"]["sentence"]
 
 
 def test_one_impossible_outcome_is_enough_whatever_the_test_says():
@@ -158,7 +158,10 @@ def test_one_impossible_outcome_is_enough_whatever_the_test_says():
     p[0], y[0] = 0.0, 1
     verdict = to.audit(to.Predictions(y, p), resamples=99).verdict
     assert (verdict["state"], verdict["rejected"]) == ("miscalibrated", True)
-    assert "1 outcome came that it called impossible. The rest could be chance" in verdict["sentence"]
+    assert (
+        "1 observed outcome had predicted probability 0. Apart from that, calibration is not rejected"
+        in verdict["sentence"]
+    )
 
 
 def test_the_sentence_names_the_group_that_is_off():
@@ -181,7 +184,7 @@ def test_calibration_on_average_is_stated_before_where_it_fails():
     document = to.audit(to.Predictions(y, p), resamples=199).to_dict()
     assert document["verdict"]["state"] == "miscalibrated"
     assert re.match(
-        r"Miscalibrated: on average it says \d+(\.\d+)? % and \d+(\.\d+)? % came, but is off by ",
+        r"Miscalibrated: mean predicted \d+(\.\d+)? %, observed \d+(\.\d+)? %, expected calibration error 0\.\d+\.",
         document["verdict"]["sentence"],
     )
 
@@ -195,8 +198,8 @@ def test_two_classes_are_overconfident_by_their_slope_though_they_are_too_low_on
     report = to.audit(to.Predictions(y, p), resamples=99)
     assert report.verdict["state"] == "overconfident"
     assert re.match(
-        r"Overconfident: its probabilities are too extreme \(calibration slope 0\.\d\d, 95% interval 0\.\d\d to 0\.5\d; "
-        r"1 is right\); on average it says 63 %, 65 % came\.",
+        r"Overconfident: probabilities are too extreme \(calibration slope 0\.\d\d, 95 % confidence interval "
+        r"0\.\d\d to 0\.5\d, ideally 1\); mean predicted 63 %, observed 65 %\.",
         report.verdict["sentence"],
     )
     higher = to.audit(to.Predictions(y, 1 / (1 + np.exp(-(odds + 0.5)))), resamples=99)
@@ -225,7 +228,7 @@ def test_too_few_clusters_are_reported_with_their_number():
     p = np.tile([0.2, 0.8], 20)
     document = to.audit(to.Predictions([0, 1] * 20, p, cluster=np.arange(40) // 10), resamples=99).to_dict()
     assert document["verdict"]["state"] == "not tested"
-    assert "Too few rows to say anything: with 4 clusters" in document["verdict"]["sentence"]
+    assert "Too few clusters for a test: with 4 clusters" in document["verdict"]["sentence"]
 
 
 def test_votes_agree_and_are_not_right():
@@ -233,9 +236,9 @@ def test_votes_agree_and_are_not_right():
     P = rng.dirichlet(np.full(3, 0.3), 400)
     votes = rng.multinomial(8, 0.5 * P + 0.5 / 3)
     sentence = to.audit(to.Predictions(votes, P), resamples=99).verdict["sentence"]
-    assert re.match(r"Overconfident: says \d+ %, \d+ % of the votes agree\.", sentence)
+    assert re.match(r"Overconfident: predicts \d+ % on average, \d+ % of the votes agree\.", sentence)
     two = to.audit(to.Predictions(votes[:, :2] + [0, 1], P[:, :1] * [[0, 1]] + [[1, 0]] * (1 - P[:, :1])), resamples=99)
-    assert "of the votes came" in two.verdict["sentence"]
+    assert "share of votes" in two.verdict["sentence"]
 
 
 def test_one_row_and_one_class_are_answered_too():
@@ -271,7 +274,7 @@ def test_a_risk_model_that_predicts_too_high_is_called_too_high():
     p = rng.uniform(0.2, 0.9, 2000)
     document = binary(p, rng.random(2000) < 0.8 * p).to_dict()
     assert document["verdict"]["state"] == "too high"
-    assert document["verdict"]["sentence"].startswith("Predicts too high: says 54 %, 44 % came.")
+    assert document["verdict"]["sentence"].startswith("Over-predicts: mean predicted 54 %, observed 44 %.")
     assert document["verdict"]["gap"] == pytest.approx(
         document["data"]["mean_prediction"] - document["data"]["event_rate"]
     )

@@ -22,26 +22,26 @@ def test_the_sentence_comes_first() -> None:
 
 def test_words_for_people_stand_before_the_tables() -> None:
     text = render_text(example())
-    assert text.index("It is right") < text.index("noise floor is") < text.index("Class by class")
+    assert text.index("Accuracy") < text.index("Noise floor:") < text.index("Errors by class")
 
 
 def test_every_scale_of_the_answer_is_stated_once_in_the_short_part() -> None:
     facts = {fact.label: fact for fact in summary_facts(example())}
-    assert facts["It says"].value == "71.0 %"  # 0.7104
-    assert facts["It is right"].value == "96.1 %"  # 0.9611
-    assert facts["It is off by"].value == "25.1 points"  # 0.2507
-    assert "average error of its confidence" in facts["It is off by"].remark
-    assert "23.9 to 26.2 points" in facts["It is off by"].remark  # [0.2391, 0.2625]
-    assert facts["Is that chance?"].remark.startswith("p ≤ 0.001")  # at its floor it may be smaller
-    assert facts["What fixes it"].value == "temperature, T = 0.38"
-    assert "on the held-out rows 0 answers change and accuracy stays 96.3 %" in facts["What fixes it"].remark
+    assert facts["Mean confidence"].value == "71.0 %"  # 0.7104
+    assert facts["Accuracy"].value == "96.1 %"  # 0.9611
+    assert facts["Expected calibration error"].value == "0.251"  # 0.2507
+    assert "ECE of the confidence" in facts["Expected calibration error"].remark
+    assert "0.239 to 0.263" in facts["Expected calibration error"].remark  # [0.2391, 0.2625]
+    assert facts["Calibration"].remark.startswith("family-wise p ≤ 0.001")  # at its floor it may be smaller
+    assert facts["Recalibration"].value == "temperature scaling, T = 0.38"
+    assert "the predicted class changes in no row, accuracy stays 96.3 %" in facts["Recalibration"].remark
     assert facts["Miscalibrated groups"].value == "2 of 2 groups"
 
 
 def test_no_gain_says_what_would_have_been_confirmed() -> None:
     text = " ".join(render_text(unremarkable()).split())
-    assert "no gain to be had" in text
-    assert "one of 0.0402 nats per row would have been confirmed four times in five" in text
+    assert "none confirmed" in text
+    assert "a gain of 0.0402 nats per row was detectable with 80 % power" in text
 
 
 def test_a_choice_that_needs_more_rows_is_named_with_how_many() -> None:
@@ -50,17 +50,15 @@ def test_a_choice_that_needs_more_rows_is_named_with_how_many() -> None:
         "confirmed": False, "outcome": "too few rows", "applied": "identity", "pvalue": 0.31, "required_rows": 21_000,
     }  # fmt: skip
     text = " ".join(render_text(audit).split())
-    assert "not confirmed: too few rows" in text
-    assert (
-        "temperature: gain 0.2541 nats per row, p = 0.31; if that is real, about 21,000 rows would confirm it" in text
-    )
+    assert "not confirmed, too few rows" in text
+    assert "temperature scaling: log loss gain 0.2541 nats per row, p = 0.31; about 21,000 rows would be needed" in text
 
 
 def test_an_infinite_log_loss_is_infinite_in_every_table() -> None:
     audit = example()
     audit["recalibration"] |= {"log_loss_before": None, "gain_percent": None, "gain_low_percent": None}
     text = " ".join(render_text(audit).split())
-    assert "log loss infinite to 0.1578 (at least 0.2232 nats per row)" in text
+    assert "log loss infinite to 0.1578, gain at least 0.2232 nats per row" in text
     assert ("log loss before", "infinite") in recalibration.fix_table(audit).rows
 
 
@@ -75,20 +73,21 @@ def binary() -> dict[str, Any]:
 
 def test_of_two_classes_the_predicted_one_is_named() -> None:
     facts = {fact.label: fact for fact in summary_facts(binary())}
-    assert (facts["It predicts"].value, facts["It came"].value) == ("30.1 %", "25.4 %")
-    assert facts["It is off by"].remark.startswith("average error of P(rain)")
-    assert "accuracy" not in facts["What fixes it"].remark
-    assert not {"It says", "It is right"} & set(facts)
-    assert "share of rain" in render_text(binary())
+    assert (facts["Mean predicted"].value, facts["Observed event rate"].value) == ("30.1 %", "25.4 %")
+    assert facts["Expected calibration error"].remark.startswith("ECE of P(rain)")
+    assert "calibration-in-the-large −4.7 percentage points" in facts["Observed event rate"].remark  # .254 − .301
+    assert "accuracy" not in facts["Recalibration"].remark
+    assert not {"Mean confidence", "Accuracy"} & set(facts)
+    assert "event rate of rain" in render_text(binary())
 
 
 def test_a_confidence_alone_has_no_answers_that_could_change() -> None:
     audit = example()
     audit["data"]["kind"] = "confidence"
     text = render_text(audit)
-    assert "answers change" not in text
+    assert "predicted class changes" not in text
     assert "accuracy change" not in text
-    assert dict(recalibration.fix_table(audit).rows)["accuracy, answers changed"].startswith("not applicable")
+    assert dict(recalibration.fix_table(audit).rows)["accuracy, changed classes"].startswith("not applicable")
 
 
 def test_a_p_at_its_floor_is_a_bound_in_every_table() -> None:
@@ -102,12 +101,15 @@ def test_a_p_at_its_floor_is_a_bound_in_every_table() -> None:
         results.test_table(audit),
     ):
         cells = [
-            row[i] for row in table.rows for i, c in enumerate(table.columns) if c.name in ("p", "Holm p", "family p")
+            row[i]
+            for row in table.rows
+            for i, c in enumerate(table.columns)
+            if c.name in ("p", "Holm p", "family-wise p")
         ]
         assert not {"0.001", "0.002", "0.003", "0.01"} & set(cells)
     # Class 9 has p = .042, and so has its Holm p: both are values, not bounds.
     assert [row[-2:] for row in results.class_table(audit).rows if row[0] == "9"] == [("0.042", "0.042")]
-    assert "joint over all claims" in " ".join(render_text(audit).split())
+    assert "family-wise p ≤ 0.001" in " ".join(render_text(audit).split())
 
 
 def test_a_tiny_p_is_reported_as_small() -> None:
@@ -116,23 +118,23 @@ def test_a_tiny_p_is_reported_as_small() -> None:
     text = " ".join(render_text(audit).split())
     assert "p < 0.0001" in text
     assert "e-15" not in text
-    assert ("p of the gain", "< 0.0001") in recalibration.fix_table(audit).rows
+    assert ("p-value of the gain", "< 0.0001") in recalibration.fix_table(audit).rows
 
 
 def test_each_claim_is_tested_once() -> None:
     assert [row[1] for row in results.test_table(example()).rows] == ["family", "confidence", "classwise", "canonical"]
 
 
-def test_a_score_is_set_beside_what_it_expects_of_itself() -> None:
+def test_a_score_is_compared_with_its_expectation_if_calibrated() -> None:
     table = results.score_table(example())
-    assert "own expectation" in [column.name for column in table.columns]
-    assert "either way, means miscalibration" in table.intro
+    assert "expected if calibrated" in [column.name for column in table.columns]
+    assert "in either direction indicates miscalibration" in table.intro
 
 
 def test_a_dash_of_a_tally_has_its_reason() -> None:
     audit = example()
     audit["measures"][1] |= {"value": 0.4, "notes": [{"code": "TN406", "text": "No entropy."}]}
-    assert "a tally keeps no entropy" in results.score_table(audit).intro
+    assert "a tally has no entropy" in results.score_table(audit).intro
     assert "entropy" not in results.error_table(audit).intro
 
 
@@ -142,8 +144,8 @@ def test_a_column_has_the_same_decimals_throughout() -> None:
     audit["recalibration"]["candidates"][1]["accuracy_change"] = 1.11e-16
     audit["data"] |= {"weighted": True, "weight": 7480.3}
     assert "[0.0008, 0.0450]" in render_text(audit)
-    assert "e-" not in render_text(audit).replace("1e-12", "")
-    assert "yes, 7,480 in all" in render_text(audit)
+    assert not re.search(r"\de-\d", render_text(audit).replace("1e-12", ""))
+    assert "yes, total 7,480" in render_text(audit)
     assert ("temperature", "0") in {(row[0], row[7]) for row in recalibration.candidate_table(audit).rows}
 
 
@@ -156,7 +158,7 @@ def test_no_line_ends_between_a_number_and_its_unit(width: int) -> None:
 def test_no_fix_at_all_is_stated() -> None:
     audit = example()
     audit["recalibration"] = None
-    assert "not looked for (see the notes)" in render_text(audit)
+    assert "not attempted (see the notes)" in render_text(audit)
 
 
 def test_classes_come_worst_first_and_at_most_twenty() -> None:
@@ -164,10 +166,10 @@ def test_classes_come_worst_first_and_at_most_twenty() -> None:
     ece = next(measure for measure in audit["measures"] if measure["lens"] == "classwise")
     ece["parts"] = {f"class:{i}": i / 1000 for i in range(1, 26)}
     next(test for test in audit["tests"] if test["lens"] == "classwise")["parts"] = {}
-    table = render_text(audit).split("Class by class")[1].split("\n\n")[0]
+    table = render_text(audit).split("Errors by class")[1].split("\n\n")[0]
     named = [line.split()[0] for line in table.splitlines() if line.split()[-1:] and line.split()[-1].startswith("0.0")]
     assert named == [str(i) for i in range(25, 5, -1)]
-    assert "and 5 more" in table
+    assert "5 more rows" in table
 
 
 def test_the_terms_of_an_error_are_no_classes() -> None:
@@ -180,7 +182,7 @@ def test_the_terms_of_an_error_are_no_classes() -> None:
 
 
 def test_columns_stand_under_each_other() -> None:
-    table = render_text(example()).split("How far off")[1].split("\n\n")[0].splitlines()
+    table = render_text(example()).split("Calibration errors")[1].split("\n\n")[0].splitlines()
     table = table[next(i for i, line in enumerate(table) if line.startswith("  lens")) :]
     assert len(table) == 4
     assert len({len(line) for line in table}) == 1  # the last column is n, to the right
@@ -244,23 +246,23 @@ def votes() -> dict[str, Any]:
 
 def test_a_share_of_votes_is_not_called_a_share_of_right_answers() -> None:
     facts = {fact.label: fact for fact in summary_facts(votes())}
-    assert facts["Votes for its answer"].value == "96.1 %"
-    assert "It is right" not in facts
-    assert "the share of votes for the answer stays 96.3 %" in facts["What fixes it"].remark
-    assert ("votes for its answer", "96.1 %") in data_and_settings.data_table(votes()).rows
-    assert "votes for it" in [column.name for column in results.group_table(votes()).columns]
+    assert facts["Vote share"].value == "96.1 %"
+    assert "Accuracy" not in facts
+    assert "the vote share of the predicted class stays 96.3 %" in facts["Recalibration"].remark
+    assert ("vote share of the predicted class", "96.1 %") in data_and_settings.data_table(votes()).rows
+    assert "vote share" in [column.name for column in results.group_table(votes()).columns]
 
 
-def test_where_only_groups_are_miscalibrated_the_overall_error_may_be_chance() -> None:
+def test_where_only_groups_are_miscalibrated_the_test_of_all_rows_is_stated() -> None:
     audit = example()
     audit["tests"][1]["pvalue"] = 0.491  # the default lens, after the family
-    fact = next(fact for fact in summary_facts(audit) if fact.label == "Is that chance?")
-    assert fact.value == "overall it could be (p = 0.491), in groups no"
-    assert fact.remark.startswith("p ≤ 0.001, jointly over all claims")
+    fact = next(fact for fact in summary_facts(audit) if fact.label == "Calibration")
+    assert fact.value == "rejected in subgroups"
+    assert fact.remark.startswith("family-wise p ≤ 0.001")
+    assert fact.remark.endswith("the test through the confidence lens alone has p = 0.491")
     audit["groups"] = []
-    assert next(fact for fact in summary_facts(audit) if fact.label == "Is that chance?").value.endswith(
-        "in other claims no"
-    )
+    fact = next(fact for fact in summary_facts(audit) if fact.label == "Calibration")
+    assert fact.value == "rejected by other tests"
 
 
 def test_a_fix_that_is_no_better_than_one_number_for_all_rows_is_not_praised() -> None:
@@ -268,26 +270,26 @@ def test_a_fix_that_is_no_better_than_one_number_for_all_rows_is_not_praised() -
     audit["data"] |= {"kind": "confidence", "k": 2}
     # H(.576) = .6816; .995 of it is .6781
     audit["recalibration"] |= {"accuracy_before": 0.576, "log_loss_after": 0.679}
-    fact = next(fact for fact in summary_facts(audit) if fact.label == "What fixes it")
-    assert (fact.value, fact.tone) == ("mostly flattening", "plain")
-    assert "saying 57.6 % every time would have log loss 0.6816" in fact.remark
+    fact = next(fact for fact in summary_facts(audit) if fact.label == "Recalibration")
+    assert (fact.value, fact.tone) == ("hardly better than a constant", "plain")
+    assert "predicting 57.6 % for every row has log loss 0.6816" in fact.remark
     audit["recalibration"]["log_loss_after"] = 0.677
-    assert next(fact for fact in summary_facts(audit) if fact.label == "What fixes it").tone == "good"
+    assert next(fact for fact in summary_facts(audit) if fact.label == "Recalibration").tone == "good"
 
 
 def test_methods_are_called_in_words() -> None:
     audit = example()
     audit["recalibration"] |= {"chosen": "irm", "summary": "76 knots for all classes"}
-    fact = next(fact for fact in summary_facts(audit) if fact.label == "What fixes it")
-    assert fact.value == "a monotone curve (irm), 76 knots for all classes"
+    fact = next(fact for fact in summary_facts(audit) if fact.label == "Recalibration")
+    assert fact.value == "isotonic regression of all classes (irm), 76 knots for all classes"
 
 
 def test_an_interval_that_says_nothing_is_unknown_and_says_of_how_many() -> None:
     audit = example()
     audit["data"]["clusters"] = 4
     audit["measures"][2]["interval"] |= {"low": 0.0, "high": 1.0}
-    fact = next(fact for fact in summary_facts(audit) if fact.label == "It is off by")
-    assert "95 % interval unknown with 4 clusters" in fact.remark
+    fact = next(fact for fact in summary_facts(audit) if fact.label == "Expected calibration error")
+    assert "95 % confidence interval uninformative with 4 clusters" in fact.remark
 
 
 def test_abstentions_are_reported_beside_the_error() -> None:
@@ -297,25 +299,25 @@ def test_abstentions_are_reported_beside_the_error() -> None:
     ] * 10
     result = read_answers(rows, confidence="c", correct="ok", abstained="skip")
     audit["notes"] = [note.to_dict() for note in result.notes]
-    fact = next(fact for fact in summary_facts(audit) if fact.label == "It answers")
+    fact = next(fact for fact in summary_facts(audit) if fact.label == "Coverage")
     assert fact.value == "75.0 %"  # 30 of 40
     assert fact.remark.startswith("10 of 40 ")
-    assert fact.remark.endswith("; all else is of the answers that were given")
-    assert not [fact for fact in summary_facts(example()) if fact.label == "It answers"]
+    assert fact.remark.endswith("; the rest of the report covers the answers given")
+    assert not [fact for fact in summary_facts(example()) if fact.label == "Coverage"]
 
 
-def test_below_the_groups_stands_why_an_interval_may_begin_at_zero_only_where_one_is_off() -> None:
+def test_the_interval_that_may_start_at_zero_is_explained_only_if_a_group_is_miscalibrated() -> None:
     audit = example()
-    assert "off may begin at 0" in results.group_table(audit).intro
+    assert "miscalibrated group may start at 0" in results.group_table(audit).intro
     for group in audit["groups"]:
         group["status"] = "undecided"
-    assert "off may begin at 0" not in results.group_table(audit).intro
+    assert "miscalibrated group may start at 0" not in results.group_table(audit).intro
 
 
 def test_each_group_says_which_way_it_is_off() -> None:
     table = results.group_table(example())
     names = [column.name for column in table.columns]
-    assert [(row[names.index("predicted")], row[names.index("is right")]) for row in table.rows] == [
+    assert [(row[names.index("confidence")], row[names.index("accuracy")]) for row in table.rows] == [
         ("70.6 %", "96.7 %"),
         ("71.7 %", "95.3 %"),
     ]
@@ -328,13 +330,13 @@ def test_the_numbers_of_a_triangle_are_headed_by_its_corners() -> None:
     diagram = {"table": columns, "panels": panels | {"smallest_pvalue": [5.5e-7]}}
     heads = [column.name for column in data_and_settings.diagram_table(diagram).columns]
     assert heads == [
-        "says cat",
-        "says dog",
-        "cat came",
-        "dog came",
+        "predicted cat",
+        "predicted dog",
+        "observed cat",
+        "observed dog",
         "n",
         "p",
-        "beyond chance",
+        "significant",
         "cell",
         "cell: cat from",
     ]
@@ -345,7 +347,7 @@ def test_the_numbers_of_a_triangle_are_headed_by_its_corners() -> None:
 def test_the_table_of_tests_says_what_its_columns_are() -> None:
     table = results.test_table(votes())
     assert {"effect", "smallest p"} <= {column.name for column in table.columns}
-    assert "below 0 where that is more than was seen" in table.intro
+    assert "negative if it is smaller than the noise" in table.intro
     assert "votes" not in results.test_table(example()).intro
 
 
@@ -356,10 +358,10 @@ def test_where_an_action_changes_the_event_rate_is_stated() -> None:
     regret = {"value": 0.1, "interval": None, "parts": parts, "settings": {"calibrator": "isotonic"}, "notes": []}
     audit["decisions"] = {"regret": regret, "test": {"pvalue": 0.01}}
     for kind, classes, rate, phrase in (
-        ("confidence", ["wrong", "correct"], None, "it is right 55.7 %"),
-        ("classes", ["dry", "rain"], 0.3, "rain comes 55.7 %"),
-        ("classes", ["0", "1"], 0.3, "class 1 comes 55.7 %"),
+        ("confidence", ["wrong", "correct"], None, "accuracy is 55.7 %"),
+        ("classes", ["dry", "rain"], 0.3, "event rate of rain is 55.7 %"),
+        ("classes", ["0", "1"], 0.3, "event rate of class 1 is 55.7 %"),
     ):
         audit["data"] |= {"kind": kind, "classes": classes, "event_rate": rate}
         sentence = dict(decision_costs.regret_table(audit).rows)["abstain → answer"]
-        assert sentence == f"from a stated 75.0 % on, where {phrase} of the time"
+        assert sentence == f"at a predicted probability of 75.0 %, where the {phrase}"

@@ -1,4 +1,4 @@
-"""Rows of a calibrated model, and questions put to them."""
+"""Rows of a calibrated model, and estimands on them."""
 
 import numpy as np
 

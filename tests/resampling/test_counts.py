@@ -1,4 +1,4 @@
-"""The law of a sum of independent outcomes: against enumeration, scipy and its own moments."""
+"""The Poisson-binomial distribution against enumeration, SciPy and its moments."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Intervals: reference values, hand calculations, and the coverage they promise."""
+"""Intervals: reference values, worked values, and coverage."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Labels drawn from the predictions: the right law, the same on every path, whatever the threads."""
+"""Labels drawn from the predictions: the same distribution on every path and for any number of threads."""
 
 from dataclasses import dataclass
 
@@ -190,9 +190,9 @@ def test_a_partition_chosen_with_the_labels_is_chosen_again_on_each_draw():
 
 
 def test_the_null_is_described_in_words():
-    assert "stated probability" in null_description(simulated())
+    assert "predicted probabilities" in null_description(simulated())
     assert "clusters" in null_description(simulated(cluster=np.arange(300) // 2))
-    assert "rows are drawn" in null_description(simulated(), "both")
+    assert "rows drawn" in null_description(simulated(), "both")
 
 
 def test_questions_of_many_cells_are_drawn_by_themselves_with_the_same_labels(monkeypatch):

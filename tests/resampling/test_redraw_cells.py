@@ -1,4 +1,4 @@
-"""Labels drawn bin by bin where there are many rows: the law of drawing them row by row, at the cost of bins."""
+"""Null draws per bin with many rows have the distribution of draws per row, at the cost of bins."""
 
 import numpy as np
 import pytest
@@ -142,7 +142,7 @@ def test_the_noise_floor_and_the_verdict_use_bins(many, monkeypatch):
     assert to.measure(preds, "ece").noise_floor > 0
     verdict = to.test(preds, "consistency")
     assert verdict.settings["drawn"] == "bins"
-    assert "stated probability" in verdict.null
+    assert "predicted probabilities" in verdict.null
 
 
 def test_few_rows_are_drawn_one_by_one():

@@ -1,4 +1,4 @@
-"""Rows, clusters and bins drawn with replacement: the right law on every path, whatever the threads."""
+"""Bootstrap of rows, clusters and bins: the same distribution on every path and for any number of threads."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""How unlikely a bin's outcomes are: exact laws by enumeration and convolution, vectors against reference values."""
+"""Tail probabilities of bin counts: exact by enumeration and convolution, vectors against reference values."""
 
 from itertools import product
 

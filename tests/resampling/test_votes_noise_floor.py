@@ -1,4 +1,4 @@
-"""What would a model score that is exactly right, with as many votes as there are?"""
+"""The noise floor with votes: the value of a calibrated model with the same number of votes."""
 
 from __future__ import annotations
 

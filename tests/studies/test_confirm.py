@@ -38,7 +38,7 @@ def test_a_quick_study_has_a_row_for_each_world():
         ("logit-normal", 100), ("exact zeros", 100), ("T = 0.6", 150),
     ]  # fmt: skip
     assert [row["sets"] for row in study.rows] == [QUICK.sets, QUICK.sets, QUICK.powered]
-    assert "Of 8 calibrated sets auto confirms a fix in " in study.sentence
+    assert "Of 8 calibrated data sets, auto confirms a recalibration in " in study.sentence
 
 
 def test_the_same_seed_gives_the_same_study():

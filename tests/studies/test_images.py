@@ -272,7 +272,7 @@ def test_the_sentence_follows_the_numbers(gains, errors, words):
     ]
     text = split_results.summarize(rows)
     assert text.startswith(words)
-    assert text.endswith(f"MCLLO takes the ECE from {errors[0]:.3f} to {errors[1]:.3f}.")
+    assert text.endswith(f"MCLLO changes the ECE from {errors[0]:.3f} to {errors[1]:.3f}.")
 
 
 def test_an_unknown_net_and_a_missing_file_are_refused(tmp_path):

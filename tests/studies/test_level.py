@@ -170,7 +170,7 @@ def test_the_sentence_and_the_table_by_test_count_what_the_rows_say():
     )
     text = summarize_sizes(rows)
     assert "in 0 of 1 cells" in text
-    assert "the test rejects 5.0 % at 5 %, not beyond Monte-Carlo error." in text
+    assert "the test rejects 5.0 % at the 5 % level, not beyond Monte Carlo error." in text
     assert "in 1 of 2 cells" in text
     first, second = summarize_by_test(rows)
     # 50 + 200 of 2,000.
@@ -234,7 +234,7 @@ def test_the_command_line_runs_it_and_keeps_tables_and_picture(tmp_path, monkeyp
     monkeypatch.setattr("trueodds_studies.level.QUICK", SMALL)
     words = ["study", "level", "--quick", "--method", "spiegelhalter", "--out", str(tmp_path)]
     ran = CliRunner().invoke(main, words, standalone_mode=False)
-    assert "With redrawn labels" in ran.output
+    assert "Redrawn labels: the size" in ran.output
     assert {"level.csv", "level.md", "level.tests.md", "level.svg"} <= {file.name for file in tmp_path.iterdir()}
     assert ET.parse(tmp_path / "level.svg").getroot().tag.endswith("svg")
 

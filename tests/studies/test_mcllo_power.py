@@ -193,7 +193,7 @@ def test_without_its_file_the_network_is_left_out_and_the_sentence_says_so(monke
     monkeypatch.setenv("TRUEODDS_REFERENCE", str(tmp_path))
     study = mcllo_power(plan=SMALL)
     assert {row["design"] for row in study.also[2].rows} == {"Dirichlet(1)", "Dirichlet(0.3)", "Dirichlet(0.2)"}
-    assert study.also[2].sentence.endswith("VGG16 is left out: its predictions are not there.")
+    assert study.also[2].sentence.endswith("VGG16 is not included because its predictions are not available.")
     with pytest.raises(to.InputError) as refusal:  # where somebody names a folder it has to be there
         mcllo_power(plan=SMALL, data=tmp_path)
     assert refusal.value.code == "TO802"

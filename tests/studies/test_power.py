@@ -36,4 +36,4 @@ def test_the_study_runs_in_a_moment_and_sums_up():
     assert {row["K"] for row in study.rows} == {2}
     assert study.rows[0]["best"] is None
     assert "the audit rejects" in study.sentence
-    assert summarize([row for row in study.rows if row["best"] is None]) == "Only calibrated worlds were simulated."
+    assert summarize([row for row in study.rows if row["best"] is None]) == "Only calibrated designs were simulated."

@@ -123,7 +123,7 @@ def test_the_study_keeps_its_tables_and_goes_on_where_it_was(study, out, monkeyp
         f.name for f in out.iterdir()
     }
     assert json.loads(json.dumps(study.to_dict()))["study"] == "table1"
-    assert study.sentence.startswith("No error at all in 1 of 2 lenses; canonical holds 0.1.")
+    assert study.sentence.startswith("The error is 0 for 1 of 2 lenses; for canonical it is 0.1.")
     monkeypatch.setattr("trueodds_studies.table1.study.measure_cell", None)
     assert table1(methods=["confidence", "canonical"], plan=SMALL, out=out).rows == study.rows
 

@@ -34,6 +34,7 @@ class Partition(Settings):
 
 
 def require_binary(view: View, kind: str) -> None:
+    """Raise InputError for a joint view if the bins need one score per row."""
     if view.joint:
         raise InputError(
             "TO205",
@@ -67,5 +68,6 @@ def count_of_bins(bins: int | str, view: View) -> int:
 
 
 def sums_in_fixed_bins(bins: FittedPartition, of: Selections) -> Array:
+    """n, Σp and Σy of each selection in bins that are the same for all."""
     assert isinstance(bins, Bins)
     return of.sums(bins.edges[None, 1:-1], bins.closed)

@@ -53,7 +53,7 @@ class Estimator(Settings):
 
     name: ClassVar[str]
     needs_rows: ClassVar[bool] = False  # whether cells of many rows do not suffice
-    lens: ClassVar[str | None] = None  # the default lens where it is not the façade's
+    lens: ClassVar[str | None] = None  # default lens, if not the general default
     interval: ClassVar[str | None] = None  # what interval="auto" stands for; see inference/intervals.py
     power: ClassVar[float] = 1.0  # 2 for an error that is the square of a norm: its interval is made on the root
     smooth: ClassVar[bool] = True  # far from 0 it behaves like a mean, so that its interval may be as short

@@ -75,7 +75,7 @@ class BinnedError(Estimator):
 
     Examples
     --------
-    >>> from trueodds.binning.partition import Uniform
+    >>> from trueodds.binning.uniform import Uniform
     >>> float(BinnedError(Uniform(5))(View(p=[0.9, 0.8], y=[1, 0])))
     0.45
     """

@@ -16,7 +16,7 @@ from trueodds.core.typing import Array
 from trueodds.estimators._decision.out_of_sample import OutOfFold, OutOfSample
 from trueodds.lenses.view import View
 
-SAME = 1e-9  # a recalibrated probability this near to the stated one is the same but for rounding
+SAME = 1e-9  # a smaller difference to the predicted probability is rounding error
 
 _POWERS = {"tv": 1.0, "l1": 1.0, "l2": 2.0, "max": math.inf}
 

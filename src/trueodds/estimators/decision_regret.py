@@ -1,4 +1,4 @@
-"""Regret of acting on the stated probabilities, in the worst decision task or at given costs."""
+"""Regret of acting on the predicted probabilities, in the worst decision task or at given costs."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from trueodds.lenses.view import View
 FIRST, LAST, NODES = -0.6, 1.6, 2**14  # the grid of the value, as published
 CELLS = 1024  # of [0, 1], for draws
 EMPTY = 1e-6  # a density that counts as none
-MIN_BANDWIDTH = 1e-3  # the bandwidth where the scores that came true are all but equal
+MIN_BANDWIDTH = 1e-3  # bandwidth if the scores of the events are almost equal
 AT_ONCE = 2**18
 BUMP = Polynomial([1, 0, -3, 0, 3, 0, -1])  # (1 − u²)³
 
@@ -116,7 +116,7 @@ class MixNMatchError(UnbinnedError):
         gap = np.abs(grid.s * f - np.clip(f1, 0.0, f))
         if self.order != 1:
             gap = (gap / np.maximum(f, EMPTY / CELLS)) ** self.order * f
-        none = (w * grid.scores**self.order).sum(axis=-1)  # nothing came: what was said is the error
+        none = (w * grid.scores**self.order).sum(axis=-1)  # without events the error is the mean prediction
         return np.where(event_weights.sum(axis=-1) > 0, _trapezoid(gap) / _trapezoid(f), none)
 
     def settings_used(self, view: View) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class Brier(Decomposed):
     --------
     >>> float(Brier()(View(p=[0.5, 1.0], y=[1, 1])))
     0.125
-    >>> from trueodds.binning.partition import Uniform
+    >>> from trueodds.binning.uniform import Uniform
     >>> terms = Brier(decomposition="murphy", partition=Uniform(1)).parts(View(p=[0.5, 1.0], y=[0, 1]))
     >>> {name: round(term, 4) for name, term in terms.items() if term}
     {'reliability': 0.0625, 'uncertainty': 0.25, 'within_bin_variance': 0.0625, 'within_bin_covariance': 0.25}

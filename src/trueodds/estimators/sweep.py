@@ -74,16 +74,16 @@ class SweepError(UnbinnedError):
 
     @classmethod
     def accepts(cls) -> tuple[str, ...]:
-        """The settings the façade may pass."""
+        """Names of the settings that the public functions may pass."""
         return ("partition", "order")
 
     @classmethod
     def from_settings(cls, _name: str, *, partition: str = "equal-mass", **settings: Any) -> SweepError:
-        """The estimator from the façade's settings, where what is swept is the partition."""
+        """Create the estimator from public settings, where `base` is called `partition`."""
         return cls(base=check("partition", partition, Base, "equal-mass"), **settings)
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
-        """The sweep over the groups of scores, chosen again for each draw."""
+        """The error with the number of bins selected anew for each draw."""
         max_bins = round(view.counted) - 1
 
         def reader(w: Array, wp: Array, wy: Array) -> Array:
@@ -93,12 +93,12 @@ class SweepError(UnbinnedError):
         return reader
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """What was swept, and how many bins came of it."""
+        """Base partition and number of bins."""
         order = "inf" if np.isinf(self.order) else self.order
         return {"partition": f"sweep over {self.base}", "order": order, "occupied_bins": self.bins(view)}
 
     def bins(self, view: View) -> int:
-        """How many bins the data chose."""
+        """Number of bins that the sweep selects."""
         s, w, wp, wy = Scores(self, view).shares()
         return int(self._swept(w, wp, wy, s, round(view.counted) - 1)[1][0])
 

@@ -173,7 +173,7 @@ class AnswerOrAbstain(ProperScore):
         n_wrong = int((np.isneginf(doubt) & (view.y < 1) & counted).sum())
         note_list = []
         if n_wrong:
-            text = f"{n_wrong:,} {'answer' if n_wrong == 1 else 'answers'} with confidence 1 were wrong, which by itself is evidence against calibration."
+            text = f"{n_wrong:,} {'answer' if n_wrong == 1 else 'answers'} with confidence 1 {'was' if n_wrong == 1 else 'were'} wrong, which by itself is evidence against calibration."
             more = "" if self.min_prob else " The mean is −∞. min_prob=0.01 limits the confidence to 0.99."
             note_list.append(Note("TN104", text + more))
         if self.min_prob and (touched := int(((doubt < np.log(self.min_prob)) & counted).sum())):

@@ -89,7 +89,7 @@ class Truthful(UnbinnedError):
             raise InputError("TO203", "atb has no bins.", f"bins={self.bins!r}", "Use form='quantile'.")
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
-        """The integral over thresholds: one term for each gap between scores, and the two ends."""
+        """Integral over thresholds: one term for each gap between scores, and the two ends."""
         gaps = np.maximum(np.diff(np.concatenate(([0.0], np.minimum(s, 1.0), [1.0]))), 0.0)
 
         def reader(_w: Array, wp: Array, wy: Array) -> Array:
@@ -101,7 +101,7 @@ class Truthful(UnbinnedError):
         return reader
 
     def scores(self, view: View) -> Linear:
-        """The squared error; for draws groups of scores, or the bins."""
+        """The squared error, from groups of scores or bins for draws."""
         return super().scores(view) if self.form == "atb" else Quantiles(self, view)
 
     def parts(self, view: View) -> dict[str, float]:
@@ -109,14 +109,14 @@ class Truthful(UnbinnedError):
         return {"root": float(np.sqrt(self.value(view)))}
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """The form, and how many bins."""
+        """The form and the number of bins."""
         if self.form == "atb":
             return {"form": "atb"}
         quantiles = Quantiles(self, view)
         return {"form": "quantile", "bins": quantiles.bins, "occupied_bins": len(quantiles.binned.w)}
 
     def notes(self, view: View) -> list[Note]:
-        """A word where the probabilities choose the event."""
+        """Note if the probabilities select the event."""
         if view.name.split(":")[0].split("-")[0] not in ("confidence", "rank", "top"):
             return []
         text = f"Through {view.name} the probabilities select the event, so this error is not truthful. It is truthful through classwise or class:NAME."
@@ -124,14 +124,14 @@ class Truthful(UnbinnedError):
 
 
 class Quantiles:
-    """One view's bins of equal mass and the sum of squared residual sums over them."""
+    """Equal-mass bins of one view and the sum of their squared residual sums."""
 
     def __init__(self, error: Truthful, view: View) -> None:
         one_score(view, error.name)
         partition = EqualMass(15 if error.bins is None else error.bins)
         self.view, self.frozen = view, view.once(partition, lambda: partition.freeze(view))
         self.size = self.frozen.size
-        # The number asked for, not the number occupied: ties must not make the error cheaper.
+        # The requested number, not the number of occupied bins: ties must not lower the error.
         self.bins = count_of_bins(partition.bins, view)
 
     @property
@@ -145,7 +145,7 @@ class Quantiles:
         return self.frozen.index(self.view.at)
 
     def value(self) -> float:
-        """The error of the view itself."""
+        """The error of the view."""
         binned = self.binned
         return float(self.statistic(binned.w, binned.w * binned.p, binned.w * binned.y))
 
@@ -154,5 +154,5 @@ class Quantiles:
         return np.asarray(self.bins * ((wp - wy) ** 2).sum(axis=-1) / w.sum(axis=-1) ** 2)
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """None: the error is the square of a norm."""
+        """None, because the error is a squared norm."""
         return None

@@ -1,4 +1,4 @@
-"""The consistency resampling test: an estimator's value against its distribution under labels drawn from the predictions."""
+"""The consistency resampling test: an estimator against its distribution under redrawn labels."""
 
 from __future__ import annotations
 

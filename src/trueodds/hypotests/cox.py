@@ -97,7 +97,7 @@ class Cox(ViewTest):
     )
     exempt: ClassVar[dict[str, str]] = {
         "weight two": "importance weights: the variance grows with their squares",
-        "one statistic": "redraws judge the score statistic, which needs no fit per draw",
+        "one statistic": "redraws use the score statistic, which needs no fit per draw",
     }
 
     part: Annotated[str, OneOf(PARTS)] = "joint"

@@ -1,4 +1,4 @@
-"""The GiViTI calibration test: a polynomial logistic regression on the predicted log odds, its degree by forward selection."""
+"""The GiViTI calibration test: polynomial logistic regression on the log odds with forward selection."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class GiViTI(ViewTest):
     )
     exempt: ClassVar[dict[str, str]] = {
         "weight two": "importance weights: the variance grows with their squares",
-        "one statistic": "redraws judge the score statistic, which needs no fit per draw",
+        "one statistic": "redraws use the score statistic, which needs no fit per draw",
     }
 
     fitted: bool = False

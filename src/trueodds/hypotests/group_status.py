@@ -1,4 +1,4 @@
-"""The status of each subgroup: miscalibrated, within the smallest relevant effect, or undecided; and the gaps between groups."""
+"""Status of each subgroup (miscalibrated, within the smallest relevant effect, undecided) and gaps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NAMED = 5  # maximum number of subgroups named in a note
 
 
 def group_partitions(preds: Predictions, crossings: Any, min_effect: Any) -> list[SubgroupPartition]:
-    """Subgroups of every column and, with `crossings`, of combinations of columns; raises InputError for invalid settings."""
+    """Subgroups of every column and of crossed columns; raises InputError for invalid settings."""
     return subgroup_partitions(preds, crossing_order(len(preds.group), crossings, min_effect))
 
 
@@ -91,8 +91,10 @@ def classify_status(
 ) -> str:
     """`miscalibrated`, `within` or `undecided`; without an interval the status is never `within`.
 
-    >>> classify_status(0.01, 0.0, 0.02, 0.05, 0.05), classify_status(0.5, 0.0, 0.02, 0.05, 0.05), classify_status(0.5, None, None, 0.05, 0.05)
-    ('miscalibrated', 'within', 'undecided')
+    >>> classify_status(0.01, 0.0, 0.02, 0.05, 0.05), classify_status(0.5, 0.0, 0.02, 0.05, 0.05)
+    ('miscalibrated', 'within')
+    >>> classify_status(0.5, None, None, 0.05, 0.05)
+    'undecided'
     """
     if joint <= alpha + 1e-12:
         return "miscalibrated"

@@ -75,7 +75,7 @@ def joint_group_pvalues(
     rng: np.random.Generator,
     progress: Callable[[float], None] | None = None,
 ) -> GroupPValues:
-    """Test the error of each subgroup on joint redraws of the labels; shared rows have the same labels in all subgroups.
+    """Test the error of each subgroup on joint redraws; shared rows have the same labels in all subgroups.
 
     With votes the signs of the residuals of whole rows are flipped. With clusters the larger p-value of two null
     distributions counts, as in `consistency`.
@@ -98,7 +98,7 @@ def joint_group_pvalues(
 def group_pvalues_from_draws(
     hard: Predictions, claims: GroupClaims, nulls: Sequence[Sequence[Array]], alpha: float, notes: Sequence[Note] = ()
 ) -> GroupPValues:
-    """p-values of the subgroups from the draws of `claims.every` under each null distribution; the larger p-value counts."""
+    """p-values of the subgroups from the draws of `claims.every`; the larger one of several null distributions."""
     estimands, cumulative, notes = claims.estimands, claims.cumulative, list(notes)
     as_loss = estimands[0].estimator.as_loss
     observed = np.array([float(estimand.combined(as_loss(estimand.values))) for estimand in estimands])

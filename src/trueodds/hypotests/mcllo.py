@@ -162,7 +162,7 @@ class Mcllo(ViewTest):
     clustered: ClassVar[str] = "the statistic is Hotelling's T² of clusters"
     exempt: ClassVar[dict[str, str]] = {
         "weight two": "importance weights: the variance grows with their squares",
-        "one statistic": "redraws judge the score statistic, which needs no fit per draw",
+        "one statistic": "redraws use the score statistic, which needs no fit per draw",
     }
 
     form: Annotated[str, OneOf(FORMS)] | None = None

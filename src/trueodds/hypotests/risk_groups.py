@@ -126,7 +126,7 @@ class GroupResiduals:
         return np.asarray((self.effective_n[:, None] * self.predicted)[np.isinf(self.tolerance)])
 
     def table(self, d: Array, baseline: int | None) -> Mapping[str, Mapping[str, float]]:
-        """Rows, mean prediction, expected and observed counts of each group: of the event, or of all but the baseline."""
+        """Rows, mean prediction, expected and observed counts per group: of the event, or of all but the baseline."""
         predicted, residual = (
             (self.predicted[:, 1], d[:, 1]) if baseline is None else (1 - self.predicted[:, baseline], -d[:, baseline])
         )

@@ -69,7 +69,7 @@ class Blocks:
 
     @classmethod
     def of(cls, pairs: RowPairs) -> Blocks:
-        """Create from the pairs within blocks; for equal block sizes it is the mean of their U and its standard error."""
+        """Create from the pairs within blocks; for equal block sizes the mean of their U and its standard error."""
         starts, w = pairs.edges[:-1], pairs.w
         below = np.add.reduceat(w, starts) ** 2 - np.add.reduceat(w**2, starts)
         above, count = pairs.twice * pairs.forms.by_block(), len(starts)

@@ -1,4 +1,4 @@
-"""Spiegelhalter's z-test: a proper score against its expectation under calibration, for the Brier score or any lens and score."""
+"""Spiegelhalter's z-test of a proper score against its expectation under calibration, for any lens."""
 
 from __future__ import annotations
 

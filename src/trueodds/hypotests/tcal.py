@@ -232,7 +232,7 @@ class _Vectors:
 
 
 def _errors(cells: Sequence[Array]) -> Callable[[Array, Array, Array, Array], Array]:
-    """Function that computes T at every scale from the sums of the finest cells; `cells` has the cell of each per scale."""
+    """Function that computes T at every scale from sums of the finest cells; `cells` has one array per scale."""
     starts = [np.flatnonzero(np.diff(cell, prepend=-1)) for cell in cells]
     within = [np.searchsorted(fine, coarse) for coarse, fine in pairwise(starts)]
 

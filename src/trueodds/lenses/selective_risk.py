@@ -34,7 +34,7 @@ class SelectiveRisk:
     """
 
     threshold: Array  # (m,) falling: the distinct confidences
-    coverage: Array  # (m,) of the questions asked, how many are answered from this confidence on
+    coverage: Array  # (m,) share of questions answered at this confidence or above
     risk: Array  # (m,) of those answers, how many are wrong
     aurc: float
     random: float
@@ -43,7 +43,7 @@ class SelectiveRisk:
     gain: Interval | None  # of random − aurc: above 0 the order is better than one by chance; none if all end alike
     answered: int
     n_queries: int
-    at: Mapping[str, Array]  # coverage threshold risk low high, at the coverages asked for; NaN beyond the last answer
+    at: Mapping[str, Array]  # coverage threshold risk low high, at the requested coverages; NaN beyond the last answer
 
     @property
     def table(self) -> dict[str, Array]:
@@ -79,7 +79,8 @@ def selective_risk(
 
     >>> curve = selective_risk(Predictions.from_confidence([0.9, 0.8, 0.8, 0.6], [1, 1, 0, 1]), at=[0.5], resamples=0)
     >>> curve.coverage.tolist(), round(float(curve), 4)  # (0 + (0/2 + 1/2)/2 + 1/3 + 1/4)/4
-    ([0.25, 0.75, 1.0], 0.2083) >>> curve.at["risk"].tolist()  # the second answer is one of two, of which one is wrong
+    ([0.25, 0.75, 1.0], 0.2083)
+    >>> curve.at["risk"].tolist()  # the second answer is one of two, of which one is wrong
     [0.25]
     """
     (view,) = as_lens("confidence").views(preds)

@@ -52,7 +52,7 @@ class GroupLens(Lens):
         return self.lens.columns(preds)
 
 
-VALUES_UP_TO = 50  # of one column or crossing: the largest are judged, the others counted
+VALUES_UP_TO = 50  # of one column or crossing: the largest are evaluated, the others counted
 
 
 @dataclass(frozen=True)

@@ -298,7 +298,7 @@ class View:
 
     def _binned(self, bins: Bins) -> View:
         table: Mapping[str, Array] | None = None
-        if by_score := self._cache.get(SORTED):  # bins are stretches of what somebody has sorted already
+        if by_score := self._cache.get(SORTED):  # bins are ranges of the cached sorted rows
             table = by_score.in_bins(bins)
         if table is None and self.rows is not None and self._at is None:
             table = self.rows.sums(bins.edges, bins.closed)

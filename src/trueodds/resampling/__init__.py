@@ -1,1 +1,1 @@
-"""Uncertainty by resampling: bootstrap and jackknife, null distributions, confidence intervals, p-values and comparisons."""
+"""Uncertainty by resampling: bootstrap, jackknife, null distributions, intervals and comparisons."""

@@ -28,10 +28,10 @@ _NUMBERS = 2**19  # accumulators of each kind in memory per thread
 
 
 class Resamples:
-    """How often each row or cluster comes in each resample; one set of resamples serves every question.
+    """Multiplicities of rows or clusters in each resample; all estimands share one set of resamples.
 
-    Few draws are made one by one by the generator, which reference numbers follow; many are multiplicities that
-    depend on the row, the resample and a key alone.
+    A small number of draws comes from the generator one by one, which reference values rely on. A large number uses
+    multiplicities that depend only on the row, the resample and a key.
     """
 
     def __init__(self, n: int, cluster: Array | None, resamples: int, rng: np.random.Generator) -> None:
@@ -47,21 +47,21 @@ class Resamples:
             self._drawn = Multiplicities(self.units, stream_key(rng))
 
     def times(self, start: int, stop: int) -> Array:
-        """How often each unit comes in the resamples start..stop−1, (units, stop − start) uint8."""
+        """Multiplicities of each unit in the resamples start..stop−1, (units, stop − start) uint8."""
         if self._times is not None:
             return self._times[:, start:stop]
         return self._drawn.of(start, stop)
 
     def rows(self, start: int, stop: int) -> list[Array]:
-        """The row numbers of these resamples, each in rising order."""
+        """Row indices of these resamples, each sorted."""
         times = self.times(start, stop)
         of_rows = times if self.cluster is None else times[self.cluster]
         return [np.repeat(np.arange(self.n), column) for column in of_rows.T]
 
     def mapped(self, work: Callable[[Array], T], numbers: int) -> list[T]:
-        """What `work` makes of the multiplicities (units, draws) of each block of resamples, in their order.
+        """Apply `work` to the multiplicities (units, draws) of each block of resamples, in order.
 
-        `numbers` says how many numbers of one kind it holds for each draw, which bounds the blocks.
+        `numbers` is the number of accumulators per draw, which limits the size of the blocks.
         """
         side = max(16, min(AT_ONCE, _TIMES // self.units, _NUMBERS // numbers) // 2 * 2)
         return in_blocks(lambda start, stop: work(self.times(start, stop)), self.count, side)
@@ -79,9 +79,10 @@ MAX_VECTOR_CELLS = 10_000  # cells of vectors; with more of them, rows are drawn
 def bootstrap(
     preds: Predictions, estimands: Sequence[Estimand], resamples: int, rng: np.random.Generator, resample: str = "auto"
 ) -> list[Resampled]:
-    """Every question on one set of resamples; rows carry their weights, clusters stay whole.
+    """Bootstrap all estimands on one set of resamples; rows keep their weights, clusters are resampled whole.
 
-    Partitions chosen without labels are held fixed. Up to 2²⁰ row draws follow `rng.integers(0, n, (resamples, n))`.
+    Partitions that do not depend on the labels are held fixed. Up to 2²⁰ row draws follow
+    `rng.integers(0, n, (resamples, n))`.
     """
     resampled: dict[int, Resampled] = {}
     if resample == "auto" and preds.cluster is None:
@@ -123,9 +124,9 @@ def bootstrap(
 
 
 def _in_turn(estimand: Estimand, preds: Predictions) -> Iterator[Means | Bins | Vectors]:
-    """The sums of rows that a question needs, for some of its views after the others.
+    """Resamplers of an estimand, for a few of its views at a time.
 
-    Each is made when its turn comes: those of a thousand classes would not fit the memory together.
+    Each one is created when it is needed, because those of a thousand classes would not fit into memory.
     """
     if isinstance(estimand.estimator, Mean):
         yield Means(estimand, preds.cluster)
@@ -139,7 +140,7 @@ def _in_turn(estimand: Estimand, preds: Predictions) -> Iterator[Means | Bins | 
 
 
 def _in_small_cells(estimand: Estimand) -> bool:
-    """Whether vectors lie in as many cells as a tree grows: a cell of ten rows costs no less than its rows."""
+    """Whether vectors are in so many small cells that resampling cells costs as much as resampling rows."""
     return any(
         view.joint and one.size > MAX_VECTOR_CELLS
         for view, one in zip(estimand.views, estimand.linear or (), strict=True)
@@ -147,14 +148,14 @@ def _in_small_cells(estimand: Estimand) -> bool:
 
 
 def _joined(parts: Sequence[ValuesAndNorms], axis: int) -> ValuesAndNorms:
-    """Values and spreads side by side: of more views (0) or of more draws (1)."""
+    """Concatenate values and norms along views (0) or draws (1)."""
     values = np.concatenate([values for values, _ in parts], axis=axis)
     norms = [norm for _, norm in parts if norm is not None]
     return values, np.concatenate(norms, axis=axis) if len(norms) == len(parts) else None
 
 
 def _by_rows(drawn: Resamples, estimand: Estimand) -> Array:
-    """What needs the rows themselves, (views, draws)."""
+    """Values (views, draws) of a statistic that requires the rows."""
     starts = range(0, drawn.count, 32)
     blocks = (drawn.rows(start, min(start + 32, drawn.count)) for start in starts)
     evaluate = estimand.estimator.evaluate_selections
@@ -176,14 +177,14 @@ class Means:
         self.resampler = Resampler(slots, mass, finite_part, infinite_part, self.numbers, cluster)
 
     def of(self, times: Array) -> ValuesAndNorms:
-        """The means for these resamples."""
+        """Means of these resamples."""
         w, finite_sums, endless = self.resampler.sums(times)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(endless == 0, finite_sums / w, endless * np.inf).T, None
 
 
 class Bins:
-    """One statistic on fixed bins, resampled through one array of accumulators for all views."""
+    """A statistic on fixed bins, resampled through one array of accumulators for all views."""
 
     def __init__(self, estimand: Estimand, cluster: Array | None) -> None:
         self.layout = Layout([estimand])
@@ -194,13 +195,13 @@ class Bins:
         self.observed = list(zip(*self.layout.observed(), strict=True))
 
     def of(self, times: Array) -> ValuesAndNorms:
-        """Value and spread for these resamples."""
+        """Values and centered norms of these resamples."""
         draws = list(zip(*(self.layout.shaped(sums) for sums in self.resampler.sums(times)), strict=True))
         return _values_and_norms(self.layout.linear, self.observed, draws)
 
 
 class Vectors:
-    """One statistic on fixed cells of vectors, of which there may be many: a few resamples at a time."""
+    """A statistic on many fixed cells of vectors, computed for a few resamples at a time."""
 
     numbers = 1  # sums are computed for a few resamples at a time, so they do not limit the block
 
@@ -214,7 +215,7 @@ class Vectors:
             self.observed.append(resampler.sums(np.ones((1, len(resampler.unit)), dtype=np.uint8)))
 
     def of(self, times: Array) -> ValuesAndNorms:
-        """Value and spread for these resamples."""
+        """Values and centered norms of these resamples."""
         step = max(1, MAX_BLOCK_SUMS // sum(resampler.numbers for resampler in self.resamplers))
         arranged = [resampler.arranged(times) for resampler in self.resamplers]
         starts = range(0, times.shape[1], step)
@@ -226,7 +227,7 @@ class Vectors:
 
 
 def _values_and_norms(linear: Sequence[Linear], observed: Sequence[Sums], draws: Sequence[Sums]) -> ValuesAndNorms:
-    """Values and spreads of all views from the sums that were observed and those of the draws; no spread if one has none."""
+    """Values and centered norms of all views from observed and resampled sums; None if a view has no norm."""
     values = np.stack([one.statistic(*drawn) for one, drawn in zip(linear, draws, strict=True)])
     norms = [
         one.centered_norms(w[0], wp[0], wy[0], drawn)

@@ -17,7 +17,7 @@ Draws = tuple[Array, Array, Array]  # Σw (draws, bins), Σwp and Σwy (draws, b
 
 @dataclass(frozen=True)
 class Resampled:
-    """What the resamples gave for one question."""
+    """Bootstrap results of one estimand."""
 
     values: Array  # (views, draws): the statistic of each view
     centered_norms: Array | None  # (views, draws): the error's norm of (residuals of the draw − observed residuals)
@@ -25,10 +25,9 @@ class Resampled:
 
 
 def bootstrap_cells(estimand: Estimand, resamples: int, rng: np.random.Generator) -> Resampled:
-    """Resamples of each view's bins: multinomial counts over bins and outcomes, Σp normal from its moments.
+    """Resample the bins of each view: multinomial counts over bins and outcomes, normal Σp with the observed moments.
 
-    Weighted, fractional or joint bins have their residual sums drawn as normal with the (co)variance that the
-    rows had.
+    In weighted, fractional or joint bins the residual sums are normal with the observed (co)variance of the rows.
     """
     values, norms = [], []
     for view, one in zip(estimand.views, estimand.linear or (), strict=True):
@@ -54,7 +53,7 @@ def _sums(binned: View) -> tuple[Array, Array, Array]:
 
 
 def scatter_to_bins(x: Array, slots: Array | None, size: int) -> Array:
-    """Numbers of the occupied slots (draws, slots) among all of them, (draws, size)."""
+    """Expand values of the occupied bins (draws, bins) to all bins, (draws, size)."""
     if x.shape[1] == size:
         return x
     out = np.zeros((len(x), size, *x.shape[2:]))
@@ -88,7 +87,7 @@ def _binary_draws(binned: View, resamples: int, rng: np.random.Generator) -> Dra
 
 
 def _joint_draws(view: View, one: Linear, binned: View, resamples: int, rng: np.random.Generator) -> Draws:
-    """Residual sums of each cell, normal with the covariance that the rows' residuals have."""
+    """Residual sums of each cell, normal with the covariance of the residuals of the rows."""
     residual = view.w[:, None] * (view.y - view.p)
     order = np.flatnonzero(view.w > 0)
     order = order[np.argsort(one.index[order], kind="stable")]

@@ -20,7 +20,7 @@ _HEAVY = 16  # draws in memory at once if there are many cells
 
 @dataclass(frozen=True)
 class Estimand:
-    """One estimator through one lens, on its views."""
+    """An estimator through a lens, on the views of the data."""
 
     estimator: Estimator
     lens: Lens
@@ -29,7 +29,7 @@ class Estimand:
 
     @classmethod
     def of(cls, estimator: Estimator, lens: Lens, preds: Predictions, aggregate: str = "mean") -> Estimand:
-        """The question put to these predictions."""
+        """Create the estimand for these predictions."""
         if preds.cluster is not None and not estimator.clusters:
             raise InputError(
                 "TO205",
@@ -49,7 +49,7 @@ class Estimand:
 
     @cached_property
     def linear(self) -> tuple[Linear, ...] | None:
-        """The statistic of each view on fixed bins, or None where draws need the rows."""
+        """The statistic of each view as a function of bin sums; None if draws require the rows."""
         statistics = [self.estimator.linear(view) for view in self.views]
         return None if any(one is None for one in statistics) else tuple(one for one in statistics if one is not None)
 
@@ -60,24 +60,24 @@ class Estimand:
 
     @cached_property
     def reported(self) -> Estimand:
-        """The question whose interval is shown: this one, unless its estimator names a stand-in."""
+        """The estimand whose interval is reported: this one, unless the estimator names a stand-in."""
         other = self.estimator.stand_in()
         return self if other is self.estimator else replace(self, estimator=other)
 
     @cached_property
     def n_rows(self) -> int:
-        """How many rows the views look at together."""
+        """Number of rows in the union of the views."""
         if len(self.views) > 1 and all(view.is_rows for view in self.views) and not self.views[0].plain:
             return int(np.logical_or.reduce([view.w > 0 for view in self.views]).sum())
         return self.views[0].n_rows
 
     @property
     def is_mean_of_views(self) -> bool:
-        """Whether the mean of the whole is the whole of the means: not for the worst view, nor shares of labels."""
+        """Whether aggregation is linear in the views (false for `max` and `prevalence`)."""
         return len(self.views) == 1 or self.aggregate not in ("max", "prevalence")
 
     def combined(self, values: Array) -> Array:
-        """Values by view (views, …) as the one number of the lens."""
+        """Aggregate values by view (views, …) to one number."""
         if len(self.views) == 1:
             return values[0]
         if self.aggregate == "max" and self.estimator.best_value:  # the worst view is farthest from the optimum
@@ -91,7 +91,7 @@ class Estimand:
 
 
 class Layout:
-    """One array of accumulators for the bins of many views, so that one pass over the rows fills them all."""
+    """One array of accumulators for the bins of all views, filled in one pass over the rows."""
 
     def __init__(self, estimands: Sequence[Estimand]) -> None:
         self.views = [view for estimand in estimands for view in estimand.views]
@@ -104,16 +104,16 @@ class Layout:
 
     @property
     def block(self) -> int:
-        """How many draws are held at once: 8 MB of accumulators, which stay warm; up to 64 MB for draws of many cells."""
+        """Number of draws in memory at once: 8 MB of accumulators, up to 64 MB with many cells."""
         return max(1, min(_HEAVY, 2**23 // max(1, self.size)), min(4096, 2**20 // max(1, self.size)))
 
     @property
     def side(self) -> int:
-        """How many of them a thread makes: of many cells half, of few all, since their labels are drawn by all threads."""
+        """Number of draws per thread: half of a block with many cells, else all, as threads share the labels."""
         return self.block if self.block > _HEAVY else _HEAVY // 2
 
     def slots(self) -> Array:
-        """The accumulator of each row and column, (n, columns): a joint view has a column per outcome."""
+        """Accumulator index of each row and column, (n, columns); a joint view has one column per outcome."""
         columns = []
         for one, m, offset in zip(self.linear, self.widths, self.offsets, strict=False):
             columns += [offset + one.index * m + j for j in range(m)]
@@ -126,7 +126,7 @@ class Layout:
         return np.concatenate(predicted, axis=1), np.concatenate(observed, axis=1)
 
     def shaped(self, sums: Array) -> list[Array]:
-        """Sums (draws, size) cut into the views: (draws, bins), or (draws, bins, m)."""
+        """Split sums (draws, size) by view: (draws, bins), or (draws, bins, m)."""
         pieces = []
         for one, m, start, stop in zip(self.linear, self.widths, self.offsets[:-1], self.offsets[1:], strict=True):
             piece = sums[:, start:stop]
@@ -134,7 +134,7 @@ class Layout:
         return pieces
 
     def observed(self) -> tuple[list[Array], list[Array], list[Array]]:
-        """Σw, Σwp and Σwy of each view's bins, with a leading axis of one draw."""
+        """Observed Σw, Σwp and Σwy of the bins of each view, with a leading axis of length 1."""
         sums: tuple[list[Array], list[Array], list[Array]] = ([], [], [])
         for one, view in zip(self.linear, self.views, strict=True):
             w = view.w[:, None] if view.joint else view.w
@@ -145,7 +145,7 @@ class Layout:
 
 
 def by_estimand(estimands: Sequence[Estimand], per_view: Sequence[Array]) -> list[Array]:
-    """Results of all views in a row, stacked by question: (views, draws) each."""
+    """Stack the results of consecutive views by estimand: (views, draws) each."""
     out, start = [], 0
     for estimand in estimands:
         out.append(np.stack(per_view[start : start + len(estimand.views)]))
@@ -154,6 +154,6 @@ def by_estimand(estimands: Sequence[Estimand], per_view: Sequence[Array]) -> lis
 
 
 def pooled_view(view: View, one: Linear) -> View:
-    """The bins of a statistic as a view that names their slots; made once where the statistic has them."""
+    """The bins of a statistic as a pooled view with bin indices, reused if the statistic stores it."""
     binned = getattr(one, "binned", None)
     return binned if isinstance(binned, View) and binned.bin_index is not None else view.pool(one.index, one.size)

@@ -38,7 +38,7 @@ def estimates(
     rng: np.random.Generator,
     floors: Callable[[Sequence[Estimand]], Sequence[Array | None]],
 ) -> list[Estimate]:
-    """Each question answered in full, all on one set of resamples; `floors` gives the null draws."""
+    """Estimates of all estimands from one set of resamples; `floors` returns the null draws."""
     clustered, bare = preds.cluster is not None, interval_spec.interval is None
     reported = [estimand.reported for estimand in estimands]  # a debiased form reports the interval of its plug-in
     methods = [method_for(estimand, interval_spec, clustered=clustered, cells=False) for estimand in reported]
@@ -80,7 +80,7 @@ def build_estimate(
     notes: list[Note],
     clustered: bool = False,
 ) -> Estimate:
-    """The estimate of one question from its value, interval (or why there is none) and null draws."""
+    """Create the estimate from its value, interval (or the reason why there is none) and null draws."""
     estimator, bare = estimand.estimator, interval_spec.interval is None
     value = float(estimand.combined(estimand.values))
     if interval is not None and np.isnan(value):  # a debiased value can be NaN while the plug-in has an interval
@@ -120,7 +120,7 @@ def build_estimate(
 
 
 def parts_of(estimand: Estimand) -> dict[str, float]:
-    """The parts of one view; of several the value of each, and a score's terms put together like the score."""
+    """Parts of a single view; for several views their values and the aggregated terms of a score."""
     if len(estimand.views) == 1:
         return estimand.estimator.parts(estimand.views[0])
     parts = {view.name: float(value) for view, value in zip(estimand.views, estimand.values, strict=True)}
@@ -133,7 +133,7 @@ def parts_of(estimand: Estimand) -> dict[str, float]:
 
 
 def _noise_floor(estimand: Estimand, null: Array | None) -> float | None:
-    """The mean statistic of a calibrated model: the mean of the draws, or what is known without them."""
+    """Mean of the null draws, or the known expectation under calibration."""
     if null is not None:
         return float(estimand.combined(null).mean())
     known = [estimand.estimator.expected(view) for view in estimand.views]
@@ -141,9 +141,10 @@ def _noise_floor(estimand: Estimand, null: Array | None) -> float | None:
 
 
 def _debiased(estimand: Estimand, value: float, noise_floor: float | None, *, clustered: bool) -> float | None:
-    """T_mn's signed root for L2; √max(0, e² − floor²) where the error is within twice its floor.
+    """Signed root of T_mn for L2; √max(0, e² − floor²) if the error is below twice its noise floor.
 
-    The square of a norm has its root taken first, so that its floor is subtracted; what is debiased stays as it is.
+    For a squared norm the root is taken first, so that its noise floor is subtracted on the scale of the norm. Debiased
+    estimates are not changed.
     """
     if is_root_mean_square(estimand) and not clustered:  # pairs of rows within a cluster are not independent
         assert estimand.linear is not None
@@ -159,14 +160,14 @@ def _debiased(estimand: Estimand, value: float, noise_floor: float | None, *, cl
 
 
 def notes_of(preds: Predictions, estimand: Estimand) -> list[Note]:
-    """What the data, the lens and the estimator have to say."""
+    """Notes of the data, the lens and the estimator."""
     views, estimator = estimand.views, estimand.estimator
     own = estimator.notes(views[0]) if len(views) == 1 else estimator.joint_notes(views)
     return [*preds.notes, *estimand.lens.notes(preds), *own]
 
 
 def clip_at(interval: Interval, upper_bound: float, n: float) -> Interval:
-    """An interval that does not reach above the largest value there is; one of that value alone begins where Wilson's does.
+    """Clip an interval at the maximum value; if only the maximum remains, the lower limit is Wilson's.
 
     >>> interval = clip_at(Interval(1.0, 1.2, 0.95, "normal"), 1.0, 30)
     >>> round(interval.low, 4), interval.high
@@ -180,6 +181,6 @@ def clip_at(interval: Interval, upper_bound: float, n: float) -> Interval:
 
 
 def extend_to(interval: Interval, value: float) -> Interval:
-    """The interval, extended to a value beside it, as that of a debiased or an upward biased error may be."""
+    """Extend the interval to contain the value, which can be outside for a debiased or biased estimate."""
     low, high = min(interval.low, value), max(interval.high, value)
     return Interval(low, high, interval.level, interval.method)

@@ -33,7 +33,7 @@ def estimate_error(
     interval_spec: IntervalSpec,
     rng: np.random.Generator,
 ) -> Estimate:
-    """The value with its interval and its noise floor."""
+    """Estimate an error with its interval and noise floor."""
     if isinstance(rows, Tally):
         return estimate_from_tally(rows, error, lens, aggregate, interval_spec, REDRAWS, rng)
     estimands = [Estimand.of(error, lens, rows, aggregate)]
@@ -50,7 +50,7 @@ def estimate_from_tally(
     redraws: int,
     rng: np.random.Generator,
 ) -> Estimate:
-    """One estimator through one lens of a tally, with interval and noise floor where cells suffice for them."""
+    """Estimate an error from a tally, with interval and noise floor if its cells are sufficient."""
     if isinstance(estimator, ProperScore) and has_score_sums(tally, lens):
         return estimate_score_from_tally(tally, estimator, lens, interval_spec)
     estimand = tally_estimand(tally, estimator, lens, aggregate)
@@ -66,7 +66,7 @@ def estimate_from_tally(
 
 
 def tally_estimand(tally: Tally, estimator: Estimator, lens: Lens, aggregate: str = "mean") -> Estimand:
-    """The question on the tally's cells; refused where it needs rows or an edge rule that cells lack."""
+    """Estimand on the cells of a tally; raises InputError if it requires rows or left-closed bins."""
     if estimator.needs_rows:
         raise InputError(
             "TO403",
@@ -82,7 +82,7 @@ def tally_estimand(tally: Tally, estimator: Estimator, lens: Lens, aggregate: st
 
 
 def tally_notes(tally: Tally, estimand: Estimand) -> list[Note]:
-    """The tally's own notes, its resolution, and a word where bins do not fall on cell edges."""
+    """Notes of the tally, its resolution, and bins that do not match cell edges."""
     notes = [*tally.notes(estimand.lens), Note("TN405", f"Made from a {tally.resolution}.")]
     partition = getattr(estimand.estimator, "partition", None)
     if partition is not None and not estimand.views[0].joint:
@@ -93,13 +93,13 @@ def tally_notes(tally: Tally, estimand: Estimand) -> list[Note]:
 
 
 def has_score_sums(tally: Tally, lens: Lens) -> bool:
-    """Whether the tally's score sums are those of this lens: the whole prediction."""
+    """Whether the score sums of the tally apply to this lens, that is, to the complete prediction."""
     lens_names = {"classes": ["canonical"], "confidence": ["confidence"], "multilabel": ["classwise"]}[tally.kind]
     return lens.name in (["canonical", "positive"] if tally.kind == "classes" and tally.k == 2 else lens_names)
 
 
 def estimate_score_from_tally(tally: Tally, estimator: Estimator, lens: Lens, interval_spec: IntervalSpec) -> Estimate:
-    """A proper score from its sums, with the normal interval of a mean."""
+    """Estimate a proper score from its sums, with the normal interval of a mean."""
     if getattr(estimator, "min_prob", 0.0):
         raise InputError(
             "TO403",
@@ -148,7 +148,7 @@ def estimate_score_from_tally(tally: Tally, estimator: Estimator, lens: Lens, in
 
 
 def tally_null_draws(tally: Tally, estimands: Estimand, redraws: int, rng: np.random.Generator) -> tuple[Array, bool]:
-    """The null draws of each view, and whether the views are drawn jointly."""
+    """Null draws of each view, and whether the views are drawn jointly."""
     voted = tally.counts.voted > 0
     correlated = isinstance(estimands.lens, Classwise) and _on_report_cells(tally, estimands) and not voted
     covariance = tally.null_covariance if correlated else None
@@ -157,7 +157,7 @@ def tally_null_draws(tally: Tally, estimands: Estimand, redraws: int, rng: np.ra
 
 
 def _on_report_cells(tally: Tally, estimand: Estimand) -> bool:
-    """Whether the error's bins are the ones whose null covariance the tally keeps."""
+    """Whether the bins of the error are those whose null covariance is stored in the tally."""
     if not isinstance(estimand.estimator, BinnedError):
         return False
     partition = estimand.estimator.partition or Uniform()
@@ -165,7 +165,7 @@ def _on_report_cells(tally: Tally, estimand: Estimand) -> bool:
 
 
 def why_no_cell_interval(estimand: Estimand) -> str:
-    """Why the cells of a tally do not tell how sure a value is; empty where they do."""
+    """Reason why the cells of a tally do not provide an interval; empty if they do."""
     if len(estimand.views) > 1:
         return "a tally does not store the joint distribution of several views"
     if estimand.views[0].joint:
@@ -183,9 +183,9 @@ def estimate_from_cells(
     notes: list[Note],
     reported_null: Array | None = None,
 ) -> Estimate:
-    """One question answered from the cells of a tally; aggregates over classes get no interval there.
+    """Estimate from the cells of a tally; aggregates over classes have no interval.
 
-    `reported_null` are the null draws of the estimator whose interval is shown, where that is another one.
+    `reported_null` are the null draws of the estimator whose interval is reported, if it differs.
     """
     if interval_spec.resample == "rows":
         raise InputError(

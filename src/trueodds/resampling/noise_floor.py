@@ -20,11 +20,10 @@ VOTES_DRAWN = 4_000_000
 def noise_floor_draws(
     rows: Predictions, estimands: Sequence[Estimand], rng: np.random.Generator, redraws: int = REDRAWS
 ) -> list[Array | None]:
-    """Null draws for the noise floors; where the expectation is known, as for proper scores, none are needed.
+    """Null draws for the noise floors; None if the expectation is known, as for proper scores.
 
-    Each question may have draws of its own, so that beyond 200,000 rows they cost bins. The floor of a mean over many
-    rows is exact enough with few draws of their votes: as many are made as 4 million drawn shares allow, and at
-    least 20.
+    Estimands may have separate draws, so that with more than 200,000 rows only bins are drawn. For a mean over many
+    rows of votes few draws are precise enough: as many are made as 4 million drawn shares allow, and at least 20.
     """
 
     def drawable(estimand: Estimand) -> bool:
@@ -48,9 +47,9 @@ def noise_floor_draws(
 
 
 def subtract_noise_floor(values: Any, floors: Any, power: float = 1.0) -> Array:
-    """√max(0, e² − floor²) where the error e is within twice its floor, and NaN where it is not, or below 0.
+    """√max(0, e² − floor²) if the error e is below twice its noise floor, NaN otherwise and for negative e.
 
-    Of errors that are the `power` of a norm the root is taken first.
+    For errors that are a `power` of a norm the root is taken first.
 
     >>> subtract_noise_floor([0.05, 0.03, 0.2], 0.04).round(4).tolist()
     [0.03, 0.0, nan]

@@ -1,4 +1,4 @@
-"""Null draws bin by bin: outcome counts from their Poisson-binomial distribution, at the cost of bins instead of rows."""
+"""Null draws bin by bin: outcome counts from their Poisson-binomial distribution, at the cost of bins."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ MAX_CORRELATED_BINS = 2000  # total number of bins of all classes whose covarian
 
 
 def draws_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, joint: bool = True) -> bool:
-    """Whether labels are drawn per bin rather than per row: many rows, and a question whose draws need no row.
+    """Whether to draw labels per bin instead of per row: many rows, and an estimand that needs bin sums only.
 
-    Several questions judged together need one label per row; and so do the views of one question then. Without
-    that, views take part whose joint law is known: disjoint rows, independent labels, or classes with few bins.
+    Several jointly tested estimands, and several views of one, require one label per row. Without joint draws, views
+    with a known joint distribution are allowed: disjoint rows, independent labels, or classes with few bins.
     """
     if preds.n <= MAX_RESAMPLED_ROWS or preds.cluster is not None or preds.votes is not None or len(estimands) > 1:
         return False
@@ -56,7 +56,7 @@ def draws_by_bin(preds: Predictions, estimands: Sequence[Estimand], *, joint: bo
 
 
 def bin_draws(preds: Predictions, estimand: Estimand, resamples: int, rng: np.random.Generator) -> Array:
-    """The statistic of each view of these rows, (views, draws); classes hang together by their covariance."""
+    """Null draws of the statistic of each view, (views, draws); classes are correlated by their covariance."""
     correlated = len(estimand.views) > 1 and _classwise(preds, estimand)
     return cell_draws(estimand, resamples, rng, null_covariance(estimand) if correlated else None)
 
@@ -74,12 +74,12 @@ def cell_draws(
     *,
     voted: bool = False,
 ) -> Array:
-    """The statistic of each view when outcomes are drawn cell by cell, (views, draws).
+    """Null draws of the statistic of each view with outcomes drawn per cell, (views, draws).
 
-    A bin's outcome count has mean Σwp and variance Σw²p(1−p). Large bins are normal; small ones have the exact law of
-    a sum of binomial fine cells. `add_covariance` (views · bins)² is the null covariance of class-wise bins: with it the
-    classes hang together as in the data (a normal copula), without it they are drawn apart. With votes the residuals
-    of rows have their signs flipped: Σ±w(y − p) has variance Σw²(y − p)².
+    The outcome count of a bin has mean Σwp and variance Σw²p(1−p). Large bins use the normal distribution, small ones
+    the exact distribution of a sum of binomial fine cells. `covariance` (views · bins)² is the null covariance of
+    class-wise bins: with it the classes have the correlation of the data (a normal copula), without it they are
+    independent. With votes the signs of residuals are flipped: Σ±w(y − p) has variance Σw²(y − p)².
     """
     if estimand.linear is None:
         raise InputError(
@@ -104,7 +104,7 @@ def cell_draws(
 
 
 def _correlated_scores(covariance: Array, resamples: int, rng: np.random.Generator) -> Array:
-    """Standard normal scores whose correlation is that of the report cells."""
+    """Standard normal scores with the correlation of the report cells."""
     scale = np.sqrt(np.maximum(np.diag(covariance), 0.0))
     safe = np.where(scale > 0, scale, 1.0)
     values, vectors = np.linalg.eigh(covariance / np.outer(safe, safe))
@@ -134,7 +134,7 @@ def _outcomes(view: View, one: Linear, binned: View, z: Array, *, voted: bool) -
 
 
 def _fine(view: View, one: Linear, small: Array) -> tuple[Array, Array, Array]:
-    """Bin, rows and mean prediction of the fine cells of the small bins, by rising bin."""
+    """Bin, number of rows and mean prediction of the fine cells of the small bins, sorted by bin."""
     inside = np.flatnonzero(small[one.index] if view.plain else small[one.index] & (view.n > 0))
     index, p = one.index[inside], view.p[inside]
     if view.is_rows:
@@ -144,7 +144,7 @@ def _fine(view: View, one: Linear, small: Array) -> tuple[Array, Array, Array]:
 
 
 def _joint(view: View, one: Linear, resamples: int, rng: np.random.Generator) -> Array:
-    """Labels of a grid cell drawn as multinomial at its mean prediction."""
+    """Null draws with the labels of a grid cell drawn from a multinomial at its mean prediction."""
     m = view.p.shape[1]
     if not np.array_equal(view.w, view.n):
         raise InputError(
@@ -163,7 +163,7 @@ def _joint(view: View, one: Linear, resamples: int, rng: np.random.Generator) ->
 
 
 def null_covariance(estimand: Estimand) -> Array:
-    """Σ w²(δ_kl p_k − p_k p_l) between the bins of classes that exclude each other, (Σ bins)²."""
+    """Null covariance Σ w²(δ_kl p_k − p_k p_l) between the bins of mutually exclusive classes, (Σ bins)²."""
     assert estimand.linear is not None
     k, bins = len(estimand.views), max(one.size for one in estimand.linear)
     n, first = len(estimand.linear[0].index), estimand.views[0]

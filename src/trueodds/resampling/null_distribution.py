@@ -24,7 +24,7 @@ GUARD = "; p is the larger of this p-value and the one for labels drawn with the
 
 
 def null_description(preds: Predictions, redraw: str = "labels") -> str:
-    """The null law in words."""
+    """Description of the null hypothesis in words."""
     if preds.cluster is not None:
         return FLIPS.format(unit="clusters") + (GUARD if preds.kind != "multilabel" else "")
     if preds.votes is not None:
@@ -43,13 +43,13 @@ def null_draws(
     *,
     joint: bool = True,
 ) -> list[Array]:
-    """The statistic of each view under the null, (views, draws) for each question; one set of draws for all.
+    """Null draws of the statistic of each view, (views, draws) for each estimand, from one set of draws.
 
-    With clusters or votes the signs of whole residuals are flipped; `redraw="both"` resamples rows too and
-    chooses every partition again. A statistic on fixed bins costs one addition per row and draw; one that
-    chooses with the labels, or needs rows, is refitted on each draw. With `share` labels are redrawn though there
-    are clusters, whose rows share their random number in that share of the draws. `together=False` lets every
-    question have draws of its own, as noise floors may, so that beyond 200,000 rows more of them cost only bins.
+    With clusters or votes the signs of residuals are flipped. `redraw="both"` resamples rows too and chooses every
+    partition again. A statistic on fixed bins costs one addition per row and draw. A statistic that depends on the
+    labels otherwise, or requires rows, is recomputed on each draw. With `share`, labels are redrawn despite clusters,
+    whose rows share their random number in that share of the draws. `joint=False` allows separate draws for each
+    estimand, as for noise floors, so that with more than 200,000 rows only bins are drawn.
     """
     key = stream_key(rng)
     if redraw == "both":
@@ -97,7 +97,7 @@ def _row_by_row(
     progress: Callable[[float], None] | None,
     share: float | None,
 ) -> list[Array]:
-    """Every draw as whole views, for statistics that need them."""
+    """Null draws of statistics that require complete views."""
     outcomes = [None if preds.kind == "multilabel" else estimand.lens.outcomes(preds) for estimand in estimands]
     statistics: list[list[list[float]]] = [[[] for _ in estimand.views] for estimand in estimands]
     flip = share is None and (preds.cluster is not None or preds.votes is not None)
@@ -131,9 +131,9 @@ def _drawn_votes(
     progress: Callable[[float], None] | None,
     _share: float | None,
 ) -> list[Array]:
-    """Every row's votes drawn anew from its probabilities, as many as it has: what a perfect model would score.
+    """Null draws with the votes of every row redrawn from its probabilities, as under a calibrated model.
 
-    A row with a label instead of votes has one.
+    A row with a label instead of votes has one vote.
     """
     if preds.votes is not None and preds.counts is None:
         raise InputError(
@@ -194,10 +194,10 @@ def _drawn_rows_and_labels(
 
 
 def cluster_correlation(preds: Predictions, estimands: Sequence[Estimand]) -> float:
-    """How much of the largest possible correlation the residuals within clusters show, from 0 to 1.
+    """Estimated within-cluster correlation of the residuals, relative to the largest possible one, from 0 to 1.
 
-    The variance of cluster sums over that of independent rows, against the variance that rows with one common
-    random number would have; of all views the largest. Miscalibration adds to it, so it errs on the safe side.
+    It compares the variance of cluster sums with that of independent rows and with that of rows that share one random
+    number, and takes the maximum over all views. Miscalibration increases it, which makes the test conservative.
     """
     assert preds.cluster is not None
     correlation = 0.0
@@ -216,7 +216,7 @@ LABELING_BLOCK = 2**12  # labelings evaluated at once
 
 
 def enumerate_labelings(preds: Predictions, estimands: Sequence[Estimand]) -> tuple[list[Array], Array]:
-    """The statistic of each view under every labelling, (views, labellings) for each question, and their chances."""
+    """Statistic of each view under every labeling, (views, labelings) for each estimand, and their probabilities."""
     if preds.kind == "multilabel" or preds.cluster is not None:
         raise InputError(
             "TO205",
@@ -250,7 +250,7 @@ def enumerate_labelings(preds: Predictions, estimands: Sequence[Estimand]) -> tu
 
 
 def _labeling_statistics(estimand: Estimand, v: int, preds: Predictions, labels: Array) -> Array:
-    """The statistic of one view for each labelling (labellings, n): from the sums of its cells where those suffice."""
+    """Statistic of one view for each labeling (labelings, n), from cell sums if they are sufficient."""
     view, outcome = estimand.views[v], estimand.lens.outcomes(preds)[v]
     m = view.p.shape[1] if view.joint else 1
     outcomes = np.stack([outcome.of_labels(labeling, m) for labeling in labels]).astype(np.float64)

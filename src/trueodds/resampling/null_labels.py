@@ -25,6 +25,7 @@ def draw_label_sums(
     progress: Callable[[float], None] | None,
     share: float | None,
 ) -> list[Array]:
+    """Null draws of statistics on bin sums, with labels drawn from the predicted probabilities."""
     layout = Layout(estimands)
     outcomes = [None] * len(layout.views) if preds.kind == "multilabel" else _outcomes(preds, estimands)
     tables = _tables(layout, outcomes, preds, estimands)
@@ -57,7 +58,7 @@ def draw_label_sums(
 
 
 def reads_labels(preds: Predictions, estimand: Estimand) -> bool:
-    """Whether the statistic reads which label each row has, instead of sums."""
+    """Whether the statistic uses the label of each row instead of bin sums."""
     if preds.kind == "multilabel" or estimand.linear is None:
         return False
     return all(getattr(one, "of_labels", None) is not None for one in estimand.linear)
@@ -71,7 +72,7 @@ def draw_labels(
     progress: Callable[[float], None] | None,
     share: float | None,
 ) -> list[Array]:
-    """The same labels for statistics that read them as they are."""
+    """Null draws of statistics that use the label of each row."""
     statistics: list[list[list[Array]]] = [[[] for _ in estimand.views] for estimand in estimands]
     outcomes = [estimand.lens.outcomes(preds) for estimand in estimands]
     block = max(1, MAX_BLOCK_LABELS // preds.n)
@@ -94,6 +95,7 @@ def flip_signs(
     progress: Callable[[float], None] | None,
     _share: float | None,
 ) -> list[Array]:
+    """Null draws with the signs of the residuals of clusters (or rows) flipped at random."""
     layout = Layout(estimands)
     cluster = np.arange(preds.n) if preds.cluster is None else preds.cluster
     slots = layout.slots()
@@ -136,7 +138,7 @@ def _outcomes(preds: Predictions, estimands: Sequence[Estimand]) -> list[Outcome
 def _tables(
     layout: Layout, outcomes: Sequence[Outcomes | None], preds: Predictions, estimands: Sequence[Estimand]
 ) -> Array:
-    """Which accumulator a row adds to when label c is drawn; views that read different labels share a table."""
+    """Accumulator index of each row for each drawn label; views that use different labels share a table."""
     tables: list[Array] = []
     readers: list[list[tuple[Array, set[int]]]] = []  # by table: which rows read which labels
     columns = [
@@ -169,5 +171,5 @@ def _tables(
 
 
 def _overlap(rows: Array, labels: set[int], other_rows: Array, other_labels: set[int]) -> bool:
-    """Whether two views read the same label of the same row."""
+    """Whether two views use the same label of the same row."""
     return bool(labels & other_labels) and bool((rows & other_rows).any())

@@ -1,4 +1,4 @@
-"""The Poisson-binomial distribution of event counts: probabilities, quantiles, exact limits and two-sided tail probabilities."""
+"""The Poisson-binomial distribution of event counts: probabilities, quantiles, limits and tails."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def poisson_binomial(p: Array) -> Array:
 
 
 def count_quantiles(bins: Array, n: Array, p: Array, u: Array) -> Array:
-    """The counts of bins at the levels u (draws, B); bin b sums Binomial(n, p) over the cells with `bins` = b."""
+    """Counts of the bins at the probabilities u (draws, B); bin b sums Binomial(n, p) over its cells."""
     counts = np.empty(u.shape)
     for start, first, pmf in count_pmfs(bins, n, p, u.shape[1]):
         upto = np.cumsum(pmf, axis=1)
@@ -43,14 +43,15 @@ def count_quantiles(bins: Array, n: Array, p: Array, u: Array) -> Array:
 
 
 def count_pmfs(bins: Array, n: Array, p: Array, size: int) -> Iterator[tuple[int, Array, Array]]:
-    r"""The law of the count of each bin, some bins at a time: the first bin, their lowest counts, P (bins, WINDOW).
+    r"""Distributions of the bin counts, for some bins at a time: first bin, lowest counts, P (bins, WINDOW).
 
-    Bin b sums Binomial(n, p) over the cells with `bins` = b, and its variance is at most MAX_EXACT_VARIANCE. The law is the
-    Fourier transform of its characteristic function,
+    Bin b sums Binomial(n, p) over the cells with `bins` = b, with a variance of at most MAX_EXACT_VARIANCE. The
+    distribution is the Fourier transform of its characteristic function,
 
     .. math:: \prod_c \big(1 - p_c + p_c e^{i\theta}\big)^{n_c},
 
-    with the complement counted where p > 1/2, so that the count stays near its mean. `bins` (cells,) rises from 0.
+    with the complement counted for p > 1/2, so that the count stays near its mean. `bins` (cells,) is sorted and starts
+    at 0.
     """
     p = np.clip(p, 0.0, 1.0)
     sign = np.where(p > 0.5, -1.0, 1.0)
@@ -82,9 +83,9 @@ def _log_characteristic_function(n: Array, q: Array, sign: Array, theta: Array) 
 
 
 def exact_limits(k: Array | float, n: Array | float, tail: float) -> tuple[Array, Array]:
-    """The rates that k of n do not speak against: each end is passed by chance with probability `tail` at most.
+    """Clopper-Pearson limits of a proportion k/n, each with tail probability `tail`.
 
-    k and n may be arrays, and fractions where rows are effective ones. Source: Clopper & Pearson (1934).
+    k and n may be arrays, and fractional for effective sample sizes. Source: Clopper & Pearson (1934).
 
     >>> low, high = exact_limits(0.0, 10.0, 0.025)
     >>> float(low), round(float(high), 4)  # 1 − 0.025^(1/10)
@@ -103,11 +104,12 @@ _STRAIGHT = 1e-3  # skewness below which the normal distribution is used
 
 
 class CountTails:
-    """Two-sided p of the outcome sum of each occupied bin of a binary view: twice the smaller tail, at most 1.
+    """Two-sided p-value of the event count of each occupied bin of a binary view: twice the smaller tail, at most 1.
 
-    Rows of equal weight have the Poisson-binomial law: by convolution up to 2,000 rows, by Fourier transform beyond
-    while the variance is at most 25 (p not below 1e-14), else as a gamma law with its mean, variance and skewness.
-    Rows of unequal weight are normal with variance Σw²p(1−p), shares of votes normal with Σw²(y−p)².
+    Rows of equal weight have the Poisson-binomial distribution: by convolution up to 2,000 rows, by Fourier transform
+    beyond if the variance is at most 25 (p not below 1e-14), otherwise as a gamma distribution with the same mean,
+    variance and skewness. Rows of unequal weight are normal with variance Σw²p(1−p), shares of votes normal with
+    Σw²(y−p)².
     """
 
     def __init__(self, view: View, index: Array, size: int) -> None:
@@ -144,7 +146,7 @@ class CountTails:
         return np.minimum(out, 0.0)
 
     def _tables(self, view: View, index: Array, size: int, small: Array) -> None:
-        """log p of every count of the exact bins, one after the other."""
+        """log p of every count of the exact bins, concatenated."""
         rows = np.flatnonzero(view.w > 0)
         rows = rows[np.argsort(index[rows], kind="stable")]
         starts = np.searchsorted(index[rows], self.bin_index[self.exact])
@@ -180,10 +182,10 @@ class CountTails:
 
 
 class VectorTails:
-    """p of the outcome vector of each occupied cell of a joint view, from a χ² with the cell's exact covariance.
+    """p-value of the outcome vector of each occupied cell of a joint view, by χ² with its exact covariance.
 
-    With d = Σw(y − p) and V = Σw²(diag p − ppᵀ), without the likeliest class, X² = dᵀV⁺d has as many degrees of
-    freedom as V has rank; an outcome that has no variance must be met exactly.
+    With d = Σw(y − p) and V = Σw²(diag p − ppᵀ), without the most probable class, X² = dᵀV⁺d has rank(V) degrees of
+    freedom. An outcome without variance must match exactly.
     """
 
     def __init__(self, view: View, index: Array, size: int) -> None:
@@ -230,13 +232,13 @@ class VectorTails:
 
 
 def _two_sided(pmf: Array) -> Array:
-    """log of twice the smaller tail at each count of a law; each tail is summed from its own end."""
+    """log of twice the smaller tail probability at each count; each tail is summed from its own end."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(2 * np.minimum(np.cumsum(pmf), np.cumsum(pmf[::-1])[::-1])))
 
 
 def _upper(x: Array, skewness: Array) -> Array:
-    """P[X > x] of a standardized gamma law of this skewness, mirrored where it is negative, normal where it is 0."""
+    """P[X > x] of a standardized gamma distribution with this skewness, reflected if negative, normal if 0."""
     bent = np.abs(skewness) > _STRAIGHT
     a = 4 / np.where(bent, skewness, 1.0) ** 2
     right = gammaincc(a, np.maximum(a + x * np.sqrt(a), 0.0))

@@ -10,9 +10,9 @@ TIE = 1e-10  # a draw within this relative distance of the observed statistic ti
 
 
 def pvalue(observed: float, draws: Array) -> float:
-    """(1 + draws at least as large) / (1 + draws): never 0, and exact when the draws follow the null.
+    """Monte Carlo p-value (1 + draws at least as large) / (1 + draws): never 0, exact if the draws follow the null.
 
-    A statistic that is not defined has no p-value (NaN).
+    An undefined statistic has no p-value (NaN).
 
     >>> pvalue(3.0, np.array([1.0, 2.0, 4.0]))
     0.5
@@ -24,7 +24,7 @@ def pvalue(observed: float, draws: Array) -> float:
 
 
 def exact_pvalues(observed: Array, values: Array, chances: Array) -> tuple[list[float], float]:
-    """The p-value of each claim, and of the smallest of them, where every outcome is known with its probability.
+    """p-value of each hypothesis, and of the smallest of them, from an enumerated null distribution.
 
     `observed` (claims,), `values` (claims, outcomes), `chances` (outcomes,).
 

@@ -33,7 +33,7 @@ class Counts:
     above: int = 0  # probabilities above 1 by rounding
     inexact_sums: int = 0  # rows off from sum 1 by more than the rounding of their dtype
     ties: int = 0  # rows with several largest probabilities
-    true_zeros: int = 0  # rows where something came that was said to be impossible
+    true_zeros: int = 0  # rows with an observed outcome of predicted probability 0
     voted: int = 0  # rows whose outcome is votes
     excess: float = 0.0  # the largest excess over 1
     worst_sum: float = 0.0  # the largest distance from sum 1

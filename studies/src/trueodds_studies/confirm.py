@@ -28,9 +28,9 @@ from trueodds_studies.common.study_result import StudyResult, make_folder
 
 @dataclass(frozen=True)
 class TemperedWorld(PowerTransformedWorld):
-    """Vectors softmax(spread · z) of standard normal z; class k comes with probability ∝ μ_k^powers_k · factors_k.
+    """Vectors softmax(std · z) of standard normal z; class k has the true probability ∝ p_k^powers_k · factors_k.
 
-    A temperature T is mended by the power 1/T; powers and factors that differ ask for a map of more parameters.
+    The power 1/T corrects a temperature T; different powers and factors require a map with more parameters.
     """
 
     std: float = 1.5
@@ -51,7 +51,7 @@ class TemperedWorld(PowerTransformedWorld):
 
 @dataclass(frozen=True)
 class WaveWorld(LogitNormal):
-    """Two classes whose true log odds wave around those stated."""
+    """Two classes whose true log odds oscillate around the predicted ones."""
 
     height: float = 0.8
 
@@ -63,12 +63,12 @@ class WaveWorld(LogitNormal):
 
 @dataclass(frozen=True)
 class ExactZerosWorld(PowerTransformedWorld):
-    """Two classes, p ~ Beta(0.3, 0.3), and in a third of the rows exactly 0."""
+    """Two classes with p ~ Beta(0.3, 0.3), and exactly 0 in a third of the rows."""
 
     k: int = 2
 
     def stated(self, rng: np.random.Generator, n: int) -> Array:
-        """Sure calls, many of them beyond any doubt."""
+        """Confident predictions, many of them exactly 0 or 1."""
         return two_columns(rng.beta(0.3, 0.3, n) * (rng.random(n) > 1 / 3))
 
 
@@ -79,12 +79,12 @@ class HeavyTailsWorld(PowerTransformedWorld):
     k: int = 2
 
     def stated(self, rng: np.random.Generator, n: int) -> Array:
-        """Scores some of which are surer than any sample can show."""
+        """Scores with some extremely confident predictions."""
         return two_columns(expit(3 * rng.standard_t(2, n)))
 
 
 class MiscalibratedCase(NamedTuple):
-    """A world with an error, rows of it, and the method that mends it best."""
+    """A miscalibrated design, its number of rows, and the method that corrects it best."""
 
     world: PowerTransformedWorld
     n: int
@@ -110,25 +110,25 @@ CONFIRM_MISCALIBRATED = (
 
 
 ALPHA = 0.05
-FRESH_ROWS = 10_000  # rows on which a delivered map is judged, by their true probabilities
+FRESH_ROWS = 10_000  # rows on which a returned map is evaluated with the true probabilities
 
-LEGEND = """calibrated worlds: every probability is right, so that a confirmed fix is a false one. distorted worlds: the true
-probabilities are those stated to a power, the classes' odds times a factor, or a wave in the log odds.
-confirmed: share of the sets in which auto confirms a fix at 5 %, low and high: its 99 % Clopper-Pearson limits.
-too_few: share without, for which more rows are said to do; needed: the median of how many.
-method: the best one, named beforehand; alone: how often a one-sided paired t test of its cross-fitted gain is significant.
-gain: mean cross-fitted gain in nats per row where a fix is confirmed; fresh: what the delivered maps gain on {fresh} fresh rows,
-by their true probabilities; covers: share of the confirmed whose fresh gain is at least the lower end that is reported.
-delivered: mean fresh gain of what auto delivers over all sets, the identity where nothing is confirmed; temperature: the
-same of a temperature that is always applied."""
+LEGEND = """calibrated designs: the predictions are calibrated, so a confirmed recalibration is a false positive. distorted designs: the true
+probabilities are a power of the predicted ones, the odds of the classes are multiplied by a factor, or the log odds have a wave.
+confirmed: share of data sets in which auto confirms a recalibration at 5 %; low and high: its 99 % Clopper-Pearson limits.
+too_few: share without confirmation for which more rows are recommended; needed: the median of the recommended number.
+method: the best one, specified in advance; alone: how often a one-sided paired t test of its cross-fitted gain is significant.
+gain: mean cross-fitted gain in nats per row if confirmed; fresh: gain of the returned maps on {fresh} new rows, by their true
+probabilities; covers: share of the confirmed maps whose gain on new rows is at least the reported lower limit.
+delivered: mean gain on new rows of what auto returns over all data sets, including the identity; temperature: the same for
+temperature scaling that is always applied."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is simulated; every set has its own stream, so that a study stopped and resumed gives the same."""
+    """Size of the simulation. Each data set has its own random stream, so that resuming a study does not change results."""
 
-    sets: int = 100  # of each calibrated world at each number of rows
-    powered: int = 100  # of each distorted world
+    sets: int = 100  # per calibrated design and number of rows
+    powered: int = 100  # per distorted design
     rows: tuple[int, ...] = (100, 300, 1000)
     worlds: tuple[str, ...] = tuple(world.name for world in CONFIRM_CALIBRATED) + tuple(
         case.world.name for case in CONFIRM_MISCALIBRATED
@@ -136,7 +136,7 @@ class Plan:
     seed: int = 0
 
     def rng(self, world: PowerTransformedWorld, n: int, repetition: int) -> np.random.Generator:
-        """The stream of one data set."""
+        """The random stream of one data set."""
         return np.random.default_rng([self.seed, *world.name.encode(), n, repetition])
 
 
@@ -145,7 +145,7 @@ QUICK = Plan(sets=4, powered=4, rows=(100,), worlds=("logit-normal", "exact zero
 
 @dataclass(frozen=True)
 class Cell:
-    """One world at one number of rows."""
+    """One design and one number of rows."""
 
     world: PowerTransformedWorld
     n: int
@@ -154,7 +154,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Its name among the kept cells."""
+        """Key of the cell in the saved results."""
         return f"{self.world.name} | {self.n}"
 
 
@@ -166,7 +166,7 @@ def confirm(
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """How often `auto` confirms a fix where none is needed and where one is, and whether the gain it reports comes.
+    """How often `auto` confirms a recalibration with and without need, and whether the reported gain is realized.
 
     >>> finding = confirm(plan=Plan(1, 1, (100,), ("logit-normal",)))
     >>> finding.rows[0]["world"], finding.rows[0]["sets"]
@@ -188,7 +188,7 @@ def confirm(
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
-    """The row of one cell."""
+    """The row of the table for one cell."""
     world, fresh = cell.world, cell.world.stated(np.random.default_rng(20_070_602), FRESH_ROWS)
     truth = world.true(fresh.copy())
     reports, gains, alone, warm = [], [], 0, 0.0
@@ -218,7 +218,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
 
 
 def paired_t_pvalue(method: str, P: Array, Y: Array, folds: int = 5) -> float:
-    """The p-value of a one-sided paired t test of what the method gains on each fold by its fit to the others."""
+    """P-value of a one-sided paired t test of the cross-fitted gain of a method."""
     rows = CrossFittingRows(P, Y, np.ones(len(P)), stratified_folds(P, folds, None, np.random.default_rng(0)))
     gains = (Y * (rows.crossed(CALIBRATORS.make(method, {})) - log_with_mixture_floor(P, rows.shares()))).sum(axis=1)
     gain, se = mean_and_standard_error(gains, rows.w)
@@ -226,7 +226,7 @@ def paired_t_pvalue(method: str, P: Array, Y: Array, folds: int = 5) -> float:
 
 
 def _expected_gain(calibration_map: CalibrationMap, P: Array, truth: Array) -> float:
-    """By how much the map lowers the expected log loss of these rows; what cannot come costs nothing."""
+    """Expected reduction of the log loss of these rows; impossible outcomes contribute nothing."""
     with np.errstate(divide="ignore", invalid="ignore"):
         steps = np.where(truth > 0, truth * (np.log(calibration_map.apply(P)) - np.log(P)), 0.0)
     return float(steps.sum(axis=1).mean())
@@ -244,16 +244,16 @@ def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
         hits = round(sum(row["confirmed"] * row["sets"] for row in null))
         above = sum(row["low"] > ALPHA for row in null)
         parts.append(
-            f"Of {sets:,} calibrated sets auto confirms a fix in {hits:,} ({100 * hits / sets:.1f} %); in {above} of {len(null)} cells that is clearly above 5 %."
+            f"Of {sets:,} calibrated data sets, auto confirms a recalibration in {hits:,} ({100 * hits / sets:.1f} %); the rate is significantly above 5 % in {above} of {len(null)} cells."
         )
     if bent:
         behind = max(row["alone"] - row["confirmed"] for row in bent)
         share, other = (float(np.mean([row[name] for row in bent])) for name in ("confirmed", "alone"))
         parts.append(
-            f"In {len(bent)} distorted worlds it confirms {100 * share:.0f} % on average, where a paired test of the best method, named beforehand, finds {100 * other:.0f} %; it is at most {100 * max(behind, 0.0):.0f} points behind."
+            f"In {len(bent)} distorted designs, it confirms {100 * share:.0f} % on average, compared with {100 * other:.0f} % for a paired test of the best method, specified in advance; it is at most {100 * max(behind, 0.0):.0f} points worse."
         )
     worst = min(row["delivered"] for row in rows)
     parts.append(
-        f"On fresh rows what it delivers is on average never more than {max(-worst, 0.0):.4f} nats worse than nothing."
+        f"On new rows, the returned map is on average never more than {max(-worst, 0.0):.4f} nats worse than the identity."
     )
     return " ".join(parts)

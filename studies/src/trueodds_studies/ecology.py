@@ -41,7 +41,7 @@ ALL_METHODS = (
 
 @dataclass(frozen=True)
 class Plan:
-    """How many halvings of the plots."""
+    """Number of random splits of the plots into halves."""
 
     splits: int = 12
     resamples: int = 999
@@ -54,7 +54,7 @@ QUICK = Plan(splits=1, resamples=199, shuffles=20)
 
 @dataclass(frozen=True)
 class Cell:
-    """One model and one halving."""
+    """One model and one split."""
 
     model: str
     split: int
@@ -62,7 +62,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Its name among the kept cells."""
+        """Key of the cell in the saved results."""
         return f"{self.model} | {self.split}"
 
 
@@ -75,11 +75,11 @@ def ecology(
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """Presence of 13 tree species on 386 plots in Utah by three models; the rows of a plot are not independent.
+    """Calibration of three models for 13 tree species on 386 plots in Utah, where the rows of a plot are not independent.
 
-    The paper's ecology data are not public, and these stand in for them. Per model: δ and γ with standard errors of
-    rows and of plots, p with plots respected and not, ECE, log loss; the same by species; and every recalibration for
-    two classes fitted on half of the plots and judged on the other. With a folder also a picture, `ecology.svg`. Needs
+    The ecology data of the paper are not public; these data are used instead. Per model: δ and γ with standard errors for
+    rows and for plots, p-values with and without clusters, ECE, log loss; the same by species; and every recalibration for
+    two classes, fitted on half of the plots and evaluated on the other. With a folder, a figure `ecology.svg`. Requires
     `ecology_tree_species.parquet` in `data` (TO802). Sources: Vennos, Xing & Franck (2026), whose ecology study is in
     their supplement; the data: Freeman & Moisen (2008), R package PresenceAbsence.
     """
@@ -99,7 +99,7 @@ def ecology(
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
-    """Every method on one half of the plots, judged on the other."""
+    """Every method fitted on one half of the plots and evaluated on the other."""
     plots = SurveyPlots.of(cell.data)
     first, other = plots.halves(np.random.default_rng([plan.seed, cell.split]))
     learn, held_out = plots.rows(cell.model, first), plots.rows(cell.model, other)
@@ -118,7 +118,7 @@ MODELS = ("GAM", "See5", "SGB")
 
 @dataclass(frozen=True)
 class SurveyPlots:
-    """Presence of each species on each plot, and what three models say; species after species, plots in one order."""
+    """Presence of each species on each plot, and predictions of three models, by species, with the plots in the same order."""
 
     species: Array  # (n,) names
     plot: Array  # (n,) from 0
@@ -127,7 +127,7 @@ class SurveyPlots:
 
     @classmethod
     def of(cls, data: str | Path | None) -> SurveyPlots:
-        """The file says no plot: every species has the same plots in the same order, which residuals bear out."""
+        """The file has no plot column: every species has the same plots in the same order, as the correlation of residuals confirms."""
         table = load_parquet(ECOLOGY_FILE, data, "SPECIES", "OBSERVED", *MODELS)
         species = table["SPECIES"].astype(str)
         names = dict.fromkeys(species.tolist())
@@ -138,7 +138,7 @@ class SurveyPlots:
         return cls(species, plot, table["OBSERVED"], {model: table[model] for model in MODELS})
 
     def rows(self, model: str, some: Array | None = None, *, clustered: bool = True) -> Predictions:
-        """What a model says of some rows; those of a plot are a cluster."""
+        """Predictions of a model for some rows, with plots as clusters."""
         keep = np.ones(len(self.y), dtype=bool) if some is None else some
         cluster = self.plot[keep] if clustered else None
         return Predictions(self.y[keep], self.predicted[model][keep], cluster=cluster)
@@ -152,7 +152,7 @@ class SurveyPlots:
     def alike(self, model: str) -> float:
         """Mean square of the correlations between the residuals y − p of two species over plots.
 
-        1 over the number of plots is what chance alone gives where each species' plots are in an order of its own.
+        Its expectation is 1 / number of plots if the plots of each species are in a random order.
         """
         return _correlated(self._by_plot(model))
 
@@ -171,21 +171,23 @@ def _correlated(residuals: Array) -> float:
 
 STANDARD_ERRORS = ("se", "se rows", "se plots")  # by the model's variance, by that of rows, by that of plots
 
-LEGEND = """All {n:,} rows of {plots} plots, as they are. δ and γ of LLO, which is MCLLO for two classes; se: of independent rows whose variance is as the
-fitted map says; se rows: as the rows show (jackknife); se plots: as the plots show (jackknife). p rows: of MCLLO's likelihood-ratio test, as if
-rows were independent; p plots: Wald's test, of whole plots; p flips: the score test, the signs of whole plots' residuals flipped (floor {min_pvalue:g}). floored: rows nearer to 0 or 1 than {min_prob:g};
-missed: outcomes that had probability 0, which alone rejects and makes the log loss infinite. ECE: presence, {bins} bins (√n). alike: mean squared
-correlation of two species' residuals over plots; shuffled: the same, mean of {shuffles} shuffles of plots within species; p alike: share of
-shuffles with as much, itself counted."""
+LEGEND = """All {n:,} rows of {plots} plots, without recalibration. δ and γ of LLO, which is MCLLO for two classes; se: standard error for independent rows
+with the variance of the fitted map; se rows: jackknife over rows; se plots: jackknife over plots. p rows: MCLLO's likelihood-ratio test, assuming
+independent rows; p plots: Wald test for whole plots; p flips: score test with the signs of the residuals of whole plots flipped (smallest p-value
+{min_pvalue:g}). floored: rows with a probability closer to 0 or 1 than {min_prob:g}; missed: observed outcomes that had probability 0, each of which
+rejects and makes the log loss infinite. ECE: presence, {bins} bins (√n). alike: mean squared correlation of the residuals of two species over
+plots; shuffled: the mean of the same for {shuffles} shuffles of plots within species; p alike: share of shuffles with at least this value,
+including the data."""
 
-SPECIES_LEGEND = """One row per plot, so that rows are independent and p is of MCLLO's likelihood-ratio test on them. holm: the same for {species} species at once. se: of γ.
-No δ and γ where no finite ones are best. rate: how often the species was there. ECE: {bins} bins (√n); log loss infinite where an outcome had probability 0."""
+SPECIES_LEGEND = """One row per plot, so the rows are independent; p: MCLLO's likelihood-ratio test. holm: Holm's adjusted p-value for {species} species. se: standard
+error of γ. δ and γ are missing if no finite estimates exist. rate: observed event rate. ECE: {bins} bins (√n); the log loss is infinite if an
+observed outcome had probability 0."""
 
-HALVES_LEGEND = """Fitted on half of the plots, judged on the other; mean over {splits}. loss, se, worst: nats per row, after 1/(n + 1) of the
-uniform is mixed in, mean with its standard error as if halvings were independent, and largest; infinite: share of halvings with an
-infinite log loss without that. ECE: presence, √n bins. p>.05: share in which MCLLO's score test, whole plots flipped, passes.
-difference: loss less that without recalibration; wide: standard error of its mean, widened for the plots that halvings share by
-√(1 + J) for J halvings (Nadeau & Bengio 2003); worse: share above 0. chose: what auto took, and how often."""
+HALVES_LEGEND = """Fitted on half of the plots, evaluated on the other half; mean over {splits}. loss, se, worst: log loss in nats per row after mixing with a share
+of 1/(n + 1) of the uniform distribution: mean, its standard error assuming independent splits, and maximum; infinite: share of splits with an
+infinite log loss without mixing. ECE: presence, √n bins. p>.05: share in which MCLLO's score test, with the signs of whole plots flipped, does not
+reject. difference: loss minus that without recalibration; wide: standard error of its mean, multiplied by √(1 + J) for the plots that J splits
+share (Nadeau & Bengio 2003); worse: share above 0. chose: methods chosen by auto, with their frequencies."""
 
 
 def build_result(plots: SurveyPlots, results: Sequence[Row], plan: Any) -> StudyResult:
@@ -222,7 +224,7 @@ def build_result(plots: SurveyPlots, results: Sequence[Row], plan: Any) -> Study
 
 
 def model_row(plots: SurveyPlots, model: str, plan: Any) -> dict[str, Any]:
-    """What is found on all rows of one model."""
+    """Results for all rows of one model."""
     rows, independent = plots.rows(model), plots.rows(model, clustered=False)
     by_model, by_row, by_plot = (
         test(preds, "mcllo", min_prob=MIN_PROB, variance=variance)
@@ -244,7 +246,7 @@ def model_row(plots: SurveyPlots, model: str, plan: Any) -> dict[str, Any]:
 
 
 def count_zeros(preds: Predictions) -> dict[str, int]:
-    """Rows that the floor moves, and outcomes that had probability 0."""
+    """Number of rows below the smallest probability, and of observed outcomes that had probability 0."""
     assert preds.y is not None
     min_probs = preds.P.min(axis=1)
     return {
@@ -276,7 +278,7 @@ def species_table(plots: SurveyPlots, model: str) -> list[dict[str, Any]]:
 
 
 def recalibration_table(results: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Each model and method over the halvings."""
+    """Each model and method over the splits."""
     rows = []
     for model in MODELS:
         runs = [one["rows"] for one in results if one["model"] == model]
@@ -289,37 +291,37 @@ def recalibration_table(results: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def summarize_species(rows: Sequence[Row]) -> str:
-    """How many species each model has wrong."""
+    """Number of rejected species by model."""
     phrases = []
     for model in MODELS:
         own = [row["holm"] <= 0.05 for row in rows if row["model"] == model]
         phrases.append(f"{sum(own)} of {len(own)} for {model}")
-    return f"By species MCLLO's test rejects at 5 %, by Holm's correction, {', '.join(phrases)}."
+    return f"By species, MCLLO's test rejects at 5 % with Holm's correction: {', '.join(phrases)}."
 
 
 def summarize_halves(rows: Sequence[Row]) -> str:
-    """What recalibration gains on plots that it has not seen."""
+    """Gain of recalibration on held-out plots."""
     phrases = []
     for model in MODELS:
         by = {row["method"]: row for row in rows if row["model"] == model}
         low = min(by.values(), key=lambda row: float(row["loss"]))
         phrases.append(
-            f"{model} {by['none']['loss']:.3f} as it is, {by['MCLLO']['loss']:.3f} after MCLLO, {by['auto']['loss']:.3f} by auto's choice"
-            f" (least: {low['loss']:.3f}, {low['method']})"
+            f"{model} {by['none']['loss']:.3f} without recalibration, {by['MCLLO']['loss']:.3f} after MCLLO, {by['auto']['loss']:.3f} with auto"
+            f" (lowest: {low['loss']:.3f}, {low['method']})"
         )
     return f"Log loss on the other half of the plots: {'; '.join(phrases)}."
 
 
 def summarize(rows: Sequence[Row], species: int, plots: int) -> str:
-    """What the study shows."""
+    """Summary of the study in words."""
     wider = [row[f"{name} se plots"] / row[f"{name} se"] for row in rows for name in ("delta", "gamma")]
     beyond = [row[f"{name} se plots"] / row[f"{name} se rows"] for row in rows for name in ("delta", "gamma")]
     phrases = [
         f"{row['model']} γ {row['gamma']:.2f} ± {row['gamma se plots']:.2f} (p = {row['p flips']:.2g})" for row in rows
     ]
     return (
-        f"The paper's ecology data are not public; {species} tree species on {plots} plots stand in. {', '.join(phrases)}, plots kept "
-        f"whole. Standard errors that respect plots are {format_range(wider, 2)} times the model's, and {format_range(beyond, 2)} times those of a jackknife over single rows."
+        f"The paper's ecology data are not public; {species} tree species on {plots} plots are used instead. {', '.join(phrases)}, with "
+        f"whole plots as clusters. Standard errors for whole plots are {format_range(wider, 2)} times those of the model, and {format_range(beyond, 2)} times those of a jackknife over single rows."
     )
 
 
@@ -330,5 +332,5 @@ def draw_halves(results: Sequence[Row], path: Path) -> Any:
     panels = (("mixed", "log loss, nats per row", None), ("p", "p of MCLLO's test, whole plots", 0.05))
     titles = {model: model for model in models}
     return draw_split_dots(
-        grouped, titles, panels, "What do recalibrations on half of the plots do to the other half?", path
+        grouped, titles, panels, "Recalibration fitted on half of the plots, evaluated on the other half", path
     )

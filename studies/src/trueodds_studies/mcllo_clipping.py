@@ -24,23 +24,22 @@ LEVEL = 0.05
 MIN_TEST_PROB = 1e-15  # the smallest floor that the test itself takes
 ROW_SUBSETS = ("all rows", "without them")  # them: the rows whose outcome had no votes
 
-ONE_FOREST_LEGEND = """One forest: {rows} rows, 20 votes among 3 classes, {zeros} rows with a zero, {missed} of which came. rows: all, or without those {missed}.
-stand-in: what is said instead of 0. lrt, p: likelihood ratio against the last class, χ² with 4 degrees of freedom; lrt_low, lrt_high:
-its least and largest value over the three baselines; gamma, delta: slopes and shifts; score, p_redrawn: score statistic and its
-p-value among {resamples} redraws from the stood-in probabilities. p_zeros_meant: the same where labels are redrawn from the shares
-of the votes themselves, in which a zero means never, and the floor, from 1e-15 on,
-stands in only inside the logs."""
+ONE_FOREST_LEGEND = """One forest: {rows} rows, 20 votes among 3 classes, {zeros} rows with a zero, in {missed} of which that class was observed. rows: all, or without
+those {missed}. stand-in: what replaces 0. lrt, p: likelihood ratio against the last class, χ² with 4 degrees of freedom; lrt_low, lrt_high: its
+minimum and maximum over the three baselines; gamma, delta: slopes and shifts; score, p_redrawn: score statistic and its p-value from {resamples}
+redraws with the replaced probabilities. p_zeros_meant: the same if labels are redrawn from the vote shares themselves, so that a class with
+probability 0 never occurs, and the smallest probability, from 1e-15 on, is used only inside the logarithms."""
 
-MANY_FORESTS_LEGEND = """{sets} forests of {rows} rows. Votes + 1/2 are exactly right by construction: there a test at 5 % may reject 5 %. Elsewhere the
-stood-in probabilities are wrong, by as much as the floor is. lrt, redrawn: share of forests rejected at 5 % by the likelihood ratio
-and by the score among {resamples} redraws, with 99 % Clopper-Pearson limits; verdict: for what is right, exceeds where the lower
-limit, Bonferroni over both tests, is above 5 %. without: the same on the rows whose outcome had votes; that choice looks at the
-outcomes, so that nothing is exactly right there. lrt_median: the likelihood ratio of the forest in the middle."""
+MANY_FORESTS_LEGEND = """{sets} forests of {rows} rows. Votes + 1/2 are calibrated by construction, so a test at 5 % should reject 5 %. The other probabilities are
+miscalibrated by the replacement. lrt, redrawn: share of forests rejected at 5 % by the likelihood ratio and by the score with {resamples} redraws,
+with 99 % Clopper-Pearson limits; verdict: for the calibrated probabilities, exceeds if the lower limit, with Bonferroni's correction for both
+tests, is above 5 %. without: the same for the rows whose observed class had votes; this selection uses the outcomes, so no probabilities are
+calibrated there. lrt_median: median likelihood ratio."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is simulated; every forest has its own stream."""
+    """Size of the simulation. Each forest has its own random stream."""
 
     sets: int = 500
     rows: int = 240
@@ -50,11 +49,11 @@ class Plan:
     seed: int = 0
 
     def forest(self, repetition: int) -> tuple[Array, Array]:
-        """Votes and labels of one of many forests."""
+        """Votes and labels of one forest."""
         return SimulatedForest(self.rows).rows(np.random.default_rng([self.seed, self.rows, repetition]))
 
     def shown(self) -> tuple[Array, Array]:
-        """The first of them in which as many outcomes as `missed` had no votes."""
+        """The first forest in which `missed` observed classes had no votes."""
         every = (self.forest(repetition) for repetition in itertools.count())
         return next((votes, y) for votes, y in every if has_no_votes(votes, y).sum() >= self.missed)
 
@@ -64,14 +63,14 @@ QUICK = Plan(sets=25)
 
 @dataclass(frozen=True)
 class Cell:
-    """One stand-in, on all rows or without those whose outcome had no votes."""
+    """One replacement, for all rows or without those whose observed class had no votes."""
 
     stand: ZeroReplacement
     kind: str
 
     @property
     def key(self) -> str:
-        """Its name among the kept cells."""
+        """Key of the cell in the saved results."""
         return f"{self.stand.name} | {self.kind}"
 
 
@@ -83,10 +82,10 @@ def mcllo_clipping(
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """One forest under many stand-ins for its zeros, with and without outcomes that had no votes; then 500 of them.
+    """One forest with several replacements of its zeros, with and without observed classes that had no votes; then 500 forests.
 
-    The paper says of no zero what was done about it. Votes + 1/2 are exactly right in these forests, so that the
-    share of them that each stand-in has rejected is known to be chance or the stand-in's own doing.
+    The paper does not state how zeros were handled. Votes + 1/2 are calibrated in these forests, so rejections
+    are due to chance or to the replacement.
 
     >>> finding = mcllo_clipping(plan=Plan(sets=2, rows=60, missed=1, resamples=19, redraws=19))
     >>> len(finding.rows), [table.name for table in finding.also]
@@ -118,7 +117,7 @@ def mcllo_clipping(
 
 
 def forest_row(votes: Array, y: Array, cell: Cell, plan: Plan) -> Row:
-    """What the test says of one forest."""
+    """Test results for one forest."""
     mask = ~has_no_votes(votes, y) if cell.kind == ROW_SUBSETS[1] else np.ones(len(y), dtype=bool)
     votes, y, stand = votes[mask], y[mask], cell.stand
     preds = Predictions(y, stand.of(votes))
@@ -142,7 +141,7 @@ def forest_row(votes: Array, y: Array, cell: Cell, plan: Plan) -> Row:
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Row:
-    """How often each form of the test rejects under one stand-in."""
+    """Rejection rate of each form of the test for one replacement."""
     ratios, pvalues = [], []
     for repetition in range(plan.sets):
         votes, y = plan.forest(repetition)
@@ -163,7 +162,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Row:
 
 
 def _side_by_side(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per stand-in."""
+    """One row per replacement."""
     table = []
     for every, without in zip(rows[::2], rows[1::2], strict=True):
         row = {key: value for key, value in every.items() if key != "rows"}
@@ -172,37 +171,37 @@ def _side_by_side(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def summarize(rows: Sequence[Row], many: Sequence[Row]) -> str:
-    """What was found, in one."""
+    """Summary of the study in words."""
     every, rest = (_describe_dependence([row for row in rows if row["rows"] == kind]) for kind in ROW_SUBSETS)
     shares = [100 * row["lrt"] for row in many if row["stand-in"].startswith("floor")]
     right = next(row for row in many if row["verdict"])
     return (
-        f"One forest: {every}. Without its rows whose outcome had no votes {rest}. Of forests whose votes + 1/2 are exactly right, draw_replacements from {MIN_PROBS[0]:g} to {MIN_PROBS[-1]:g} have"
-        f" {shares[0]:.0f} % to {shares[-1]:.0f} % rejected at 5 %, and votes + 1/2 {100 * right['lrt']:.1f} %"
+        f"One forest: {every}. Without the rows whose observed class had no votes, {rest}. Of forests whose votes + 1/2 are calibrated, smallest probabilities from {MIN_PROBS[0]:g} to {MIN_PROBS[-1]:g} are"
+        f" rejected at 5 % in {shares[0]:.0f} % to {shares[-1]:.0f} %, and votes + 1/2 in {100 * right['lrt']:.1f} %"
         f" ({100 * right['redrawn']:.1f} % by redrawn labels)."
     )
 
 
 def _describe_dependence(rows: Sequence[Row]) -> str:
-    """How far the verdict hangs on what stands in for zeros."""
+    """How much the result depends on the replacement of zeros."""
     draw_replacements, rejected = (
         [row for row in rows if row["stand-in"].startswith("floor")],
         [row["p"] <= LEVEL for row in rows],
     )
     if all(rejected) or not any(rejected):
-        text = f"every stand-in {'rejects' if rejected[0] else 'passes'}"
+        text = f"{'every replacement rejects' if rejected[0] else 'no replacement rejects'}"
     else:
-        text = f"the stand-in decides, {sum(rejected)} of {len(rejected)} reject"
+        text = f"the replacement decides the result, {sum(rejected)} of {len(rejected)} reject"
     ends = format_change(draw_replacements[0]["lrt"], draw_replacements[-1]["lrt"], 2)
-    return f"{text}, and the likelihood ratio {ends} as the floor goes from {MIN_PROBS[0]:g} to {MIN_PROBS[-1]:g}"
+    return f"{text}, and the likelihood ratio {ends} as the smallest probability increases from {MIN_PROBS[0]:g} to {MIN_PROBS[-1]:g}"
 
 
 def summarize_many(many: Sequence[Row]) -> str:
-    """What many forests come to."""
+    """Summary of many forests in words."""
     gap = max(abs(row["lrt"] - row["redrawn"]) for row in many)
     worst = max(many, key=lambda row: abs(row["lrt"] - row["redrawn"]))
     return (
-        f"Redrawn labels are exact for the probabilities that they are given, floor and all: the two tests differ by at most"
+        f"Tests with redrawn labels are exact for the given probabilities, including the replacement: the two tests differ by at most"
         f" {100 * gap:.1f} points, with {worst['stand-in']}."
     )
 
@@ -212,7 +211,7 @@ def _format_verdict(pvalue: float) -> str:
 
 
 def _draw_if_possible(finding: StudyResult, where: Path) -> None:
-    """The picture; without matplotlib there are only the tables."""
+    """Draw the figure if matplotlib is installed."""
     if importlib.util.find_spec("matplotlib") is not None:
         draw_replacements(finding.rows, finding.also[0].rows, where / "mcllo_clipping.svg")
 
@@ -222,10 +221,10 @@ MIN_PROBS = (2.2e-16, 1e-12, 1e-8, 1e-6, 1e-4, 1e-3)  # the first is what roundi
 
 @dataclass(frozen=True)
 class SimulatedForest:
-    r"""Votes v ~ Multinomial(trees, r) and labels that come with the same r ~ Dirichlet(½, …, ½).
+    r"""Votes v ~ Multinomial(trees, r) and labels with the same probabilities r ~ Dirichlet(½, …, ½).
 
-    Given its votes a label comes with probability :math:`(v_j + ½) / (\sum v + K/2)`: votes + ½ are exactly right,
-    and a class without votes comes in 1 of 43 rows where 20 trees vote among 3 classes.
+    Given the votes, class j has probability :math:`(v_j + ½) / (\sum v + K/2)`: votes + ½ are calibrated, and a
+    class without votes is observed in 1 of 43 rows with 20 trees and 3 classes.
     """
 
     n: int = 240
@@ -241,14 +240,14 @@ class SimulatedForest:
 
 @dataclass(frozen=True)
 class ZeroReplacement:
-    """What stands in for a zero: a floor of the shares, votes added to every class, or a mixture with the uniform."""
+    """Replacement of zeros: a smallest share, votes added to every class, or a mixture with the uniform distribution."""
 
     kind: str
     amount: float = 0.0
 
     @property
     def name(self) -> str:
-        """As the tables call it."""
+        """Name in the tables."""
         return {
             "floor": f"floor {self.amount:.2g}",
             "votes": f"votes + {self.amount:.3g}",
@@ -256,7 +255,7 @@ class ZeroReplacement:
         }[self.kind]
 
     def of(self, votes: Array) -> Array:
-        """Probabilities above 0, rows summing to 1.
+        """Probabilities above 0, with rows that sum to 1.
 
         >>> ZeroReplacement("votes", 0.5).of(np.array([[1, 0]])).tolist()
         [[0.75, 0.25]]
@@ -271,14 +270,14 @@ class ZeroReplacement:
 
 
 def zero_replacements(k: int = 3) -> Iterator[ZeroReplacement]:
-    """From the smallest floor to the most votes added."""
+    """The replacements, from the smallest probability to the most votes added."""
     yield from (ZeroReplacement("floor", min_prob) for min_prob in MIN_PROBS)
     yield ZeroReplacement("mixture")
     yield from (ZeroReplacement("votes", amount) for amount in (1 / k, 0.5))
 
 
 def has_no_votes(votes: Array, y: Array) -> Array:
-    """(n,) whether what came had no votes."""
+    """Whether the observed class had no votes, (n,)."""
     return np.asarray(votes[np.arange(len(y)), y] == 0)
 
 
@@ -286,7 +285,7 @@ CRITICAL_VALUE = float(chdtri(4, 0.05))
 
 
 def draw_replacements(rows: Sequence[Row], many: Sequence[Row], path: Path) -> None:
-    """One forest: likelihood ratio and slopes by stand-in, with its outcomes that had no votes and without; then many."""
+    """Draw likelihood ratio and slopes by replacement for one forest, and the rejection rates of many."""
     stands = [row["stand-in"] for row in many]
     y = {stand: len(stands) - i for i, stand in enumerate(stands)}
     figure, (ratio, slopes, share) = make_panels(1, 3, (11, 3.9), sharey=True)
@@ -317,7 +316,7 @@ def draw_replacements(rows: Sequence[Row], many: Sequence[Row], path: Path) -> N
     ratio.set_yticks(list(y.values()), list(y), fontsize=8)
     ratio.set(xscale="log", xlabel="likelihood ratio, over the baselines; line: 5 %", title="one forest")
     slopes.set(xlabel="γ₁ (filled) and γ₂", title="one forest", xlim=(0, None))
-    share.set(xlabel="per cent of forests rejected at 5 %", title="many forests", xlim=(-2, 102))
+    share.set(xlabel="percent of forests rejected at 5 %", title="many forests", xlim=(-2, 102))
     handles = [handle for ax in (ratio, share) for handle in ax.get_legend_handles_labels()[0]]
     figure.legend(handles=handles, loc="outside lower center", ncols=4, frameon=False, fontsize=8)
     save_figure(figure, path)

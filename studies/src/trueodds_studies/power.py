@@ -44,7 +44,7 @@ SLOW_TESTS = {"skce": 1000, "tcal": 1000}  # rows beyond which their draws take 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is simulated; every data set has its own stream."""
+    """Size of the simulation. Each data set has its own random stream."""
 
     sets: int = 50
     calibrated: int = 200
@@ -54,22 +54,22 @@ class Plan:
     seed: int = 0
 
     def rng(self, world: MiscalibratedWorld, n: int, repetition: int) -> np.random.Generator:
-        """The stream of one data set: the same rows for every test."""
+        """The random stream of one data set: the same rows for every test."""
         return np.random.default_rng([self.seed, *f"{world.name} {world.k}".encode(), n, repetition])
 
 
 QUICK = Plan(sets=8, calibrated=20, rows=(100,), max_classes=3, resamples=99)
 
-LEGEND = """Rejections at 5 % in per cent. audit: the audit's family of lenses, by the omnibus test. before: the same family by the
-smallest p of the errors (ECE) of all lenses and classes, which audits were judged by earlier. best: the single test, one of
-{names}, that rejects most often in this world. held out: whether the weights of the omnibus test were chosen without worlds
-of this kind. For a calibrated world audit and before are levels; low and high are 99 % Clopper-Pearson limits.
+LEGEND = """Rejection rates at 5 % in percent. audit: the audit's family of lenses, by the omnibus test. before: the same family by the
+smallest p-value of the ECE of all lenses and classes, which audits used earlier. best: the single test, one of
+{names}, that rejects most often in this design. held out: whether the weights of the omnibus test were chosen without designs
+of this kind. For calibrated designs, audit and before are the size; low and high are 99 % Clopper-Pearson limits.
 {resamples} redraws."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One world at one number of rows."""
+    """One design and one number of rows."""
 
     name: str
     k: int
@@ -77,12 +77,12 @@ class Cell:
 
     @property
     def world(self) -> MiscalibratedWorld:
-        """The world; its functions do not go to worker processes."""
+        """The design; its functions cannot be sent to worker processes."""
         return next(world for world in POWER_WORLDS if (world.name, world.k) == (self.name, self.k))
 
     @property
     def key(self) -> str:
-        """Its name among the kept cells."""
+        """Key of the cell in the saved results."""
         return f"{self.name} | {self.k} | {self.n}"
 
 
@@ -95,9 +95,9 @@ def power(
     worlds: Sequence[MiscalibratedWorld] = POWER_WORLDS,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """How often the audit's family rejects at 5 %, in worlds that are wrong in one way each, and the best single test.
+    """Power at 5 % of the audit's family of tests and of the best single test, in designs with one known miscalibration.
 
-    >>> finding = power(plan=Plan(2, 2, rows=(50,), resamples=19), worlds=WORLDS[:1])
+    >>> finding = power(plan=Plan(2, 2, rows=(50,), resamples=19), worlds=POWER_WORLDS[:1])
     >>> [(row["world"], row["K"], row["n"], row["sets"]) for row in finding.rows]
     [('calibrated, logits N(0, 2)', 2, 50, 2)]
     """
@@ -114,14 +114,14 @@ def power(
 
 
 def power_cells(plan: Plan, worlds: Sequence[MiscalibratedWorld]) -> Iterator[Cell]:
-    """Every world at every number of rows."""
+    """Every design with every number of rows."""
     for world in worlds:
         if world.k <= plan.max_classes:
             yield from (Cell(world.name, world.k, n) for n in plan.rows)
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
-    """The row of one cell."""
+    """The row of the table for one cell."""
     world, n = cell.world, cell.n
     sets = plan.calibrated if world.calibrated else plan.sets
     sets = -(-sets // 2) if world.k >= MANY_CLASSES else sets
@@ -165,16 +165,16 @@ def _pvalue(
 
 
 def summarize(rows: Sequence[Mapping[str, Any]]) -> str:
-    """What the table says."""
+    """Summary of the table in words."""
     wrong = [row for row in rows if row["best"] is not None]
     if not wrong:
-        return "Only calibrated worlds were simulated."
+        return "Only calibrated designs were simulated."
     parts = []
     for name, some in (("", wrong), ("held-out ", [row for row in wrong if row["held out"]])):
         if some:
             audit, before, single = (np.mean([row[key] for row in some]) for key in ("audit", "before", "best"))
             parts.append(
-                f"over {len(some)} {name}cells the audit rejects {audit:.0f} %, before {before:.0f} %, and the best "
+                f"over {len(some)} {name}cells, the audit rejects {audit:.0f} %, the earlier one {before:.0f} %, and the best "
                 f"single test {single:.0f} % ({100 * audit / max(single, 1e-9):.0f} % of it)"
             )
     text = "; ".join(parts)

@@ -1,4 +1,4 @@
-"""Two models of the same rows, as the tests of comparisons look at them."""
+"""Two models of the same rows, for the tests of comparisons."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals of differences: worked by hand, and the coverage they promise where textbook ones fail."""
+"""Intervals of differences: worked values, and nominal coverage where textbook intervals fail."""
 
 from __future__ import annotations
 

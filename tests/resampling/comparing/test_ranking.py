@@ -1,4 +1,4 @@
-"""Several models in order: what is settled, intervals that hold together, and how often a false order is settled."""
+"""Rankings of several models: significant pairs, simultaneous intervals, and false orders."""
 
 from __future__ import annotations
 

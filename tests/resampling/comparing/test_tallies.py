@@ -1,4 +1,4 @@
-"""Two models of which only tallies are left: what cells tell of their difference, and what is refused."""
+"""Comparison of two models from tallies: results from cells, and errors."""
 
 from __future__ import annotations
 
@@ -136,8 +136,8 @@ def test_rows_beside_a_tally_are_counted_too() -> None:
 
 def test_what_needs_the_rows_is_refused_with_what_works() -> None:
     a, b = map(to.tally, pair(60))
-    assert "predictions themselves" in refused("TO403", a, b, "brier", paired=True).fix
-    assert "predictions themselves" in refused("TO403", a, b, "brier", null="swap").fix
+    assert "compare the predictions" in refused("TO403", a, b, "brier", paired=True).fix
+    assert "compare the predictions" in refused("TO403", a, b, "brier", null="swap").fix
     refused("TO403", a, b, "skce")
     refused("TO205", a, b, "ece", interval="bca")
     refused("TO405", a, b, "ece", lens="canonical")
@@ -152,7 +152,7 @@ def test_files_of_tallies_are_compared(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["compare", *files, "--estimator", "brier"])
     assert done.exit_code == 0
     assert done.stdout.startswith("brier new − old ")
-    assert "pairing is lost" in done.stdout
+    assert "cannot be paired" in done.stdout
 
 
 def test_infinite_losses_have_no_interval() -> None:

@@ -211,7 +211,7 @@ def _finding(name: str, pvalue: float, made: Belt) -> str:
     if not outside:
         rest = ", but the test rejects calibration" if pvalue < ALPHA else ""
         return f"{belt} contains the whole diagonal{rest} ({format_pvalue(pvalue)})."
-    under, over = bias_phrases(name)
+    under, over = (phrase.removeprefix("is ") for phrase in bias_phrases(name))
     phrases: list[str] = []
     for side, bias in (("above", under), ("below", over)):
         ranges = [format_range(segment.start, segment.stop) for segment in outside if segment.side == side]

@@ -31,9 +31,11 @@ class ConfidenceHistogram(BinnedRecipe):
     InputError
         TO203 for an invalid setting, TO205 for a joint view.
 
-    Notes ----- The gap :math:`\bar y - \bar p` between the two lines is calibration-in-the-large. The band around the
-    mean prediction is the range of the event rate with probability `level` if the model is calibrated (all rows as one
-    bin).
+    Notes
+    -----
+    The gap :math:`\bar y - \bar p` between the two lines is calibration-in-the-large. The band around the mean
+    prediction is the range of the event rate with probability `level` if the model is calibrated, with all rows in
+    one bin.
 
     Views: binary, one panel each. Units: probability. Cost: O(n log k).
 

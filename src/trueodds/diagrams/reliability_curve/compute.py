@@ -296,7 +296,7 @@ class CurvePanel:
         return {
             "view": self.view.name,
             "title": self.title,
-            "aside": f"error {100 * self.local:.1f} points",
+            "aside": f"error {100 * self.local:.1f} pp",
             "finding": text,
             "n": self.view.n_rows,
             "weight": self.view.total,

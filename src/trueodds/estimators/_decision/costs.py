@@ -25,7 +25,7 @@ def as_vectors(p: Array) -> Array:
 
 
 def check_cost(cost: Cost) -> Any:
-    """One table of costs as nested tuples, so that settings compare; one per row read-only; a callable as it is."""
+    """Validate costs: one table as nested tuples, so that settings are comparable; one table per row; or a callable."""
     if callable(cost):
         return cost
     try:
@@ -46,9 +46,9 @@ def check_cost(cost: Cost) -> Any:
 
 
 class Costs:
-    """The cost of each action and outcome, the same for every row or one table per row.
+    """Cost of each action and outcome, the same for every row or one table per row.
 
-    P holds the rows that are looked at, `row` their numbers in the view; without costs every wrong class costs 1.
+    P holds the evaluated rows, and `row` their numbers in the view. Without costs every wrong class costs 1.
     """
 
     def __init__(self, cost: Cost | None, P: Array, view: View, name: str, row: Array | None = None) -> None:
@@ -69,11 +69,11 @@ class Costs:
 
     @property
     def actions(self) -> int:
-        """How many there are."""
+        """Number of actions."""
         return self.table.shape[-2]
 
     def called_for(self, P: Array, instead_of: Array | None = None) -> Array:
-        """The action of least expected cost, the lowest of several; `instead_of` is kept where it is one of them."""
+        """Action of smallest expected cost, the lowest in case of ties. `instead_of` is kept if it is among them."""
         expected = self._mixed(P)
         min_cost = expected.min(axis=1, keepdims=True)
         tied = expected <= min_cost + self.tie
@@ -83,15 +83,15 @@ class Costs:
         return np.where(tied[np.arange(len(P)), instead_of], instead_of, action)
 
     def paid(self, action: Array, Y: Array) -> Array:
-        """What each row's action costs at its outcome, (n,); shares of votes are averaged over."""
+        """Cost of each row's action at its outcome, (n,), averaged over vote shares."""
         return (self.of(action) * Y).sum(axis=1)
 
     def of(self, action: Array) -> Array:
-        """The costs of each row's action by outcome, (n, m)."""
+        """Cost of each row's action by outcome, (n, m)."""
         return self.table[action] if self.table.ndim == 2 else self.table[np.arange(len(action)), action]
 
     def switches(self) -> list[tuple[float, int, int]]:
-        """Where a rising probability of the second of two outcomes changes the action: (probability, from, to)."""
+        """Probabilities of the second of two outcomes at which the optimal action changes: (probability, from, to)."""
         if self.table.ndim != 2 or self.table.shape[1] != 2:
             return []
         low, rise = self.table[:, 0], self.table[:, 1] - self.table[:, 0]  # the expected cost of a at p: low + p rise

@@ -1,4 +1,4 @@
-"""Base class of estimators that compare stated probabilities with those of a calibrator fitted on other rows."""
+"""Base class of estimators that compare predicted probabilities with those of a calibrator fitted on other rows."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ FIT_ON = ("earlier", "others")
 
 @dataclass(frozen=True)
 class OutOfFold:
-    """The rows that a fit on other rows has judged."""
+    """Rows evaluated by a fit on other rows."""
 
     row: Array  # (j,) their numbers in the view
-    P: Array  # (j, m) as stated
+    P: Array  # (j, m) predicted
     Y: Array  # (j, m) as they came
     Q: Array  # (j, m) as the calibrator would have said
-    scale: float  # all weight over the judged rows' weight
+    scale: float  # total weight over the weight of the evaluated rows
 
 
 @dataclass(frozen=True)
 class OutOfSample(Mean):
-    """A mean over rows of what a calibrator fitted on other rows recovers of each.
+    """Base class: a mean over rows of the part that a calibrator fitted on other rows recovers.
 
-    The rows are dealt into `folds` at random, never by label: folds stratified by label would tell the fit of the
-    outcomes that it leaves out. `fit_on="earlier"` judges each fold by a fit on the folds before it, and the first
-    not at all; each term is then new given what came before, so the spread of the rows is the spread of the mean.
-    `fit_on="others"` judges every fold by a fit on all others, with larger fits, but outcomes then serve both as
-    judges and as teachers of one another, and the mean varies more than its rows tell.
+    Rows are assigned to `folds` at random, never by label: stratified folds would reveal the excluded outcomes to the
+    fit. `fit_on="earlier"` evaluates each fold by a fit on the folds before it and excludes the first. Each term is
+    then conditionally independent of earlier ones, so the variance of the rows gives the variance of the mean.
+    `fit_on="others"` evaluates each fold by a fit on all other folds. The fits are larger, but outcomes are used for
+    both fitting and evaluation, and the mean varies more than the variance of the rows indicates.
     """
 
     needs_rows: ClassVar[bool] = True
@@ -61,18 +61,18 @@ class OutOfSample(Mean):
             CALIBRATORS.make(self.calibrator, {})
 
     def expected(self, view: View) -> float | None:
-        """0: given the predictions, an outcome is independent of the fit that judges it."""
+        """0, because an outcome is independent of the fit that evaluates it, given the predictions."""
         return 0.0
 
     def spec_for(self, view: View) -> CalibratorSpec:
-        """The calibrator: isotonic for one score, one temperature for vectors, if none is named."""
+        """The calibrator. The default is isotonic for one score and temperature for vectors."""
         named = self.calibrator or (self.of_vectors if view.joint else "isotonic")
         made: CalibratorSpec = named if isinstance(named, CalibratorSpec) else CALIBRATORS.make(named, {})
         made.check_classes(view.p.shape[1] if view.joint else 2)
         return made
 
     def out_of_fold(self, view: View) -> OutOfFold:
-        """Every row of weight that a fit without it judges; the value, its parts and its test share the fits."""
+        """Rows of positive weight with an out-of-fold fit, cached for the value, its parts and its test."""
         single_rows(view, self.name)
         spec = self.spec_for(view)
         return view.once((spec, int(self.folds), self.fit_on, int(self.rng)), lambda: self._fit_folds(view, spec))
@@ -98,22 +98,22 @@ class OutOfSample(Mean):
         return OutOfFold(row[mask], P[mask], Y[mask], Q[mask], scale)
 
     def by_outcome(self, out_of_fold: OutOfFold, view: View) -> Array:
-        """What the calibrator would recover of each judged row with each outcome, (j, m)."""
+        """Value that each evaluated row would have with each outcome, (j, m)."""
         raise NotImplementedError
 
     def gained(self, out_of_fold: OutOfFold, view: View) -> Array:
-        """What the calibrator recovers of each judged row, (j,)."""
+        """Value of each evaluated row, (j,)."""
         return (self.by_outcome(out_of_fold, view) * out_of_fold.Y).sum(axis=1)
 
     def rows(self, view: View) -> Array:
-        """What is recovered of each row; judged rows count for the others too, which are 0."""
+        """Value of each row, scaled for rows without evaluation, which are 0."""
         out_of_fold = self.out_of_fold(view)
         recovered = np.zeros(len(view.w))
         recovered[out_of_fold.row] = out_of_fold.scale * self.gained(out_of_fold, view)
         return recovered
 
     def settings_used(self, view: View) -> dict[str, Any]:
-        """Calibrator and folds as used."""
+        """Calibrator and folds that were used."""
         return {
             "calibrator": self.spec_for(view).name,
             "folds": min(int(self.folds), view.n_rows),
@@ -122,8 +122,8 @@ class OutOfSample(Mean):
         }
 
     def notes(self, view: View) -> list[Note]:
-        """What the interval is for, and a word where nothing can be fitted."""
-        text = f"The interval is for the part that this calibrator recovers, a lower bound of the full {self.recovers}. Of a calibrated model it recovers {self.at_calibration} in expectation."
+        """Notes on the target of the interval, and if nothing can be fitted."""
+        text = f"The interval is for the part that this calibrator recovers, a lower bound on the full {self.recovers}. Of a calibrated model it recovers {self.at_calibration} in expectation."
         note_list = [Note("TN135", text)]
         if self.fit_on == "others":
             text = "With fit_on='others' the interval assumes independence that does not hold: 95 % intervals covered 80 to 89 % in simulations. Use fit_on='earlier' for nominal coverage."

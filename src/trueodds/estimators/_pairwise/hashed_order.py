@@ -11,11 +11,11 @@ START = (3 - 5**0.5) / 2
 
 
 def hashed_order(P: Array, *ties: Array) -> Array:
-    """The rows (n, m) in an order that their values fix: as good as random, but the same for any order of the file.
+    """Pseudo-random order of the rows (n, m) that depends on their values only, not on their order in the file.
 
-    Rows that hold the same numbers in other columns come next to each other, so that naming the classes in another
-    order changes next to nothing. `ties` (each (n, …)) order the rows that are equal. Values are rounded to single
-    precision first: the last digits of a softmax differ between processors, and would give every row another place.
+    Rows with the same numbers in other columns are adjacent, so that a different class order changes almost nothing.
+    `ties` (each (n, …)) order equal rows. Values are first rounded to single precision, because the last digits of a
+    softmax differ between processors.
     """
     rounded = P.astype(np.float32)
     keys = [_hash(rounded, columns=True), _hash(rounded, columns=False)]
@@ -25,18 +25,18 @@ def hashed_order(P: Array, *ties: Array) -> Array:
 
 
 def evenly_spaced(n: int, count: int) -> Array:
-    """`count` places evenly spaced among n."""
+    """`count` evenly spaced positions among n."""
     return ((np.arange(count) + START) * (n / count)).astype(np.int64)
 
 
 def evenly_by_weight(w: Array, count: int) -> Array:
-    """`count` places evenly spaced in the running sum of the weights."""
+    """`count` positions evenly spaced in the cumulative weight."""
     reached = np.cumsum(w)
     return np.searchsorted(reached, (np.arange(count) + START) * (reached[-1] / count), side="right")
 
 
 def _hash(x: Array, *, columns: bool) -> Array:
-    """A number per row, made of the bits of its values."""
+    """Hash of each row from the bits of its values."""
     total = np.zeros(len(x), dtype=np.uint64)
     for c, column in enumerate(x.T):
         bits = (column.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0: minus zero is zero
@@ -45,7 +45,7 @@ def _hash(x: Array, *, columns: bool) -> Array:
 
 
 def _mixed(z: Array) -> Array:
-    """The finalizer of SplitMix64 (Steele, Lea & Flood 2014): neighbors in, strangers out."""
+    """The finalizer of SplitMix64 (Steele, Lea & Flood 2014), which maps similar inputs to unrelated outputs."""
     z = z + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

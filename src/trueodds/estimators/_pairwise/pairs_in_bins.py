@@ -15,7 +15,7 @@ OfBins = Callable[[Array, Array, Array, Array], Array]
 
 
 class ByBin:
-    """Bins as the cells of draws, for a statistic of Σw, Σwp, Σwy and Σw² by bin."""
+    """Bins as cells for draws, for a statistic of Σw, Σwp, Σwy and Σw² by bin."""
 
     def __init__(self, view: View, partition: Partition, of: OfBins) -> None:
         self.of = of
@@ -41,13 +41,13 @@ class ByBin:
         return self.of(w, wp, wy, w * self.row_weight)
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
-        """A debiased error is no norm."""
+        """None, because a debiased error is not a norm."""
 
 
 class Pairs:
-    """Rows, or cells of a tally, in the order of their bins, for a statistic of Σw, Σwu, Σw²u² and Σw² by bin.
+    """Rows, or cells of a tally, sorted by bin, for a statistic of Σw, Σwu, Σw²u² and Σw² by bin.
 
-    A pair of rows takes the square of each row off the square of their sum, so draws are read row by row.
+    The sum over pairs is the square of the sum minus the squares of the rows, so draws need each row.
     """
 
     def __init__(self, view: View, partition: Partition, of: OfBins) -> None:
@@ -78,7 +78,7 @@ class Pairs:
         return self.of(*(self._by_bin(x) for x in (w, residual, squares, w * self.row_weight)))
 
     def _squares(self, w: Array, wp: Array, wy: Array) -> Array:
-        """Σw²u² of cells: yes and no have y² = y, and flipped shares of votes keep their squares."""
+        """Σw²u² of cells. Binary outcomes have y² = y, and shares of votes keep their squares."""
         if not self.hard:
             return self.wwr * w
         return self.row_weight * (wy - 2 * divide_or_zero(wp, w) * wy + self.wpp * w)
@@ -87,11 +87,11 @@ class Pairs:
         return np.asarray(np.add.reduceat(x, self.starts, axis=-1))
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> None:
-        """A debiased error is no norm."""
+        """None, because a debiased error is not a norm."""
 
 
 def mean_over_bins(w: Array, ww: Array, square: Array) -> Array:
-    """The mean over bins of a square that needs pairs of rows; bins of one row add 0."""
+    """Mean over bins of a square that needs pairs of rows. Bins of one row contribute 0."""
     return np.asarray((w * np.where(has_pairs(w, ww), square, 0.0)).sum(axis=-1) / w.sum(axis=-1))
 
 

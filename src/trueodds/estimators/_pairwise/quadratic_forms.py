@@ -28,7 +28,7 @@ MAX_CACHE_BYTES = 2 * 10**8  # bytes of similarities that are kept between calls
 
 
 class Forms(Protocol):
-    """The sums over all i ≠ j of one block of rows."""
+    """Quadratic forms: sums over all i ≠ j within the blocks of rows."""
 
     def pair_sums(self, e: Array) -> Array:
         """Σ e_i·e_j k_ij over the pairs i ≠ j of each block, for e (draws, n, m)."""
@@ -36,16 +36,16 @@ class Forms(Protocol):
 
     @property
     def observed(self) -> Array:
-        """The same for the e that was given first, as one draw."""
+        """The same for the observed e, as one draw."""
         ...
 
     def counted(self, c: Array) -> Array:
-        """The same for c_i e_i of the e that was given first, for c (draws, n)."""
+        """The same for c_i e_i of the observed e, for c (draws, n)."""
         ...
 
 
 class Line:
-    """Exponential kernels of one score: sorted once, each vector costs O(n), and there is no matrix."""
+    """Exponential kernels of one score: after sorting, each vector costs O(n) without a matrix."""
 
     def __init__(self, kernel: Kernel, p: Array, e: Array, edges: Array) -> None:
         block = np.repeat(np.arange(len(edges) - 1), np.diff(edges))
@@ -56,27 +56,27 @@ class Line:
         self.decay, self.e, self.edges = decay, e, edges
 
     def pair_sums(self, e: Array) -> Array:
-        """All blocks together."""
+        """Sum over all blocks."""
         return sum_along_line(e[:, self.order, 0], self.decay)
 
     @cached_property
     def observed(self) -> Array:
-        """All blocks together."""
+        """Sum over all blocks."""
         return self.pair_sums(self.e[None])
 
     def counted(self, c: Array) -> Array:
-        """All blocks together."""
+        """Sum over all blocks."""
         return self.pair_sums(c[..., None] * self.e)
 
     def by_block(self) -> Array:
-        """Each block's sum for the first e."""
+        """Sum of each block for the observed e."""
         e, decay = self.e[self.order, 0], self.decay
         ends = zip(self.edges[:-1], self.edges[1:], strict=True)
         return np.array([sum_along_line(e[None, a:b], decay[a:b])[0] for a, b in ends])
 
 
 class Gram:
-    """Any kernel: all pairs, in strips below the diagonal; kept for the next call where they fit into the memory."""
+    """Any kernel: the Gram matrix in strips below the diagonal, cached if it fits into memory."""
 
     def __init__(self, kernel: Kernel, P: Array, e: Array, edges: Array, share: int = 1) -> None:
         self.kernel, self.P, self.e, self.edges = kernel, P, e, edges
@@ -85,7 +85,7 @@ class Gram:
         self._weighed: list[Strip] | None = None
 
     def pair_sums(self, e: Array) -> Array:
-        """All blocks together."""
+        """Sum over all blocks."""
         if self.use_cache and self._similar is None and len(e) > 1:
             self._similar = list(self._strips())
         draws, n, m = e.shape
@@ -97,7 +97,7 @@ class Gram:
 
     @cached_property
     def observed(self) -> Array:
-        """All blocks together, strip by strip on all cores."""
+        """Sum over all blocks, strip by strip on all cores."""
         eT = np.ascontiguousarray(self.e.T)
 
         def work(a: int, _b: int) -> tuple[float, Strip | None]:
@@ -109,7 +109,7 @@ class Gram:
         return np.array([2 * sum(total for total, _ in strip_sums)])
 
     def counted(self, c: Array) -> Array:
-        """All blocks together: the vectors are multiplied once, so that each draw costs one number per pair."""
+        """Sum over all blocks. Products of vectors are computed once, so each draw costs one number per pair."""
         if self.use_cache and self._weighed is None:
             self._weighed, self._similar = list(self._products()), None  # one or the other is held
         flat = np.ascontiguousarray(c.T)
@@ -119,7 +119,7 @@ class Gram:
         return 2 * total
 
     def by_block(self) -> Array:
-        """Each block's sum for the first e."""
+        """Sum of each block for the observed e."""
         row_sums = np.zeros(len(self.P))
         for rows, _, h in self._products():
             row_sums[rows] = h.sum(axis=1)
@@ -127,7 +127,7 @@ class Gram:
 
     @cached_property
     def spans(self) -> list[Span]:
-        """The strips: each row meets the rows before it in its own block, and short blocks share a strip."""
+        """The strips: each row is paired with the previous rows of its block, and short blocks share a strip."""
         first = self.block_starts
         strips: list[Span] = []
         top, n = 0, len(self.P)
@@ -141,11 +141,11 @@ class Gram:
 
     @cached_property
     def block_starts(self) -> Array:
-        """Where the block of each row begins."""
+        """Start of the block of each row."""
         return np.repeat(self.edges[:-1], np.diff(self.edges))
 
     def strip(self, number: int) -> Strip:
-        """The similarities of a strip, to be read only."""
+        """Kernel values of a strip, read-only."""
         if self._similar:
             return self._similar[number]
         top, bottom, start = self.spans[number]
@@ -168,15 +168,15 @@ VECTOR_WIDTH = 8  # draws are filled up to a multiple, so that few stand alone b
 
 
 def relabeled_differences(gram: Gram, P: Array, w: Array, own: Array, observed: Array, labels: Array) -> Array:
-    r"""Σ w_i w_j k_ij (e_y − p)_i·(e_y − p)_j over the pairs i ≠ j of each draw, less the same for the labels seen.
+    """Σ w_i w_j k_ij (e_y − p)_i·(e_y − p)_j over the pairs i ≠ j of each draw, minus that of the observed labels.
 
-    The product is 1{y_i = y_j} − p_i[y_j] − p_j[y_i] + p_i·p_j: only which labels are equal has to be asked of every
-    pair and draw, in whole numbers; the rest is a table of what each label of a row adds, Σ_j w_j k_ij p_j. Rows whose
-    label is the one seen in every draw go into that table too, so that sure predictions cost little. Equal labels give
-    exactly 0, and the rounding is that of similarities at 2⁻⁴³ of the largest weights.
+    The product is 1{y_i = y_j} − p_i[y_j] − p_j[y_i] + p_i·p_j. Only the equality of labels must be computed for every
+    pair and draw, in integers. The rest is a table of the contribution of each label of a row, Σ_j w_j k_ij p_j. Rows
+    whose label equals the observed one in every draw are added to this table, so that confident predictions cost
+    little. Equal labels give exactly 0, and the rounding is that of kernel values at 2⁻⁴³ of the largest weights.
 
-    `labels` (n, draws) and `observed` (n,) are numbers of columns of P (n, m), similarities lie in [0, 1], and `own` (n,)
-    is that of a row with itself where it counts as a pair, else 0.
+    `labels` (n, draws) and `observed` (n,) are column numbers of P (n, m), kernel values lie in [0, 1], and `own` (n,)
+    is the kernel value of a row with itself if that counts as a pair, else 0.
     """
     heaviest = float(w.max())
     v = w / heaviest

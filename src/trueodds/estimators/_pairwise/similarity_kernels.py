@@ -25,12 +25,12 @@ ROWS = 1_000  # predictions whose distances give the median
 
 @dataclass(frozen=True)
 class Kernel:
-    r"""A similarity of predictions: 1 for equal ones, falling with their distance over the bandwidth ν.
+    r"""A kernel on predictions, 1 for equal predictions and decreasing in their distance over the bandwidth ν.
 
     `exponential` is :math:`e^{-\lVert p-q\rVert_2/\nu}`, `gaussian` :math:`e^{-\lVert p-q\rVert_2^2/2\nu^2}`,
-    `tv-exponential` :math:`e^{-\mathrm{TV}(p,q)/\nu}` (a Laplace kernel: TV is half of L1). All three are positive
-    definite; a Gaussian of TV would not be. A score p of a binary view is the vector (p, 1 − p), so two scores are
-    √2 |p − q| apart for the first two kernels and |p − q| for the third.
+    `tv-exponential` :math:`e^{-\mathrm{TV}(p,q)/\nu}` (a Laplace kernel, because TV is half of L1). All three are
+    positive definite, while a Gaussian of TV would not be. A score p of a binary view is the vector (p, 1 − p), so the
+    distance of two scores is √2 |p − q| for the first two kernels and |p − q| for the third.
 
     >>> Kernel("tv-exponential", 0.5).of(np.array([[0.2]]), np.array([[0.7]])).round(4).tolist()
     [[0.3679]]
@@ -40,7 +40,7 @@ class Kernel:
     bandwidth: float
 
     def of(self, P: Array, Q: Array) -> Array:
-        """The similarity of each row of P (a, m) with each of Q (b, m), as (a, b); binary scores have one column."""
+        """Kernel value of each row of P (a, m) with each of Q (b, m), as (a, b). Binary scores have one column."""
         if not isinstance(self.shape, str):
             return _custom_kernel(self.shape, _vectors(P), _vectors(Q))
         k = _distances(P, Q, self.shape)
@@ -51,13 +51,13 @@ class Kernel:
         return np.exp(k, out=k)
 
     def own(self, P: Array) -> Array:
-        """The similarity of each row with itself, (n,)."""
+        """Kernel value of each row with itself, (n,)."""
         if isinstance(self.shape, str):
             return np.ones(len(P))
         return np.array([self.of(row[None], row[None])[0, 0] for row in P])
 
     def decay(self, p: Array) -> Array | None:
-        """For sorted scores, the factor from each to the next; the kernel of two is the product. None: has no such."""
+        """For sorted scores, the factor from each to the next, whose products are kernel values; else None."""
         if self.shape not in ("exponential", "tv-exponential"):
             return None
         step = np.diff(p) * (np.sqrt(2) if self.shape == "exponential" else 1.0)
@@ -65,7 +65,7 @@ class Kernel:
 
 
 def chosen(kernel: str | Similarity, bandwidth: str | float, view: View) -> Kernel:
-    """The kernel with the bandwidth it takes on this view; a function brings its own."""
+    """The kernel with its bandwidth for this view. User functions have no bandwidth."""
     if not isinstance(kernel, str):
         return Kernel(kernel, 1.0)
     return Kernel(kernel, float(bandwidth) if not isinstance(bandwidth, str) else median_distance(view, kernel))
@@ -77,10 +77,10 @@ def matrix(view: View) -> Array:
 
 
 def median_distance(view: View, shape: str = "exponential") -> float:
-    """The median distance of two predictions drawn with replacement, each with itself included, chosen without labels.
+    """Median distance of two predictions drawn with replacement, which does not depend on labels.
 
-    Above 1,000 rows from 1,000 of them that stand evenly in the weight, whatever the order of the rows. Where most
-    pairs are equal the median of those that differ; 1 where none do.
+    Above 1,000 rows it uses 1,000 rows evenly spaced in the weight, independent of the row order. If most pairs are
+    equal, it is the median of the nonzero distances, or 1 if there are none.
     """
     mask = view.w > 0
     P, w = matrix(view)[mask], view.w[mask]
@@ -98,7 +98,7 @@ def median_distance(view: View, shape: str = "exponential") -> float:
 
 
 def _median(d: Array, mass: Array | None) -> float:
-    """The middle value; between two, their mean. Two rows of weight 1 count as one of weight 2."""
+    """Weighted median. Two rows of weight 1 count as one of weight 2."""
     if mass is None:
         return float(np.median(d))
     order = np.argsort(d)

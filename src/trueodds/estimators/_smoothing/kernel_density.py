@@ -19,10 +19,10 @@ from trueodds.kernels.smoothing import moments, triweight_transform, triweight_t
 
 
 class CosineTransform:
-    """A power of 2 of even cells on [low, high], and the cosine transform of what is in them: mirroring is free.
+    """A power of 2 of uniform cells on [low, high] and their cosine transform, for which reflection is implicit.
 
-    The transform is the Fourier transform of the even cells followed by the odd ones backwards, so masses are put in
-    and come out in that order; `order` says which cell stands where.
+    The transform is the Fourier transform of the even cells followed by the reversed odd cells. Masses use this order,
+    and `order` maps it to the cells.
     """
 
     def __init__(self, low: float, high: float, size: int) -> None:
@@ -35,14 +35,14 @@ class CosineTransform:
         self._turn = np.exp(-0.5j * np.pi * np.arange(size // 2 + 1) / size)
 
     def damping(self, kernel: Callable[[Array, int], Array], width: Any) -> Array:
-        """What a kernel of this width, or of each of these (…), leaves of each wave, (…, size + 1).
+        """Damping of each wave by a kernel of this width, or of each of these widths (…), (…, size + 1).
 
         `kernel(z, count)` is the mean of cos(kzU) for k = 0 … count.
         """
         return kernel(np.asarray(np.pi * width / (self.high - self.low)), self.size) / self._smeared
 
     def of(self, mass: Array) -> Array:
-        """The waves of the masses in the cells, (…, size) to (…, size / 2 + 1): two in one complex number."""
+        """Cosine transform of the masses, (…, size) to (…, size / 2 + 1), with two waves per complex number."""
         waves = np.fft.rfft(mass)
         waves *= self._turn
         return waves
@@ -73,7 +73,7 @@ class Kernel:
     multiples: Callable[[Array, int], Array] | None = None  # of the transform, where many cost less than each by itself
 
     def at_multiples(self, z: Array, count: int) -> Array:
-        """The transform at 0, z, 2z … count · z for each z, (…, count + 1)."""
+        """The characteristic function at 0, z, 2z … count · z for each z, (…, count + 1)."""
         if self.multiples is not None:
             return self.multiples(z, count)
         return self.transform(np.multiply.outer(z, np.arange(count + 1)))
@@ -101,10 +101,9 @@ KERNELS = {
 
 
 class Mirrored:
-    """Kernel sums of rising scores on [low, high], mirrored at both ends without end.
+    """Kernel sums of sorted scores on [low, high], with all reflections at both ends.
 
-    On a grid of cell midpoints by linear binning and a cosine transform, in which mirroring is free; at any other
-    place by direct sums.
+    On a grid of cell midpoints it uses linear binning and a cosine transform. Elsewhere it uses direct sums.
     """
 
     def __init__(
@@ -117,7 +116,7 @@ class Mirrored:
         self._damping = self.waves.damping(kernel.at_multiples, width)
 
     def binned(self, mass: Array) -> Array:
-        """Mass by score (…, m) as mass by cell (…, size), each score shared between the two nearest midpoints."""
+        """Mass by cell (…, size) from mass by score (…, m), shared between the two nearest midpoints."""
         size = len(self.s)
         out = np.zeros((*mass.shape[:-1], size + 2))
         if mass.ndim == 1:
@@ -138,7 +137,7 @@ class Mirrored:
 
     @cached_property
     def _sharing(self) -> tuple[Array, Array, Array]:
-        """The cells in which scores lie, the first score of each, and which part of each goes to the cell above."""
+        """Cell of each score, first score of each cell, and share of each score that goes to the next cell."""
         place = (self.scores - self.low) / (self.high - self.low) * len(self.s) + 0.5
         cell = np.maximum.accumulate(place.astype(np.int64))
         starts = np.flatnonzero(np.diff(cell, prepend=-1))
@@ -150,7 +149,7 @@ class Mirrored:
         return np.take(self.waves.damped(waves, self._damping), self.waves.place, axis=-1)
 
     def at(self, places: Array, mass: Array) -> Array:
-        """The kernel sums themselves (…, places), per unit of score: a place and its mirror images, score by score."""
+        """Kernel sums at arbitrary locations (…, places), per unit of score, including reflections."""
         length, radius = self.high - self.low, self.kernel.radius * self.width
         images = math.ceil((radius + length) / (2 * length))
         shifts = 2 * length * np.arange(-images, images + 1)
@@ -166,10 +165,10 @@ class Mirrored:
 
 
 class Beta:
-    """Chen's second kernel on [low, high]: a beta density of the score whose shape follows the place where it is seen.
+    """Chen's second kernel on [low, high]: a beta density of the score whose shape depends on the location.
 
-    It needs no mirror, but does not give every score the same mass. Beyond 4,096 scores neighbors are seen at their
-    mean. Source: Chen (1999).
+    It needs no reflection, but does not give every score the same mass. Beyond 4,096 scores neighbors are replaced by
+    their mean. Source: Chen (1999).
     """
 
     def __init__(self, scores: Array, width: float, low: float, high: float, grid: tuple[int, int] = FINE) -> None:
@@ -188,11 +187,11 @@ class Beta:
         return np.add.reduceat(mass, self.starts, axis=-1) @ self._on_grid
 
     def at(self, places: Array, mass: Array) -> Array:
-        """The kernel sums themselves (…, places), per unit of score."""
+        """Kernel sums at arbitrary locations (…, places), per unit of score."""
         return np.add.reduceat(mass, self.starts, axis=-1) @ self._values(places)
 
     def masses(self) -> Array:
-        """How much of each score's mass the kernel keeps, (m,)."""
+        """Mass of each score under the kernel, (m,)."""
         return np.repeat(self._on_grid.sum(axis=1), self.counts)
 
     @cached_property
@@ -216,7 +215,7 @@ class Beta:
 
 
 def grid_size(width: float, grid: tuple[int, int] = FINE) -> int:
-    """The cells of a grid on [0, 1] for a kernel of this standard deviation: a power of 2."""
+    """Number of cells on [0, 1] for a kernel of this standard deviation, a power of 2."""
     min_cells, by_width = grid
     return max(min_cells, 2 ** math.ceil(math.log2(by_width / width) - 1e-9))
 
@@ -228,10 +227,10 @@ _CELLS = 2**14  # of selections that are smoothed together, so that they stay in
 
 
 def smooth_selections(of: Selections, kernel: Kernel, widths: Array, span: tuple[float, float], read: Read) -> Array:
-    """What `read` makes of each of selections that are alike, (selections,).
+    """Result of `read` for each of the selections, (selections,).
 
-    It gets how many rows there are, and how many that came, in each cell of a grid on the span, smoothed with the
-    bandwidth of each selection, (some selections, cells) in the order of the waves: the cells of a `Mirrored`.
+    `read` receives the smoothed number of rows and of events in each cell of a grid, with the bandwidth of each
+    selection, (some selections, cells) in the order of the transform.
     """
     low, high = span
     sizes = np.array([grid_size(width / (high - low) / kernel.finer) for width in widths])

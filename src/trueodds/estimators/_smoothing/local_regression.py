@@ -15,7 +15,7 @@ MAX_CACHED_WEIGHTS = 2**22  # entries of a matrix of weights that is kept: 32 MB
 
 @dataclass(frozen=True)
 class Smoother:
-    """How a local polynomial is fitted: its degree, how flat a window gets a constant, where it is computed."""
+    """Settings of a local polynomial: degree, minimum window for it, and evaluation points."""
 
     degree: int
     span: float  # the share of all rows in each window
@@ -31,10 +31,10 @@ SMOOTHERS = {
 
 
 class LocalFit:
-    """A local polynomial through any numbers given at fixed scores: linear in them, and exact for straight lines.
+    """Local polynomial regression at fixed scores, which is linear in the values and exact for straight lines.
 
-    At each score the nearest rows that make up `span` of all weight are weighted by the tricube of their distance
-    and a polynomial is fitted by least squares; a window with too few scores for its degree gets a lower one.
+    At each score the nearest rows that make up `span` of the weight get tricube weights of their distance, and a
+    polynomial is fitted by least squares. A window with too few scores for the degree gets a lower one.
     """
 
     def __init__(self, smoother: Smoother, s: Array, share: Array, unit: float) -> None:
@@ -70,7 +70,7 @@ class LocalFit:
 
 
 def _through(rows: Array, weights: Array) -> Array:
-    """rows (B, m) times weights (m, e). Not by BLAS, whose threads wait for each other on a busy machine."""
+    """Product of rows (B, m) and weights (m, e) without BLAS, whose threads block each other on a busy machine."""
 
     def work(start: int, stop: int) -> Array:
         out = np.zeros((stop - start, weights.shape[1]))
@@ -81,7 +81,7 @@ def _through(rows: Array, weights: Array) -> Array:
 
 
 def _evaluated(s: Array, share: Array, step: float | None) -> Array:
-    """The indices of the scores at which the curve is computed, the first and the last among them."""
+    """Indices of the scores at which the curve is computed, including the first and the last."""
     if step is not None:
         return _stepped(s, step * float(s[-1] - s[0]))
     if len(s) <= EVALUATED:
@@ -94,7 +94,7 @@ def _evaluated(s: Array, share: Array, step: float | None) -> Array:
 
 
 def _stepped(s: Array, delta: float) -> Array:
-    """From each score to the furthest one within delta, at least to the next."""
+    """Next score of each: the furthest one within delta, or the following one."""
     at = [0]
     while at[-1] < len(s) - 1:
         at.append(max(at[-1] + 1, int(np.searchsorted(s, s[at[-1]] + delta, "right")) - 1))

@@ -1,1 +1,1 @@
-"""Likelihood methods of the logistic calibration tests: logits, fits, forward selection, the calibration belt and MCLLO."""
+"""Likelihood methods of the logistic tests: logits, fits, forward selection, calibration belt and MCLLO."""

@@ -1,4 +1,4 @@
-"""Forward selection of the polynomial degree in the GiViTI test, its null distribution and the fitted calibration curve."""
+"""Forward selection of the GiViTI degree, its null distribution and the fitted calibration curve."""
 
 from __future__ import annotations
 

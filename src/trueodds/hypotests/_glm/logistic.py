@@ -1,4 +1,4 @@
-"""Logistic regression by Newton's method, and likelihood-ratio and score statistics for many outcome vectors at once."""
+"""Logistic regression by Newton's method, with likelihood-ratio and score tests of many outcome vectors."""
 
 from __future__ import annotations
 

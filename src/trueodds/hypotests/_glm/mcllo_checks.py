@@ -1,4 +1,4 @@
-"""Checks of the MCLLO test: validity of the asymptotic distribution, choice of the baseline class, and fits on the tested rows."""
+"""Checks of the MCLLO test: asymptotic validity, choice of the baseline, and fits on the tested rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from trueodds.hypotests._glm.mcllo_likelihood import Odds, count_units, statisti
 from trueodds.lenses.view import View
 
 # Of 7,000 calibrated data sets from ten designs (n = 30 to 2000, K = 2 to 10) each form rejected 3 to 6 % at 5 % if the
-# effective sample size per degree of freedom was larger than this; below, the likelihood ratio up to 34 % in one design.
+# effective sample size per degree of freedom was larger; below, the likelihood ratio up to 34 % in one design.
 SAFE, REJECTED = 3, 34
 
 # Of 500 calibrated data sets from each of 94 designs (K = 2, 3, 5; 20, 50 and 200 clusters of 5, 30 of 10, 6 of 30, one

@@ -1,4 +1,4 @@
-"""The MCLLO likelihood of shifts and slopes of log odds: scores, information, fit, and its likelihood-ratio, Wald and score tests."""
+"""The MCLLO likelihood of shifts and slopes of log odds, and its likelihood-ratio, Wald and score tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulated data sets whose true probabilities differ from the predicted ones, and the share of them that a test rejects."""
+"""Simulated data sets with distorted true probabilities, and the share of them that a test rejects."""
 
 from __future__ import annotations
 

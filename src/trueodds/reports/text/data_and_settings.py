@@ -52,8 +52,8 @@ def data_table(audit: AuditDict) -> Table:
         ("votes", yes_no(facts.get("votes"))),
         ("clusters", "none" if facts.get("clusters") is None else f"{facts['clusters']:,}"),
         ("group columns", ", ".join(facts.get("group_columns") or ()) or "none"),
-        ("predicted probabilities of exactly 0", count_text(facts.get("zeros"))),
-        ("observed outcomes among them", count_text(facts.get("true_class_zeros"))),
+        ("predicted exactly 0", count_text(facts.get("zeros"))),
+        ("of these, observed", count_text(facts.get("true_class_zeros"))),
         ("resolution", facts.get("resolution") or "–"),
     ]
     return Table("The data", (Column("", NAMES), Column("", NAMES)), tuple(rows))

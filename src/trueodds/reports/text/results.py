@@ -119,7 +119,7 @@ def standard_measure_table(audit: Audit) -> Table:
             f"low. {intro} O:E ratio: observed over expected number of events. ICI: mean distance from a smoothed "
             "calibration curve."
         )
-    elif names:
+    elif "mean_gap" in names:
         intro = f"Mean predicted − observed: calibration-in-the-large with the opposite sign. {intro}"
     return Table("Standard calibration measures", columns, tuple(rows), intro).filled()
 
@@ -307,8 +307,8 @@ def group_gap_table(audit: Audit) -> Table:
         (span,) = interval_texts([ends])
         rows.append(
             (
-                f"largest difference by {gap['column']}",
-                f"{text}; {level_text(ends['level'])} interval of the largest true difference {span}",
+                f"widest gap of {gap['column']}",
+                f"{text}; {level_text(ends['level'])} interval of the largest true gap {span}",
             )
         )
     if error := among_groups.get("multicalibration"):
@@ -316,7 +316,7 @@ def group_gap_table(audit: Audit) -> Table:
         worst = f"largest for {error['worst']}, {format_number(error['sigma'])} standard errors"
         rows.append(("multicalibration error", f"{text}; {worst}"))
     intro = (
-        "Differences of expected calibration errors, with intervals that hold simultaneously for a column. Multicalibration "
+        "Gap: difference of two expected calibration errors; the intervals of a column hold simultaneously. Multicalibration "
         "error: the largest cumulative difference between predicted and observed in any group, relative to its standard "
         "error."
     )

@@ -16,6 +16,7 @@ Style = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title
 WIDTH = 88
 MAX_ROWS = 20
 _LONGEST_NAME, _LONGEST_FIRST = 28, 40  # widths beyond which names are shortened; the first column has more room
+_NARROWEST_VALUES = 24  # with less room, values stand below their labels
 _MAX_WIDTHS = (_LONGEST_FIRST, *[_LONGEST_NAME] * 63)
 
 
@@ -77,8 +78,10 @@ def _plain(piece: str, _role: str) -> str:
 
 
 def _facts(facts: list[Fact], width: int, paint: Style) -> str:
-    """Labels in one column and values in the next, followed by wrapped remarks."""
+    """Labels in one column and values in the next, followed by wrapped remarks; below the labels if width is scarce."""
     label = max(len(fact.label) for fact in facts) + 2
+    stacked = width - label - 2 < _NARROWEST_VALUES
+    label = 2 if stacked else label
     lines = []
     for fact in facts:
         answer = f"{fact.value} ({fact.remark})" if fact.remark else fact.value
@@ -88,7 +91,7 @@ def _facts(facts: list[Fact], width: int, paint: Style) -> str:
         value = keep_together(fact.value)
         if head.startswith(value):
             head = paint(value, role) + head[len(value) :]
-        lines.append(f"  {fact.label:<{label}}{head}")
+        lines += [f"  {fact.label}", f"    {head}"] if stacked else [f"  {fact.label:<{label}}{head}"]
         lines += [" " * (label + 2) + more for more in wrapped[1:]]
     return "\n".join(lines)
 

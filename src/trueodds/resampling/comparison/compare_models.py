@@ -1,4 +1,4 @@
-"""Compare two models or rank several by an estimator, with bootstrap intervals or the permutation test that swaps predictions."""
+"""Compare two models or rank several, with bootstrap intervals or the swap permutation test."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MIN_EXPLAINED_SHARE = 0.1  # minimum share of the difference explained by the no
 
 @dataclass(frozen=True)
 class ModelComparison(Settings):
-    """What is asked of every model."""
+    """Settings of a comparison, which are the same for every model."""
 
     estimator: Estimator
     lens: Lens
@@ -49,12 +49,12 @@ class ModelComparison(Settings):
     swaps: int = SWAPS
 
     def between(self, a: Model, b: Model, names: tuple[str, str], seed: int) -> Comparison:
-        """The first model's error minus the second's."""
+        """Compare two models: the error of the first minus that of the second."""
         (one, other), notes = self._sides({names[0]: a, names[1]: b}, seed)
         return self._comparison(ErrorDifference(one, other), seed, notes)
 
     def among(self, models: Mapping[str, Model], seed: int) -> Ranking:
-        """Every two models, with intervals that hold together."""
+        """Rank several models, with simultaneous intervals for all pairs."""
         sides, notes = self._sides(models, seed)
         pairs = [ErrorDifference(a, b) for a, b in combinations(sides, 2)]
         joint = SimultaneousDifferences(pairs)
@@ -69,7 +69,7 @@ class ModelComparison(Settings):
         settings["simultaneous"] = "bonferroni" if joint.largest is None else "max-t"
         settings["rows"] = "paired" if all(comparison.paired for comparison in comparisons) else "unpaired"
         if any(comparison.paired for comparison in comparisons) and settings["rows"] == "unpaired":
-            settings["rows"] = "paired if the rows are the same"
+            settings["rows"] = "paired where the rows are the same"
         return Ranking(
             self.estimator.name, str(self.lens), tuple(order), {side.name: side.estimate for side in sides}, tuple(comparisons),
             max(side.n_rows for side in sides), self.interval_spec.level, self._null(pairs), settings,
@@ -77,12 +77,12 @@ class ModelComparison(Settings):
         )  # fmt: skip
 
     def _sides(self, models: Mapping[str, Model], seed: int) -> tuple[list[ComparedModel], list[Note]]:
-        """Each model's part; those of the same rows share the key of their resamples."""
+        """The models to compare; models of the same rows share the key of their resamples."""
         rows = {name: model for name, model in models.items() if isinstance(model, Predictions)}
         return self._sides_of_rows(rows, seed) if rows else self._sides_of_tallies(models, seed)
 
     def _sides_of_tallies(self, models: Mapping[str, Any], seed: int) -> tuple[list[ComparedModel], list[Note]]:
-        """Each model's part from its tally, as independent samples."""
+        """The models to compare from tallies, as independent samples."""
         if self.null == "swap" or self.paired:
             setting = "null='swap'" if self.null == "swap" else "paired=True"
             raise InputError("TO403", "A paired comparison requires the rows.", setting, f"{UNPAIRED} {OF_ROWS}")
@@ -156,7 +156,7 @@ class ModelComparison(Settings):
         return NULL_HYPOTHESES[all(pair.by_error for pair in pairs)]
 
     def _settings_used(self, pair: ErrorDifference, has_interval: bool) -> dict[str, Any]:
-        """The settings of the estimator, of which those of one model's own bins are left out, and of the interval."""
+        """Settings of the estimator that are equal for both models, and settings of the interval."""
         own, other = (side.estimate.settings for side in (pair.a, pair.b))
         settings = {key: value for key, value in own.items() if key in other and other[key] == value}
         for key in ("interval", "level", "resamples", "resample", "redraws"):
@@ -181,21 +181,21 @@ class ModelComparison(Settings):
 
 
 class _Pairing:
-    """What is to be said about which models speak of the same rows."""
+    """Collects notes on which models have the same rows."""
 
     def __init__(self) -> None:
         self.agreed = False
         self.mismatches: dict[str, None] = {}
 
     def see(self, first: str, second: str, *, same: bool, why: str, paired: bool | None) -> None:
-        """One pair that was looked at."""
+        """Record whether two models have the same rows."""
         if paired is None:
             self.agreed |= same
             if not same:
                 self.mismatches[f"{first} and {second}: {why}"] = None
 
     def notes(self) -> list[Note]:
-        """What was decided, and how to decide otherwise."""
+        """Notes on the pairing, and how to change it."""
         note_list = []
         if self.agreed:
             text = "Paired comparison, because the outcomes are equal. If these are different rows, pass paired=False."
@@ -220,7 +220,7 @@ NOTHING_VARIES = "the outcomes do not vary, so resampling cannot estimate the un
 
 
 def _own_notes(a: ComparedModel, b: ComparedModel) -> list[Note]:
-    """What the data have to say; an interval that is missing is told of the difference."""
+    """Notes of both estimates, without those on their intervals."""
     return [note for side in (a, b) for note in side.estimate.notes if note.code not in ("TN201", "TN211")]
 
 
@@ -229,7 +229,7 @@ def _n_rows(pair: ErrorDifference) -> int:
 
 
 def _noise_floor_note(pair: ErrorDifference, estimator: Estimator) -> Note | None:
-    """A word where two calibrated models with these predictions would differ, too."""
+    """A note if two calibrated models with these predictions would differ because of their noise floors."""
     floors = [side.estimate.noise_floor for side in (pair.a, pair.b)]
     if isinstance(estimator, Mean) or floors[0] is None or floors[1] is None or not np.isfinite(pair.value):
         return None
@@ -246,7 +246,7 @@ def _noise_floor_note(pair: ErrorDifference, estimator: Estimator) -> Note | Non
 def with_call_settings(
     comparison: Comparison | Ranking, settings: Mapping[str, Any], notes: Sequence[Note]
 ) -> Comparison | Ranking:
-    """The answer with what the call said beside the estimator's settings, and notes on the models before its own."""
+    """Add settings and notes of the call to the result."""
     return replace(comparison, settings=dict(comparison.settings) | dict(settings), notes=(*notes, *comparison.notes))
 
 
@@ -256,7 +256,7 @@ SWAP_NULL = (
 
 
 def swap_differences(a: ComparedModel, b: ComparedModel, draws: int, rng: np.random.Generator) -> Array:
-    """The difference of each draw in which the models exchange the predictions of a row (or cluster) with p = 1/2."""
+    """Differences after the models exchange the predictions of each row (or cluster) with probability 1/2."""
     if [view.p.shape for view in a.estimand.views] != [view.p.shape for view in b.estimand.views]:
         raise InputError(
             "TO205",
@@ -292,20 +292,20 @@ def _exchanged_view(own: View, other: View, exchanged: Array) -> View:
 
 
 class Exchanged:
-    """The complements and log-probabilities of two views whose rows are exchanged."""
+    """Complements and log-probabilities of two views whose rows are exchanged."""
 
     def __init__(self, own: View, other: View, exchanged: Array) -> None:
         self.own, self.other, self.exchanged = own, other, exchanged
 
     @property
     def has_logs(self) -> bool:
-        """Whether one of the views has."""
+        """Whether either view has log-probabilities."""
         return self.own.has_logs or self.other.has_logs
 
     def complement(self, p: Array) -> Array:
-        """Those of the view that each row is taken from."""
+        """Complement of each row, from the view that the row is taken from."""
         return np.where(self.exchanged, self.other.q, self.own.q)
 
     def logs(self, outcomes: int) -> Array:
-        """Those of the view that each row is taken from."""
+        """Log-probabilities of each row, from the view that the row is taken from."""
         return np.where(self.exchanged[:, None], self.other.log_P, self.own.log_P)

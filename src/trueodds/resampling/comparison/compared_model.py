@@ -42,9 +42,9 @@ CORRELATION_RESAMPLES = 200  # row resamples that estimate the correlation of tw
 
 
 class ComparedModel:
-    """One model: what is asked of it, and the draws that tell how sure the answer is.
+    """One model of a comparison: its estimand, resamples and interval.
 
-    Models with the same `key` are drawn on the same resamples of rows.
+    Models with the same `key` are evaluated on the same resamples of rows.
     """
 
     def __init__(
@@ -64,37 +64,37 @@ class ComparedModel:
 
     @cached_property
     def value(self) -> float:
-        """The error."""
+        """The estimated error."""
         return float(self.estimand.combined(self.estimand.values))
 
     @cached_property
     def reported_value(self) -> float:
-        """The error whose interval is shown."""
+        """The estimated error for which the interval is reported."""
         return float(self.reported.combined(self.reported.values))
 
     @cached_property
     def n_rows(self) -> int:
-        """How many rows the error is of."""
+        """Number of rows of the estimate."""
         return self.estimand.n_rows
 
     @cached_property
     def units(self) -> int:
-        """How many rows or clusters are independent of each other."""
+        """Number of independent rows or clusters."""
         return n_independent_units(self.preds)
 
     @property
     def is_squared(self) -> bool:
-        """Whether it is a root mean square of one score, which has an unbiased square."""
+        """Whether the error is a root mean square of one score, which has an unbiased square."""
         return self.method in ("sun", "debiased") and is_root_mean_square(self.reported)
 
     @property
     def is_mean(self) -> bool:
-        """Whether it is a mean over rows, whose standard error is known."""
+        """Whether the error is a mean over rows with a known standard error."""
         return isinstance(self.estimand.estimator, Mean) and self.estimand.aggregate != "max"
 
     @cached_property
     def resampled(self) -> Resampled | None:
-        """The error on resamples, None where it cannot be had."""
+        """Bootstrap results; None if there are none."""
         if self.method is None or too_many_views(self.preds, self.reported, self.interval_spec):
             return None
         rng, how = np.random.default_rng(self.key), self.interval_spec.resample
@@ -109,12 +109,12 @@ class ComparedModel:
 
     @cached_property
     def draws(self) -> Array | None:
-        """The one number of each resample."""
+        """Value of each resample."""
         return None if self.resampled is None else self.reported.combined(self.resampled.values)
 
     @cached_property
     def by_rows(self) -> Array | None:
-        """Resamples of rows that two models can share, fewer of them where the others are of cells."""
+        """Row resamples that two models can share; fewer of them if the other resamples are of cells."""
         if self.resampled is None or self.resampled.how != "cells":
             return self.draws
         rng = np.random.default_rng(self.key)
@@ -124,17 +124,17 @@ class ComparedModel:
 
     @cached_property
     def left_out(self) -> Array:
-        """The error with each row or cluster left out."""
+        """Error with each row or cluster left out."""
         return self.reported.combined(jackknife(self.preds, self.reported))
 
     @cached_property
     def variance(self) -> float:
-        """Of the error; of a mean that is s²/n."""
+        """Jackknife variance of the error; s²/n for a mean."""
         return jackknife_variance(self.left_out)
 
     @cached_property
     def squares(self) -> tuple[float, float, Array]:
-        """The unbiased square, the plug-in square, and the unbiased square of each resample."""
+        """Unbiased square, plug-in square, and the unbiased square of each resample."""
         assert self.reported.linear is not None
         view, one = self.reported.views[0], self.reported.linear[0]
         t, _ = squared_error.debiased_squared_error(pooled_view(view, one))
@@ -144,19 +144,19 @@ class ComparedModel:
 
     @cached_property
     def plug_in(self) -> float:
-        """What the resamples of a debiased error scatter around."""
+        """Plug-in value on which the resamples of a debiased error are centered."""
         return float(
             self.estimand.combined(np.array([self.estimand.estimator.plug_in(view) for view in self.estimand.views]))
         )
 
     @cached_property
     def nulls(self) -> list[Array | None]:
-        """The draws of calibrated models for the estimate, and for the error whose interval is shown."""
+        """Null draws for the estimate, and for the error whose interval is reported."""
         several = [self.estimand] if self.reported is self.estimand else [self.estimand, self.reported]
         return list(noise_floor_draws(self.preds, several, np.random.default_rng([*self.key, *self._own])))
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
-        """The model's own interval at a level, or why there is none."""
+        """Interval of this model at a level, or the reason why there is none."""
         if (
             self.method == "debiased"
             and self.is_squared
@@ -178,7 +178,7 @@ class ComparedModel:
         )
 
     def ends(self, level: float) -> IntervalEnds | None:
-        """What the difference of two such errors is made of."""
+        """Interval limits and standard deviation for the interval of a difference."""
         own, _ = self.interval(level)
         if own is None or self.draws is None:
             return None
@@ -186,7 +186,7 @@ class ComparedModel:
 
     @cached_property
     def folded(self) -> folded_normal.GapError:
-        """What a difference of weighted means of absolute gaps is made of."""
+        """Bias bounds and standard deviation for the difference of weighted means of absolute gaps."""
         null = self.nulls[-1]
         assert null is not None
         assert self.draws is not None
@@ -205,7 +205,7 @@ class ComparedModel:
 
     @cached_property
     def estimate(self) -> Estimate:
-        """The model's own answer in full."""
+        """Complete estimate of this model."""
         if self.interval_spec.interval is None:
             return build_estimate(
                 self.estimand, None, "", None, self.interval_spec, None, notes=self._notes(), clustered=self.clustered
@@ -221,13 +221,13 @@ class ComparedModel:
 
 
 def jackknife_variance(left_out: Array) -> float:
-    """The jackknife's variance."""
+    """Jackknife variance from the delete-one values."""
     n = len(left_out)
     return float((n - 1) / n * ((left_out - left_out.mean()) ** 2).sum())
 
 
 class ComparedTallyScore(ComparedModel):
-    """A proper score, whose mean and standard error a tally carries."""
+    """A proper score, whose mean and standard error are stored in the tally."""
 
     is_squared = False
     is_mean = True
@@ -247,14 +247,14 @@ class ComparedTallyScore(ComparedModel):
         self.variance = self._error**2 * tally.n / max(tally.n - 1, 1)
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
-        """The normal interval of a mean, or why there is none."""
+        """Normal interval of a mean, or the reason why there is none."""
         if self.method is None:
             return None, "the value is infinite or undefined"
         return normal_interval(self.value, self._error, level), ""
 
 
 class ComparedTally(ComparedModel):
-    """Any other error, on the cells of a tally, which are resampled instead of rows."""
+    """Any other error on the cells of a tally, which are resampled instead of rows."""
 
     is_squared = False
     is_mean = False
@@ -275,14 +275,14 @@ class ComparedTally(ComparedModel):
 
     @cached_property
     def resampled(self) -> Resampled | None:
-        """The error on resamples of cells."""
+        """Bootstrap results from resampled cells."""
         if self.method is None:
             return None
         return bootstrap_cells(self.reported, self.interval_spec.resamples, np.random.default_rng(self.key))
 
     @cached_property
     def nulls(self) -> list[Array | None]:
-        """The draws of calibrated models for the estimate, and for the error whose interval is shown."""
+        """Null draws for the estimate, and for the error whose interval is reported."""
         rng = np.random.default_rng([*self.key, 2**20])
         several = [self.estimand] if self.reported is self.estimand else [self.estimand, self.reported]
         if isinstance(self.estimand.estimator, ProperScore):
@@ -290,7 +290,7 @@ class ComparedTally(ComparedModel):
         return [measure.tally_null_draws(self.tally, estimand, REDRAWS, rng)[0] for estimand in several]
 
     def interval(self, level: float) -> tuple[Interval | None, str]:
-        """The model's own interval at a level, or why there is none."""
+        """Interval of this model at a level, or the reason why there is none."""
         if self.lack:
             return None, self.lack
         interval_spec, rng = replace(self.interval_spec, level=level), np.random.default_rng(self.key)
@@ -299,7 +299,7 @@ class ComparedTally(ComparedModel):
 
     @cached_property
     def estimate(self) -> Estimate:
-        """The model's own answer in full."""
+        """Complete estimate of this model."""
         notes: list[Note] = measure.tally_notes(self.tally, self.estimand)
         if self.interval_spec.interval is None:
             return build_estimate(self.estimand, None, "", None, self.interval_spec, None, notes=notes)
@@ -317,7 +317,7 @@ def compared_tally(
     interval_spec: IntervalSpec,
     key: Sequence[int],
 ) -> ComparedModel:
-    """The part of one model; refused (TO403, TO405, TO406) where the estimator needs more than the tally's cells."""
+    """One model of a comparison from its tally; raises TO403, TO405 or TO406 if the cells are insufficient."""
     if isinstance(estimator, ProperScore) and measure.has_score_sums(tally, lens):
         return ComparedTallyScore(name, tally, estimator, lens, interval_spec, key)
     return ComparedTally(name, tally, estimator, lens, aggregate, interval_spec, key)

@@ -1,4 +1,4 @@
-"""The difference of two models' errors with its interval and p-value, and simultaneous (max-T) inference for many differences."""
+"""Differences of two models' errors: interval, p-value, and simultaneous (max-T) inference."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ErrorDifference:
 
     @cached_property
     def method(self) -> str | None:
-        """How the interval is made; None where there is none."""
+        """Interval method; None if there is no interval."""
         chosen = {self.a.method, self.b.method}
         if None in chosen or not np.isfinite(self.value):
             return None
@@ -54,7 +54,7 @@ class ErrorDifference:
 
     @cached_property
     def draws(self) -> Array | None:
-        """The difference of each resample: of the same rows for both models where they are the same."""
+        """Difference of each resample; paired models use the same resampled rows."""
         if self.method == "roots":
             return self.a.squares[2] - self.b.squares[2]
         if self.a.draws is None or self.b.draws is None:
@@ -64,13 +64,13 @@ class ErrorDifference:
 
     @cached_property
     def why(self) -> str:
-        """Why there is no interval."""
+        """Reason why there is no interval."""
         return next(
             (why for _, why in (side.interval(side.interval_spec.level) for side in (self.a, self.b)) if why), ""
         )
 
     def interval(self, level: float) -> Interval | None:
-        """Where the difference of the true errors may lie."""
+        """Confidence interval of the difference of the true errors."""
         if self.method is None or min(self.a.units, self.b.units) < 2:
             return None
         if self.method == "welch":
@@ -124,7 +124,7 @@ class ErrorDifference:
 
     @cached_property
     def correlation(self) -> float:
-        """How the two errors vary together from resample to resample; 0 for different rows."""
+        """Correlation of the two errors over the resamples; 0 for different rows."""
         one, other = self.a.by_rows, self.b.by_rows
         if not self.paired or one is None or other is None or not (np.ptp(one) > 0 and np.ptp(other) > 0):
             return 0.0
@@ -137,12 +137,12 @@ class ErrorDifference:
 
     @property
     def by_error(self) -> bool:
-        """Whether p comes from a standard error, as for means over rows, and not from the interval."""
+        """Whether the p-value is based on a standard error, as for means over rows, instead of the interval."""
         return self.method in ("bca", "welch") and self.by_mean
 
     @cached_property
     def standard_error(self) -> tuple[float, float]:
-        """The standard error of a difference of means, and its degrees of freedom: Welch's for different rows."""
+        """Standard error of a difference of means, and its degrees of freedom (Welch's for different rows)."""
         if self.paired:
             return jackknife_variance(self.a.left_out - self.b.left_out) ** 0.5, self.a.units - 1.0
         one, other, n_a, n_b = self.a.variance, self.b.variance, self.a.units, self.b.units
@@ -151,7 +151,7 @@ class ErrorDifference:
 
     @cached_property
     def pvalue(self) -> float | None:
-        """How surprising the difference is if the true errors are equal."""
+        """p-value of the hypothesis that the true errors are equal."""
         if self.interval(self.a.interval_spec.level) is None:
             return None
         if not self.by_error:
@@ -160,7 +160,7 @@ class ErrorDifference:
 
     @cached_property
     def _t_test(self) -> float:
-        """The p-value of a difference of means; NaN where they differ and nothing varies."""
+        """p-value of a difference of means; NaN if they differ and the variance is 0."""
         error, freedom = self.standard_error
         if error == 0:
             return 1.0 if self.value == 0 else float("nan")
@@ -168,14 +168,14 @@ class ErrorDifference:
 
     @cached_property
     def min_pvalue(self) -> float | None:
-        """The smallest p-value that so many resamples can give."""
+        """Smallest possible p-value for this number of resamples."""
         return None if self.method is None or self.by_error or self.draws is None else 1 / (1 + len(self.draws))
 
 
 def pvalue_by_inversion(interval: Callable[[float], Interval | None]) -> float:
-    """1 − the largest level at which the interval excludes 0; 1 where none does.
+    """1 − the largest level at which the interval excludes 0; 1 if there is none.
 
-    The search begins at the lowest level at which there is an interval: a very short one may not exist.
+    The search starts at the lowest level at which an interval exists, because very short intervals may not exist.
 
     >>> round(pvalue_by_inversion(lambda level: Interval(1 - 2 * level, 9.0, level, "")), 4)
     0.5
@@ -197,11 +197,11 @@ def pvalue_by_inversion(interval: Callable[[float], Interval | None]) -> float:
 
 
 class SimultaneousDifferences:
-    """Levels and p-values of many differences at once, by the largest of their resamples (max-T), else Bonferroni's.
+    """Simultaneous levels and p-values of several differences by max-T, or by Bonferroni's correction.
 
-    All pairs are resampled together, so the law of their largest standardized deviation is known; where some pair is
-    resampled by cells, which do not keep how models vary together, Bonferroni's correction is used. It is also the
-    bound that max-T never exceeds. Source: Hothorn, Bretz & Westfall (2008).
+    All pairs share their resamples, so the distribution of the largest standardized deviation is known. If a pair is
+    resampled by cells, which do not retain the correlation of models, Bonferroni's correction is used. It is also an
+    upper bound of max-T. Source: Hothorn, Bretz & Westfall (2008).
     """
 
     def __init__(self, pairs: Sequence[ErrorDifference]) -> None:
@@ -213,7 +213,7 @@ class SimultaneousDifferences:
         self.largest = None if cells or len(drawn_pairs) < len(pairs) else _max_t([p.draws for p in drawn_pairs])
 
     def level(self, level: float) -> float:
-        """The level of each interval at which all of them hold together."""
+        """Level of each single interval for simultaneous coverage."""
         bonferroni = 1 - (1 - level) / self.count
         if self.largest is None:
             return bonferroni
@@ -224,7 +224,7 @@ class SimultaneousDifferences:
         return float(min(bonferroni, max(level, 2 * ndtr(bound) - 1)))
 
     def adjusted(self, p: float, *, swapped: bool = False) -> float:
-        """The p-value of one difference among all; Bonferroni's where it does not come from these resamples."""
+        """Adjusted p-value of one difference; Bonferroni's if it is not based on these resamples."""
         bonferroni = min(1.0, p * self.count)
         if self.largest is None or swapped:
             return bonferroni
@@ -233,7 +233,7 @@ class SimultaneousDifferences:
 
 
 def _max_t(draws: Sequence[Array | None]) -> Array | None:
-    """The largest standardized deviation of each resample."""
+    """Largest standardized deviation of each resample."""
     varying = [values for values in draws if values is not None and np.ptp(values) > 0]
     if not varying or len({len(values) for values in varying}) > 1:
         return None

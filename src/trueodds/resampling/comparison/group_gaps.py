@@ -21,7 +21,7 @@ from trueodds.resampling.intervals.method import IntervalSpec
 
 @dataclass(frozen=True)
 class GroupErrors:
-    """What is asked of every subgroup."""
+    """Settings for the errors of the subgroups."""
 
     estimator: Estimator
     lens: Lens
@@ -30,13 +30,13 @@ class GroupErrors:
     seed: int
 
     def side(self, preds: Predictions, group: Subgroup, number: int) -> ComparedModel:
-        """The subgroup's own error, from its own rows."""
+        """The error of a subgroup, from its rows only."""
         rows = preds[group.rows(preds)]
         estimand = Estimand.of(self.estimator, self.lens, rows, self.aggregate)
         return ComparedModel(group.label, rows, estimand, self.interval_spec, [self.seed, number], [2**20 + number])
 
     def among(self, preds: Predictions, group: Subgroup, number: int) -> ComparedModel:
-        """The same error where clusters reach into other subgroups: they are resampled whole, for all alike."""
+        """The error of a subgroup whose clusters overlap other subgroups; all share resamples of whole clusters."""
         estimand = Estimand.of(self.estimator, group.of(self.lens), preds, self.aggregate)
         return ComparedModel(group.label, preds, estimand, self.interval_spec, [self.seed, 2**30], [2**20 + number])
 
@@ -54,7 +54,7 @@ class GroupDifference:
 def pairwise_gaps(
     question: GroupErrors, preds: Predictions, groups: Sequence[Subgroup], sides: Sequence[ComparedModel]
 ) -> list[GroupDifference]:
-    """The gap of every two subgroups of one partition, at a level at which all its intervals hold together."""
+    """Gaps of all pairs of subgroups of a partition, with simultaneous intervals."""
     compared = list(sides)
     if splits_clusters(preds, groups):
         compared = [question.among(preds, group, number) for number, group in enumerate(groups)]
@@ -65,7 +65,7 @@ def pairwise_gaps(
 def gaps_to_rest(
     question: GroupErrors, preds: Predictions, groups: Sequence[Subgroup], sides: Sequence[ComparedModel]
 ) -> list[GroupDifference]:
-    """The gap of every subgroup from all rows outside it."""
+    """Gaps between each subgroup and all other rows."""
     pairs: list[ErrorDifference] = []
     places: list[tuple[int, int]] = []
     for i, (group, side) in enumerate(zip(groups, sides, strict=True)):
@@ -96,7 +96,7 @@ def _differences(
 
 
 def splits_clusters(preds: Predictions, groups: Sequence[Subgroup]) -> bool:
-    """Whether rows of one cluster lie in several of these subgroups."""
+    """Whether rows of one cluster belong to several of these subgroups."""
     if preds.cluster is None:
         return False
     clusters = [np.unique(preds.cluster[group.rows(preds)]) for group in groups]
@@ -104,11 +104,11 @@ def splits_clusters(preds: Predictions, groups: Sequence[Subgroup]) -> bool:
 
 
 def find_widest_gap(differences: Sequence[GroupDifference], level: float) -> tuple[int, int, float, Interval] | None:
-    """The two subgroups that are most surely apart, the larger error first, and how large the largest true gap may be.
+    """The two subgroups with the most significant gap, the larger error first, and an interval of the largest true gap.
 
-    All intervals hold together, so the largest true gap is at least the farthest of their nearer ends, and at most
-    their farthest end, whichever two subgroups it lies between: the choice of the two costs no coverage. Where no two
-    are surely apart those of the largest difference are named. Subgroups without an interval have no part.
+    All intervals are simultaneous, so the largest true gap is at least the largest of their limits nearest to 0, and at
+    most their largest absolute limit, for any pair of subgroups. Selecting the pair therefore costs no coverage. If no
+    gap is significant, the pair with the largest difference is returned. Subgroups without an interval are ignored.
     """
     bounded = [(difference, difference.interval) for difference in differences if difference.interval is not None]
     if not bounded:

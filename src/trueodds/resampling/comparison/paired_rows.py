@@ -11,7 +11,7 @@ from trueodds.data.predictions import Predictions
 
 
 def mismatch_reason(a: Predictions, b: Predictions) -> str:
-    """Why these cannot be the same rows; empty where nothing speaks against it."""
+    """Reason why two models cannot have the same rows; empty if they can."""
     if a.n != b.n:
         return f"they have {a.n:,} and {b.n:,} rows"
     for name in ("weight", "cluster"):
@@ -28,7 +28,7 @@ def mismatch_reason(a: Predictions, b: Predictions) -> str:
 
 
 def same_rows(a: Predictions, b: Predictions, paired: bool | None) -> tuple[bool, str]:
-    """Whether to compare row by row, and why or why not; `paired` is what the user says."""
+    """Whether to compare row by row, and the reason; `paired` is the setting of the user."""
     if paired is False:
         return False, ""
     why = mismatch_reason(a, b)
@@ -47,7 +47,7 @@ def same_rows(a: Predictions, b: Predictions, paired: bool | None) -> tuple[bool
 
 
 def _named_outcomes(preds: Predictions) -> Any:
-    """What came, by the names of the classes: their order may differ from model to model."""
+    """Outcomes by class name, because the class order may differ between models."""
     if preds.votes is not None or preds.kind == "multilabel":
         columns = preds.votes if preds.votes is not None else preds.y
         assert columns is not None

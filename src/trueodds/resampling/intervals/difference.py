@@ -14,7 +14,7 @@ from trueodds.core.typing import Array
 
 @dataclass(frozen=True, slots=True)
 class IntervalEnds:
-    """One model's error: its value, the ends of its own interval, and how far its resamples scatter."""
+    """Estimated error of one model, its interval limits, and the standard deviation of its resamples."""
 
     value: float
     low: float
@@ -23,20 +23,21 @@ class IntervalEnds:
 
 
 def mover_interval(a: IntervalEnds, b: IntervalEnds, correlation: float, level: float) -> Interval:
-    r"""The method of variance estimates recovery, for errors that are biased upward and cannot be below 0.
+    r"""Method of variance estimates recovery (MOVER) for nonnegative errors with upward bias.
 
-    Of the lower margin :math:`A = \hat\theta_a - l_a` only a part is chance; the rest allows for bias, which does not
-    vary and so does not shrink when it meets the upper margin :math:`m_b = u_b - \hat\theta_b` of the other model:
+    Only a part of the lower margin :math:`A = \hat\theta_a - l_a` is sampling error. The rest accounts for bias, which
+    is not random and therefore does not combine quadratically with the upper margin :math:`m_b = u_b - \hat\theta_b` of
+    the other model:
 
     .. math:: L = \hat\theta_a - \hat\theta_b - (A - r) - \sqrt{r^2 + m_b^2 - 2 \rho\, r\, m_b}, \quad
         r = \min(A, z\,\mathrm{sd}_a) \min(1, l_a / A)
 
-    and the upper end likewise. With r = A it is Zou and Donner's interval, which covers 76 to 86 % where one
-    model is calibrated and the other far from it, or where one says too much and the other too little. Where an
-    interval touches 0 nothing of its margin is chance, and L is l_a − u_b. The correlation is that of resamples that
-    both models share, 0 for models of different rows; a negative one is taken half as large again, because an error
-    that cannot pass below 0 hides some of it near there. Source: Zou & Donner (2008); Zou (2007) for correlated
-    estimates; the split of the margin is ours.
+    and likewise for the upper limit. With r = A it is Zou and Donner's interval, which covers 76 to 86 % if one model
+    is calibrated and the other is far from it, or if one model over-predicts and the other under-predicts. If an
+    interval contains 0, its lower margin has no sampling part and L is l_a − u_b. The correlation is that of the shared
+    resamples, and 0 for models of different rows. A negative correlation is multiplied by 1.5, because it is
+    underestimated for errors near their lower bound of 0. Source: Zou & Donner (2008); Zou (2007) for correlated
+    estimates; the split of the margin is this project's own.
 
     >>> a, b = IntervalEnds(0.5, 0.2, 0.8, 0.2), IntervalEnds(0.1, 0.0, 0.3, 0.1)
     >>> round(mover_interval(a, b, 0.0, 0.95).low, 4)
@@ -51,7 +52,7 @@ def mover_interval(a: IntervalEnds, b: IntervalEnds, correlation: float, level: 
 
 
 def _inside(ends: IntervalEnds) -> IntervalEnds:
-    """A plug-in may lie beyond the interval of the debiased error; the nearest end then stands for it."""
+    """Clip the value to its interval, because a plug-in value may be outside the interval of the debiased error."""
     return IntervalEnds(min(max(ends.value, ends.low), ends.high), ends.low, ends.high, ends.sd)
 
 
@@ -63,10 +64,10 @@ def _lower(a: IntervalEnds, b: IntervalEnds, correlation: float, z: float) -> fl
 
 
 def debiased_difference(t: float, v: float, draws: Array, level: float) -> Interval:
-    r"""[T − m, T + m] for the difference T of two debiased statistics whose plug-ins differ by V.
+    """[T − m, T + m] for the difference T of two debiased statistics whose plug-in values differ by V.
 
-    The resamples scatter around V; m is the longer of q_hi(T*) − V and V − q_lo(T*), because with the margins as
-    they are 93 to 100 % of the intervals cover, with this one 95 to 100 %.
+    The resamples are centered on V. m is the larger of q_hi(T*) − V and V − q_lo(T*): with separate margins 93 to 100 %
+    of the intervals cover, with the larger one 95 to 100 %.
     """
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     margin = float(max(high - v, v - low))
@@ -74,13 +75,13 @@ def debiased_difference(t: float, v: float, draws: Array, level: float) -> Inter
 
 
 def root_difference(squares: Interval, a: Interval, b: Interval) -> Interval:
-    r"""The interval of √θ_a − √θ_b from that of θ_a − θ_b, and from the intervals of both roots.
+    r"""Interval of √θ_a − √θ_b from that of θ_a − θ_b and the intervals of both roots.
 
     .. math:: \sqrt{\theta_a} - \sqrt{\theta_b} = \frac{\theta_a - \theta_b}{s}, \quad
         s = \sqrt{\theta_a} + \sqrt{\theta_b} \ge \sqrt{|\theta_a - \theta_b|}
 
-    An end that lies away from 0 is divided by the least possible s, one that lies toward 0 by the largest, so that 0
-    is inside exactly where it is inside the interval of the squares.
+    The limit farther from 0 on its own side is divided by the smallest possible s, a limit on the other side by the
+    largest, so that the interval contains 0 exactly if the interval of the squares does.
     """
     min_sum, max_sum = a.low + b.low, a.high + b.high
     low, high = (_root(end, min_sum if outward else max_sum) for end, outward in _ends(squares))

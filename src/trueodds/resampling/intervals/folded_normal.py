@@ -1,9 +1,9 @@
-"""The folded-normal interval of a weighted mean of absolute gaps, such as the expected calibration error, with bounds of its bias.
+"""Folded-normal intervals of weighted means of absolute gaps, such as the ECE, with bounds of their bias.
 
-The mean of |N(μ, s²)| is |μ| + s f(|μ| / s) with f(z) = 2φ(z) − 2zΦ(−z), which falls from .80 at 0 to .05 at 1.6. So an
-expected calibration error is biased by the sum of these excesses over its bins, which lies between 0 and its noise
-floor and depends on how the error is spread over the bins: one bad bin leaves nearly all of it, an error of two standard
-errors in every bin nearly none.
+The mean of |N(μ, s²)| is |μ| + s f(|μ| / s) with f(z) = 2φ(z) − 2zΦ(−z), which decreases from .80 at 0 to .05 at 1.6. The
+bias of an expected calibration error is the sum of these excesses over its bins. It lies between 0 and the noise floor and
+depends on how the error is distributed over the bins: almost all of it remains with one miscalibrated bin, almost none
+with an error of two standard errors in every bin.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ STEP = 0.125  # of the grid of observed standardized gaps
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """The cells of a weighted mean of absolute gaps, the weights multiplied in."""
+    """Cells of a weighted mean of absolute gaps; all values include the weights."""
 
     gap: Array  # (cells,) |weighted mean residual|
     sampling: Array  # (cells,) its variance, estimated from the residuals
@@ -47,7 +47,7 @@ class Gaps:
 
 @dataclass(frozen=True, slots=True)
 class Bias:
-    """Bounds of the bias of a weighted mean of absolute gaps, and by how much either margin grows with its estimate."""
+    """Bounds of the bias of a weighted mean of absolute gaps, and factors of both margins for its uncertainty."""
 
     low: float
     high: float
@@ -64,14 +64,14 @@ def folded_excess(z: Array) -> Array:
 
 
 def has_gaps(estimand: Estimand) -> bool:
-    """Whether the value is a weighted mean of absolute gaps in cells fixed without the labels."""
+    """Whether the value is a weighted mean of absolute gaps in cells that do not depend on the labels."""
     if estimand.linear is None or estimand.aggregate == "max" or any(view.joint for view in estimand.views):
         return False
     return all(_gap_weights(one) is not None for one in estimand.linear)
 
 
 def gaps_of(estimand: Estimand, preds: Predictions | None) -> Gaps:
-    """The gaps of all views, weighted as the views are."""
+    """Gaps of all views, multiplied by the weights of the views."""
     assert estimand.linear is not None
     cluster = None if preds is None else preds.cluster
     cells = [
@@ -85,8 +85,8 @@ def gaps_of(estimand: Estimand, preds: Predictions | None) -> Gaps:
 def bias_bounds(gaps: Gaps, null_mean: float, resampled: float) -> Bias:
     """Bounds of the bias.
 
-    `null_mean` is the mean error of null draws, which small cells lift above the normal law's, and `resampled` the bias
-    of the resamples, which is at most that of the value.
+    `null_mean` is the mean error of the null draws, which is larger than under normality if cells are small.
+    `resampled` is the bias of the resamples, a lower bound of the bias of the value.
     """
     variance = np.maximum(gaps.sampling, gaps.null)
     noise_floor = float(folded_excess(np.zeros(1))[0] * np.sqrt(variance).sum())
@@ -119,10 +119,10 @@ def bias_bounds(gaps: Gaps, null_mean: float, resampled: float) -> Bias:
 
 
 def mean_excess(z: Array, s: Array) -> float:
-    """The mean of f over the law of the true standardized gaps, that law estimated from the observed ones.
+    """Mean of f over the estimated distribution of the true standardized gaps.
 
-    The nonparametric maximum likelihood estimate of the law of |μ| / s, cells weighted by s, by the EM algorithm on a
-    grid. Source: Kiefer & Wolfowitz (1956); Laird (1978).
+    Nonparametric maximum likelihood estimate of the distribution of |μ| / s, with cells weighted by s, by the EM
+    algorithm on a grid. Source: Kiefer & Wolfowitz (1956); Laird (1978).
 
     >>> round(mean_excess(np.full(100, 6.0), np.ones(100)), 3)
     0.0
@@ -145,18 +145,18 @@ def mean_excess(z: Array, s: Array) -> float:
 def folded_normal_interval(
     value: float, sd: float, bias: Bias, null: Array, level: float, n: float, bound: float
 ) -> Interval:
-    r"""[V − b_high − z sd, V − b_low + m]: the value less the bounds of its bias, with the spread of the resamples.
+    r"""[V − b_high − z sd, V − b_low + m]: the value minus its bias bounds, with the spread of the resamples.
 
-    Of few cells the upper bound of the bias has every gap drawn 1.1 standard errors toward 0, where its excess is
-    larger, and the lower one is half of the plug-in excess. Of many cells both follow from the law of their gaps, as
-    estimated from all of them, and the spread grows by the chance of that estimate. The margin above is Wilson's,
+    With few cells the upper bound of the bias shrinks every gap by 1.1 standard errors, where the excess is larger, and
+    the lower bound is half of the plug-in excess. With many cells both bounds use the estimated distribution of the
+    gaps, and the margins include the uncertainty of this estimate. The upper margin is Wilson's,
 
     .. math:: m = e + \sqrt{(z\,\mathrm{sd})^2 + e^2}, \quad
         e = \frac{z^2 h}{2n} \sqrt{1 - 4n\,\mathrm{sd}^2 / h^2}
 
-    with h the most by which one row can move the value n times over (`bound`): it keeps its length where outcomes are
-    so rare that no resample varies. Where the value is that of many a calibrated model, the lower end is at most V less
-    the upper quantile of the null draws, which is exact at 0. The interval is extended to the value. Coverage: study
+    with h = n times the largest influence of one row (`bound`). It stays positive if outcomes are so rare that the
+    resamples do not vary. If the value is plausible under calibration, the lower limit is at most V minus the upper
+    quantile of the null draws, which is exact at 0. The interval is extended to contain the value. Coverage: study
     `intervals`.
     """
     z = float(ndtri((1 + level) / 2))
@@ -169,7 +169,7 @@ def folded_normal_interval(
 
 @dataclass(frozen=True, slots=True)
 class GapError:
-    """What the difference of two such errors is made of."""
+    """Value, standard deviation and bias bounds of one error of a difference."""
 
     value: float
     sd: float
@@ -178,10 +178,10 @@ class GapError:
 
 
 def folded_normal_difference(a: GapError, b: GapError, correlation: float, level: float) -> Interval:
-    r"""The interval of a difference of two weighted means of absolute gaps.
+    """Interval of a difference of two weighted means of absolute gaps.
 
-    Each value less the middle of the bounds of its bias; the margin is z times the standard error of the difference and
-    the root of the sum of both squared half widths of the bounds. Level on equal pairs: docs/estimators.md.
+    Each value is reduced by the midpoint of its bias bounds. The margin is z times the standard error of the difference
+    plus the root of the summed squared half-widths of the bounds. Size for equal pairs: docs/estimators.md.
     """
     z = float(ndtri((1 + level) / 2))
     middle = a.value - b.value - (a.bias.low + a.bias.high - b.bias.low - b.bias.high) / 2
@@ -194,14 +194,14 @@ def folded_normal_difference(a: GapError, b: GapError, correlation: float, level
 
 
 def wilson_shift(sd: float, n: float, bound: float) -> float:
-    """Wilson's shift over z²: 0 where a mean of n numbers up to `bound` varies as much as one can."""
+    """Wilson's shift divided by z²: 0 if a mean of n numbers up to `bound` has the largest possible variance."""
     return bound / (2 * n) * math.sqrt(max(0.0, 1 - 4 * n * (sd / bound) ** 2))
 
 
 def influence_bound(estimand: Estimand) -> float:
-    """The most by which one row can move the value n times over: 1 for one view, two classes' shares for several.
+    """n times the largest influence of one row: 1 for one view, the sum of two class weights for several views.
 
-    A row's label moves from one class to another, of which each has its share of the whole.
+    Changing the label of a row affects two classes, each with its weight.
     """
     weights = _weights(estimand)
     combined = weights if len(weights) == 1 or _independent(estimand) else np.sort(weights)[-2:]
@@ -209,12 +209,12 @@ def influence_bound(estimand: Estimand) -> float:
 
 
 def _weights(estimand: Estimand) -> Array:
-    """The weight of each view in the whole."""
+    """Weight of each view in the aggregate."""
     return np.ones(1) if len(estimand.views) == 1 else shares(estimand.views, estimand.aggregate)
 
 
 def _independent(estimand: Estimand) -> bool:
-    """Whether a row may have the events of several views at once, or none."""
+    """Whether the events of several views can occur in one row together."""
     total = sum(float(view.w @ view.p) for view in estimand.views)
     return not math.isclose(total, estimand.views[0].total, rel_tol=1e-3)
 
@@ -225,7 +225,7 @@ def _gap_weights(one: Linear) -> Array | None:
 
 
 def _cells(view: View, one: Linear, weight: float, cluster: Array | None) -> tuple[Array, Array, Array, Array]:
-    """|gap|, both variances and the number of rows of one view's cells."""
+    """|gap|, both variances and the number of rows of the cells of one view."""
     weights = _gap_weights(one)
     assert weights is not None
     binned = pooled_view(view, one)

@@ -34,7 +34,7 @@ METHODS = ("auto", "percentile", "basic", "bca", "sun", "debiased")
 
 @dataclass(frozen=True)
 class IntervalSpec(Settings):
-    """How the interval is made."""
+    """Settings of a confidence interval."""
 
     interval: Annotated[str, OneOf(METHODS)] | None = "auto"
     level: Probability = 0.95
@@ -63,7 +63,7 @@ PLAIN_BOOTSTRAP_METHODS = (
 
 
 def method_for(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool, cells: bool) -> str | None:
-    """The interval that `auto` stands for; None where none has a measured coverage."""
+    """Interval method, with "auto" resolved; None if no method has measured coverage."""
     method = _method(estimand, interval_spec, clustered=clustered, cells=cells)
     if cells and method in ("bca", "debiased"):
         raise InputError(
@@ -88,20 +88,20 @@ def _method(estimand: Estimand, interval_spec: IntervalSpec, *, clustered: bool,
 
 
 def _has_norm(estimand: Estimand) -> bool:
-    """Whether the resamples' own noise has a norm in which the error is measured."""
+    """Whether the error is a norm, so that the noise of the resamples can be measured by it."""
     if estimand.linear is None:
         return False
     return all(one.distance.norm for one in estimand.linear if isinstance(one, BinSums))
 
 
 def _rows_per_bin(estimand: Estimand) -> float:
-    """Rows by occupied bin: with few of them Sun's interval covers 88 % where it says 95 %."""
+    """Rows per occupied bin; with few of them Sun's 95 % interval covers only 88 %."""
     assert estimand.linear is not None
     return estimand.views[0].n_rows / len(pooled_view(estimand.views[0], estimand.linear[0]).w)
 
 
 def is_root_mean_square(estimand: Estimand) -> bool:
-    """Whether it is a root mean square over the bins of one score, which has an unbiased square."""
+    """Whether the error is a root mean square over the bins of one score, which has an unbiased square."""
     error = estimand.estimator
     if not (isinstance(error, BinnedError) and error.order == 2 and str(error.distance) == "tv"):
         return False
@@ -127,12 +127,12 @@ def _check_method(estimand: Estimand, method: str | None, *, clustered: bool) ->
 
 
 def uses_resamples(estimand: Estimand, method: str | None) -> bool:
-    """Whether the method looks at resamples; those of the squared error are made from its own sums."""
+    """Whether the method uses bootstrap resamples; those of the squared error are computed from separate sums."""
     return method in RESAMPLING_METHODS and not (method == "debiased" and is_root_mean_square(estimand))
 
 
 def too_many_views(preds: Predictions, estimand: Estimand, interval_spec: IntervalSpec) -> bool:
-    """Whether several views would be resampled by cells, which do not keep how they vary together."""
+    """Whether several views would be resampled by cells, which do not retain their covariance."""
     by_cells = interval_spec.resample == "auto" and preds.n > MAX_RESAMPLED_ROWS and preds.cluster is None
     return by_cells and len(estimand.views) > 1 and not isinstance(estimand.estimator, Mean)
 
@@ -146,7 +146,7 @@ def interval_of(
     null: Array | None,
     rng: np.random.Generator,
 ) -> tuple[Interval | None, str]:
-    """The interval of one question by the chosen method, or why there is none."""
+    """Interval of an estimand by the chosen method, or the reason why there is none."""
     value = float(estimand.combined(estimand.values))
     if not np.isfinite(value):
         return None, UNDEFINED
@@ -168,7 +168,7 @@ def interval_of(
 
 
 def n_independent_units(preds: Predictions) -> int:
-    """How many rows or clusters are independent of each other."""
+    """Number of independent rows or clusters."""
     return preds.n if preds.cluster is None else int(preds.cluster.max()) + 1
 
 

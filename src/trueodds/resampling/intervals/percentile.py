@@ -16,13 +16,13 @@ from trueodds.resampling.estimand import Estimand
 
 
 def percentile_interval(draws: Array, level: float) -> Interval:
-    """The central part of the resamples. For a statistic biased upward it is shifted up and can miss the truth."""
+    """Central quantiles of the resamples. For a statistic with upward bias it is shifted up and can miss the truth."""
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(low), float(high), level, "percentile")
 
 
 def basic_interval(value: float, draws: Array, level: float) -> Interval:
-    """The percentile interval mirrored at the estimate, 2θ̂ − q."""
+    """Percentile interval reflected at the estimate, 2θ̂ − q."""
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(2 * value - high), float(2 * value - low), level, "basic")
 
@@ -32,9 +32,9 @@ def bca_interval(value: float, draws: Array, jackknife: Array, level: float) -> 
 
     .. math:: \alpha = \Phi\Big(z_0 + \frac{z_0 + z}{1 - a (z_0 + z)}\Big)
 
-    with :math:`z_0` from the share of resamples below the estimate (half of those equal to it) and the
-    acceleration from the skewness of the delete-one values. Falls back to percentiles where all resamples lie
-    on one side. Source: Efron (1987).
+    with :math:`z_0` from the share of resamples below the estimate (half of those equal to it) and the acceleration
+    from the skewness of the delete-one values. Falls back to the percentile interval if all resamples are on one side
+    of the estimate. Source: Efron (1987).
     """
     share = ((draws < value).sum() + (draws <= value).sum()) / (2 * len(draws))
     if not 0 < share < 1:
@@ -52,7 +52,7 @@ MAX_EVALUATIONS = 5_000  # a statistic without bins is recomputed for each row l
 
 
 def jackknife(preds: Predictions, estimand: Estimand) -> Array:
-    """The statistic of each view with one row (or one cluster) left out, (views, n or clusters)."""
+    """Statistic of each view with one row (or cluster) left out, (views, n or clusters)."""
     unit = np.arange(preds.n) if preds.cluster is None else preds.cluster
     if isinstance(estimand.estimator, Mean):
         return np.stack([_jackknife_mean(estimand.estimator.rows(view), view.w, unit) for view in estimand.views])
@@ -79,7 +79,7 @@ def _jackknife_mean(score: Array, w: Array, unit: Array) -> Array:
 
 
 def _jackknife_bins(view: View, one: Linear, unit: Array) -> Array:
-    """Left out through the bins' sums: a row changes only its own bin."""
+    """Jackknife through the bin sums: a row changes only its own bin."""
     m = view.p.shape[1] if view.joint else 1
     units = int(np.max(unit)) + 1
     out = np.empty(units)

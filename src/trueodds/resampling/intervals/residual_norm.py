@@ -17,20 +17,19 @@ NOISE_FLOOR_SHARES = (0.35, 1.05)  # lower and upper bound of the bias of an exc
 def residual_norm_interval(
     value: float, draws: Array, centered_norms: Array, null: Array, level: float, n: float, *, smooth: bool = True
 ) -> Interval:
-    r"""[max(0, V − q), V + m]: q is the quantile of the norm of the residuals' own noise, m a margin above.
+    r"""[max(0, V − q), V + m] with the quantile q of the norm of the residual noise and the upper margin m.
 
-    By the triangle inequality the error cannot exceed the truth by more than the norm of the residuals' noise,
-    which keeps the lower end honest although the error is biased upward. That noise is read from the resamples
-    and from the null draws, whichever is larger: a bin of one row shows a resample no noise at all. Where the error
-    stands clear of both (from two and a half to three and a half times their means on) it behaves like a mean: the lower end is then
-    V − bias − z sd(V*), with the bias that the resamples show, if that is higher; the worst of several bins, which is
-    not `smooth`, never does. The upper margin
+    By the triangle inequality the error exceeds the truth by at most the norm of the residual noise, so the lower limit
+    is valid despite the upward bias. The noise is the larger one of the resamples and the null draws, because a bin
+    with one row has no variance in the resamples. If the error is clearly larger than both (from 2.5 to 3.5 times their
+    means), it behaves like a mean: the lower limit is then V − bias − z sd(V*), with the bias of the resamples, if that
+    is higher. This is not used for the maximum over bins, which is not `smooth`. The upper margin
 
     .. math:: m = \frac{z^2}{2n} + \sqrt{(z\,\mathrm{sd})^2 + \frac{z^4}{4n^2}}
 
-    keeps its length where outcomes are so rare that no resample varies; n is the number of rows, as many equal ones
-    as the weights are worth, or of clusters. Coverage is measured by `python -m benchmarks coverage`; at truth 0 no
-    interval can cover from both sides.
+    stays positive if outcomes are so rare that the resamples do not vary. n is the effective sample size, or the number
+    of clusters. Coverage is measured by `python -m benchmarks coverage`; at truth 0 no interval can cover from both
+    sides.
     """
     q = max(float(np.quantile(centered_norms, (1 + level) / 2)), float(np.quantile(null, (1 + level) / 2)))
     z = float(ndtri((1 + level) / 2))
@@ -46,11 +45,10 @@ def residual_norm_interval(
 def noise_floor_interval(
     value: float, draws: Array, null: Array, level: float, n: float, power: float = 1.0
 ) -> Interval:
-    r"""The interval of an error that is no norm, but biased upward like one: the null draws alone say by how much.
+    """Interval of an error that is not a norm but has upward bias, estimated from the null draws.
 
-    As `residual_norm_interval` with the null draws in place of the residuals' own noise; an error that is the square of a
-    norm (`power` 2) is taken to its root first, where noise adds rather than multiplies. Coverage is measured by
-    the study `estimators`.
+    As `residual_norm_interval` with the null draws as residual noise. For the square of a norm (`power` 2) the root is
+    taken first, because noise is additive on that scale. Coverage is measured by the study `estimators`.
     """
     v, d, z = (np.maximum(x, 0.0) ** (1 / power) for x in (value, draws, null))
     interval = residual_norm_interval(float(v), d, z, z, level, n)
@@ -60,12 +58,12 @@ def noise_floor_interval(
 def noise_floor_bounds_interval(
     value: float, draws: Array, noise_floor: float, null: Array, level: float, n: float
 ) -> Interval:
-    r"""[V − 1.05 φ − z sd, V − 0.35 φ + m] for an excess loss V whose refitted curve follows noise worth φ.
+    """[V − 1.05 φ − z sd, V − 0.35 φ + m] for an excess loss V with the noise floor φ of the recalibration curve.
 
-    What the refit gains from noise is at most about the noise floor, and falls where the outcomes vary less than the
-    model says or the curve is flat: measured .4 to 1.05 of φ, the noise floor less what the outcomes vary too little.
-    The margin m is Wilson's as in `residual_norm_interval`, and the interval reaches to the value. Where that is the loss of
-    many a calibrated model, the lower end is `lower_end_near_null`'s. Coverage: study `intervals`.
+    The gain of a refit from noise is at most about the noise floor. It is smaller if the outcomes vary less than
+    predicted or the curve is flat: measured .4 to 1.05 of φ, where φ is the noise floor corrected for underdispersion.
+    The margin m is Wilson's as in `residual_norm_interval`, and the interval is extended to contain the value. If the
+    value is plausible under calibration, the lower limit is that of `lower_end_near_null`. Coverage: study `intervals`.
     """
     z = float(ndtri((1 + level) / 2))
     sd, extra = float(draws.std(ddof=1)), z**2 / (2 * n)
@@ -76,10 +74,10 @@ def noise_floor_bounds_interval(
 
 
 def lower_end_near_null(low: float, value: float, null: Array, level: float) -> float:
-    """A lower end that is at most the value less the upper quantile of null draws, where the value is near that.
+    """Limit the lower end to the value minus the upper null quantile if the value is close to that quantile.
 
-    So 0 is excluded no more often than it should be where it is the truth. Farther out the rule fades, since a step
-    would make the end jump from seed to seed.
+    The interval then excludes a true value of 0 no more often than the nominal rate. The adjustment fades out for
+    larger values, because a discontinuity would make the limit depend on the seed.
 
     >>> lower_end_near_null(0.5, 1.0, np.array([0.9]), 0.95), lower_end_near_null(0.5, 2.0, np.array([0.9]), 0.95)
     (0.09999999999999998, 0.5)

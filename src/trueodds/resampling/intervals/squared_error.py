@@ -16,12 +16,12 @@ from trueodds.resampling.bootstrap import Resamples
 
 
 def debiased_squared_error(binned: View) -> tuple[float, float]:
-    r"""T_mn and the variance of its influence, from a binary view's bins.
+    r"""T_mn and the variance of its influence function, from the bins of a binary view.
 
     .. math:: T = \sum_b \frac{w_b}{w} \frac{(\sum wU)^2 - \sum w^2U^2}{(\sum w)^2 - \sum w^2}, \quad U = y - p
 
-    is unbiased for the weighted mean of squared expected residuals per bin; bins of one row carry no
-    information on it and add nothing. Source: Sun et al. (2024); weights by the same algebra.
+    is unbiased for the weighted mean of squared expected residuals per bin. Bins with one row carry no information and
+    add 0. Source: Sun et al. (2024); weights by the same algebra.
     """
     w, ww = binned.w, binned.sums("ww")
     residual = w * (binned.y - binned.p)
@@ -33,9 +33,9 @@ def debiased_squared_error(binned: View) -> tuple[float, float]:
 
 
 def sun_interval(binned: View, level: float) -> Interval:
-    """The interval of Sun et al. (2024) for the root of the squared error on these bins.
+    """Interval of Sun et al. (2024) for the root of the squared error on these bins.
 
-    Its target is the error of the binned predictions; near zero the lower end moves smoothly to 0.
+    The target is the error of the binned predictions. Near zero the lower limit decreases continuously to 0.
     """
     t, variance = debiased_squared_error(binned)
     t = max(t, 0.0)
@@ -51,26 +51,26 @@ def sun_interval(binned: View, level: float) -> Interval:
 
 
 def debiased_interval(t: float, v: float, draws: Array, level: float) -> Interval:
-    """[T − (q_hi(T*) − V), T − (q_lo(T*) − V)] for a debiased T whose plug-in on the same rows is V.
+    """[T − (q_hi(T*) − V), T − (q_lo(T*) − V)] for a debiased T whose plug-in value on the same rows is V.
 
-    The resamples of a debiased statistic scatter around its plug-in, so they are centred there.
+    The resamples of a debiased statistic are centered on its plug-in value.
     """
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(t - (high - v)), float(t - (low - v)), level, "debiased")
 
 
 def pair_mean_interval(t: float, v: float, draws: Array, level: float) -> Interval:
-    """As `debiased_interval`, for the mean T over pairs of rows, with the longer of both margins above.
+    """As `debiased_interval` for a mean T over pairs of rows, with the larger of both margins as the upper one.
 
-    The resamples of such a T scatter to the right, where the truth is then said to lie too near: with the margins as
-    they are 86 to 93 % of the intervals of `skce` cover a truth of a few noise floors, with this one 95 to 100 %.
+    The resamples of such a T are right-skewed, so the plain upper limit is too low: with it 86 to 93 % of the intervals
+    of `skce` cover a truth of a few noise floors, with the larger margin 95 to 100 %.
     """
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(t - (high - v)), float(t + max(high - v, v - low)), level, "debiased")
 
 
 def root_interval(interval: Interval) -> Interval:
-    """The interval of the root of a square; a negative end is 0."""
+    """Interval of the root of a square; negative limits become 0."""
     low, high = (float(np.sqrt(max(end, 0.0))) for end in (interval.low, interval.high))
     return Interval(low, high, interval.level, interval.method)
 
@@ -78,7 +78,7 @@ def root_interval(interval: Interval) -> Interval:
 def squared_error_draws(
     preds: Predictions, view: View, index: Array, size: int, resamples: int, rng: np.random.Generator
 ) -> Array:
-    """T_mn of each resample of rows, for the interval of the debiased squared error."""
+    """T_mn of each row resample, for the interval of the debiased squared error."""
     if preds.cluster is not None:
         raise InputError(
             "TO205",

@@ -30,7 +30,7 @@ BINNING_SCHEMES: Mapping[str, Callable[[int, int], Settings]] = {
     "mass": lambda k, n: {"partition": f"mass:{n // k}"},
     "median-variance": lambda k, n: {"partition": "median-variance", "min_size": n // k},
 }
-"""From a number of bins and of rows. The last two say how few rows a bin may hold, and make at most so many bins."""
+"""Settings from the number of bins and of rows. The last two specify a minimum number of rows per bin."""
 
 ADAPTIVE_SETTINGS: Mapping[str, Settings] = {
     "sweep": {"partition": "sweep"},
@@ -38,10 +38,10 @@ ADAPTIVE_SETTINGS: Mapping[str, Settings] = {
     "equal-mass, n^(2/5) bins": {"partition": "equal-mass", "bins": "auto"},
     "one bin per score": {"partition": "distinct"},
 }
-"""Without a number to choose; only the last is no setting in use."""
+"""Settings without a number to choose; all except the last are in common use."""
 
 BIN_COUNTS = (2, 5, 10, 15, 20, 25, 30, 50, 75, 100, 150, 200, 300, 500, 1000)
-BIN_COUNT_RANGE = (5, 100)  # from the fewest in use to the paper's √n of 10,000 rows
+BIN_COUNT_RANGE = (5, 100)  # from the smallest number in common use to √n of 10,000 rows, as in the paper
 NORMS = {"ECE": "ece", "root mean square": "rmsce", "worst bin": "mce"}
 
 _COUNTS_IN_RANGE = tuple(k for k in BIN_COUNTS if BIN_COUNT_RANGE[0] <= k <= BIN_COUNT_RANGE[1])
@@ -64,25 +64,25 @@ OWN_SETTINGS: Mapping[str, tuple[Settings, ...]] = {
     "skce": tuple({"form": "unbiased", "bandwidth": width} for width in ("median", 0.1, 0.5, 1.0)),
     "cross_fitted": ({}, {"folds": 3}, {"folds": 10}),
 }  # fmt: skip
-"""Of each member the settings that its users argue about; the same orders of size for all that have a width."""
+"""Settings of each estimator that users disagree about; bandwidths have the same order of magnitude."""
 
 
 def describe_settings(settings: Settings) -> str:
     """Settings in words.
 
-    >>> describe_settings({"partition": "equal-mass", "bins": 15}), described({})
-    ('equal-mass 15', 'as it is')
+    >>> describe_settings({"partition": "equal-mass", "bins": 15}), describe_settings({})
+    ('equal-mass 15', 'default')
     """
     plain = [str(settings[name]) for name in ("partition", "bins") if name in settings]
     named = [f"{name} {value}" for name, value in settings.items() if name not in ("partition", "bins")]
-    return " ".join([*plain, *named]) or "as it is"
+    return " ".join([*plain, *named]) or "default"
 
 
 LENS = "confidence"
 
 
 def score_binnings(preds: Predictions, redraws: int, seed: int) -> list[dict[str, Any]]:
-    """Every norm at every number of bins of every scheme; of ECE also the noise floor and the bins that hold rows."""
+    """Every norm for every scheme and number of bins; for ECE also the noise floor and the number of occupied bins."""
     configurations: list[tuple[str, int | None, dict[str, Any]]] = [
         (scheme, k, dict(make(k, preds.n)))
         for scheme, make in BINNING_SCHEMES.items()
@@ -111,7 +111,7 @@ def score_binnings(preds: Predictions, redraws: int, seed: int) -> list[dict[str
 
 
 def score_own_settings(preds: Predictions) -> list[dict[str, Any]]:
-    """Every estimator at its own settings."""
+    """Every estimator with its own settings."""
     return [
         {
             "estimator": name,
@@ -131,15 +131,15 @@ THRESHOLD_RANGE = (1e-4, 0.9)
 
 
 def tace_by_threshold(preds: Predictions, points: int) -> list[dict[str, Any]]:
-    """TACE on a grid of thresholds with equal steps of the logarithm; many classes cost time, so they get fewer."""
+    """TACE on a logarithmic grid of thresholds, with fewer points for many classes."""
     grid = np.geomspace(*THRESHOLD_RANGE, max(10, round(points * min(1.0, 10 / preds.k))))
     return [{"threshold": float(low), "TACE": _tace(preds, float(low))[0]} for low in grid]
 
 
 def largest_jump(preds: Predictions, grid: list[dict[str, Any]]) -> dict[str, Any]:
-    """The largest step of the grid, halved until few scores are passed: where it is, and which class makes it.
+    """Locate a jump in the largest step of the grid by bisection, with the class that causes it.
 
-    The half that moves TACE more is kept each time, so that this is a jump in that step, not always its largest.
+    Each bisection keeps the half with the larger change of TACE, so this is a jump in that step, not always the largest.
     """
     steps = [abs(b["TACE"] - a["TACE"]) for a, b in pairwise(grid)]
     at = int(np.argmax(steps))
@@ -175,7 +175,7 @@ def _tace(preds: Predictions, threshold: float) -> tuple[float, dict[str, float]
 
 @dataclass(frozen=True)
 class StoredLogits:
-    """Where a network's word and its labels are kept."""
+    """File and names of the arrays with the predictions and labels of a network."""
 
     file: str
     key: str
@@ -192,24 +192,24 @@ NETWORKS = {
     "resnet50": StoredLogits("aigen_cifar10_resnet50.npz", "logits_test", "labels_test"),
     **{name: StoredLogits(*where) for name, where in CIFAR10_FILES.items()},
 }
-"""The first is of 100 classes, the others of CIFAR-10's ten."""
+"""The first network has 100 classes, the others the ten classes of CIFAR-10."""
 QUICK_NETWORKS = ("resnet50", "vgg16", "vgg16_bn")  # of a quick study
 
 
 def check_network(name: str) -> str:
-    """The name itself; an unknown net is an InputError."""
+    """Return the name; an unknown network is an InputError."""
     if name not in NETWORKS:
-        raise InputError("TO201", "There is no net of that name.", repr(name), suggest_names(name, NETWORKS))
+        raise InputError("TO201", "There is no network of that name.", repr(name), suggest_names(name, NETWORKS))
     return name
 
 
 def hash_network_files(nets: Sequence[str], data: str | None) -> dict[str, str]:
-    """Every file that is read for these nets, with its stamp."""
+    """The SHA-256 hash of every file that these networks require."""
     return {name: hash_file(name, data) for name in dict.fromkeys(NETWORKS[net].file for net in nets)}
 
 
 def load_predictions(net: str, data: str | None, rows: int | None = None, seed: int = 0) -> Predictions:
-    """All rows, or as many as are asked for, drawn by the seed and the same of every net."""
+    """All rows, or a random subset, the same for every network."""
     preds = _load_predictions(net, data, hash_file(NETWORKS[net].file, data))
     if rows is None or rows >= preds.n:
         return preds
@@ -218,7 +218,7 @@ def load_predictions(net: str, data: str | None, rows: int | None = None, seed: 
 
 @lru_cache(maxsize=len(NETWORKS))
 def _load_predictions(net: str, data: str | None, _stamp: str) -> Predictions:
-    """Read once for each file that lay there."""
+    """Cached by the hash of the file."""
     one = NETWORKS[net]
     stored = load_npz(one.file, data, one.labels, one.key)
     labels = stored[one.labels].astype(np.int64)

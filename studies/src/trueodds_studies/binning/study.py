@@ -28,7 +28,7 @@ from trueodds_studies.common.study_result import StudyResult, format_count, make
 
 @dataclass(frozen=True)
 class Plan:
-    """How many rows of each net (all, without a number), draws of a noise floor, thresholds of TACE."""
+    """Number of rows per network (all by default), draws of a noise floor, and thresholds of TACE."""
 
     rows: int | None = None
     redraws: int = 199
@@ -38,15 +38,15 @@ class Plan:
 
 QUICK = Plan(rows=2000, redraws=50, points=40)
 
-RANGE_LEGEND = """15 bins: uniform, the usual setting. least, most: over 5 to 100 bins of every scheme, the sweep, and the rules √n and n^(2/5) for equal-mass
-bins. ECE: mean distance of bins; root mean square: of the same distances; worst bin: the largest (MCE). Confidence lens."""
-STABILITY_LEGEND = """settings: how many of its own. ratio: the largest value over the least, of the net that moves least and of the one that moves most;
-empty where some value is not positive. pairs that change order: of nets."""
+RANGE_LEGEND = """15 bins: uniform, the usual setting. least, most: minimum and maximum over 5 to 100 bins of every scheme, the sweep, and the rules √n and n^(2/5)
+for equal-mass bins. ECE: mean distance over bins; root mean square: of the same distances; worst bin: the largest (MCE). Lens: confidence."""
+STABILITY_LEGEND = """settings: number of settings of the estimator. ratio: largest value divided by the smallest, for the networks that vary least and most; empty if some
+value is not positive. pairs that change order: pairs of networks."""
 ORDER_LEGEND = (
-    """At how many of the settings in use each of the two has the larger error, and at which it is ahead most."""
+    """Number of settings for which each of the two has the larger error, and the setting with the largest difference."""
 )
-TACE_LEGEND = """least, most: thresholds from .001 to .1. step of the grid: the largest. threshold: of a jump in it, found by halving until so few scores are
-passed; the class that moves most, its own error before and after, and how many of its scores are kept."""
+TACE_LEGEND = """least, most: minimum and maximum for thresholds from .001 to .1. step of the grid: the largest. threshold: of a jump in that step, located by
+bisection until few scores are passed; the class that changes most, its error before and after, and the number of its scores above the threshold."""
 
 
 def binning(
@@ -61,9 +61,9 @@ def binning(
 ) -> StudyResult:
     """Number of bins, scheme and norm on the same predictions of seven image classifiers.
 
-    Tables: the least and the most that settings in use give; estimators at settings of their own; pairs of nets whose
-    order depends on the setting; the largest jump of TACE as its threshold moves, and the score behind it. On disk also
-    every value. Two pictures. `methods` are nets. Sources: Pavlovic (2025), sections 2 and 3.2; Vennos, Xin & Guthrie
+    Tables: minimum and maximum over common settings; estimators with their own settings; pairs of networks whose
+    order depends on the setting; the largest jump of TACE along its threshold, and the score that causes it. On disk also
+    every value. Two figures. `methods` are networks. Sources: Pavlovic (2025), sections 2 and 3.2; Vennos, Xin & Guthrie
     (2026), section 1; Nixon et al. (2019); Roelofs et al. (2022).
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
@@ -74,21 +74,21 @@ def binning(
     also = (
         StudyResult(
             "binning.steady",
-            "Estimators at settings of their own.",
+            "Estimators with their own settings.",
             stability_table(cells),
             plan.__dict__,
             STABILITY_LEGEND,
         ),
         StudyResult(
             "binning.order",
-            "Nets whose order depends on the setting.",
+            "Networks whose order depends on the setting.",
             order_table(cells),
             plan.__dict__,
             ORDER_LEGEND,
         ),
         StudyResult(
             "binning.tace",
-            "How far TACE slides, and where it jumps.",
+            "Change of TACE with the threshold, and its largest jump.",
             tace_table(cells),
             plan.__dict__,
             TACE_LEGEND,
@@ -106,7 +106,7 @@ def binning(
 
 
 def measure_cell(cell: NetworkCell, plan: Plan) -> Mapping[str, Any]:
-    """What is found of one net."""
+    """Results for one network."""
     preds = nets.load_predictions(cell.net, cell.data, plan.rows, plan.seed)
     grid = tace_by_threshold(preds, plan.points)
     return {
@@ -122,7 +122,7 @@ THRESHOLDS_IN_USE = (0.001, 0.1)  # thresholds
 
 
 def range_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """How far each norm can be pushed over the settings in use, net by net."""
+    """Range of each norm over the common settings, by network."""
     table = []
     for cell in cells:
         rows = [row for row in cell["curve"] if row["reasonable"]]
@@ -142,7 +142,7 @@ def range_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def stability_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """How far each estimator moves over settings of its own: over all nets the least and the most ratio; pairs flipped."""
+    """Variation of each estimator over its own settings: minimum and maximum ratio, and pairs that change order."""
     rows = []
     for name, settings in OWN_SETTINGS.items():
         values = values_of_estimator(cells, name)
@@ -156,12 +156,12 @@ def stability_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def order_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Every pair of nets whose order depends on the setting, norm by norm."""
+    """Every pair of networks whose order depends on the setting, by norm."""
     return tuple({"norm": norm, **row} for norm in NORMS for row in find_reversals(values_by_setting(cells, norm)))
 
 
 def tace_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """How far TACE slides over thresholds in use, its largest jump for each net, and what made it."""
+    """Range of TACE over common thresholds, and its largest jump for each network with the cause."""
     rows = []
     for cell in cells:
         values = [
@@ -184,7 +184,7 @@ def curve_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def summarize(cells: Sequence[Row]) -> str:
-    """How far the numbers go, and whose order changes."""
+    """Summary of the ranges and of the changes of order."""
     ranges = range_table(cells)
     phrases = []
     for norm in NORMS:
@@ -196,13 +196,13 @@ def summarize(cells: Sequence[Row]) -> str:
     slide = max(row["most"] / row["least"] for row in slid)
     jump = max(abs(row["after"] - row["before"]) for row in slid)
     return (
-        f"Settings in use move {', '.join(phrases)}; the ECE of {changed} of {format_count(pairs, 'pair')} of nets changes order. "
-        f"Thresholds from {THRESHOLDS_IN_USE[0]:g} to {THRESHOLDS_IN_USE[1]:g} move TACE by a factor of {slide:.3g} at most; the jump found in its largest step is {jump:.2g} at most."
+        f"Common settings change {', '.join(phrases)}; the ECE of {changed} of {format_count(pairs, 'pair')} of networks changes order. "
+        f"Thresholds from {THRESHOLDS_IN_USE[0]:g} to {THRESHOLDS_IN_USE[1]:g} change TACE by a factor of {slide:.3g} at most; the jump in its largest step is {jump:.2g} at most."
     )
 
 
 def find_reversals(values: Mapping[str, Mapping[str, float]]) -> list[dict[str, Any]]:
-    """The pairs of nets of which each has the larger value at some setting, with the settings where it is largest.
+    """Pairs of networks whose order depends on the setting, with the settings of the largest differences.
 
     >>> find_reversals({"a": {"5 bins": 0.1, "9 bins": 0.4}, "b": {"5 bins": 0.2, "9 bins": 0.3}})
     [{'pair': 'a, b', 'first larger': 1, 'second larger': 1, 'first at': '9 bins', 'second at': '5 bins'}]
@@ -220,14 +220,14 @@ def find_reversals(values: Mapping[str, Mapping[str, float]]) -> list[dict[str, 
 
 
 def values_by_setting(cells: Sequence[Row], norm: str) -> dict[str, dict[str, float]]:
-    """Net → setting → value, of the settings in use."""
+    """Network → setting → value, for the common settings."""
     return {
         cell["net"]: {setting_of_row(row): row[norm] for row in cell["curve"] if row["reasonable"]} for cell in cells
     }
 
 
 def values_of_estimator(cells: Sequence[Row], name: str) -> dict[str, dict[str, float]]:
-    """The same of an estimator at its own settings."""
+    """The same for an estimator with its own settings."""
     return {
         cell["net"]: {row["settings"]: row["value"] for row in cell["own"] if row["estimator"] == name}
         for cell in cells
@@ -235,7 +235,7 @@ def values_of_estimator(cells: Sequence[Row], name: str) -> dict[str, dict[str, 
 
 
 def setting_of_row(row: Row) -> str:
-    """A row's scheme and number of bins."""
+    """Scheme and number of bins of a row."""
     return row["scheme"] if row["bins"] is None else f"{row['scheme']} {row['bins']}"
 
 
@@ -243,7 +243,7 @@ COLORS = ("#2f6da8", "#6fa8dc", "#b5402a", "#c79a2b", "#5b8c5a", "#7a5195", "#77
 
 
 def draw_bins(cells: Sequence[Row], path: Path) -> None:
-    """ECE against the number of bins, a line per scheme; dashed below it the noise floor of each."""
+    """Draw ECE against the number of bins, a line per scheme, with dashed noise floors."""
     columns = min(4, len(cells))
     figure = _make_figure((3.1 * columns, 0.5 + 2.6 * math.ceil(len(cells) / columns)))
     axes = figure.subplots(math.ceil(len(cells) / columns), columns, squeeze=False).ravel()
@@ -269,7 +269,7 @@ def draw_bins(cells: Sequence[Row], path: Path) -> None:
 
 
 def draw_thresholds(cells: Sequence[Row], path: Path) -> None:
-    """TACE against its threshold, a line per net."""
+    """Draw TACE against its threshold, a line per network."""
     figure = _make_figure((8, 4.2))
     ax = figure.subplots()
     for cell, color in zip(cells, COLORS, strict=False):
@@ -278,7 +278,7 @@ def draw_thresholds(cells: Sequence[Row], path: Path) -> None:
         ax.plot(at, values, "-", lw=1.1, color=color, label=cell["net"])
         ax.plot(cell["jump"]["threshold"], cell["jump"]["after"], "o", ms=4, color=color)
     ax.set_xscale("log")
-    ax.set_xlabel("threshold (dot: the jump found in the largest step)", fontsize=9)
+    ax.set_xlabel("threshold (dot: jump in the largest step)", fontsize=9)
     ax.set_ylabel("TACE", fontsize=9)
     ax.set_ylim(bottom=0)
     _remove_frame(ax)

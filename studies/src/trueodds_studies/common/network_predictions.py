@@ -133,7 +133,7 @@ def hash_network_files(nets: Sequence[str], data: str | None) -> dict[str, str]:
 def three_class_groups(classes: int) -> tuple[tuple[int, ...], ...]:
     """Three groups of neighboring classes, the last the largest, as the paper has {0, 1, 2}, {3, 4, 5}, {6, 7, 8, 9}.
 
-    >>> three_class_groups(10), three(4)
+    >>> three_class_groups(10), three_class_groups(4)
     (((0, 1, 2), (3, 4, 5), (6, 7, 8, 9)), ((0,), (1,), (2, 3)))
     """
     size = classes // 3

@@ -78,7 +78,7 @@ class StudyResult:
 def format_count(n: int, noun: str) -> str:
     """How many there are.
 
-    >>> format_count(1, "net"), counted(1500, "net")
+    >>> format_count(1, "net"), format_count(1500, "net")
     ('1 net', '1,500 nets')
     """
     return f"{n:,} {noun}{'s' * (n != 1)}"
@@ -87,7 +87,7 @@ def format_count(n: int, noun: str) -> str:
 def format_range(values: Iterable[float], digits: int = 3, between: str = " to ") -> str:
     """The least and the most of some values, or the one number that all show.
 
-    >>> format_range([0.2, 0.1], 1), span([0.04831, 0.0484])
+    >>> format_range([0.2, 0.1], 1), format_range([0.04831, 0.0484])
     ('0.1 to 0.2', '0.048')
     """
     numbers = sorted(values)
@@ -97,7 +97,7 @@ def format_range(values: Iterable[float], digits: int = 3, between: str = " to "
 def format_change(before: float, after: float, digits: int = 3) -> str:
     """How a number changed, as far as its digits show.
 
-    >>> format_change(0.2, 0.1, 1), moved(0.1, 0.2, 1), moved(0.1001, 0.1, 1)
+    >>> format_change(0.2, 0.1, 1), format_change(0.1, 0.2, 1), format_change(0.1001, 0.1, 1)
     ('falls from 0.2 to 0.1', 'rises from 0.1 to 0.2', 'stays at 0.1')
     """
     first, last = (f"{number:.{digits}f}" for number in (before, after))

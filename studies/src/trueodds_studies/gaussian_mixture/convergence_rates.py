@@ -180,7 +180,7 @@ FIXED_BINS = 15  # bins of the rule a = 0
 def expected_exponents(a: float, calibrated: bool) -> float:
     """The exponent of the bias with n^a bins: (bins/n)^(1/2), or the slower of bins^(−2) and bins/n.
 
-    >>> expected_exponents(0.2, True), falls(0.2, False)
+    >>> expected_exponents(0.2, True), expected_exponents(0.2, False)
     (-0.4, -0.4)
     """
     return (a - 1) / 2 if calibrated else max(-2 * a, a - 1) + 0.0  # no −0

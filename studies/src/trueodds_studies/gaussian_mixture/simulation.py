@@ -99,7 +99,7 @@ def make_partition(kind: str, bins: int) -> Partition:
 def true_error(model: LogisticModel, distance: str = "tv") -> float:
     """The expected miscalibration η by quadrature: every prediction is a bin of its own.
 
-    >>> round(true_error(MODELS["uncalibrated"]), 5), error(MODELS["constant"]) < 1e-12
+    >>> round(true_error(MODELS["uncalibrated"]), 5), true_error(MODELS["constant"]) < 1e-12
     (0.56375, True)
     """
     return BinnedError(Distinct(), distance=distance).value(population_view(model, ()))
@@ -203,7 +203,7 @@ class Plan:
 def rule_bin_count(n: int, power: float) -> int:
     """⌈n^a⌉ bins.
 
-    >>> rule_bin_count(100_000, 2 / 5), ruled(1000, 1 / 3)
+    >>> rule_bin_count(100_000, 2 / 5), rule_bin_count(1000, 1 / 3)
     (100, 10)
     """
     return math.ceil(n**power - 1e-9)

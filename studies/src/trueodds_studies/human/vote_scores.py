@@ -116,7 +116,7 @@ def load_crowd_predictions(model: str, data: str | None, rows: int | None = None
 def sample_rows(n: int, rows: int | None, seed: int) -> Array:
     """Which rows: all of them, or some, in their order.
 
-    >>> sample_rows(3, None, 0).tolist(), len(sample(100, 7, 0))
+    >>> sample_rows(3, None, 0).tolist(), len(sample_rows(100, 7, 0))
     ([0, 1, 2], 7)
     """
     if rows is None or rows >= n:

@@ -26,14 +26,14 @@ from trueodds_studies.common.study_result import format_count, format_range
 
 ON_P = RecalibrationMethod("evidential (Xu) on p", "evidential", {"on": "probabilities"})
 ALL_METHODS = (*METHODS, ON_P)
-"""The methods of all such tables, and Xu's once more, on the probabilities themselves instead of their logs."""
+"""The methods of all such tables, and the method of Xu also on the probabilities instead of their logarithms."""
 
 CLASSWISE_METHODS = ("temperature on log p", "MCLLO")  # of which it is told class by class what they leave
 WITH_ZEROS = ("none", "binning")  # of which it is told how much the floor decides
 
 
 def measure_split(learn: Predictions, held_out: Predictions) -> dict[str, Any]:
-    """One net on one split, in numbers, lists and names only: as JSON keeps them."""
+    """Results for one network and split, as JSON-compatible values."""
     fixed = {
         method.label: _replace_zeros(method, learn, held_out)
         for method in ALL_METHODS
@@ -54,9 +54,9 @@ def measure_split(learn: Predictions, held_out: Predictions) -> dict[str, Any]:
 
 
 def estimate_parameters(verdict: Verdict) -> list[dict[str, float | None]]:
-    """δ and γ of each class against the last, with standard errors; δ's is δ times that of τ = log δ.
+    """δ and γ of each class against the last, with standard errors; that of δ is δ times that of τ = log δ.
 
-    At the maximum that is what inverting the Hessian in δ itself gives, as the paper does.
+    At the maximum, this equals the result of inverting the Hessian in δ, as in the paper.
     """
     rows = []
     for part in _class_names(verdict):
@@ -67,7 +67,7 @@ def estimate_parameters(verdict: Verdict) -> list[dict[str, float | None]]:
 
 
 def vary_min_prob(preds: Predictions) -> dict[str, Any]:
-    """How many zeros there are, and the test at a tenth of the floor, at the floor, and at ten times the floor."""
+    """Number of zeros, and the test with a tenth of the smallest probability, with it, and with ten times."""
     assert preds.y is not None  # labels, no votes
     row: dict[str, Any] = {
         "zeros": int((preds.P == 0).sum()),
@@ -88,7 +88,7 @@ def _replace_zeros(method: RecalibrationMethod, learn: Predictions, held_out: Pr
 
 
 def _class_pvalues(verdict: Verdict) -> list[float | None]:
-    """Holm's p of each class but the last."""
+    """Holm's adjusted p-value of each class except the last."""
     return [part["holm"] if math.isfinite(part["holm"]) else None for part in _class_names(verdict)]
 
 
@@ -102,7 +102,7 @@ ALPHA = 0.05  # the level at which a p-value counts as a rejection
 def mean_with_error(values: Sequence[float]) -> tuple[float, float | None]:
     """Mean and standard error; an infinite value makes the mean infinite, and one value alone has no error.
 
-    >>> mean_with_error([1.0, 2.0, 3.0])[0], round(mean([1.0, 2.0, 3.0])[1], 4)
+    >>> mean_with_error([1.0, 2.0, 3.0])[0], round(mean_with_error([1.0, 2.0, 3.0])[1], 4)
     (2.0, 0.5774)
     >>> mean_with_error([1.0, float("inf")])
     (inf, None)
@@ -113,7 +113,7 @@ def mean_with_error(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 def false_rejection_rates(learned: int, held_out: int, k: int, level: float = ALPHA) -> float:
-    r"""How often a map of the right kind is rejected on rows it has not seen, because its parameters are estimates.
+    r"""Probability that a correctly specified map is rejected on held-out rows because its parameters are estimates.
 
     The likelihood ratio there is :math:`(\hat\theta_2 - \hat\theta_1)^\top H_2 (\hat\theta_2 - \hat\theta_1)`, so
     that it follows (1 + n₂/n₁) χ², not χ².
@@ -126,7 +126,7 @@ def false_rejection_rates(learned: int, held_out: int, k: int, level: float = AL
 
 
 def method_means(cells: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per net and method: means over splits, each with its standard error, changes against no fix paired."""
+    """One row per network and method: means over splits with standard errors; changes are paired differences."""
     return tuple(_mean_row(net, net_cells, i) for net, net_cells in _by_net(cells) for i in range(len(ALL_METHODS)))
 
 
@@ -154,7 +154,7 @@ def _change(rows: Sequence[Row], others: Sequence[Row], name: str) -> list[float
 
 
 def short_table(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """The same for a page: each mean with its standard error."""
+    """The same in page format: each mean with its standard error."""
     return tuple(
         {
             "net": row["net"],
@@ -178,15 +178,15 @@ def _format_with_error(row: Row, name: str, unit: float, digits: int) -> str:
     return text if error is None else f"{text} ± {unit * error:.{digits}f}"
 
 
-METHODS_LEGEND = """Means over {splits} of the same images, {learn:,} to learn from and {n:,} held out; n: held out. ±: standard error of
-the mean over splits, for changes of the paired differences; it tells of the split's luck, not of other images. p: MCLLO's likelihood-
-ratio test on the rows held out, floor {min_prob:g}; rejected: share of splits with p ≤ 0.05. A map of the right kind with estimated
-parameters would be rejected in {anyway:.1%}. ECE: confidence, {bins} bins (√n). gain: log loss before less after, nats per row, −inf
-where a method gave an outcome probability 0. changed: share of images whose label changes."""
+METHODS_LEGEND = """Means over {splits} of the same images, {learn:,} for fitting and {n:,} held out; n: held out. ±: standard error of the mean over
+splits (of paired differences for changes); it measures the variation between splits, not between images. p: MCLLO's likelihood-ratio
+test on the held-out rows, smallest probability {min_prob:g}; rejected: share of splits with p ≤ 0.05. A correctly specified map with
+estimated parameters would be rejected in {anyway:.1%}. ECE: confidence, {bins} bins (√n). gain: log loss before minus after, in nats per
+row, −inf if an observed outcome had probability 0. changed: share of images whose predicted class changes."""
 
 
 def methods_legend(cells: Sequence[Row]) -> str:
-    """What the columns of the methods' table mean."""
+    """Legend of the table of methods."""
     n, learn = cells[0]["methods"][0]["n"], cells[0]["learning"]["n"]
     splits = len({cell["split"] for cell in cells})
     anyway = false_rejection_rates(learn, n, len(CIFAR10_CLASSES))
@@ -201,7 +201,7 @@ def methods_legend(cells: Sequence[Row]) -> str:
 
 
 def summarize(rows: Sequence[Row]) -> str:
-    """What MCLLO does to the nets, and what one temperature does."""
+    """Summary of the effects of MCLLO and of temperature scaling."""
     nets, phrases = list(dict.fromkeys(row["net"] for row in rows)), []
     for method in ("MCLLO", "temperature on log p"):
         method_rows = [row for row in rows if row["method"] == method]
@@ -214,7 +214,7 @@ def summarize(rows: Sequence[Row]) -> str:
         for method in ("none", "MCLLO")
     )
     where = f"Over {len(nets)} nets" if len(nets) > 1 else f"Of {nets[0]}:"
-    return f"{where} {'; '.join(phrases)}. MCLLO takes the ECE from {before} to {after}."
+    return f"{where} {'; '.join(phrases)}. MCLLO changes the ECE from {before} to {after}."
 
 
 def _gains(nats: Sequence[float]) -> str:
@@ -224,7 +224,7 @@ def _gains(nats: Sequence[float]) -> str:
 
 
 def parameter_table(cells: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per net and class: the first split's δ and γ on both parts, and how far γ moves over splits."""
+    """One row per network and class: δ and γ of the first split on both parts, and the range of γ over splits."""
     rows = []
     for net, net_cells in _by_net(cells):
         for j, name in enumerate(CIFAR10_CLASSES[:-1]):
@@ -243,18 +243,18 @@ def parameter_table(cells: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def summarize_slopes(rows: Sequence[Row]) -> str:
-    """What the slopes say: below 1 a net is too sure of a class."""
+    """Summary of the slopes; below 1, a network is overconfident for a class."""
     slopes = [row["γ"] for row in rows if row["γ"] is not None]
     if not slopes:
-        return "No slopes are best: the outcomes are separated."
+        return "No finite slopes exist: the outcomes are separated."
     nets = list(dict.fromkeys(row["net"] for row in rows))
     who = "Every net" if len(nets) > 1 else nets[0]
-    prefix = f"{who} is too sure of every class: " if max(slopes) < 1 and len(slopes) == len(rows) else ""
-    return f"{prefix}γ is {format_range(slopes, 2)} on the rows learned from."
+    prefix = f"{who} is overconfident for every class: " if max(slopes) < 1 and len(slopes) == len(rows) else ""
+    return f"{prefix}γ is {format_range(slopes, 2)} on the rows used for fitting."
 
 
 def rejected_class_table(cells: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per net and method: in which share of splits each class is still rejected by its own test."""
+    """One row per network and method: share of splits in which each class is still rejected by its own test."""
     rows = []
     for net, net_cells in _by_net(cells):
         for method in CLASSWISE_METHODS:
@@ -267,7 +267,7 @@ def rejected_class_table(cells: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def min_prob_table(cells: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per net and method, of the first split."""
+    """One row per network and method for the first split."""
     return tuple({"net": net, **row} for net, net_cells in _by_net(cells) for row in net_cells[0]["floors"])
 
 
@@ -307,7 +307,7 @@ PUBLISHED_PROB_AFTER = 0.80  # of the second, recalibrated
 
 
 def compare_with_paper(cells: Sequence[Row]) -> tuple[Row, ...]:
-    """Each printed number, ours of the first split, and the least and most over the splits."""
+    """Each published number, ours for the first split, and the minimum and maximum over the splits."""
     rows = []
     for method, numbers in PUBLISHED_SCORES.items():
         ours = [_parameter_row(cell, method) for cell in cells]

@@ -42,7 +42,7 @@ PAPER_NETWORK = next(iter(CIFAR10_FILES))  # the net whose numbers stand beside 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many random splits; each has its own stream, so that a study stopped and resumed gives the same."""
+    """Number of random splits. Each has its own random stream, so that resuming a study does not change results."""
 
     splits: int = 20
     seed: int = 0
@@ -53,7 +53,7 @@ QUICK = Plan(splits=1)
 
 @dataclass(frozen=True)
 class Cell:
-    """One net on one split."""
+    """One network and one split."""
 
     net: str
     split: int
@@ -61,7 +61,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Its name among the kept cells."""
+        """Key of the cell in the saved results."""
         return f"{self.net} | {self.split}"
 
 
@@ -75,11 +75,11 @@ def images(
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """Recalibrations of five networks on CIFAR-10, learned on 8,000 test images and judged on the other 2,000.
+    """Recalibration of five networks on CIFAR-10, fitted on 8,000 test images and evaluated on the other 2,000.
 
-    Tables: every method over random splits, MCLLO's parameters, the paper's numbers beside those of VGG16, classes
-    that a fix leaves off, what the floor decides, and single images. Pictures: accuracy against calibration, single
-    images, and reliability in ten bins. `methods` are nets. Source: Vennos, Xing & Franck (2026), section 4.2.
+    Tables: every method over random splits, MCLLO's parameters, published numbers beside those of VGG16, classes that
+    remain miscalibrated, the effect of the smallest probability, and single images. Figures: accuracy against calibration,
+    single images, and reliability in ten bins. `methods` are networks. Source: Vennos, Xing & Franck (2026), section 4.2.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, files = make_folder(out), None if data is None else str(data)
@@ -108,7 +108,7 @@ def images(
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
-    """What is found on one split of one net."""
+    """Results for one split of one network."""
     learn, held_out = load_split(cell.net, cell.data, plan.seed, cell.split)
     return {"net": cell.net, "split": cell.split, **measure_split(learn, held_out)}
 
@@ -116,28 +116,28 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
 def _further_tables(
     cells: Sequence[Mapping[str, Any]], nets: Sequence[str], data: str | None, plan: Plan
 ) -> tuple[tuple[StudyResult, ...], Sequence[Mapping[str, Any]]]:
-    """The further tables, and the single images once more for their picture."""
+    """The other tables of the study, and the single images for their figure."""
     made: list[tuple[str, str, Sequence[Mapping[str, Any]], str]] = []
     if PAPER_NETWORK in nets:
         own = [cell for cell in cells if cell["net"] == PAPER_NETWORK]
         rows = split_results.compare_with_paper(own)
         inside = sum(row["within"] for row in rows)
         words = f"Of the paper's {len(rows)} numbers {inside} lie within the range over {format_count(len(own), 'split')} of {PAPER_NETWORK}."
-        made.append(("paper", words, rows, "least, most: over the splits; within: the printed number lies between."))
+        made.append(("paper", words, rows, "least, most: minimum and maximum over the splits; within: whether the published number lies between them."))
         words = f"Parameters of {PAPER_NETWORK} against truck, beside the paper's: estimate (standard error)."
         made.append(("paper.parameters", words, split_results.compare_parameters(own), ""))
     rows = split_results.parameter_table(cells)
-    legend = "First split, baseline truck; ±: standard error; least and most γ: of the learning rows over the splits."
+    legend = "First split, baseline truck; ±: standard error; least and most γ: minimum and maximum over the splits for the rows used for fitting."
     made.append(("parameters", split_results.summarize_slopes(rows), rows, legend))
-    words = "Share of splits in which a class is still rejected at 5 % after the fix, by Wald's test of its δ and γ with Holm's correction."
-    made.append(("left", words, split_results.rejected_class_table(cells), "Rows held out; each class against truck."))
+    words = "Share of splits in which a class is still rejected at 5 % after recalibration, by the Wald test of its δ and γ with Holm's correction."
+    made.append(("left", words, split_results.rejected_class_table(cells), "Held-out rows; each class against truck."))
     rows = split_results.min_prob_table(cells)
     own_zeros, made_zeros = (sum(row["zeros"] for row in rows if row["method"] == name) for name in WITH_ZEROS)
-    words = f"On the rows held out softmax values hold {format_count(own_zeros, 'exact zero')}, and binned ones {made_zeros:,}."
-    legend = f"First split, rows held out. zeros: values that are exactly 0; outcomes at 0: how many of them were the outcome; rows below: those with a value below {MIN_PROB:g}, the floor used."
+    words = f"On the held-out rows, softmax values contain {format_count(own_zeros, 'exact zero')}, and those after histogram binning {made_zeros:,}."
+    legend = f"First split, held-out rows. zeros: values that are exactly 0; outcomes at 0: number of them whose class was observed; rows below: rows with a value below {MIN_PROB:g}, the smallest probability used."
     made.append(("floors", words, rows, legend))
     single, words = image_rows(nets[0], data, plan.seed)
-    legend = "The five likeliest classes of single images of the test set, counted from 0; map of the first split."
+    legend = "The five most probable classes for single images of the test set, numbered from 0; map of the first split."
     made.append(("single", words, single, legend))
     return tuple(
         StudyResult(f"images.{name}", words, tuple(rows), plan.__dict__, why) for name, words, rows, why in made
@@ -148,7 +148,7 @@ TOP_CLASSES = 5
 
 
 def image_rows(net: str, data: str | None, seed: int) -> tuple[tuple[Row, ...], str]:
-    """The rows of the images to show, and how the printed numbers are found again; the fit is the first split's."""
+    """Table of single images, and the search for the published numbers, with the map of the first split."""
     y, P = load_softmax(net, data)
     learn, _ = load_split(net, data, seed, 0)
     Q = fit(learn, "mcllo").predict_proba(P)
@@ -171,7 +171,7 @@ def image_rows(net: str, data: str | None, seed: int) -> tuple[tuple[Row, ...], 
 
 
 def find_images(P: Array) -> Array:
-    """The images called airplane with the printed probability, to two digits.
+    """The images predicted as airplane with the published probability, to two digits.
 
     >>> find_images(np.array([[0.944, 0.056], [0.936, 0.064], [0.949, 0.051]])).tolist()
     [0, 1]
@@ -182,7 +182,7 @@ def find_images(P: Array) -> Array:
 
 
 def choose_images(n: int, alike: Array, Q: Array) -> list[tuple[int, str]]:
-    """Those that the paper numbers, the second also counted from one, and the one that is nearest to what it shows."""
+    """Images numbered in the paper, the second also counted from one, and the image closest to the published pair."""
     images = [(image, "the paper's number") for image in PUBLISHED_IMAGES if image < n]
     images += [(4525, "4526 counted from one")] if n > 4525 else []
     if len(alike):
@@ -193,11 +193,11 @@ def choose_images(n: int, alike: Array, Q: Array) -> list[tuple[int, str]]:
 
 def _describe_search(net: str, alike: Array, Q: Array) -> str:
     if not len(alike):
-        return f"No image is called airplane with {PUBLISHED_IMAGES[4526]:.2f} by {net}."
+        return f"No image is predicted as airplane with {PUBLISHED_IMAGES[4526]:.2f} by {net}."
     after = Q[alike, 0]
     same = int((np.round(after, 2) == PUBLISHED_PROB_AFTER).sum())
     return (
-        f"{len(alike)} images are called airplane with {PUBLISHED_IMAGES[4526]:.2f} by {net}; MCLLO makes that {after.min():.2f} to "
+        f"{len(alike)} images are predicted as airplane with {PUBLISHED_IMAGES[4526]:.2f} by {net}; MCLLO changes this to {after.min():.2f} to "
         f"{after.max():.2f}, in {same} of them the paper's {PUBLISHED_PROB_AFTER:.2f}."
     )
 
@@ -215,7 +215,7 @@ PANELS = (("ECE change", "change of ECE"), ("gain", "gain in log loss (nats)"))
 
 
 def draw_tradeoff(rows: Sequence[Row], path: Path) -> None:
-    """Change of accuracy against what calibration gains, one column of panels per net, bars of one standard error."""
+    """Draw the change of accuracy against the gain of calibration, one column per network, with standard errors."""
     nets = list(dict.fromkeys(row["net"] for row in rows))
     figure = _make_figure((1.2 + 2.5 * len(nets), 6.2))
     grid = figure.subplots(2, len(nets), sharex=True, sharey="row", squeeze=False)
@@ -248,7 +248,7 @@ def _draw_point(ax: Any, row: Row, name: str) -> None:
 
 
 def _marker_style(method: str) -> dict[str, Any]:
-    """A dot; a ring for the ridge, which lies upon MCLLO."""
+    """Draw a dot, or a ring for the ridge, which coincides with MCLLO."""
     ring = {"ms": 9, "mfc": "none"} if method == "MCLLO, ridge" else {"ms": 5}
     return {"color": COLORS[method], **ring}
 
@@ -259,7 +259,7 @@ def _label_axes(name: str, rows: Sequence[Row]) -> str:
 
 
 def draw_single_images(rows: Sequence[Row], path: Path) -> None:
-    """The five likeliest classes of each image, a bar before and a bar after."""
+    """Draw the five most probable classes of each image, before and after recalibration."""
     images = list(dict.fromkeys(row["image"] for row in rows))
     figure = _make_figure((3.4 * len(images), 3.4))
     for ax, image in zip(figure.subplots(1, len(images), squeeze=False)[0], images, strict=True):
@@ -280,7 +280,7 @@ def draw_single_images(rows: Sequence[Row], path: Path) -> None:
 
 
 def draw_reliability(learn: Predictions, held_out: Predictions, path: Path) -> None:
-    """Ten bins of the confidence of the rows held out, before and after each method of the paper."""
+    """Draw ten bins of the confidence of the held-out rows, before and after each method of the paper."""
     assert held_out.y is not None  # labels, no votes
     figure = _make_figure((13, 8.6))
     made = {method.label: method for method in ALL_METHODS}

@@ -30,7 +30,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(64)
 
 
 class PowerPlan(Protocol):
-    """What of a plan a cell reads."""
+    """The part of a plan that a cell uses."""
 
     sets: int
     binned: int  # of them, whose ECE is taken
@@ -39,23 +39,23 @@ class PowerPlan(Protocol):
 
 @dataclass(frozen=True)
 class PowerCell:
-    """One shift at one number of rows."""
+    """One shift and one number of rows."""
 
     n: int
     delta: float
 
     @property
     def key(self) -> str:
-        """Its name among the kept cells."""
+        """Key of the cell in the saved results."""
         return f"delta {self.delta:g} | {self.n}"
 
     @property
     def truth(self) -> Array:
-        """(γ₁, τ₁, γ₂, τ₂): class 1 comes with δ times the odds against class 3 that were said, and nothing else is wrong."""
+        """(γ₁, τ₁, γ₂, τ₂): the odds of class 1 against class 3 are δ times the predicted ones; nothing else is miscalibrated."""
         return np.array([1.0, np.log(self.delta), 1.0, 0.0])
 
     def rows(self, rng: np.random.Generator) -> tuple[Array, Array]:
-        """Predictions from Dirichlet(1, 1, 1), then labels by the inverse distribution function, as one of K."""
+        """Predictions from Dirichlet(1, 1, 1), with labels by inverse transform sampling."""
         P = rng.dirichlet(np.ones(K), self.n)
         first, two = self.delta * P[:, 0], self.delta * P[:, 0] + P[:, 1]
         u = rng.random(self.n) * (two + P[:, 2])
@@ -67,9 +67,9 @@ def expected_divergence(delta: float, k: int = K) -> float:
     r"""E KL(q ‖ p) in nats, where p ~ Dirichlet(1, …, 1) and q has δ times the odds of the first class.
 
     Only :math:`p_1 \sim \mathrm{Beta}(1, k - 1)` matters: with :math:`q_1 = \delta p_1 / (1 + (\delta - 1)p_1)`,
-    KL is :math:`q_1 \log\delta - \log(1 + (\delta - 1)p_1)`. By Gauss and Legendre's quadrature.
+    KL is :math:`q_1 \log\delta - \log(1 + (\delta - 1)p_1)`. Computed by Gauss-Legendre quadrature.
 
-    >>> expected_divergence(1.0), round(divergence(1.25), 6)
+    >>> expected_divergence(1.0), round(expected_divergence(1.25), 6)
     (0.0, 0.004262)
     """
     p = (1 + _NODES) / 2
@@ -79,7 +79,7 @@ def expected_divergence(delta: float, k: int = K) -> float:
 
 
 def predict_power(n: int, delta: float, level: float) -> tuple[float, float]:
-    """The non-centrality 2n E KL(q ‖ p), and how often non-central χ² passes the quantile of the central one.
+    """The noncentrality 2n E KL(q ‖ p), and the probability that noncentral χ² exceeds the quantile of the central one.
 
     >>> ncp, power = predict_power(50, 1.0, 0.05)
     >>> ncp, round(power, 10)
@@ -90,7 +90,7 @@ def predict_power(n: int, delta: float, level: float) -> tuple[float, float]:
 
 
 def measure_power(cell: PowerCell, plan: PowerPlan) -> Mapping[str, Any]:
-    """Rejections, parameters and ECE of one cell."""
+    """Rejections, parameter estimates, and ECE of one cell."""
     samples: dict[str, list[Any]] = {name: [] for name in ("lrt", "score", "off", "covers", "before", "after", "new")}
     ece, calibration_map = BinnedError(Uniform(int(np.ceil(np.sqrt(cell.n))))), None
     for repetition in range(plan.sets):
@@ -114,7 +114,7 @@ def measure_power(cell: PowerCell, plan: PowerPlan) -> Mapping[str, Any]:
 
 
 def _confidence_ece(ece: BinnedError, P: Array, Y: Array) -> float:
-    """Of the largest probability; ties go to the first class."""
+    """ECE of the largest probability; ties go to the first class."""
     top = P.argmax(axis=1)
     every = np.arange(len(P))
     return float(ece.value(View(p=P[every, top], y=Y[every, top])))
@@ -157,7 +157,7 @@ PARAMETER_LABELS = {"gamma_1": "γ₁", "tau_1": "τ₁", "gamma_2": "γ₂", "t
 
 
 def draw_power(rows: Sequence[Row], path: Path) -> None:
-    """Rejections at 5 and 1 % with their limits over n, one line per shift; lines are non-central χ²."""
+    """Draw rejection rates at 5 and 1 % with their limits against n; lines are the noncentral χ² distribution."""
     figure, axes = make_panels(1, 2, (10, 4.2), sharey=True)
     n = np.geomspace(min(row["n"] for row in rows), max(row["n"] for row in rows), 100)
     for ax, name, level in zip(axes.flat, ("5", "1"), (0.05, 0.01), strict=True):
@@ -179,7 +179,7 @@ def draw_power(rows: Sequence[Row], path: Path) -> None:
 
 
 def draw_parameters(rows: Sequence[Row], path: Path) -> None:
-    """Above the bias of each parameter with its 99 % limits, below the coverage of its interval with the same."""
+    """Draw the bias of each parameter (top) and the coverage of its interval (bottom), with 99 % limits."""
     finite_rows = [row for row in rows if row["finite"]]
     figure, axes = make_panels(2, 4, (11, 5.4), sharex=True, sharey="row")
     for column, name in enumerate(PARAMETERS):
@@ -204,7 +204,7 @@ def draw_parameters(rows: Sequence[Row], path: Path) -> None:
 
 
 def draw_ece(rows: Sequence[Row], path: Path) -> None:
-    """ECE as stated, on the rows of the fit, and on new ones: quartiles at one n, and mean differences over n."""
+    """Draw ECE before recalibration, on the rows of the fit, and on new rows: quartiles at one n, mean differences over n."""
     sizes = sorted({row["n"] for row in rows})
     middle = sizes[len(sizes) // 2 - 1] if len(sizes) > 1 else sizes[0]
     figure, (boxes, own, new) = make_panels(1, 3, (11, 4.2))
@@ -250,14 +250,14 @@ def _shift_colors(rows: Sequence[Row]) -> list[tuple[float, str]]:
 
 
 def draw_rate(ax: Any, x: Any, rows: Sequence[Row], names: Sequence[str], color: str, label: str | None = None) -> None:
-    """A rate with its limits."""
+    """Draw a rate with its limits."""
     middle, low, high = (np.array([row[name] for row in rows]) for name in names)
     ax.vlines(x, low, high, color=color, lw=1)
     ax.plot(x, middle, "o", ms=3.5, color=color, label=label)
 
 
 def set_rows_axis(ax: Any, rows: Sequence[Row], ylabel: str) -> None:
-    """A logarithmic axis of the numbers of rows."""
+    """Set a logarithmic axis for the number of rows."""
     from matplotlib.ticker import NullLocator
 
     sizes = sorted({row["n"] for row in rows})

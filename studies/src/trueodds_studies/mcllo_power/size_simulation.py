@@ -28,7 +28,7 @@ SIZE_FORMS = ("likelihood ratio", "score", "score, redrawn")
 
 
 class SizePlan(Protocol):
-    """What of a plan a cell reads."""
+    """The part of a plan that a cell uses."""
 
     sized: int
     resamples: int
@@ -37,25 +37,25 @@ class SizePlan(Protocol):
 
 @dataclass(frozen=True)
 class NetworkWorld(PowerTransformedWorld):
-    """The predictions of a network on its test rows, floored: n of them are drawn, none twice."""
+    """Predictions of a network for its test rows with a smallest probability, sampled without replacement."""
 
     folder: str = ""
     stamp: str = ""  # of the file
 
     def stated(self, rng: np.random.Generator, n: int) -> Array:
-        """Vectors of k probabilities, most of them sharp."""
+        """Vectors of k probabilities, most of them confident."""
         P = _load_predictions(self.folder, self.stamp)
         return P[rng.choice(len(P), n, replace=False)]
 
 
 @lru_cache(maxsize=1)
 def _load_predictions(folder: str, _stamp: str) -> Array:
-    """Read once for each file that lay there."""
+    """Cached by the hash of the file."""
     return _apply_min_prob(load_npz(NETWORK_FILE, folder, "probs")["probs"].astype(np.float64), MIN_NETWORK_PROB)
 
 
 class FlooredDirichletWorld(Dirichlet):
-    """Vectors from a symmetric Dirichlet law, floored."""
+    """Vectors from a symmetric Dirichlet distribution, with a smallest probability."""
 
     def stated(self, rng: np.random.Generator, n: int) -> Array:
         """Vectors of k probabilities."""
@@ -75,7 +75,7 @@ def _apply_min_prob(P: Array, min_prob: float) -> Array:
 
 
 def load_network(data: str | Path | None) -> NetworkWorld | None:
-    """VGG16 on CIFAR-10; None where nobody named a folder and the usual one has no such file."""
+    """VGG16 on CIFAR-10; None if no folder is given and the default one does not contain the file."""
     try:
         path = find_file(NETWORK_FILE, data)
     except InputError:
@@ -89,19 +89,19 @@ def load_network(data: str | Path | None) -> NetworkWorld | None:
 
 @dataclass(frozen=True)
 class SizeCell:
-    """One design at one number of rows."""
+    """One design and one number of rows."""
 
     world: PowerTransformedWorld
     n: int
 
     @property
     def key(self) -> str:
-        """Its name among the kept cells."""
+        """Key of the cell in the saved results."""
         return f"{self.world.name} | {self.n}"
 
 
 def size_cells(rows: Sequence[int], classes: Sequence[int], data: str | Path | None) -> Iterator[SizeCell]:
-    """Every design with as many classes, at each number of rows."""
+    """Every design with these numbers of classes and of rows."""
     real = load_network(data)
     for world in (*DIRICHLET_WORLDS, *([real] if real else [])):
         if world.k in classes:
@@ -109,13 +109,13 @@ def size_cells(rows: Sequence[int], classes: Sequence[int], data: str | Path | N
 
 
 def hash_data_files(designs: Sequence[SizeCell]) -> dict[str, str]:
-    """The stamp of each file that some design needs."""
+    """The SHA-256 hash of each file that a design requires."""
     real = next((cell.world for cell in designs if isinstance(cell.world, NetworkWorld)), None)
     return {NETWORK_FILE: real.stamp} if real else {}
 
 
 def measure_size(cell: SizeCell, plan: SizePlan) -> Row:
-    """What the three forms of the test said of many data sets, all of the same ones."""
+    """P-values of the three forms of the test for the same data sets."""
     pvalues, doubted = np.full((3, plan.sized), np.nan), np.zeros(plan.sized, dtype=bool)
     for repetition in range(plan.sized):
         rng = np.random.default_rng([plan.seed, *cell.world.name.encode(), cell.n, repetition])
@@ -131,7 +131,7 @@ def measure_size(cell: SizeCell, plan: SizePlan) -> Row:
 
 
 def add_form_verdicts(measured: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per form, design and number of rows, with verdicts that hold for all of them together."""
+    """One row per form, design, and number of rows, with verdicts corrected for all of them."""
     return add_verdicts([row for cell_row in measured for row in cell_row["forms"]])
 
 
@@ -148,7 +148,7 @@ def _size_row(cell: SizeCell, form: str, pvalues: Array, doubted: Array) -> dict
 
 
 def world_table(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per design and number of rows, the forms side by side: what a page has room for."""
+    """One row per design and number of rows, with the forms side by side."""
     table: dict[tuple[str, int, int], dict[str, Any]] = {}
     for row in rows:
         where = (row["design"], row["K"], row["n"])
@@ -164,7 +164,7 @@ def world_table(rows: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def summarize_size(rows: Sequence[Row]) -> str:
-    """What the sizes come to."""
+    """Summary of the sizes in words."""
     words = []
     for form in SIZE_FORMS:
         own = [row for row in rows if row["test"] == form]
@@ -180,16 +180,16 @@ def summarize_size(rows: Sequence[Row]) -> str:
             f"at worst {100 * worst['size5']:.1f} % at 5 % ({worst['design']}, K = {worst['K']}, n = {worst['n']:,})"
         )
     missing = (
-        "" if any(row["design"] == "VGG16" for row in rows) else " VGG16 is left out: its predictions are not there."
+        "" if any(row["design"] == "VGG16" for row in rows) else " VGG16 is not included because its predictions are not available."
     )
-    return f"Where every probability is right {'; '.join(words)}.{missing}"
+    return f"For calibrated predictions, {'; '.join(words)}.{missing}"
 
 
 FORM_COLORS = {"likelihood ratio": "#b5402a", "score": "#d99a2b", "score, redrawn": "#2f6da8"}
 
 
 def draw_size(rows: Sequence[Row], path: Path) -> None:
-    """Rejections at 5 and 1 % where every probability is right, with 99 % limits; a panel per level, a line per cell."""
+    """Draw rejection rates at 5 and 1 % for calibrated predictions, with 99 % limits; a panel per level, a line per cell."""
     cells = list(dict.fromkeys((row["design"], row["K"], row["n"]) for row in rows))
     place = {cell: len(cells) - i for i, cell in enumerate(cells)}
     figure, axes = make_panels(1, 2, (10, 1.6 + 0.25 * len(cells)), sharey=True)
@@ -213,7 +213,7 @@ def draw_size(rows: Sequence[Row], path: Path) -> None:
                 color=color,
                 label=f"{form}{' by χ²' * (j < 2)}",
             )
-        ax.set(xlabel="per cent of data sets", title=f"rejected at {name} %")
+        ax.set(xlabel="percent of data sets", title=f"rejected at {name} %")
         ax.set_xlim(0, None)
     names = [f"{design}, K = {k}, n = {n:,}" for design, k, n in cells]
     axes.flat[0].set_yticks(list(place.values()), names, fontsize=8)

@@ -13,35 +13,35 @@ from trueodds_studies.mcllo_power import power_simulation as power
 from trueodds_studies.mcllo_power import size_simulation as size
 from trueodds_studies.mcllo_power.power_simulation import PARAMETERS
 
-POWER_LEGEND = """{sets} data sets per row. p ~ Dirichlet(1, 1, 1); class 1 comes with delta times the odds against class 3 that were said, the
-baseline; nothing else is wrong. lrt5, lrt1: how often the likelihood ratio rejects at 5 and 1 % by χ² with 4 degrees of freedom,
-with 99 % Clopper-Pearson limits; score5, score1: the one-pass score statistic. ncp: 2n E KL(q‖p), by quadrature; predicted5,
-predicted1: how often non-central χ² with it passes the quantile of the central one."""
+POWER_LEGEND = """{sets} data sets per row. p ~ Dirichlet(1, 1, 1); the odds of class 1 against class 3, the baseline, are delta times the predicted ones; nothing
+else is miscalibrated. lrt5, lrt1: rejection rates of the likelihood ratio at 5 and 1 % by χ² with 4 degrees of freedom, with 99 % Clopper-Pearson
+limits; score5, score1: the one-pass score statistic. ncp: noncentrality 2n E KL(q‖p), by quadrature; predicted5, predicted1: probability that a
+noncentral χ² variable exceeds the quantile of the central one."""
 
-PARAMETERS_LEGEND = """bias_: mean of the estimate less the truth, gamma = 1, tau_1 = log delta, tau_2 = 0; covers_: how often its 95 % interval holds
-the truth; low, high: the least lower and largest upper 99 % limit of these four rates; finite: data sets with finite estimates."""
+PARAMETERS_LEGEND = """bias_: mean estimate minus the true value, gamma = 1, tau_1 = log delta, tau_2 = 0; covers_: coverage of its 95 % interval; low, high: smallest
+lower and largest upper 99 % limit of these four rates; finite: data sets with finite estimates."""
 
-ECE_LEGEND = """Means over the first {binned} data sets of a row: confidence, ceil(sqrt(n)) bins of equal width. before: as stated; after: by the
-map on the rows that it was fitted on; new: by the same map on as many other rows. lowered, lowered_new: share of data sets whose
-ECE the map made smaller, on its own and on other rows."""
+ECE_LEGEND = """Means over the first {binned} data sets of a row: confidence, ceil(sqrt(n)) bins of equal width. before: without recalibration; after: with the
+map, on the rows used to fit it; new: with the same map on as many other rows. lowered, lowered_new: share of data sets in which the map reduces
+the ECE, on its own and on other rows."""
 
-SIZE_LEGEND = """{sized} data sets per cell in which every probability is right, the same for the three forms of the test. Dirichlet(a): symmetric, floored at
-1e-12; VGG16: rows of its CIFAR-10 predictions, floored at 1e-6, none twice in a set; labels come from the predictions. size5, size1 with 99 %
+SIZE_LEGEND = """{sized} calibrated data sets per cell, the same for the three forms of the test. Dirichlet(a): symmetric, floored at
+1e-12; VGG16: rows of its CIFAR-10 predictions, floored at 1e-6, sampled without replacement; labels are drawn from the predictions. size5, size1 with 99 %
 Clopper-Pearson limits (low, high); score, redrawn: among {resamples} redraws. doubt: share of data sets in which the likelihood
-ratio by χ² carries the note TN212 (counted for the score too); silent5, silent1: size among the others. verdict: exceeds where the
-lower 99 % limit, Bonferroni over all {rates} rates, is above the level; exceeds, noted: where most of those rejections carry the
-note and the other data sets keep the level."""
+ratio by χ² has the note TN212 (used for the score too); silent5, silent1: size among the others. verdict: exceeds if the
+lower 99 % limit, with Bonferroni's correction for all {rates} rates, is above the level; exceeds, noted: if most of those rejections have
+the note and the other data sets keep the level."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is simulated; every data set has its own stream, so that a study stopped and resumed gives the same."""
+    """Size of the simulation; each data set has its own random stream, so that resuming a study does not change results."""
 
-    sets: int = 1000  # by shift and number of rows
-    binned: int = 250  # of them, whose ECE is taken
+    sets: int = 1000  # per shift and number of rows
+    binned: int = 250  # number of them for which the ECE is computed
     rows: tuple[int, ...] = (50, 100, 250, 500, 1000, 2500)
     deltas: tuple[float, ...] = (1.0, 1.25, 1.5, 2.0, 3.0)
-    sized: int = 1000  # by design and number of rows, where every probability is right
+    sized: int = 1000  # per design and number of rows, with calibrated predictions
     sized_rows: tuple[int, ...] = (60, 132, 400, 2000)
     classes: tuple[int, ...] = (2, 3, 7, 10)
     resamples: int = 99
@@ -64,11 +64,11 @@ def mcllo_power(
 ) -> StudyResult:
     """The simulations of Vennos, Xing & Franck (2026): power, parameters, ECE before and after; and size, with real vectors.
 
-    Power of the likelihood ratio and of the one-pass score where one of three classes comes more often than stated,
-    beside what non-central χ² predicts; bias and coverage of the parameters; ECE on the rows of the fit and on new
-    ones. Then the size of both and of the score among redrawn labels for 2 to 10 classes, on flat, sharp and, where
-    its file is there, a network's vectors. Their sample sizes, shifts and law of p were not
-    recoverable; these are ours.
+    Power of the likelihood ratio and of the one-pass score if one of three classes is under-predicted, compared with
+    the noncentral χ² distribution; bias and coverage of the parameters; ECE on the rows of the fit and on new rows.
+    Then the size of both and of the score with redrawn labels for 2 to 10 classes, with uniform and sharp vectors and, if
+    its file is available, those of a network. The sample sizes, shifts, and distribution of p in the paper were not
+    available; these are ours.
 
     >>> small = Plan(sets=5, binned=2, rows=(50,), deltas=(1.0, 3.0), sized=2, sized_rows=(60,), classes=(2,), resamples=19)
     >>> finding = mcllo_power(plan=small)
@@ -79,7 +79,7 @@ def mcllo_power(
     where = make_folder(out)
     shifts = [
         power.PowerCell(n, delta) for n in sorted(plan.rows, reverse=True) for delta in plan.deltas
-    ]  # the longest first
+    ]  # the most expensive first
     designs = list(size.size_cells(plan.sized_rows, plan.classes, data))
     share = len(shifts) / (len(shifts) + len(designs))
     rows = run_cells("mcllo_power", shifts, power.measure_power, plan, where, _further_table(progress, 0.0, share))
@@ -117,9 +117,9 @@ def mcllo_power(
     )  # fmt: skip
     if where is not None:
         finding.save(where)
-        shown = "Per cent of the data sets, [99 % Clopper-Pearson limits]; *: above the level beyond Monte-Carlo error, Bonferroni"
+        shown = "Percent of the data sets, [99 % Clopper-Pearson limits]; *: above the level beyond Monte Carlo error, with Bonferroni's"
         shown += (
-            f" over the table's {legend_values['rates']} rates; noted: data sets in which the note TN212 warns of χ²."
+            f" correction for the {legend_values['rates']} rates of the table; noted: data sets with the note TN212 on χ²."
         )
         table = size.world_table(sizes)
         StudyResult("mcllo_power.by_design", size.summarize_size(sizes), table, plan.__dict__, shown).save(where)
@@ -128,13 +128,13 @@ def mcllo_power(
 
 
 def summarize(rows: Sequence[Row], sizes: Sequence[Row]) -> str:
-    """What was found, in one."""
+    """Summary of the study in words."""
     gap = max(abs(row["lrt5"] - row["predicted5"]) for row in rows)
     score_gap = max(abs(row["lrt5"] - row["score5"]) for row in rows)
     share = {form: _rates_beyond(sizes, form) for form in size.SIZE_FORMS}
     return (
-        f"Non-central χ² foretells the power of the likelihood ratio to within {gap:.3f} in all {len(rows)} cells, and the score,"
-        f" which needs no fit, is within {score_gap:.3f} of it; where every probability is right the likelihood ratio by χ² exceeds"
+        f"The noncentral χ² distribution predicts the power of the likelihood ratio to within {gap:.3f} in all {len(rows)} cells, and the power"
+        f" of the score, which requires no fit, differs from it by at most {score_gap:.3f}; for calibrated predictions, the likelihood ratio by χ² exceeds"
         f" its level in {share[size.SIZE_FORMS[0]]} cells, the score by χ² in {share[size.SIZE_FORMS[1]]} and the score among redrawn"
         f" labels in {share[size.SIZE_FORMS[2]]}."
     )
@@ -172,14 +172,14 @@ def _summarize_parameters(rows: Sequence[Row]) -> str:
     if max_n > min_n:
         bias = f"{format_change(first, last)} as n goes from {min_n:,} to {max_n:,}"
     covers = [100 * row[f"covers_{name}"] for row in finite_rows for name in PARAMETERS]
-    return f"The largest bias of a parameter {bias}, and its 95 % interval covers in {format_range(covers, 1)} %."
+    return f"The largest bias of a parameter {bias}, and the coverage of its 95 % interval is {format_range(covers, 1)} %."
 
 
 def _summarize_ece(rows: Sequence[Row]) -> str:
     still = [row for row in rows if row["delta"] == min(row["delta"] for row in rows)]
     moved = [row for row in rows if row["delta"] == max(row["delta"] for row in rows)]
     text = "; ".join(
-        f"at delta = {part[0]['delta']:g} its mean goes by {_range(part, 'after')} on the rows of the fit and by {_range(part, 'new')} on new ones"
+        f"at delta = {part[0]['delta']:g} its mean changes by {_range(part, 'after')} on the rows of the fit and by {_range(part, 'new')} on new rows"
         for part in (still, moved)
     )
     return f"ECE after the map, over all n: {text}."
@@ -199,7 +199,7 @@ def _further_table(progress: Progress | None, start: float, share: float) -> Pro
 
 
 def _draw_if_possible(rows: Sequence[Row], sizes: Sequence[Row], where: Path) -> None:
-    """The pictures; without matplotlib there are only the tables."""
+    """Draw the figures if matplotlib is installed."""
     if importlib.util.find_spec("matplotlib") is not None:
         from trueodds_studies.mcllo_power import power_simulation, size_simulation
 

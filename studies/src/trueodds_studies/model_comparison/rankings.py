@@ -162,7 +162,7 @@ def values_in_halves(one: Measure, nets: Models, draws: int, seed: int) -> Array
 def draw_half(n: int, seed: int, number: int) -> Array:
     """Half of the rows, in their order.
 
-    >>> len(draw_half(10, 0, 0)), half(10, 0, 0).tolist() == half(10, 0, 0).tolist()
+    >>> len(draw_half(10, 0, 0)), draw_half(10, 0, 0).tolist() == draw_half(10, 0, 0).tolist()
     (5, True)
     """
     return np.sort(np.random.default_rng([seed, 2, number]).choice(n, n // 2, replace=False))

@@ -18,31 +18,31 @@ PUBLISHED_TABLE: Mapping[str, Mapping[str, Any]] = {
     "binning": {"n": 132, "p": 0.068, "ECE": 0.083, "accuracy": 0.810, "changed": 0.0303},
     "evidential (Xu)": {"n": 132, "p": 0.014, "ECE": 0.078, "accuracy": 0.811, "changed": 0.030},
 }
-"""The names of the last two rows are lost in the text at hand; it says that binning passes the test, which is p = .068."""
+"""The names of the last two rows are missing in the available text; it states that histogram binning is not rejected, which is p = .068."""
 
 PUBLISHED_PARAMETERS: Mapping[str, tuple[tuple[float, float], ...]] = {
     "delta": ((0.527, 0.241), (1.002, 0.406), (2.714, 1.404), (0.002, 0.001), (1.167, 0.391), (1.529, 0.524)),
     "gamma": ((2.785, 0.399), (2.211, 0.214), (1.719, 0.175), (4.698, 0.960), (2.387, 0.247), (2.020, 0.188)),
 }
-"""With their standard errors, against Normal Weight; the columns are taken as the other classes in alphabetical order."""
+"""With standard errors, against Normal Weight; the columns are assumed to be the other classes in alphabetical order."""
 
 
-LEGEND = """Rows that no fit saw (132 of 2,111), mean over the splits if nothing else is said. baseline: the class that MCLLO's fit and test are
-against. loss, worst: nats per row, mean and largest over splits, after 1/397 of the uniform is mixed in, as `auto` does; infinite: share of
-splits whose log loss is infinite without that. se: of the mean over splits as if they were independent. p>.05: share of
-splits in which MCLLO's likelihood-ratio test on these rows has p > 0.05, redrawn: the same with labels drawn anew (exact at any n);
-test diverges: share in which its fit has no finite best parameters; fit diverges: the same of the recalibration's own fit. ECE:
-confidence, 12 bins (√n). changed: share of rows whose label changes. MCLLO, no pull: its likelihood at the supremum, where MCLLO has
-a slight pull if no finite parameters are best. Votes of 0: fits take 1e-12 for them, the test 1e-6."""
+LEGEND = """Held-out rows (132 of 2,111), mean over the splits unless stated otherwise. baseline: the baseline class of MCLLO's fit and test. loss, worst:
+mean and maximum log loss over splits in nats per row, after mixing with a share of 1/397 of the uniform distribution, as in `auto`; infinite:
+share of splits whose log loss is infinite without mixing. se: standard error of the mean over splits, assuming independence. p>.05: share of
+splits in which MCLLO's likelihood-ratio test on these rows has p > 0.05; redrawn: the same with redrawn labels (exact for any n); test diverges:
+share in which its fit has no finite estimates; fit diverges: the same for the fit of the calibrator. ECE: confidence, 12 bins (√n). changed:
+share of rows whose predicted class changes. MCLLO, no pull: unpenalized likelihood at its supremum; MCLLO uses a small penalty if no finite
+estimates exist. Votes of 0 are replaced by 1e-12 in fits and 1e-6 in the test."""
 
 
 def build_result(results: Sequence[Row], settings: Row) -> StudyResult:
-    """The tables, the one by method first."""
+    """The tables, starting with the one by method."""
     also = (
         StudyResult("obesity.gains", summarize_gains(gain_table(results)), gain_table(results), settings, GAINS_LEGEND),
         StudyResult(
             "obesity.paper",
-            "The paper's one split beside the middle of ours.",
+            "Published values for one split, and the center of our splits.",
             paper_table(results),
             settings,
             PAPER_LEGEND,
@@ -67,14 +67,14 @@ def build_result(results: Sequence[Row], settings: Row) -> StudyResult:
 
 
 def all_rows(results: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per set of features, split, baseline and method."""
+    """One row per feature set, split, baseline, and method."""
     return tuple(
         {"features": one["features"], "split": one["split"]} | dict(row) for one in results for row in one["rows"]
     )
 
 
 def method_table(results: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per set of features, baseline and method, over the splits."""
+    """One row per feature set, baseline, and method, over the splits."""
     groups: dict[tuple[str, str, str], list[Row]] = {}
     for row in all_rows(results):
         groups.setdefault((row["features"], row["baseline"], row["method"]), []).append(row)
@@ -93,14 +93,14 @@ def _summarize_splits(rows: Sequence[Row]) -> dict[str, Any]:
     return summarize_splits(rows) | also
 
 
-GAINS_LEGEND = """difference: log loss less that without recalibration on the same rows, mixed as above; below 0 is better; se: of its mean over splits as
-if they were independent; wide: the same for rows that splits share, times √(1 + J · 132/1979) of J splits (Nadeau & Bengio 2003). worse:
-share of splits in which it is above 0, and the worst. chose: what auto took, and how often."""
+GAINS_LEGEND = """difference: log loss minus that without recalibration on the same rows, mixed as above; negative values are an improvement; se: standard error of
+its mean over splits, assuming independence; wide: the same, multiplied by √(1 + J · 132/1979) for the rows that J splits share (Nadeau & Bengio
+2003). worse: share of splits in which it is positive, and the maximum. chose: methods chosen by auto, with their frequencies."""
 SHARED_SHARE = 132 / 1979
 
 
 def gain_table(results: Sequence[Row]) -> tuple[Row, ...]:
-    """Each method against none on the same rows, over the splits."""
+    """Each method compared with no recalibration on the same rows, over the splits."""
     rows = []
     for group in method_table(results):
         if group["method"] != "none":
@@ -118,23 +118,23 @@ def _matches(row: Row, key: Row) -> bool:
 
 
 def summarize_gains(rows: Sequence[Row]) -> str:
-    """What auto gains, in words."""
+    """Summary of the gain of auto in words."""
     phrases = [
         f"{row['difference']:+.3f}{'' if row['wide'] is None else ' ± ' + format(row['wide'], '.3f')} ({row['features']})"
         for row in rows
         if row["method"] == "auto"
     ]
-    return f"What auto chooses changes the held-out log loss by {', '.join(phrases)} nats per row."
+    return f"The method chosen by auto changes the held-out log loss by {', '.join(phrases)} nats per row."
 
 
-FLOORS_LEGEND = """What stands in for votes below it, before anything else; rows are divided by their sums. LRT: median over splits of the statistic on
+FLOORS_LEGEND = """floor: value that replaces smaller vote shares at the beginning; rows are then normalized. LRT: median over splits of the statistic on
 the calibration rows (12 degrees of freedom); p: median on the held-out rows; p>.05: share of splits. none, MCLLO, no pull, ridge, temperature:
-mean held-out log loss as it is; mixed: the same with 1/397 of the uniform."""
+mean held-out log loss without mixing; mixed: the same after mixing with a share of 1/397 of the uniform distribution."""
 SHOWN_FITS = ("none", "MCLLO", "no pull", "ridge", "temperature")
 
 
 def min_prob_table(results: Sequence[Row]) -> tuple[Row, ...]:
-    """The same with other values for votes of 0."""
+    """The same with other replacements of zero votes."""
     rows = []
     for features in dict.fromkeys(one["features"] for one in results):
         same = [one["floors"] for one in results if one["features"] == features]
@@ -155,7 +155,7 @@ def min_prob_table(results: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def summarize_min_prob(rows: Sequence[Row]) -> str:
-    """How far the floor moves the held-out loss."""
+    """Summary of the effect of the replacement on the held-out loss."""
 
     def largest_range(kind: str, names: Sequence[str]) -> float:
         return max(
@@ -167,7 +167,7 @@ def summarize_min_prob(rows: Sequence[Row]) -> str:
     calm = ("none", "ridge", "temperature")
     return (
         f"Whatever stands in for votes of 0, from 1e-12 to half a vote, mean held-out log losses of no recalibration, the ridge and the temperature "
-        f"move by {largest_range('mixed ', calm):.3f} nats at most with 1/397 of the uniform, and by {largest_range('', calm):.3f} as they are."
+        f"move by {largest_range('mixed ', calm):.3f} nats at most with a share of 1/397 of the uniform distribution, and by {largest_range('', calm):.3f} without mixing."
     )
 
 
@@ -176,7 +176,7 @@ are 0; true zeros: outcomes with none, calibration and held-out rows together.""
 
 
 def split_table(results: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per set of features and split."""
+    """One row per feature set and split."""
     rows = []
     for one in results:
         method_rows = {row["method"]: row for row in one["rows"] if row["baseline"] == "Normal Weight"}
@@ -189,15 +189,15 @@ def split_table(results: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def summarize(results: Sequence[Row]) -> str:
-    """What the study shows, for the set of features whose accuracy is nearest the paper's."""
+    """Summary of the study in words, for the feature set whose accuracy is closest to the paper's."""
     rows = method_table(results)
     features = "no Weight" if any(row["features"] == "no Weight" for row in rows) else rows[0]["features"]
     by = {row["method"]: row for row in rows if row["features"] == features and row["baseline"] == "Normal Weight"}
     loss = ", ".join(
         f"{by[name]['loss']:.3f} {label}"
         for name, label in (
-            ("none", "without recalibration"), ("MCLLO", "after MCLLO"), ("MCLLO, no pull", "without its slight pull"),
-            ("MCLLO, ridge", "with a ridge"), ("temperature on log p", "after a temperature"), ("auto", "by auto's choice"),
+            ("none", "without recalibration"), ("MCLLO", "after MCLLO"), ("MCLLO, no pull", "without its penalty"),
+            ("MCLLO, ridge", "with a ridge"), ("temperature on log p", "after temperature scaling"), ("auto", "with auto"),
         )
     )  # fmt: skip
     none, after = by["none"], by["MCLLO"]
@@ -208,14 +208,14 @@ def summarize(results: Sequence[Row]) -> str:
 
 
 METHOD_READINGS = {"evidential (Xu)": ("evidential (Xu)", "evidential, floor 1e-3", "evidential on p")}
-"""The text of the evidential method was not at hand, and the paper does not say what it did with votes of 0."""
+"""The text of the evidential method was not available, and the paper does not state how it handled votes of 0."""
 
-PAPER_LEGEND = """printed: of the paper's one split. The others: median over our splits of p, mean of the rest. The names of the last two printed rows
-are lost; the text says that binning passes the test. Accuracy and changed are shares."""
+PAPER_LEGEND = """printed: published value for a single split. Other rows: median of p and mean of the other columns over our splits. The names of the last two
+published rows are missing; the text states that histogram binning is not rejected. Accuracy and changed are shares."""
 
 
 def paper_table(results: Sequence[Row]) -> tuple[Row, ...]:
-    """The table of section 4.3, printed and ours."""
+    """The table of section 4.3, published and ours."""
     rows = []
     for method, printed in PUBLISHED_TABLE.items():
         rows.append({"method": method, "features": "printed"} | dict(printed))
@@ -238,12 +238,12 @@ def _median_value(rows: Sequence[Row]) -> dict[str, Any]:
     return middle | {name: float(split_values(rows, name).mean()) for name in ("ECE", "accuracy", "changed")}
 
 
-PARAMETERS_LEGEND = """δ and γ against Normal Weight with standard errors, from the 396 calibration rows of the first split in which finite parameters are best.
-finite: share of splits in which they are; middle: the median of γ among these. printed: the paper's."""
+PARAMETERS_LEGEND = """δ and γ against Normal Weight with standard errors, from the 396 calibration rows of the first split with finite estimates.
+finite: share of splits with finite estimates; middle: median of γ among these. printed: published values."""
 
 
 def parameter_table(results: Sequence[Row]) -> tuple[Row, ...]:
-    """δ and γ of each class beside the printed ones."""
+    """δ and γ of each class with the published values."""
     rows: list[Row] = []
     for features in dict.fromkeys(one["features"] for one in results):
         same = [one for one in results if one["features"] == features]
@@ -266,5 +266,5 @@ def _has_finite_fit(one: Row) -> bool:
 
 
 def summarize_finite(results: Sequence[Row]) -> str:
-    """How often the 396 rows have finite parameters."""
-    return f"In {sum(map(_has_finite_fit, results))} of {len(results)} fits on the calibration rows finite parameters are best."
+    """Number of fits to 396 rows with finite estimates."""
+    return f"In {sum(map(_has_finite_fit, results))} of {len(results)} fits on the calibration rows, finite estimates exist."

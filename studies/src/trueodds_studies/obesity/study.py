@@ -48,7 +48,7 @@ FEATURE_SETS: dict[str, tuple[str, ...]] = {
     "no Weight": ("Weight",),
     "no Weight, no Height": ("Weight", "Height"),
 }
-"""The sets of features: the classes are ranges of weight over squared height, so that all make it easy."""
+"""The feature sets: the classes are ranges of weight / height², so the complete set makes the task easy."""
 PART_SHARE = 0.25  # of the rows is put aside, twice
 
 
@@ -62,7 +62,7 @@ class ObesityData:
 
     @classmethod
     def of(cls, features: str, data: str | Path | None) -> ObesityData:
-        """Numbers as they are, then one column of 0 and 1 for each word of each column of words."""
+        """Numeric columns, then one-hot columns for each text column."""
         table = load_parquet(OBESITY_FILE, data, *FEATURES, LABEL_COLUMN)
         names, y = np.unique(table.pop(LABEL_COLUMN).astype(str), return_inverse=True)
         selected = {name: column for name, column in table.items() if name not in FEATURE_SETS[features]}
@@ -74,21 +74,21 @@ class ObesityData:
 
 @dataclass(frozen=True)
 class ForestPredictions:
-    """Predictions of a forest for rows that it was not grown on, in two parts."""
+    """Predictions of a forest for rows not used for training, in two parts."""
 
     learn: Predictions  # to fit a recalibration on
     held_out: Predictions  # to judge it on
 
 
 def split_rows(n: int, seed: int) -> tuple[Array, Array, Array]:
-    """The rows that the forest is grown on, that a recalibration is fitted on, and that it is judged on."""
+    """Rows for training the forest, for fitting a calibrator, and for evaluation."""
     grown, aside = train_test_split(np.arange(n), test_size=PART_SHARE, random_state=seed)
     learn, held_out = train_test_split(aside, test_size=PART_SHARE, random_state=seed)
     return grown, learn, held_out
 
 
 def predict_votes(people: ObesityData, trees: int, seed: int) -> ForestPredictions:
-    """A quarter of the rows put aside and predicted by a forest grown on the others, a quarter of those to judge on.
+    """Hold out a quarter of the rows, and use a quarter of those for evaluation.
 
     Of 2,111 rows these are 1,583, 396 and 132, as in the paper.
     """
@@ -100,7 +100,7 @@ def predict_votes(people: ObesityData, trees: int, seed: int) -> ForestPredictio
 
 
 def zero_shares(preds: Predictions) -> dict[str, float]:
-    """Which share of the probabilities is exactly 0, and of how many outcomes."""
+    """Share of probabilities that are exactly 0, and number of observed classes with probability 0."""
     P = preds.P
     assert preds.y is not None
     return {"zeros": float((P == 0).mean()), "true zeros": float((P[np.arange(preds.n), preds.y] == 0).sum())}
@@ -129,7 +129,7 @@ ADDED_VOTES = "votes + 1/2"  # half a vote more for every class
 
 @dataclass(frozen=True)
 class Plan:
-    """How many splits and trees; a split's seed gives its rows and its forest."""
+    """Number of splits and trees; the seed of a split determines its rows and its forest."""
 
     splits: int = 12
     trees: int = 500
@@ -138,7 +138,7 @@ class Plan:
     seed: int = 0
 
     def random_state(self, split: int) -> int:
-        """Of the split and its forest."""
+        """Seed of the split and its forest."""
         return 1000 * self.seed + split
 
 
@@ -147,7 +147,7 @@ QUICK = Plan(splits=1, trees=60, features=("all",), resamples=199)
 
 @dataclass(frozen=True)
 class Cell:
-    """One split of the rows with one set of features."""
+    """One split of the rows with one feature set."""
 
     features: str
     split: int
@@ -155,7 +155,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Its name among the kept cells."""
+        """Key of the cell in the saved results."""
         return f"{self.features} | {self.split}"
 
 
@@ -168,13 +168,13 @@ def obesity(
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """A forest of 500 trees on 1,583 people, its votes recalibrated on 396, judged on 132 that nothing has seen.
+    """A forest of 500 trees trained on 1,583 rows, recalibrated on 396, and evaluated on 132 held-out rows.
 
-    Seven classes, and sixteen features with and without Weight and Height (words one column each). Each method of the
-    paper, temperature and vector scaling on log p, which the paper says a forest cannot have, and `auto`, over twelve
-    splits, with MCLLO against both baselines that the paper names. A table by method; what each gains over no
-    recalibration; the parameters and the table of the paper; how far it matters what stands in for votes of 0. With a
-    folder the rows of every split go to `obesity.rows.csv`, and a picture to `obesity.svg`. Needs
+    Seven classes, and sixteen features with and without Weight and Height. Each method of the paper, temperature and
+    vector scaling on log p, which according to the paper cannot be used for a forest, and `auto`, over twelve
+    splits, with MCLLO against both baselines of the paper. Tables: results by method; gain over no recalibration;
+    the parameters and the table of the paper; the effect of the replacement of zero votes. With a folder, the
+    results of every split are saved as `obesity.rows.csv`, and a figure as `obesity.svg`. Requires
     `obesity_features.parquet` in `data` (TO802). Source: Vennos, Xing & Franck (2026), section 4.3.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
@@ -201,7 +201,7 @@ def _cells(plan: Plan, data: str | Path | None) -> Iterator[Cell]:
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
-    """What is found on one split."""
+    """Results for one split."""
     people = ObesityData.of(cell.features, cell.data)
     votes = predict_votes(people, plan.trees, plan.random_state(cell.split))
     rows = []
@@ -228,7 +228,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
 
 
 def method_row(one: EvaluatedMethod, n: int, baseline: int, plan: Plan) -> dict[str, Any]:
-    """A method's row with what the paper does not print."""
+    """The row of a method, with quantities that the paper does not print."""
     assert one.after.y is not None
     redraw_verdict = test(
         one.after, "mcllo", null="redraw", baseline=baseline, min_prob=MIN_PROB, resamples=plan.resamples
@@ -244,9 +244,9 @@ def method_row(one: EvaluatedMethod, n: int, baseline: int, plan: Plan) -> dict[
 
 
 def evaluate_unpenalized(votes: ForestPredictions, baseline: int) -> EvaluatedMethod:
-    """MCLLO at its supremum: within 1e-9 nats of it where no finite parameters are best, as an optimizer walks on.
+    """MCLLO within 1e-9 nats of its supremum if no finite estimates exist, as an optimizer without penalty gives.
 
-    The library's fit has a slight pull there, which keeps the parameters finite.
+    The fit of the library uses a small penalty in this case, which keeps the parameters finite.
     """
     (view,) = as_lens("canonical").views(votes.learn)
     odds = Odds.of(view, baseline, 1e-12, "mcllo")
@@ -271,7 +271,7 @@ def estimate_parameters(learn: Predictions) -> list[dict[str, float]]:
 
 
 def _with_min_prob(votes: ForestPredictions, min_prob: float | str, plan: Plan) -> dict[str, Any]:
-    """How the test and two fits come out if something else stands in for the votes of 0."""
+    """The test and two fits with another replacement of zero votes."""
     learn, held_out = (
         replace_probs(part, _replace_zeros(part.P, min_prob, plan.trees)) for part in (votes.learn, votes.held_out)
     )
@@ -293,7 +293,7 @@ def _replace_zeros(P: Array, min_prob: float | str, trees: int) -> Array:
 
 
 def draw_splits(results: Sequence[Row], path: Path) -> Any:
-    """Held-out log loss above, p of MCLLO's test below, one column per set of features, one dot per split."""
+    """Draw the held-out log loss (top) and p of MCLLO's test (bottom) per feature set, with one dot per split."""
     sets = list(dict.fromkeys(one["features"] for one in results))
     grouped = {
         name: [
@@ -306,5 +306,5 @@ def draw_splits(results: Sequence[Row], path: Path) -> Any:
     titles = {name: f"{name if name != 'all' else 'all features'}" for name in sets}
     panels = (("mixed", "log loss, nats per row", None), ("p", "p of MCLLO's test", 0.05))
     return draw_split_dots(
-        grouped, titles, panels, "What do recalibrations of a forest do to 132 people that they have not seen?", path
+        grouped, titles, panels, "Recalibration of a random forest, evaluated on 132 held-out rows", path
     )

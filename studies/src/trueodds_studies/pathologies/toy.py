@@ -49,7 +49,7 @@ def toy_table(name: str, sentence: str, rows: list[dict[str, Any]], legend: str)
 def round_off(number: float) -> float:
     """Without what is left of sums of tenths, which are 1e-17 where they should be 0.
 
-    >>> round_off(0.1 + 0.2 - 0.3), tidy(-1e-17)
+    >>> round_off(0.1 + 0.2 - 0.3), round_off(-1e-17)
     (0.0, 0.0)
     """
     return round(float(number), 12) + 0.0

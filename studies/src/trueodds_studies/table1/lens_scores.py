@@ -23,7 +23,7 @@ from trueodds_studies.pathologies.multiclass_toys import CALIBRATED_LENSES, OTHE
 from trueodds_studies.pathologies.toy import distinct_ece, round_off
 
 LENSES = ("confidence", "top-label", "classwise", *CALIBRATED_LENSES[1:], *OTHER_LENSES, "canonical")
-"""Every lens that three classes have; `positive` is for two."""
+"""Every lens for three classes; `positive` is for two."""
 
 COPIES = 50  # of the sixty rows whose shares are those of the table: all that a statistic can know, 3,000 rows
 _CALIBRATED_COPIES = 10  # shares of the table are tenths
@@ -34,22 +34,22 @@ def check_lens(name: str) -> str:
     """The name itself; an unknown lens is an InputError."""
     if name not in LENSES:
         raise InputError(
-            "TO201", "The study looks through no lens of that name.", repr(name), suggest_names(name, LENSES)
+            "TO201", "The study has no lens of that name.", repr(name), suggest_names(name, LENSES)
         )
     return name
 
 
 def probabilities_and_rates(calibrated: bool = False) -> tuple[Array, Array]:
-    """What is said of the three classes and what then comes, (6, 3) each; of a calibrated model that is the same."""
+    """Predicted and true probabilities of the three classes, (6, 3) each; they are equal for a calibrated model."""
     predicted = np.array(list(SIX_PREDICTIONS))
     return predicted, predicted if calibrated else np.array(list(SIX_PREDICTIONS.values()))
 
 
 def draw_rows(rows: int, seed: int, number: int, *, calibrated: bool = False) -> Predictions:
-    """A data set: each prediction equally often, labels drawn from its law, in random order.
+    """A data set in random order: each prediction equally often, labels drawn from its true probabilities.
 
-    The order is random because some members pair neighboring rows, and neighbors with the same prediction would be
-    another experiment.
+    The order is random because some methods pair neighboring rows, and neighbors with equal predictions would be a
+    different experiment.
     """
     rng = np.random.default_rng([seed, number, int(calibrated), _TABLE_COPIES])
     predicted, true_probs = probabilities_and_rates(calibrated)
@@ -59,7 +59,7 @@ def draw_rows(rows: int, seed: int, number: int, *, calibrated: bool = False) ->
 
 
 def exact_rows(*, calibrated: bool = False) -> Predictions:
-    """Rows that came exactly as the laws say: no chance is left in their shares."""
+    """Rows whose class frequencies equal the true probabilities exactly."""
     predicted, true_probs = probabilities_and_rates(calibrated)
     times = np.rint(_CALIBRATED_COPIES * COPIES * true_probs).astype(int)
     which = np.repeat(np.arange(len(predicted)), times.sum(axis=1))
@@ -72,18 +72,18 @@ ALPHA = 0.05
 
 
 def exact_lens_error(lens: str) -> dict[str, Any]:
-    """How many views a lens makes, and the error in them when nothing is left to chance."""
+    """The number of views of a lens, and the exact error in them."""
     preds = exact_rows()
     views = as_lens(lens).views(preds)
     return {"views": len(views), "exact": distinct_ece(preds, lens)}
 
 
 def estimate_rows(lens: str, rows: int, sets: int, resamples: int, seed: int) -> list[dict[str, Any]]:
-    """Every estimator: on rows that came exactly so, and on drawn ones with its interval and noise floor.
+    """Every estimator, on rows with the exact frequencies and on simulated rows, with interval and noise floor.
 
-    `told apart` is the share of pairs of a drawn data set and one of a calibrated model with the same predictions in which the first
-    looks worse: 1 for one that sees the error, .5 for one that is blind. It is for the canonical lens; through a lens
-    whose views are calibrated both have the same law.
+    `told apart` is the share of pairs of a simulated data set and one of a calibrated model with the same predictions in
+    which the first has the larger error: 1 for perfect discrimination, .5 for none. It is computed for the canonical lens;
+    for a lens whose views are calibrated, both have the same distribution.
     """
     table: list[dict[str, Any]] = []
     for name in ESTIMATORS.names():
@@ -110,9 +110,9 @@ def estimate_rows(lens: str, rows: int, sets: int, resamples: int, seed: int) ->
 
 
 def verdict_rows(lens: str, rows: int, sets: int, redraws: int, seed: int) -> list[dict[str, Any]]:
-    """Every test: p of the first data set, and how often it rejects at 5 % in all of them.
+    """Every test: p-value of the first data set, and rejection rate at 5 % over all data sets.
 
-    Through the canonical lens also how often it rejects a calibrated model: its level at this number of rows.
+    For the canonical lens also the rejection rate for a calibrated model, which is the size of the test.
     """
     table: list[dict[str, Any]] = []
     for name in TESTS.names():
@@ -146,7 +146,7 @@ def verdict_rows(lens: str, rows: int, sets: int, redraws: int, seed: int) -> li
 
 
 def describe_refusal(refusal: InputError) -> str:
-    """A refusal in one line, with its code.
+    """An error message in one line, with its code.
 
     >>> describe_refusal(InputError("TO205", "It reads one score per row.", "vectors", "Use classwise."))
     'TO205: It reads one score per row.'
@@ -160,7 +160,7 @@ def describe_settings(settings: dict[str, Any]) -> str:
 
 
 def _settings_for_lens(registry: Registry, name: str, ask: Callable[..., Any]) -> Any:
-    """The settings with which a member takes this lens: its own, else rows of the same prediction pooled; or the refusal."""
+    """The settings with which a method accepts this lens: the defaults, else one bin per prediction; or the error."""
     first: InputError | None = None
     for settings in _candidate_settings(registry, name):
         try:

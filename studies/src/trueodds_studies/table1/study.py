@@ -19,7 +19,7 @@ from trueodds_studies.table1.lens_scores import ALPHA, LENSES, check_lens
 
 @dataclass(frozen=True)
 class Plan:
-    """Rows of a data set, how many of them, resamples of an interval, and redraws of a test."""
+    """Size of the simulation: rows, data sets, resamples of an interval, and redraws of a test."""
 
     rows: int = 600
     sets: int = 50
@@ -31,13 +31,13 @@ class Plan:
 QUICK = Plan(rows=300, sets=20, resamples=50, redraws=39)
 QUICK_LENSES = ("confidence", "classwise", "canonical")
 
-LENSES_LEGEND = """exact: ECE of endless rows, only rows of the same prediction pooled. ECE: of the first data set, value [95 % interval] (noise floor).
-reject: the least and the most that a test rejects at 5 %; see it: those that reject more than four standard deviations above 5 %."""
-ESTIMATORS_LEGEND = """exact, if calibrated: on 3,000 rows that came exactly as the table says, and as was said. estimate: value [95 % interval] (noise
-floor). told apart: in which share of pairs a data set looks worse than one of a calibrated model with the same predictions; .5 is blind. sees it: more
-than four standard deviations from .5."""
-TESTS_LEGEND = """p: of the first data set. rejects: share of data sets with p ≤ .05; so for a calibrated model with the same predictions; and, through
-other lenses, the least and the most."""
+LENSES_LEGEND = """exact: limit of the ECE for infinitely many rows with one bin per prediction. ECE: of the first data set, value [95 % interval] (noise floor).
+reject: minimum and maximum rejection rate of the tests at 5 %; see it: tests whose rate is more than four standard deviations above 5 %."""
+ESTIMATORS_LEGEND = """exact, if calibrated: for 3,000 rows whose outcomes have exactly the frequencies of the table, and the predicted ones. estimate: value [95 %
+interval] (noise floor). told apart: share of pairs in which a data set has a larger error than one of a calibrated model with the same predictions;
+.5 means no discrimination. sees it: more than four standard deviations from .5."""
+TESTS_LEGEND = """p: p-value of the first data set. rejects: share of data sets with p ≤ .05; the same for a calibrated model with the same predictions; and the
+minimum and maximum for other lenses."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Its name among the kept cells."""
+        """Key of the cell in the saved results."""
         return self.lens
 
 
@@ -61,11 +61,11 @@ def table1(
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """Six predictions of three classes that are right by every lens but the canonical one, through all of them.
+    """Six predictions of three classes that are calibrated for every lens except the canonical one.
 
-    Labels are drawn from the laws of the table, and every estimator and every test of the registries is asked, with the
-    exact answer beside. Tables: lenses; estimators and tests on whole vectors; on disk also all of them through each
-    lens. A picture. `methods` are lenses. Source: Vaicenavicius et al. (2019), Table 1.
+    Labels are drawn from the probabilities of the table, and every estimator and test of the registries is evaluated and
+    compared with the exact value. Tables: lenses; estimators and tests on whole vectors; on disk also all of them for each
+    lens. A figure. `methods` are lenses. Source: Vaicenavicius et al. (2019), Table 1.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where = make_folder(out)
@@ -84,7 +84,7 @@ def table1(
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
-    """What is found through one lens."""
+    """Results for one lens."""
     return {
         "lens": cell.lens,
         **lens_scores.exact_lens_error(cell.lens),
@@ -94,7 +94,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
 
 
 def _further_tables(cells: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[StudyResult, ...]:
-    """The tables of whole vectors."""
+    """The tables for whole vectors."""
     made = (
         (
             "estimators",
@@ -108,7 +108,7 @@ def _further_tables(cells: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[Stu
 
 
 def compare_lenses(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
-    """One row per lens: the exact error, ECE with its interval and floor, and which tests reject more than by chance."""
+    """One row per lens: the exact error, ECE with interval and noise floor, and the tests that detect an error."""
     rows = []
     for cell in cells:
         ece = next(row for row in cell["estimates"] if row["estimator"] == "ece")
@@ -122,7 +122,7 @@ def compare_lenses(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...
 
 
 def estimator_table(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
-    """Every estimator through the canonical lens."""
+    """Every estimator with the canonical lens."""
     rows = []
     for row in canonical_rows(cells, "estimates"):
         if "needs" in row:
@@ -139,7 +139,7 @@ def estimator_table(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ..
 
 
 def pvalue_table(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
-    """Every test through the canonical lens, and beside it through all others."""
+    """Every test with the canonical lens and with all others."""
     others = [cell for cell in cells if cell["lens"] != "canonical"]
     rows = []
     for row in canonical_rows(cells, "tests"):
@@ -157,7 +157,7 @@ def pvalue_table(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
 
 
 def all_rows(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """All that was measured: lens by lens, estimators and tests, refusals included."""
+    """All results by lens, including errors raised."""
     return tuple(
         {"lens": cell["lens"], "kind": kind[:-1]} | {("member" if name == kind[:-1] else name): v for name, v in row.items()}
         for cell in cells
@@ -167,11 +167,11 @@ def all_rows(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def summarize(cells: Sequence[Row], sets: int) -> str:
-    """Which lenses hold an error at all, and which members see it there."""
+    """Which lenses have an error, and which methods detect it."""
     miscalibrated = [cell for cell in cells if cell["exact"] > 0]
-    text = f"No error at all in {len(cells) - len(miscalibrated)} of {len(cells)} lenses"
+    text = f"The error is 0 for {len(cells) - len(miscalibrated)} of {len(cells)} lenses"
     if miscalibrated:
-        text += "; " + ", ".join(f"{cell['lens']} holds {cell['exact']:g}" for cell in miscalibrated)
+        text += "; " + ", ".join(f"for {cell['lens']} it is {cell['exact']:g}" for cell in miscalibrated)
     text += "."
     estimates = [row for row in canonical_rows(cells, "estimates") if "needs" not in row]
     verdicts = [row for row in canonical_rows(cells, "tests") if "needs" not in row]
@@ -181,29 +181,29 @@ def summarize(cells: Sequence[Row], sets: int) -> str:
     ):
         if rows:
             blind = [row[what] for row in rows if row[what] not in detecting]
-            text += f" Of {format_count(len(rows), what)} that take whole vectors {len(detecting)} see it ({', '.join(detecting)})"
+            text += f" Of {format_count(len(rows), what)} that support whole vectors, {len(detecting)} detect it ({', '.join(detecting)})"
             text += f", and {len(blind)} do not ({', '.join(blind)})." if blind else "."
     return text
 
 
 def canonical_rows(cells: Sequence[Row], key: str) -> list[Row]:
-    """What was found through the canonical lens."""
+    """Results for the canonical lens."""
     return [row for cell in cells if cell["lens"] == "canonical" for row in cell[key]]
 
 
 def detects_error(row: Row, sets: int) -> bool:
-    """Whether an estimator tells the table from a calibrated model more often than chance lets a blind one.
+    """Whether an estimator distinguishes the table from a calibrated model significantly often.
 
-    A blind one tells half of the pairs apart, with the standard deviation of the Mann-Whitney statistic.
+    Without any discrimination, the share of pairs is one half, with the standard deviation of the Mann-Whitney statistic.
     """
     return bool(abs(row["told apart"] - 0.5) > 4 * math.sqrt((2 * sets + 1) / (12 * sets**2)))
 
 
 def rejects_above_level(sets: int) -> float:
-    """Four standard deviations above the level: more rejections than chance lets a test have that keeps its level.
+    """Rejection rate four standard deviations above the level.
 
-    Of 50 sets nine or more: by the binomial law a test at its level has them once in 1,300 times, and of 100 sets
-    fourteen or more once in 2,200.
+    For 50 data sets, this is nine rejections or more, which have probability 1/1,300 for a test that keeps its level; for
+    100 data sets fourteen or more, with probability 1/2,200.
 
     >>> round(rejects_above_level(100), 3)
     0.137
@@ -212,7 +212,7 @@ def rejects_above_level(sets: int) -> float:
 
 
 def format_interval(row: Row) -> str:
-    """Value [low, high] (noise floor)."""
+    """Format as value [low, high] (noise floor)."""
     between = "" if row["low"] is None else f" [{row['low']:.4f}, {row['high']:.4f}]"
     return f"{row['estimate']:.4f}{between}" + ("" if row["noise floor"] is None else f" ({row['noise floor']:.4f})")
 
@@ -221,7 +221,7 @@ GRAY = "#9a9a9a"
 
 
 def draw_lenses(cells: Sequence[Row], sets: int, path: Path) -> None:
-    """ECE by lens with the exact error; estimators that are told apart; how often each test rejects, lens by lens."""
+    """Draw ECE by lens with the exact error, the discrimination of the estimators, and the rejection rates of the tests."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
@@ -262,8 +262,8 @@ def _draw_mann_whitney(ax: Any, cells: Sequence[Row]) -> None:
     ax.plot([row["told apart"] for row in rows], range(len(rows)), "o", ms=5, color=RED)
     ax.set_yticks(range(len(rows)), [row["estimator"] for row in rows])
     ax.set_xlim(0, 1.03)
-    ax.set_title("canonical lens: told from a calibrated model", fontsize=10)
-    ax.set_xlabel("share of pairs of data sets; 0.5: blind", fontsize=8)
+    ax.set_title("canonical lens: discrimination from a calibrated model", fontsize=10)
+    ax.set_xlabel("share of pairs of data sets; 0.5: none", fontsize=8)
 
 
 def _draw_rejections(ax: Any, cells: Sequence[Row], sets: int) -> None:

@@ -114,11 +114,11 @@ def strings(tree: ast.AST) -> Iterator[tuple[int, str]]:
 def problems(file: Path) -> list[str]:
     where = file.relative_to(ROOT).as_posix()
     if file.suffix == ".md":
-        found = hits(prose(file.read_text(encoding="utf-8")))
+        matches = hits(prose(file.read_text(encoding="utf-8")))
     else:
         texts = strings(ast.parse(file.read_text(encoding="utf-8")))
-        found = (hit for line, text in texts for hit in hits(without_code(text), line))
-    return [f"{where}:{line} {phrase!r} → {replacement}" for line, phrase, replacement in found]
+        matches = (hit for line, text in texts for hit in hits(without_code(text), line))
+    return [f"{where}:{line} {phrase!r} → {replacement}" for line, phrase, replacement in matches]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())

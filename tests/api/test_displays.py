@@ -85,7 +85,7 @@ def test_a_mapping_of_epochs_is_a_training():
 
 
 def test_a_mapping_is_refused_where_it_is_empty_or_one_model_is_drawn():
-    with pytest.raises(InputError, match=r"TO205.*at least one"):
+    with pytest.raises(InputError, match=r"TO205.*must not be empty"):
         displays.ComparisonDisplay.from_predictions([0, 1], {})
     with pytest.raises(InputError, match=r"TO205.*one model at a time"):
         displays.ReliabilityDisplay.from_predictions([0, 1], {"a": [0.1, 0.9], "b": [0.2, 0.8]})

@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.calibrators.rows import labels, one_hot
 from tests.reference import columns, frame
-from trueodds.calibrators._glm.log_linear import floor_logits
+from trueodds.calibrators._glm.log_linear import clip_logits
 from trueodds.calibrators._glm.log_probabilities import floored_logs
 from trueodds.tallies.softmax_likelihood import softmax_by_class
 
@@ -34,7 +34,7 @@ def reference() -> Reference:
 
 def slope_left(m, P, Y, w, strength, target) -> float:
     """The largest slope per row of loss and penalty Σ strength (θ − target)² at a map's parameters."""
-    x = floor_logits(P, m.min_prob) if m.logits else floored_logs(P, m.min_prob)
+    x = clip_logits(P, m.min_prob) if m.logits else floored_logs(P, m.min_prob)
     theta = np.column_stack([m.weights, m.bias])
     at = softmax_by_class(x if m.weights.ndim == 2 else x[:, :, None], Y, w, theta.reshape(-1))
     return float(np.abs(at.gradient / w.sum() + 2 * (strength * (theta - target)).reshape(-1)).max())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.calibrators.rows import draw_predictions
-from trueodds.calibrators._glm.log_linear import floor_logits
+from trueodds.calibrators._glm.log_linear import clip_logits
 from trueodds.calibrators.structured import StructuredMap
 from trueodds.calibrators.vector import VectorMap
 from trueodds.core.errors import InputError
@@ -41,8 +41,8 @@ def test_a_matrix_that_is_diagonal_is_its_diagonal():
 
 def test_only_the_logit_of_an_exact_zero_is_floored():
     z = np.array([[0.0, -200.0, -np.inf], [1.0, 2.0, 3.0]])
-    assert floor_logits(z, 1e-3)[0].tolist() == [0.0, -200.0, np.log(1e-3)]
-    assert floor_logits(z, 1e-3)[1].tolist() == z[1].tolist()
+    assert clip_logits(z, 1e-3)[0].tolist() == [0.0, -200.0, np.log(1e-3)]
+    assert clip_logits(z, 1e-3)[1].tolist() == z[1].tolist()
 
 
 def test_terms_are_the_map_itself():

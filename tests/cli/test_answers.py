@@ -42,7 +42,7 @@ def test_the_numbers_by_hand(run: Run, exam: Path) -> None:
     done = run("answers", exam, *HOW)
     assert done.exit_code == 0, done.output
     values = {line[:17].strip(): line[17:] for line in done.stdout.splitlines()}
-    assert (values["asked"], values["abstained"], values["coverage"]) == ("250", "50", "80%")
+    assert (values["queries"], values["abstained"], values["coverage"]) == ("250", "50", "80%")
     assert values["accuracy"].startswith("0.65 [")
     assert values["accuracy"].endswith("· 200 answers")
     assert values["mean confidence"] == "0.75"
@@ -157,8 +157,8 @@ def test_what_cannot_be_answered_is_a_coded_error(
 def test_answers_to_a_repeated_question_are_not_called_questions(run: Run, exam: Path) -> None:
     """250 answers were asked for: by 40 questions five times each, and fifty times by one that never got any."""
     done = run("answers", exam, *HOW, "--question", "q")
-    assert "asked            250 answers, of 41 questions\n" in done.stdout
-    assert "50 of 250 answers, asked for by 41 questions, were not given (coverage 80%)" in done.stdout
+    assert "queries          250 answers, of 41 questions\n" in done.stdout
+    assert "50 of 250 answers to 41 questions are missing (coverage 80%)" in done.stdout
     assert "questions got no answer" not in done.stdout
     documents = [
         json.loads(run("answers", exam, *HOW, *more, "--json", "-").stdout) for more in ([], ["--question", "q"])
@@ -210,12 +210,12 @@ def test_bas_is_spelled_out_and_its_noise_floor_is_no_error(run: Run, folder: Pa
     text = " ".join(run("answers", file, "--confidence", "c", "--correct", "ok").stdout.split())
     earned = (0.9 + 0.1 * np.log(0.1) + 0.6 + 0.4 * np.log(0.4)) / 2
     assert "Behavioral Alignment Score" in text
-    assert f"would earn if they were true, {earned:.4f}." in text
+    assert f"the expected score if these confidences were calibrated, {earned:.4f}." in text
 
 
 def test_infinite_bas_leads_to_the_floor(run: Run, folder: Path) -> None:
     file = folder / "a.jsonl"
     file.write_text('{"c": 1, "ok": 0}\n{"c": 0.5, "ok": 1}\n')
     words = ["answers", file, "--confidence", "c", "--correct", "ok"]
-    assert "--min-prob 0.01 assumes a doubt of 1 in 100" in run(*words).stdout
+    assert "--min-prob 0.01 limits the confidence to 0.99" in run(*words).stdout
     assert "--min-prob 0.01 assumes" not in run(*words, "--min-prob", "0.01").stdout

@@ -44,8 +44,8 @@ def test_an_audit_with_costs_has_a_section_for_them(run: Run, overconfident: str
         99,
     )
     assert result.exit_code == 0, result.output
-    assert "What acting on it costs" in result.stdout
-    assert "Action by action" in page.read_text()
+    assert "Decision regret" in result.stdout
+    assert "Regret by action" in page.read_text()
     decisions = json.loads(json_path.read_text())["decisions"]
     same = to.measure(to.read(overconfident), "decision_regret", cost=COST, actions=NAMES)
     assert decisions["regret"] == same.to_dict()

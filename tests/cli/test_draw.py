@@ -83,10 +83,10 @@ def test_title_size_and_resolution_are_options(workdir):
     ("words", "code", "message"),
     [
         ("--figsize 5", "TO203", "For instance --figsize 5,4."),
-        ("--figsize 5x4", "TO203", "figsize is a width and a height"),
+        ("--figsize 5x4", "TO203", "figsize must be a width and a height"),
         ("--figsize 0,4", "TO203", "from 1.5 to 50 inches"),
         ("--dpi many", "TO203", "For instance --dpi 300."),
-        ("--dpi -3", "TO203", "dpi is a number from 10 to 1200"),
+        ("--dpi -3", "TO203", "dpi must be a number from 10 to 1200"),
         ("--title A --no-title", "TO603", "--title and --no-title"),
     ],
 )

@@ -59,7 +59,7 @@ def test_a_file_that_is_read_is_never_written(run: Run, workdir: Path, words: st
 
 def test_two_outputs_are_two_files(run: Run, workdir: Path) -> None:
     done = run("audit", "x.csv", "--html", "a", "--json", workdir / "a")
-    assert done.stderr.splitlines()[:2] == ["error TO603", "problem: --html and --json would write into the same file."]
+    assert done.stderr.splitlines()[:2] == ["error TO603", "problem: --html and --json would write to the same file."]
     assert not (workdir / "a").exists()
 
 

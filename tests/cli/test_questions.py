@@ -63,7 +63,10 @@ def test_classes_that_are_matched_by_position_are_noted(run: Run, folder: Path) 
     (folder / "names.csv").write_text("\n".join(["p_dog,p_cat", *(row[2:] for row in rows)]))
     run("fit", folder / "numbers.csv", "--method", "platt", "--out", folder / "c.json")
     done = run("apply", folder / "c.json", folder / "names.csv", "--out", folder / "out.csv")
-    assert "Matched by position, as one side has numbers for names: dog is class 0, cat is class 1." in done.stdout
+    assert (
+        "Classes were matched by position because one side has numbers instead of names: dog is class 0, cat is class 1."
+        in done.stdout
+    )
     done = run("apply", folder / "c.json", folder / "numbers.csv", "--out", folder / "out.csv")
     assert "Matched by position" not in done.stdout
 

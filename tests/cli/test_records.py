@@ -127,7 +127,7 @@ def test_old_and_new_lines_of_the_harness_say_the_same(run: Run, shape: Shape) -
     assert two.startswith(one)
     assert one.startswith("brier 0.")
     # New lines have texts for positions.
-    assert re.fullmatch(r" *\[TN170\] .* such as '0', .*\n", two.removeprefix(one))
+    assert re.fullmatch(r" *\[TN170\] .* such as '0'; .*\n", two.removeprefix(one))
 
 
 def flat(file_options: tuple[Path, list[str]]) -> list[Any]:
@@ -214,7 +214,7 @@ def test_the_coverage_is_reported_once(run: Run, folder: Path, command: str) -> 
     done = run(name, file, "--confidence", "c", "--correct", "ok", "--percent", "--abstained", "skip", *groups, *words)
     assert done.exit_code == 0, done.output
     assert done.stdout.count("TN146") == 1
-    assert "30 of 150 questions got no answer (coverage 80%)" in " ".join(done.stdout.split())
+    assert "30 of 150 questions have no answer (coverage 80%)" in " ".join(done.stdout.split())
 
 
 FINE = {"c": 0.7, "ok": "yes", "skip": False, "logprobs": [-1, -2], "label": 0, "s": ["a", "a"]}
@@ -228,7 +228,7 @@ STATED = ["--confidence", "c", "--correct", "ok"]
         (FINE | {"logprobs": [-1, 0.5]}, ["--logprobs", "logprobs"], "TO316", "row 1 (line 2)"),
         (FINE | {"c": 70}, STATED, "TO317", "row 1 (line 2)"),
         (FINE | {"c": 170}, [*STATED, "--percent"], "TO317", "row 1 (line 2)"),
-        (FINE | {"c": "70%"}, STATED, "TO307", "Say --percent, which reads"),
+        (FINE | {"c": "70%"}, STATED, "TO307", "Pass --percent, which reads"),
         (FINE | {"c": None}, STATED, "TO308", "pass --abstained c"),
         (FINE | {"logprobs": [2.5, -1]}, ["--logprobs", "logprobs"], "TO316", "by --logits."),
         ({"c": 0.7}, STATED, "TO304", "row 1 (line 2)"),
@@ -276,7 +276,7 @@ def test_questions_of_several_sizes_keep_the_confidence_and_other_lenses_refuse(
         ("--logprobs a --samples b", "TO603", "Leave --samples out."),
         ("--logprobs a --confidence b --correct c", "TO603", "Leave --confidence out."),
         ("--logprobs a --correct c", "TO603", "--answer"),
-        ("--samples a --correct c --answer d", "TO603", "Leave one"),
+        ("--samples a --correct c --answer d", "TO603", "Omit one"),
         ("--confidence a", "TO601", "--correct"),
         ("--correct a", "TO601", "--confidence"),
         ("--confidence a --correct b --answer c", "TO601", "Leave --answer out."),
@@ -287,7 +287,7 @@ def test_questions_of_several_sizes_keep_the_confidence_and_other_lenses_refuse(
         ("--logprobs a --cluster b", "TO603", "--question"),
         ("--logprobs a --probs b", "TO603", "Leave --probs out."),
         ("--logprobs a --classes b", "TO603", "Leave --classes out."),
-        ("--samples a --weight b", "TO603", "alike"),
+        ("--samples a --weight b", "TO603", "equal weights"),
         ("--confidence a --correct b --percent --sum-tolerance 0", "TO603", "Leave --sum-tolerance out."),
     ],
 )  # fmt: skip

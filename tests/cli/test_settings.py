@@ -93,7 +93,7 @@ def test_each_command_lists_its_own_options_only() -> None:
         ("audit x.csv --confidence c --correct o --probs p_*", "TO603", "Leave --probs out"),
         ("measure x.csv --set mode=exact", "TO603", "Use --mode"),
         ("fit x.csv --out y --set rng=3", "TO603", "Use --seed"),
-        ("measure x.csv --bins 5 --set bins=10", "TO603", "Leave one"),
+        ("measure x.csv --bins 5 --set bins=10", "TO603", "Omit one"),
         ("measure x.csv --set progress=1", "TO202", "resamples"),
         ("measure x.csv --estimator spherical --bins 5", "TO202", "level"),
         ("measure x.csv --set intervall=none", "TO202", "interval"),
@@ -132,7 +132,7 @@ def test_a_tally_is_no_calibrator_and_cannot_be_fitted(run: Run, overconfident: 
     plain.write_bytes(part.read_bytes())
     for tally in (part, plain):
         error = labelled(run("apply", tally, overconfident, "--out", folder / "z.csv").stderr)
-        assert (error["code"], error["problem"]) == ("TO503", "That is a tally, not a calibrator.")
+        assert (error["code"], error["problem"]) == ("TO503", "The file is a tally, not a calibrator.")
         assert labelled(run("fit", tally, "--out", folder / "c.json").stderr)["code"] == "TO403"
 
 

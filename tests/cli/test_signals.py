@@ -102,7 +102,7 @@ def test_importing_the_package_catches_no_signal() -> None:
 KILLED = """
 import os, signal, sys
 from trueodds.io import read
-from trueodds.io.rewrite import rewrite
+from trueodds.io.write import rewrite
 batches = []
 def transform(P):
     batches.append(P)

@@ -63,7 +63,7 @@ def test_an_unknown_study_names_the_near_ones(monkeypatch):
     assert ran.exit_code == 2
     assert ran.stderr.splitlines() == [
         "error TO201",
-        "problem: There is no study of that name.",
+        "problem: Unknown study.",
         "got: 'tabel1'",
         "fix: Did you mean table1?",
     ]

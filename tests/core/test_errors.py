@@ -49,7 +49,7 @@ def test_a_short_message_is_not_touched() -> None:
 
 
 def test_of_a_long_value_begin_and_end_are_kept() -> None:
-    got = InputError("TO113", "The names of classes must differ.", repr(list(range(10_000)))).got
+    got = InputError("TO113", "The names of classes must be distinct.", repr(list(range(10_000)))).got
     assert got.startswith("[0, 1, 2, ")
     assert got.endswith(", 9998, 9999]")
     assert len(got) <= 160

@@ -46,7 +46,7 @@ def test_an_estimate_is_one_line_and_prints_its_notes_below() -> None:
 
 def test_a_verdict_prints_in_one_line() -> None:
     assert str(VERDICT) == (
-        "consistency p=0.001 (floor 0.001) · statistic 0.0398 · n=10,000 · confidence · null: each label is drawn"
+        "consistency p=0.001 (min 0.001) · statistic 0.0398 · n=10,000 · confidence · null: each label is drawn"
     )
 
 

@@ -189,7 +189,7 @@ def test_a_number_that_is_no_name_among_number_names_is_refused() -> None:
     with refused("TO105", "0", "row 0"):
         Predictions([0, 1, 2], THREE, classes=[3, 5, 7])
     # classes are given, so a label is a name and never the number of a column: 0 is none of "1" and "2"
-    with refused("TO105", "0", "row 0", fix="as they are written"):
+    with refused("TO105", "0", "row 0", fix="must match them exactly"):
         Predictions([0, 1, 1], P2, classes=["1", "2"])
 
 

@@ -125,7 +125,7 @@ def test_no_fix_is_looked_for_where_labels_or_another_order_were_handed_in():
     ):
         calibrator = to.fit(preds, "auto")
         assert (calibrator.calibration_map.name, codes(calibrator)) == ("identity", [code])
-        assert "no fix was looked for" in repr(calibrator)
+        assert "no recalibration attempted" in repr(calibrator)
         audited = to.audit(preds, resamples=99)
         fix = audited.to_dict()["recalibration"]
         assert (fix["chosen"], fix["confirmed"], fix["candidates"]) == ("identity", False, [])

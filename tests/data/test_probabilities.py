@@ -71,7 +71,7 @@ def test_rows_off_by_rounding_get_a_counted_note_and_keep_their_values() -> None
     preds = Predictions([0, 1], P)
     assert preds.p.tolist() == P.tolist()
     assert codes(preds) == ["TN101"]
-    assert preds.notes[0].text.startswith("1 row")
+    assert preds.notes[0].text.startswith("1 row ")
 
 
 def test_rows_off_by_more_than_the_tolerance_are_refused_and_the_worst_is_named() -> None:

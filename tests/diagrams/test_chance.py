@@ -1,4 +1,4 @@
-"""How far a bin may stray by chance: exact laws, their approximations and their coverage."""
+"""Consistency bars and confidence intervals of bins: exact distributions, their approximations and their coverage."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Do a few pictures still look as they were looked at? Marks, places and colors, without the text.
+"""Compare a few pictures with stored images: marks, positions and colors, without the text.
 
-`python -m tests.diagrams.test_images` draws the kept images again, after somebody has looked at the pictures.
+`python -m tests.diagrams.test_images` regenerates the stored images after the pictures have been inspected.
 """
 
 import io

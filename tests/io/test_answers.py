@@ -192,7 +192,7 @@ def test_abstentions_are_counted_and_nothing_else_of_them_is_read(write: Write) 
     result = read_answers(file, confidence="confidence", abstained="refused")
     assert (result.predictions.n, result.n_queries, result.abstained, result.coverage) == (2, 4, 2, 0.5)
     assert [note.code for note in result.notes] == ["TN146"]
-    assert "2 of 4 questions got no answer (coverage 50%)" in result.notes[0].text
+    assert "2 of 4 questions have no answer (coverage 50%)" in result.notes[0].text
     assert "coverage 50%" in str(result)
     with refused("TO308", "row 1", fix="abstained="):  # unsaid, a missing confidence is no abstention
         read_answers(file, confidence="confidence")
@@ -392,7 +392,7 @@ def test_a_row_that_abstains_may_hold_anything_and_a_confidence_in_it_is_noted()
     result = read_answers(rows, confidence="c", abstained="skip")
     assert (result.predictions.n, result.abstained) == (1, 2)
     assert [note.code for note in result.notes] == ["TN169", "TN146"]
-    assert "1 row that abstains holds 'c' all the same" in result.notes[0].text
+    assert "1 row that abstains has a value of 'c'" in result.notes[0].text
     assert "row 1 of the list" in result.notes[0].text
     with refused("TO116", "row 0"):
         read_answers([{"c": 0.9, "correct": 1, "skip": "perhaps"}], confidence="c", abstained="skip")
@@ -436,7 +436,7 @@ def test_option_0_that_is_never_right_is_noted_where_chance_would_hardly_leave_i
     rows = [{"logprobs": [-1.0, -2.0, -3.0, -4.0], "label": write(1 + i % 3)} for i in range(25)]
     notes = read_answers(rows).notes
     assert notes[-1].code == "TN180"
-    assert "Of 25 questions none has option 0" in notes[-1].text
+    assert "None of 25 questions has option 0" in notes[-1].text
     assert "TN180" not in {note.code for note in read_answers(rows[:24]).notes}
     rows[7]["label"] = write(0)
     assert "TN180" not in {note.code for note in read_answers(rows).notes}
@@ -468,4 +468,4 @@ def test_rows_that_abstain_need_name_no_question() -> None:
     assert result.ids.tolist() == ["a", "a"]
     alone = read_answers([{"skip": 0} | row for row in rows], confidence="c", abstained="skip")
     assert (alone.questions, alone.ids) == (None, None)
-    assert "1 of 3 questions got no answer" in alone.notes[0].text
+    assert "1 of 3 questions have no answer" in alone.notes[0].text

@@ -252,7 +252,7 @@ def forged(shape: str, kind: str = "<f8") -> bytes:
 def test_a_member_of_an_archive_that_is_no_array_is_no_column(tmp_path: Path) -> None:
     probs = as_npy(np.array([[0.5, 0.5], [0.2, 0.8]]))
     path = archived(tmp_path / "a.npz", {"label": b"\x00\x01", "probs.npy": probs})
-    with refusal("TO307", "'label'", "no .npy array"):
+    with refusal("TO307", "'label'", "not an .npy array"):
         read(path).collect()
 
 

@@ -214,7 +214,7 @@ def test_a_confidence_out_of_its_scale_or_without_a_value_says_what_may_be_meant
         read({"c": [70, 90.0], "ok": [1, 0]}, **how).collect()
     with refusal("TO102", "percentages"):
         read({"label": [0, 1], "p_0": [70, 90.0], "p_1": [30, 10.0]}).collect()
-    with refusal("TO308", "nothing is dropped.*abstained="):
+    with refusal("TO308", "never dropped.*abstained="):
         read({"c": [0.7, None], "ok": [1, 0]}, **how).collect()
-    with pytest.raises(InputError, match=r"nothing is dropped for you\.$"):
+    with pytest.raises(InputError, match=r"never dropped silently\.$"):
         read({"label": [0, 1], "p_0": [0.5, None]}).collect()

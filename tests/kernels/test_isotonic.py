@@ -56,7 +56,7 @@ def at_rows(blocks, p):
 def test_blocks_of_keys_are_those_of_a_loop_and_of_scipy(n, ties, dtype):
     for seed in range(5):
         p, y = rows(n, dtype, ties=ties, seed=seed)
-        blocks = isotonic.fit_keys(sort.keys(p, y))
+        blocks = isotonic.fit_keys(sort.sort_keys(p, y))
         assert (np.stack(blocks, axis=1) == looped(p, y, np.ones(n))).all()  # whole numbers: nothing is rounded
         assert all(column.dtype == np.float64 for column in blocks)
         if n:
@@ -91,7 +91,7 @@ def test_any_weights_and_votes_give_what_scipy_gives(seed):
 
 def test_rows_of_keys_and_rows_of_weight_one_are_the_same():
     p, y = rows(3000, np.float32, ties=False)
-    for one, other in zip(isotonic.fit_keys(sort.keys(p, y)), isotonic.fit_rows(p, y, np.ones(3000)), strict=True):
+    for one, other in zip(isotonic.fit_keys(sort.sort_keys(p, y)), isotonic.fit_rows(p, y, np.ones(3000)), strict=True):
         assert (one == other).all()
 
 
@@ -103,7 +103,7 @@ def test_rows_lie_in_memory_as_they_like(dtype, layout):
     expected = isotonic.fit_rows(p, y, w)
     for one, other in zip(isotonic.fit_rows(layout(p), layout(y), layout(w)), expected, strict=True):
         assert (one == other).all()
-    keys = sort.keys(p, y)
+    keys = sort.sort_keys(p, y)
     for one, other in zip(isotonic.fit_keys(layout(keys)), isotonic.fit_keys(keys), strict=True):
         assert (one == other).all()
 
@@ -129,7 +129,7 @@ def test_means_of_many_draws_are_those_of_each(layout):
     rng = np.random.default_rng(3)
     w, y = rng.integers(0, 3, (4, 3, 20)).astype(float), rng.random((4, 3, 20))
     w[..., 0] = 1.0
-    means = isotonic.means(layout(w), layout(w * y))
+    means = isotonic.isotonic_means(layout(w), layout(w * y))
     for a in range(4):
         for b in range(3):
             live = w[a, b] > 0
@@ -140,5 +140,5 @@ def test_means_of_many_draws_are_those_of_each(layout):
 
 
 def test_means_of_no_weight_are_unknown_and_leading_cells_show_the_next():
-    assert np.isnan(isotonic.means(np.zeros(3), np.zeros(3))).all()
-    assert isotonic.means(np.array([0.0, 1.0]), np.array([0.0, 1.0])).tolist() == [1.0, 1.0]
+    assert np.isnan(isotonic.isotonic_means(np.zeros(3), np.zeros(3))).all()
+    assert isotonic.isotonic_means(np.array([0.0, 1.0]), np.array([0.0, 1.0])).tolist() == [1.0, 1.0]

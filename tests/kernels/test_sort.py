@@ -41,11 +41,11 @@ def looped(p: Array, y: Array, w: Array) -> tuple[list[float], list[float], list
 @pytest.mark.parametrize("n", SIZES)
 def test_counts_are_those_of_a_loop_over_the_rows(n: int, ties: bool, dtype: Any) -> None:
     p, y = rows(n, dtype, ties=ties)
-    keys = sort.keys(p, y)
+    keys = sort.sort_keys(p, y)
     assert keys is not None
     assert [x.tolist() for x in sort.count_by_score(keys)] == list(looped(p, y, np.ones(n)))
     assert not any(np.signbit(x).any() for x in sort.count_by_score(keys))
-    assert sort.scores(keys).tolist() == sorted(abs(p.astype(float)))
+    assert sort.scores_of_keys(keys).tolist() == sorted(abs(p.astype(float)))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -56,7 +56,7 @@ def test_keys_of_rows_tell_what_the_rows_say(n: int, dtype: Any) -> None:
     assert keys is not None
     assert sort.decode_scores(keys).tolist() == np.abs(p).tolist()
     assert (keys & keys.dtype.type(1)).tolist() == y.tolist()
-    assert sorted(keys.tolist()) == sort.keys(p, y).tolist()  # type: ignore[union-attr]
+    assert sorted(keys.tolist()) == sort.sort_keys(p, y).tolist()  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -76,7 +76,7 @@ def test_sums_are_those_of_a_loop_over_the_rows(n: int, ties: bool, dtype: Any) 
 @pytest.mark.parametrize("n", LARGE)
 def test_blocks_of_rows_are_put_together(n: int, dtype: Any) -> None:
     p, y = rows(n, dtype, ties=False)
-    keys = sort.keys(p, y)
+    keys = sort.sort_keys(p, y)
     assert keys is not None
     distinct, place = np.unique(p, return_inverse=True)
     s, count, n_events = sort.count_by_score(keys)
@@ -93,7 +93,7 @@ def test_blocks_of_rows_are_put_together(n: int, dtype: Any) -> None:
 def test_nothing_has_no_scores() -> None:
     for dtype in (np.float32, np.float64):
         none = np.empty(0, dtype=dtype)
-        keys = sort.keys(none, np.empty(0))
+        keys = sort.sort_keys(none, np.empty(0))
         assert keys is not None
         assert [len(x) for x in sort.count_by_score(keys)] == [0, 0, 0]
         assert [len(x) for x in sort.sum_by_score(none, np.empty(0), np.empty(0), sort.argsort_scores(none))] == [
@@ -108,29 +108,29 @@ def test_nothing_has_no_scores() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_read_only_and_strided_rows_are_rows(dtype: Any) -> None:
     p, y = rows(90, dtype, ties=True)
-    keys = sort.keys(p, y)
+    keys = sort.sort_keys(p, y)
     wide, strided = np.empty((90, 3), dtype=dtype), np.repeat(y, 2)[::2]
     wide[:, 1] = p
     p.flags.writeable = strided.flags.writeable = False
     for scores in (p, wide[:, 1], p[::-1][::-1]):
-        assert np.array_equal(sort.keys(scores, strided), keys)
-        assert np.array_equal(sort.keys(scores, strided == 1), keys)
+        assert np.array_equal(sort.sort_keys(scores, strided), keys)
+        assert np.array_equal(sort.sort_keys(scores, strided == 1), keys)
         assert np.array_equal(sort.argsort_scores(scores), sort.argsort_scores(p))
         assert np.array_equal(sort.find_score(scores, np.array([0.0, 0.5])), p >= 0.5)
 
 
 def test_outcomes_that_are_no_yes_or_no_have_no_keys() -> None:
     p = np.array([0.2, 0.4, 0.4])
-    assert sort.keys(p, np.array([0.0, 0.5, 1.0])) is None
-    assert sort.keys(p, np.array([0.0, 2.0, 1.0])) is None
-    assert sort.keys(p, np.array([0.0, 0.0, 1.0])) is not None
+    assert sort.sort_keys(p, np.array([0.0, 0.5, 1.0])) is None
+    assert sort.sort_keys(p, np.array([0.0, 2.0, 1.0])) is None
+    assert sort.sort_keys(p, np.array([0.0, 0.0, 1.0])) is not None
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_keys_order_neighbors_and_what_lies_a_hair_above_one(dtype: Any) -> None:
     one = dtype(1)
     near = [np.nextafter(one, dtype(0)), one, np.nextafter(one, dtype(2)), np.nextafter(dtype(0), one), dtype(0)]
-    keys = sort.keys(np.array(near[::-1] + near, dtype=dtype), np.zeros(10))
+    keys = sort.sort_keys(np.array(near[::-1] + near, dtype=dtype), np.zeros(10))
     assert keys is not None
     s, n, _ = sort.count_by_score(keys)
     assert s.tolist() == sorted(float(x) for x in near)
@@ -151,7 +151,7 @@ def test_a_row_is_placed_at_the_last_score_that_it_reaches(m: int) -> None:
 def test_bins_are_segments_of_sorted_rows(n: int, closed: str, dtype: Any) -> None:
     for ties in (True, False):
         p, y = rows(n, dtype, ties=ties)
-        keys = sort.keys(p, y)
+        keys = sort.sort_keys(p, y)
         assert keys is not None
         x = np.abs(p.astype(float))
         for edges in (
@@ -189,7 +189,7 @@ def test_no_sum_depends_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch
     results = []
     for threads in ("1", "2", "5"):
         monkeypatch.setenv("TRUEODDS_THREADS", threads)
-        keys = sort.keys(p, y)
+        keys = sort.sort_keys(p, y)
         assert keys is not None
         edges = np.arange(16) / 15
         some = key_sums(keys, edges, "right"), sorted_sums(keys, edges, "right")

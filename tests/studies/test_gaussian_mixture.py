@@ -287,7 +287,7 @@ def test_the_quick_study_says_what_it_found(quick):
     assert len(study.rows) == 3 * 4 + 3 + 3 * 4
     bound = study.also[0].rows
     assert sum(row["hidden"] > 1e-9 for row in bound) == len(bound) - 1
-    assert "27 show less" in study.also[0].sentence
+    assert "27 have a limit below" in study.also[0].sentence
     drawings = {path.name for path in where.glob("*.svg")}
     assert len(drawings) == 7
     for name in drawings:

@@ -177,7 +177,7 @@ def test_every_table_is_there_and_described(study):
     assert [table.name for table in study.also] == [f"model_comparison.{name}" for name in names]
     assert len(study.rows) == len(rankings.QUICK_MEASURES) * len(NETS)
     assert json.loads(json.dumps(study.to_dict()))["study"] == "model_comparison"
-    assert study.sentence.startswith("3 nets, 4 measures: raw errors settle ")
+    assert study.sentence.startswith("3 nets, 4 measures: raw errors establish ")
     assert all(table.sentence for table in study.also)
 
 

@@ -101,9 +101,9 @@ def test_what_chance_makes_of_the_nine_samples_is_what_all_512_outcomes_say(stud
     mean = chance @ errors
     std = np.sqrt(chance @ (errors - mean) ** 2)
     p = chance[errors >= error(RIGHT) - 1e-12].sum()
-    what = "ECE of a calibrated model that says the same (noise floor)"
+    what = "ECE of a calibrated model with the same predictions (noise floor)"
     assert ours(study_run[0], "nine samples", what) == pytest.approx(mean, abs=4 * std / np.sqrt(999))
-    what = "p-value: how often chance makes at least as much"
+    what = "p-value: probability of at least this value by chance"
     assert ours(study_run[0], "nine samples", what) == pytest.approx(p, abs=4 * np.sqrt(p * (1 - p) / 999) + 1 / 1000)
 
 
@@ -219,11 +219,9 @@ def test_the_human_measures_of_one_picture_worked_by_hand():
     measures = {name: vote_scores(predicted) for name, predicted in VOTE_PREDICTIONS.items()}
     assert [measures["as people"][name] for name in ("EntCE", "RankCS", "DistCE")] == [0, 1, 0]
     assert [measures["two swapped"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx([0, 0, 0.1])
-    assert [measures["the other way round"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx(
-        [0, 0, 0.6]
-    )
+    assert [measures["reversed"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx([0, 0, 0.6])
     people, surer = (-sum(q * np.log(q) for q in probs) for probs in ((0.1, 0.2, 0.7), (0.01, 0.04, 0.95)))
-    assert [measures["same order, surer"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx(
+    assert [measures["same order, overconfident"][name] for name in ("EntCE", "RankCS", "DistCE")] == pytest.approx(
         [people - surer, 1, 0.25]
     )
     assert measures["as people"]["against the majority"] == pytest.approx(0.3)
@@ -236,7 +234,7 @@ def test_the_numbers_of_the_texts_come_out_but_for_the_two_that_are_wrong(study_
     study, _ = study_run
     mismatches = [row["what"] for row in study.rows if row["printed"] is not None and row["printed"] != row["ours"]]
     assert mismatches == ["ECE, 5 bins", "samples in bin 9, of 10"]
-    assert study.sentence.startswith("17 of 19 numbers of the texts come out to the digit, not so: nine samples, ECE")
+    assert study.sentence.startswith("17 of 19 published numbers agree exactly; exceptions: nine samples, ECE")
 
 
 def test_every_row_says_something_and_every_toy_has_a_table_and_a_picture(study_run):
@@ -261,8 +259,8 @@ def test_the_quick_study_is_the_whole_one_and_the_seed_moves_only_what_is_drawn(
         if row["ours"] != other["ours"]
     ]
     assert moved == [
-        "ECE of a calibrated model that says the same (noise floor)",
-        "p-value: how often chance makes at least as much",
+        "ECE of a calibrated model with the same predictions (noise floor)",
+        "p-value: probability of at least this value by chance",
         "noise floor, 100 bins",
     ]
 

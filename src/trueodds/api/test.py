@@ -145,7 +145,7 @@ def test(
     settings_used = call_settings(rng, rows, weight_kind, region)
     if not is_identity:
         settings_used["hypothesis"] = getattr(hypothesis, "method", None) or getattr(hypothesis, "__name__", "given")
-        of_it = f"the probability that the hypothesis {settings_used['hypothesis']} gives it"
-        verdict = replace(verdict, null=verdict.null.replace("its stated probability", of_it))
+        of_it = f"the probabilities of the hypothesis {settings_used['hypothesis']}"
+        verdict = replace(verdict, null=verdict.null.replace("the predicted probabilities", of_it))
     notes = dict.fromkeys([*data_notes(rows), *verdict.notes])
     return replace(verdict, settings=dict(verdict.settings) | settings_used, notes=tuple(notes))

@@ -32,10 +32,10 @@ BAD_INPUT, STOPPED, NO_READER = 2, 130, 141
 
 
 class Program(click.Group):
-    """The group of commands; whatever goes wrong in one of them ends here."""
+    """The group of commands; it converts all exceptions to exit codes."""
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **more: Any) -> NoReturn:  # type: ignore[override]
-        """Run and exit. A fault of ours must not exit with 1, which says that a gate failed."""
+        """Run and exit. An internal error must not exit with 1, which means that a gate failed."""
         _never_fail_to_print()
         more["standalone_mode"] = False
         try:
@@ -59,7 +59,7 @@ class Program(click.Group):
         sys.exit(code if isinstance(code, int) else 0)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command and send off what it printed, while a reader that went away can still be told apart."""
+        """Run the command and flush its output while a closed pipe can still be recognized."""
         try:
             result = super().invoke(ctx)
             _flush()
@@ -71,7 +71,7 @@ class Program(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command of that name, else the near ones."""
+        """Return the command of that name; an unknown name raises an error with similar names."""
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             raise InputError(
                 "TO601",
@@ -83,7 +83,7 @@ class Program(click.Group):
 
 
 def print_error(error: InputError) -> int:
-    """Print an error as four labelled lines on stderr; the exit code of bad input."""
+    """Print an error as four labelled lines on stderr; return the exit code of invalid input."""
     error = restate_error(error)
     title = f"error {error.code}"
     output.show(title if os.environ.get("NO_COLOR") else output.paint(title, "bad"), err=True, painted=True)
@@ -119,7 +119,7 @@ def as_input_error(problem: BaseException) -> InputError:
 
 
 def _usage(problem: click.UsageError) -> InputError:
-    """A wrong command line, with what would be right."""
+    """Convert a usage error of click to an InputError with a remedy."""
     command = problem.ctx.command_path if problem.ctx else "trueodds"
     fix = f"See {command} --help."
     if isinstance(problem, click.NoSuchOption):

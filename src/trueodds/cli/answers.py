@@ -26,7 +26,7 @@ _CURVES = (".svg", ".png", ".pdf", ".csv", ".json")
 
 
 def _fields(command: Any) -> Any:
-    """The options of records, of which one says how sure the model was."""
+    """Add the options of records, one of which names the field of the confidence."""
     stated = (
         ("--confidence", {"metavar": "F", "help": "Field of the stated confidence, with --correct."}),
         ("--correct", {"metavar": "F", "help": "Field that says whether the answer (or each sample) was correct."}),
@@ -108,7 +108,7 @@ def answers(
 
 
 def _measures(preds: Predictions, min_prob: float, level: float, seed: int) -> list[Estimate]:
-    """The error in bins of 100 rows, and what the confidence is worth to one who may also not answer."""
+    """Return the error in bins of 100 rows and the Behavioral Alignment Score."""
     import trueodds as to
 
     how: dict[str, Any] = {"lens": "confidence", "level": level, "rng": seed}
@@ -145,7 +145,7 @@ def _lines(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -
             within = limits(float(at["low"][i]), float(at["high"][i]))
             text = f"{format_number(float(at['risk'][i]))} {within} · confidence ≥ {format_number(float(at['threshold'][i]))}"
         else:
-            text = f"– · only {format_percent(round(answer_set.coverage, 4))} was answered"
+            text = f"– · only {format_percent(round(answer_set.coverage, 4))} were answered"
         rows.append((f"risk at {format_percent(coverage)}", text))
     earned = format_number(measures[-1].noise_floor or 0.0)
     explained = (

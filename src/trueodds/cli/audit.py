@@ -120,14 +120,14 @@ def audit(
 
 
 class Gated:
-    """What gates ask beyond what an audit lists, measured on the same rows, which are read once more for it."""
+    """Quantities of gates that the audit does not report, computed on the same rows in a second pass."""
 
     def __init__(self, data: Any, how: Mapping[str, Any]) -> None:
         self._data, self._how = data, how
         self._estimates: dict[tuple[str, str | None], Estimate] = {}
 
     def prepare(self, gates: Sequence[gate.Gate]) -> None:
-        """Measure what no audit lists, so that what cannot be measured is refused before the work."""
+        """Compute quantities that the audit does not report, so that invalid gates are rejected before the work."""
         for condition in gates:
             if (
                 condition.sign

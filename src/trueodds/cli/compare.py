@@ -102,6 +102,6 @@ def compare(
 
 
 def _names(files: Sequence[str]) -> list[str]:
-    """The names of the files without folder and ending, where those differ."""
+    """Return the names of the files without folder and suffix if they are distinct."""
     short = [Path(file).stem.removesuffix(".tally") for file in files]
     return short if len(set(short)) == len(short) else list(files)

@@ -114,7 +114,7 @@ def draw(
 
 
 def models(files: Sequence[str], columns: Mapping[str, Any]) -> dict[str, Any]:
-    """Each file by its name without folder and ending, which must tell them apart; epochs of several runs as run/epoch."""
+    """Return each file by its name without folder and suffix; epochs of several runs are named run/epoch."""
     names = [Path(file).stem.removesuffix(".tally") for file in files]
     folders = [Path(file).expanduser().resolve().parent for file in files]
     if len(set(folders)) > 1 and all(map(_is_number, names)):
@@ -130,7 +130,7 @@ def models(files: Sequence[str], columns: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _sides(text: str) -> Any:
-    """What W,H stands for; what is none is refused where every picture's size is checked."""
+    """Parse W,H; invalid sizes are rejected where the size of any figure is checked."""
     return [value(side) for side in text.split(",")]
 
 

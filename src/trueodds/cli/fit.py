@@ -112,9 +112,9 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
 
 
 def _order(classes: list[str], columns: list[str]) -> list[int] | None:
-    """The column of each class, where the file has them in another order; None where they already agree.
+    """Return the column of each class if the order in the file differs, else None.
 
-    A calibrator treats each class in its own way, so classes are matched by name wherever both sides have names.
+    Classes are matched by name if both sides have names, because a calibrator treats each class differently.
     """
     if columns == classes or not columns:
         return None

@@ -35,7 +35,7 @@ WORST = "worst"  # of the groups the one that comes nearest to failing
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What one command can be asked to fail on: words, numbers with their parts, and estimators."""
+    """The words, numbers and estimators that a gate of one command can use."""
 
     command: str
     words: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class Gate:
 
     @classmethod
     def of(cls, text: str, scope: Scope = AUDIT) -> Gate:
-        """The condition behind the text; one that cannot be read is an error, not a gate that always holds.
+        """Parse a condition; invalid text raises an error instead of a gate that always holds.
 
         >>> gate = Gate.of("ece.low@classwise >= 0.02")
         >>> gate.name, gate.part, gate.lens, gate.sign, gate.limit
@@ -93,7 +93,7 @@ class Gate:
 
     @property
     def coverage(self) -> float | None:
-        """The share of answers that `risk` is of; None where that is no share."""
+        """The coverage of `risk`, or None if it is not between 0 and 1."""
         try:
             share = float(self.lens or "nan")
         except ValueError:
@@ -101,7 +101,7 @@ class Gate:
         return share if 0 < share <= 1 else None
 
     def fails(self, number: float) -> bool:
-        """Whether a number is one to fail on."""
+        """Return whether the gate fails for this number."""
         return _SIGNS[self.sign](number, self.limit)
 
     @property
@@ -110,29 +110,29 @@ class Gate:
         return self.sign in (">", ">=")
 
     def unknown(self, got: str, fix: str) -> InputError:
-        """The error of a gate that cannot be judged; that is no pass."""
+        """Return the error of a gate that cannot be evaluated and therefore does not pass."""
         return InputError("TO611", f"--fail-on {self.text!r} cannot be evaluated.", got, fix)
 
 
 class Answer(Protocol):
-    """What a command found, as gates look at it."""
+    """The result of a command, as gates see it."""
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
-        """The number that the gate names, and what it is called; None where there is none."""
+        """Return the number that the gate names and its label; None if there is none."""
         ...
 
     def word(self, gate: Gate) -> tuple[bool, str]:
-        """Whether what the word says is so, and why."""
+        """Return whether the condition of the word holds, and why."""
         ...
 
 
 def read(texts: Sequence[str], scope: Scope) -> list[Gate]:
-    """The gates of a command, refused before its work where they ask for what it does not have."""
+    """Parse the gates of a command; invalid ones are rejected before the work."""
     return [Gate.of(text, scope) for text in texts]
 
 
 def conclude(ctx: click.Context, gates: Sequence[Gate], answer: Answer) -> None:
-    """Say on stderr which gates held, and exit with 1 if one failed; one that cannot be judged is an error."""
+    """Print on stderr which gates held, and exit with 1 if one failed; a gate that cannot be evaluated is an error."""
     failed, errors = False, []
     for gate in gates:
         try:
@@ -149,7 +149,7 @@ def conclude(ctx: click.Context, gates: Sequence[Gate], answer: Answer) -> None:
 
 
 def evaluate_gate(gate: Gate, answer: Answer) -> tuple[bool, str]:
-    """Whether the gate fails, and why; TO611 where there is no such number."""
+    """Return whether the gate fails, and why; TO611 if the number does not exist."""
     if not gate.sign:
         return answer.word(gate)
     number, name = answer.number(gate)
@@ -170,7 +170,7 @@ def _limit(text: str) -> float:
 
 
 def _check(gate: Gate, scope: Scope) -> None:
-    """Refuse a bound on what the command does not have."""
+    """Reject a gate on a number that the command does not have."""
     parts = scope.numbers.get(gate.name)
     if parts is None:
         _check_estimator(gate, scope)
@@ -205,7 +205,7 @@ def _range(gate: Gate, scope: Scope) -> tuple[float, float]:
 
 
 def _check_attainable(gate: Gate, lower: float, upper: float) -> None:
-    """Refuse a bound that no value lies beyond: such a gate could not fail."""
+    """Reject a bound that no value can exceed: such a gate could never fail."""
     number, limit = gate.text[: gate.text.rindex(gate.sign)].strip(), gate.limit
     if _SIGNS[gate.sign](upper if gate.from_above else lower, limit):
         return

@@ -24,7 +24,7 @@ CLEAR = "far above its noise floor, so nothing is subtracted"
 
 
 def measure_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
-    """Of `trueodds measure`: the one estimate."""
+    """Return the scope of `trueodds measure`: the one estimate."""
     return Scope(
         "measure", estimators=(estimator,), lenses=True, bare=settings.get("interval", "auto") is None,
         estimator=made_with(estimator, settings), example=f"'{estimator}.high>0.05'",
@@ -32,7 +32,7 @@ def measure_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
 
 
 def test_scope(margin: Any) -> Scope:
-    """Of `trueodds test`: p, the statistic, and where the error lies beside a margin."""
+    """Return the scope of `trueodds test`: p-value, statistic, effect and the decision about a margin."""
     words = ("reject",) if margin is None else ("reject", "beyond", "undecided")
     return Scope(
         "test", words, dict.fromkeys(("pvalue", "statistic", "effect"), VALUE), example="reject or 'pvalue<=0.01'"
@@ -40,7 +40,7 @@ def test_scope(margin: Any) -> Scope:
 
 
 def groups_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
-    """Of `trueodds groups`: the error of all rows and of every group, and their family-wise p."""
+    """Return the scope of `trueodds groups`: the errors of all rows and of every group, and the family-wise p-value."""
     return Scope(
         "groups", ("reject",), {"pvalue": VALUE}, (estimator,), (estimator,),
         bare=settings.get("interval", "auto") is None, estimator=made_with(estimator, settings),
@@ -49,7 +49,7 @@ def groups_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
 
 
 def compare_scope(estimator: str, settings: Mapping[str, Any]) -> Scope:
-    """Of `trueodds compare`: the difference of two models, and its p."""
+    """Return the scope of `trueodds compare`: the difference of two models and its p-value."""
     return Scope(
         "compare", ("reject",), {"difference": ENDS, "pvalue": VALUE}, estimator=made_with(estimator, settings),
         example="'difference.low>0'",
@@ -100,7 +100,7 @@ class OfVerdict:
         return number, gate.name
 
     def word(self, gate: Gate) -> tuple[bool, str]:
-        """Whether calibration is rejected at 5 %, or where the error lies beside the margin."""
+        """Return whether calibration is rejected at 5 %, or whether the decision about the margin is this word."""
         if gate.name != "reject":
             decision = self.verdict.decision
             if decision is None:
@@ -125,7 +125,7 @@ class OfComparison:
         return comparison.difference if gate.part == "value" else _end(comparison.interval, gate.part), name
 
     def word(self, gate: Gate) -> tuple[bool, str]:
-        """Whether the models are told apart at 5 %."""
+        """Return whether the models differ significantly at 5 %."""
         return _rejected(gate, self.comparison.pvalue, self.comparison.min_pvalue, ALPHA)
 
 
@@ -146,7 +146,7 @@ class OfGroups:
         return of_groups(gate, {group.label: group.estimate for group in self.by_group.groups})
 
     def word(self, gate: Gate) -> tuple[bool, str]:
-        """Whether some group is off, all groups taken together."""
+        """Return whether any group is miscalibrated, jointly over all groups."""
         return _rejected(
             gate, self.by_group.pvalue, float(self.by_group.settings["min_pvalue"]), 1 - self.by_group.level
         )
@@ -154,7 +154,7 @@ class OfGroups:
 
 @dataclass(frozen=True)
 class OfAnswers:
-    """Of what `trueodds answers` tells, as its JSON holds it."""
+    """Numbers of `trueodds answers`, from its JSON report."""
 
     report: Mapping[str, Any]
     risk: SelectiveRisk
@@ -177,14 +177,14 @@ class OfAnswers:
 
 @dataclass(frozen=True)
 class OfAudit:
-    """Of an audit as its JSON holds it; what it does not list is measured on its rows."""
+    """Numbers of an audit, from its JSON report; other numbers are computed on its rows."""
 
     report: Mapping[str, Any]
     measure: Callable[[Gate], Estimate]
     risk: Callable[[], SelectiveRisk]
 
     def number(self, gate: Gate) -> tuple[float | None, str]:
-        """A number that the audit lists, else one that is measured for the gate."""
+        """Return a number that the audit reports, else one that is computed for the gate."""
         if gate.name == "pvalue":
             verdict = self.report["verdict"]
             _reaches(gate, verdict.get("min_pvalue"), gate.limit)
@@ -210,9 +210,9 @@ class OfAudit:
 
 
 def part_of(estimate: Estimate, part: str) -> tuple[float | None, str]:
-    """A part of an estimate, with a remark where it is not taken as it stands.
+    """Return a part of an estimate, with a remark if it needs one.
 
-    The debiased value is shown near the noise floor only. Clear of it there is nothing to take off: it is the value.
+    The debiased value is reported only near the noise floor. Far above it nothing is subtracted.
     """
     if part in ("low", "high"):
         return _end(estimate.interval, part), ""
@@ -227,9 +227,9 @@ def part_of(estimate: Estimate, part: str) -> tuple[float | None, str]:
 
 
 def of_groups(gate: Gate, groups: Mapping[str, Estimate]) -> tuple[float | None, str]:
-    """The number of one group, or of the one that comes nearest to failing.
+    """Return the number of one group, or of the group that is nearest to failing.
 
-    Where a group has no number none is passed over in silence: then the gate fails, or cannot be judged.
+    If the number of a group is undefined, the gate fails because of another group, or cannot be evaluated.
     """
     if not groups:
         raise gate.unknown("no groups", "Add --group C for every group column.")
@@ -273,7 +273,7 @@ def _rejected(gate: Gate, pvalue: float | None, min_pvalue: float | None, alpha:
 
 
 def _reaches(gate: Gate, min_pvalue: float | None, limit: float) -> None:
-    """Refuse to judge where no p-value that the draws can give would fail."""
+    """Raise an error if no p-value that the null draws can give would fail the gate."""
     if not gate.from_above and min_pvalue is not None and min_pvalue > limit * (1 + 1e-9):
         raise gate.unknown(f"no p-value below {format_number(min_pvalue)} was possible", "Give more --resamples.")
 
@@ -300,7 +300,7 @@ def _called(gate: Gate, lens: str | None) -> str:
 
 
 def _estimate(report: Mapping[str, Any]) -> Estimate:
-    """An estimate from its JSON, where an infinity is null."""
+    """Restore an estimate from its JSON, where infinity is null."""
     from trueodds.core.results import Estimate, Interval
 
     interval = report.get("interval")

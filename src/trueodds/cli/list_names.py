@@ -60,7 +60,7 @@ def list_names(family: str | None) -> None:
 
 
 def names(family: str) -> tuple[str, ...]:
-    """The names of one family, without loading any member."""
+    """Return the names of one family, without importing any method."""
     if family in _WORDS:
         return _WORDS[family]
     if family == "studies":

@@ -92,7 +92,7 @@ def restate(text: str, quoted: Iterable[str] = ()) -> str:
 
 
 def restate_error(error: InputError) -> InputError:
-    """The same error, its keywords said as options; what is quoted from data or paths stays as it is."""
+    """Return the same error with options in place of keywords; values quoted from data or paths are unchanged."""
     missing = error.code.startswith("TO30")  # a column that is not there; those that are may be called label=1
     got, fix = error.got, restate(error.fix, _NAMED.findall(error.fix) if missing else ())
     if keyword := _KEYWORD.fullmatch(got):

@@ -39,7 +39,7 @@ _PLACES = {"scheduler": "dask", "master": "spark"}
 
 
 def start_engine(columns: Mapping[str, Any]) -> dict[str, Any]:
-    """What is said, as `read` takes it, once the engine that it names is there; it goes when the command ends."""
+    """Start the engine that the options name, until the command ends; return the settings of `read`."""
     settings = dict(columns)
     for place, engine in _PLACES.items():
         if place in settings and settings.get("engine") != engine:
@@ -131,7 +131,7 @@ _EXCLUDING = (
 
 
 def data_options(*, group: bool = False, mode: bool = True) -> Callable[[Command], Command]:
-    """FILE and everything that says which of its columns hold what; only audit and tally look at groups."""
+    """Add FILE and the options of its columns; only audit, groups and tally have group columns."""
 
     def options(command: Command) -> Command:
         if mode:
@@ -146,7 +146,7 @@ def data_options(*, group: bool = False, mode: bool = True) -> Callable[[Command
 
 
 def pop_columns(params: dict[str, Any], *, outcome: bool = True) -> dict[str, Any]:
-    """What was said about columns, taken out of the command's parameters, as `read` takes it."""
+    """Remove the column options from the parameters of the command and return them as settings of `read`."""
     columns = {name: params.pop(name) for name in _NAMES if name in params}
     columns = {name: value for name, value in columns.items() if value not in (None, ()) and value is not False}
     _check_columns(columns, outcome)
@@ -161,7 +161,7 @@ def pop_columns(params: dict[str, Any], *, outcome: bool = True) -> dict[str, An
 
 
 def _check_columns(columns: Mapping[str, Any], outcome: bool) -> None:
-    """Refuse what would be ignored, or read as two things at once."""
+    """Reject options that would be ignored or that exclude each other."""
     records.check_columns(columns)
     for one, other, why in _EXCLUDING:
         if one in columns and other in columns:
@@ -214,7 +214,7 @@ def add_tallies(files: Sequence[str]) -> Any:
 
 
 def is_tally(path: str) -> bool:
-    """Whether a file is called a tally or says of itself that it is one."""
+    """Return whether a file is a tally, by its name or its schema."""
     from trueodds.core.json_files import read_schema_family
 
     return path.endswith(".tally.json") or (path.endswith(".json") and read_schema_family(path) == "trueodds.tally")
@@ -260,7 +260,7 @@ def read_costs(data: Any, path: str | None, mode: str | None, weight_kind: str) 
 
 
 def takes_costs(registry: Any, name: str, option: str) -> None:
-    """Refuse costs for a member that has no use for them."""
+    """Raise an error if the method does not use costs."""
     if not registry.takes(name, "cost"):
         raise InputError(
             "TO603",
@@ -271,7 +271,7 @@ def takes_costs(registry: Any, name: str, option: str) -> None:
 
 
 def _read_cost_table(path: str) -> tuple[list[str] | None, list[str] | None, list[list[float]]]:
-    """Names of the classes and of the actions, where the file has them, and the costs."""
+    """Return the names of classes and actions, if the file has them, and the costs."""
     try:
         with Path(path).open(newline="", encoding="utf-8-sig") as file:
             text = file.read()

@@ -32,7 +32,7 @@ _COLORS: dict[str, dict[str, Any]] = {
 
 
 def ready(inputs: Iterable[str], **outputs: str | None) -> None:
-    """Refuse a place that cannot be written, or that would be written over, before the work begins."""
+    """Check that the output paths can be written and overwrite no input, before the work begins."""
     destinations = {f"--{name}": path for name, path in outputs.items() if path is not None}
     for option, path in destinations.items():
         if path == "-" and option != "--json":
@@ -73,7 +73,7 @@ def _matching_paths(path: str) -> list[str]:
 
 
 def _marks(path: str) -> list[Any]:
-    """What two names of one file have in common: where they lead, and, of a file that is there, which one it is."""
+    """Return identifiers of a file that all its names share: its real path and, if it exists, its inode."""
     path = os.path.expanduser(path)
     try:
         file_stat = os.stat(path)
@@ -95,10 +95,10 @@ def write(path: str, text: str) -> None:
 
 
 def show(text: str, *, err: bool = False, painted: bool = False) -> None:
-    """Print text; every command does it here, so that no name from the data steers the terminal.
+    """Print text; all commands use it, so that control characters in the data cannot affect the terminal.
 
-    In `painted` text the names are printable already, and the escapes are our colors. Where nobody reads stderr the
-    exit code tells what there is to tell.
+    In `painted` text names are already printable, and the escape sequences are colors. If stderr is closed, the exit
+    code still reports the result.
     """
     try:
         click.echo(text if painted else printable_lines(text), err=err)
@@ -109,20 +109,20 @@ def show(text: str, *, err: bool = False, painted: bool = False) -> None:
 
 
 def abandon(stream: Any) -> None:
-    """Nobody reads or nothing fits: let the flush at the end of the process go nowhere, in silence."""
+    """Redirect a closed or full stream to the null device, so that the final flush does not fail."""
     with suppress(OSError, ValueError, AttributeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def as_json(answer: Mapping[str, Any]) -> str:
-    """One strict JSON object; ASCII, so that any terminal and any reader takes it."""
+    """Return a strict JSON object in ASCII, which any terminal and reader accepts."""
     import json
 
     return without_surrogates(json.dumps(answer, allow_nan=False, indent=2))
 
 
 def answer(text: str, notes: Iterable[Any], report: Mapping[str, Any], json_path: str | None) -> None:
-    """One line and its notes; or, where JSON goes to stdout, nothing but that."""
+    """Print one line and its notes, or only JSON if that goes to stdout."""
     if json_path is not None:
         write(json_path, as_json(report))
     if json_path != "-":
@@ -157,7 +157,7 @@ def _labels(report: Mapping[str, Any]) -> list[str]:
 
 
 def colored(stream: Any = None) -> bool:
-    """Whether colors are wanted: on a terminal, unless NO_COLOR says otherwise."""
+    """Return whether to use colors: on a terminal, unless NO_COLOR is set."""
     stream = stream or sys.stdout
     return bool(stream.isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
@@ -168,7 +168,7 @@ def paint(piece: str, role: str) -> str:
 
 
 def width() -> int | None:
-    """How wide the terminal is; None where there is none."""
+    """Return the width of the terminal, or None without a terminal."""
     import shutil
 
     return min(shutil.get_terminal_size().columns, 110) if sys.stdout.isatty() else None
@@ -178,7 +178,7 @@ PATIENCE = 2.0  # seconds before anything is shown
 
 
 class Progress:
-    """A callable for the library's `progress=`; leaving the block removes what was shown."""
+    """A progress bar for `progress=`; it is removed at the end of the block."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
@@ -197,7 +197,7 @@ class Progress:
             click.echo("\r\x1b[K", nl=False, err=True)
 
     def __call__(self, share: float, doing: str = "") -> None:
-        """The share that is done, and what is going on."""
+        """Show the fraction that is done and the current step."""
         if not self._enabled or time.monotonic() - self._begun < PATIENCE:
             return
         doing = printable(doing)
@@ -209,7 +209,7 @@ class Progress:
             click.echo(f"\r\x1b[K{100 * share:3.0f} % {doing}", nl=False, err=True)
 
     def rows(self, done: int, total: int | None) -> None:
-        """The same for rows, of which the number may not be known."""
+        """Show progress in rows, whose total may be unknown."""
         self(done / total if total else 0.0, f"{done:,} rows")
 
     def _start(self) -> None:

@@ -86,12 +86,12 @@ def check_columns(columns: Mapping[str, Any]) -> None:
 
 
 def are_requested(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
-    """Whether the options ask for records: one of theirs is said, or --confidence lies where only records have fields."""
+    """Return whether the options specify records of answers."""
     return any(name in columns for name in OWN) or ("confidence" in columns and _inside(files, columns))
 
 
 def _inside(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
-    """Whether the first record of .jsonl has such a field only inside another, or says yes and no in words."""
+    """Return whether the first record has the field only inside another field, or has the words yes and no."""
     if not all(file.lower().endswith((".jsonl", ".ndjson")) for file in files):
         return all(file.lower().endswith(".json") for file in files)
     from trueodds.io.records import records
@@ -103,7 +103,7 @@ def _inside(files: Sequence[str], columns: Mapping[str, Any]) -> bool:
 
 
 def read_answer_set(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
-    """The answers in these files; what was wrong is told by options."""
+    """Read the answers in these files; errors name options in place of keywords."""
     from trueodds.io.answers import read_answers
 
     settings = {"options" if name == "logprobs" else name: value for name, value in columns.items()}
@@ -117,7 +117,7 @@ def read_answer_set(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
 
 @contextmanager
 def by_question(columns: Mapping[str, Any], *, costs: bool) -> Iterator[None]:
-    """Say what --question forbids, where the library speaks of clusters."""
+    """Rewrite errors about clusters as errors about --question."""
     try:
         yield
     except InputError as problem:

@@ -44,7 +44,7 @@ _ELSEWHERE = {"rng": "--seed", "seed": "--seed", "lens": "--lens", "mode": "--mo
 
 
 def settings_options(family: str, without: tuple[str, ...] = ()) -> Callable[[Command], Command]:
-    """The options of one family's members, and --set for what few of them take."""
+    """Add the options of the settings of one family of methods, and --set for the other settings."""
 
     def options(command: Command) -> Command:
         also = f"Any other setting of one of the {family}."
@@ -57,7 +57,7 @@ def settings_options(family: str, without: tuple[str, ...] = ()) -> Callable[[Co
 
 
 def settings(params: dict[str, Any]) -> dict[str, Any]:
-    """The settings that were said, taken out of the command's parameters."""
+    """Remove the settings from the parameters of the command and return their values."""
     parsed = {}
     for option in SETTINGS:
         name = option.lstrip("-").replace("-", "_")
@@ -79,7 +79,7 @@ def settings(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def value(text: str) -> Any:
-    """What a setting's text stands for: a number, yes or no, a list, nothing, or a word.
+    """Convert the text of a setting to a number, a boolean, a list, None, or a word.
 
     >>> value("15"), value("0.5"), value("inf"), value("none"), value("[0, 0.5, 1]"), value("equal-mass")
     (15, 0.5, inf, None, [0, 0.5, 1], 'equal-mass')

@@ -55,7 +55,7 @@ def offered() -> dict[str, str]:
 
 
 def installed() -> Registry:
-    """The studies that can be run; TO804 where no package offers any."""
+    """Return the installed studies; TO804 if there are none."""
     table = offered()
     if not table:
         raise InputError(

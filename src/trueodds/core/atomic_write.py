@@ -40,9 +40,9 @@ _UNNAMED = getattr(os, "O_TMPFILE", 0)
 
 @contextmanager
 def open_atomic(path: str | os.PathLike[str], code: str) -> Iterator[IO[bytes]]:
-    """A binary file to write: where the block ends without an error its content stands at `path`, else nothing changed.
+    """Open a binary file for atomic writing: `path` is replaced when the block ends without an error, else unchanged.
 
-    Raises InputError with this code where it cannot be written.
+    Raises InputError with this code if the file cannot be written.
     """
     name = os.path.expanduser(os.fsdecode(path))
     try:
@@ -92,7 +92,7 @@ def _descriptor(name: str) -> int | None:
 
 
 def _duplicate(descriptor: int) -> IO[bytes]:
-    """The same open file, which goes on where the last write ended."""
+    """Return the same open file, positioned where the last write ended."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()
@@ -134,7 +134,7 @@ def _replacement(target: str, old: os.stat_result | None) -> Iterator[IO[bytes]]
 
 
 def _created(target: str, mode: int) -> tuple[int, str | None]:
-    """A new open file in the folder of the target, and its name, where it needs one."""
+    """Create a file in the folder of the target; return it with its name, if it needs one."""
     if _UNNAMED:
         with suppress(OSError):  # not every file system can
             descriptor = os.open(os.path.dirname(target), _UNNAMED | os.O_RDWR, mode)
@@ -172,9 +172,9 @@ def _abandoned(part: str) -> bool:
 
 
 def _locked(descriptor: int, part: str, *, wait: bool) -> bool:
-    """Lock an open file until it is closed; False where another process has it, or where the name is another file's now.
+    """Lock an open file until it is closed; False if another process has the lock or the name was reused.
 
-    Where there are no locks a writer goes on without, and nobody else's file counts as abandoned.
+    Where locks do not exist, writing proceeds without, and no file counts as abandoned.
     """
     if fcntl is not None:
         try:
@@ -187,7 +187,7 @@ def _locked(descriptor: int, part: str, *, wait: bool) -> bool:
 
 
 def _keep_mode(descriptor: int, old: os.stat_result | None) -> None:
-    """Mode and owner of the file that was there, as far as this user may give them."""
+    """Restore mode and owner of the replaced file, as far as this user may set them."""
     if old is None or not hasattr(os, "fchmod"):
         return
     for owner in (old.st_uid, -1):

@@ -18,7 +18,7 @@ MAX_PAIRS = 6  # pairs named in one line; a table of all is in `pairs`
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Comparison(Result):
-    """How much larger the error of the first model is than that of the second, and how sure that is."""
+    """The difference of the errors of two models, the first minus the second, with its interval and p-value."""
 
     estimator: str
     lens: str
@@ -43,13 +43,13 @@ class Comparison(Result):
 
     @property
     def names(self) -> tuple[str, str]:
-        """What the two models are called."""
+        """The names of the two models."""
         first, second = self.models
         return first, second
 
     @property
     def better(self) -> str | None:
-        """The model whose error is smaller, where the interval leaves no doubt; else None."""
+        """The model with the smaller error if the interval excludes 0, else None."""
         if self.interval is None or self.interval.low <= 0 <= self.interval.high:
             return None
         first, second = self.names
@@ -74,7 +74,7 @@ class Comparison(Result):
         return printable(" · ".join(pieces))
 
     def pair(self) -> dict[str, Any]:
-        """The difference without the two models' own estimates, as a ranking tells it."""
+        """Return the difference without the estimates of the two models, as a ranking lists it."""
         return {
             "names": list(self.names),
             "difference": strict_json(self.difference),
@@ -85,7 +85,7 @@ class Comparison(Result):
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The comparison as JSON holds it."""
+        """Return the comparison as a JSON object."""
         return {
             "schema": "trueodds.comparison/1",
             "estimator": self.estimator,
@@ -102,7 +102,7 @@ class Comparison(Result):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Ranking(Result):
-    """Several models in the order of their errors, and which parts of that order are settled."""
+    """Several models ordered by their errors, with simultaneous intervals of all pairwise differences."""
 
     estimator: str
     lens: str
@@ -117,13 +117,13 @@ class Ranking(Result):
 
     @property
     def settled(self) -> tuple[tuple[str, str], ...]:
-        """The pairs (better, worse) whose order is beyond doubt, all at once."""
+        """The pairs (better, worse) that differ significantly, at a joint level."""
         winners = [(comparison.better, comparison.names) for comparison in self.pairs]
         return tuple((better, names[names[0] == better]) for better, names in winners if better is not None)
 
     @property
     def unsettled(self) -> tuple[tuple[str, str], ...]:
-        """The pairs whose order these rows do not tell, each with the smaller error first."""
+        """The pairs that do not differ significantly, each with the smaller error first."""
         place = self.order.index
         open_pairs = [sorted(comparison.names, key=place) for comparison in self.pairs if comparison.better is None]
         return tuple((first, second) for first, second in open_pairs)
@@ -140,7 +140,7 @@ class Ranking(Result):
         return printable(" · ".join(pieces))
 
     def to_dict(self) -> dict[str, Any]:
-        """The ranking as JSON holds it."""
+        """Return the ranking as a JSON object."""
         return {
             "schema": "trueodds.ranking/1",
             "estimator": self.estimator,

@@ -16,16 +16,16 @@ from trueodds.core.results import Estimate, Interval, Result, undefined_note
 
 
 class Reportable(Protocol):
-    """A number with a sentence and a JSON form."""
+    """A result with a sentence and a JSON form."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON holds it."""
+        """Return the result as a JSON object."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """One subgroup: its own error, and how surprising that is by itself and among all subgroups."""
+    """One subgroup: its error, its own p-value and its p-value adjusted over all subgroups."""
 
     column: str
     value: str
@@ -40,11 +40,11 @@ class Group:
 
     @property
     def n(self) -> int:
-        """How many rows it has."""
+        """The number of rows."""
         return self.estimate.n
 
     def to_dict(self) -> dict[str, Any]:
-        """The subgroup as JSON holds it."""
+        """Return the subgroup as a JSON object."""
         estimate = self.estimate
         return {
             "column": self.column,
@@ -65,7 +65,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The error of one subgroup minus that of another, or of the rest."""
+    """The difference of the errors of two subgroups, or of a subgroup and the remaining rows."""
 
     column: str
     first: str
@@ -79,17 +79,17 @@ class Gap:
 
     @property
     def settled(self) -> bool:
-        """Whether the interval leaves no doubt which error is larger."""
+        """Whether the interval excludes 0."""
         return self.interval is not None and not self.interval.low <= 0 <= self.interval.high
 
     def describe(self) -> str:
-        """In words; the level belongs to all gaps of the column together and is said once."""
+        """Describe the gap in words, without the level, which is the same for all gaps of the column."""
         ends = [] if self.interval is None else [self.interval.low, self.interval.high]
         value, *between = format_column([self.difference, *ends])
         return f"{self.first} − {self.second}: {value} {f'[{between[0]}, {between[1]}]' if between else '–'}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The gap as JSON holds it."""
+        """Return the gap as a JSON object."""
         return {
             "column": self.column,
             "first": self.first,
@@ -102,7 +102,7 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ByGroup(Result):
-    """The error of every subgroup, judged on the same draws, with the gaps between them."""
+    """The errors of all subgroups, tested on the same null draws, with the gaps between them."""
 
     estimator: str
     lens: str
@@ -129,28 +129,28 @@ class ByGroup(Result):
 
     @property
     def n(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return self.overall.n
 
     @property
     def pvalue(self) -> float:
-        """How surprising the most surprising subgroup is among all of them: the family-wise p."""
+        """The family-wise p-value: the smallest adjusted p-value of all subgroups."""
         return min((group.joint for group in self.groups if group.joint == group.joint), default=float("nan"))
 
     @property
     def worst(self) -> Group:
-        """The subgroup with the strongest evidence against it; of equal ones the larger error."""
+        """The subgroup with the smallest adjusted p-value; of equal ones, the one with the larger error."""
         candidates = [group for group in self.groups if group.joint == group.joint] or list(self.groups)
         return min(candidates, key=lambda group: (group.joint, group.pvalue, -group.estimate.value))
 
     @property
     def miscalibrated(self) -> tuple[Group, ...]:
-        """The subgroups that are not calibrated, all errors of this statement together at most 1 − level."""
+        """The subgroups that are miscalibrated, with a family-wise error rate of at most 1 − level."""
         return tuple(group for group in self.groups if group.status == "miscalibrated")
 
     @property
     def undecided(self) -> tuple[Group, ...]:
-        """The subgroups of which these rows tell neither that they are off nor that they are within `min_effect`."""
+        """The subgroups that are neither miscalibrated nor within `min_effect`."""
         return tuple(group for group in self.groups if group.status == "undecided")
 
     def __getitem__(self, label: str) -> Group:
@@ -165,7 +165,7 @@ class ByGroup(Result):
         return format_groups(self)
 
     def frame(self) -> Any:
-        """A row per subgroup as a pandas data frame, as Polars where pandas is absent, else as a dict of columns."""
+        """Return a table with a row per subgroup: a pandas or Polars data frame, else a dict of columns."""
         columns: dict[str, list[Any]] = {}
         for group in self.groups:
             row = group.to_dict()
@@ -180,7 +180,7 @@ class ByGroup(Result):
         return columns
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as JSON holds it."""
+        """Return the result as a JSON object."""
         return {
             "schema": "trueodds.groups/1",
             "estimator": self.estimator,
@@ -259,7 +259,7 @@ def _table(by_group: ByGroup) -> list[str]:
 
 
 def format_pvalue(p: float, min_pvalue: float) -> str:
-    """A p-value; at the smallest that its draws can give it could be smaller still.
+    """Format a p-value, with ≤ if it is the smallest that the null draws can give.
 
     >>> format_pvalue(0.001, 0.001), format_pvalue(0.42, 0.001)
     ('≤ 0.001', '0.42')
@@ -272,7 +272,7 @@ def _equals(shown: str) -> str:
 
 
 def format_column(column: Sequence[float | None]) -> list[str]:
-    """Figures with the same decimals throughout: four, or more where all of them are tiny.
+    """Format numbers with the same number of decimals: four, or more if all of them are tiny.
 
     >>> format_column([0.25, 0.0, None]), format_column([0.0004, 0.00012])
     (['0.2500', '0.0000', '–'], ['0.00040', '0.00012'])
@@ -292,7 +292,7 @@ def format_intervals(intervals: Sequence[Interval | None]) -> list[str]:
 
 
 def _widest(gap: Gap, level: float, of: str) -> str:
-    """The largest gap of a column; names of two groups only where they differ significantly."""
+    """Describe the largest gap of a column; two groups are named only if they differ significantly."""
     pair = (
         f"{gap.first} − {gap.second}, {format_number(gap.difference)}" if gap.settled else "no two differ significantly"
     )
@@ -300,7 +300,7 @@ def _widest(gap: Gap, level: float, of: str) -> str:
 
 
 def _aligned(columns: Sequence[Sequence[str]]) -> list[str]:
-    """Names to the left, numbers to the right."""
+    """Align the columns of a table: names to the left, numbers to the right."""
     widths = [max(map(len, column)) for column in columns]
     return [
         "  ".join(

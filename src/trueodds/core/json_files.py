@@ -15,7 +15,7 @@ from trueodds.core.settings import check
 
 
 def write_text(path: str | os.PathLike[str], text: str, code: str) -> None:
-    """Write a text file; another process sees the old file or the whole new one, never a part."""
+    """Write a text file atomically: other processes see the old or the new content, never a part."""
     with open_atomic(check("path", path, str | os.PathLike), code) as file:
         file.write(text.encode())
 
@@ -26,7 +26,7 @@ def read_json(path: str | os.PathLike[str], code: str) -> Any:
 
 
 def read_text(path: str | os.PathLike[str], code: str) -> str:
-    """What a text file holds, line ends as they are."""
+    """Return the content of a text file, with unchanged line ends."""
     try:
         with Path(path).expanduser().open(encoding="utf-8", newline="") as file:
             return file.read()
@@ -35,11 +35,11 @@ def read_text(path: str | os.PathLike[str], code: str) -> str:
 
 
 class RepeatedKey(ValueError):
-    """A key that one object of a JSON text holds twice, so that nobody can say which value is meant."""
+    """A key that occurs twice in one JSON object, so that its value is ambiguous."""
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of these keys and values, for `object_pairs_hook`; by itself, Python keeps the last of equal keys."""
+    """Return the object of these keys and values, for `object_pairs_hook`; raise an error for a repeated key."""
     mapping = dict(pairs)
     if len(mapping) < len(pairs):
         keys = [key for key, _ in pairs]
@@ -71,7 +71,7 @@ def parse_json(text: str, code: str, what: str = "the text") -> Any:
 
 
 def read_schema_family(path: str | os.PathLike[str]) -> str | None:
-    """The family that a file says it belongs to, such as `trueodds.tally`; None where it says nothing."""
+    """Return the schema family of a file, such as `trueodds.tally`, or None if it has none."""
     try:
         with Path(path).expanduser().open(encoding="utf-8") as file:
             start = file.read(4096)
@@ -88,7 +88,7 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def strict_json(value: Any) -> Any:
-    """A value as strict JSON holds it: an infinity or NaN becomes null, arrays become lists."""
+    """Convert a value to strict JSON: infinities and NaN become null, arrays become lists."""
     if isinstance(value, Mapping):
         return {str(key): strict_json(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

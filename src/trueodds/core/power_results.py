@@ -15,11 +15,11 @@ from trueodds.core.results import Interval, Result
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Power(Result):
-    """How large an error n rows show, or how many rows an error or an interval takes; `question` says which.
+    """The result of `power`: a detectable effect, a power or a required number of rows; `question` says which.
 
-    `question="effect"`: `effect` is the smallest error that is found in the `target` share of samples of n rows.
-    `question="rows"`: `power` is the share of samples of n rows in which an error of `effect` is found, and `required` are
-    the rows for the `target` share. `question="width"`: `required` are the rows for an interval of total width `target`.
+    `question="effect"`: `effect` is the smallest error that the test detects with power `target` in n rows.
+    `question="rows"`: `power` is the power against an error of `effect` in n rows, and `required` is the number of rows
+    for power `target`. `question="width"`: `required` is the number of rows for an interval of width `target`.
     """
 
     name: str  # of the test; of the estimator whose width was asked for
@@ -36,12 +36,12 @@ class Power(Result):
     notes: tuple[Note, ...] = ()
 
     def __float__(self) -> float:
-        """What was asked for: an effect, or a number of rows."""
+        """Return the detectable effect, or the required number of rows."""
         answer = self.effect if self.question == "effect" else self.required
         return float("nan") if answer is None else float(answer)
 
     def describe(self) -> str:
-        """The answer to what was asked, in one line."""
+        """Describe the result in one line."""
         return printable(self._summary())
 
     def _summary(self) -> str:
@@ -88,7 +88,7 @@ class Power(Result):
         return [str(self.settings[key]) for key in ("partition", "distance") if self.settings.get(key) is not None]
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as JSON holds it."""
+        """Return the result as a JSON object."""
         return {
             "schema": "trueodds.power/1",
             "name": self.name,

@@ -71,7 +71,7 @@ def without_surrogates(text: str) -> str:
 
 
 def has_surrogates(text: str) -> bool:
-    """Whether the text holds a lone surrogate, which UTF-8 cannot encode."""
+    """Return whether the text has a lone surrogate, which UTF-8 cannot encode."""
     return _SURROGATE.search(text) is not None
 
 

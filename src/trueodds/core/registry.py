@@ -21,7 +21,7 @@ FAMILIES = {
 
 
 class Registry:
-    """The members of one family; naming them loads nothing, asking for one loads its module.
+    """A table from the names of methods to their classes, which are imported on first use.
 
     >>> colors = Registry("color", {"note": "trueodds.core.errors:Note"})
     >>> colors.names(), colors.load("note").__name__
@@ -29,17 +29,17 @@ class Registry:
     """
 
     def __init__(self, kind: str, table: Mapping[str, str], owners: Mapping[str, str] | None = None) -> None:
-        """`owners` names the member of a setting that others are asked for by mistake."""
+        """`owners` maps a setting to the method that has it, for the hint in the error of another method."""
         self.kind = kind
         self._table = dict(table)
         self._owners = dict(owners or {})
 
     def names(self) -> tuple[str, ...]:
-        """Every member's name, in the order of the table."""
+        """Return the names of all methods in the order of the table."""
         return tuple(self._table)
 
     def load(self, name: str) -> Any:
-        """The member's class; an unknown name is an InputError that lists the near ones."""
+        """Return the class of a method; an unknown name raises an InputError that lists similar names."""
         if name not in self._table:
             name = str(name)[:80]
             raise InputError("TO201", f"Unknown {self.kind}.", repr(name), self._hint(name))
@@ -70,7 +70,7 @@ class Registry:
         return load_attribute, lambda: sorted(self.classes())
 
     def _hint(self, word: str) -> str:
-        """What an unknown name is called here, or in which other family it is; else the closest ones."""
+        """Return a hint for an unknown name: its name here, the registry that has it, or similar names."""
         if self.kind not in FAMILIES or suggestions.resolve_synonym(word, self._table):
             return suggest_names(word, self._table)
         for kind, (verb, where) in FAMILIES.items():
@@ -83,7 +83,7 @@ class Registry:
         return suggestions.unrelated_measure(word) or suggest_names(word, self._table)
 
     def takes(self, name: str, setting: str) -> bool:
-        """Whether the member has a setting of that name."""
+        """Return whether the method has a setting of that name."""
         return setting in self._accepted(name)
 
     def _accepted(self, name: str) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ class Registry:
         return tuple(method.accepts() if hasattr(method, "accepts") else settings_of(method))
 
     def check(self, name: str, settings: Iterable[str], also: Iterable[str] = ()) -> None:
-        """Refuse a setting that neither the member nor its caller (`also`) takes, and say which they take."""
+        """Raise an error for a setting that neither the method nor its caller (`also`) has."""
         known = (*self._accepted(name), *also)
         for key in settings:
             if key not in known:
@@ -101,7 +101,7 @@ class Registry:
                 raise InputError("TO202", f"{self.kind} {name} has no setting of that name.", repr(key[:80]), fix)
 
     def make(self, name: str, settings: Mapping[str, Any]) -> Any:
-        """The member built from its settings; an unknown keyword is an InputError that lists the near ones."""
+        """Create the method with its settings; an unknown setting raises an InputError that lists similar names."""
         method = self.load(name)
         self.check(name, settings)
         if hasattr(method, "from_settings"):

@@ -26,7 +26,7 @@ EXACT = 2**53  # up to here a float tells each integer from the next
 
 @dataclass(frozen=True)
 class Range:
-    """The numbers from `low` to `high`; `closed` says which of the two ends belong to it.
+    """The numbers from `low` to `high`; `closed` says which ends are included.
 
     >>> 0.0 in Range(0, 1, closed="right"), str(Range(1)), str(Range(0, 1, closed="left"))
     (False, 'of at least 1', 'in [0, 1)')
@@ -55,7 +55,7 @@ class Range:
 
 @dataclass(frozen=True)
 class OneOf:
-    """The words of a table; a set that stands nowhere else is a `Literal`."""
+    """A set of allowed words that is defined by a table; a fixed set is a `Literal`."""
 
     words: tuple[str, ...]
 
@@ -76,7 +76,7 @@ Positive = Annotated[float, Range(0, closed="neither")]
 
 
 class Settings:
-    """A dataclass of settings whose values are checked, whoever makes it; a subclass with more to check calls this."""
+    """Base class of dataclasses that validate their settings; subclasses with more checks call `__post_init__`."""
 
     def __post_init__(self) -> None:
         """Check every setting against its annotation, and keep NumPy's numbers and words as Python's."""
@@ -227,7 +227,7 @@ def _read_sequence(hint: Any, values: Any) -> tuple[bool, Any]:
 
 
 def _number(value: Any, *, integer: bool) -> int | float | None:
-    """A number as Python's; None for what is none. What a float cannot tell apart is one, or none."""
+    """Convert to a Python number; None for anything else and for large integers where a float is needed."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral if integer else numbers.Real):
         return None
     if isinstance(value, numbers.Integral):
@@ -249,7 +249,7 @@ def _holds(constraint: Any, value: Any) -> bool:
 
 
 def _described(hint: Any) -> tuple[list[Any], list[str]]:
-    """The words that an annotation allows, and what else it does."""
+    """Return the words that an annotation allows, and descriptions of the other allowed types."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         parts = [_described(arg) for arg in args]

@@ -109,7 +109,7 @@ NO_CALIBRATION = {
 
 
 def normalize_name(word: str) -> str:
-    """A word without what spellings differ in.
+    """Return a name in lower case without punctuation, for comparing spellings.
 
     >>> normalize_name("Log-Loss"), normalize_name("log_loss"), normalize_name("O:E")
     ('logloss', 'logloss', 'oe')
@@ -124,12 +124,12 @@ _UNRELATED = {normalize_name(word): text for word, text in NO_CALIBRATION.items(
 
 
 def first_word(phrase: str) -> str:
-    """The name that a phrase stands for: its first word."""
+    """Return the name that a phrase refers to: its first word."""
     return phrase.partition(" ")[0]
 
 
 def resolve_synonym(word: str, known: Collection[str]) -> list[str]:
-    """Which of the known names this is another spelling of or another word for, with what has to be set beside.
+    """Return the known names of which this is a synonym or another spelling, with the settings that are needed.
 
     >>> resolve_synonym("Classwise-ECE", ["ece", "sce"]), resolve_synonym("nonsense", ["ece"])
     (["ece with lens='classwise'"], [])
@@ -140,12 +140,12 @@ def resolve_synonym(word: str, known: Collection[str]) -> list[str]:
 
 
 def unrelated_measure(word: str) -> str | None:
-    """What to say to the name of a measure that is none of calibration."""
+    """Return the explanation for the name of a measure that does not measure calibration."""
     return _UNRELATED.get(normalize_name(word))
 
 
 def suggest_names(word: str, known: Iterable[str]) -> str:
-    """The fix for an unknown word: what it is called here, the closest known ones, else all of them.
+    """Return the hint for an unknown name: its name here, similar names, or all names.
 
     >>> suggest_names("quantile", ["equal-mass", "uniform"]), suggest_names("unifrom", ["equal-mass", "uniform"])
     ('Did you mean equal-mass?', 'Did you mean uniform?')
@@ -155,7 +155,7 @@ def suggest_names(word: str, known: Iterable[str]) -> str:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The question whether one of the known words was meant; empty where none is close.
+    """Return the question whether a similar known name was meant; empty if there is none.
 
     >>> did_you_mean("n_bootstrap", ["level", "resamples"]), did_you_mean("eggs", ["level", "resamples"])
     ('Did you mean resamples?', '')
@@ -166,7 +166,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def list_names(names: Sequence[str], max_length: int = 200) -> str:
-    """The known names as a sentence; of those that take more than so many characters the first, and how many follow.
+    """Return the known names as a sentence, truncated to about `max_length` characters.
 
     >>> list_names(["beta", "platt"]), list_names(["beta", "platt", "isotonic"], max_length=12)
     ('Known: beta, platt.', 'Known: beta, platt and 1 more.')

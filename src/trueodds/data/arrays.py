@@ -14,12 +14,12 @@ LOGITS = "use Predictions.from_logits, or read(…, logits=True)"  # where proba
 
 
 def with_logits_argument(problem: InputError) -> InputError:
-    """The same refusal where the call itself has an argument for logits."""
+    """Return the same error with the hint that the call has an argument `logits`."""
     return InputError(problem.code, problem.problem, problem.got, problem.fix.replace(LOGITS, "pass logits=True"))
 
 
 def as_array(x: Any, name: str) -> Array:
-    """An array, whatever holds it: lists, numpy, torch on the CPU, a column of a frame."""
+    """Convert lists, NumPy arrays, torch tensors on the CPU and columns of data frames to an array."""
     if x is None:
         raise InputError("TO101", f"{name} is missing.", "None", "Pass an array.")
     try:
@@ -197,7 +197,7 @@ def refuse_first(p: Array, bad: Array, code: str, problem: str, fix: str) -> Non
 
 
 def select_rows(rows: Any, n: int) -> Array:
-    """The numbers of the selected rows out of n, (m,); no selection that NumPy refuses, and at least one row.
+    """Return the numbers (m,) of the selected rows out of n; raise an error for an invalid or empty selection.
 
     >>> select_rows([True, False, True], 3).tolist(), select_rows(slice(-1, None), 3).tolist()
     ([0, 2], [2])

@@ -141,7 +141,7 @@ def from_dense(
 
 
 def _one_hot(y: Array, p: Array, axis: int) -> bool:
-    """Whether both sum to 1 along that axis everywhere: then it holds the classes, and the labels are no class numbers."""
+    """Return whether both arrays sum to 1 along this axis, so that the labels are one-hot."""
     axis %= p.ndim
     if axis == 0 or p.shape[axis] < 2 or y.dtype.kind not in "biuf":
         return False
@@ -149,7 +149,7 @@ def _one_hot(y: Array, p: Array, axis: int) -> bool:
 
 
 def _where_classes(y: Array, p: Array) -> str:
-    """Which axis would fit, from the shapes as they were given."""
+    """Suggest the axis of the classes from the shapes."""
     fits = [i for i in range(1, p.ndim) if p.ndim == y.ndim + 1 and p.shape[:i] + p.shape[i + 1 :] == y.shape]
     if fits:
         return f"Pass axis={fits[0]}: there the classes are."
@@ -166,7 +166,7 @@ def _unlike(y: Array, shape: tuple[int, ...], axis: int | None, fix: str) -> Inp
 
 
 def _in_place(problem: InputError, y: Array, indices: Array, *, foreground: bool) -> InputError:
-    """The same error in terms of images: where the bad value lies, and what a strange label may stand for."""
+    """Rewrite an error in terms of images: the position of the bad value, and what an unusual label may mean."""
 
     def place(row: re.Match[str]) -> str:
         image, *where = (int(i) for i in np.unravel_index(indices[int(row[1])], y.shape))

@@ -49,7 +49,7 @@ def check_class_names(classes: Sequence[Any] | None, k: int) -> tuple[Any, ...]:
 
 
 def _is_name(name: Any) -> bool:
-    """Text or a number of at most 64 bits, as arrays of labels hold them."""
+    """Return whether this is text or a number of at most 64 bits, as arrays of labels store them."""
     return isinstance(name, str) or (isinstance(name, int) and name.bit_length() <= 64) or isinstance(name, float)
 
 
@@ -145,7 +145,7 @@ def looks_like_a_number(name: Any) -> bool:
 
 
 def check_votes(y: Array, k: int) -> tuple[Array, Array | None]:
-    """Shares of each class per row, and the number of votes where counts were given."""
+    """Return the share of each class per row, and the number of votes if counts were given."""
     if y.shape[1] == 1:
         raise InputError(
             "TO101", "y_true has a single column.", f"shape {y.shape}", "Pass y_true[:, 0] as one label per row."
@@ -217,11 +217,11 @@ def column_names(x: Any) -> list[str] | None:
 def classes_from_columns(
     y_true: Any, y: Array, y_prob: Any, classes: Sequence[Any] | None
 ) -> tuple[Sequence[Any] | None, list[Note]]:
-    """The classes in the order of the columns of `y_prob`, where it is a data frame whose column names tell them.
+    """Return the classes in the order of the columns of `y_prob`, if it is a data frame whose column names define them.
 
     `y` is `y_true` as an array. The rules are those of files: class numbers other than 0..K−1 in this order, and class
-    names if the labels are text, name the classes; other names say nothing. Raises InputError TO113 where `classes`, or
-    the columns of votes, are the same names in another order.
+    names if the labels are text, define the classes; other names do not. Raises InputError TO113 if `classes`, or the
+    columns of votes, are the same names in another order.
     """
     names = column_names(y_prob)
     if names is None or len(names) < 2:
@@ -253,7 +253,7 @@ def refuse_other_columns(Y: Any, P: Any) -> None:
 
 
 def _candidates(names: list[str], prefix: str) -> list[list[str]]:
-    """What column names may call the classes: what follows the usual prefix, the names, what follows a shared prefix."""
+    """Return candidate class names: the column names without the usual prefix, as is, and without a common one."""
     candidates = (
         [[name.removeprefix(prefix) for name in names]] if all(name.startswith(prefix) for name in names) else []
     )
@@ -265,7 +265,7 @@ def _candidates(names: list[str], prefix: str) -> list[list[str]]:
 
 
 def are_numbers(names: Sequence[str]) -> bool:
-    """Whether every name is a whole number of at most 18 digits, as Python writes it."""
+    """Return whether every name is a whole number of at most 18 digits."""
     return all(re.fullmatch(r"0|[1-9][0-9]{0,17}", name) for name in names)
 
 

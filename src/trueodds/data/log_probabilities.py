@@ -28,7 +28,7 @@ def log_softmax(z: Array) -> Array:
 
 
 def log_probabilities(preds: Predictions) -> Array:
-    """The log-probability of every class, (n, K) float64: of the logits where these are known, else of each column.
+    """Return the log-probability of every class, (n, K) float64, from the logits if known, else from the columns.
 
     >>> from trueodds.data.predictions import Predictions
     >>> log_probabilities(Predictions([0], [[1e-30, 1.0]])).round(2).tolist()
@@ -71,9 +71,9 @@ def log_observed(preds: Predictions) -> Array:
 
 
 class InducedProbabilities:
-    """Where the probabilities that a lens induces come from: complements and logarithms with the digits of the classes.
+    """Complements and logarithms of the probabilities that a lens induces, with full relative precision.
 
-    `code` gives the outcome of each class, as in `Outcomes.code`: (n, K) or (1, K), 1 for the event of a binary view.
+    `code` returns the outcome of each class, as in `Outcomes.code`: (n, K) or (1, K), 1 for the event of a binary view.
 
     >>> from trueodds.data.predictions import Predictions
     >>> sharp = Predictions([0], np.array([[1e-12, 1.0]], dtype=np.float32))
@@ -91,7 +91,7 @@ class InducedProbabilities:
         return self.preds.logits is not None
 
     def complement(self, p: Array) -> Array:
-        """The probability that an event of probability p (n,) does not come, (n,) float64: the sum over the others."""
+        """Return the probability (n,) of the complement of an event, summed over the other classes."""
         P = self.preds.P
         if P.shape[1] == 2 and len(event := self.code() == 1) == 1:
             return P[:, 1 - int(event[0, 1])].astype(np.float64)
@@ -99,9 +99,9 @@ class InducedProbabilities:
         return complement(P, self.code() != 1, p, sums)
 
     def logs(self, outcomes: int) -> Array | None:
-        """The log-probability of each outcome, (n, outcomes) float64, from the logits; None where there are none.
+        """Return the log-probability of each outcome, (n, outcomes) float64, from the logits; None if there are none.
 
-        Of a binary view those of the complement and of the event.
+        For a binary view, these are the logarithms of the complement and of the event.
         """
         z = self.preds.logits
         if z is None:
@@ -130,9 +130,9 @@ _BLOCK = 2**16  # probabilities per block, so that temporaries stay in cache
 
 
 def complement(P: Array, others: Array, p: Array, total: Array | float = 1.0) -> Array:
-    """The sum (n,) float64 of the masked columns of rows (n, K) whose other columns add up to p, and all to `total`.
+    """Return total − p, where the unmasked columns of rows (n, K) sum to p; the result is (n,) float64.
 
-    It is total − p, but added up column by column where that would lose digits. A mask (1, K) serves all rows.
+    If subtraction would lose digits, the masked columns are summed instead. A mask (1, K) is used for all rows.
     """
     rest: Array = total - p.astype(np.float64)
     near = rest < NEAR
@@ -154,7 +154,7 @@ def log_complement(z: Array, others: Array, log_p: Array, total: Array | float =
 
 
 def log_sum_exp(z: Array) -> Array:
-    """log Σ_k exp(z_k) of each row of (n, K), (n,) float64; −inf where all are −inf."""
+    """Return log Σ_k exp(z_k) of each row of (n, K), (n,) float64; −inf if all are −inf."""
     out = np.empty(len(z))
     rows = max(1, _BLOCK // z.shape[1])
     for start in range(0, len(z), rows):

@@ -22,16 +22,16 @@ HARD_LABELS = (
 
 
 def plausibility_notes(preds: Predictions) -> list[Note]:
-    """Notes on what speaks against the predictions as they were handed in, whatever is measured of them.
+    """Return notes on implausible predictions: hard labels, or classes in another order.
 
-    A first block tells that there are fractions, and a sample of the rows that the model is right too often, or hardly
-    more often in another order; else all rows are looked at. Cost: half a millisecond, whatever the rows, unless the sample gives reason to look at all of them.
+    Fractions in the first block rule out hard labels, and a sample of the rows usually rules out another order of the
+    classes. Otherwise all rows are used. Cost: half a millisecond for any number of rows if the sample is sufficient.
     """
     return [*hard_labels(preds), *class_order(preds)]
 
 
 def hard_labels(preds: Predictions) -> list[Note]:
-    """A note where every probability is 0 or 1."""
+    """Return a note if every probability is 0 or 1."""
     if preds.n < MIN_LABELS or preds.logits is not None:  # logits may be so large that their probabilities are 0 and 1
         return []
     p = preds.p
@@ -49,7 +49,7 @@ def _all_certain(p: Array) -> bool:
 
 
 def class_order(preds: Predictions) -> list[Note]:
-    """A note where another order of the classes would raise accuracy by far more than chance, and above a half."""
+    """Return a note if another order of the classes would raise accuracy significantly, and above one half."""
     if preds.kind != "classes" or preds.y is None or preds.n < MIN_ROWS:
         return []
     step = preds.n // max(ROWS, SAMPLE // preds.k)
@@ -67,7 +67,7 @@ def class_order(preds: Predictions) -> list[Note]:
 
 
 def _accuracies(preds: Predictions, rows: slice, gain: float) -> tuple[float, float] | None:
-    """Accuracy as it is and with the best order of the classes; None where that gains less, or stays below a half."""
+    """Return the accuracy, also with the best order of the classes; None for a small gain or below one half."""
     p, k = preds.p[rows], preds.k
     assert preds.y is not None
     if p.ndim == 1 or k == 2:  # a comparison, which is many times faster than argmax

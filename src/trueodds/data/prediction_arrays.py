@@ -87,7 +87,7 @@ class PredictionArrays:
 
     @property
     def w(self) -> Array:
-        """The weights, (n,); all ones if none were given."""
+        """The weights, (n,); all ones by default."""
         return np.ones(self.n) if self.weight is None else self.weight
 
     @property

@@ -20,7 +20,7 @@ SUM_TOLERANCE = {"float16": 2e-3}  # what the dtype's rounding of a softmax row 
 
 
 def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | None, *, sums: bool) -> list[Note]:
-    """Finite, in [0, 1] up to K roundings of the dtype, rows summing to 1; notes on what is kept though not exact."""
+    """Check that probabilities are finite, in [0, 1] up to K roundings, and sum to 1; return notes."""
     k = 2 if p.ndim == 1 else p.shape[1]
     eps = float(np.finfo(dtype).eps) if dtype.kind == "f" else float(np.finfo(np.float64).eps)
     sum_tolerance = check("sum_tolerance", sum_tolerance, NonNegative | None, 1e-5)
@@ -60,9 +60,9 @@ def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | N
 
 
 def _summarize(p: Array, exact: float, *, sums: bool) -> tuple[float, float, tuple[int, float, int] | None]:
-    """The least and the largest value; the row whose sum is worst, its distance from 1, and how many rows are off.
+    """Return the smallest and largest value, the worst row sum and its row, and the number of inexact rows.
 
-    Large tables are looked at once, by a compiled loop; small ones are not worth loading it.
+    Large tables are checked in one pass by a compiled loop.
     """
     if not (sums and p.ndim == 2):
         return float(p.min()), float(p.max()), None
@@ -92,11 +92,8 @@ def _check_row_sums(
         )
     if count == 0:
         return []
-    return [
-        Note(
-            "TN101", f"The sums of {count:,} rows deviate from 1 by up to {distance:.1e}; the values are used as given."
-        )
-    ]
+    rows = "row has a sum that deviates" if count == 1 else "rows have sums that deviate"
+    return [Note("TN101", f"{count:,} {rows} from 1 by up to {distance:.1e}; the values are used as given.")]
 
 
 def _sum_rows(p: Array) -> Array:
@@ -139,7 +136,7 @@ def softmax(z: Array) -> Array:
 
 
 def note_doubtful_logits(z: Array) -> list[Note]:
-    """A word where logits look like probabilities; they are read as what they were said to be."""
+    """Return a note if logits look like probabilities; they are read as logits."""
     if z.ndim == 1 or len(z) < 2 or z.min() < 0 or z.max() > 1 or (np.abs(z.sum(axis=1) - 1) > 1e-5).any():
         return []
     return [
@@ -151,9 +148,9 @@ def note_doubtful_logits(z: Array) -> list[Note]:
 
 
 def two_columns(p: Array, logits: Array | None = None) -> Array:
-    """The probabilities of both classes (n, 2) from those of the second (n,), and from its log odds where these are known.
+    """Return the probabilities (n, 2) of both classes from those of the second (n,), and from its log odds if known.
 
-    Where a probability is above 1 by rounding that of the first class is 0.
+    If a probability is above 1 by rounding, that of the first class is 0.
 
     >>> two_columns(np.array([0.75])).tolist(), two_columns(np.array([1.0]), np.array([40.0])).round(20).tolist()
     ([[0.25, 0.75]], [[4.25e-18, 1.0]])

@@ -17,7 +17,7 @@ MAX_ROWS = 10**9  # for which frequency weights may stand
 
 
 def check_weights(weight: ArrayLike | None, n: int) -> Array | None:
-    """Finite weights ≥ 0, not all zero, whose powers and ratios a float64 holds."""
+    """Check that weights are finite, nonnegative, not all zero, and that float64 can represent their powers."""
     if weight is None:
         return None
     w = as_float_array(as_array(weight, "weight"), "weight").astype(np.float64)
@@ -49,12 +49,12 @@ def check_weights(weight: ArrayLike | None, n: int) -> Array | None:
 
 
 def are_counts(weight: Array) -> bool:
-    """Whether weights count rows: integers whose sum a float64 holds exactly. Larger ones tell nothing but ratios."""
+    """Return whether weights are counts: integers whose sum float64 represents exactly."""
     return bool((weight == np.rint(weight)).all() and weight.sum() <= EXACT)
 
 
 def unit_of(weight: Array) -> float | None:
-    """The weight of one row: 1 of counts, else the smallest one if all are multiples of it; None of other weights.
+    """Return the weight of one row: 1 for counts, else the smallest weight if all are multiples of it, else None.
 
     >>> unit_of(np.array([3e18, 0, 6e18])), unit_of(np.array([2.0, 3.0])), unit_of(np.array([0.5, 0.7]))
     (3e+18, 1.0, None)

@@ -283,10 +283,10 @@ def _smoothed(cosines: Array, sigma: Array, nodes: int) -> Array:
 
 
 def _absolute_integral(curve: Array) -> Array:
-    """∫|curve| of smooth even curves (rows, nodes + 1), by trapezoids.
+    """∫|curve| of smooth even curves (rows, nodes + 1), by the trapezoidal rule.
 
-    Those are exact to all orders but where the curve crosses 0: a crossing of slope c at the share θ of its cell adds
-    c h² (θ(1 − θ) − 1/6), by Euler and Maclaurin, which is taken off again.
+    The rule is exact to all orders except where the curve crosses 0: a crossing of slope c at the share θ of its cell
+    adds c h² (θ(1 − θ) − 1/6), by Euler and Maclaurin, which is subtracted.
     """
     size = np.abs(curve)
     total = size.sum(axis=1) - (size[:, 0] + size[:, -1]) / 2

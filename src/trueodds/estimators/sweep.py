@@ -83,7 +83,7 @@ class SweepError(UnbinnedError):
         return cls(base=check("partition", partition, Base, "equal-mass"), **settings)
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
-        """The error with the number of bins selected anew for each draw."""
+        """The error, with the number of bins selected separately for each draw."""
         max_bins = round(view.counted) - 1
 
         def reader(w: Array, wp: Array, wy: Array) -> Array:

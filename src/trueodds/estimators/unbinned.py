@@ -18,15 +18,15 @@ from trueodds.lenses.view import View
 
 Reader = Callable[[Array, Array, Array], Array]
 
-DISTINCT = 4096  # scores that draws tell apart; beyond, neighbors share a cell there (never in the value itself)
+DISTINCT = 4096  # distinct scores in draws; with more, neighbors share a group (never in the value itself)
 
 
 @dataclass(frozen=True)
 class UnbinnedError(Estimator):
-    """An error of one score that reads only the sums at each distinct score, so ties never depend on row order.
+    """Base class of errors that depend only on sums at each distinct score, so that tied rows have no order.
 
-    `reads` fixes all that depends on the predictions alone and gives the statistic as a function of shares. Where
-    it is a norm, linear inside, the interval uses the norm of the resamples' own noise.
+    `reads` fixes everything that depends only on the predictions and returns the statistic as a function of shares. If
+    the statistic is a norm, linear inside, the interval uses the norm of the noise of the resamples.
     """
 
     interval: ClassVar[str | None] = "residual-norm"
@@ -35,10 +35,10 @@ class UnbinnedError(Estimator):
     norm: ClassVar[bool] = True  # subadditive in (w, wp, wy) taken together
 
     def reads(self, s: Array, share: Array, view: View) -> Reader:
-        """The statistic at the rising distinct scores `s` (m,) that hold the `share` (m,) of all weight.
+        """The statistic at the sorted distinct scores `s` (m,), which hold the `share` (m,) of the weight.
 
-        The function takes Σw, Σwp and Σwy by score as shares of the total weight, each (…, m) with leading axes
-        that broadcast, and gives (…). It must also accept differences of two such triples if `norm` is true.
+        The returned function takes Σw, Σwp and Σwy by score as shares of the total weight, each (…, m) with broadcast
+        leading axes, and returns (…). It must also accept differences of two such triples if `norm` is true.
         """
         raise NotImplementedError
 
@@ -47,23 +47,23 @@ class UnbinnedError(Estimator):
         return view.once(self, lambda: self.scores(view).value())
 
     def linear(self, view: View) -> Linear | None:
-        """The same, for draws: at most 4,096 groups of equal or neighboring scores."""
+        """The statistic for draws, with at most 4,096 groups of equal or neighboring scores."""
         return self.scores(view)
 
     def scores(self, view: View) -> Linear:
-        """What of a view the error and its draws are read off."""
+        """The sums of a view from which the error and its draws are computed."""
         return Scores(self, view)
 
 
 class Scores:
-    """One view's distinct scores for one error: the formula is the error's own, for rows, cells and draws alike."""
+    """Distinct scores of one view for one error, whose formula is used for rows, cells and draws."""
 
     def __init__(self, error: UnbinnedError, view: View) -> None:
         one_score(view, error.name)
         self.error, self.view = error, view
 
     def shares(self) -> tuple[Array, Array, Array, Array]:
-        """The rising distinct scores, and Σw, Σwp and Σwy at each as shares of the total weight."""
+        """Sorted distinct scores, and Σw, Σwp and Σwy at each as shares of the total weight."""
         s, w, wy = by_score(self.view).sums()
         total = w.sum()
         wp = w * s
@@ -72,13 +72,13 @@ class Scores:
         return s, w, wp, wy
 
     def value(self) -> float:
-        """The error of the view itself, every distinct score told apart."""
+        """The error of the view, with all distinct scores."""
         s, *shares = self.shares()
         return float(self.error.reads(s, shares[0], self.view)(*shares))
 
     @cached_property
     def groups(self) -> Groups:
-        """The groups of equal or neighboring scores that draws tell apart."""
+        """Groups of equal or neighboring scores for draws."""
         s, w, wy = by_score(self.view).sums()
         first, total = group_starts(w, DISTINCT), w.sum()
         shares = [np.add.reduceat(x, first) / total for x in (w, w * s, wy)]
@@ -88,7 +88,7 @@ class Scores:
 
     @cached_property
     def size(self) -> int:
-        """How many groups."""
+        """Number of groups."""
         return len(self.groups.at)
 
     @cached_property
@@ -102,10 +102,10 @@ class Scores:
         return self.error.reads(self.groups.at, self.groups.w, self.view)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The error of each draw from its sums per group; a draw that repeats what was observed has its very value.
+        """The error of each draw from its sums per group. A draw equal to the observed outcomes has the observed value.
 
-        Groups, and the coarser grids of some readers, move the number a little. Unmended, ties with the observed
-        value would be missed, and a test that counts them would reject more often than it says.
+        Groups, and the coarser grids of some readers, change the value slightly. Without the offset, ties with the
+        observed value would be missed, and a test that counts them would exceed its nominal level.
         """
         return np.maximum(self.reader(*_shares(w, wp, wy)) + self._grouping_offset, 0.0)
 
@@ -116,7 +116,7 @@ class Scores:
         return difference if math.isfinite(difference) else 0.0
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """The error's norm of (the draw − what was observed)."""
+        """Norm of (the draw − the observed sums); None if the error is not a norm."""
         if not self.error.norm:
             return None
         pairs = zip(_shares(*draws), _shares(w, wp, wy), strict=True)
@@ -125,7 +125,7 @@ class Scores:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Groups of scores, from the lowest on: at most DISTINCT of them, of about equal weight beyond."""
+    """Groups of sorted scores: single scores up to DISTINCT of them, else groups of about equal weight."""
 
     first: Array  # (m,) the lowest score of each
     at: Array  # (m,) its mean score

@@ -43,7 +43,7 @@ def top_option_confidence(scores: list[list[float]], labels: list[int]) -> tuple
 def option_number_notes(
     rows: list[Record], answer: str, choices: str | None, scores: list[list[float]], labels: list[int]
 ) -> list[Note]:
-    """What to know of right answers that were read as the number of an option, counted from 0."""
+    """Return notes on correct answers that were read as the number of an option, counted from 0."""
     values = [_single_value(row.value(answer)) for row in rows]
     names = [isinstance(value, str) and choices is not None for value in values]
     notes: list[Note] = []
@@ -59,7 +59,7 @@ def option_number_notes(
 
 
 def shared_option_names(rows: list[Record], choices: str) -> tuple[str, ...] | None:
-    """The options' names, where every question lists the same ones, each once."""
+    """Return the names of the options if they are the same and distinct for every question, else None."""
     first = _names(rows[0], choices)
     same = len(set(first)) == len(first) and all(_names(row, choices) == first for row in rows)
     return tuple(first) if same else None
@@ -147,7 +147,7 @@ def _label(record: Record, field: str, choices: str | None, k: int) -> int:
 
 @dataclass(slots=True)
 class _Sampled:
-    """One question's samples in their order, and for each the record that tells whether it was right."""
+    """The samples of one question in their order, with the records that say whether each is correct."""
 
     record: Record
     texts: list[str]
@@ -158,7 +158,7 @@ class _Sampled:
 def sample_agreement(
     rows: list[Record], samples: str, answer: str, correct: str | None, question: str | None
 ) -> tuple[list[Record], Array, Array]:
-    """A record of each question, the share of its most frequent answer, and whether that is right.
+    """Return a record of each question, the share of its most frequent answer, and whether that answer is correct.
 
     >>> rows = [Record("a", 0, None, {"s": ["4", "5", "4 "], "y": 4})]
     >>> [x.tolist() for x in sample_agreement(rows, "s", "y", None, None)[1:]]

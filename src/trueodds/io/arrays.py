@@ -88,7 +88,7 @@ class NpzTable(Table):
 
 
 def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: Place) -> Array:
-    """One array; room for it is made once it is known that the member is as long as its header says."""
+    """Read one array; memory is allocated after the length of the member is checked against its header."""
     if not info.filename.endswith(".npy"):
         raise place.wrong_type(
             f"the member {info.filename!r}, which is not an .npy array", "Write it with numpy.savez."
@@ -106,7 +106,7 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: Place) -> Arr
 
 
 def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
-    """How many bytes a member holds: no more than the whole file can hold, whatever its directory says."""
+    """Return the number of bytes of a member, limited by the size of the file whatever its directory claims."""
     packed = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: DEFLATED}.get(info.compress_type)
     if packed is None:
         raise ValueError(f"{info.filename} in a compression that numpy does not write")
@@ -114,7 +114,7 @@ def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
 
 
 def _length(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int | None:
-    """The rows of an array from its first bytes; None where these say nothing."""
+    """Return the number of rows of an array from its header, or None if it is unknown."""
     try:
         with archive.open(info) as file:
             shape, _ = _header(file)

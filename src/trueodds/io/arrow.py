@@ -30,12 +30,12 @@ class ArrowTable(Table):
         self._table = table
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
-        """Views of the table's own memory where its types allow it."""
+        """Read batches without copying if the types allow it."""
         return arrow_batches(self.name, self._table.select(list(names)).to_batches(max_chunksize=size), size)
 
 
 def arrow_batches(name: str, batches: Any, size: int) -> Iterator[Batch]:
-    """Record batches as plain arrays, cut to at most `size` rows; empty ones are passed over."""
+    """Convert record batches to arrays of at most `size` rows; empty batches are skipped."""
     start = 0
     for batch in batches:
         for offset in range(0, batch.num_rows, size):
@@ -130,7 +130,7 @@ def validate_batch(batch: Any) -> Any:
 
 @contextmanager
 def arrow_errors(name: str, form: str) -> Iterator[None]:
-    """What Arrow says of a file that is broken, told as an InputError."""
+    """Convert the error of Arrow for an invalid file to an InputError."""
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeDecodeError) as problem:

@@ -23,7 +23,7 @@ from trueodds.io.table import Batch
 
 
 class ArrowRows(Rows):
-    """The rows of a chunk as Arrow parses them; `table` is None where it cannot."""
+    """The rows of a chunk as parsed by Arrow; `table` is None if Arrow cannot parse them."""
 
     def __init__(
         self, types: Mapping[str, Any], chunk: Chunk, columns: Sequence[str], start: int, headed: bool
@@ -62,7 +62,7 @@ class ArrowCsvTable(CsvTable):
     """The same file and the same answers as without Arrow, several times faster."""
 
     def numbers(self, cells: Any, place: Place) -> Array:
-        """Text cells as numbers, or what Arrow made of them."""
+        """Convert text cells, or the values that Arrow parsed, to numbers."""
         return super().numbers(cells, place) if isinstance(cells, list) else arrow_to_array(cells, place)
 
     def typed_chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
@@ -95,7 +95,7 @@ class ArrowCsvTable(CsvTable):
         return partial(ArrowRows, {name: pa.float64() if name in numeric else pa.string() for name in names})
 
     def _parsed(self, parts: list[Part], names: Sequence[str], kinds: dict[str, str], start: int) -> Batch:
-        """Numbers by Arrow, and each different text once; cell by cell where anything has to be told of one."""
+        """Parse numbers with Arrow and each distinct text once; parse cell by cell if an error must be located."""
         if all(part.table is not None for part, _, _ in parts if isinstance(part, ArrowRows)):
             try:
                 columns = _columns(parts)
@@ -113,7 +113,7 @@ def _columns(parts: list[Part]) -> dict[str, Any]:
 
 
 def _fast(cells: Any, kinds: dict[str, str], place: Place) -> Array:
-    """A column as an array, where it holds nothing that is missing or no number."""
+    """Convert a column to an array if all its values are numbers."""
     if not pa.types.is_string(cells.type):
         values = arrow_to_array(cells, place)
         if np.isnan(values).any():  # Arrow takes nan(x) for one, nobody else does

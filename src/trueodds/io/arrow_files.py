@@ -19,7 +19,7 @@ from trueodds.io.table import Batch, Table, Writer, unique_columns
 
 
 class ParquetTable(Table):
-    """A Parquet file; its metadata tells columns and rows, and batches stream page by page."""
+    """A Parquet file: columns and rows come from its metadata, and batches are streamed page by page."""
 
     format = "parquet"
 
@@ -30,7 +30,7 @@ class ParquetTable(Table):
             self.rows = file.metadata.num_rows
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
-        """Decoded as they are asked for: only the named columns, one batch at a time."""
+        """Decode only the named columns, one batch at a time."""
         with arrow_errors(self.name, self.format):
             yield from arrow_batches(self.name, self._record_batches(size, list(names)), size)
 
@@ -123,7 +123,7 @@ class ArrowWriter(Writer):
         self._table.write_batch(pa.record_batch(list(arrays.values()), schema=self._schema))
 
     def close(self, complete: bool) -> None:
-        """Write what stands at the end of such a file."""
+        """Write the footer of the file."""
         if self._table is not None:
             with nullcontext() if complete else suppress(OSError):
                 self._table.close()

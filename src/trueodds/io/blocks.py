@@ -30,7 +30,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some rows: probabilities, outcomes and what belongs to them, not yet checked."""
+    """Unvalidated rows: probabilities, outcomes and the other columns."""
 
     segments: tuple[Segment, ...]
     p: Array  # (n,) or (n, K): probabilities, logits or confidence
@@ -46,7 +46,7 @@ class Block:
         return len(self.p)
 
     def located(self, problem: InputError, plan: Plan, part: bool) -> InputError:
-        """The problem of one batch, said with the row of the file, the column and the file."""
+        """Return the error of a batch with the file, the column and the row of the file."""
         outcome = problem.code in ("TO111", "TO116")
         columns = plan.truth if outcome else plan.probs
         got, fix = problem.got, problem.fix
@@ -152,7 +152,7 @@ def join_blocks(blocks: Sequence[Block]) -> Block:
 
 
 class Sameness:
-    """Every batch must be of one kind: what the first one has, the later ones have."""
+    """Check that all batches have the same kind and columns as the first one."""
 
     def __init__(self) -> None:
         self._first: dict[str, str] = {}
@@ -178,7 +178,7 @@ _TABLE = 40  # bits for the row; the number of its table stands above them
 
 
 def row_ids(block: Block, first: int) -> Array:
-    """Ids (n,) uint64: those of the rows' own column, else the number of their table, counted from `first`, and their place."""
+    """Return the ids (n,) uint64 of rows: from the id column, else from table and position."""
     if block.row_id is not None:
         return hash_ids(block.row_id)
     parts = [
@@ -190,9 +190,9 @@ def row_ids(block: Block, first: int) -> Array:
 
 
 def hash_ids(ids: Array) -> Array:
-    """Whole numbers as they are, anything else by a hash of its text.
+    """Return whole numbers unchanged, and a hash of the text of any other value.
 
-    >>> hash_ids(np.array(["a", "b", "a"])).tolist()[0] == named(np.array(["a"])).tolist()[0]
+    >>> hash_ids(np.array(["a", "b", "a"])).tolist()[0] == hash_ids(np.array(["a"])).tolist()[0]
     True
     """
     if ids.dtype.kind in "iu":

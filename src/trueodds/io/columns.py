@@ -15,7 +15,7 @@ from trueodds.io.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The columns that are read and what each of them is."""
+    """The columns to read and their roles."""
 
     kind: str  # "classes", "confidence", "votes" or "multilabel"
     probs: tuple[str, ...]  # of probabilities, logits or the confidence
@@ -41,7 +41,7 @@ class Plan:
         return frozenset([*self.probs, *truth, *([self.weight] if self.weight else [])])
 
     def describe(self) -> dict[str, Any]:
-        """The columns by what they are used for, for a report."""
+        """Return the columns by role, for a report."""
         truth = {"votes": "votes", "multilabel": "multilabel", "confidence": "correct"}.get(self.kind, "label")
         probs = "logits" if self.logits else "confidence" if self.kind == "confidence" else "probs"
         columns: dict[str, Any] = {probs: list(self.probs)}
@@ -54,7 +54,7 @@ class Plan:
 
 
 def numbered(k: int) -> tuple[str, ...]:
-    """The suffixes that say no more than the column's number."""
+    """Return whether the suffixes are the numbers of the columns."""
     return tuple(str(i) for i in range(k))
 
 
@@ -84,7 +84,7 @@ class Choice:
 
     @property
     def has_logits(self) -> bool:
-        """Whether the columns hold logits, from which probabilities are made."""
+        """Whether the columns are logits, from which probabilities are computed."""
         return self.logits is not None and self.logits is not False
 
     @property
@@ -176,7 +176,7 @@ class _Finder:
         return self.one(name, "label")
 
     def group(self, name: str) -> None:
-        """A column of groups; several names in one are told apart."""
+        """Return a group column; several names in one text are reported as an error."""
         parts = [part.strip() for part in name.split(",")]
         if name not in self.there and len(parts) > 1 and all(part in self.there for part in parts):
             got, fix = f"group={name!r}", f"Name each by itself: group={parts!r}."
@@ -186,7 +186,7 @@ class _Finder:
     def several(
         self, requested: Names, use: str, roles: dict[str, str]
     ) -> tuple[tuple[str, ...], dict[str, str] | None]:
-        """The columns, and what each calls its class where a pattern or the names say it."""
+        """Return the columns, and the class name of each if a pattern or the names define it."""
         if not isinstance(requested, str):
             if len(requested) == 0:
                 raise InputError("TO304", f"{use} names no column.", "an empty list", "Name one column per class.")
@@ -224,7 +224,7 @@ class _Finder:
 
 
 def _instead(columns: tuple[str, ...]) -> str | None:
-    """What says which class came, where no column is called label: votes, or a confidence and whether it was correct."""
+    """Suggest other columns of the outcome if there is no label: votes, or confidence and correctness."""
     votes = {name[2:] for name in columns if name.startswith("v_")}
     if votes and votes <= {name[2:] for name in columns if name.startswith("p_")}:
         return "For votes pass votes='v_*'; for a label of another name pass label=."
@@ -250,7 +250,7 @@ def align_outcomes(
     kind: str,
     name: str,
 ) -> tuple[str, ...]:
-    """The outcome columns in the order of the probability columns: v_dog belongs to p_dog wherever it stands."""
+    """Return the outcome columns in the order of the probability columns: v_dog belongs to p_dog."""
     if len(truth) == 1:  # a column of lists, whose order only its writer knows
         return truth
     if len(truth) != len(probs):
@@ -280,7 +280,7 @@ def align_outcomes(
 def _alone(
     truth_names: dict[str, str] | None, suffixes: tuple[str, ...] | None, truth: tuple[str, ...], probs: tuple[str, ...]
 ) -> str:
-    """The first column without one that ends alike, where what the names share says what is missing."""
+    """Describe the first column without a matching one."""
     ends = dict(zip(probs, suffixes, strict=True)) if suffixes else {}
     known = dict(truth_names or {})
     for there, ours, others in ((ends, probs, known), (known, truth, ends)):

@@ -19,7 +19,7 @@ MISSING = ("NAType", "NaTType")  # pandas' words for it, known by name so that p
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where cells come from: a table, a column, and the row of the table that the first cell is in."""
+    """The location of cells for error messages: a table, a column, and the row of the first cell."""
 
     name: str
     column: str
@@ -121,7 +121,7 @@ def text_array(cells: Sequence[str], place: Place) -> Array:
 
 
 def _check_characters(cells: Iterable[str], place: Place) -> None:
-    """Refuse half a surrogate pair, which no file can hold, and a NUL at the end, which NumPy drops."""
+    """Reject lone surrogates, which cannot be encoded, and a trailing NUL, which NumPy drops."""
     for row, cell in enumerate(cells):
         if cell.endswith("\0") or any("\ud800" <= letter <= "\udfff" for letter in cell):
             raise place.wrong_type(
@@ -229,10 +229,12 @@ def parse_error(cell: str, row: int, kind: str, place: Place) -> InputError:
 
 
 def infer_kind(cells: Sequence[str]) -> str:
-    """The narrowest kind that reads every cell: int, float, bool, else text.
+    """Return the narrowest kind that reads every cell: int, float, bool, else text.
 
-    >>> infer_kind(["0", "1"]), settled(["0", "0.5"]), settled(["true"]), settled(["0", "cat"]), settled(["9" * 20])
-    ('int', 'float', 'bool', 'text', 'text')
+    >>> infer_kind(["0", "1"]), infer_kind(["0", "0.5"]), infer_kind(["true"]), infer_kind(["0", "cat"])
+    ('int', 'float', 'bool', 'text')
+    >>> infer_kind(["9" * 20])
+    'text'
     """
     for kind in ("int", "float", "bool"):
         if all(is_readable(cell, kind) for cell in cells):
@@ -241,7 +243,7 @@ def infer_kind(cells: Sequence[str]) -> str:
 
 
 def infer_filled_kind(cells: Sequence[str]) -> str:
-    """The kind of the cells that are not empty; 00123 is no whole number but a name."""
+    """Return the kind of the nonempty cells; 00123 is a name, not a whole number."""
     kind = infer_kind([cell for cell in cells if cell])
     return "text" if kind == "int" and any(cell and str(int(cell)) != cell for cell in cells) else kind
 
@@ -260,7 +262,7 @@ def parse_cell(cell: str, kind: str) -> Any:
 
 
 def is_readable(cell: str, kind: str) -> bool:
-    """Whether a text cell reads as the kind; 1_000 is Python's number, nobody else's."""
+    """Return whether a text cell can be read as this kind; 1_000 is a number only in Python."""
     try:
         READERS[kind](cell)
     except (ValueError, KeyError, OverflowError):

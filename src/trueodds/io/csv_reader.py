@@ -41,7 +41,7 @@ class Chunk:
         return b'"' in self.data
 
     def records(self) -> Iterator[tuple[int, list[str]]]:
-        """Each record that is no blank line: the number of its first line in the chunk, from 0, and its cells."""
+        """Return each nonblank record: the number of its first line in the chunk, from 0, and its cells."""
         text = self.data.decode()
         if not self.quoted:
             plain = text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
@@ -67,10 +67,10 @@ class Chunk:
 
 
 def chunks(path: str, size: int | None = None) -> Iterator[Chunk]:
-    """The file in chunks of about `size` bytes, without its byte order mark.
+    """Read the file in chunks of about `size` bytes, without its byte order mark.
 
-    Raises InputError: TO303 for what is no text in UTF-8, TO311 for a quote that is never closed, a cell that goes on
-    behind its closing quote, and a record longer than `LONGEST`.
+    Raises InputError: TO303 if the file is not UTF-8 text, TO311 for a quote that is not closed, text behind a closing
+    quote, and a record longer than `LONGEST`.
     """
     try:
         with open(path, "rb") as file:
@@ -100,7 +100,7 @@ def _complete_records(path: str, file: BinaryIO, size: int) -> Iterator[Chunk]:
 
 
 def _check_text(path: str, data: bytes, offset: int) -> None:
-    """Refuse bytes that are no text in UTF-8; a NUL is a character, but in a text file the mark of another encoding."""
+    """Reject bytes that are not UTF-8 text; a NUL indicates another encoding."""
     at = data.find(b"\0")
     if not data.isascii():
         try:
@@ -112,7 +112,7 @@ def _check_text(path: str, data: bytes, offset: int) -> None:
 
 
 def _end_of_records(path: str, data: bytes, offset: int, ended: bool) -> int:
-    """Where the last whole record ends; `data` begin with a record, and `ended` says that the file ends with them."""
+    """Return the end of the last complete record; `ended` says that the file ends with `data`."""
     opens, closes = _quotes(path, data, offset)
     is_open = len(opens) > len(closes)
     end = len(data)
@@ -146,7 +146,7 @@ def _quotes(path: str, data: bytes, offset: int) -> tuple[Array, Array]:
 
 
 def _quotes_by_cell(path: str, data: bytes, offset: int, quotes: list[int]) -> tuple[Array, Array]:
-    """The same quote by quote, for cells that are not quoted and hold quotes, which mean themselves."""
+    """Count quotes one by one, for unquoted cells that contain literal quotes."""
     opens: list[int] = []
     closes: list[int] = []
     for at in quotes:
@@ -235,7 +235,7 @@ class CsvTable(Table):
         self.columns = unique_columns(path, header)
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
-        """Cells parsed as numbers, or as what the first batch of their column reads as."""
+        """Parse cells as numbers, or as the kind that the first batch of their column has."""
         kinds = dict.fromkeys(numeric, "number")
         for start, parts in self._parts(size, self._reader(names, numeric)):
             yield self._parsed(parts, names, kinds, start)
@@ -246,7 +246,7 @@ class CsvTable(Table):
             yield self._cells(parts, self.columns)
 
     def valued_chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, list[Any]]]:
-        """Every column, those not numeric as the values that their cells spell, for formats that tell 1 from "1"."""
+        """Return every column, with typed values for the nonnumeric ones, for formats that distinguish 1 from "1"."""
         kinds: dict[str, str] = {}
         for cells in self.chunks(numeric, size):
             columns: dict[str, list[Any]] = {}
@@ -281,7 +281,7 @@ class CsvTable(Table):
             yield start, parts
 
     def _parsed(self, parts: list[Part], names: Sequence[str], kinds: dict[str, str], start: int) -> Batch:
-        """One batch; what the columns of the first one read as is kept in `kinds`."""
+        """Parse one batch; the kinds of the columns of the first batch are stored in `kinds`."""
         cells = self._cells(parts, names)
         for name in names:
             if name not in kinds:

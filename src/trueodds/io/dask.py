@@ -18,9 +18,9 @@ from trueodds.io.table import Table
 
 
 class DaskSource(PartitionedSource):
-    """The partitions of a Dask dataframe or of a bag of records, or files, one to a partition.
+    """The partitions of a Dask data frame or bag of records, or files with one partition each.
 
-    Whatever scheduler is active runs them: the client of `dask.distributed`, else this machine's threads.
+    They run on the active scheduler: the client of `dask.distributed`, else local threads.
     """
 
     def __init__(self, data: Any, reading: Reading) -> None:
@@ -50,7 +50,7 @@ class DaskSource(PartitionedSource):
         return len(self._opens)
 
     def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
-        """The sums are added up by the workers, some at a time, and one comes back."""
+        """Sum the parts on the workers in a tree, and return one sum."""
         sent = dask.delayed(work, pure=False, traverse=False)  # once, and not with every partition
         leaves = level = [dask.delayed(_done, pure=False)(sent, *numbered) for numbered in enumerate(self._opens)]
         while len(level) > 1:

@@ -39,7 +39,7 @@ def opened(path: str | os.PathLike[str]) -> list[Table]:
 
 
 def format_of(path: str, code: str = "TO302") -> str:
-    """What the suffix of a file says it is."""
+    """Return the format of a file from its suffix."""
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:
         fix = _CONVERT.get(suffix) if code == "TO302" else None
@@ -50,7 +50,7 @@ def format_of(path: str, code: str = "TO302") -> str:
 
 
 def needs_pyarrow(name: str) -> None:
-    """Say what to install where pyarrow is missing."""
+    """Raise an error with the install command if pyarrow is missing."""
     if not _has_pyarrow():
         raise InputError("TO306", f"{name} needs pyarrow, which is not installed.", "", install_command("files"))
 
@@ -113,7 +113,7 @@ def _has_pyarrow() -> bool:
 
 
 def paths(data: Any) -> Iterable[str | os.PathLike[str]] | None:
-    """The path, or the paths of a list of them; None where the data are no paths."""
+    """Return the path or the list of paths, or None if the data are not paths."""
     if isinstance(data, (str, os.PathLike)):
         return [data]
     if isinstance(data, list) and data and all(isinstance(item, (str, os.PathLike)) for item in data):

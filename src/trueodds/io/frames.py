@@ -57,7 +57,7 @@ class FrameTable(Table):
 
 
 class LazyTable(Table):
-    """A Polars query, run anew by each reading, in batches as they come out of it."""
+    """A lazy Polars query, executed again by each pass, in batches."""
 
     format = "lazy frame"
 
@@ -68,7 +68,7 @@ class LazyTable(Table):
             self.columns = tuple(query.collect_schema().names())
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
-        """Only the named columns are asked for, so that the query reads no others."""
+        """Select only the named columns, so that the query reads no others."""
         import narwhals as nw
 
         start = 0
@@ -93,7 +93,7 @@ class RelationTable(Table):
         self._relation = relation
 
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
-        """Only the named columns are asked for."""
+        """Select only the named columns."""
         from trueodds.io.files import needs_pyarrow
 
         needs_pyarrow(self.name)
@@ -121,7 +121,7 @@ def _cells(series: Any, place: Place) -> Array:
 
 @contextmanager
 def _explained(name: str, module: str, error: str) -> Iterator[None]:
-    """What a query engine says of a query that fails, told as an InputError."""
+    """Convert the error of a query engine to an InputError."""
     failure = getattr(importlib.import_module(module), error)
     try:
         yield

@@ -45,7 +45,7 @@ class JsonLinesTable(Table):
             }
 
     def chunks(self, numeric: Collection[str], size: int) -> Iterator[dict[str, Any]]:
-        """Every key's values, None where a line lacks the key."""
+        """Return the values of every key, with None for lines without the key."""
         for _, records in self._grouped(size):
             yield {name: [record.get(name) for _, record in records] for name in self.columns}
 

@@ -30,7 +30,7 @@ def open_file(path: str) -> Sequence[Table]:
 
 
 def open_frame(data: Any, name: str) -> Sequence[Table]:
-    """A frame that a worker holds, or a list of records."""
+    """Return the table of a data frame or list of records on a worker."""
     from trueodds.io.frames import opened
     from trueodds.io.json_lines import RecordTable
 
@@ -41,7 +41,7 @@ def open_frame(data: Any, name: str) -> Sequence[Table]:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The sum over some partitions, which know their numbers."""
+    """The sum over some partitions, with their numbers."""
 
     ids: tuple[int, ...]  # rising
     rows: int
@@ -100,7 +100,7 @@ class Reading:
 
 
 def sum_parts(parts: Iterable[Part]) -> Part:
-    """The sum, in the order of the partitions, so that it is the same in every run; what comes twice counts once.
+    """Sum parts in the order of the partitions, so that the result is reproducible; duplicates are counted once.
 
     >>> one, two = Part((0,), 3, 5), Part((1,), 1, 2)
     >>> sum_parts([two, one, two])
@@ -115,7 +115,7 @@ def sum_parts(parts: Iterable[Part]) -> Part:
 
 
 class PartitionedSource(Source):
-    """Rows in numbered partitions of an engine, which says how a function is run on each and the answers are added up."""
+    """Rows in numbered partitions of an engine, which runs a function on each partition and sums the results."""
 
     def __init__(self, head: Table, reading: Reading, files: Sequence[str] = ()) -> None:
         self.plan: Plan = reading.choice.settle(head)
@@ -127,7 +127,7 @@ class PartitionedSource(Source):
 
     @abstractmethod
     def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
-        """`sum_parts` of `work(number, opened)` for every partition; `opened()` gives its tables."""
+        """Return `sum_parts` of `work(number, opened)` over all partitions; `opened()` returns their tables."""
 
     @property
     @abstractmethod
@@ -139,7 +139,7 @@ class PartitionedSource(Source):
         """The partitions as tables on this machine, one after the other."""
 
     def reduce(self, step: Callable[..., Any], progress: Progress | None = None, *, keyed: bool = False) -> Any:
-        """Run `step` on the batches of each partition where it lies, and add the answers up on the way here."""
+        """Run `step` on the batches of each partition on its worker, and sum the results."""
         total = self.run(partial(self.reading.part, step, keyed), progress)
         if total.problem is not None:
             raise total.problem
@@ -169,7 +169,7 @@ class PartitionedSource(Source):
         return self._local_source().collect(progress)
 
     def collect_or(self, limit: int, progress: Progress | None = None) -> Predictions | None:
-        """None: what lies on workers stays there, unless `collect` is called."""
+        """Return None: rows on workers are collected only by `collect`."""
         return None
 
     @property

@@ -27,7 +27,7 @@ _ABSENT = object()
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The fields of one record; errors say its row."""
+    """The fields of one record; errors name its row."""
 
     source: str  # the file
     row: int  # counted from 0
@@ -36,12 +36,12 @@ class Record:
 
     @property
     def place(self) -> str:
-        """Where it stands, for an error."""
+        """The location of the record, for error messages."""
         line = f" (line {self.line})" if self.line is not None else ""
         return f"row {self.row}{line} of {self.source}"
 
     def value(self, field: str) -> Any:
-        """What the field holds; `doc.answer` is the field answer inside doc, `resps.0` the first of a list.
+        """Return the value of a field; `doc.answer` is the field answer inside doc, `resps.0` the first item of a list.
 
         >>> Record("a", 0, None, {"doc": {"answer": 2}, "resps": ["x"]}).value("doc.answer")
         2
@@ -55,12 +55,12 @@ class Record:
         return content
 
     def holds(self, field: str) -> bool:
-        """Whether the field is there and says anything."""
+        """Return whether the field exists and is not empty."""
         content = _plain(_inside(self.fields, field))
         return not is_nan(content) and content not in (_ABSENT, None, "", [], {})
 
     def missing(self, field: str) -> InputError:
-        """A field that holds nothing."""
+        """Return the error of an empty field."""
         fix = f"Correct or remove the row; if it means that no answer was given, pass abstained={field!r}."
         return InputError("TO308", f"The field {field!r} has no value.", f"null in {self.place}", fix)
 
@@ -93,14 +93,14 @@ class Record:
         return text
 
     def listed(self, field: str) -> list[Any]:
-        """The list that the field holds."""
+        """Return the list in the field."""
         value = self.value(field)
         if not isinstance(value, list):
             raise self.wrong(field, value, "Choose a field that holds a list.")
         return value
 
     def yes(self, field: str, value: Any = _ABSENT) -> bool:
-        """Whether the field says yes: a boolean, 0 or 1, or yes and no in words."""
+        """Return whether the field is true: a boolean, 0 or 1, or the words yes and no."""
         value = self.value(field) if value is _ABSENT else _plain(value)
         word = self.text(field, value).strip().lower() if isinstance(value, (bool, int, float, str)) else ""
         word = {"1.0": "1", "0.0": "0"}.get(word, word)
@@ -134,7 +134,7 @@ def records(data: Any) -> Iterator[Record]:
 
 
 def _rows(table: Table) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
-    """The rows of a table by the names of its columns; an empty cell of text holds nothing."""
+    """Return the rows of a table by column name; empty text cells are missing values."""
     if isinstance(table, JsonLinesTable):
         yield from table.records()
         return
@@ -145,7 +145,7 @@ def _rows(table: Table) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
 
 
 def _json_records(path: str) -> Iterator[Record]:
-    """The objects of one JSON document: a list of them, or, as exams are judged, one under the name of each question."""
+    """Return the records of a JSON document: a list of objects, or an object with one object per question."""
     fix = "Write a list of objects, or one object that holds an object for each question."
     try:
         with open(path, encoding="utf-8-sig") as file:
@@ -183,7 +183,7 @@ def _memory_records(data: Any) -> Iterator[Record]:
 
 
 def _inside(fields: Any, name: str) -> Any:
-    """A field by its whole name, else by the part before a dot and what follows inside it."""
+    """Look up a field by its whole name, else by the part before a dot and then inside it."""
     if isinstance(fields, Mapping):
         if name in fields:
             return fields[name]
@@ -202,12 +202,12 @@ def _plain(value: Any) -> Any:
 
 
 def is_nan(value: Any) -> bool:
-    """Whether it is what frames write where nothing is."""
+    """Return whether this is the missing value of a data frame."""
     return isinstance(value, float) and value != value
 
 
 def field_key(record: Record, field: str) -> str:
-    """What a field of names says, as text: a group, or a question."""
+    """Return the value of a field as text, as the name of a group or a question."""
     value = record.value(field)
     if is_nan(value):
         raise record.missing(field)
@@ -217,7 +217,7 @@ def field_key(record: Record, field: str) -> str:
 
 
 def count_questions(rows: list[Record], n_queries: int, question: str | None) -> int | None:
-    """How many questions there are, where that is fewer than the answers asked for; a row that abstains may name none."""
+    """Return the number of questions if there are fewer than answers; a row that abstains may have no question."""
     if question is None:
         return None
     named = {row.text(question, row.value(question)) for row in rows if row.holds(question)}
@@ -225,7 +225,7 @@ def count_questions(rows: list[Record], n_queries: int, question: str | None) ->
 
 
 def question_ids(rows: list[Record], question: str | None) -> Array | None:
-    """The question of each row, as the records have it: whole numbers, else texts."""
+    """Return the question of each row, as whole numbers or else texts."""
     if question is None:
         return None
     keys = np.array([field_key(row, question) for row in rows])
@@ -234,7 +234,7 @@ def question_ids(rows: list[Record], question: str | None) -> Array | None:
 
 
 def question_clusters(ids: Array | None) -> Array | None:
-    """The question of each row, where one has several; numbers in their order, whether a file writes them as text."""
+    """Return the question of each row as clusters if a question has several rows; numbers are sorted numerically."""
     if ids is None or len(np.unique(ids)) == len(ids):
         return None
     all_integers = all(

@@ -17,7 +17,7 @@ Progress = Callable[[int, int | None], None]
 
 
 class Source(ABC):
-    """Rows with one verb, `reduce`; nothing is read before it is asked for, and it can be read again."""
+    """Rows of predictions that are read on demand, in batches, as often as needed."""
 
     name: str
     rows: int | None  # where it is known without reading
@@ -33,25 +33,25 @@ class Source(ABC):
 
     @abstractmethod
     def collect_or(self, limit: int, progress: Progress | None = None) -> Predictions | None:
-        """All rows if that is at most `limit` probabilities, else None; never reads much more than the limit."""
+        """Return all rows if they have at most `limit` probabilities, else None; reads little more than the limit."""
 
     @property
     @abstractmethod
     def probabilities(self) -> int | None:
-        """Rows times classes, where it is known without reading."""
+        """Rows times classes, if known without reading."""
 
     @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """What is read: file, format, rows, columns and notes."""
+        """Return what is read: file, format, rows, columns and notes."""
 
     @abstractmethod
     def keyed(self) -> Iterator[tuple[Predictions, Array]]:
         """The batches, each with the ids of its rows, (n,) uint64."""
 
     def reduce(self, step: Callable[..., Any], progress: Progress | None = None, *, keyed: bool = False) -> Any:
-        """Run `step` on each batch and add the answers up with +, in the order of the rows.
+        """Apply `step` to each batch and sum the results with ``+``, in the order of the rows.
 
-        With `keyed` the step gets the batch and the ids of its rows.
+        With `keyed`, `step` gets the batch and the ids of its rows.
         """
         total, done = None, 0
         for batch_args in self.keyed() if keyed else ((batch,) for batch in self.batches()):
@@ -79,7 +79,7 @@ class InMemorySource(Source):
         self._size = batch_rows
 
     def batches(self) -> Iterator[Predictions]:
-        """Subsets that follow each other; one without any weight goes with its neighbors."""
+        """Return consecutive subsets; a subset without any weight is combined with its neighbors."""
         preds, start = self._preds, 0
         for stop in range(self._size, preds.n + self._size, self._size):
             current, after = slice(start, stop), slice(stop, None)

@@ -68,7 +68,7 @@ class SparkSource(PartitionedSource):
         return self._frame.rdd.getNumPartitions() if self._many is None else self._many
 
     def run(self, work: Callable[[int, Opened], Part], progress: Progress | None) -> Part:
-        """The sums are added up by the workers, some at a time, and one comes back. Spark shows its own progress."""
+        """Sum the parts on the workers in a tree, and return one sum. Spark shows its own progress."""
         if self._paths is not None:
             paths = self._spark.sparkContext.parallelize(list(enumerate(self._paths)), len(self._paths))
             sums = paths.map(partial(_of_file, work=work))
@@ -84,7 +84,7 @@ class SparkSource(PartitionedSource):
         return sum_parts(pickle.loads(pickled) for _, pickled in sums.collect())
 
     def gathered(self) -> Iterator[Table]:
-        """Files are read here; a dataframe comes in record batches, a partition at a time."""
+        """Read files in this process; a data frame is collected in record batches, one partition at a time."""
         if self._paths is not None:
             yield from (table for path in self._paths for table in open_file(path))
             return

@@ -26,10 +26,10 @@ class Table(ABC):
 
     @abstractmethod
     def batches(self, names: Sequence[str], numeric: Collection[str], size: int) -> Iterator[Batch]:
-        """The named columns in batches of at most `size` rows, in the order of the file.
+        """Read the named columns in batches of at most `size` rows, in the order of the file.
 
-        Text formats parse the columns of `numeric` as float64; the types of the others are settled by the
-        first batch. Formats with types of their own give those.
+        Text formats parse the columns of `numeric` as float64; the types of the others are determined by the first
+        batch. Other formats have types.
         """
 
     def width(self, name: str) -> int:
@@ -49,7 +49,7 @@ class Table(ABC):
 
 
 def unique_columns(name: str, columns: Sequence[str]) -> tuple[str, ...]:
-    """The columns, each name there once: with two of the same name nobody can say which one is meant."""
+    """Return the column names; a repeated name is an error because it is ambiguous."""
     known: set[str] = set()
     for column in columns:
         if column in known:
@@ -93,7 +93,7 @@ class Writer(ABC):
 
 
 def to_list(cells: Any) -> list[Any]:
-    """A column as Python values, whatever holds it."""
+    """Convert a column of any library to a list of Python values."""
     if isinstance(cells, list):
         return cells
     values: list[Any] = cells.tolist()

@@ -55,12 +55,12 @@ class TableSource(Source):
         yield from self.batches_after(0)
 
     def batches_after(self, rows: int) -> Iterator[Predictions]:
-        """The batches without the first ones, which had so many rows; whole files of them are not read."""
+        """Return the batches after a number of rows; files that lie before it are not read."""
         for block in self._weighted(rows):
             yield self.predictions(block, part=True)
 
     def keyed(self, first: int = 0) -> Iterator[tuple[Predictions, Array]]:
-        """Each batch with the ids of its rows, (n,) uint64: of the column that has them, else by place."""
+        """Return each batch with the ids of its rows, (n,) uint64: from the id column, else from the position."""
         for block in self._weighted():
             yield self.predictions(block, part=True), row_ids(block, first)
 
@@ -69,7 +69,7 @@ class TableSource(Source):
         return [_stamp(table.name) for table in self.tables]
 
     def how(self) -> dict[str, Any]:
-        """How the rows are read and cut into batches: a sum goes on only with rows that are read in the same way."""
+        """Return the settings of reading and batching: a tally can be resumed only with the same settings."""
         classes = None if self._classes is None else [str(name) for name in self._classes]
         return {
             "columns": self.plan.describe(),
@@ -85,7 +85,7 @@ class TableSource(Source):
         return preds
 
     def collect_or(self, limit: int, progress: Progress | None = None) -> Predictions | None:
-        """All rows if that is at most `limit` probabilities, else None; never reads much more than the limit."""
+        """Return all rows if they have at most `limit` probabilities, else None; reads little more than the limit."""
         known = self.probabilities
         return None if known is not None and known > limit else self._collected(limit, progress)
 
@@ -103,7 +103,7 @@ class TableSource(Source):
 
     @property
     def probabilities(self) -> int | None:
-        """Rows times classes, where the rows are known without reading."""
+        """Rows times classes, if the number of rows is known without reading."""
         return None if self.rows is None else self.rows * self._width
 
     def describe(self) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class TableSource(Source):
 
     @property
     def size(self) -> int:
-        """How many rows a batch has at most."""
+        """The maximum number of rows of a batch."""
         if self.rows is None and len(self.plan.probs) == 1:
             return self._batch_rows  # lists of a length that only reading would tell
         return min(self._batch_rows, max(1024, WIDEST // self._width))
@@ -159,7 +159,7 @@ class TableSource(Source):
             raise self._empty()
 
     def _cells(self, table: Table) -> Iterator[Batch]:
-        """The columns of each batch; a confidence that is not there may be an answer that was not given."""
+        """Return the columns of each batch; a missing confidence may be an abstention."""
         try:
             yield from table.batches(self.plan.names, self.plan.numeric, self.size)
         except InputError as problem:
@@ -168,7 +168,7 @@ class TableSource(Source):
             raise InputError(problem.code, problem.problem, problem.got, f"{problem.fix} {_UNANSWERED}") from None
 
     def _weighted(self, after: int = 0) -> Iterator[Block]:
-        """Blocks that each have some weight: one without any goes with its neighbors."""
+        """Combine blocks without any weight with their neighbors."""
         pending: Block | None = None
         for block in self.blocks(after):
             if pending is None:
@@ -182,7 +182,7 @@ class TableSource(Source):
             yield pending
 
     def predictions(self, block: Block, *, part: bool) -> Predictions:
-        """The block, checked; a problem is told with the file and its row."""
+        """Validate a block; an error names the file and its row."""
         if block.y is None:
             raise InputError("TO304", f"No outcome is read from {self.name}.", "label=None", "Name the label's column.")
         extras: dict[str, Any] = {"weight": block.weight, "group": block.group or None, "cluster": block.cluster}
@@ -200,7 +200,7 @@ class TableSource(Source):
             raise block.located(problem, self.plan, part) from None
 
     def class_names(self, block: Block) -> Sequence[Any] | None:
-        """The given names; else what the columns call the classes, where the labels are names or no numbers 0..K−1."""
+        """Return the given names, else those of the columns if labels are names or are not numbers 0..K−1."""
         suffixes = self.plan.suffixes
         if self._classes is not None or suffixes is None:
             return self._classes

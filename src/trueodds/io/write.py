@@ -60,7 +60,7 @@ class _TextWriter(Writer):
         self._text = io.TextIOWrapper(file, encoding="utf-8", newline="\n")
 
     def close(self, complete: bool) -> None:
-        """Write what is buffered."""
+        """Write the buffer."""
         self._text.detach()
 
 
@@ -229,9 +229,9 @@ def _chunks(table: Table, plan: Plan, size: int, form: str) -> Iterator[dict[str
 
 
 def probabilities(p: Array, plan: Plan, sum_tolerance: float | None = None, logits: bool = False) -> Array:
-    """Checked probabilities (n, K) in float64 of what the columns hold; a single number is that of the second class.
+    """Return checked probabilities (n, K) in float64 from the columns; a single column is that of the second class.
 
-    With `logits`, columns of logits stay what they are.
+    With `logits`, columns of logits are unchanged.
 
     >>> probabilities(np.array([0.25]), Plan("classes", ("p",), None, ("label",))).tolist()
     [[0.75, 0.25]]

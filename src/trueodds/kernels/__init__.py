@@ -24,7 +24,7 @@ _inside = threading.local()  # blocks within blocks run where they are: waiting 
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Any:
-    """The function compiled on first use and kept on disk; where no folder is writable, in memory."""
+    """Compile a function on first use and cache it on disk, or in memory if no folder is writable."""
     try:
         dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
     except RuntimeError:  # numba found no place for its cache
@@ -38,7 +38,7 @@ def compiled(function: Callable[..., Any], **options: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _written() -> str:
-    """What stands in the files of all kernels, as a hash."""
+    """Return a hash of the content of all kernel files."""
     digest = hashlib.blake2b(digest_size=16)
     for path in sorted(Path(__file__).parent.glob("*.py")):
         digest.update(path.read_bytes())
@@ -51,7 +51,7 @@ def reordered(function: Callable[..., Any]) -> Any:
 
 
 def threads() -> int:
-    """How many threads to use: TRUEODDS_THREADS, else the cores of this process."""
+    """Return the number of threads: TRUEODDS_THREADS, else the number of cores of this process."""
     setting = os.environ.get("TRUEODDS_THREADS", "")
     if setting.isdigit() and int(setting) > 0:
         return int(setting)
@@ -68,7 +68,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def in_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]:
-    """`work(start, stop)` over fixed blocks on a thread pool; results come in the order of the blocks."""
+    """Run `work(start, stop)` over fixed blocks on a thread pool; the results are in the order of the blocks."""
     spans = [(start, min(start + block, total)) for start in range(0, total, block)]
     helpers = min(threads(), len(spans)) - 1
     if helpers < 1 or getattr(_inside, "blocks", False):
@@ -97,10 +97,11 @@ def in_blocks(work: Callable[[int, int], T], total: int, block: int) -> list[T]:
 def summed(
     add: Callable[[int, int, Array], None], total: int, shape: tuple[int, ...], *, block: int, room: int = 2**19
 ) -> Array:
-    """What `add(start, stop, out)` adds up over the rows 0..total−1 into float64 arrays of this shape.
+    """Sum over the rows 0..total−1 what `add(start, stop, out)` adds to float64 arrays of this shape.
 
-    The rows are cut into spans by their number and the shape alone, at most 64 of them and together within `room`
-    numbers, few rows not at all; what each span found is added in their order: no sum depends on the number of threads.
+    The rows are split into at most 64 spans that depend only on their number and the shape, so that all partial sums
+    fit into `room` numbers. The partial sums are added in the order of the spans, so the result does not depend on the
+    number of threads.
     """
     size = max(1, int(np.prod(shape)))
     spans = 1 if total <= SERIAL_ROWS else max(2, min(64, room // size, -(-total // block)))
@@ -127,5 +128,5 @@ def plain(x: Array) -> Array:
 
 
 def draws_at_once(size: int) -> int:
-    """How many draws share a block of accumulators: as many as a core's own cache holds, from 4 to 128."""
+    """Return the number of draws (4 to 128) that share a block of accumulators, so that it fits into the cache."""
     return max(4, min(128, 2**18 // max(1, size)))

@@ -14,7 +14,7 @@ _BLOCK = 2**16  # scores worth a thread's while
 
 
 def upper_share(x: Any, low: Any, high: Any, swapped: bool) -> Any:
-    """How much of a score between two centers goes to the upper one; of a number, or of arrays."""
+    """Return the share of a score between two bin centers that belongs to the upper one; for a number or for arrays."""
     u = (x - low) / (high - low)
     return 1 - u if swapped else u
 
@@ -98,9 +98,9 @@ def sum_linear_shares(p: Array, y: Array, centers: Array, closed: str, swapped: 
 
 
 def bin_linearly(p: Array, y: Array, low: float, high: float, place: Array) -> Array:
-    """How many of each set lie in the even cells of [low, high], and how many of these came, (sets, 2, cells).
+    """Linear binning: count rows and events of each set in equal cells of [low, high], (sets, 2, cells).
 
-    Each score is shared by the two nearest midpoints; cell j is kept at place[j].
+    Each score is shared by the two nearest midpoints; cell j is stored at place[j].
     """
     out = np.zeros((len(p), 2, len(place)))
     _side_by_side(p, lambda a, b: _bin_linearly(p[a:b], y[a:b], low, high, place, out[a:b]))

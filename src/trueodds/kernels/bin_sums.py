@@ -32,7 +32,7 @@ def _of_labels(p, y, label, bounds, bins, by, out):  # type: ignore[no-untyped-d
 
 @compiled
 def _of_keys(keys, bounds, bins, by, out):  # type: ignore[no-untyped-def]
-    """The same of rows that are keys (see `sort.row_keys`): those that did not come, and those that came."""
+    """Bin sums of rows given as keys (see `sort.row_keys`): non-events and events."""
     bin_index, none, sums = np.empty(ROWS, dtype=np.int32), np.zeros(ROWS, dtype=np.int32), empty_sums(out.shape[0])
     bits = np.empty(ROWS, dtype=keys.dtype)
     scores = bits.view(bounds.dtype)
@@ -50,7 +50,7 @@ def _of_keys(keys, bounds, bins, by, out):  # type: ignore[no-untyped-def]
 
 @compiled
 def empty_sums(size):  # type: ignore[no-untyped-def]
-    """What `scatter_scores` adds to: how many, Σp and Σp² in each of so many slots."""
+    """Return the zeros to which `scatter_scores` adds: count, Σp and Σp² of each slot."""
     return np.zeros(size, dtype=np.int64), np.zeros(size), np.zeros(size)
 
 
@@ -67,7 +67,7 @@ def scatter_scores(p, m, bin_index, sums):  # type: ignore[no-untyped-def]
 
 @compiled
 def add_sums(sums, out):  # type: ignore[no-untyped-def]
-    """Adds what was scattered to out (slots, 3)."""
+    """Add the scattered sums to `out` (slots, 3)."""
     count, one, two = sums
     for t in range(out.shape[0]):
         out[t, 0] += np.float64(count[t])
@@ -112,7 +112,7 @@ def label_sums(p: Array, y: Array, label: int, edges: Array, closed: str) -> Arr
 
 
 def key_sums(keys: Array, edges: Array, closed: str) -> Array:
-    """n, Σp and Σp², (bins, 2, 3): rows that did not come and rows that came, given as keys (see `sort.row_keys`) in any order."""
+    """Return n, Σp and Σp² (bins, 2, 3) of non-events and events, from keys (see `sort.row_keys`) in any order."""
     bounds, bins, by = _bounds(decode_scores(keys[:0]), edges, closed)
     keys = plain(keys)
     table = summed(
@@ -190,7 +190,7 @@ def _bin(x, bounds):  # type: ignore[no-untyped-def]
 
 @compiled
 def _every_of_many(P, bits, y, bounds, limit, bins, out):  # type: ignore[no-untyped-def]
-    """The same where few values of a row lie beyond the first bin: `limit` are the bits of its upper bound."""
+    """Bin sums if few values of a row lie above the first bin; `limit` has the bits of its upper edge."""
     n, k = P.shape
     size = bins + 2
     low, beyond_first = np.zeros(k), np.zeros(k, dtype=np.int64)
@@ -269,7 +269,7 @@ def _spans(p, keys, start, ends, out):  # type: ignore[no-untyped-def]
 
 
 def edge_keys(edges: Array, closed: str, dtype: Any) -> list[Any]:
-    """The largest key that lies within each inner edge, None where none does."""
+    """Return the largest key within each inner edge, or None if there is none."""
     bounds = thresholds(edges, closed, np.float64 if dtype == np.uint64 else np.float32)[: len(edges) - 2]
     # A row that does not exceed a bound of its bin comes no later than one that says the bound itself and came.
     keys = (bits_of(np.maximum(bounds, 0)) << dtype.type(1)) | dtype.type(1)

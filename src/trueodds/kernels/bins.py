@@ -28,10 +28,10 @@ class FittedPartition(Protocol):
 
 @dataclass(frozen=True)
 class Bins:
-    """Cells between given edges, right-closed `(lo, hi]` with the first closed at its lower edge.
+    """Bins between given edges, right-closed `(lo, hi]` with the first closed at its lower edge.
 
-    A score is placed by comparing it with the stored edges, never by arithmetic, and a score outside the
-    range falls into the first or last bin: nothing is dropped.
+    A score is assigned by comparison with the stored edges, not by arithmetic. Scores outside the range belong to the
+    first or the last bin.
 
     >>> import numpy as np
     >>> Bins(np.arange(11) / 10).find_bins(np.array([0.0, 0.3, 0.7, 1.0])).tolist()
@@ -78,9 +78,9 @@ def thresholds(edges: Array, closed: str, dtype: Any) -> Array:
 
 
 def scale(edges: Array, closed: str, dtype: Any) -> float:
-    """The number of bins, where ⌈x · bins⌉ numbers them from 1 exactly as comparing with the edges does; else 0.
+    """Return the number of bins if ⌈x · bins⌉ numbers them from 1 exactly as comparison with the edges does, else 0.
 
-    The product rises with x, so it is right everywhere if it is right on both sides of each edge.
+    The product is monotone in x, so it is correct everywhere if it is correct on both sides of each edge.
     """
     bins = len(edges) - 1
     below = thresholds(edges, closed, dtype)[: bins - 1]
@@ -93,7 +93,7 @@ def scale(edges: Array, closed: str, dtype: Any) -> float:
 
 @compiled
 def number_bins(x, m, bounds, bins, scale, base, bin_index):  # type: ignore[no-untyped-def]
-    """slot[j] is base[j] and the number of x[j]'s bin, from 1; 0 and bins + 1 may stand for the first and the last."""
+    """Set slot[j] to base[j] plus the bin number of x[j], from 1; 0 and bins + 1 may denote the outermost bins."""
     if scale > 0:
         limit = np.float64(bins + 1)
         for j in range(m):

@@ -18,12 +18,12 @@ _TURN = 4096  # rows whose balls are counted in 16 bits: at most 4096 (TAIL − 
 
 
 class Multiplicities:
-    """How often each of n rows comes in each resample of a stream, for any resample without those before.
+    """Bootstrap multiplicity of each of n rows in each resample, with random access to any resample.
 
-    A resample is n balls thrown into n rows. Poisson numbers are multinomial given their total, so the rows get
-    Poisson numbers whose mean is a little below 1, and the balls that are missing to n are thrown one by one. In one
-    resample of 700 there are too many: it is drawn anew, which leaves the law given the total as it is. Everything
-    depends on (key, row, resample) alone. Exact to the 48 bits that decide a Poisson number.
+    A multinomial resample is generated from Poisson counts. The mean is slightly below 1, and the missing draws up to n
+    are added one by one. If the total exceeds n (one resample in 700), it is drawn again, which preserves the
+    conditional distribution given the total. All numbers depend only on (key, row, resample). The Poisson distribution
+    is exact to 48 bits.
     """
 
     def __init__(self, n: int, key: int) -> None:
@@ -63,9 +63,9 @@ def _words(key: int, numbers: Array) -> Array:
 
 
 def _cuts(n: int) -> tuple[Array, Array]:
-    """Where 16 bits fall for each Poisson number, and 32 bits where those decide nothing.
+    """Thresholds of 16 random bits for each Poisson count, and of 32 further bits if the first 16 are not decisive.
 
-    The mean number of balls lies three of its standard deviations below n.
+    The mean total is three standard deviations below n.
     """
     mean = ((math.sqrt(9 + 4 * n) - 3) / 2) ** 2 / n
     pmf = np.array([math.exp(-mean) * mean**k / math.factorial(k) for k in range(TAIL)])
@@ -139,10 +139,10 @@ def order_by_bin(bin_index: Array, size: int) -> Array:
 
 
 class Resampler:
-    """Σw, Σwp and Σwy per slot, from how often each unit (a row or a cluster) comes in each resample.
+    """Bootstrap sums Σw, Σwp and Σwy per slot, from the multiplicity of each unit (a row or a cluster).
 
-    `slots`, `w`, `wp` and `wy` (n, columns) say where each row adds what, `unit` (n,) whose multiplicity it takes.
-    The entries are kept in the order of their slots, so that a slot's sums stay in the nearest cache.
+    `slots`, `w`, `wp` and `wy` (n, columns) say to which slot each row adds which values; `unit` (n,) says which
+    multiplicity it has. The entries are sorted by slot, so that the sums of a slot stay in the cache.
     """
 
     def __init__(self, slots: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:
@@ -195,11 +195,11 @@ _TILE = 64  # rows whose multiplicities are turned at a time
 
 
 class VectorResampler:
-    """Σw, Σwp and Σwy per cell for vectors p and y, from how often each unit (a row or a cluster) comes in each resample.
+    """Bootstrap sums Σw, Σwp and Σwy per cell for vectors p and y, from the multiplicity of each unit.
 
-    `cell`, `w` (n,), `wp` and `wy` (n, m) say where each row adds what, `unit` (n,) whose multiplicity it takes. The rows
-    are kept in the order of their cells, and a row's numbers in one piece: many cells of few rows are its business,
-    where `Resampler` has few slots of many.
+    A unit is a row or a cluster. `cell`, `w` (n,), `wp` and `wy` (n, m) say to which cell each row adds which values;
+    `unit` (n,) says which multiplicity it has. The rows are sorted by cell, and the values of a row are contiguous:
+    this is for many cells with few rows, and `Resampler` for few slots with many rows.
     """
 
     def __init__(self, cell: Array, w: Array, wp: Array, wy: Array, size: int, unit: Array | None = None) -> None:

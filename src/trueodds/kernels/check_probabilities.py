@@ -15,7 +15,7 @@ _VALUES = 2**18  # looked at by a thread at a time
 
 
 class TableCheck(NamedTuple):
-    """What one look tells of a table."""
+    """Result of one validation pass over a table of probabilities."""
 
     lowest: float  # a value below 0, −0 or no number is lower than every other
     highest: float
@@ -26,9 +26,9 @@ class TableCheck(NamedTuple):
 
 @reordered
 def _check_rows(P, bits, exact, extremes, bad_rows, distance):  # type: ignore[no-untyped-def]
-    """Into extremes the least and the largest bits, into found the rows that are off and the worst row.
+    """Write the smallest and largest bits to `extremes`, and the invalid rows and the worst row to `found`.
 
-    The bits of floats from 0 rise with them; those of negative ones and of what is no number lie beyond.
+    The bits of nonnegative floats are ordered like the floats; those of negative values and NaN are larger.
     """
     n, k = P.shape
     flat = bits.reshape(-1)
@@ -81,6 +81,6 @@ def check_table(P: Array, exact: float) -> TableCheck:
 
 
 def _lowest(low: Array) -> float:
-    """The least value by its bits: one with a sign before all others, whichever it is."""
+    """Return the smallest value from its bits; any negative value precedes all others."""
     signed = low[np.signbit(low)]
     return float(signed[0] if len(signed) else np.min(low))

@@ -9,10 +9,11 @@ from trueodds.kernels import compiled
 
 @compiled
 def envelope_at_half(low, high, height, slope, out):  # type: ignore[no-untyped-def]
-    """For each draw, D(t) = Σ height + slope · t over the intervals [low, high] within [0, 1] that hold t: fill `out`.
+    """Compute the concave envelope at 1/2 of D(t) = Σ height + slope · t over the intervals [low, high] that contain t.
 
-    The intervals are (draws, k), `out` is (draws, 5): twice the concave envelope of D at 1/2, the largest
-    D(t) / max(t, 1 − t), its t, and the two t on which the envelope rests. Where D jumps the higher limit counts.
+    The intervals are (draws, k) within [0, 1]. `out` (draws, 5) receives twice the concave envelope of D at 1/2, the
+    largest D(t) / max(t, 1 − t), its t, and the two t that support the envelope. At a jump of D the larger limit is
+    used.
     """
     k = low.shape[1]
     at = np.empty(2 * k + 3)

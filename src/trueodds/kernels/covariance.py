@@ -18,15 +18,15 @@ _STEP = 4  # numbers that are added in one go
 
 
 def first_bin_edge(report: Array, k: int) -> float:
-    """What is beyond the first bin of cells with these bins (CELLS,); below 0 where K classes make that all values."""
+    """Return the upper edge of the first bin; negative if K classes put all values beyond it."""
     return -1.0 if k <= _MAX_ALL_PAIRS else float(EDGES[np.count_nonzero(report == 0)])
 
 
 def empty_sums(k: int, bins: int, first: float) -> tuple[Array, ...]:
-    """Sums of no rows. Σ w²p(1 − p) of each class and bin; and Σ w²p_k p_l of two classes, by where both values lie.
+    """Return zero sums: Σ w²p(1 − p) of each class and bin, and Σ w²p_k p_l of two classes by the bins of both values.
 
-    `own` (K·bins,); `low` (K, K) both in the first bin, k < l; `mixed` (K·bins, …) by class and bin of the one beyond
-    it, and class of the other; `beyond` (K·bins, K·bins) both beyond it, k < l.
+    `own` (K·bins,); `low` (K, K) if both are in the first bin, k < l; `mixed` (K·bins, …) by class and bin of the one
+    beyond it, and class of the other; `beyond` (K·bins, K·bins) if both are beyond it, k < l.
     """
     size, wide = k * bins, -(-k // _STEP) * _STEP if first >= 0 else 0
     return np.zeros(size), np.zeros((k, k)), np.zeros((size, wide)), np.zeros((size, size))
@@ -49,7 +49,7 @@ def covariance_matrix(sums: tuple[Array, ...]) -> Array:
 
 @compiled
 def add_rows(P, w, report, bins, first, exact, edges, sums):  # type: ignore[no-untyped-def]
-    """Adds the rows of P (n, K) with weights w (n,), or (0,) for rows of weight 1; report (CELLS,) tells the bins."""
+    """Add the rows of P (n, K) with weights w (n,), or (0,) for weight 1; `report` (CELLS,) maps cells to bins."""
     k = P.shape[1]
     columns, cells = np.empty((k, ROWS), dtype=P.dtype), np.empty((k, ROWS), dtype=np.int32)
     x, q, room = np.empty(ROWS), np.empty(ROWS), covariance_buffers(k)
@@ -158,9 +158,9 @@ def _mixed(values, n_beyond, cells, w, low_rows, row_of, at, report, bins, own, 
 
 @compiled
 def _pairs(n_beyond, row, bin_index, x, live, beyond):  # type: ignore[no-untyped-def]
-    """Each of them with those behind it in its row: first all with the next one, then with the one after that, …
+    """Add the products of each entry with the entries behind it in its row, at distance 1, then 2, and so on.
 
-    Who has none so far behind is struck off the list, so that no loop is as short as a row's.
+    Entries without a partner at a distance are removed from the list, so that the loops are long.
     """
     left = 0
     for h in range(n_beyond):

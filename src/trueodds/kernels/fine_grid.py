@@ -37,7 +37,7 @@ _NEAR_ONE = 1 << 31
 
 @compiled
 def find_cells(x, q, edges, exact, cells):  # type: ignore[no-untyped-def]
-    """The cell of each x, given q = 1 − x; `exact` where float32 values make the arithmetic exact."""
+    """Return the cell of each x, given q = 1 − x; `exact` if the arithmetic is exact, as for float32 values."""
     x_bits = x.view(np.int64)
     q_bits = q.view(np.int64)
     for j in range(x.shape[0]):
@@ -94,7 +94,7 @@ def cells_of_classes(P, first, last, edges, exact, out):  # type: ignore[no-unty
 
 
 def count_subcells(p: Array, index: Array, size: int) -> tuple[Array, Array, Array]:
-    """Bin, number of rows and mean of p, of each pair of a bin and a fine cell that holds rows; by rising bin."""
+    """Return bin, number of rows and mean of p of each nonempty pair of a bin and a fine cell, sorted by bin."""
     p, index = plain(p), plain(index)
     cell = np.empty((1, len(p)), dtype=np.uint16).T
     cells_of_classes(p[:, None], 0, 1, EDGES, p.dtype == np.float32, cell)

@@ -120,11 +120,12 @@ def add_share(s, a, p, z, n, sums):  # type: ignore[no-untyped-def]
 
 @compiled
 def tally_rows(P, y, ranks, atol, exact, single, edges, n, sums, counts, extremes, scores, report, bins, first, pairs):  # type: ignore[no-untyped-def]
-    """Everything about P (n, K) with labels y (n,), tile by tile, so that a row is fetched once.
+    """Tally P (n, K) with labels y (n,), tile by tile, so that each row is fetched once.
 
-    n ((ranks + K)·CELLS,) and sums (…, 4) take counts and Σp, Σp², Σy, Σpy of the largest values and of the classes;
-    `counts` and `extremes` what `surveyed` tells; scores (2, 3) how many rows have a finite Brier score and log loss,
-    their sum and that of their squares (`single` as `scored` has it); `pairs` what `together` adds, unless there are no bins.
+    n ((ranks + K)·CELLS,) and sums (…, 4) receive counts and Σp, Σp², Σy, Σpy of the largest values and of the classes.
+    `counts` and `extremes` receive the results of `surveyed`; `scores` (2, 3) the number of rows with a finite Brier
+    score and log loss, their sum and their sum of squares (`single` as in `scored`); `pairs` receives the sums of
+    `together`, unless there are no bins.
     """
     k = P.shape[1]
     columns, cells = np.empty((k, ROWS), dtype=P.dtype), np.empty((k, ROWS), dtype=np.int32)

@@ -21,9 +21,9 @@ class Blocks(NamedTuple):
 
 @compiled
 def pool_block(mass, events, last, k):  # type: ignore[no-untyped-def]
-    """The last of k blocks joins those before it whose mean is at least as high; how many blocks are left.
+    """Pool the last of k blocks with all preceding blocks whose mean is not lower; return the number of blocks left.
 
-    No division, so no rounding of means; with whole numbers all of it is exact.
+    There is no division, so means are not rounded; with whole numbers the result is exact.
     """
     while k > 1 and events[k - 2] * mass[k - 1] >= events[k - 1] * mass[k - 2]:
         mass[k - 2] += mass[k - 1]
@@ -35,10 +35,10 @@ def pool_block(mass, events, last, k):  # type: ignore[no-untyped-def]
 
 @compiled
 def _of_keys(keys, mass, events, last):  # type: ignore[no-untyped-def]
-    """Blocks of sorted keys; `last` takes the number of their last key.
+    """Isotonic blocks of sorted keys; `last` receives the number of their last key.
 
-    Scores that all came pool with what follows, scores that never came with what is before: only elsewhere a block can
-    begin. Among equal scores outcomes rise, so the first key of a score tells whether all of it came.
+    A block can begin only between scores that neither all precede it as events nor all follow as non-events. Among
+    equal scores outcomes are sorted, so the first key of a score tells whether all of its rows are events.
     """
     n, one = keys.shape[0], keys.dtype.type(1)
     k, start, ones = 0, 0, np.int64(0)
@@ -103,7 +103,7 @@ def _means(w, wy, fit):  # type: ignore[no-untyped-def]
 
 
 def fit_keys(keys: Array) -> Blocks:
-    """The blocks of sorted keys (see `sort`): rows of weight 1 that came or did not. Exact."""
+    """Return the isotonic blocks of sorted keys (see `sort`) of rows of weight 1. The result is exact."""
     n = len(keys)
     if n == 0:
         return Blocks(*np.empty((4, 0)))
@@ -159,17 +159,17 @@ def isotonic_means(w: Array, wy: Array) -> Array:
 
 @compiled
 def _turn(ax, ay, bx, by, cx, cy):  # type: ignore[no-untyped-def]
-    """Above 0 where the way from a over b to c turns left."""
+    """Return a positive number if the path from a over b to c turns left."""
     return (bx - ax) * (cy - by) - (by - ay) * (cx - bx)
 
 
 @compiled
 def _with_added_event(mass, events, rise, run):  # type: ignore[no-untyped-def]
-    """The isotonic mean rise/run of an added row of weight 1 that came, just below each of the rising scores.
+    """Return the isotonic mean (rise/run) of an added event of weight 1, just below each of the sorted scores.
 
-    The cumulative sums (Σw, Σwy) are points, and the means are the slopes of the greatest convex function below them.
-    The added row is a step (1, 1). As it moves up past one score after the other, one point changes at a time; the
-    slope over it never falls, so the corners on its left are never needed again.
+    The cumulative sums (Σw, Σwy) are points, and the isotonic means are slopes of their greatest convex minorant. The
+    added row is a step (1, 1). As it moves up by one score, one point changes. The slope over it never decreases, so
+    corners on its left are not needed again.
     """
     m = mass.shape[0]
     x, y = np.empty(m + 1), np.empty(m + 1)  # corners from the right to the left
@@ -199,11 +199,11 @@ def _with_added_event(mass, events, rise, run):  # type: ignore[no-untyped-def]
 
 
 def means_of_added_row(mass: Array, events: Array) -> tuple[Array, Array]:
-    """The isotonic means of an added row of weight 1 that did not come, and of one that came, each (m,).
+    """Return the isotonic means of an added non-event and of an added event of weight 1, each (m,).
 
-    Given Σw and Σwy at rising scores s (m,). The first holds from s_j up to the next score without it, and is 0
-    below all; the second from beyond the score before up to s_j with it, and is 1 above all. Cost: O(m).
-    Source: Vovk, Petej & Fedorova (2015), algorithms 1 to 4.
+    Given Σw and Σwy at sorted scores s (m,). The first mean applies from s_j up to, but excluding, the next score, and
+    is 0 below all scores; the second applies above the previous score up to and including s_j, and is 1 above all.
+    Cost: O(m). Source: Vovk, Petej & Fedorova (2015), algorithms 1 to 4.
     """
     rise, run = np.empty((2, len(mass))), np.empty((2, len(mass)))
     # That it did not come is that the opposite came, seen from above.

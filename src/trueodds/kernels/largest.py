@@ -106,7 +106,7 @@ def _several(flat, a, m, top, parts):  # type: ignore[no-untyped-def]
 
 @compiled
 def _hits(row, top, several, label):  # type: ignore[no-untyped-def]
-    """Whether the label has the largest value; which class has it is asked only where several have: the lowest."""
+    """Return whether the label has the largest value; ties are resolved to the lowest class."""
     if not several:
         return row[label] == top
     first = 0
@@ -224,7 +224,7 @@ def _keyed(P, bits, y, keys):  # type: ignore[no-untyped-def]
 
 @compiled
 def _moments(P, bits, y, out):  # type: ignore[no-untyped-def]
-    """Adds to out (cells, powers) what `moments.added` adds of the residuals; how many rows have several largest values."""
+    """Add the moments of the residuals to `out` (cells, powers); return the number of tied rows."""
     n, k = P.shape
     columns, at = np.empty((min(k, _WIDE), ROWS), dtype=P.dtype), np.empty(ROWS, dtype=np.int32)
     top, second, residuals = np.empty(ROWS, dtype=P.dtype), np.empty(ROWS, dtype=P.dtype), np.empty(ROWS)
@@ -245,7 +245,7 @@ def _bits(P: Array) -> Array:
 
 
 def _laid(P: Array) -> tuple[Array, int]:
-    """The rows as kernels want them, and how many go to a thread at a time; fewer where each time copies them first."""
+    """Return the rows in the memory layout of the kernels, and the number of rows per thread task."""
     ready = P.flags.c_contiguous and P.flags.aligned and P.dtype != np.float16
     values = _COPIED if not ready else _LONG if P.shape[1] > _WIDE else _VALUES
     return plain(P) if ready else P, max(1, values // P.shape[1])
@@ -272,7 +272,7 @@ def largest_sums(P: Array, y: Array, edges: Array, closed: str) -> tuple[Array, 
 
 
 def largest_moments(P: Array, y: Array, cells: int, powers: int) -> tuple[Array, int]:
-    """`moments` of whether the lowest class with the largest value came, less that value; how many rows are tied."""
+    """Moments of correctness minus confidence of the top class (the lowest if tied), and the number of tied rows."""
     (P, step), y = _laid(P), plain(y)
     ties: list[int] = []
 

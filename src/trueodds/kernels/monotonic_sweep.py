@@ -26,7 +26,7 @@ def _cut(at, k, extent, tolerance):  # type: ignore[no-untyped-def]
 
 @compiled
 def _end(place, j, t, m, k, extent, tolerance):  # type: ignore[no-untyped-def]
-    """How many cells lie at or below cut j; at least t of them do."""
+    """Return the number of cells at or below cut j, which is at least t."""
     if j >= k:
         return m
     cut = j * extent / k - tolerance
@@ -49,7 +49,7 @@ def _falls(mass, events, m, a, t, c):  # type: ignore[no-untyped-def]
 
 @compiled
 def _above_hull(mass, events, m, above, hull):  # type: ignore[no-untyped-def]
-    """The points of the curve (mass, seen) that lie above its greatest convex minorant; how many they are."""
+    """Return the number of points of the curve (mass, observed) above its greatest convex minorant, and the points."""
     size = 0
     for t in range(m + 1):
         while size >= 2:
@@ -143,10 +143,10 @@ def _sweep(w, wp, wy, s, max_bins, by_mass, order, start, stop, values, bins):  
 def sweep(
     w: Array, wp: Array, wy: Array, s: Array, *, max_bins: int, by_mass: bool, order: float
 ) -> tuple[Array, Array]:
-    """The binned error of each draw on as many bins as keep the outcome rates from falling, and that number.
+    """Binned error of each draw with the largest number of bins whose event rates are nondecreasing, and that number.
 
-    `w`, `wp` and `wy` are (draws, m) or (1, m), the sums at the rising scores `s` (m,). Bins hold equal weight
-    (`by_mass`) or have equal width; their number is tried from 2 to `max_bins`. Time: O(m + k² log m) for k bins found.
+    `w`, `wp` and `wy` are (draws, m) or (1, m), the sums at the sorted scores `s` (m,). Bins have equal weight
+    (`by_mass`) or equal width; numbers from 2 to `max_bins` are tried. Time: O(m + k² log m) for k bins found.
     """
     draws = max(len(w), len(wp), len(wy))
     values, bins = np.empty(draws), np.empty(draws, np.int64)

@@ -16,7 +16,7 @@ _BLOCK = 2**14  # probabilities below which another thread is not worth its star
 
 @compiled
 def _relative(eta, Y, start, top, where, observed):  # type: ignore[no-untyped-def]
-    """η less each row's largest, which class that is, and the mean over what came."""
+    """Return η minus the maximum of each row, the class of the maximum, and the mean of η over the outcomes."""
     top[:], where[:], observed[:] = eta[0], 0, 0.0
     for k in range(1, eta.shape[0]):
         for i in range(eta.shape[1]):
@@ -32,10 +32,10 @@ def _relative(eta, Y, start, top, where, observed):  # type: ignore[no-untyped-d
 
 @compiled
 def _outcomes(e, Y, w, start, where, others, r, q, v):  # type: ignore[no-untyped-def]
-    """r = w(q − y), √w q and v = w q(1 − q) from e = exp(η − max η), and Σe less the largest into others.
+    """Compute r = w(q − y), √w q and v = w q(1 − q) from e = exp(η − max η), and Σe minus the largest into `others`.
 
-    None is a difference of nearly equal numbers: where a row is all but certain, what is left of it keeps its digits,
-    and with it the direction in which separated outcomes drive the parameters.
+    Differences of nearly equal numbers are avoided, so the residual of a nearly certain row keeps its digits, and with
+    it the direction in which separated outcomes drive the parameters.
     """
     others[:] = 0.0
     for k in range(e.shape[0]):
@@ -131,12 +131,12 @@ def _shared_sums(F, start, r, q, room, gradient, across):  # type: ignore[no-unt
 def likelihood_sums(
     F: Array, Y: Array, w: Array, theta: Array, offset: Array | None, curved: bool
 ) -> tuple[Array, ...]:
-    """Minus the log-likelihood (1,), its gradient (K, d + 1), and what its Hessian is made of, empty unless `curved`.
+    """Return the negative log-likelihood (1,), its gradient (K, d + 1), and the terms of its Hessian if `curved`.
 
     F (n, K, d) by class: Σ w q_k(1 − q_k) f_k f_kᵀ (K, d + 1, d + 1) and Σ w q_k q_l f_k f_lᵀ, on and above the
-    diagonal of (K(d + 1), K(d + 1)). F (n, d) shared by the classes: nothing, and Σ w q_k q_l f_a f_b of each k < l and
-    a ≤ b. Here f = (F, 1). Y (n, K) shares, w (n,), theta (K, d + 1), offset (n, K). Arrays whose columns lie in one
-    piece are not copied.
+    diagonal of (K(d + 1), K(d + 1)). F (n, d) shared by the classes: only Σ w q_k q_l f_a f_b of each k < l and a ≤ b.
+    Here f = (F, 1). Y (n, K) shares, w (n,), theta (K, d + 1), offset (n, K). Arrays with contiguous columns are not
+    copied.
     """
     f, y, mass, n, k, d = _along(F), _along(Y), plain(w.astype(np.float64, copy=False)), *Y.shape, F.shape[-1] + 1
     o, theta, shared = plain(np.zeros((0, n))) if offset is None else _along(offset), plain(theta), F.ndim == 2
@@ -187,7 +187,7 @@ def _along(x: Array) -> Array:
 
 @compiled
 def pair_products(x, above, out):  # type: ignore[no-untyped-def]
-    """Products x_a x_b of the rows of x (k, n), b at least `above` behind a, below each other in out."""
+    """Write the products x_a x_b of the rows of x (k, n), with b at least `above` after a, to the rows of `out`."""
     at = 0
     for a in range(x.shape[0]):
         for b in range(a + above, x.shape[0]):

@@ -38,7 +38,7 @@ class Path:
         return np.cumsum(changes)[:models]
 
     def levels(self, model: int) -> tuple[Array, Array]:
-        """The blocks of one model and where they lie."""
+        """Return the blocks of one model and their positions."""
         alive = np.flatnonzero((self.born <= model) & (self.died > model))
         level = (self.events[alive] + self.lambdas[model] * self.pull[alive]) / self.mass[alive]
         return alive, np.clip(level, 0.0, 1.0)
@@ -117,10 +117,11 @@ def _handed_down(own, parent):  # type: ignore[no-untyped-def]
 
 
 def near_isotonic(mass: Array, events: Array) -> Path:
-    r"""The whole path of :math:`\min_f \tfrac12\sum_i w_i(y_i - f_i)^2 + \lambda\sum_i (f_i - f_{i+1})_+`, λ ≥ 0.
+    r"""Compute the whole path of nearly isotonic fits.
 
-    `mass` (m,) > 0 holds the weights and `events` (m,) the sums Σwy of values in [0, 1], in order. Levels that met never
-    part, so there are less than 2m blocks. One model for every λ at which some meet, and λ = 0. Cost: O(m log m).
+    The problem is :math:`\min_f \tfrac12\sum_i w_i(y_i - f_i)^2 + \lambda\sum_i (f_i - f_{i+1})_+`, λ ≥ 0. `mass` (m,)
+    > 0 has the weights and `events` (m,) the sums Σwy of values in [0, 1], in order. Merged levels never split, so
+    there are less than 2m blocks. There is one model for λ = 0 and for every λ at which levels merge. Cost: O(m log m).
     """
     n = len(mass)
     w, m, start = np.zeros(2 * n), np.zeros(2 * n), np.empty(n, np.int64)

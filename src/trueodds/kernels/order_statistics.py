@@ -20,7 +20,7 @@ _NEAR = 0.25  # of the sample: if more than that shares a cell with a rank, to s
 
 @compiled
 def _ends(keys):  # type: ignore[no-untyped-def]
-    """The least key and the largest."""
+    """Return the smallest and the largest key."""
     low = high = keys[0]
     for i in range(keys.shape[0]):
         low, high = min(low, keys[i]), max(high, keys[i])
@@ -29,7 +29,7 @@ def _ends(keys):  # type: ignore[no-untyped-def]
 
 @compiled
 def _counted(keys, low, shift, out):  # type: ignore[no-untyped-def]
-    """Adds to out (cells,) how many keys each cell holds."""
+    """Add the number of keys in each cell to `out` (cells,)."""
     count = np.zeros(out.shape[0], dtype=np.int64)
     for i in range(keys.shape[0]):
         count[(keys[i] - low) >> shift] += 1
@@ -59,9 +59,9 @@ def _parted(keys, like, low, shift, segment, near, out):  # type: ignore[no-unty
 
 
 class OrderStatistics:
-    """Keys in the cells that hold some ranks, put in order, and the sums of all others by the stretch between such cells.
+    """The sorted keys in the cells that contain some ranks, and the sums of the keys in the segments between them.
 
-    Stretches are numbered from 1, those cells are stretch 0.
+    Segments are numbered from 1; the cells with sorted keys are segment 0.
     """
 
     def __init__(self, keys: Array, low: Any, shift: Any, count: Array, ranks: Array) -> None:
@@ -90,9 +90,9 @@ class OrderStatistics:
         return np.searchsorted(self._up_to, ranks, "right")
 
     def in_bins(self, edges: Array, closed: str) -> Array | None:
-        """n, Σp and Σp², (bins, 2, 3): keys that did not come and keys that came; None where that takes all keys.
+        """Return n, Σp and Σp² (bins, 2, 3) of non-events and events, or None if all keys are needed.
 
-        An edge within a stretch is one such case.
+        All keys are needed if an edge lies within a segment, for instance.
         """
         cells = [self._cell(key) for key in edge_keys(edges, closed, self.keys.dtype)]
         if any(c >= 0 and not self._selected[c] and self._count[c] > 0 for c in cells):
@@ -107,7 +107,7 @@ class OrderStatistics:
         return table
 
     def _cell(self, key: Any) -> int:
-        """The cell of a key, the last for larger ones; −1 for what is below all."""
+        """Return the cell of a key: the last one for larger keys, −1 for smaller ones."""
         if key is None or key < self._low:
             return -1
         return min(int((key - self._low) >> self._shift), _CELLS - 1)

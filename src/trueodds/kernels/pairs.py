@@ -73,10 +73,9 @@ def pairwise_distances(P: Array, Q: Array, *, absolute: bool) -> Array:
 
 
 def sum_along_line(e: Array, decay: Array) -> Array:
-    """Σ over i ≠ j of e_i e_j k_ij for each row of e (draws, n), where k is the product of the decays between i and j.
+    """Return Σ over i ≠ j of e_i e_j k_ij for each row of e (draws, n), with k the product of the decays between them.
 
-    That is the exponential kernel of sorted numbers: O(n) where the pairs are O(n²). `decay[i]` lies between i − 1
-    and i.
+    This is the exponential kernel of sorted numbers, in O(n) instead of O(n²). `decay[i]` lies between i − 1 and i.
     """
     e = np.ascontiguousarray(e)
 
@@ -89,9 +88,10 @@ def sum_along_line(e: Array, decay: Array) -> Array:
 
 
 def symmetric_product(k: Array, XT: Array, top: int) -> Array:
-    """Σ_j k_ij x_j of each row of a strip, (m, n), x being the columns of XT (m, n): each pair is felt by both rows.
+    """Return Σ_j k_ij x_j of each row of a strip, (m, n), with x the columns of XT (m, n).
 
-    `k` (rows, n) holds the similarities of rows `top`, `top` + 1, …; those with the rows before each of them are read.
+    `k` (rows, n) has the similarities of rows `top`, `top` + 1, …; those with preceding rows are used, and each pair is
+    added to both of its rows.
     """
     out = np.zeros(XT.shape)
     _symmetric_product(plain(k), plain(XT), top, out)
@@ -116,7 +116,7 @@ def _if(same, x):  # type: ignore[no-untyped-def]
 
 @compiled
 def _run(own_labels, labels, start, stop, first, last, high, low, upper, lower):  # type: ignore[no-untyped-def]
-    """Adds the halves of rows start to stop where a row's label is `own_labels`, to each draw from first to last."""
+    """Add the halves of rows start to stop whose label is `own_labels`, for each draw from first to last."""
     j = start
     while j + 4 <= stop:  # four at a time, so that the sums are read and written once for four
         a, b, c, d = (
@@ -177,17 +177,17 @@ def _label_sums(table, labels, first, last, out):  # type: ignore[no-untyped-def
 
 
 def add_matches(k: Array, top: int, start: int, blocks: Array, labels: Array, out: Array) -> None:
-    """Adds to `out` (2, draws), int64, the similarities of pairs with the same label, for the rows of one strip.
+    """Add to `out` (2, draws), int64, the similarities of pairs with the same label, for the rows of one strip.
 
-    `k` (rows, earlier) in [0, 1] holds the similarities of rows `top`, `top` + 1, … with rows `start`, `start` + 1, …;
-    row i meets the rows from `blocks[i]` to i − 1. `labels` (n, draws) of small whole numbers. The sums are whole
-    numbers, upper and lower halves apart (see `difference`): equal in any order, and equal labels give equal sums.
+    `k` (rows, earlier) in [0, 1] has the similarities of rows `top`, `top` + 1, … with rows `start`, `start` + 1, …;
+    row i is paired with the rows from `blocks[i]` to i − 1. `labels` (n, draws) are small whole numbers. The sums are
+    whole numbers, with separate upper and lower halves (see `difference`), and do not depend on the order of the pairs.
     """
     _matches(plain(k), top, start, blocks, plain(labels), out)
 
 
 def match_differences(sums: Array) -> Array:
-    """What halves (2, draws) say of each draw but the first, less the first: exactly 0 for the same pairs."""
+    """Return the sum of each draw minus that of the first draw, from the halves (2, draws); 0 for the same pairs."""
     upper, lower = (half[1:] - half[0] for half in sums)
     return np.asarray((upper * float(HALF) + lower) / float(HALF) ** 2)
 

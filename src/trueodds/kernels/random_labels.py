@@ -28,7 +28,7 @@ def uniform(row_key, draw):  # type: ignore[no-untyped-def]
 
 @compiled
 def uniform_pairs(row_key, first, words):  # type: ignore[no-untyped-def]
-    """The same for two draws per word, from an even one on: the lower half comes first in memory."""
+    """Return two uniform draws per random word, starting with an even one; the lower half is first in memory."""
     for j in range(words.shape[0]):
         words[j] = mix(row_key + np.uint64(first + j + 1) * np.uint64(0x9E3779B97F4A7C15))
 
@@ -47,7 +47,7 @@ def row_key(key, row):  # type: ignore[no-untyped-def]
 
 @compiled
 def pick(cumulative, k, u):  # type: ignore[no-untyped-def]
-    """The first class whose cumulative probability exceeds u; the last occupied one where rounding falls short."""
+    """Return the first class whose cumulative probability exceeds u, or the last possible class in case of rounding."""
     if k <= 16:  # sooner compared with all than guessed at
         c = 0
         for before in range(k - 1):
@@ -122,7 +122,7 @@ def _add_draws(P, w, tables, rows, cluster, share, key, start, stop, out):  # ty
 
 @compiled
 def _between(out, u, low, width, weight):  # type: ignore[no-untyped-def]
-    """The weight of a row where low ≤ u < low + width: one comparison, as what lies below wraps around."""
+    """Return the weight of a row if low ≤ u < low + width, with one comparison in unsigned arithmetic."""
     for r in range(u.shape[0]):
         out[r] += weight if np.uint32(u[r] - low) < width else weight - weight
 
@@ -207,11 +207,11 @@ def sum_draws(
     cluster: Array | None = None,
     share: float = 0.0,
 ) -> Array:
-    """Weight per slot and draw, (stop − start, size), when labels are drawn from the predictions.
+    """Return the weight per slot and draw, (stop − start, size), with labels drawn from the predictions.
 
-    `tables[t, i, c]` is the slot that row i adds its weight to if label c is drawn, or −1. With `separate` each
-    label is a yes/no of its own (multilabel). `rows` are the numbers by which these rows are known, where more slots
-    than a cache holds are better met in their order. `share` as for `draw_labels`.
+    `tables[t, i, c]` is the slot to which row i adds its weight if label c is drawn, or −1. With `separate` the labels
+    are independent (multilabel). `rows` are the numbers of these rows, if they are sorted by slot for locality. `share`
+    is as in `draw_labels`.
     """
     P, tables = np.ascontiguousarray(P), np.ascontiguousarray(tables)
     of, known = (_NONE if array is None else array for array in (cluster, rows))
@@ -264,7 +264,7 @@ def _draw_row_labels(P, row, key, start, out):  # type: ignore[no-untyped-def]
 def draw_labels_by_row(
     P: Array, key: int, start: int, stop: int, *, cluster: Array | None = None, share: float = 0.0
 ) -> Array:
-    """The labels that `draw_labels` gives, as (n, stop − start) in the smallest whole numbers that hold them."""
+    """Return the labels of `draw_labels` as (n, stop − start), in the smallest suitable integer type."""
     dtype = np.min_scalar_type(P.shape[1] - 1)
     if P.shape[1] > MAX_LINEAR_SEARCH or share > 0:
         labels = draw_labels(P, key, start, stop, cluster=cluster, share=share)

@@ -18,7 +18,7 @@ _RUN = 32  # values of a long row whose largest is kept, so that the next one is
 
 @compiled
 def tile_buffers(P):  # type: ignore[no-untyped-def]
-    """Room for what `survey_tile` finds: Σp and Σp² (ROWS,), the largest values and their columns (3, ROWS)."""
+    """Return the buffers of `survey_tile`: Σp and Σp² (ROWS,), the largest values and their columns (3, ROWS)."""
     wide, narrow = np.empty((2, ROWS)), np.empty((6, ROWS), dtype=P.dtype)
     return wide[0], wide[1], narrow[:3], narrow[3:]
 
@@ -52,12 +52,12 @@ def survey_tile(columns, m, rounding_tolerance, ranks, room, counts, extremes): 
 
 @compiled
 def survey_rows(P, bits, rounding_tolerance, which, squares, counts, extremes):  # type: ignore[no-untyped-def]
-    """The largest values of each row, its Σp², and what is special about it, in one pass.
+    """Compute the largest values of each row, its Σp² and counts of special values, in one pass.
 
-    `which` (n, ranks) takes the columns of the none to three largest values, the lower column first among equals.
-    `counts` adds up exact zeros, exact ones, values above 1, rows whose sum is off by more than `rounding_tolerance`
-    and rows with several largest values; `extremes` takes the largest excess over 1 and distance of a sum from 1.
-    `bits` is P as whole numbers, which rise with the values.
+    `which` (n, ranks) receives the columns of up to three largest values, lower columns first among equals. `counts`
+    sums exact zeros, exact ones, values above 1, rows whose sum deviates by more than `rounding_tolerance`, and rows
+    with several largest values. `extremes` receives the largest excess over 1 and the largest deviation of a sum from
+    1. `bits` is P as integers, which have the same order as the values.
     """
     n, k = P.shape
     if k > _MAX_TRANSPOSED:
@@ -195,7 +195,7 @@ def _max_value(values):  # type: ignore[no-untyped-def]
 
 @compiled
 def score_row(p, square):  # type: ignore[no-untyped-def]
-    """The Brier score and the log loss of one row, given what it said of its label and its Σp²."""
+    """Return the Brier score and the log loss of one row, given the predicted probability of its label and its Σp²."""
     return square - 2.0 * p + 1.0, -math.log(p) if p > 0 else np.inf
 
 
@@ -208,9 +208,9 @@ def score_binary_row(p, q, y):  # type: ignore[no-untyped-def]
 
 @compiled
 def score_rows(P, y, squares, single, brier, loss):  # type: ignore[no-untyped-def]
-    """The Brier score and the log loss of each row against its label, given its Σp².
+    """Return the Brier score and the log loss of each row with its label, given its Σp².
 
-    `single` reads the last column alone: that of the second of two classes, the first having 1 − p.
+    With `single` only the last column is read: the probability of the second of two classes.
     """
     k = P.shape[1]
     for i in range(P.shape[0]):

@@ -65,7 +65,7 @@ def mean_absolute(s: Array, e: Array, width: float) -> float:
 
 
 class Windows:
-    """All that a window [a, a + width) sees of sorted scores `s` (m,) as `a` runs over the line, for many draws."""
+    """Sums in a window [a, a + width) of sorted scores `s` (m,) as `a` moves along the line, for many draws."""
 
     def __init__(self, s: Array, width: float) -> None:
         self.width = width

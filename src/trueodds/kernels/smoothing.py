@@ -76,10 +76,10 @@ def moments(
     last: float = 1.0,
     middle: float = 0.0,
 ) -> Array:
-    """Σ mass · u^k in each of the cells that cut [first, last] evenly, (cells, powers).
+    """Return Σ mass · u^k in each of the equal cells of [first, last], (cells, powers).
 
-    u runs from −middle to 1 − middle over a cell. What lies beyond the ends belongs to the outer cells. x (n,) is in
-    any order; `mass(start, stop)` gives the masses of some rows in turn, so that they never need be there together.
+    u runs from −middle to 1 − middle over a cell. Values beyond the ends belong to the outer cells. x (n,) is in any
+    order; `mass(start, stop)` returns the masses of some rows, so that they need not be in memory at once.
     """
     x, per = plain(x), cells / (last - first)
 
@@ -124,10 +124,11 @@ def _gaussian_sums(at, s, w, wy, h, lost, out):  # type: ignore[no-untyped-def]
 
 
 def gaussian_sums(at: Array, s: Array, w: Array, wy: Array, h: float) -> Array:
-    r"""Of :math:`\sum_k w_k g(x - s_k)` and the same with wy, with :math:`g(u) = e^{-u^2/2h^2}`: what they and their slopes are.
+    r"""Return Gaussian kernel sums of weights and outcomes at given places, with their derivatives.
 
-    Rows of Σwg, Σwyg, their two derivatives, all over the g of the score nearest to the place, and the log of that g:
-    (n, 5). So ratios are right wherever the place x in `at` (n,) lies. The scores s (m,) rise, m ≥ 1, w > 0.
+    The sums are :math:`\sum_k w_k g(x - s_k)` and the same with wy, with :math:`g(u) = e^{-u^2/2h^2}`. The result (n,
+    5) has Σwg, Σwyg and their two derivatives, all divided by the g of the nearest score, and the log of that g. So
+    ratios are accurate wherever x in `at` (n,) lies. The scores s (m,) are sorted, m ≥ 1, w > 0.
     """
     out = np.empty((len(at), 5))
     at, s, w, wy = (plain(np.asarray(v, dtype=np.float64)) for v in (at, s, w, wy))

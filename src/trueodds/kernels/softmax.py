@@ -30,7 +30,7 @@ def _polynomial(function: Callable[[float], float], low: float, high: float, deg
 
 
 def _odd(z: float) -> float:
-    """log₂((1 + s)/(1 − s))/s, given z = s²."""
+    """Return log₂((1 + s)/(1 − s))/s, given z = s²."""
     s = math.sqrt(z)
     return 2 / math.log(2) * math.atanh(s) / s
 
@@ -73,7 +73,7 @@ def log2_clipped(p, min_prob, out):  # type: ignore[no-untyped-def]
 
 @loop
 def exp2_scaled(y, by, out):  # type: ignore[no-untyped-def]
-    """2 to `by` · y of each, which are at most 0, into `out`."""
+    """Write 2 to the power `by` · y, which is at most 0, to `out`."""
     for t in range(y.shape[0]):
         out[t] = exp2(by * y[t])
 
@@ -96,7 +96,7 @@ def copy_tile(source, start, m, out, at):  # type: ignore[no-untyped-def]
 
 @loop
 def subtract_max(x, bits, k):  # type: ignore[no-untyped-def]
-    """Each row of k numbers less its largest, which is found among whole numbers that rise as x does."""
+    """Subtract from each row of k numbers its maximum, which is found among integers of the same order."""
     for row in range(x.shape[0] // k):
         start, stop = np.uint64(row * k), np.uint64((row + 1) * k)
         largest = _LOWEST
@@ -109,7 +109,7 @@ def subtract_max(x, bits, k):  # type: ignore[no-untyped-def]
 
 @loop
 def add_rows(x, y, by, e, k, Y, w, first, every, out):  # type: ignore[no-untyped-def]
-    """Adds what some rows say, which lie `every` apart in Y and w: e = 2^(by·y) are their weights, x their numbers."""
+    """Add the terms of rows that are `every` apart in Y and w: e = 2^(by·y) are their weights, x their values."""
     for row in range(x.shape[0] // k):
         start, stop, which = np.uint64(row * k), np.uint64((row + 1) * k), (first + row) * every
         weight = w[which]
@@ -152,7 +152,7 @@ def _moments(x, e, share, mean, start, stop):  # type: ignore[no-untyped-def]
 
 @loop
 def _observed_means(x, y, Y, row, start):  # type: ignore[no-untyped-def]
-    """The means of x and y over what came in a row: a class number, or the shares of all classes."""
+    """Return the means of x and y over the observed outcomes of a row: a class number, or the shares of all classes."""
     if Y.shape[1] == 1:
         t = start + np.uint64(Y[row, 0])
         return x[t], y[t]
@@ -171,11 +171,11 @@ _NORMAL, _NOTHING = 2.0**-1022, -1e300
 
 
 def tempered(P: Array, Y: Array, w: Array, beta: float, min_prob: float, every: int = 1) -> Array:
-    r"""Minus the log-likelihood of rows proportional to max(p, floor)^β, and its first six derivatives by β, (7,).
+    """Return the negative log-likelihood of rows proportional to max(p, floor)^β, and six derivatives in β, (7,).
 
-    P (n, K) are probabilities of any float type, Y (n, K) shares of what came or (n,) class numbers, w (n,) weights;
-    `every` takes one row of so many, from the first on. The logs are taken anew in every pass: that takes about as
-    long as reading them from memory, and no memory.
+    P (n, K) are probabilities of any float type, Y (n, K) shares of the outcomes or (n,) class numbers, w (n,) weights;
+    `every` selects every so many-th row, starting with the first. Logarithms are recomputed in every pass, which takes
+    about as long as reading them from memory.
     """
     p, (n, k) = plain(P).reshape(-1), P.shape
     outcomes, mass = _outcomes(Y), _wide(w)
@@ -220,7 +220,7 @@ def _wide(x: Array) -> Array:
 
 
 def _sum_blocks(some: Callable[[int, int, Array], None], n: int, k: int) -> Array:
-    """The sums over all rows, block after block, whoever worked on them."""
+    """Sum the blocks over all rows in a fixed order, independent of the threads."""
 
     def work(start: int, stop: int) -> Array:
         out = np.zeros(SUMS)

@@ -90,9 +90,10 @@ def _placed(p, s, starts, out):  # type: ignore[no-untyped-def]
 
 
 def sort_keys(p: Array, y: Array) -> Array | None:
-    """The scores p (n,) ≥ 0 with their outcomes, as numbers that rise with them; None if an outcome is no 0 or 1.
+    """Return the scores p (n,) ≥ 0 with their outcomes as sortable integers, or None if an outcome is neither 0 nor 1.
 
-    The bits of a float that is not negative rise with it, and numbers are sorted several times as fast as rows.
+    The bits of a nonnegative float have the same order as the float, and integers are sorted several times as fast as
+    rows.
     """
     encoded = row_keys(p, y)
     if encoded is not None:
@@ -115,7 +116,7 @@ def scores_of_keys(keys: Array) -> Array:
 
 
 def count_by_score(keys: Array) -> tuple[Array, Array, Array]:
-    """The rising distinct scores of sorted keys, how many rows have each, and how many of these came; float64."""
+    """Return the sorted distinct scores of sorted keys, with the number of rows and events at each; float64."""
     if not len(keys):
         return np.empty(0), np.empty(0), np.empty(0)
     keys = plain(keys)
@@ -126,7 +127,7 @@ def count_by_score(keys: Array) -> tuple[Array, Array, Array]:
 
 
 def sum_by_score(p: Array, y: Array, w: Array, order: Array) -> tuple[Array, Array, Array]:
-    """The rising distinct scores of the rows that have weight, Σw and Σwy at each, given their order; float64."""
+    """Return the sorted distinct scores of rows with weight, with Σw and Σwy at each, given their order; float64."""
     s, mass, events = np.empty(len(p)), np.empty(len(p)), np.empty(len(p))
     rows = [plain(x) for x in (p, y.astype(np.float64, copy=False), w.astype(np.float64, copy=False), order)]
     m = int(_sum_rows(*rows, s, mass, events))
@@ -134,7 +135,7 @@ def sum_by_score(p: Array, y: Array, w: Array, order: Array) -> tuple[Array, Arr
 
 
 def find_score(p: Array, s: Array) -> Array:
-    """The last of the rising scores `s` (m,) that each of `p` (n,) reaches, (n,) int64; the first where it reaches none."""
+    """Return the index of the last of the sorted scores `s` (m,) that is at most `p` (n,); the first if none is."""
     starts, out = np.empty(_BUCKETS + 1, dtype=np.int64), np.empty(len(p), dtype=np.int64)
     p, s = plain(p), plain(s)
     _starts(s, starts)
@@ -162,7 +163,7 @@ def bits_of(p: Array) -> Array:
 
 
 def decode_scores(keys: Array) -> Array:
-    """The score of each key as it was given."""
+    """Return the score of each key as it was given."""
     return _floats(keys >> keys.dtype.type(1))
 
 
@@ -179,7 +180,7 @@ _MAX_KEYS = 2**24  # keys held at a time: what a million rows of sixteen classes
 
 @compiled
 def _encode(p, scores, bits, words):  # type: ignore[no-untyped-def]
-    """Keys of scores p that did not come; how many scores do not fit. `bits` are the scores as whole numbers."""
+    """Return the keys of scores p of non-events, and how many do not fit. `bits` are the scores as integers."""
     misfits, one = 0, words.dtype.type(1)
     for j in range(p.shape[0]):
         scores[j] = p[j]
@@ -238,10 +239,10 @@ def _of_labels(P, y, first, scores, bits, words, keys):  # type: ignore[no-untyp
 
 
 def map_sorted_keys(P: Array, Y: Array, work: Callable[[Array], T], classes: range | None = None) -> list[T] | None:
-    """`work(keys)` of the sorted keys (see `sort`) of every class; None if an outcome is neither 0 nor 1.
+    """Apply `work(keys)` to the sorted keys (see `sort`) of every class; return None if an outcome is neither 0 nor 1.
 
-    P is (n, K), Y (n, K) or class numbers (n,); `classes` are the columns that are asked for, all if not said. Scores
-    that float32 holds exactly are sorted as such, in half the time of float64.
+    P is (n, K), Y (n, K) or class numbers (n,); `classes` are the selected columns, all by default. Scores that float32
+    represents exactly are sorted as float32, in half the time of float64.
     """
     n, classes = len(P), range(P.shape[1]) if classes is None else classes
     if n == 0:

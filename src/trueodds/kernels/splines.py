@@ -33,10 +33,10 @@ def _started(x, starts):  # type: ignore[no-untyped-def]
 
 @compiled
 def _passed(p, x, starts, half, right, v, passed):  # type: ignore[no-untyped-def]
-    """Values p (m,) as float64 into v, and how many knots lie below each, or with `right` not above it.
+    """Write the values p (m,) as float64 to v, and count the knots below each (with `right`, the knots not above it).
 
-    Step by step for all of them, and without a branch, since nobody can guess which knots a value lies between. No
-    bucket holds 2 · half knots, and what is beyond it is larger than v.
+    The search proceeds step by step for all values without branches, because branches would be unpredictable. No bucket
+    has 2 · half knots, and what is beyond a bucket is larger than v.
     """
     buckets = np.float64(starts.shape[0] - 1)
     for i in range(p.shape[0]):
@@ -85,7 +85,7 @@ def _none_at(P, lower, out):  # type: ignore[no-untyped-def]
 
 
 class Knots:
-    """Rising knots x (m,) ≥ 0, and for each what comes with it; they are found by buckets, in O(1) where they are spread."""
+    """Sorted knots x (m,) ≥ 0 with their values; buckets find them in O(1) if they are spread evenly."""
 
     def __init__(self, x: Array) -> None:
         buckets = min(_MAX_BUCKETS, 1 << max(4, 2 * len(x) - 1).bit_length())
@@ -158,11 +158,11 @@ def _spline_likelihood(x, events, missed, knots, f, curvature, out):  # type: ig
 
 
 def spline_likelihood(x: Array, events: Array, missed: Array, knots: Array, f: Array, curvature: Array) -> Array:
-    """Minus the log-likelihood of rising scores, with its derivatives, between each pair of knots (m − 1, 15).
+    """Negative log-likelihood of sorted scores, with its derivatives, between each pair of knots (m − 1, 15).
 
     At a score the curve is linear in four numbers: its values and its second derivatives at the knots on both sides.
-    In each row stand the value, the slope in these four, and the lower triangle of the curvature. x (n,) rises, came
-    and missed (n,) are the weights of what came and what did not, f and bend (m,) belong to the knots (m,).
+    Each row has the value, the gradient in these four numbers, and the lower triangle of the Hessian. x (n,) is sorted,
+    `came` and `missed` (n,) are the weights of events and non-events, f and bend (m,) belong to the knots (m,).
     """
     rows, fixed = [plain(v) for v in (x, events, missed)], [plain(v) for v in (knots, f, curvature)]
 

@@ -41,7 +41,7 @@ ALL_NETS = "together"
 
 @dataclass(frozen=True)
 class Plan:
-    """How many rows of each network (all, without a number), resamples of an interval, redraws of a test."""
+    """Number of rows per network (all by default), resamples of an interval, and redraws of a test."""
 
     rows: int | None = None
     resamples: int = 500
@@ -50,24 +50,22 @@ class Plan:
 
 
 QUICK = Plan(rows=1500, resamples=100, redraws=99)
-SMALL_ROWS = 2000  # rows on which it is tried what works
+SMALL_ROWS = 2000  # rows for the check of which methods work
 
-ESTIMATORS_LEGEND = "value [95 % interval] (noise floor: the mean if every confidence were right)."
-TESTS_LEGEND = """p-values; 0: less than the least number that floating point has. floor: what stands in for confidences of 0 and 1, whose log odds are
-infinite, where a network has some."""
-RECALIBRATION_LEGEND = f"auto on a random half of the rows; the scores are of the other half: {ESTIMATORS_LEGEND}"
-RISKS_LEGEND = """AURC [95 % interval]: the mean risk as ever less sure answers are given; random, ideal: of an order without sense, and of the best.
-risk at .5: share wrong of the surer half."""
-PAIRS_LEGEND = """difference [low, high]: intervals hold together over the pairs of one error, 95 %; p adjusted likewise; smaller: the network
-whose error is smaller."""
-REQUIREMENTS_LEGEND = (
-    "On 2,000 rows of the first network. with floor: where a confidence is 0 or 1 and log odds are taken."
-)
+ESTIMATORS_LEGEND = "value [95 % interval] (noise floor: the mean if the confidence were calibrated)."
+TESTS_LEGEND = """p-values; 0: smaller than the smallest floating-point number. floor: replacement of confidences of 0 and 1, whose log odds are infinite,
+if a network has any."""
+RECALIBRATION_LEGEND = f"auto fitted on a random half of the rows, scores for the other half: {ESTIMATORS_LEGEND}"
+RISKS_LEGEND = """AURC [95 % interval]: area under the risk-coverage curve; random, ideal: for a random and for the best order.
+risk at .5: error rate of the more confident half."""
+PAIRS_LEGEND = """difference [low, high]: simultaneous 95 % intervals for the pairs of one error, with adjusted p-values; smaller: the network
+with the smaller error."""
+REQUIREMENTS_LEGEND = "With 2,000 rows of the first network. with min_prob: required by methods that use log odds if a confidence is 0 or 1."
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One network, or all together."""
+    """One network, or all of them."""
 
     net: str
     data: str | None
@@ -75,7 +73,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Its name among the kept cells."""
+        """Key of the cell in the saved results."""
         return f"{self.net} {' '.join(self.nets)}".strip()
 
 
@@ -89,10 +87,10 @@ def imagenet_top1(
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """Three ImageNet networks of which only confidence and correctness were kept, by everything that needs no more.
+    """Three ImageNet networks with confidence and correctness only, evaluated by all methods that do not require more.
 
-    Tables: every estimator and test; what `auto` fixes; risk and coverage; the networks compared in pairs; and every lens,
-    estimator, test, calibrator and diagram with what it needs. A picture. `methods` are networks. Source of the rows:
+    Tables: every estimator and test; recalibration by `auto`; risk and coverage; pairwise comparisons; and every lens,
+    estimator, test, calibrator, and diagram with its requirements. A figure. `methods` are networks. Source of the rows:
     Lee, Huang, Hassani & Dobriban (2023), T-Cal.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
@@ -103,11 +101,11 @@ def imagenet_top1(
         "imagenet_top1", cells, measure_cell, plan, where, progress, {IMAGENET_FILE: hash_file(IMAGENET_FILE, place)}
     )
     made = (
-        ("tests", "Every test that takes these rows.", pvalue_table(net_rows), TESTS_LEGEND),
-        ("fixes", "What a fix gains.", recalibration_table(net_rows), RECALIBRATION_LEGEND),
-        ("risk", "Answers that may be withheld.", risk_table(net_rows), RISKS_LEGEND),
-        ("pairs", "The networks in pairs.", tuple(joint_row["pairs"]), PAIRS_LEGEND),
-        ("needs", "What works, and what the rest needs.", tuple(joint_row["needs"]), REQUIREMENTS_LEGEND),
+        ("tests", "All tests that support these data.", pvalue_table(net_rows), TESTS_LEGEND),
+        ("fixes", "Effect of recalibration.", recalibration_table(net_rows), RECALIBRATION_LEGEND),
+        ("risk", "Selective prediction.", risk_table(net_rows), RISKS_LEGEND),
+        ("pairs", "Comparison of the networks in pairs.", tuple(joint_row["pairs"]), PAIRS_LEGEND),
+        ("needs", "Supported methods, and requirements of the others.", tuple(joint_row["needs"]), REQUIREMENTS_LEGEND),
     )
     also = tuple(
         StudyResult(f"imagenet_top1.{name}", words, rows, plan.__dict__, why) for name, words, rows, why in made
@@ -123,7 +121,7 @@ def imagenet_top1(
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
-    """What is found of one network, or of all together."""
+    """Results for one network, or for all of them."""
     if cell.net == ALL_NETS:
         models = {net: load_imagenet_top1(net, cell.data, plan.rows, plan.seed) for net in cell.nets}
         sample = load_imagenet_top1(cell.nets[0], cell.data, SMALL_ROWS, plan.seed)
@@ -149,7 +147,7 @@ SCORES = (("ECE", "ece"), ("log loss", "log_loss"), ("Brier", "brier"))
 
 
 def estimate_rows(preds: Predictions, resamples: int, seed: int) -> list[dict[str, Any]]:
-    """Every estimator that takes these rows, with interval and noise floor."""
+    """Every estimator that supports these data, with interval and noise floor."""
     rows = []
     for name in ESTIMATORS.names():
         try:
@@ -164,7 +162,7 @@ def estimate_rows(preds: Predictions, resamples: int, seed: int) -> list[dict[st
 
 
 def verdict_rows(preds: Predictions, redraws: int, seed: int) -> list[dict[str, Any]]:
-    """Every test that takes these rows, with a floor where it needs one."""
+    """Every test that supports these data, with `min_prob` if required."""
     rows = []
     for name in TESTS.names():
         resample_settings: dict[str, Any] = {"resamples": redraws} if TESTS.takes(name, "resamples") else {}
@@ -187,7 +185,7 @@ def verdict_rows(preds: Predictions, redraws: int, seed: int) -> list[dict[str, 
 
 
 def recalibrate(preds: Predictions, resamples: int, seed: int) -> dict[str, Any]:
-    """What `auto` makes of one half of the rows, and how it does on the other."""
+    """Fit `auto` on one half of the rows, and evaluate it on the other."""
     learn, held_out = split_in_halves(preds, seed)
     calibrator = fit(learn, "auto", rng=seed)
     assert held_out.y is not None
@@ -203,7 +201,7 @@ def recalibrate(preds: Predictions, resamples: int, seed: int) -> dict[str, Any]
 
 
 def risk_row(preds: Predictions, resamples: int, seed: int) -> dict[str, Any]:
-    """AURC with its interval, and the risk where only the surest answers are given."""
+    """AURC with its interval, and the risk of the most confident answers."""
     curve = selective_risk(preds, at=COVERAGES, resamples=resamples, rng=seed)
     low, high = _format_ends(curve.interval)
     row: dict[str, Any] = {"AURC": curve.aurc, "low": low, "high": high, "random": curve.random, "ideal": curve.ideal}
@@ -213,7 +211,7 @@ def risk_row(preds: Predictions, resamples: int, seed: int) -> dict[str, Any]:
 def compare_pairs(
     models: Mapping[str, Predictions], resamples: int, seed: int, *, paired: bool
 ) -> list[dict[str, Any]]:
-    """Every pair of networks by several errors; the intervals of one error hold together."""
+    """Compare every pair of networks by several errors, with simultaneous intervals for each error."""
     rows = []
     for name in COMPARED:
         for pair in compare(dict(models), name, paired=paired, resamples=resamples, rng=seed).pairs:
@@ -233,11 +231,11 @@ FAMILIES: Mapping[str, tuple[Registry, Callable[..., Any]]] = {
     "calibrator": (CALIBRATORS, fit),
     "diagram": (DIAGRAMS, draw),
 }  # fmt: skip
-MIN_PROB = 1e-6  # for what takes log odds, where a confidence is 0 or 1
+MIN_PROB = 1e-6  # for methods that use log odds, if a confidence is 0 or 1
 
 
 def check_requirements(preds: Predictions) -> list[dict[str, str]]:
-    """Kind, name, and `yes`, `with min_prob=1e-06`, or the refusal with its code."""
+    """Kind, name, and `yes`, `with min_prob=1e-06`, or the error with its code."""
     rows = [{"kind": "lens", "name": name, "works": _check_method(measure, preds, "ece", lens=name)} for name in NAMES]
     for kind, (registry, ask) in FAMILIES.items():
         for name in registry.names():
@@ -271,7 +269,7 @@ def estimator_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def pvalue_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """One row per test, its p-value a column per network."""
+    """One row per test, with a column of p-values per network."""
     names = [row["test"] for row in cells[0]["tests"]]
     table = []
     for name in names:
@@ -283,7 +281,7 @@ def pvalue_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def recalibration_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """What `auto` did, and the scores of rows that it has not seen, before and after."""
+    """Map fitted by `auto`, and scores on held-out rows before and after."""
     rows = []
     for cell in cells:
         row, entry = cell["fixed"], {"net": cell["net"], "fix": cell["fixed"]["fix"]}
@@ -297,7 +295,7 @@ def recalibration_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def risk_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Who may stay silent: AURC and the risk of the surest answers."""
+    """Selective prediction: AURC and the risk of the most confident answers."""
     rows = []
     for cell in cells:
         row = dict(cell["risk"])
@@ -309,21 +307,21 @@ def risk_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def summarize(cells: Sequence[Row], needs: Sequence[Row]) -> str:
-    """How much works, and what is found."""
+    """Summary of the study in words."""
     works = sum(row["works"] == "yes" for row in needs)
-    with_min_prob = sum(row["works"].startswith("with floor") for row in needs)
+    with_min_prob = sum(row["works"].startswith("with min_prob") for row in needs)
     phrases = [
-        f"{cell['net']} ECE {_value(cell, 'ece'):.4f}, after the fix {cell['fixed']['method']} {cell['fixed']['ECE after']:.4f} on other rows"
+        f"{cell['net']} ECE {_value(cell, 'ece'):.4f}, after recalibration with {cell['fixed']['method']} {cell['fixed']['ECE after']:.4f} on held-out rows"
         for cell in cells
     ]
     return (
-        f"Of {len(needs)} lenses and members of the registries {works} work on confidence and correctness alone, {with_min_prob} more with a floor, and "
-        f"{len(needs) - works - with_min_prob} say what they need. {'; '.join(phrases)}."
+        f"Of {len(needs)} lenses and methods, {works} work with confidence and correctness alone, {with_min_prob} more with min_prob, and "
+        f"{len(needs) - works - with_min_prob} state what they require. {'; '.join(phrases)}."
     )
 
 
 def format_estimate(row: Row) -> str:
-    """Value [low, high] (noise floor)."""
+    """Format as value [low, high] (noise floor)."""
     between = "" if row["low"] is None else f" [{row['low']:.4f}, {row['high']:.4f}]"
     return f"{row['value']:.4f}{between}" + ("" if row["noise floor"] is None else f" ({row['noise floor']:.4f})")
 
@@ -333,7 +331,7 @@ def _value(cell: Row, name: str) -> float:
 
 
 def draw_reliability_diagrams(models: Mapping[str, Predictions], path: Path) -> None:
-    """The networks side by side, as `to.draw(preds, "reliability")` draws each, with one legend below: in the panels it hid bars."""
+    """Draw the reliability diagrams of the networks side by side, with one legend below."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 

@@ -53,7 +53,7 @@ class LogLinearMap(CalibrationMap):
         """The softmax of the weighted logarithms."""
         if self.weights.ndim == 2:
             return softmax(
-                (floor_logits(P, self.min_prob) if self.logits else floored_logs(P, self.min_prob)) @ self.weights.T
+                (clip_logits(P, self.min_prob) if self.logits else floored_logs(P, self.min_prob)) @ self.weights.T
                 + self.bias
             )
         x: Any = P if self.logits else normalized_logs(P)
@@ -100,7 +100,7 @@ class LogLinearMap(CalibrationMap):
         )
 
 
-def floor_logits(z: Any, min_prob: float) -> Array:
+def clip_logits(z: Any, min_prob: float) -> Array:
     """Logits (n, K) in which those of exact zeros, −∞, are replaced according to `min_prob`."""
     lost = np.isneginf(z)
     if not lost.any():
@@ -145,7 +145,7 @@ class LogLinearRows:
 
 def prepare_rows(data: FitData, *, relative: bool = False) -> LogLinearRows:
     """Floored logarithms of P, or P itself if it holds logits; `relative` to each row's largest, which keeps digits."""
-    x = floor_logits(data.P, data.min_prob) if data.logits else floored_logs(data.P, data.min_prob)
+    x = clip_logits(data.P, data.min_prob) if data.logits else floored_logs(data.P, data.min_prob)
     if relative:
         x -= x.max(axis=1, keepdims=True)
     Y, w = np.asfortranarray(data.Y, dtype=np.float64), data.w.astype(np.float64, copy=False)

@@ -23,7 +23,7 @@ def format_pvalue(p: float) -> str:
 
 
 def format_range(low: float, high: float, join: str = "from {}\u00a0% to {}") -> str:
-    """Format two probabilities with as few digits as tell them apart, or one if both read the same.
+    """Format two probabilities with as few digits as distinguish them, or one if both read the same.
 
     >>> [format_range(*ends).replace("\u00a0", " ") for ends in ((0.02, 0.144), (0.994, 0.9991), (0.5, 0.5))]
     ['from 2 % to 14 %', 'from 99.4 % to 99.91 %', 'at 50 %']

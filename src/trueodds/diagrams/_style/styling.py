@@ -11,7 +11,7 @@ import numpy as np
 
 from trueodds.core.typing import Array
 
-# Okabe & Ito's blue and vermillion can be told apart with any color vision, and in gray.
+# Okabe & Ito's blue and vermillion are distinguishable with any color vision, and in gray.
 INSIDE, OUTSIDE = "#0072B2", "#C8450A"
 INSIDE_BAR, OUTSIDE_BAR = "#B4BEC8", "#F0B595"
 ROWS, GAP, TEXT, FAINT, GRID = "#8FBBDD", "#F8E8D8", "#222222", "#666666", "#E8E8E8"

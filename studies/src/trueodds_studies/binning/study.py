@@ -42,9 +42,7 @@ RANGE_LEGEND = """15 bins: uniform, the usual setting. least, most: minimum and 
 for equal-mass bins. ECE: mean distance over bins; root mean square: of the same distances; worst bin: the largest (MCE). Lens: confidence."""
 STABILITY_LEGEND = """settings: number of settings of the estimator. ratio: largest value divided by the smallest, for the networks that vary least and most; empty if some
 value is not positive. pairs that change order: pairs of networks."""
-ORDER_LEGEND = (
-    """Number of settings for which each of the two has the larger error, and the setting with the largest difference."""
-)
+ORDER_LEGEND = """Number of settings for which each of the two has the larger error, and the setting with the largest difference."""
 TACE_LEGEND = """least, most: minimum and maximum for thresholds from .001 to .1. step of the grid: the largest. threshold: of a jump in that step, located by
 bisection until few scores are passed; the class that changes most, its error before and after, and the number of its scores above the threshold."""
 

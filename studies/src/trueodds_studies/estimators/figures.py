@@ -78,7 +78,7 @@ def draw_errors(rows: Sequence[Row], path: Path) -> None:
     _save_figure(made, path)
 
 
-def draw_best_bins(rows: Sequence[Row], path: Path) -> None:
+def draw_bin_counts(rows: Sequence[Row], path: Path) -> None:
     """The best number of bins by size; dotted: the square root of n, and n to the power 2/5."""
     made = _make_figure((7, 4))
     ax = made.subplots()

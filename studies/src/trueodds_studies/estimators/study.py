@@ -250,4 +250,4 @@ def _save_findings(finding: StudyResult, where: Path, plan: Plan) -> None:
         figures.draw_errors(every.rows, where / "estimators.errors.svg")
         counts = [table for table in finding.also if table.name == "estimators.bins"]
         if counts:
-            figures.draw_best_bins(counts[0].rows, where / "estimators.bins.svg")
+            figures.draw_bin_counts(counts[0].rows, where / "estimators.bins.svg")

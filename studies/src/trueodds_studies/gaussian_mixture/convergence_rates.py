@@ -28,7 +28,7 @@ MAX_BINS = 127  # bins of the quadrature
 
 @dataclass(frozen=True)
 class LogLogFit:
-    """Slopes of a straight line through logarithms, each with its standard error, and how many points it has."""
+    """Slopes of a log-log regression with standard errors, and the number of points."""
 
     slopes: tuple[float, ...]
     errors: tuple[float, ...]
@@ -36,7 +36,7 @@ class LogLogFit:
 
 
 def fit_log_log(values: Sequence[float] | Array, *regressors: Sequence[float] | Array) -> LogLogFit | None:
-    """Least squares of log values on the logarithms of the others; None with too few points for a standard error.
+    """Log-log regression by least squares; None with too few points for a standard error.
 
     >>> fit = fit_log_log([4.0, 1.0, 0.25, 0.0625], [1.0, 2.0, 4.0, 8.0])
     >>> round(fit.slopes[0], 9), fit.points
@@ -56,12 +56,12 @@ def fit_log_log(values: Sequence[float] | Array, *regressors: Sequence[float] | 
 
 
 def noise_bias(row: Row, model: LogisticModel) -> float:
-    """How far the mean estimate lies above what its bins would show of endless rows."""
+    """Mean estimate minus its limit for infinitely many rows."""
     return float(row["bias"] + true_error(model) - binned_limit(model, row["kind"], row["bins"]))
 
 
 def fit_exponents(flat: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """For every model and partition: what chance adds, what the bins hide, and the variance."""
+    """For every model and partition: bias by noise, bias by binning, and variance."""
     rows: list[dict[str, Any]] = []
     for name in dict.fromkeys(row["model"] for row in flat):
         model = find_model(name)
@@ -90,12 +90,12 @@ def fit_exponents(flat: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def has_narrow_bins(row: Row) -> bool:
-    """Whether bins are at least 2 n^(1/3): narrower than the stretch around the crossing that chance blurs."""
+    """Whether there are at least 2 n^(1/3) bins: narrower than the range around the crossing where noise matters."""
     return bool(row["bins"] ** 3 >= 8 * row["n"])
 
 
 def binning_losses(model: LogisticModel, kind: str) -> dict[int, float]:
-    """What bins hide of the error, by their number from 2 to MOST, by quadrature; nothing is left out but rounding."""
+    """Bias by binning for 2 to MOST bins, by quadrature, exact up to rounding."""
     by_bins = {k: true_error(model) - binned_limit(model, kind, k) for k in range(2, MAX_BINS + 1)}
     return {k: gap for k, gap in by_bins.items() if gap > 1e-12}
 
@@ -103,7 +103,7 @@ def binning_losses(model: LogisticModel, kind: str) -> dict[int, float]:
 def octave_means(hides: Mapping[int, float]) -> dict[float, float]:
     """The mean over 2 and 3 bins, over 4 to 7, and so on, by the geometric mean of the bins.
 
-    What one number of bins hides hangs on where its edges happen to lie; a mean over many hardly does.
+    The bias by binning depends on the positions of the edges; a mean over many numbers of bins hardly does.
     """
     means: dict[float, float] = {}
     for power in range(1, int(math.log2(MAX_BINS + 1))):
@@ -114,7 +114,7 @@ def octave_means(hides: Mapping[int, float]) -> dict[float, float]:
 
 
 def fit_binning_loss(model: LogisticModel, kind: str) -> list[dict[str, Any]]:
-    """How what bins hide falls with their number, as it is and on average over octaves."""
+    """Rate of the bias by binning in the number of bins, without and with averaging over octaves."""
     hides = binning_losses(model, kind)
     rows = []
     for what, shown in (("bins hide", hides), ("bins hide, octaves", octave_means(hides))):
@@ -138,7 +138,7 @@ def _exponent_row(model: str, kind: str, what: str, values: Sequence[float], row
 
 
 def balancing_exponent(rates: Sequence[Row], kind: str) -> tuple[float, float] | None:
-    """The a of n^a bins at which what chance adds to a perfect model falls as fast as what bins hide, and its error.
+    """The a of n^a bins for which bias by noise and bias by binning decrease at the same rate, with its standard error.
 
     n^(s + t a) against n^(u a): a = −s / (t − u), the error by the first derivatives.
     """
@@ -153,7 +153,7 @@ def balancing_exponent(rates: Sequence[Row], kind: str) -> tuple[float, float] |
 
 
 def bin_count_rule_table(flat: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...]:
-    """For ⌈n^a⌉ bins: how fast bias and root mean squared error fall with n, and what they are at the greatest n."""
+    """For ⌈n^a⌉ bins: rates of bias and root mean squared error in n, and their values at the largest n."""
     at = {(row["model"], row["kind"], row["n"], row["bins"]): row for row in flat}
     names = [name for name in dict.fromkeys(row["model"] for row in flat) if find_model(name).second != 0]
     rows: list[dict[str, Any]] = []
@@ -187,13 +187,13 @@ def expected_exponents(a: float, calibrated: bool) -> float:
 
 
 def summarize_rates(rates: Sequence[Row]) -> str:
-    """The exponents, and which rule balances."""
+    """Summary of the exponents and of the balancing rule."""
     phrases = []
     quantities = (
-        ("chance adds", "perfect", "What chance adds in the perfect model goes"),
-        ("chance adds", "uncalibrated", "In the uncalibrated one it goes"),
-        ("bins hide", "uncalibrated", "What bins hide of its error goes"),
-        ("bins hide, octaves", "uncalibrated", "On average over octaves of their number that goes"),
+        ("chance adds", "perfect", "The bias by noise of the perfect model varies"),
+        ("chance adds", "uncalibrated", "For the uncalibrated one, it varies"),
+        ("bins hide", "uncalibrated", "Its bias by binning varies"),
+        ("bins hide, octaves", "uncalibrated", "On average over octaves of the number of bins, that varies"),
     )
     for what, model, words in quantities:
         selected = [row for row in rates if (row["what"], row["model"]) == (what, model) and "per bins" in row]
@@ -205,16 +205,16 @@ def summarize_rates(rates: Sequence[Row]) -> str:
             phrases.append(f"{words} as {' and '.join(factors)}.")
     variances = [row["per n"] for row in rates if row["what"] == "variance" and "per n" in row]
     if variances:
-        phrases.append(f"Variances go as n to the {format_range(variances, 2)}.")
+        phrases.append(f"Variances vary as n to the {format_range(variances, 2)}.")
     even = [(kind, balanced) for kind in PARTITION_KINDS if (balanced := balancing_exponent(rates, kind)) is not None]
     if even:
         text = ", ".join(f"{kind} {a:.3f} ± {se:.3f}" for kind, (a, se) in even)
-        phrases.append(f"Both biases fall alike with n^a bins for a = {text}.")
+        phrases.append(f"Both biases decrease at the same rate with n^a bins for a = {text}.")
     return " ".join(phrases)
 
 
 def summarize_rules(rows: Sequence[Row]) -> str:
-    """Which rule has the least of the greater errors of the two models."""
+    """Summary of the rules by the larger error of the two models."""
     phrases = []
     for kind in dict.fromkeys(row["partition"] for row in rows):
         worst: dict[float, float] = {}
@@ -224,7 +224,7 @@ def summarize_rules(rows: Sequence[Row]) -> str:
         a = min(worst, key=lambda power: worst[power])
         phrases.append(f"{kind} a = {a:.2g} ({worst[a]:.4f}; a = {max(worst):.2g}: {worst[max(worst)]:.4f})")
     return (
-        f"At n = {rows[0]['n']:,} the greater root mean squared error of the models is least for "
+        f"At n = {rows[0]['n']:,} the larger root mean squared error of the two models is smallest for "
         + ", ".join(phrases)
         + "."
     )

@@ -34,7 +34,7 @@ PARTITION_KINDS = ("uniform", "equal-mass", "tree")
 
 @dataclass(frozen=True)
 class LogisticModel:
-    """The model says σ(first + second x) for the class Y = −1, which comes with probability σ(−2x)."""
+    """The model predicts σ(first + second x) for the class Y = −1, which has probability σ(−2x)."""
 
     name: str
     first: float
@@ -42,21 +42,21 @@ class LogisticModel:
 
     @property
     def design(self) -> GaussianMixtureWorld:
-        """The world that rows are drawn from."""
+        """The distribution of the rows."""
         return GaussianMixtureWorld(self.name, self.first, self.second)
 
     @property
     def calibrated(self) -> bool:
-        """The true coefficients, or a constant that is the rate of the class: the only two there are."""
+        """Whether the coefficients are the true ones, or a constant equal to the class frequency."""
         return (self.first, self.second) in ((0.0, -2.0), (0.0, 0.0))
 
     @property
     def crossing(self) -> float | None:
-        """Where what is said crosses what comes, as a latent x: first + second x = −2x."""
+        """The latent x at which prediction and true probability are equal: first + second x = −2x."""
         return None if self.calibrated or self.second == -2 else -self.first / (self.second + 2)
 
     def comes(self, p: Array) -> Array:
-        """How often the class comes where p is said: r(p)."""
+        """Probability of the class given the prediction p: r(p)."""
         if self.second == 0:
             return np.full_like(p, 0.5)
         return np.asarray(expit(-2 * (logit(p) - self.first) / self.second))
@@ -82,14 +82,14 @@ MODELS = {
 
 
 def find_model(name: str) -> LogisticModel:
-    """The model of that name; another is an InputError."""
+    """The model with that name; an unknown one is an InputError."""
     if name not in MODELS:
         raise InputError("TO201", "There is no model of that name.", repr(name), suggest_names(name, MODELS))
     return MODELS[name]
 
 
 def make_partition(kind: str, bins: int) -> Partition:
-    """The bins of an estimate; a tree has at most so many leaves of at least ten rows."""
+    """The bins of an estimate; a tree has at most this number of leaves of at least ten rows."""
     if kind == "tree":
         return MedianVariance(max_bins=bins)
     return Uniform(bins) if kind == "uniform" else EqualMass(bins)
@@ -97,7 +97,7 @@ def make_partition(kind: str, bins: int) -> Partition:
 
 @lru_cache(maxsize=1024)
 def true_error(model: LogisticModel, distance: str = "tv") -> float:
-    """The expected miscalibration η by quadrature: every prediction is a bin of its own.
+    """True calibration error η by quadrature, with one bin per prediction.
 
     >>> round(true_error(MODELS["uncalibrated"]), 5), true_error(MODELS["constant"]) < 1e-12
     (0.56375, True)
@@ -107,7 +107,7 @@ def true_error(model: LogisticModel, distance: str = "tv") -> float:
 
 @lru_cache(maxsize=4096)
 def binned_limit(model: LogisticModel, kind: str, bins: int, distance: str = "tv") -> float:
-    """What the estimate comes to where the bins stay and rows never run out, by quadrature.
+    """Limit of the estimate for infinitely many rows with fixed bins, by quadrature.
 
     >>> binned_limit(MODELS["uncalibrated"], "uniform", 5) < true_error(MODELS["uncalibrated"])
     True
@@ -116,13 +116,13 @@ def binned_limit(model: LogisticModel, kind: str, bins: int, distance: str = "tv
 
 
 def binned_limit_at_edges(model: LogisticModel, edges: tuple[float, ...], distance: str = "tv") -> float:
-    """The same for bins between inner edges that are given."""
+    """The same for bins with given inner edges."""
     return BinnedError(FixedEdges((0.0, *edges, 1.0)), distance=distance).value(population_view(model, edges))
 
 
 @lru_cache(maxsize=4096)
 def population_edges(model: LogisticModel, kind: str, bins: int) -> tuple[float, ...]:
-    """The inner edges that a partition has on the law of the predictions itself."""
+    """Inner edges of a partition for the distribution of the predictions."""
     if kind == "uniform":
         return tuple((np.arange(1, bins) / bins).tolist())
     if model.second == 0:
@@ -138,12 +138,12 @@ def population_edges(model: LogisticModel, kind: str, bins: int) -> tuple[float,
 
 @lru_cache(maxsize=1)
 def _sample() -> Array:
-    """The law of x as equally many rows on every side."""
+    """The distribution of x as equally many rows from each component."""
     return mixture_quantiles((np.arange(QUANTILES) + 0.5) / QUANTILES)
 
 
 def mixture_quantiles(share: Array) -> Array:
-    """The x below which a share of the mixture lies, by halving.
+    """Quantile of the mixture, by bisection.
 
     >>> bool(abs(mixture_quantiles(np.array([0.5]))[0]) < 1e-12)
     True
@@ -157,7 +157,7 @@ def mixture_quantiles(share: Array) -> Array:
 
 
 def population_view(model: LogisticModel, edges: tuple[float, ...]) -> View:
-    """Predictions, their rates and weights at nodes of Gauss and Legendre between all places where a sum has a corner."""
+    """Predictions, event rates, and weights at Gauss-Legendre nodes between all kinks of the integrand."""
     cuts = np.arange(-MAX_X, MAX_X + STEP / 2, STEP)
     if model.second != 0 and edges:
         at = (logit(np.array(edges)) - model.first) / model.second
@@ -177,7 +177,7 @@ MAX_BATCH_ROWS = 2_000_000  # rows that are drawn together
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is simulated; `rows` and `tree_rows` are the most that one cell takes, over all its data sets."""
+    """Size of the simulation; `rows` and `tree_rows` are the maximum total rows of a cell."""
 
     sizes: tuple[int, ...] = (100, 300, 1000, 3000, 10_000, 30_000, 100_000)
     bins: tuple[int, ...] = (2, 5, 10, 15, 20, 40, 100)
@@ -191,11 +191,11 @@ class Plan:
     seed: int = 0
 
     def bins_of(self, n: int) -> list[int]:
-        """The numbers of bins that are tried on n rows: the fixed ones, and those of each rule."""
+        """The numbers of bins for n rows: fixed ones, and those of each rule."""
         return sorted({*self.bins, *(rule_bin_count(n, power) for power in self.powers)})
 
     def sets_of(self, n: int, kind: str) -> int:
-        """How many data sets of n rows."""
+        """Number of data sets of n rows."""
         sets, max_rows = (self.tree_sets, self.tree_rows) if kind == "tree" else (self.sets, self.rows)
         return min(sets, max(2, max_rows // n))
 
@@ -218,12 +218,12 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Its name among the kept cells."""
+        """Key of the cell in the saved results."""
         return f"{self.model} {self.n}"
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
-    """The row of one cell: what is to be said of the estimates of each partition."""
+    """The results of one cell: statistics of the estimates for each partition."""
     model = find_model(cell.model)
     estimates: dict[tuple[str, int], list[Array]] = {
         (kind, k): [] for kind in PARTITION_KINDS for k in plan.bins_of(cell.n)
@@ -245,7 +245,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
 
 
 def draw_batches(model: LogisticModel, n: int, plan: Plan) -> Iterator[Selections]:
-    """The data sets of n rows, some at a time; each model sees the same x and the same outcomes."""
+    """The data sets of n rows, in batches, with the same x and outcomes for each model."""
     total = max(plan.sets_of(n, kind) for kind in PARTITION_KINDS)
     batch = max(1, MAX_BATCH_ROWS // n)
     for start in range(0, total, batch):
@@ -256,17 +256,17 @@ def draw_batches(model: LogisticModel, n: int, plan: Plan) -> Iterator[Selection
 
 
 def oracle_estimates(model: LogisticModel, of: Selections) -> Array:
-    """The mean of sign(p − r(p)) (p − y) of each data set, which only those who know r can take: its expectation is η.
+    """The mean of sign(p − r(p)) (p − y) of each data set, which requires the true r: its expectation is η.
 
-    An estimate less this mean is the bias of the estimate, with most of the chance taken off: outside the bins that
-    lie near the crossing both are the same number.
+    An estimate minus this mean has the bias of the estimate with most of the noise removed: outside of the bins near
+    the crossing, both are equal.
     """
     view = of.view
     return np.asarray((model.side(view.p) * (view.p - view.y)).reshape(len(of), -1).mean(axis=1))
 
 
 def summary_row(cell: Cell, kind: str, bins: int, values: Array, known_mean: Array, plan: Plan) -> dict[str, Any]:
-    """Mean, spread, bias with its standard error, and how many estimates are too large."""
+    """Mean, spread, bias with its standard error, and how many estimates are above the true error."""
     truth = true_error(find_model(cell.model))
     errors = values - known_mean[: len(values)]
     low, middle, high = np.quantile(values, (0.05, 0.5, 0.95)).tolist()

@@ -39,19 +39,19 @@ from trueodds_studies.gaussian_mixture.simulation import (
 
 QUICK = Plan(sizes=(100, 1000, 10_000), sets=100, tree_sets=10)
 
-ESTIMATES_LEGEND = """Y = −1 or 1 equally often, x ~ N(Y, 1). perfect: says σ(−2x) for Y = −1, the truth; constant: says 1/2; uncalibrated: says σ(1 + x).
-{sets:,} data sets, trees {tree_sets:,}, less where n is large, the same for all. mean, sd: of the estimates (total variation); above: share of them above the truth; limit:
-what they come to where the bins stay and rows never run out, by quadrature. tree: median-variance, at most so many leaves of ten rows or more."""
-BOUND_LEGEND = """Uncalibrated model. limit: what the estimate comes to; hidden: truth less limit; both by quadrature. squared: of the
-squared Euclidean distance. mean at: mean estimate of so many rows, with its standard error (chance that the estimate shares with an
-unbiased mean is taken off). crossing: the bin in which what is said crosses what comes. Equal-mass and tree: as they cut the law of the predictions itself."""
-RATES_LEGEND = """Least squares of logarithms: value ∝ n^(per n) bins^(per bins), with standard errors. chance adds: mean estimate less limit, cells of {least} rows a bin or
-more (uncalibrated: and bins ≥ 2 n^(1/3), narrower than the stretch that chance blurs); bins hide: truth less limit, 2 to {most} bins, by quadrature;
-octaves: the means over 2 and 3 bins, 4 to 7, and so on; variance: of the estimates. Cells of
-one n share their data sets, and a tree keeps the leaf of the crossing over many numbers of leaves, so that some errors are too small. expected: by the reasoning of docs/studies/gaussian_mixture.md."""
+ESTIMATES_LEGEND = """Y = −1 or 1 equally often, x ~ N(Y, 1). perfect: predicts σ(−2x) for Y = −1, the true probability; constant: predicts 1/2; uncalibrated: predicts σ(1 + x).
+{sets:,} data sets, trees {tree_sets:,}, fewer for large n, the same for all. mean, sd: of the estimates (total variation); above: share of estimates above the true error; limit:
+limit for infinitely many rows with fixed bins, by quadrature. tree: median-variance, with at most this number of leaves of ten rows or more."""
+BOUND_LEGEND = """Uncalibrated model. limit: limit of the estimate for infinitely many rows; hidden: true error minus limit; both by quadrature. squared: for the
+squared Euclidean distance. mean at: mean estimate for this number of rows, with its standard error (after subtracting an unbiased mean with correlated
+noise). crossing: bin in which the calibration curve crosses the diagonal. Equal-mass and tree: with the edges for the distribution of the predictions."""
+RATES_LEGEND = """Least squares of logarithms: value ∝ n^(per n) bins^(per bins), with standard errors. chance adds: mean estimate minus limit, cells with {least} rows per bin or
+more (uncalibrated: and bins ≥ 2 n^(1/3), narrower than the range in which noise changes the sign); bins hide: true error minus limit, 2 to {most} bins, by quadrature;
+octaves: means over 2 and 3 bins, 4 to 7, and so on; variance: of the estimates. Cells with the same n share their
+data sets, and a tree keeps the leaf of the crossing for many numbers of leaves, so some standard errors are too small. expected: as derived in docs/studies/gaussian_mixture.md."""
 RULES_LEGEND = """⌈n^a⌉ bins; a = 0: {fixed} bins. bias per n, rmse per n: exponents over n, least squares of logarithms of |bias| and of the root mean squared error, with
-standard errors. expected: −(1 − a)/2 where the model is calibrated, else −min(2a, 1 − a). bins, bias, rmse: at the greatest n. Of few rows a tree has fewer
-leaves than are asked for, as each holds ten."""
+standard errors. expected: −(1 − a)/2 if the model is calibrated, else −min(2a, 1 − a). bins, bias, rmse: at the largest n. With few rows, a tree has fewer
+leaves than requested, because each contains at least ten rows."""
 
 
 def gaussian_mixture(
@@ -65,8 +65,8 @@ def gaussian_mixture(
 ) -> StudyResult:
     """Three logistic models of a Gaussian mixture, their true error by quadrature, and estimates of it.
 
-    Tables: estimates over rows and bins; the limit of fixed bins, strictly below the truth; exponents of bias and
-    variance; rules for the number of bins. Pictures: histograms of the estimates, reliability diagrams with the true
+    Tables: estimates by rows and bins; the limit for fixed bins, strictly below the true error; exponents of bias and
+    variance; rules for the number of bins. Figures: histograms of the estimates, reliability diagrams with the true
     deviation, convergence_rates. `methods` are models. Source: Vaicenavicius et al. (2019), section 5.1 and theorem 2.
 
     >>> small = Plan(sizes=(100, 300, 1000), bins=(5, 15), drawn_bins=(5,), sets=20, tree_sets=5)
@@ -99,7 +99,7 @@ def draw_figures(
     plan: Plan,
     where: Path,
 ) -> None:
-    """Every picture of the study."""
+    """Draw every figure of the study."""
     for name in models:
         for kind in ("uniform", "tree") if find_model(name).second else ("uniform",):
             draw_histograms(cells, name, kind, plan, where / f"gaussian_mixture.{name}.{kind}.svg")
@@ -108,7 +108,7 @@ def draw_figures(
 
 
 def _further_tables(every: Sequence[Mapping[str, Any]], plan: Plan) -> tuple[StudyResult, ...]:
-    """The further tables."""
+    """The other tables of the study."""
     settings = plan.__dict__
     bound = bound_table(every, plan)
     exponents = convergence_rates.fit_exponents(every)
@@ -132,7 +132,7 @@ SHOWN_BINS = (1, 2, 3, 5, 10, 15, 20, 40, 100)  # numbers of bins in the table o
 
 
 def flatten_estimates(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """One row for each model, number of rows, partition and number of bins, without the single estimates."""
+    """One row for each model, number of rows, partition, and number of bins, without single estimates."""
     return tuple(
         {"model": cell["model"], "n": cell["n"]} | {key: value for key, value in row.items() if key != "values"}
         for cell in cells
@@ -141,7 +141,7 @@ def flatten_estimates(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def estimate_table(rows: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...]:
-    """What is drawn, as numbers: uniform bins beside trees; a model whose bins are all one has one line for all."""
+    """The numbers of the figures: uniform bins and trees; a model with a single bin has one row."""
     at = {(row["model"], row["n"], row["kind"], row["bins"]): row for row in rows}
     table = []
     for name in dict.fromkeys(row["model"] for row in rows):
@@ -158,7 +158,7 @@ def estimate_table(rows: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...
 
 
 def bound_table(rows: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...]:
-    """What bins show of endless rows, beside the truth: for two distances, and the mean estimate of many rows."""
+    """Limit for infinitely many rows and true error, for two distances, and the mean estimate of many rows."""
     model = MODELS["uncalibrated"]
     n = plan.sizes[-1]
     at = {(row["kind"], row["bins"]): row for row in rows if row["model"] == model.name and row["n"] == n}
@@ -180,7 +180,7 @@ def bound_table(rows: Sequence[Row], plan: Plan) -> tuple[dict[str, Any], ...]:
 
 
 def crossing_point() -> float:
-    """The prediction of the uncalibrated model that is right.
+    """The prediction at which the uncalibrated model is correct.
 
     >>> round(crossing_point(), 4)
     0.6608
@@ -195,18 +195,20 @@ def _bin_around(edges: Sequence[float]) -> str:
 
 
 def summarize(rows: Sequence[Row], plan: Plan) -> str:
-    """How far estimates lie from the truth, too high and too low."""
+    """Summary of the estimates compared with the true error."""
     phrases = []
     for name in dict.fromkeys(row["model"] for row in rows):
         truth, model_rows = true_error(find_model(name)), [row for row in rows if row["model"] == name]
-        text = f"{name}: the truth is {truth:.5f}, mean estimates are {format_range((row['mean'] for row in model_rows), 4)}"
+        text = f"{name}: the true error is {truth:.5f}, mean estimates are {format_range((row['mean'] for row in model_rows), 4)}"
         if truth > 0:
             many = [row for row in model_rows if row["n"] == plan.sizes[-1]]
             high, low = (pick(model_rows, key=lambda row: row["bias"]) for pick in (max, min))
             text += f", biased by up to {high['bias']:+.4f} ({_format_place(high)}) and {low['bias']:+.4f} ({_format_place(low)})"
-            text += f"; at n = {plan.sizes[-1]:,} {format_range((row['above'] for row in many), 2)} of the estimates are too large"
+            text += f"; at n = {plan.sizes[-1]:,} {format_range((row['above'] for row in many), 2)} of the estimates are above the true error"
         else:
-            text += f"; {format_range((row['above'] for row in model_rows), 2)} of the estimates are too large"
+            text += (
+                f"; {format_range((row['above'] for row in model_rows), 2)} of the estimates are above the true error"
+            )
         phrases.append(text)
     return ". ".join(phrases) + "."
 
@@ -216,13 +218,13 @@ def _format_place(row: Row) -> str:
 
 
 def summarize_bound(rows: Sequence[Row]) -> str:
-    """The strict inequality in numbers."""
+    """Summary of the limits below the true error."""
     strict = [row for row in rows if row["hidden"] > 1e-9]
     phrases = [f"{row['bins']}: {row['hidden']:.2g}" for row in rows if row["partition"] == "uniform"]
     return (
-        f"Of {len(rows)} partitions {len(strict)} show less than the truth {true_error(MODELS['uncalibrated']):.5f} however many rows"
-        f" there are. Uniform bins hide, by their number: {', '.join(phrases)}. An edge at {crossing_point():.4f}, where the"
-        f" model is right, hides {abs(rows[-1]['hidden']):.1g} of it, and {rows[-1]['squared hidden']:.3f} of the squared distance."
+        f"Of {len(rows)} partitions, {len(strict)} have a limit below the true error {true_error(MODELS['uncalibrated']):.5f}."
+        f" True error minus limit for uniform bins, by their number: {', '.join(phrases)}. With an edge at {crossing_point():.4f}, where the"
+        f" model is correct, the difference is {abs(rows[-1]['hidden']):.1g}, and {rows[-1]['squared hidden']:.3f} for the squared distance."
     )
 
 

@@ -30,7 +30,7 @@ from trueodds_studies.human.vote_scores import (
 
 @dataclass(frozen=True)
 class Plan:
-    """How many rows of each crowd, and how many resamples; without a number of rows, all."""
+    """Number of rows of each data set (all by default), and of resamples."""
 
     rows: int | None = None
     resamples: int = 2000
@@ -39,17 +39,17 @@ class Plan:
 
 QUICK = Plan(rows=800, resamples=300)
 
-CELL_FORMAT = """Each cell: value [95 % interval] (noise floor: the mean if every probability were right)."""
-TARGETS_LEGEND = f"""{CELL_FORMAT} against: the one gold label, the label of most votes, or all votes as
-shares. confidence: mean largest probability; right: share of the target that it names. ECE: confidence, 15 uniform bins. log loss in nats,
-with floors that are the loss the model promises itself."""
-VOTES_LEGEND = f"""{CELL_FORMAT} EntCE in nats; corrected: by Miller and Madow. order, size: parts of
-human_distance, which add up to it; vote_noise: what was taken off, the score of a model equal to the crowd without that."""
-CROWD_LEGEND = """majority is gold: share of rows; tied majority: rows where two classes have most votes; of one mind: share of rows where all chose
-alike; squared noise: mean Σ V(1 − V)/(m − 1). The columns after it: what the crowd's own shares would score against as many fresh votes drawn
-from them, the best that a model can be seen to be (human_distance has the noise taken off, and so 0)."""
-FEWER_VOTES_LEGEND = """votes: drawn from each row's without replacement. squared distance: the mean of ‖P − V‖² as it is; human_distance: less the votes' noise."""
-CLAIMS_LEGEND = "Quoted or shortened from section 3.3.3 of Pavlovic (2025); a span is over the models."
+CELL_FORMAT = """Each cell: value [95 % interval] (noise floor: the mean if the model were calibrated)."""
+TARGETS_LEGEND = f"""{CELL_FORMAT} against: the gold label, the label with the most votes, or all votes as
+shares. confidence: mean largest probability; right: accuracy with respect to the target. ECE: confidence, 15 uniform bins. log loss in nats; its
+noise floor is the expected score if calibrated."""
+VOTES_LEGEND = f"""{CELL_FORMAT} EntCE in nats; corrected: with the Miller-Madow correction. order, size: parts of
+human_distance, which add up to it; vote_noise: the subtracted noise, which is the uncorrected score of a model equal to the population."""
+CROWD_LEGEND = """majority is gold: share of rows; tied majority: rows in which two classes have the most votes; of one mind: share of unanimous rows;
+squared noise: mean Σ V(1 − V)/(m − 1). The other columns: scores of the vote shares against the same number of new votes drawn from them,
+the best possible result for a model (human_distance is corrected for noise, and therefore 0)."""
+FEWER_VOTES_LEGEND = """votes: drawn from the votes of each row without replacement. squared distance: mean of ‖P − V‖² without correction; human_distance: minus vote noise."""
+CLAIMS_LEGEND = "Quoted or shortened from section 3.3.3 of Pavlovic (2025); ranges are over the models."
 
 
 def human(
@@ -62,11 +62,11 @@ def human(
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """Twelve models beside the people who judged the same items: CIFAR-10H and ChaosNLI, 47 to 100 votes a row.
+    """Twelve models compared with annotators of the same items: CIFAR-10H and ChaosNLI, 47 to 100 votes per row.
 
-    Tables: calibration against gold, majority and votes; EntCE, DistCE, RankCS and the distance from the crowd; the
-    crowds themselves; fewer votes; what the paper says beside what is found. Pictures: the three targets, and fewer
-    votes. `methods` are models. Sources: Pavlovic (2025), section 3.3.3; Baan, Aziz, Plank & Fernández (2022);
+    Tables: calibration against gold, majority, and votes; EntCE, DistCE, RankCS, and the distance from the vote
+    distribution; the annotators; fewer votes; statements of the paper with our results. Figures: the three targets, and
+    fewer votes. `methods` are models. Sources: Pavlovic (2025), section 3.3.3; Baan, Aziz, Plank & Fernández (2022);
     the votes: Peterson et al. (2019), Nie, Zhou & Bansal (2020).
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
@@ -96,7 +96,7 @@ def human(
 
 
 def measure_cell(cell: NetworkCell, plan: Plan) -> Mapping[str, Any]:
-    """What is found of one model."""
+    """Results for one model."""
     one = crowds.load_crowd_predictions(cell.net, cell.data, plan.rows, plan.seed)
     return {
         "model": cell.net,
@@ -108,13 +108,13 @@ def measure_cell(cell: NetworkCell, plan: Plan) -> Mapping[str, Any]:
 
 
 def _further_tables(cells: Sequence[Mapping[str, Any]], data: str | None, plan: Plan) -> tuple[StudyResult, ...]:
-    """The further tables."""
+    """The other tables of the study."""
     names = list(dict.fromkeys(crowds.MODELS[cell["model"]].crowd for cell in cells))
     made = (
-        ("people", "What the measures of votes say of each model.", vote_table(cells), VOTES_LEGEND),
-        ("crowds", "The people themselves.", crowd_table(names, data, plan.rows, plan.seed), CROWD_LEGEND),
-        ("fewer", "The same models judged by fewer votes.", fewer_votes_table(cells), FEWER_VOTES_LEGEND),
-        ("paper", "What the paper says, and what these models show.", claims_table(cells), CLAIMS_LEGEND),
+        ("people", "Measures of votes for each model.", vote_table(cells), VOTES_LEGEND),
+        ("crowds", "Annotators.", crowd_table(names, data, plan.rows, plan.seed), CROWD_LEGEND),
+        ("fewer", "The same models evaluated with fewer votes.", fewer_votes_table(cells), FEWER_VOTES_LEGEND),
+        ("paper", "Statements of the paper, and our results.", claims_table(cells), CLAIMS_LEGEND),
     )
     return tuple(StudyResult(f"human.{name}", words, rows, plan.__dict__, why) for name, words, rows, why in made)
 
@@ -125,7 +125,7 @@ def target_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def short_target_table(rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """The same to read: value, interval and floor in one cell."""
+    """The same in page format: value, interval, and noise floor in one cell."""
     table = []
     for row in rows:
         entry = {name: row[name] for name in ("crowd", "model", "against", "n")}
@@ -135,7 +135,7 @@ def short_target_table(rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def vote_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """One row per model, a column per measure of votes: value, interval, floor."""
+    """One row per model, a column per measure of votes: value, interval, noise floor."""
     table = []
     for cell in cells:
         rows = {row["measure"]: row for row in cell["people"]}
@@ -146,7 +146,7 @@ def vote_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def crowd_table(names: Sequence[str], data: str | None, rows: int | None, seed: int) -> tuple[dict[str, Any], ...]:
-    """What each crowd is like, and what its own shares would score against as many fresh votes."""
+    """Properties of each set of annotators, and the scores of their shares against as many new votes."""
     table = []
     for name in names:
         votes, gold = load_crowd(name, data, rows, seed)
@@ -167,12 +167,12 @@ def crowd_table(names: Sequence[str], data: str | None, rows: int | None, seed: 
 
 
 def fewer_votes_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Every model by every number of votes."""
+    """Every model with every number of votes."""
     return tuple({**_rows_of_crowd(cell), **row} for cell in cells for row in cell["fewer"])
 
 
 def claims_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Beside each sentence of the paper, what these models show."""
+    """Statements of the paper with our results."""
     by_crowd = {name: [cell for cell in cells if MODELS[cell["model"]].crowd == name] for name in CROWDS}
 
     def ours(name: str, of: str) -> str:
@@ -188,7 +188,7 @@ def claims_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
         for whose, of_crowd in by_crowd.items():
             if of_crowd:
                 two_votes, every = ([_find_row(cell, which)[name] for cell in of_crowd] for which in (0, -1))
-                phrases.append(f"{whose}: {format_range(two_votes)} by 2 votes, {format_range(every)} by all")
+                phrases.append(f"{whose}: {format_range(two_votes)} with 2 votes, {format_range(every)} by all")
         return "; ".join(phrases)
 
     distance_text = f"and total variation above {MIN_DISTANCE:g}"
@@ -213,7 +213,7 @@ def claims_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
 
 
 def summarize(cells: Sequence[Row]) -> str:
-    """What it comes to: ECE by target, and how far from the crowd, for each crowd."""
+    """Summary: ECE by target, and distance from the vote distribution, for each data set."""
     phrases = []
     for name in CROWDS:
         crowd_cells = [cell for cell in cells if MODELS[cell["model"]].crowd == name]
@@ -229,7 +229,7 @@ def summarize(cells: Sequence[Row]) -> str:
         errors = ", ".join(
             f"{format_range(values)} against {'the votes' if t == 'votes' else t}" for t, values in of.items()
         )
-        phrases.append(f"{name}: ECE {errors}; squared distance from the crowd {format_range(distance)}.")
+        phrases.append(f"{name}: ECE {errors}; squared distance from the vote distribution {format_range(distance)}.")
     return " ".join(phrases)
 
 
@@ -253,7 +253,7 @@ COLORS = {"gold": "#c79a2b", "majority": RED, "votes": BLUE}
 
 
 def draw_targets(rows: Sequence[Row], path: Path) -> None:
-    """A panel per score, a line per model: dots for gold, majority and votes, with intervals; ticks are noise floors."""
+    """Draw a panel per score and a line per model: dots for gold, majority, and votes, with intervals and noise floors."""
     models = list(dict.fromkeys(row["model"] for row in rows))
     place = {model: i for i, model in enumerate(reversed(models))}
     figure = _make_figure((11, 1.6 + 0.42 * len(models)))
@@ -284,7 +284,7 @@ def draw_targets(rows: Sequence[Row], path: Path) -> None:
 
 
 def draw_fewer_votes(rows: Sequence[Row], path: Path) -> None:
-    """DistCE, the plain squared distance and the one without the votes' noise, by votes per row; a line per model."""
+    """Draw DistCE and the squared distance with and without vote noise by votes per row; a line per model."""
     figure = _make_figure((11, 3.8))
     panels = ("DistCE", "squared distance", "human_distance")
     models = list(dict.fromkeys(row["model"] for row in rows))

@@ -25,7 +25,7 @@ from trueodds_studies.common.data_files import hash_file, load_npz
 
 @dataclass(frozen=True)
 class StoredModel:
-    """Where a model's word is kept, and which crowd judged the same rows."""
+    """File of the predictions of a model, and the annotators of the same rows."""
 
     crowd: str
     file: str
@@ -61,41 +61,41 @@ TARGETS = ("gold", "majority", "votes")
 
 @dataclass(frozen=True, eq=False)
 class CrowdPredictions:
-    """A model's probabilities for rows that a crowd judged."""
+    """Predicted probabilities of a model for annotated rows."""
 
     P: Array  # (n, K)
     votes: Array  # (n, K) counts
     gold: Array  # (n,)
 
     def against(self, target: str) -> Predictions:
-        """The model against the gold label, the label of most votes (the lowest of several), or all votes."""
+        """Predictions with the gold label, the majority label (the first if tied), or all votes."""
         if target == "votes":
             return Predictions(self.votes, self.P)
         return Predictions(self.gold if target == "gold" else self.votes.argmax(axis=1), self.P)
 
 
 def check_model(name: str) -> str:
-    """The name itself; an unknown model is an InputError."""
+    """Return the name; an unknown model is an InputError."""
     if name not in MODELS:
         raise InputError("TO201", "There is no model of that name.", repr(name), suggest_names(name, MODELS))
     return name
 
 
 def hash_model_files(models: Sequence[str], data: str | None) -> dict[str, str]:
-    """Every file that is read for these models, with its stamp."""
+    """The SHA-256 hash of every file that these models require."""
     names = dict.fromkeys(name for model in models for name in (CROWDS[MODELS[model].crowd][0], MODELS[model].file))
     return {name: hash_file(name, data) for name in names}
 
 
 def load_crowd(name: str, data: str | None, rows: int | None = None, seed: int = 0) -> tuple[Array, Array]:
-    """Votes (n, K) and gold labels (n,), int64: all rows, or as many as are asked for, drawn by the seed."""
+    """Votes (n, K) and gold labels (n,), int64: all rows, or a random subset."""
     votes, gold = _load_crowd(name, data, hash_file(CROWDS[name][0], data))
     chosen = sample_rows(len(gold), rows, seed)
     return votes[chosen], gold[chosen]
 
 
 def load_crowd_predictions(model: str, data: str | None, rows: int | None = None, seed: int = 0) -> CrowdPredictions:
-    """The model and the crowd, row for row. TO803 where their labels say that the rows are not the same."""
+    """The model and the annotators, row by row. TO803 if their labels differ."""
     one = MODELS[model]
     votes, gold = _load_crowd(one.crowd, data, hash_file(CROWDS[one.crowd][0], data))
     file = load_npz(one.file, data, one.labels, one.key)
@@ -104,9 +104,9 @@ def load_crowd_predictions(model: str, data: str | None, rows: int | None = None
         differ = f"{int((own != gold).sum()):,} of {len(gold):,}" if len(own) == len(gold) else f"{len(own):,} rows for"
         raise InputError(
             "TO803",
-            "The rows of a model are not those that people judged.",
+            "The rows of a model are not the annotated rows.",
             f"{differ} labels of {one.file} differ from those of {CROWDS[one.crowd][0]}",
-            "Both must have the same items in the same order; docs/studies.md says which.",
+            "Both must contain the same items in the same order; see docs/studies.md.",
         )
     chosen = sample_rows(len(gold), rows, seed)
     P = Predictions.from_logits(gold, scores).P if one.logits else scores
@@ -114,7 +114,7 @@ def load_crowd_predictions(model: str, data: str | None, rows: int | None = None
 
 
 def sample_rows(n: int, rows: int | None, seed: int) -> Array:
-    """Which rows: all of them, or some, in their order.
+    """Numbers of all rows, or of a random subset, in their order.
 
     >>> sample_rows(3, None, 0).tolist(), len(sample_rows(100, 7, 0))
     ([0, 1, 2], 7)
@@ -126,7 +126,7 @@ def sample_rows(n: int, rows: int | None, seed: int) -> Array:
 
 @lru_cache(maxsize=len(CROWDS))
 def _load_crowd(name: str, data: str | None, _stamp: str) -> tuple[Array, Array]:
-    """Read once for each file that lay there."""
+    """Cached by the hash of the file."""
     file, votes, gold = CROWDS[name]
     stored = load_npz(file, data, votes, gold)
     return stored[votes].astype(np.int64), stored[gold].astype(np.int64)
@@ -165,7 +165,7 @@ def score_targets(one: CrowdPredictions, resamples: int, seed: int) -> list[dict
 
 
 def score_votes(one: CrowdPredictions, resamples: int, seed: int) -> list[dict[str, Any]]:
-    """Every measure of votes: its value, interval and floor; of a distance also its parts."""
+    """Every measure of votes: value, interval, and noise floor; for a distance also its parts."""
     preds = one.against("votes")
     rows = []
     for label, name, settings in VOTE_MEASURES:
@@ -177,7 +177,7 @@ def score_votes(one: CrowdPredictions, resamples: int, seed: int) -> list[dict[s
 
 
 def score_crowd(votes: Array, seed: int) -> dict[str, float]:
-    """What the crowd's own shares score against as many fresh votes: the best that votes of this number let one see."""
+    """Scores of the vote shares against as many new votes: the best possible result with this number of votes."""
     perfect = Predictions(votes, votes / votes.sum(axis=1, keepdims=True))
     every = [
         Estimand.of(ESTIMATORS.make(name, settings), as_lens("canonical"), perfect)
@@ -194,7 +194,7 @@ def score_crowd(votes: Array, seed: int) -> dict[str, float]:
 
 
 def score_fewer_votes(one: CrowdPredictions, seed: int) -> list[dict[str, Any]]:
-    """The same model judged by some of the votes, drawn without replacement from those there are."""
+    """The same model evaluated with some of the votes, drawn without replacement."""
     rows = []
     min_votes = int(one.votes.sum(axis=1).min())
     for m in (*(count for count in VOTE_COUNTS if count < min_votes), None):
@@ -209,7 +209,7 @@ def score_fewer_votes(one: CrowdPredictions, seed: int) -> list[dict[str, Any]]:
 
 
 def draw_votes(votes: Array, m: int, rng: np.random.Generator) -> Array:
-    """m of each row's votes, without replacement.
+    """Draw m votes of each row without replacement.
 
     >>> draw_votes(np.array([[5, 0], [2, 2]]), 4, np.random.default_rng(0)).tolist()
     [[4, 0], [2, 2]]
@@ -218,7 +218,7 @@ def draw_votes(votes: Array, m: int, rng: np.random.Generator) -> Array:
 
 
 def check_claims(one: CrowdPredictions) -> dict[str, float]:
-    """How often what the paper warns of happens: the same entropy, or the same order, of quite another distribution."""
+    """How often the problems described in the paper occur: equal entropy or order for different distributions."""
     (view,) = as_lens("canonical").views(one.against("votes"))
     distant = DistributionError().rows(view) > MIN_DISTANCE
     alike = np.abs(EntropyError(signed=True).rows(view)) < MAX_ENTROPY_GAP

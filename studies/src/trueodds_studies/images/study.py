@@ -123,7 +123,14 @@ def _further_tables(
         rows = split_results.compare_with_paper(own)
         inside = sum(row["within"] for row in rows)
         words = f"Of the paper's {len(rows)} numbers {inside} lie within the range over {format_count(len(own), 'split')} of {PAPER_NETWORK}."
-        made.append(("paper", words, rows, "least, most: minimum and maximum over the splits; within: whether the published number lies between them."))
+        made.append(
+            (
+                "paper",
+                words,
+                rows,
+                "least, most: minimum and maximum over the splits; within: whether the published number lies between them.",
+            )
+        )
         words = f"Parameters of {PAPER_NETWORK} against truck, beside the paper's: estimate (standard error)."
         made.append(("paper.parameters", words, split_results.compare_parameters(own), ""))
     rows = split_results.parameter_table(cells)
@@ -137,7 +144,9 @@ def _further_tables(
     legend = f"First split, held-out rows. zeros: values that are exactly 0; outcomes at 0: number of them whose class was observed; rows below: rows with a value below {MIN_PROB:g}, the smallest probability used."
     made.append(("floors", words, rows, legend))
     single, words = image_rows(nets[0], data, plan.seed)
-    legend = "The five most probable classes for single images of the test set, numbered from 0; map of the first split."
+    legend = (
+        "The five most probable classes for single images of the test set, numbered from 0; map of the first split."
+    )
     made.append(("single", words, single, legend))
     return tuple(
         StudyResult(f"images.{name}", words, tuple(rows), plan.__dict__, why) for name, words, rows, why in made

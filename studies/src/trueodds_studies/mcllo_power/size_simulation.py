@@ -180,7 +180,9 @@ def summarize_size(rows: Sequence[Row]) -> str:
             f"at worst {100 * worst['size5']:.1f} % at 5 % ({worst['design']}, K = {worst['K']}, n = {worst['n']:,})"
         )
     missing = (
-        "" if any(row["design"] == "VGG16" for row in rows) else " VGG16 is not included because its predictions are not available."
+        ""
+        if any(row["design"] == "VGG16" for row in rows)
+        else " VGG16 is not included because its predictions are not available."
     )
     return f"For calibrated predictions, {'; '.join(words)}.{missing}"
 

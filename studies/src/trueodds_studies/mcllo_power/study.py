@@ -118,9 +118,7 @@ def mcllo_power(
     if where is not None:
         finding.save(where)
         shown = "Percent of the data sets, [99 % Clopper-Pearson limits]; *: above the level beyond Monte Carlo error, with Bonferroni's"
-        shown += (
-            f" correction for the {legend_values['rates']} rates of the table; noted: data sets with the note TN212 on χ²."
-        )
+        shown += f" correction for the {legend_values['rates']} rates of the table; noted: data sets with the note TN212 on χ²."
         table = size.world_table(sizes)
         StudyResult("mcllo_power.by_design", size.summarize_size(sizes), table, plan.__dict__, shown).save(where)
         _draw_if_possible(rows, sizes, where)
@@ -172,7 +170,9 @@ def _summarize_parameters(rows: Sequence[Row]) -> str:
     if max_n > min_n:
         bias = f"{format_change(first, last)} as n goes from {min_n:,} to {max_n:,}"
     covers = [100 * row[f"covers_{name}"] for row in finite_rows for name in PARAMETERS]
-    return f"The largest bias of a parameter {bias}, and the coverage of its 95 % interval is {format_range(covers, 1)} %."
+    return (
+        f"The largest bias of a parameter {bias}, and the coverage of its 95 % interval is {format_range(covers, 1)} %."
+    )
 
 
 def _summarize_ece(rows: Sequence[Row]) -> str:

@@ -37,23 +37,23 @@ TAU_COLUMNS = (
 VALUES_LEGEND = """kind: raw errors hold noise, corrected ones not or hardly, scores are proper and tell of more than calibration. low, high: 95 %
 interval; none where no interval of measured coverage is known. floor: the mean if the model were calibrated. rank: 1 is the smallest; rank
 low, high: the middle 95 % over random halves of the rows."""
-ORDERS_LEGEND = """order: the smallest first; < where the two neighbors are settled by the joint 95 % intervals of all pairs, ? where not. settled: pairs
-of all. turned: share of random halves of the rows in which a pair stands the other way round than in all rows, the mean over all pairs,
-the most of a settled pair, and the mean of the others. No pair is settled where no interval is known, as of squares."""
+ORDERS_LEGEND = """order: increasing; < if the order of two neighbors is established by simultaneous 95 % intervals of all pairs, ? if not. settled: number of established
+pairs. turned: share of random halves of the rows in which a pair has the opposite order, mean over all pairs, maximum over established pairs, and mean over
+the others. No pair is established if no interval is available, as for squares."""
 NETWORKS_LEGEND = (
-    "confidence: mean largest probability. The last columns: places by three measures and by accuracy, 1 the best."
+    "confidence: mean largest probability. The last columns: ranks by three measures and by accuracy, with 1 the best."
 )
-PAIRS_LEGEND = """smaller: by how many measures the first of the pair has the smaller number, and the second. settled: so many of these are settled.
-turned: the share of halves in which the pair turns, least and most over the measures."""
-TAU_LEGEND = """Kendall's tau of two orders: 1 if all pairs are alike, −1 if none is, and the middle 95 % over random halves of the rows, the same for
+PAIRS_LEGEND = """smaller: number of measures for which the first of the pair has the smaller value, and the second. settled: number of these that are established.
+turned: share of halves in which the order is reversed, minimum and maximum over the measures."""
+TAU_LEGEND = """Kendall's tau of two rankings: 1 if all pairs agree, −1 if none does, and the central 95 % over random halves of the rows, the same for
 both measures."""
-PVALUES_LEGEND = f"""Random sets of n rows, the same for all nets: mean ECE (15 bins), median p of the consistency test, share of sets that reject at
-{ALPHA:g}. tied: pairs of nets with equal p. against: pairs of which the one with the larger ECE is not rejected and the other is. tau: Kendall's,
-between the order by ECE and that by falling p, a tie counted as 0."""
+PVALUES_LEGEND = f"""Random samples of n rows, the same for all networks: mean ECE (15 bins), median p of the consistency test, rejection rate at
+{ALPHA:g}. tied: pairs of networks with equal p. against: pairs of which the one with the larger ECE is not rejected and the other is. tau: Kendall's tau
+between the rankings by ECE and by decreasing p, with ties counted as 0."""
 
 
 def value_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per measure and net."""
+    """One row per measure and network."""
     rows = []
     for row in by_measure:
         ranks = rank_values(model_values(row))
@@ -66,17 +66,17 @@ def value_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def model_values(row: Row) -> Array:
-    """The number of each net."""
+    """The value of each network."""
     return np.array([model["value"] for model in row["models"]])
 
 
 def ranked_names(row: Row) -> list[str]:
-    """The nets in the order of the numbers."""
+    """The networks in increasing order of their values."""
     return [model["net"] for model in row["models"]]
 
 
 def rank_values(numbers: Array) -> Array:
-    """The place of each along the last axis, 1 for the smallest.
+    """The rank of each value along the last axis, 1 for the smallest.
 
     >>> rank_values(np.array([[0.3, 0.1, 0.2]])).tolist()
     [[3, 1, 2]]
@@ -85,7 +85,7 @@ def rank_values(numbers: Array) -> Array:
 
 
 def settled_pairs(row: Row) -> dict[tuple[str, str], bool]:
-    """Whether each pair is settled; the pair is named with the smaller number first."""
+    """Whether the order of each pair is established; the network with the smaller value is named first."""
     settled = {}
     for pair in row["pairs"]:
         first, second = pair["pair"]
@@ -94,7 +94,7 @@ def settled_pairs(row: Row) -> dict[tuple[str, str], bool]:
 
 
 def pair_reversal_rates(row: Row) -> dict[tuple[str, str], float]:
-    """How often each pair stands the other way round in the halves, the pairs named as in `settled_pairs`."""
+    """How often the order of each pair is reversed in the halves, with pairs as in `settled_pairs`."""
     net_names, scores = ranked_names(row), model_values(row)
     turn_shares = {}
     for (i, j), share in zip(
@@ -107,7 +107,7 @@ def pair_reversal_rates(row: Row) -> dict[tuple[str, str], float]:
 
 
 def order_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per measure: its order, how much of it is settled, and how it turns."""
+    """One row per measure: its ranking, the established pairs, and the reversals."""
     rows = []
     for row in by_measure:
         settled, shares = settled_pairs(row), pair_reversal_rates(row)
@@ -128,7 +128,7 @@ def order_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def format_order(row: Row) -> str:
-    """The nets with the smallest first, and between neighbors whether that is settled."""
+    """The networks in increasing order, with whether the order of neighbors is established."""
     net_names, settled = ranked_names(row), settled_pairs(row)
     order = [net_names[i] for i in np.argsort(model_values(row), kind="stable")]
     text = order[0]
@@ -138,7 +138,7 @@ def format_order(row: Row) -> str:
 
 
 def network_table(right: Mapping[str, Mapping[str, float]], by_measure: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per net: accuracy, confidence, and its place by some measures."""
+    """One row per network: accuracy, confidence, and its rank by some measures."""
     accuracy_rank = dict(
         zip(right, rank_values(-np.array([scores["accuracy"] for scores in right.values()])), strict=True)
     )
@@ -153,7 +153,7 @@ def network_table(right: Mapping[str, Mapping[str, float]], by_measure: Sequence
 
 
 def pair_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per pair of nets: which is smaller by how many measures, and by how many that is settled."""
+    """One row per pair of networks: how many measures are smaller for which, and how many establish this."""
     measure_pairs = [(settled_pairs(row), pair_reversal_rates(row)) for row in by_measure]
     rows = []
     for a, b in combinations(ranked_names(by_measure[0]), 2):
@@ -176,14 +176,14 @@ def pair_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def tau_interval(one: Row, other: Row) -> tuple[float, float, float]:
-    """Kendall's tau of two measures' orders, and the middle 95 % of it over the halves."""
+    """Kendall's tau of the rankings by two measures, and its central 95 % over the halves."""
     drawn = kendall_tau(np.array(one["halves"]), np.array(other["halves"]))
     low, high = np.quantile(drawn, (0.025, 0.975))
     return float(kendall_tau(model_values(one), model_values(other))), float(low), float(high)
 
 
 def tau_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per measure: how alike its order is to those of some others."""
+    """One row per measure: similarity of its ranking to those of others."""
     beside = [row for row in by_measure if row["measure"] in TAU_COLUMNS]
     rows = []
     for row in by_measure:
@@ -196,7 +196,7 @@ def tau_table(by_measure: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def pvalue_table(by_size: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per number of rows, a column per net, and what the orders by p and by error have in common."""
+    """One row per number of rows, a column per network, and the agreement of the rankings by p and by error."""
     rows = []
     for row in by_size:
         errors, p = np.array(row["errors"]), np.array(row["pvalues"])
@@ -226,7 +226,7 @@ def contradiction_share(errors: Array, p: Array) -> float:
 
 
 def draw_ranks(by_measure: Sequence[Row], path: Path) -> None:
-    """A column per measure, a line per net, the best at the top; neighbors that are not settled hang together."""
+    """Draw the ranks: a column per measure, a line per network, with neighbors joined if their order is not established."""
     figure = _make_figure((2.6 + 0.56 * len(by_measure), 5.4))
     ax = figure.subplots()
     order = ranked_names(by_measure[0])
@@ -260,7 +260,7 @@ def draw_ranks(by_measure: Sequence[Row], path: Path) -> None:
         color="#c9c9c9",
         lw=9,
         solid_capstyle="round",
-        label="neighbors whose order is not settled; 1 is the smallest",
+        label="neighbors whose order is not established; 1 is the smallest",
     )
     figure.legend(loc="outside upper right", frameon=False, fontsize=9)
     _remove_frame(ax)
@@ -268,7 +268,7 @@ def draw_ranks(by_measure: Sequence[Row], path: Path) -> None:
 
 
 def draw_agreement(by_measure: Sequence[Row], path: Path) -> None:
-    """Kendall's tau of every two orders, as numbers on shades."""
+    """Draw a heat map of Kendall's tau between the rankings."""
     k = len(by_measure)
     shown = np.array([[tau_interval(a, b)[0] for b in by_measure] for a in by_measure])
     figure = _make_figure((2.2 + 0.47 * k, 1.9 + 0.4 * k))
@@ -281,13 +281,13 @@ def draw_agreement(by_measure: Sequence[Row], path: Path) -> None:
     labels = [row["measure"] for row in by_measure]
     ax.set_xticks(range(k), labels, rotation=40, ha="right", fontsize=9)
     ax.set_yticks(range(k), labels, fontsize=9)
-    ax.set_title("Kendall's tau between the orders of the nets", fontsize=10)
+    ax.set_title("Kendall's tau between the rankings of the networks", fontsize=10)
     _remove_frame(ax)
     _save_figure(figure, path)
 
 
 def draw_reliability(nets: Models, path: Path) -> None:
-    """Reliability of the confidence of all nets, each with its noise floor and its difference to the first."""
+    """Draw reliability diagrams of all networks, with noise floors and differences from the first."""
     draw(dict(nets), "comparison", lens="confidence").save(path)
 
 

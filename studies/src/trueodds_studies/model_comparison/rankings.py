@@ -25,7 +25,7 @@ Models = Mapping[str, Predictions]
 
 @dataclass(frozen=True)
 class Measure:
-    """An estimator with its lens and settings, and what kind of number it is."""
+    """An estimator with its lens and settings, and its kind."""
 
     kind: str  # raw: biased upward by noise; corrected: not, or hardly; score: proper, and not of calibration alone
     name: str
@@ -33,7 +33,7 @@ class Measure:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def of(self, preds: Predictions) -> float:
-        """The bare number."""
+        """The estimate without interval."""
         return float(measure(preds, self.name, lens=self.lens, interval=None, **self.settings))
 
 
@@ -67,7 +67,7 @@ QUICK_MEASURES = (DEFAULT_MEASURE, "canonical, tree", "debiased L2", "Brier")  #
 def load_models(
     names: tuple[str, ...], data: str | None, rows: int | None = None, seed: int = 0
 ) -> dict[str, Predictions]:
-    """The nets on the same rows. TO803 where their labels say that the rows are not the same."""
+    """The predictions of the networks for the same rows. TO803 if their labels differ."""
     nets = {name: CIFAR10_NETWORKS[name].predictions(data) for name in names}
     first, *others = nets
     want = nets[first].y
@@ -79,7 +79,7 @@ def load_models(
             differ = f"{int((own != want).sum()):,} of {len(own):,}" if len(own) == len(want) else f"{len(own):,} rows:"
             raise InputError(
                 "TO803",
-                "The nets do not speak of the same rows.",
+                "The networks were not evaluated on the same rows.",
                 f"{differ} labels of {CIFAR10_NETWORKS[name].file} differ from those of {CIFAR10_NETWORKS[first].file}",
                 "All must have the same items in the same order; docs/studies.md says which.",
             )
@@ -87,24 +87,24 @@ def load_models(
 
 
 def hash_model_files(names: tuple[str, ...], data: str | None) -> dict[str, str]:
-    """The files of the nets, with their stamps."""
+    """The files of the networks with their SHA-256 hashes."""
     return {name: hash_file(name, data) for name in dict.fromkeys(CIFAR10_NETWORKS[net].file for net in names)}
 
 
 def check_models(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names themselves; an unknown net or one alone is an InputError."""
+    """Return the names; an unknown network, or a single one, is an InputError."""
     for name in names:
         if name not in CIFAR10_NETWORKS:
             raise InputError(
-                "TO201", "There is no net of that name.", repr(name), suggest_names(name, CIFAR10_NETWORKS)
+                "TO201", "There is no network of that name.", repr(name), suggest_names(name, CIFAR10_NETWORKS)
             )
     if len(set(names)) < 2:
-        raise InputError("TO205", "A comparison needs two models.", ", ".join(names), "Name a second net.")
+        raise InputError("TO205", "A comparison needs two models.", ", ".join(names), "Name a second network.")
     return tuple(dict.fromkeys(names))
 
 
 def accuracies(nets: Models) -> dict[str, dict[str, float]]:
-    """How often each net is right, and how sure it is on average."""
+    """Accuracy and mean confidence of each network."""
     return {
         name: dict(zip(("accuracy", "confidence"), network_errors.accuracy_and_confidence(preds), strict=True))
         for name, preds in nets.items()
@@ -112,7 +112,7 @@ def accuracies(nets: Models) -> dict[str, dict[str, float]]:
 
 
 def rank_models(measure_name: str, nets: Models, draws: int, resamples: int, seed: int) -> dict[str, Any]:
-    """A measure's numbers for every model, their order with all pairs, and the numbers in halves of the rows."""
+    """Values of a measure for every model, their ranking with all pairs, and the values in halves of the rows."""
     one = MEASURES[measure_name]
     order = compare(dict(nets), one.name, lens=one.lens, resamples=resamples, rng=seed, **one.settings)
     settled = {frozenset(pair) for pair in order.settled}
@@ -147,9 +147,9 @@ def rank_models(measure_name: str, nets: Models, draws: int, resamples: int, see
 def values_in_halves(one: Measure, nets: Models, draws: int, seed: int) -> Array:
     """The measure of every model in random halves of the rows, (draws, models): the same halves for all.
 
-    A mean over half of the rows, drawn without replacement, scatters about that over all rows just as the mean of a
-    fresh test set of all rows would about the truth. No row comes twice, which a bootstrap's rows do, and which makes
-    a debiased square biased again.
+    A mean over half of the rows, drawn without replacement, varies around the mean over all rows as the mean of a new
+    test set of the complete size varies around the true value. No row is duplicated, unlike in a bootstrap, where
+    duplicates bias a debiased square.
     """
     n = next(iter(nets.values())).n
     values = []
@@ -160,7 +160,7 @@ def values_in_halves(one: Measure, nets: Models, draws: int, seed: int) -> Array
 
 
 def draw_half(n: int, seed: int, number: int) -> Array:
-    """Half of the rows, in their order.
+    """A random half of the rows, in their order.
 
     >>> len(draw_half(10, 0, 0)), draw_half(10, 0, 0).tolist() == draw_half(10, 0, 0).tolist()
     (5, True)
@@ -169,13 +169,13 @@ def draw_half(n: int, seed: int, number: int) -> Array:
 
 
 def pair_signs(values: Array) -> Array:
-    """Of every two models, which has the larger number: −1, 0 or 1, (…, pairs), in the order of `combinations`."""
+    """For every two models, which has the larger value: −1, 0 or 1, (…, pairs), in the order of `combinations`."""
     first, second = np.array(list(combinations(range(values.shape[-1]), 2))).T
     return np.sign(values[..., first] - values[..., second])
 
 
 def kendall_tau(a: Array, b: Array) -> Array:
-    """Kendall's tau of two orders: the share of pairs that both put alike less that of those they do not.
+    """Kendall's tau of two rankings: share of concordant pairs minus share of discordant pairs.
 
     >>> float(kendall_tau(np.array([1.0, 2.0, 3.0]), np.array([10.0, 30.0, 20.0])).round(3))
     0.333
@@ -184,7 +184,7 @@ def kendall_tau(a: Array, b: Array) -> Array:
 
 
 def reversal_rates(all_rows: Array, halves: Array) -> Array:
-    """How often each pair stands the other way round in the halves."""
+    """How often the order of each pair is reversed in the halves."""
     return np.asarray((pair_signs(halves) != pair_signs(all_rows)).mean(axis=0))
 
 
@@ -211,7 +211,7 @@ def draw_pvalues(n: int, nets: Models, draws: int, redraws: int, seed: int) -> d
 
 
 def reversed_pairs(errors: Array, pvalues: Array, level: float = ALPHA) -> Array:
-    """Which ordered pairs (i, j) are as the paper warns: i has the larger error and is not rejected, and j is rejected.
+    """The ordered pairs (i, j) in which i has the larger error and is not rejected, and j is rejected.
 
     >>> reversed_pairs(np.array([[0.2, 0.1]]), np.array([[0.3, 0.01]])).tolist()
     [[[False, True], [False, False]]]

@@ -23,7 +23,7 @@ from trueodds_studies.model_comparison.rankings import ALPHA, DEFAULT_MEASURE, M
 
 @dataclass(frozen=True)
 class Plan:
-    """How many rows, halves of them and small sets of them, redraws of each small set, and resamples of the intervals."""
+    """Number of rows, of halves, of small samples, of redraws per sample, and of resamples of the intervals."""
 
     rows: int | None = None
     draws: int = 200
@@ -37,7 +37,7 @@ QUICK = Plan(rows=2000, draws=20, redraws=99, resamples=400)
 
 @dataclass(frozen=True)
 class Cell:
-    """One measure, or the p-values of one number of rows."""
+    """One measure, or the p-values for one number of rows."""
 
     task: str | int
     nets: tuple[str, ...]
@@ -45,7 +45,7 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """Its name among the kept cells."""
+        """Key of the cell in the saved results."""
         what = self.task if isinstance(self.task, str) else f"p of {self.task} rows"
         return f"{what} | {', '.join(self.nets)}"
 
@@ -60,11 +60,11 @@ def model_comparison(
     plan: Plan | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """Seven networks on CIFAR-10's test images, put in order by eighteen measures, and by p-values of fewer rows.
+    """Seven networks on CIFAR-10's test images, ranked by eighteen measures, and by p-values with fewer rows.
 
-    Tables: every measure of every net, the orders and how much of each is settled, pairs, Kendall's tau between orders,
-    p-values, and the paper's sentences beside what is found. Pictures: ranks, tau, and the nets on one pair of axes.
-    `methods` are nets, two at least. Source: Vaicenavicius et al. (2019), sections 2.1 and 4.3.
+    Tables: every measure of every network, the rankings and their established parts, pairs, Kendall's tau between rankings,
+    p-values, and statements of the paper with our results. Figures: ranks, tau, and the networks on one pair of axes.
+    `methods` are networks, at least two. Source: Vaicenavicius et al. (2019), sections 2.1 and 4.3.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = make_folder(out), None if data is None else str(data)
@@ -94,7 +94,7 @@ def model_comparison(
 
 
 def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
-    """What is found of one measure, or of one number of rows."""
+    """Results for one measure, or for one number of rows."""
     nets = measures.load_models(cell.nets, cell.data, plan.rows, plan.seed)
     if isinstance(cell.task, int):
         return rankings.draw_pvalues(cell.task, nets, plan.draws, plan.redraws, plan.seed)
@@ -107,12 +107,12 @@ def _further_tables(
     right: Mapping[str, Mapping[str, float]],
     plan: Plan,
 ) -> tuple[StudyResult, ...]:
-    """The further tables."""
+    """The other tables of the study."""
     made = (
         ("orders", summarize_orders(by_measure), ranking_tables.order_table(by_measure), ranking_tables.ORDERS_LEGEND),
         (
             "nets",
-            "The nets, each by its own words and outcomes.",
+            "Predictions and accuracy of the networks.",
             ranking_tables.network_table(right, by_measure),
             ranking_tables.NETWORKS_LEGEND,
         ),
@@ -121,7 +121,7 @@ def _further_tables(
         ("pvalues", summarize_pvalues(by_size), ranking_tables.pvalue_table(by_size), ranking_tables.PVALUES_LEGEND),
         (
             "paper",
-            "What the paper says, and what these nets show.",
+            "Statements of the paper, and our results.",
             compare_with_paper(by_measure, by_size, right),
             PAPER_LEGEND,
         ),
@@ -136,16 +136,16 @@ KIND_LABELS = {"raw": "raw errors", "corrected": "corrected errors", "score": "p
 
 
 def summarize(by_measure: Sequence[Row]) -> str:
-    """How alike the orders are, and how many of the pairs are settled, by kind of measure."""
+    """Summary of the agreement of the rankings and of the established pairs, by kind of measure."""
     phrases = []
     for kind, kind_rows in measures_by_kind(by_measure).items():
         settled = [sum(ranking_tables.settled_pairs(row).values()) for row in kind_rows]
         count = len(kind_rows[0]["pairs"])
-        phrases.append(f"{KIND_LABELS[kind]} settle {format_range(settled, 0)} of {format_count(count, 'pair')}")
+        phrases.append(f"{KIND_LABELS[kind]} establish {format_range(settled, 0)} of {format_count(count, 'pair')}")
     alike = [ranking_tables.tau_interval(a, b)[0] for a, b in combinations(by_measure, 2)]
     nets, measures = format_count(len(by_measure[0]["models"]), "net"), format_count(len(by_measure), "measure")
     between = (
-        f" Kendall's tau between two orders is {format_range(alike, 2)}, {np.mean(alike):.2f} on average."
+        f" Kendall's tau between two rankings is {format_range(alike, 2)}, {np.mean(alike):.2f} on average."
         if alike
         else ""
     )
@@ -153,28 +153,28 @@ def summarize(by_measure: Sequence[Row]) -> str:
 
 
 def summarize_orders(by_measure: Sequence[Row]) -> str:
-    """Which net is first and last by how many measures, and how often a pair turns."""
+    """Summary of the first and last networks, and of how often the order of a pair is reversed."""
     firsts, lasts = ([_describe_end(row, which) for row in by_measure] for which in (0, -1))
     shares = [np.mean(list(ranking_tables.pair_reversal_rates(row).values())) for row in by_measure]
     return (
-        f"First: {_format_counts(firsts)}; last: {_format_counts(lasts)}. In halves of the rows a pair turns in "
+        f"First: {_format_counts(firsts)}; last: {_format_counts(lasts)}. In halves of the rows, the order of a pair is reversed in "
         f"{format_range((100 * float(share) for share in shares), 0)} % on average, by measure."
     )
 
 
 def summarize_pairs(by_measure: Sequence[Row]) -> str:
-    """Whether any two measures settle a pair in opposite ways, and how many pairs no measure leaves open."""
+    """Whether two measures establish opposite orders of a pair, and for how many pairs all measures agree."""
     both, all_alike, count = opposite_pairs(by_measure), 0, len(by_measure[0]["pairs"])
     for a, b in combinations(ranking_tables.ranked_names(by_measure[0]), 2):
         all_alike += len({(a, b) in ranking_tables.settled_pairs(row) for row in by_measure}) == 1
-    text = f"In {all_alike} of {format_count(count, 'pair')} all measures have the same net before the other."
+    text = f"In {all_alike} of {format_count(count, 'pair')} all measures agree on the order."
     if not both:
-        return f"{text} No pair is settled one way by one measure and the other way by another."
-    return f"{text} Settled one way by some measures and the other way by others: {', '.join(both)}."
+        return f"{text} No two measures establish opposite orders of a pair."
+    return f"{text} Some measures establish opposite orders of: {', '.join(both)}."
 
 
 def opposite_pairs(by_measure: Sequence[Row]) -> list[str]:
-    """The pairs that some measures settle one way, and others the other way."""
+    """The pairs for which measures establish opposite orders."""
     pair_names = []
     for a, b in combinations(ranking_tables.ranked_names(by_measure[0]), 2):
         one, other = (
@@ -186,22 +186,24 @@ def opposite_pairs(by_measure: Sequence[Row]) -> list[str]:
 
 
 def summarize_agreement(by_measure: Sequence[Row]) -> str:
-    """The least alike two orders of calibration, and how alike errors and scores are."""
+    """Summary of the least similar rankings by errors, and of the similarity of errors and scores."""
     groups = measures_by_kind(by_measure)
     errors = [*groups.get("raw", []), *groups.get("corrected", [])]
     inside = [(ranking_tables.tau_interval(a, b)[0], a, b) for a, b in combinations(errors, 2)]
     phrases = []
     if inside:
         value, a, b = min(inside, key=lambda entry: entry[0])
-        phrases.append(f"Of two errors least alike are {a['measure']} and {b['measure']}, with tau {value:.2f}")
+        phrases.append(
+            f"The two errors with the least similar rankings are {a['measure']} and {b['measure']}, with tau {value:.2f}"
+        )
     across = [ranking_tables.tau_interval(a, b)[0] for a in errors for b in groups.get("score", [])]
     if across:
-        phrases.append(f"between an error and a score it is {format_range(across, 2)}")
+        phrases.append(f"between an error and a score, tau is {format_range(across, 2)}")
     return "; ".join(phrases) + "."
 
 
 def summarize_pvalues(by_size: Sequence[Row]) -> str:
-    """When the p-values are all alike, and when they go against the errors."""
+    """Summary of the pairs whose p-values contradict the errors."""
     phrases = [
         f"{row['n']:,} rows {row['against']:.0%} (tied {row['tied']:.0%})"
         for row in ranking_tables.pvalue_table(by_size)
@@ -212,7 +214,7 @@ def summarize_pvalues(by_size: Sequence[Row]) -> str:
 def compare_with_paper(
     by_measure: Sequence[Row], by_size: Sequence[Row], right: Mapping[str, Mapping[str, float]]
 ) -> tuple[Row, ...]:
-    """Sentence by sentence."""
+    """Statements of the paper with our results."""
     groups = measures_by_kind(by_measure)
     raw, scores = groups.get("raw", []), groups.get("score", [])
     statements = [
@@ -237,13 +239,13 @@ def compare_with_paper(
     accuracy = -np.array([net["accuracy"] for net in right.values()])
     for kind, rows in groups.items():
         values = [float(kendall_tau(ranking_tables.model_values(row), accuracy)) for row in rows]
-        claim = "expected scores do not quantify model calibration directly" if kind == "score" else "(beside it)"
-        statements.append((claim, f"{KIND_LABELS[kind]}: tau with the order by accuracy {format_range(values, 2)}"))
+        claim = "expected scores do not quantify model calibration directly" if kind == "score" else "(in addition)"
+        statements.append((claim, f"{KIND_LABELS[kind]}: tau with the ranking by accuracy {format_range(values, 2)}"))
     return tuple({"the paper": first, "here": second} for first, second in statements)
 
 
 def measures_by_kind(by_measure: Sequence[Row]) -> dict[str, list[Row]]:
-    """The measures of each kind that there are."""
+    """The measures by kind."""
     groups: dict[str, list[Row]] = {}
     for row in by_measure:
         groups.setdefault(MEASURES[row["measure"]].kind, []).append(row)
@@ -258,11 +260,11 @@ def _describe_unsettled(rows: Sequence[Row]) -> str:
         worst = max(shares, key=lambda pair: shares[pair])
         if row["measure"] == DEFAULT_MEASURE:
             phrases.append(
-                f"{DEFAULT_MEASURE}: {len(settled) - sum(settled.values())} of {format_count(len(settled), 'pair')} not settled; most "
-                f"often turned {worst[0]} and {worst[1]}, in {shares[worst]:.0%} of halves"
+                f"{DEFAULT_MEASURE}: {len(settled) - sum(settled.values())} of {format_count(len(settled), 'pair')} not established; most "
+                f"often reversed: {worst[0]} and {worst[1]}, in {shares[worst]:.0%} of halves"
             )
     left = [100 * (1 - sum(ranking_tables.settled_pairs(row).values()) / len(row["pairs"])) for row in rows]
-    return "; ".join([*phrases, f"by raw error {format_range(left, 0)} % of the pairs are not settled"])
+    return "; ".join([*phrases, f"by raw error {format_range(left, 0)} % of the pairs are not established"])
 
 
 def _describe_noise_floors(rows: Sequence[Row]) -> str:
@@ -272,7 +274,7 @@ def _describe_noise_floors(rows: Sequence[Row]) -> str:
         if floors and min(floors) > 0:
             ranges.append((max(floors) / min(floors), f"{row['measure']} {format_range(floors, 4)}"))
     ranges.sort(reverse=True)
-    return f"noise floors of the nets: {'; '.join(text for _, text in ranges)}"
+    return f"noise floors of the networks: {'; '.join(text for _, text in ranges)}"
 
 
 def _describe_end(row: Row, which: int) -> str:

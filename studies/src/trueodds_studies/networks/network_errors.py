@@ -21,13 +21,13 @@ PARTITIONS: dict[str, dict[str, Any]] = {
     "tree, 100 rows": {"partition": "median-variance", "min_size": 100},
     "tree, 10 rows": {"partition": "median-variance", "min_size": 10},
 }
-"""Ten equal parts of each probability, and trees that cut at the median of the class of largest variance."""
+"""Ten equal parts of each probability, and trees that split at the median of the class with the largest variance."""
 
 DISTANCES = ("tv", "sq-euclidean")
 
 
 def network_lenses(net: StoredNetwork) -> dict[str, str]:
-    """What can be looked at: of one dimension, of two, and all classes; each once."""
+    """The lenses: one-dimensional, two-dimensional, and all classes."""
     by_dimension = {"confidence": "confidence"}
     if net.has_class_probs and net.classes > 3:
         by_dimension["groups"] = groups_lens(net.classes)
@@ -61,7 +61,7 @@ def error_rows(net: StoredNetwork, preds: Predictions, resamples: int, redraws: 
 
 
 def count_outside_bars(preds: Predictions, level: float) -> dict[str, dict[str, int]]:
-    """How many bins of the confidence lie outside the bars of a calibrated model, by ten bins and by a tree."""
+    """Number of bins of the confidence outside the bars of a calibrated model, with ten bins and with a tree."""
     counts = {}
     for label, bins in (("uniform", "uniform 10"), ("tree", "tree, 100 rows")):
         panels = draw(preds, "reliability", lens="confidence", level=level, **PARTITIONS[bins]).panels
@@ -74,7 +74,7 @@ def count_outside_bars(preds: Predictions, level: float) -> dict[str, dict[str, 
 def frequent_cell_errors(net: StoredNetwork, preds: Predictions) -> dict[str, Any] | None:
     """The mean distance in the three fullest of 25 cells of the triangle, and in the others, weighted by rows.
 
-    `beyond` is how many cells stray more than chance explains, `beyond there` how many of the three fullest do.
+    `beyond` is the number of cells with a significant deviation, `beyond there` that among the three fullest.
     """
     if not (net.has_class_probs and net.classes >= 3):
         return None
@@ -93,7 +93,7 @@ def frequent_cell_errors(net: StoredNetwork, preds: Predictions) -> dict[str, An
 
 
 def accuracy_and_confidence(preds: Predictions) -> tuple[float, float]:
-    """How often the likeliest class comes, and how sure the net is of it on average."""
+    """Accuracy and mean confidence."""
     (view,) = as_lens("confidence").views(preds)
     return float(view.y.mean()), float(view.p.mean())
 
@@ -106,12 +106,12 @@ PUBLISHED_ERRORS = {
     "resnet18": {"uniform 10": 0.07488154767161405, "tree, 100 rows": 0.03644622574154901},
     "vgg16_bn": {"uniform 10": 0.06611851748458285, "tree, 100 rows": 0.029127032299151583},
 }
-PAPER_LEGEND = """Sentences quoted or shortened from section 5.2 of Vaicenavicius et al. (2019), whose LeNet, DenseNet and ResNet are other nets than these;
-the numbers are from the program of Widmann, Lindsten and Zachariah (2019) on these very predictions."""
+PAPER_LEGEND = """Quoted or shortened from section 5.2 of Vaicenavicius et al. (2019), whose LeNet, DenseNet, and ResNet are not the networks used here;
+the numbers are from the program of Widmann, Lindsten, and Zachariah (2019) for these predictions."""
 
 
 def compare_with_papers(cells: Sequence[Row]) -> tuple[Row, ...]:
-    """Sentence by sentence, then number by number."""
+    """Statements of the paper with our results, then published numbers with ours."""
     statements = [("the importance of the binning scheme", _describe_schemes(cells))]
     if any(a is not b and NETWORKS[a["net"]].task == NETWORKS[b["net"]].task for a in cells for b in cells):
         statements.append(("(the same)", _describe_orders(cells)))
@@ -136,7 +136,7 @@ def compare_with_papers(cells: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def find_error(cell: Row, lens: str, bins: str, distance: str = "tv") -> float:
-    """One number of a net."""
+    """One error of a network."""
     for row in cell["errors"]:
         if (row["lens"], row["bins"], row["distance"]) == (lens, bins, distance):
             return float(row["value"])
@@ -144,7 +144,7 @@ def find_error(cell: Row, lens: str, bins: str, distance: str = "tv") -> float:
 
 
 def _describe_schemes(cells: Sequence[Row]) -> str:
-    """By how much the bins change the number."""
+    """Effect of the bins on the error."""
     phrases = []
     for lens in ("confidence", "groups", "canonical"):
         lens_cells = [cell for cell in cells if any(row["lens"] == lens for row in cell["errors"])]
@@ -153,11 +153,11 @@ def _describe_schemes(cells: Sequence[Row]) -> str:
                 find_error(cell, lens, "tree, 10 rows") / find_error(cell, lens, "uniform 10") for cell in lens_cells
             ]
             phrases.append(f"{lens}: {format_range(ratios, 2)}")
-    return f"a tree of 10 rows gives so many times what ten uniform bins give, total variation: {'; '.join(phrases)}"
+    return f"error with a tree of 10 rows divided by that with ten uniform bins, total variation: {'; '.join(phrases)}"
 
 
 def _describe_orders(cells: Sequence[Row]) -> str:
-    """How many pairs of nets of one task stand the other way round by other bins."""
+    """Number of pairs of networks of one task whose order depends on the bins."""
     pairs = turned = 0
     for i, one in enumerate(cells):
         for other in cells[:i]:
@@ -167,22 +167,20 @@ def _describe_orders(cells: Sequence[Row]) -> str:
                     for bins in ("uniform 10", "tree, 100 rows", "tree, 10 rows")
                 }
                 pairs, turned = pairs + 1, turned + (len(signs) > 1)
-    return (
-        f"{turned} of {format_count(pairs, 'pair')} of nets of one task change order of confidence error with the bins"
-    )
+    return f"{turned} of {format_count(pairs, 'pair')} of networks of one task change the order of their confidence errors with the bins"
 
 
 def _describe_frequent(cells: Sequence[Row]) -> str:
-    """The corner where most predictions lie, beside the others."""
+    """Deviation in the corner with most predictions, compared with the others."""
     corners = [cell["frequent"] for cell in cells if cell["frequent"] is not None]
     if not corners:
-        return "no net here has three outcomes or more"
+        return "no network has three outcomes or more"
     there, elsewhere = ([corner[name] for corner in corners] for name in ("there", "elsewhere"))
     less = sum(a < b for a, b in zip(there, elsewhere, strict=True))
     strays, full = (sum(corner[name] for corner in corners) for name in ("beyond", "beyond there"))
     return (
         f"in the three fullest of 25 cells the mean distance is {format_range(there)}, in the others {format_range(elsewhere)}; "
-        f"smaller there in {less} of {format_count(len(corners), 'net')}; of {format_count(strays, 'cell')} beyond chance {full} are among the fullest"
+        f"smaller there in {less} of {format_count(len(corners), 'net')}; of {format_count(strays, 'cell')} with a significant deviation, {full} are among the fullest"
     )
 
 
@@ -191,7 +189,7 @@ def _describe_outside(cells: Sequence[Row]) -> str:
     for bins in ("uniform", "tree"):
         shares = [cell["outside"][bins]["outside"] / cell["outside"][bins]["bins"] for cell in cells]
         phrases.append(f"{bins} {format_range((100 * share for share in shares), 0)} %")
-    return f"bins outside the 90 % bars, by net: {', '.join(phrases)}"
+    return f"bins outside the 90 % bars, by network: {', '.join(phrases)}"
 
 
 def _describe_bars(cells: Sequence[Row]) -> str:

@@ -27,7 +27,7 @@ from trueodds_studies.networks.network_errors import PARTITIONS
 
 @dataclass(frozen=True)
 class Plan:
-    """How many rows of each net, resamples of its intervals and redraws of its labels; without rows, all."""
+    """Number of rows per network (all by default), resamples of intervals, and redraws of labels."""
 
     rows: int | None = None
     resamples: int = 2000
@@ -55,9 +55,9 @@ def networks(
 ) -> StudyResult:
     """Twenty networks for images, text and speech: reliability diagrams and expected miscalibration.
 
-    Tables: the error of the confidence, of three groups of classes and of all classes by ten uniform bins and two trees,
-    in total variation and squares; each net's diagrams in numbers; papers beside it. Pictures: one per net, and grids of
-    all. `methods` are nets. Source: Vaicenavicius et al. (2019), section 5.2 and figures 1, 4 and 15 to 18.
+    Tables: errors of the confidence, of three groups of classes, and of all classes with ten uniform bins and two trees, in
+    total variation and squares; numbers for the diagrams of each network; comparison with papers. Figures: one per
+    network, and grids of all. `methods` are networks. Source: Vaicenavicius et al. (2019), section 5.2 and figures 1, 4 and 15 to 18.
     """
     plan = plan or replace(QUICK if quick else Plan(), seed=rng)
     where, place = make_folder(out), None if data is None else str(data)
@@ -76,14 +76,14 @@ def networks(
         ("errors", words[1], short_error_table(cells), SHORT_LEGEND),
         (
             "squares",
-            "The same in squares, without an interval.",
+            "Squared errors, without an interval.",
             short_error_table(cells, "sq-euclidean"),
             SQUARES_LEGEND,
         ),
-        ("nets", "The nets, and what strays in their diagrams.", network_table(cells), NETWORKS_LEGEND),
+        ("nets", "The networks, and significant deviations in their diagrams.", network_table(cells), NETWORKS_LEGEND),
         (
             "paper",
-            "What papers say and print, and what these nets show.",
+            "Statements and numbers of papers, and our results.",
             network_errors.compare_with_papers(cells),
             network_errors.PAPER_LEGEND,
         ),
@@ -98,7 +98,7 @@ def networks(
 
 
 def measure_cell(cell: NetworkCell, plan: Plan) -> Mapping[str, Any]:
-    """What is found of one net."""
+    """Results for one network."""
     net = NETWORKS[cell.net]
     preds = sample_predictions(net.predictions(cell.data), plan.rows, plan.seed)
     right, confidence = network_errors.accuracy_and_confidence(preds)
@@ -127,23 +127,23 @@ LENSES = ("confidence", "groups", "canonical")
 ALPHA = 0.05
 
 ERRORS_LEGEND = """lens: the largest probability, three groups of classes, or all classes. distance: tv is half the sum of absolute differences,
-sq-euclidean the sum of their squares (of a confidence: of it and what is left to 1). low, high: 95 % interval, none for squares, of which no
-interval has a coverage that was measured. floor: the mean if the net were calibrated. p: of the consistency test, labels redrawn."""
-SHORT_LEGEND = """Each cell: error, total variation [95 % interval] (noise floor). p: largest of the consistency tests of that lens, all bins and both
+sq-euclidean the sum of their squares (for a confidence: of it and its complement). low, high: 95 % interval; none for squares, for which no
+interval with known coverage is available. floor: mean error of a calibrated network. p: consistency test with redrawn labels."""
+SHORT_LEGEND = """Each cell: error, total variation [95 % interval] (noise floor). p: largest p-value of the consistency tests of that lens, all bins and both
 distances."""
-SQUARES_LEGEND = """Each cell: error, sum of squared differences (noise floor). p: largest of the consistency tests of that lens, all bins and both
+SQUARES_LEGEND = """Each cell: error, sum of squared differences (noise floor). p: largest p-value of the consistency tests of that lens, all bins and both
 distances."""
-NETWORKS_LEGEND = """right, sure: accuracy and mean confidence. outside: bins of the confidence beyond the 90 % bars. beyond: cells of 25 that stray
-more than chance explains, 95 % with Holm's correction over all cells. Where a file has no probability of each class there is no triangle."""
+NETWORKS_LEGEND = """right, sure: accuracy and mean confidence. outside: bins of the confidence outside the 90 % bars. beyond: cells of 25 with a significant
+deviation, 95 % with Holm's correction over all cells. Without a probability for each class, there is no triangle."""
 
 
 def error_table(cells: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per net, lens, bins and distance."""
+    """One row per network, lens, bins, and distance."""
     return tuple({**_rows_of_network(cell), **row} for cell in cells for row in cell["errors"])
 
 
 def short_error_table(cells: Sequence[Row], distance: str = "tv") -> tuple[Row, ...]:
-    """One row per net and lens, a column per partition."""
+    """One row per network and lens, a column per partition."""
     rows = []
     for cell in cells:
         for lens in LENSES:
@@ -156,7 +156,7 @@ def short_error_table(cells: Sequence[Row], distance: str = "tv") -> tuple[Row, 
 
 
 def network_table(cells: Sequence[Row]) -> tuple[Row, ...]:
-    """One row per net: how right, how sure, and how much of its diagrams strays."""
+    """One row per network: accuracy, confidence, and significant deviations in its diagrams."""
     rows = []
     for cell in cells:
         lines, corner = cell["outside"], cell["frequent"]
@@ -169,7 +169,7 @@ def network_table(cells: Sequence[Row]) -> tuple[Row, ...]:
 
 
 def summarize(cells: Sequence[Row]) -> str:
-    """How far off they are, and how many are rejected by every bin and distance."""
+    """Summary of the errors, and of the networks rejected with all bins and distances."""
     phrases = []
     for lens in LENSES:
         net_rows = [[row for row in cell["errors"] if row["lens"] == lens] for cell in cells]
@@ -184,7 +184,7 @@ def summarize(cells: Sequence[Row]) -> str:
 
 
 def summarize_noise(cells: Sequence[Row]) -> str:
-    """How much of each error a calibrated net would have, too."""
+    """Summary of the noise floors relative to the errors."""
     phrases = []
     for bins in PARTITIONS:
         shares = [
@@ -203,7 +203,7 @@ def _rows_of_network(cell: Row) -> dict[str, Any]:
 
 
 def _format_estimate(row: Row) -> str:
-    """Value [low, high] (floor)."""
+    """Format as value [low, high] (noise floor)."""
     between = "" if row["low"] is None else f" [{row['low']:.3f}, {row['high']:.3f}]"
     return f"{row['value']:.4f}{between} ({row['floor']:.4f})"
 
@@ -218,7 +218,7 @@ NetworkPredictions = Mapping[str, Predictions]
 
 
 def draw_network(name: str, preds: Predictions, path: Path) -> None:
-    """The confidence in ten bins and by a tree, and three groups of classes in 25 cells and by a tree."""
+    """Draw the confidence with ten bins and a tree, and three groups of classes with 25 cells and a tree."""
     rows = 2 if has_simplex_diagram(name) else 1
     figure = _make_figure((10, 4.2 * rows))
     axes = figure.subplots(rows, 2, squeeze=False)
@@ -231,7 +231,7 @@ def draw_network(name: str, preds: Predictions, path: Path) -> None:
 
 
 def draw_line_grid(nets: NetworkPredictions, bins: str, path: Path) -> None:
-    """The one-dimensional diagram of every net."""
+    """Draw the one-dimensional diagram of every network."""
     axes, figure = _make_grid(len(nets), 3.0, 2.35)
     drawn = [
         _draw_line(preds, ax, LINE_PARTITIONS[bins], name)
@@ -244,7 +244,7 @@ def draw_line_grid(nets: NetworkPredictions, bins: str, path: Path) -> None:
 
 
 def draw_simplex_grid(nets: NetworkPredictions, cells: str, path: Path) -> None:
-    """The two-dimensional diagram of every net that has one."""
+    """Draw the two-dimensional diagram of every network that has one."""
     shown = {name: preds for name, preds in nets.items() if has_simplex_diagram(name)}
     if not shown:
         return
@@ -258,13 +258,13 @@ def draw_simplex_grid(nets: NetworkPredictions, cells: str, path: Path) -> None:
 
 
 def has_simplex_diagram(name: str) -> bool:
-    """Whether there are three outcomes or groups of them to draw."""
+    """Whether there are three outcomes or groups of outcomes to draw."""
     net = NETWORKS[name]
     return net.has_class_probs and net.classes >= 3
 
 
 def describe_groups(name: str) -> str:
-    """Which classes are put together.
+    """The classes of each group.
 
     >>> describe_groups("vgg16")
     '0–2, 3–5, 6–9'
@@ -288,7 +288,7 @@ def _draw_simplex(name: str, preds: Predictions, ax: Any, settings: Mapping[str,
     diagram = draw(preds, "simplex", lens=lens, **settings).less("key")
     diagram.paint(ax, 0)
     beyond = diagram.table["beyond"]
-    ax.set_title(f"{title}\n{int(beyond.sum())} of {len(beyond)} beyond chance", fontsize=9)
+    ax.set_title(f"{title}\n{int(beyond.sum())} of {len(beyond)} significant", fontsize=9)
     return diagram
 
 
@@ -303,7 +303,7 @@ def _make_grid(count: int, width: float, height: float) -> tuple[list[Any], Any]
 
 
 def _draw_legend(figure: Any, diagram: Any) -> None:
-    """One for all panels."""
+    """One legend for all panels."""
     handles, names = zip(*diagram.legend(), strict=True)
     named = [name for name in names if not name.startswith("share")]  # which differ from net to net
     shown = [handle for handle, name in zip(handles, names, strict=True) if name in named]

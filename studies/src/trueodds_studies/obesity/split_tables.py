@@ -166,13 +166,13 @@ def summarize_min_prob(rows: Sequence[Row]) -> str:
 
     calm = ("none", "ridge", "temperature")
     return (
-        f"Whatever stands in for votes of 0, from 1e-12 to half a vote, mean held-out log losses of no recalibration, the ridge and the temperature "
-        f"move by {largest_range('mixed ', calm):.3f} nats at most with a share of 1/397 of the uniform distribution, and by {largest_range('', calm):.3f} without mixing."
+        f"For replacements of zero votes from 1e-12 to half a vote, the mean held-out log losses without recalibration, with the ridge, and with "
+        f"temperature scaling vary by {largest_range('mixed ', calm):.3f} nats at most with a share of 1/397 of the uniform distribution, and by {largest_range('', calm):.3f} without mixing."
     )
 
 
-SPLITS_LEGEND = """p: of the held-out rows, against Normal Weight. The methods: held-out log loss, mixed. zeros: share of the calibration rows' votes that
-are 0; true zeros: outcomes with none, calibration and held-out rows together."""
+SPLITS_LEGEND = """p: for the held-out rows, against Normal Weight. Methods: held-out log loss after mixing. zeros: share of the votes for the calibration rows
+that are 0; true zeros: observed classes without votes, calibration and held-out rows together."""
 
 
 def split_table(results: Sequence[Row]) -> tuple[Row, ...]:
@@ -202,8 +202,8 @@ def summarize(results: Sequence[Row]) -> str:
     )  # fmt: skip
     none, after = by["none"], by["MCLLO"]
     return (
-        f"A forest ({features}; {format_count(none['splits'], 'split')}): held-out log loss {loss}. MCLLO's test passes "
-        f"{none['p>.05']:.0%} of the splits before and {after['p>.05']:.0%} after MCLLO; ECE {format_change(none['ECE'], after['ECE'])}."
+        f"A forest ({features}; {format_count(none['splits'], 'split')}): held-out log loss {loss}. MCLLO's test does not "
+        f"reject in {none['p>.05']:.0%} of the splits before and {after['p>.05']:.0%} after MCLLO; ECE {format_change(none['ECE'], after['ECE'])}."
     )
 
 

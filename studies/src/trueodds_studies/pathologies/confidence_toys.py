@@ -25,7 +25,7 @@ from trueodds_studies.pathologies.toy import (
 )
 
 NINE_CLASSES = ("cat", "dog", "toad")
-NINE_SAMPLES = (  # Pavlovic (2025), table 1, a picture: said of cat, dog, toad, and what it was
+NINE_SAMPLES = (  # Pavlovic (2025), table 1, a figure: probabilities of cat, dog, toad, and the observed class
     (0.78, 0.12, 0.10, "cat"),
     (0.10, 0.64, 0.26, "dog"),
     (0.04, 0.04, 0.92, "dog"),
@@ -40,11 +40,11 @@ PRINTED_ECE = 0.10445
 DIGITS = 5  # of that number
 BINS = 5
 
-SAMPLES_LEGEND = """said: the class with the largest probability, confidence: that probability; ECE looks at nothing else. bin: which fifth of [0, 1]
-the confidence lies in, the upper end included. came: what it was. right: 1 where that is what was said."""
+SAMPLES_LEGEND = """said: predicted class, with the largest probability; confidence: that probability, the only one that ECE uses. bin: the fifth of [0, 1]
+that contains the confidence, including its upper end. came: observed class. right: 1 if the prediction is correct."""
 
-BINS_LEGEND = """share: of the nine samples. accuracy: how often right. confidence: its mean. gap: the distance between the two. adds: share times gap;
-ECE is their sum. adds (5 digits): the same rounded before it is summed. Bins without a sample add nothing."""
+BINS_LEGEND = """share: of the nine samples. accuracy: share of correct predictions. confidence: mean confidence. gap: absolute difference of the two. adds: share
+times gap; ECE is their sum. adds (5 digits): the same, rounded before summation. Empty bins contribute nothing."""
 
 
 def nine_samples() -> Predictions:
@@ -55,13 +55,13 @@ def nine_samples() -> Predictions:
 
 
 def nine_bin_counts(bins: int) -> list[int]:
-    """How many of the nine lie in each bin, the empty ones included."""
+    """Number of the nine samples in each bin, including empty bins."""
     (view,) = as_lens("confidence").views(nine_samples())
     return np.bincount(Uniform(bins).freeze(view).index(view.at), minlength=bins).tolist()
 
 
 def nine_samples_toy(seed: int) -> Toy:
-    """The text's tables 1 to 4, its ECE, and what nine samples can tell at all."""
+    """Tables 1 to 4 of the paper, its ECE, and the evidence that nine samples provide."""
     preds = nine_samples()
     estimate = measure(preds, "ece", lens="confidence", bins=BINS, rng=seed)
     chance = test(preds, "consistency", lens="confidence", bins=BINS, rng=seed)
@@ -71,13 +71,13 @@ def nine_samples_toy(seed: int) -> Toy:
     assert noise_floor is not None
     rows = (
         toy_row("nine samples", "ECE, 5 bins", PRINTED_ECE, round_off(estimate.value),
-            f"To five digits {estimate.value:.{DIGITS}f}, and {PRINTED_ECE} in the text. Three bins hold samples; their gaps, averaged over samples, are the ECE."),
+            f"{estimate.value:.{DIGITS}f} to five digits, and {PRINTED_ECE} in the paper. Three bins contain samples; the ECE is the mean of their gaps over samples."),
         toy_row("nine samples", "ECE, 5 bins, each bin's term rounded first", PRINTED_ECE, rounded,
-            "The text's number comes out if what is added was rounded to five digits: its last digit is off."),
-        toy_row("nine samples", "ECE of a calibrated model that says the same (noise floor)", None, noise_floor,
-            "Chance alone makes more than what was measured: of so few samples the number tells nothing."),
-        toy_row("nine samples", "p-value: how often chance makes at least as much", None, float(chance),
-            "Nothing here speaks against calibration, and nothing for it."),
+            "The number in the paper is obtained if the terms are rounded to five digits: its last digit is incorrect."),
+        toy_row("nine samples", "ECE of a calibrated model with the same predictions (noise floor)", None, noise_floor,
+            "The expected value by chance is larger than the estimate: with so few samples, it is not informative."),
+        toy_row("nine samples", "p-value: probability of at least this value by chance", None, float(chance),
+            "There is no evidence against calibration, and none for it."),
     )  # fmt: skip
     total = {
         "bin": "all",
@@ -87,18 +87,16 @@ def nine_samples_toy(seed: int) -> Toy:
         "adds (5 digits)": rounded,
     }
     tables = (
-        toy_table(
-            "samples", "What the model said of nine pictures, and what they were.", _sample_rows(preds), SAMPLES_LEGEND
-        ),
+        toy_table("samples", "Predictions for nine images, and their classes.", _sample_rows(preds), SAMPLES_LEGEND),
         toy_table(
             "nine",
-            f"Bin by bin to an ECE of {estimate.value:.6f}; the text has {PRINTED_ECE}.",
+            f"Computation of the ECE of {estimate.value:.6f} by bin; the paper states {PRINTED_ECE}.",
             [*bins, total],
             BINS_LEGEND,
         ),
     )
     panel = Panel(
-        "ECE step by step: said and seen",
+        "ECE step by step: predicted and observed",
         "share",
         {name: {f"bin {bin_row['bin']}": bin_row[name] for bin_row in bins} for name in ("confidence", "accuracy")},
     )
@@ -134,12 +132,12 @@ def _bin_rows(preds: Predictions) -> list[dict[str, Any]]:
 
 BIN_COUNTS = (1, 2, 5, 10, 15, 20, 100)
 
-BIN_COUNTS_LEGEND = """bins: of equal width on [0, 1]. empty: bins without a sample, which add nothing. alone: bins with a single sample, whose accuracy is
-0 or 1. ECE: of the same nine samples each time. noise floor: the mean ECE of a calibrated model that says the same, over 999 draws."""
+BIN_COUNTS_LEGEND = """bins: of equal width on [0, 1]. empty: bins without a sample, which contribute nothing. alone: bins with a single sample, whose accuracy is
+0 or 1. ECE: for the same nine samples. noise floor: mean ECE of a calibrated model with the same predictions, over 999 draws."""
 
 
 def bin_row(bins: int, seed: int) -> dict[str, Any]:
-    """The nine samples in so many bins."""
+    """The nine samples in this number of bins."""
     estimate, bin_counts = measure(nine_samples(), "ece", lens="confidence", bins=bins, rng=seed), nine_bin_counts(bins)
     return {
         "bins": bins, "empty": bin_counts.count(0), "alone": bin_counts.count(1), "fullest": max(bin_counts),
@@ -148,28 +146,28 @@ def bin_row(bins: int, seed: int) -> dict[str, Any]:
 
 
 def more_bins_toy(seed: int) -> Toy:
-    """The text's section 3.2 up to bins of equal width."""
+    """Section 3.2 of the paper up to bins of equal width."""
     lines = [bin_row(bins, seed) for bins in BIN_COUNTS]
     by_bins, bin_counts = {line["bins"]: line for line in lines}, nine_bin_counts(10)
     alone = " and ".join(str(b + 1) for b, n in enumerate(bin_counts) if n == 1)
     rows = (
         toy_row("more bins", "ECE, 1 bin", None, by_bins[1]["ECE"],
-            "Mean confidence against accuracy: too sure here and too modest there cancel."),
+            "Mean confidence compared with accuracy: over- and underconfidence cancel."),
         toy_row("more bins", "ECE, 10 bins instead of 5", None, by_bins[10]["ECE"],
-            f"Nothing changed but the bins, and {by_bins[5]['ECE']:.3f} became {by_bins[10]['ECE']:.3f}."),
-        toy_row("more bins", "empty bins, of 10", 5, by_bins[10]["empty"], "Half of the bins add nothing."),
-        toy_row("more bins", "samples in bin 8, of 10", 1, bin_counts[7], "What this bin saw is one picture."),
+            f"Only the bins changed, and {by_bins[5]['ECE']:.3f} became {by_bins[10]['ECE']:.3f}."),
+        toy_row("more bins", "empty bins, of 10", 5, by_bins[10]["empty"], "Half of the bins contribute nothing."),
+        toy_row("more bins", "samples in bin 8, of 10", 1, bin_counts[7], "This bin contains one image."),
         toy_row("more bins", "samples in bin 9, of 10", 1, bin_counts[8],
-            f"The text says that bins 8 and 9 hold one sample each; of these nine it is bins {alone}."),
+            f"The paper states that bins 8 and 9 contain one sample each; for these nine samples, bins {alone} do."),
         toy_row("more bins", "ECE, 100 bins", None, by_bins[100]["ECE"],
-            "Every sample by itself: how far its confidence is from 1 if it is right, from 0 if not."),
+            "Every sample has its own bin: the distance of its confidence from 1 if correct, from 0 if not."),
         toy_row("more bins", "noise floor, 100 bins", None, by_bins[100]["noise floor"],
-            "A calibrated model gets about the same: read an ECE beside its floor, and never two of different bins."),
+            "About the same for a calibrated model: compare an ECE with its noise floor, and never compare different bins."),
     )  # fmt: skip
     low, high = (pick(line["ECE"] for line in lines) for pick in (min, max))
     sentence = f"The same nine samples: ECE from {low:.3f} to {high:.3f} by the number of bins."
     panel = Panel(
-        "More bins, another number",
+        "Dependence on the number of bins",
         "ECE",
         {name: {format_count(line["bins"], "bin"): line[name] for line in lines} for name in ("ECE", "noise floor")},
     )
@@ -189,14 +187,14 @@ ADAPTIVE_MEASURES: dict[str, tuple[str, dict[str, Any]]] = {
     "MacroCE": ("macroce", CONFIDENCE),
 }
 
-ADAPTIVE_LEGEND = """Every measure that the text names, on its nine samples. equal mass, 3: three bins of three samples. sweep: as many equal-mass bins as
-let accuracy rise with confidence. kernel density: no bins. ACE: equal-mass bins for each class, averaged over classes; TACE: the same
-above a probability of 0.01. MacroCE: the mean distance of confidence from 1 where the model is right and from 0 where it is wrong,
-averaged over the two. noise floor: the mean of a calibrated model that says the same, over 999 draws; over it: how much is above that."""
+ADAPTIVE_LEGEND = """All measures named in the paper, for its nine samples. equal mass, 3: three bins of three samples. sweep: the largest number of equal-mass bins for
+which accuracy increases with confidence. kernel density: no bins. ACE: equal-mass bins for each class, averaged over classes; TACE: the same
+above a probability of 0.01. MacroCE: the mean distance of confidence from 1 for correct and from 0 for wrong predictions,
+averaged over the two. noise floor: mean for a calibrated model with the same predictions, over 999 draws; over it: value minus noise floor."""
 
 
 def measure_samples(how: str, seed: int) -> dict[str, Any]:
-    """The nine samples by one measure."""
+    """One measure of the nine samples."""
     estimator, settings = ADAPTIVE_MEASURES[how]
     estimate = measure(nine_samples(), estimator, rng=seed, **settings)
     assert estimate.noise_floor is not None
@@ -207,26 +205,26 @@ def measure_samples(how: str, seed: int) -> dict[str, Any]:
 
 
 def adaptive_bins_toy(seed: int) -> Toy:
-    """The rest of the text's section 3.2."""
+    """The rest of section 3.2 of the paper."""
     lines = [measure_samples(how, seed) for how in ADAPTIVE_MEASURES]
     by_measure = {line["measure"]: line for line in lines}
     rows = (
         toy_row("adaptive bins", "ECE, 3 bins of three samples", None, by_measure["equal mass, 3"]["value"],
-            "No bin is empty and none holds one sample; the number is another again."),
+            "No bin is empty or contains a single sample; the value differs again."),
         toy_row("adaptive bins", "ECE, sweep", None, by_measure["sweep"]["value"],
-            "The data choose the number of bins: as many as leave accuracy rising with confidence."),
+            "The data determine the number of bins: the largest for which accuracy increases with confidence."),
         toy_row("adaptive bins", "ECE, kernel density", None, by_measure["kernel density"]["value"],
-            "Without bins there is a bandwidth to choose."),
+            "Without bins, a bandwidth has to be chosen."),
         toy_row("adaptive bins", "ACE, 3 bins per class", None, by_measure["ACE, 3"]["value"],
-            "All three probabilities of a sample count here, not the largest alone."),
+            "All three probabilities of a sample are used, not only the largest."),
         toy_row("adaptive bins", "MacroCE", None, by_measure["MacroCE"]["value"],
-            "It asks more than calibration: even a calibrated model is far from 0."),
+            "It measures more than calibration: it is large even for a calibrated model."),
     )  # fmt: skip
     low, high = (pick(line["value"] for line in lines) for pick in (min, max))
     excess = max(line["over it"] for line in lines)
     sentence = (
-        f"Nine samples, {len(lines)} measures, from {low:.3f} to {high:.3f}; none is more than {excess:.3f} above what "
-        "chance gives a calibrated model. Of so few samples no choice of bins makes a sure number."
+        f"Nine samples, {len(lines)} measures, from {low:.3f} to {high:.3f}; none exceeds the expected "
+        f"value of a calibrated model by more than {excess:.3f}. With so few samples, no choice of bins gives a precise estimate."
     )
     panel = Panel(
         "Adaptive bins, or none",
@@ -240,9 +238,9 @@ ANIMALS = ("cat",) * 7 + ("dog",) * 2 + ("toad",)
 RATES = (0.7, 0.2, 0.1)
 ALWAYS, LOOKS = "always says cat", "looks at the picture"
 
-MAJORITY_LEGEND = """Ten pictures: 7 cats, 2 dogs, a toad. The first model says (0.7, 0.2, 0.1) of every picture. The second says 0.8 for what it sees and
-0.1 for each other class; it takes the toad for a cat. log loss (nats), Brier: less is better. resolution: how much of Brier's score is
-saved by telling pictures apart; of a model that says the same of all it is 0."""
+MAJORITY_LEGEND = """Ten images: 7 cats, 2 dogs, a toad. The first model predicts (0.7, 0.2, 0.1) for every image. The second predicts 0.8 for the class it
+recognizes and 0.1 for each other class; it mistakes the toad for a cat. log loss (nats), Brier: lower is better. resolution: reduction of the Brier
+score by distinguishing images; it is 0 for a constant model."""
 
 
 def majority_models() -> dict[str, Predictions]:
@@ -256,7 +254,7 @@ def majority_models() -> dict[str, Predictions]:
 
 
 def majority_scores(preds: Predictions) -> dict[str, float]:
-    """Calibration, and what else makes a model good."""
+    """Calibration error and other scores."""
     return {
         "ECE": measure_value(preds, "ece", lens="confidence", bins=5),
         "accuracy": accuracy(preds),
@@ -267,27 +265,27 @@ def majority_scores(preds: Predictions) -> dict[str, float]:
 
 
 def majority_toy() -> Toy:
-    """The text's pathology of section 3.1, beside a model that is of use."""
+    """The pathology of section 3.1, compared with an informative model."""
     scores = {name: majority_scores(preds) for name, preds in majority_models().items()}
     always, looks = scores[ALWAYS], scores[LOOKS]
     rows = (
         toy_row("majority class", f"ECE: {ALWAYS}", 0.0, always["ECE"],
-            "It says 0.7 and is right 7 times of 10: perfectly calibrated."),
-        toy_row("majority class", f"accuracy: {ALWAYS}", None, always["accuracy"], "No more than the share of cats."),
+            "Its confidence is 0.7 and it is correct in 7 of 10 cases: perfectly calibrated."),
+        toy_row("majority class", f"accuracy: {ALWAYS}", None, always["accuracy"], "The share of cats."),
         toy_row("majority class", f"resolution: {ALWAYS}", None, always["resolution"],
-            "It tells no picture from another, so that it knows nothing about any of them."),
+            "It does not distinguish images, so it provides no information."),
         toy_row("majority class", f"ECE: {LOOKS}", None, looks["ECE"],
-            "Right 9 times of 10 where it says 0.8: too modest, so that by ECE alone it is the worse model."),
-        toy_row("majority class", f"log loss less that of the other: {LOOKS}", None, looks["log loss"] - always["log loss"],
-            "A proper score sees who knows more: read it, and accuracy, beside every ECE."),
+            "Correct in 9 of 10 cases with confidence 0.8: underconfident, so it is the worse model by ECE alone."),
+        toy_row("majority class", f"log loss minus that of the other: {LOOKS}", None, looks["log loss"] - always["log loss"],
+            "A proper score detects which model is more informative: report it and the accuracy with every ECE."),
     )  # fmt: skip
     lines: list[dict[str, Any]] = [{"model": name, **model_scores} for name, model_scores in scores.items()]
     sentence = (
-        f"ECE prefers the model that {ALWAYS} ({always['ECE']:g} against {looks['ECE']:.2g}); accuracy, log loss, "
-        "Brier and resolution prefer the one that looks."
+        f"ECE prefers the model that {ALWAYS} ({always['ECE']:g} compared with {looks['ECE']:.2g}); accuracy, log loss, "
+        "Brier, and resolution prefer the other."
     )
     panel = Panel(
-        "ECE 0, and useless",
+        "ECE 0, but uninformative",
         "ECE, accuracy, log loss, resolution",
         {name: _format_scores(model_scores) for name, model_scores in scores.items()},
     )

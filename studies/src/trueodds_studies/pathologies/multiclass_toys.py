@@ -37,20 +37,20 @@ VISIBLE_FEATURES: Mapping[str, Sequence[int]] = {  # which of light and distance
 OPTIMUM, NOTHING = "light and distance (the optimum)", "nothing"
 EXAGGERATED = "the optimum, exaggerated"
 
-COARSER_LEGEND = """40 pictures of four kinds, bright or dark, near or far, ten each. A model that sees only some of that says, of all pictures that look
-alike to it, how often each class comes among them: g(X) = P[Y | h(X)]. predictions: how many different ones it makes. error: ECE of
-whole vectors, pictures of the same prediction pooled. confidence: mean largest probability. resolution: how much of Brier's score is
-saved by telling pictures apart. The last model ranks classes as the optimum does and squares its probabilities."""
+COARSER_LEGEND = """40 images of four kinds, bright or dark, near or far, ten each. A model that uses only part of this information predicts the class frequencies
+among all images that it cannot distinguish: g(X) = P[Y | h(X)]. predictions: number of distinct predictions. error: ECE of whole vectors with one
+bin per prediction. confidence: mean largest probability. resolution: reduction of the Brier score by distinguishing images. The last
+model ranks classes as the optimum does and squares its probabilities."""
 
 
 def picture_rows() -> tuple[list[tuple[str, str]], Array]:
-    """The kind of each picture, and its class (n,)."""
+    """The kind of each image, and its class, (n,)."""
     kinds = [kind for kind, shown in PICTURE_COUNTS.items() for _ in range(sum(shown))]
     return kinds, np.concatenate([np.repeat(np.arange(3), shown) for shown in PICTURE_COUNTS.values()])
 
 
 def coarsen(keeps: Sequence[int]) -> Predictions:
-    """The classifier P[Y | h(X)], where h keeps some of what there is to see."""
+    """The classifier P[Y | h(X)], where h keeps part of the information."""
     kinds, y = picture_rows()
     looks = [tuple(kind[i] for i in keeps) for kind in kinds]
     outcomes = np.eye(3)[y]
@@ -59,7 +59,7 @@ def coarsen(keeps: Sequence[int]) -> Predictions:
 
 
 def exaggerated() -> Predictions:
-    """The optimum with its probabilities squared: no coarsening, and not calibrated."""
+    """The optimum with squared probabilities: not a coarsening, and not calibrated."""
     optimum = coarsen(VISIBLE_FEATURES[OPTIMUM])
     assert optimum.y is not None
     squared = optimum.P**2
@@ -67,7 +67,7 @@ def exaggerated() -> Predictions:
 
 
 def coarsened_scores(preds: Predictions) -> dict[str, Any]:
-    """Calibration beside what is known."""
+    """Calibration error and other scores."""
     return {
         "predictions": len(np.unique(preds.P, axis=0)),
         "error": distinct_ece(preds, "canonical"),
@@ -84,23 +84,23 @@ def coarsened_classifier_toy() -> Toy:
         EXAGGERATED: coarsened_scores(exaggerated())
     }
     says = {
-        OPTIMUM: "Nothing is forgotten: the best model there is, and calibrated.",
-        "light only": "It knows less and says so: as calibrated as the optimum, and less sure.",
-        "distance only": "Another loss, as calibrated again; calibration does not rank the two.",
-        NOTHING: "One prediction for all: calibrated, and of no use.",
+        OPTIMUM: "It uses all information: the best possible model, and calibrated.",
+        "light only": "It uses less information and is less confident: as calibrated as the optimum.",
+        "distance only": "Different information, also calibrated; calibration does not rank the two.",
+        NOTHING: "A single prediction for all images: calibrated and uninformative.",
     }
     rows = [
-        toy_row("many calibrated", f"error: sees {name}", 0.0, scores[name]["error"], lesson)
+        toy_row("many calibrated", f"error: uses {name}", 0.0, scores[name]["error"], lesson)
         for name, lesson in says.items()
     ]
     rows.append(
         toy_row("many calibrated", f"error: {EXAGGERATED}", None, scores[EXAGGERATED]["error"],
-            "It guesses the same classes as the optimum and is surer of them, but what it says does not come true.")
+            "It predicts the same classes as the optimum with higher confidence, but is miscalibrated.")
     )  # fmt: skip
     lines = [{"sees": name, **model_scores} for name, model_scores in scores.items()]
     sentence = (
         f"Four models with an error of {max(scores[name]['error'] for name in VISIBLE_FEATURES):g}, log loss from "
-        f"{scores[OPTIMUM]['log loss']:.3f} to {scores[NOTHING]['log loss']:.3f}: calibration alone does not say which is good."
+        f"{scores[OPTIMUM]['log loss']:.3f} to {scores[NOTHING]['log loss']:.3f}: calibration alone does not determine the better model."
     )
     panel = Panel(
         "Many calibrated classifiers",
@@ -127,26 +127,26 @@ CALIBRATED_LENSES = (
 )  # the lenses of which the paper says that all is well
 OTHER_LENSES = ("rank:2", "rank:3", "top-2", "groups:[[0],[1,2]]", "groups:[[0,1],[2]]", "groups:[[0,2],[1]]")
 
-SIX_LEGEND = """60 rows, ten of each prediction, which came exactly as the table of the paper says. error: how far what came is from what was said
-where that prediction was made (half the sum of the distances): what the canonical lens averages."""
+SIX_LEGEND = """60 rows, ten of each prediction, with exactly the class frequencies of the table in the paper. error: total variation distance between the
+prediction and the class frequencies (half the sum of the absolute differences), which the canonical lens averages."""
 
 LENS_EXPLANATIONS = {
-    "confidence": "Everywhere 0.6 is said of the first choice, and it comes 6 times of 10.",
-    "class:0": "Where 0.1 is said of the first class it comes with 0.1 on average: 0.2 and 0.0 cancel.",
-    "class:1": "The same for the second.",
-    "class:2": "And for the third: by itself every class is calibrated.",
-    "rank:2": "Second choices come as often as they say.",
-    "rank:3": "Third choices too.",
-    "top-2": "So do the first two together.",
-    "groups:[[0],[1,2]]": "Putting classes together does not help.",
-    "groups:[[0,1],[2]]": "Nor does it here.",
-    "groups:[[0,2],[1]]": "Nor here.",
-    "canonical": "Only the whole vector shows it: every one of the six predictions is off by a tenth.",
+    "confidence": "The first choice always has probability 0.6 and is correct in 6 of 10 cases.",
+    "class:0": "When the first class has probability 0.1, its mean frequency is 0.1: 0.2 and 0.0 cancel.",
+    "class:1": "The same for the second class.",
+    "class:2": "And for the third: every class by itself is calibrated.",
+    "rank:2": "Second choices are calibrated.",
+    "rank:3": "Third choices are calibrated, too.",
+    "top-2": "So are the first two together.",
+    "groups:[[0],[1,2]]": "Merging classes does not reveal the error.",
+    "groups:[[0,1],[2]]": "The same for this grouping.",
+    "groups:[[0,2],[1]]": "And for this one.",
+    "canonical": "Only the whole vector reveals it: each of the six predictions has an error of one tenth.",
 }
 
 
 def six_predictions() -> Predictions:
-    """The paper's table 1 as rows."""
+    """Table 1 of the paper as rows."""
     labels = [
         np.repeat(np.arange(3), np.rint(ROWS_PER_PREDICTION * np.array(rate)).astype(int))
         for rate in SIX_PREDICTIONS.values()
@@ -177,25 +177,25 @@ def six_predictions_toy() -> Toy:
         for predicted, true_probs in SIX_PREDICTIONS.items()
     ]
     sentence = (
-        f"Six predictions, {len(errors) - 1} lenses that find an error of at most "
-        f"{max(errors[lens] for lens in (*CALIBRATED_LENSES, *OTHER_LENSES)):g}, and the canonical lens, which finds {errors['canonical']:g}."
+        f"Six predictions, {len(errors) - 1} lenses with an error of at most "
+        f"{max(errors[lens] for lens in (*CALIBRATED_LENSES, *OTHER_LENSES)):g}, and the canonical lens with an error of {errors['canonical']:g}."
     )
-    panel = Panel("Six predictions through every lens", "error", {"error": errors})
+    panel = Panel("Six predictions by lens", "error", {"error": errors})
     return Toy("six predictions", rows, (toy_table("six", sentence, lines, SIX_LEGEND),), panel)
 
 
 VECTOR_LENSES = ("confidence", "classwise", "canonical")
 PERSON, ANIMAL = "0.1 on person", "0.1 on animal"
-MEETS, MISSES = "q, came as said", "q, came otherwise"
+MEETS, MISSES = "q, calibrated", "q, miscalibrated"
 
-VECTORS_LEGEND = """Two models of ten pictures of a road, each of which is said to show no creature with 0.9; one showed a person. And ten pictures each
-for which q = (0.1, 0.2, 0.7) was said. came: how many of the ten each class was. confidence: the error of the largest probability;
-classwise: of each class against the rest, mean over classes; canonical: of the whole vector (half the sum of the distances). log loss
-is infinite where what came was said to be impossible."""
+VECTORS_LEGEND = """Two models for ten images of a road, with probability 0.9 for no creature; one image shows a person. And two times ten images with the
+prediction q = (0.1, 0.2, 0.7). said: prediction. came: number of images of each class. confidence: error of the largest probability; classwise: of each
+class against the rest, mean over classes; canonical: of the whole vector (half the sum of the absolute differences). The log loss is infinite if an
+observed class had probability 0."""
 
 
 def ten_pictures(predicted: Sequence[float], counts: Sequence[int]) -> Predictions:
-    """Ten pictures with one prediction, and how many of them each class was."""
+    """Ten images with one prediction, and the number of images of each class."""
     return Predictions(np.repeat(np.arange(3), counts), [list(predicted)] * 10)
 
 
@@ -208,7 +208,7 @@ VECTOR_CASES = {
 
 
 def other_classes_toy() -> Toy:
-    """The text's section 3.3."""
+    """Section 3.3 of the paper."""
     results: dict[str, dict[str, Any]] = {}
     for name, (predicted, counts) in VECTOR_CASES.items():
         preds = ten_pictures(predicted, counts)
@@ -221,26 +221,26 @@ def other_classes_toy() -> Toy:
         }
     rows = (
         toy_row("only the maximum", f"confidence: {PERSON}", None, results[PERSON]["confidence"],
-            "No creature was said with 0.9 and came 9 times of 10."),
+            "No creature has probability 0.9 and is observed in 9 of 10 cases."),
         toy_row("only the maximum", f"confidence: {ANIMAL}", None, results[ANIMAL]["confidence"],
-            "The same to ECE, which never looks at who gets the rest."),
+            "The same for ECE, which ignores the distribution of the remaining probability."),
         toy_row("only the maximum", f"classwise: {ANIMAL}", None, results[ANIMAL]["classwise"],
-            "Class by class it shows: persons came though none was expected, and no animal came."),
+            "Visible class by class: a person was observed although predicted with probability 0, and no animal."),
         toy_row("only the maximum", f"canonical: {ANIMAL}", None, results[ANIMAL]["canonical"],
-            "A tenth of the probability lies on the wrong class; a car would brake for the wrong creature."),
+            "A tenth of the probability is on the wrong class; a car would brake for the wrong creature."),
         toy_row("only the maximum", f"canonical: {MEETS}", 0.0, results[MEETS]["canonical"],
-            "Where q was said, classes came as q says: calibrated."),
+            "The class frequencies equal the prediction q: calibrated."),
         toy_row("only the maximum", f"canonical: {MISSES}", None, results[MISSES]["canonical"],
-            "They came as (0.1, 0.5, 0.4): 0.3 of the probability is on the wrong class."),
+            "The class frequencies are (0.1, 0.5, 0.4): 0.3 of the probability is on the wrong class."),
     )  # fmt: skip
     lines = [{"case": name, **result} for name, result in results.items()]
     sentence = (
-        f"Two models with ECE {results[PERSON]['confidence']:g} for their first choice; one of them has the rest on the "
-        f"wrong class, which the class-wise error ({results[ANIMAL]['classwise']:.3f}) and the canonical one "
-        f"({results[ANIMAL]['canonical']:.1f}) see."
+        f"Two models with ECE {results[PERSON]['confidence']:g} for the confidence; one of them has the remaining probability on the "
+        f"wrong class, which the classwise error ({results[ANIMAL]['classwise']:.3f}) and the canonical one "
+        f"({results[ANIMAL]['canonical']:.1f}) detect."
     )
     panel = Panel(
-        "Same confidence, other vectors",
+        "Same confidence, different vectors",
         "error",
         {lens: {name: results[name][lens] for name in results} for lens in VECTOR_LENSES},
     )
@@ -255,19 +255,19 @@ PICTURE_VOTES = (1, 2, 7)  # of ten people; the vector of Pavlovic (2025), secti
 VOTE_PREDICTIONS = {
     "as people": (0.1, 0.2, 0.7),
     "two swapped": (0.2, 0.1, 0.7),
-    "the other way round": (0.7, 0.2, 0.1),
-    "same order, surer": (0.01, 0.04, 0.95),
-    "same order, less sure": (0.3, 0.33, 0.37),
+    "reversed": (0.7, 0.2, 0.1),
+    "same order, overconfident": (0.01, 0.04, 0.95),
+    "same order, underconfident": (0.3, 0.33, 0.37),
 }
 VOTE_MEASURES = {"EntCE": "entce", "RankCS": "rankcs", "DistCE": "distce"}
 
-VOTES_LEGEND = """One picture that ten people were asked about: 1, 2 and 7 of them chose the three classes. EntCE: difference of the two entropies (nats),
-how much each is in doubt; 0 is best. RankCS: 1 if the classes are in the same order. DistCE: how much probability lies elsewhere than
-the votes (total variation); 0 is best. against the majority: confidence and its distance from 1, if the class of most votes is the truth."""
+VOTES_LEGEND = """One image labeled by ten people: 1, 2, and 7 of them chose the three classes. said: prediction. EntCE: difference of the entropies (nats), which measure
+uncertainty; 0 is best. RankCS: 1 if the classes are in the same order. DistCE: total variation distance from the votes; 0 is best. against the
+majority: distance of the confidence from 1 if the majority class is taken as the truth."""
 
 
 def vote_scores(predicted: tuple[float, ...]) -> dict[str, float]:
-    """The three human measures, and ECE if the majority's word were the truth."""
+    """The three measures of votes, and ECE against the majority."""
     preds, settled = (
         Predictions([PICTURE_VOTES], [predicted]),
         Predictions([max(range(3), key=PICTURE_VOTES.__getitem__)], [predicted]),
@@ -277,22 +277,22 @@ def vote_scores(predicted: tuple[float, ...]) -> dict[str, float]:
 
 
 def votes_toy() -> Toy:
-    """The text's section 3.3.3."""
+    """Section 3.3.3 of the paper."""
     scores = {name: vote_scores(predicted) for name, predicted in VOTE_PREDICTIONS.items()}
     agrees, swapped, turned, surer = (scores[name] for name in list(VOTE_PREDICTIONS)[:4])
     rows = (
         toy_row("people", "EntCE: two swapped", 0.0, swapped["EntCE"],
-            "As much doubt, between other classes: entropy does not see which."),
-        toy_row("people", "DistCE: two swapped", None, swapped["DistCE"], "A tenth of the probability lies elsewhere."),
-        toy_row("people", "EntCE: the other way round", 0.0, turned["EntCE"],
-            "What people find least likely is said to be most likely, and entropy sees nothing at all."),
-        toy_row("people", "DistCE: the other way round", None, turned["DistCE"], "Six tenths lie elsewhere."),
-        toy_row("people", "RankCS: same order, surer", 1.0, surer["RankCS"],
-            "The order is right, so the score is full, however sure the model is."),
-        toy_row("people", "DistCE: same order, surer", None, surer["DistCE"], "A quarter lies elsewhere: the model is too sure."),
+            "The same uncertainty between different classes: entropy does not distinguish them."),
+        toy_row("people", "DistCE: two swapped", None, swapped["DistCE"], "A tenth of the probability is on other classes."),
+        toy_row("people", "EntCE: reversed", 0.0, turned["EntCE"],
+            "The least likely class according to people is predicted as the most likely, and entropy does not detect it."),
+        toy_row("people", "DistCE: reversed", None, turned["DistCE"], "Six tenths are on other classes."),
+        toy_row("people", "RankCS: same order, overconfident", 1.0, surer["RankCS"],
+            "The order is correct, so the score is 1, whatever the confidence."),
+        toy_row("people", "DistCE: same order, overconfident", None, surer["DistCE"], "A quarter is on other classes: the model is overconfident."),
         toy_row("people", "DistCE: as people", 0.0, agrees["DistCE"], "Calibrated to human uncertainty."),
-        toy_row("people", "ECE against the majority's word: as people", None, agrees["against the majority"],
-            "If the majority is taken for the truth, the model that doubts as people do looks unsure by 0.3."),
+        toy_row("people", "ECE against the majority: as people", None, agrees["against the majority"],
+            "If the majority is taken as the truth, the model that agrees with people appears underconfident by 0.3."),
     )  # fmt: skip
     lines: list[dict[str, Any]] = [
         {"case": name, "said": str(VOTE_PREDICTIONS[name]), **case_scores} for name, case_scores in scores.items()
@@ -308,11 +308,11 @@ def votes_toy() -> Toy:
         if case_scores["RankCS"] == 1 and case_scores["DistCE"] > 0
     ]
     sentence = (
-        f"Predictions with EntCE 0 are up to {max(blind):g} away from people's votes, and predictions in people's order up "
-        f"to {max(ranked):g}: DistCE sees both."
+        f"Predictions with EntCE 0 are up to {max(blind):g} from the votes, and predictions in the order of the votes up "
+        f"to {max(ranked):g}: DistCE detects both."
     )
     panel = Panel(
-        "As people doubt",
+        "Agreement with annotators",
         "EntCE, RankCS, DistCE",
         {m: {name: case_scores[m] for name, case_scores in scores.items()} for m in VOTE_MEASURES},
     )

@@ -24,9 +24,9 @@ from trueodds_studies.pathologies.multiclass_toys import (
 )
 from trueodds_studies.pathologies.toy import Toy
 
-LEGEND = """printed: what the text says, in figures or in words (calibrated is an error of 0); empty where it says nothing, or only in a picture.
-ours: what the library measures on the same rows. says: what there is to learn. Rows are few on purpose: every number can be worked out
-by hand, but for the noise floors and the p-value, which come from 999 drawn sets of labels."""
+LEGEND = """printed: value in the paper, in figures or in words (calibrated is an error of 0); empty if the paper states none, or only in a figure.
+ours: value computed by the library for the same rows. says: explanation. The data sets are small, so that every number can be calculated by
+hand, except the noise floors and the p-value, which are based on 999 sets of drawn labels."""
 
 
 def pathologies(
@@ -36,12 +36,12 @@ def pathologies(
     rng: int = 0,
     progress: Progress | None = None,
 ) -> StudyResult:
-    """What the expected calibration error sees and what not, on data sets of at most 60 rows.
+    """What the expected calibration error detects and misses, on data sets of at most 60 rows.
 
-    ECE step by step; a model with ECE 0 that knows nothing; many calibrated models that are not equally good; other
-    bins, other numbers; the same confidence with other vectors; six predictions whose error only the canonical lens
-    sees; predictions that doubt as people do by one measure and not by another. A table over all, one or two per toy,
-    and with a folder a picture, `pathologies.svg`. `quick` is the whole study. Sources: Pavlovic (2025), sections 2
+    ECE step by step; an uninformative model with ECE 0; calibrated models of different quality; dependence on the
+    bins; equal confidence with different vectors; six predictions whose error only the canonical lens detects;
+    predictions that agree with annotators by one measure and not by another. A table of all values, one or two per toy,
+    and with a folder a figure, `pathologies.svg`. `quick` has no effect. Sources: Pavlovic (2025), sections 2
     and 3; Vaicenavicius et al. (2019), introduction, Proposition 1 and Table 1.
 
     >>> finding = pathologies()
@@ -64,7 +64,7 @@ def pathologies(
 
 
 def make_toys(seed: int) -> tuple[Callable[[], Toy], ...]:
-    """The toys in the order of the text; those with noise floors draw labels."""
+    """The toys in the order of the page; those with noise floors draw labels."""
     of_nine = [partial(toy, seed) for toy in (nine_samples_toy, more_bins_toy, adaptive_bins_toy)]
     return (
         of_nine[0],
@@ -78,11 +78,11 @@ def make_toys(seed: int) -> tuple[Callable[[], Toy], ...]:
 
 
 def summarize(rows: tuple[Row, ...]) -> str:
-    """How many of the texts' numbers are ours, and which are not."""
+    """Summary of how many published numbers agree with ours."""
     printed = [row for row in rows if row["printed"] is not None]
     differing = [row for row in printed if row["printed"] != row["ours"]]
     named = "; ".join(
-        f"{row['toy']}, {row['what']}: {row['printed']:g} printed, {row['ours']:.6g} ours" for row in differing
+        f"{row['toy']}, {row['what']}: {row['printed']:g} published, {row['ours']:.6g} ours" for row in differing
     )
-    agree = f"{len(printed) - len(differing)} of {len(printed)} numbers of the texts come out to the digit"
-    return f"{agree}{f', not so: {named}' if differing else ''}."
+    agree = f"{len(printed) - len(differing)} of {len(printed)} published numbers agree exactly"
+    return f"{agree}{f'; exceptions: {named}' if differing else ''}."

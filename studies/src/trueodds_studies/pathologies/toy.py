@@ -19,7 +19,7 @@ from trueodds_studies.common.study_result import StudyResult
 
 @dataclass(frozen=True)
 class Panel:
-    """The toy's picture: one dot per thing and series."""
+    """The figure of a toy: one dot per item and series."""
 
     title: str
     unit: str
@@ -28,7 +28,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Toy:
-    """One toy: its rows in the study's table, tables of its own, a picture."""
+    """One toy: its rows in the table of the study, its own tables, and its figure."""
 
     name: str
     rows: tuple[Row, ...]
@@ -37,17 +37,17 @@ class Toy:
 
 
 def toy_row(toy: str, what: str, printed: float | None, ours: float, says: str) -> Row:
-    """A line of the study's table; `printed` is None where the text has no number."""
+    """A row of the table of the study; `printed` is None if the paper has no number."""
     return {"toy": toy, "what": what, "printed": printed, "ours": ours, "says": says}
 
 
 def toy_table(name: str, sentence: str, rows: list[dict[str, Any]], legend: str) -> StudyResult:
-    """A table of a toy's own."""
+    """A table of a single toy."""
     return StudyResult(f"pathologies.{name}", sentence, tuple(rows), {}, legend)
 
 
 def round_off(number: float) -> float:
-    """Without what is left of sums of tenths, which are 1e-17 where they should be 0.
+    """Remove rounding errors of sums of tenths, which can be 1e-17 instead of 0.
 
     >>> round_off(0.1 + 0.2 - 0.3), round_off(-1e-17)
     (0.0, 0.0)
@@ -56,12 +56,12 @@ def round_off(number: float) -> float:
 
 
 def measure_value(preds: Predictions, estimator: str, **settings: Any) -> float:
-    """The bare number that the library measures."""
+    """The estimate of the library, without interval."""
     return round_off(measure(preds, estimator, interval=None, **settings).value)
 
 
 def distinct_ece(preds: Predictions, lens: str) -> float:
-    """ECE through a lens, where only rows of the very same prediction are pooled: no bins that could hide anything."""
+    """ECE for a lens with one bin per distinct prediction."""
     return measure_value(preds, "ece", lens=lens, partition="distinct")
 
 
@@ -71,7 +71,7 @@ def mean_confidence(preds: Predictions) -> float:
 
 
 def brier_resolution(preds: Predictions) -> float:
-    """How much of Brier's score the model saves by telling rows apart: its refinement, and that of one group of all.
+    """Resolution: refinement of the Brier score with a single group minus that with the groups of equal predictions.
 
     >>> brier_resolution(Predictions([0, 0, 1, 1], [[0.9, 0.1], [0.9, 0.1], [0.1, 0.9], [0.1, 0.9]]))
     0.25
@@ -89,7 +89,7 @@ STEP = 0.16
 
 
 def draw_toys(every: Sequence[Panel], path: Path) -> None:
-    """Small multiples, four to a line: names down the side, a mark for each number."""
+    """Draw small multiples, four per row, with a mark for each number."""
     down = -(-len(every) // 4)
     figure, axes = make_panels(down, 4, (15, 3.4 * down))
     for ax, panel in zip(axes.flat, every, strict=False):

@@ -33,9 +33,7 @@ _TABLE_COPIES = 6  # a stream of their own: [0, 0, 0] would be that of rng=0, fr
 def check_lens(name: str) -> str:
     """The name itself; an unknown lens is an InputError."""
     if name not in LENSES:
-        raise InputError(
-            "TO201", "The study has no lens of that name.", repr(name), suggest_names(name, LENSES)
-        )
+        raise InputError("TO201", "The study has no lens of that name.", repr(name), suggest_names(name, LENSES))
     return name
 
 

@@ -92,8 +92,8 @@ def _check_row_sums(
         )
     if count == 0:
         return []
-    rows = "row has a sum that deviates" if count == 1 else "rows have sums that deviate"
-    return [Note("TN101", f"{count:,} {rows} from 1 by up to {distance:.1e}; the values are used as given.")]
+    subject = "row has a sum that deviates" if count == 1 else "rows have sums that deviate"
+    return [Note("TN101", f"{count:,} {subject} from 1 by up to {distance:.1e}; the values are used as given.")]
 
 
 def _sum_rows(p: Array) -> Array:

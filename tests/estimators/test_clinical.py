@@ -16,9 +16,11 @@ import trueodds as to
 from tests import reference
 from tests.data.refused import refused
 from trueodds import Predictions
+from trueodds.binning.uniform import Uniform
 from trueodds.core.typing import Array
 from trueodds.estimators._smoothing import local_regression
 from trueodds.estimators._smoothing.local_regression import SMOOTHERS, LocalFit
+from trueodds.estimators.binned import BinnedError
 from trueodds.estimators.integrated_calibration_index import (
     IntegratedIndex,
     MedianDistance,
@@ -26,7 +28,7 @@ from trueodds.estimators.integrated_calibration_index import (
     WorstDistance,
     weighted_quantile,
 )
-from trueodds.estimators.observed_expected import ObservedExpected
+from trueodds.estimators.observed_expected import CalibrationInTheLarge, ObservedExpected
 from trueodds.lenses.view import View
 
 FAMILY = (IntegratedIndex, MedianDistance, NinthDecile, WorstDistance)
@@ -101,6 +103,33 @@ def test_observed_over_expected_by_hand() -> None:
     estimate = ObservedExpected()(View([0.5, 0.9, 0.1], [1, 1, 0], [1, 2, 1]))
     assert estimate.value == pytest.approx(3 / 2.4, rel=1e-14)
     assert estimate.parts == pytest.approx({"observed": 0.75, "expected": 0.6}, rel=1e-14)
+
+
+def test_calibration_in_the_large_by_hand() -> None:
+    # 3 of weight 4 were observed and 2.4 expected.
+    estimate = CalibrationInTheLarge()(View([0.5, 0.9, 0.1], [1, 1, 0], [1, 2, 1]))
+    assert estimate.value == pytest.approx(0.15, rel=1e-13)
+    assert estimate.parts == pytest.approx({"observed": 0.75, "expected": 0.6}, rel=1e-14)
+
+
+def test_the_size_of_calibration_in_the_large_is_the_ece_of_one_bin() -> None:
+    p, y = some(200)
+    signed = CalibrationInTheLarge()
+    assert signed.value(View(p, y)) < 0
+    assert signed.as_loss(signed.value(View(p, y))) == pytest.approx(
+        BinnedError(Uniform(1)).value(View(p, y)), rel=1e-13
+    )
+    assert signed.value(View(1 - p, 1 - y)) == pytest.approx(-signed.value(View(p, y)), rel=1e-12)
+
+
+@pytest.mark.parametrize(("a", "b", "better"), [(0.8, 0.6, "b"), (0.2, 0.4, "b"), (0.8, 0.4, None)])
+def test_of_two_signed_values_the_one_nearer_to_zero_is_better(a: float, b: float, better: str | None) -> None:
+    # Half of the outcomes are events: the values are −.3 and −.1, .3 and .1, and of opposite sign −.3 and .1.
+    y = np.arange(400) % 2
+    comparison = to.compare(
+        Predictions(y, np.full(400, a)), Predictions(y, np.full(400, b)), "calibration_in_the_large", resamples=200
+    )
+    assert comparison.better == better
 
 
 # By reference
@@ -342,7 +371,7 @@ def test_settings_without_a_meaning_are_refused(settings: dict[str, Any], got: s
         IntegratedIndex(**settings)
 
 
-@pytest.mark.parametrize("estimator_type", [*FAMILY, ObservedExpected])
+@pytest.mark.parametrize("estimator_type", [*FAMILY, CalibrationInTheLarge, ObservedExpected])
 def test_a_vector_per_row_is_refused(estimator_type: Callable[[], IntegratedIndex]) -> None:
     P = np.eye(3)[[0, 1, 2]] * 0.7 + 0.1
     with refused("TO205", fix="classwise"):
@@ -361,22 +390,23 @@ def test_a_vector_per_row_is_refused(estimator_type: Callable[[], IntegratedInde
         ("e90", {"smoother": "lowess", "span": 0.5}, "residual-norm"),
         ("emax", {"smoother": "lowess"}, "residual-norm"),
         ("o_e", {}, "bca"),
+        ("calibration_in_the_large", {}, "bca"),
     ],
 )
 def test_a_full_answer_has_an_interval_around_the_truth(name: str, settings: dict[str, Any], method: str) -> None:
     # Truth p² for a uniform p: |p − p²| has the mean 1/6, the median 3/16, the ninth decile 1/4 − (1/20)² ≈ .2475 (p
-    # within .05 of 1/2) and the maximum 1/4; the ratio is (1/3)/(1/2). Intervals of 99.9 % may miss once in a thousand.
+    # within .05 of 1/2) and the maximum 1/4; the rates are 1/3 and 1/2. Intervals of 99.9 % may miss once in a thousand.
     rng = np.random.default_rng(8)
     p = rng.random(4500)  # more scores than draws tell apart
     preds = Predictions((rng.random(4500) < p**2).astype(int), p)
     estimate = to.measure(preds, name, resamples=200, level=0.999, **settings)
-    truth = {"ici": 1 / 6, "e50": 3 / 16, "e90": 0.2475, "emax": 0.25, "o_e": 2 / 3}[name]
+    truth = {"ici": 1 / 6, "e50": 3 / 16, "e90": 0.2475, "emax": 0.25, "o_e": 2 / 3}.get(name, -1 / 6)
     assert estimate.interval is not None
     assert estimate.interval.method == method
     assert estimate.interval.low < truth < estimate.interval.high
     assert estimate.noise_floor is not None
-    if name == "o_e":
-        assert estimate.noise_floor == 1
+    if method == "bca":
+        assert estimate.noise_floor == (1 if name == "o_e" else 0)
         assert estimate.debiased is None
     else:
         assert 0 < estimate.noise_floor < 0.2 * estimate.value

@@ -44,10 +44,10 @@ def test_the_threshold_itself_pays_half_of_either_cost_the_mean_of_both_sides() 
 def test_rows_at_the_threshold_are_noted() -> None:
     answer = MurphyLoss()(View([0.5, 0.5, 0.4, 0.5], [1, 0, 1, 1], [1, 1, 1, 0]))
     assert [note.code for note in answer.notes] == ["TN129"]
-    assert answer.notes[0].text.startswith("2 rows state the threshold 0.5 itself and pay")
+    assert answer.notes[0].text.startswith("2 predictions equal the threshold 0.5 and incur")
     assert answer.settings == {"threshold": 0.5}
     one = MurphyLoss(threshold=0.25)(View([0.25], [1])).notes[0].text
-    assert one.startswith("1 row states the threshold 0.25 itself and pays")
+    assert one.startswith("1 prediction equals the threshold 0.25 and incurs")
     assert MurphyLoss()(View([0.4], [1])).notes == ()
 
 

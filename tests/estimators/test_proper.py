@@ -113,7 +113,7 @@ def test_min_prob_is_opt_in_and_says_how_many_rows_it_touched() -> None:
     answer = LogLoss(1e-3)(View([0.0, 0.5, 0.9995], [1, 1, 1]))
     assert float(answer) == pytest.approx(-(math.log(1e-3) + math.log(0.5) + math.log(0.9995)) / 3, rel=1e-14)
     assert [note.code for note in answer.notes] == ["TN104", "TN106"]
-    assert "replaced probabilities in 2 rows" in answer.notes[1].text
+    assert "clipped probabilities in 2 rows" in answer.notes[1].text
     assert answer.settings == {"min_prob": 1e-3}
 
 

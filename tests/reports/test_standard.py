@@ -26,7 +26,7 @@ def test_two_classes_have_all_five_and_the_others_a_gap_and_a_slope():
     rng = np.random.default_rng(0)
     P = softmax(rng.normal(0, 1, (200, 3)), axis=1)
     assert list(of(two_classes(0))) == [
-        "calibration_in_the_large", "calibration_slope", "observed_to_expected", "ici", "auc",
+        "calibration_intercept", "calibration_slope", "observed_to_expected", "ici", "auc",
     ]  # fmt: skip
     assert list(of(to.Predictions(rng.integers(0, 3, 200), P))) == ["mean_gap", "calibration_slope"]
     assert standard_measures(to.Predictions.from_multilabel(P > 0.4, P), 0.95, rng) == ()
@@ -44,7 +44,7 @@ def test_the_slope_and_the_shift_are_those_of_a_likelihood_maximized_otherwise()
     large = minimize(lambda b: loss([b[0], 1.0]), [0.0], method="BFGS", tol=1e-10).x
     measures = of(preds)
     assert measures["calibration_slope"].value == pytest.approx(optimum[1], abs=1e-5)
-    assert measures["calibration_in_the_large"].value == pytest.approx(large[0], abs=1e-5)
+    assert measures["calibration_intercept"].value == pytest.approx(large[0], abs=1e-5)
 
 
 def test_the_power_of_several_classes_is_the_one_that_fits_best():
@@ -155,7 +155,7 @@ def test_answers_that_are_all_right_leave_the_gap_its_chance() -> None:
 def test_one_cluster_has_no_interval_and_few_have_long_ones() -> None:
     one = of(two_classes(0, cluster=np.zeros(400, dtype=int)))
     assert all(measure.interval is None for name, measure in one.items() if name != "ici")
-    sets, missed = 200, {"calibration_slope": 0, "calibration_in_the_large": 0}
+    sets, missed = 200, {"calibration_slope": 0, "calibration_intercept": 0}
     for seed in range(sets):
         measures = of(two_classes(seed, n=200, cluster=np.arange(200) % 4))
         for name in missed:
@@ -178,9 +178,9 @@ def test_standard_errors_of_votes_follow_their_residuals() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_observed_to_expected_and_calibration_in_the_large_agree(seed: int) -> None:
+def test_observed_to_expected_and_the_calibration_intercept_agree(seed: int) -> None:
     measures = of(two_classes(seed, n=150, shift=0.15))
-    large, ratio = measures["calibration_in_the_large"], measures["observed_to_expected"]
+    large, ratio = measures["calibration_intercept"], measures["observed_to_expected"]
     assert ratio.interval.low < ratio.value < ratio.interval.high
     assert (large.interval.low > 0) == (ratio.interval.low > 1)
     assert (large.interval.high < 0) == (ratio.interval.high < 1)

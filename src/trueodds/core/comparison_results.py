@@ -49,13 +49,16 @@ class Comparison(Result):
 
     @property
     def better(self) -> str | None:
-        """The model with the smaller error if the interval excludes 0, else None."""
+        """The model with the smaller error if the interval excludes 0, else None.
+
+        None also if one value lies above the best value and the other below it.
+        """
         if self.interval is None or self.interval.low <= 0 <= self.interval.high:
             return None
         first, second = self.names
-        best_value = float(self.settings.get("best_value", 0.0))
+        best_value = float(self.settings.get("best_value", -math.inf))
         values = [estimate.value for estimate in self.models.values()]
-        if not best_value or all(value >= best_value for value in values):
+        if all(value >= best_value for value in values):
             return second if self.interval.low > 0 else first
         return (first if self.interval.low > 0 else second) if all(value <= best_value for value in values) else None
 

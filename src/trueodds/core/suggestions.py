@@ -41,6 +41,8 @@ _PHRASES: dict[str, tuple[str, ...]] = {  # one phrase or several -> what other 
     ),
     "rps": ("ranked probability score",),
     "ici": ("integrated calibration index", "eavg"),
+    "calibration_in_the_large": ("mean calibration", "mean difference", "mean bias", "mean gap"),
+    "calibration_in_the_large | cox": ("citl", "calibration in the large"),
     "o_e": (
         "oe ratio", "observed expected", "observed to expected", "observed to expected ratio", "e:o", "eo ratio",
         "expected observed ratio",
@@ -51,7 +53,6 @@ _PHRASES: dict[str, tuple[str, ...]] = {  # one phrase or several -> what other 
     "consistency": ("consistency resampling", "consistency test"),
     "cox": (
         "cox test", "cox regression", "calibration slope", "calibration intercept", "slope", "intercept",
-        "calibration in the large", "citl",
     ),
     "giviti": ("giviti test",),
     # calibrators

@@ -32,6 +32,7 @@ ESTIMATORS = Registry(
         "e50": "trueodds.estimators.integrated_calibration_index:MedianDistance",
         "e90": "trueodds.estimators.integrated_calibration_index:NinthDecile",
         "emax": "trueodds.estimators.integrated_calibration_index:WorstDistance",
+        "calibration_in_the_large": "trueodds.estimators.observed_expected:CalibrationInTheLarge",
         "o_e": "trueodds.estimators.observed_expected:ObservedExpected",
         "brier": "trueodds.estimators.proper_scores:Brier",
         "log_loss": "trueodds.estimators.proper_scores:LogLoss",

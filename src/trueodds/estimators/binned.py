@@ -194,10 +194,11 @@ def single_bin_note(view: View, binned: View) -> list[Note]:
     """Note if different predictions share a single bin, where over- and underconfidence cancel."""
     if len(binned.w) > 1 or len(view) < 2 or (view.p == view.p[:1]).all():
         return []
-    rows = f"All {view.n_rows:,} rows share one bin"
-    return [
-        Note("TN109", f"{rows}, so this is the mean prediction beside the event rate; use more bins, or smaller ones.")
-    ]
+    text = (
+        f"All {view.n_rows:,} rows share one bin, so only the mean prediction is compared with the event rate. Use more "
+        "bins, or smaller ones."
+    )
+    return [Note("TN109", text)]
 
 
 class BinSums:

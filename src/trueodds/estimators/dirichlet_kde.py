@@ -117,7 +117,7 @@ class DirichletError(Estimator):
             text = f"{rows.sampled:,} of {len(view.w):,} rows were compared with each other, as a fixed subsample."
             note_list.append(Note("TN119", text))
         if touched := rows_below(rows.P, self.min_prob):
-            text = f"The floor {self.min_prob:g} of the kernels replaced smaller probabilities in {touched:,} rows."
+            text = f"min_prob={self.min_prob:g} clipped probabilities in {touched:,} rows of the kernels."
             note_list.append(Note("TN120", text))
         return note_list
 

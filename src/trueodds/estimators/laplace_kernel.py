@@ -218,7 +218,7 @@ class MeanEmbeddingError(LaplaceError):
         event_weight = float((view.w * view.y).sum())
         if min(event_weight, view.total - event_weight) <= 0:
             every = "All rows have the event" if event_weight > 0 else "No row has the event"
-            note_list.append(Note("TN122", f"{every}, so the weighted form has only one side."))
+            note_list.append(Note("TN122", f"{every}, so the weighted form has only one of its two terms."))
         return note_list
 
 

@@ -1,9 +1,9 @@
-"""Ratio of observed to expected events (O:E ratio, calibration in the large)."""
+"""Observed against expected events: their difference (calibration-in-the-large) and their ratio (O:E)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,11 +14,42 @@ from trueodds.lenses.view import View
 
 
 @dataclass(frozen=True)
-class ObservedExpected(Estimator):
-    r"""Ratio of observed to expected events (O:E ratio, standardized event ratio).
+class _FromTotals(Estimator):
+    """Base class of comparisons of the observed event rate with the mean predicted probability."""
 
-    A ratio above 1 means that the model under-predicts on average (calibration-in-the-large). A ratio below 1 means
-    that it over-predicts.
+    interval: ClassVar[str | None] = "bca"
+    averages: ClassVar[bool] = False  # values above and below the best value would cancel
+
+    def of_totals(self, w: Array, wp: Array, wy: Array) -> Array:
+        """The statistic from the total weight, Σwp and Σwy."""
+        raise NotImplementedError
+
+    def value(self, view: View) -> float:
+        """The estimate for one view."""
+        observed, expected = self._rates(view)
+        return float(self.of_totals(np.array(1.0), np.array(expected), np.array(observed)))
+
+    def linear(self, view: View) -> Totals:
+        """The statistic as a function of sums, with all rows in one cell."""
+        return Totals(self, view)
+
+    def parts(self, view: View) -> dict[str, float]:
+        """Observed event rate and mean predicted probability."""
+        observed, expected = self._rates(view)
+        return {"observed": observed, "expected": expected}
+
+    def _rates(self, view: View) -> tuple[float, float]:
+        one_score(view, self.name)
+        p = view.p.astype(np.float64, copy=False)
+        return float((view.w * view.y).sum() / view.total), float((view.w * p).sum() / view.total)
+
+
+@dataclass(frozen=True)
+class CalibrationInTheLarge(_FromTotals):
+    r"""Mean observed outcome minus mean predicted probability (calibration-in-the-large, mean calibration).
+
+    Above 0 the model underpredicts on average, below 0 it overpredicts. The logistic version, a shift of the log odds,
+    is the part `in_the_large` of the test `cox`.
 
     Raises
     ------
@@ -27,6 +58,64 @@ class ObservedExpected(Estimator):
 
     See Also
     --------
+    ObservedExpected : The ratio of the same two rates (O:E ratio).
+
+    Notes
+    -----
+    .. math:: \frac{\sum_i w_i (y_i - p_i)}{\sum_i w_i}
+
+    `parts` holds the two rates, `observed` and `expected`. The difference depends on totals only, and errors that cancel
+    leave it at 0, so use it together with a calibration curve or `ici`. Its absolute value is the ECE with a single bin.
+    Shapes: a binary view (n,). Several views are not averaged, because the differences of all classes sum to 0.
+
+    Units: probability, in [−1, 1]; 0 is best.
+
+    Bias: none, so the noise floor is 0. The interval is BCa over resampled rows.
+
+    Cost: O(n). Tallies merge exactly.
+
+    References
+    ----------
+    .. [1] Cox (1958).
+    .. [2] Van Calster et al. (2016).
+
+    Examples
+    --------
+    >>> round(float(CalibrationInTheLarge()(View(p=[0.5, 0.7], y=[1, 0]))), 4)
+    -0.1
+    """
+
+    name: ClassVar[str] = "calibration_in_the_large"
+    lower_bound: ClassVar[float] = -1.0
+    upper_bound: ClassVar[float] = 1.0
+
+    def of_totals(self, w: Array, wp: Array, wy: Array) -> Array:
+        """Mean observed outcome minus mean predicted probability."""
+        return (wy - wp) / w
+
+    def as_loss(self, values: Any) -> Any:
+        """Absolute value."""
+        return np.abs(values)
+
+    def expected(self, view: View) -> float:
+        """The expected difference of a calibrated model, which is 0."""
+        return 0.0
+
+
+@dataclass(frozen=True)
+class ObservedExpected(_FromTotals):
+    r"""Ratio of observed to expected events (O:E ratio, standardized event ratio).
+
+    A ratio above 1 means that the model underpredicts on average. A ratio below 1 means that it overpredicts.
+
+    Raises
+    ------
+    InputError
+        TO205 if the view has a vector per row.
+
+    See Also
+    --------
+    CalibrationInTheLarge : The difference of the same two rates.
     IntegratedIndex : Mean distance from a smooth calibration curve (ICI).
 
     Notes
@@ -57,31 +146,20 @@ class ObservedExpected(Estimator):
 
     name: ClassVar[str] = "o_e"
     lower_bound: ClassVar[float] = 0.0
-    interval: ClassVar[str | None] = "bca"
-    averages: ClassVar[bool] = False  # ratios above and below 1 would cancel
     best_value: ClassVar[float] = 1.0
 
-    def value(self, view: View) -> float:
+    def of_totals(self, w: Array, wp: Array, wy: Array) -> Array:
         """Observed over expected events."""
-        observed, expected = _rates(self, view)
-        return float(_ratio(np.array(observed), np.array(expected)))
-
-    def linear(self, view: View) -> Totals:
-        """The ratio from totals, with all rows in one cell."""
-        return Totals(self, view)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return wy / wp
 
     def expected(self, view: View) -> float | None:
         """The expected ratio of a calibrated model, which is 1."""
-        return 1.0 if _rates(self, view)[1] > 0 else None
-
-    def parts(self, view: View) -> dict[str, float]:
-        """Observed and expected event rate."""
-        observed, expected = _rates(self, view)
-        return {"observed": observed, "expected": expected}
+        return 1.0 if self._rates(view)[1] > 0 else None
 
     def notes(self, view: View) -> list[Note]:
         """Note if no event was expected."""
-        observed, expected = _rates(self, view)
+        observed, expected = self._rates(view)
         if expected > 0:
             return []
         if observed > 0:
@@ -92,30 +170,19 @@ class ObservedExpected(Estimator):
 class Totals:
     """All rows of a view in one cell."""
 
-    def __init__(self, error: ObservedExpected, view: View) -> None:
-        self.error, self.view = error, view
+    def __init__(self, estimator: _FromTotals, view: View) -> None:
+        self.estimator, self.view = estimator, view
         self.index = np.zeros(len(view.p), dtype=np.int64)
         self.size = 1
 
     def value(self) -> float:
-        """The ratio of the view."""
-        return self.error.value(self.view)
+        """The statistic of the view."""
+        return self.estimator.value(self.view)
 
     def statistic(self, w: Array, wp: Array, wy: Array) -> Array:
-        """The ratio of each draw."""
-        return _ratio(wy[..., 0], wp[..., 0])
+        """The statistic of each draw."""
+        return self.estimator.of_totals(w[..., 0], wp[..., 0], wy[..., 0])
 
     def centered_norms(self, w: Array, wp: Array, wy: Array, draws: tuple[Array, Array, Array]) -> Array | None:
-        """None, because a ratio is not a norm."""
+        """None, because the statistic is not a norm."""
         return None
-
-
-def _rates(error: ObservedExpected, view: View) -> tuple[float, float]:
-    one_score(view, error.name)
-    p = view.p.astype(np.float64, copy=False)
-    return float((view.w * view.y).sum() / view.total), float((view.w * p).sum() / view.total)
-
-
-def _ratio(observed: Array, expected: Array) -> Array:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return observed / expected

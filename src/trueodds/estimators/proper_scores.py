@@ -213,7 +213,7 @@ class LogLoss(Decomposed):
         )
         touched = score_sums.below(view.log_P[counted], self.min_prob) if self.min_prob else 0
         if touched:
-            note_list.append(Note("TN106", f"min_prob={self.min_prob:g} replaced probabilities in {touched:,} rows."))
+            note_list.append(Note("TN106", f"min_prob={self.min_prob:g} clipped probabilities in {touched:,} rows."))
         return [*note_list, *super().notes(view)]
 
 

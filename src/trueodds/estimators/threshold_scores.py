@@ -79,7 +79,7 @@ class MurphyLoss(ProperScore):
     def notes(self, view: View) -> list[Note]:
         """Note on rows whose score equals the threshold."""
         at = int(((_float64_scores(view) == self.threshold) & (view.w > 0)).sum())
-        text = f"{at:,} {'row states' if at == 1 else 'rows state'} the threshold {self.threshold:g} itself and {'pays' if at == 1 else 'pay'} half of either cost."
+        text = f"{at:,} {'prediction equals' if at == 1 else 'predictions equal'} the threshold {self.threshold:g} and {'incurs' if at == 1 else 'incur'} half of either cost."
         return [Note("TN129", text)] if at else []
 
     def _cost(self, view: View, y: Array) -> Array:
@@ -177,7 +177,7 @@ class AnswerOrAbstain(ProperScore):
             more = "" if self.min_prob else " The mean is −∞. min_prob=0.01 limits the confidence to 0.99."
             note_list.append(Note("TN104", text + more))
         if self.min_prob and (touched := int(((doubt < np.log(self.min_prob)) & counted).sum())):
-            note_list.append(Note("TN106", f"min_prob={self.min_prob:g} replaced probabilities in {touched:,} rows."))
+            note_list.append(Note("TN106", f"min_prob={self.min_prob:g} clipped probabilities in {touched:,} rows."))
         return note_list
 
     def _lost(self, wrong: Array, view: View) -> Array:

@@ -281,19 +281,22 @@ def _gap(preds: Predictions) -> tuple[float | None, float | None]:
     if preds.kind == "multilabel":
         return None, None
     (view,) = default_lens(preds).views(preds)
-    p = view.p.astype(np.float64)
-    gap = float((view.w * (p - view.y)).sum() / view.total)
     if preds.cluster is None:
-        return gap, gap_z_score(view, gap)
-    se = float(np.sqrt((np.bincount(preds.cluster, view.w * (view.y - p)) ** 2).sum())) / view.total
+        return mean_gap(view)
+    residual = view.w * (view.p.astype(np.float64) - view.y)
+    gap = float(residual.sum() / view.total)
+    se = float(np.sqrt((np.bincount(preds.cluster, residual) ** 2).sum())) / view.total
     return gap, _z_score(gap, se)
 
 
-def gap_z_score(view: View, gap: float) -> float | None:
-    """The gap in standard errors of a calibrated model with independent rows; with votes, from the residuals."""
+def mean_gap(view: View) -> tuple[float, float | None]:
+    """Mean prediction minus event rate, and the same in standard errors of a calibrated model with independent rows.
+
+    With votes, the standard error is computed from the residuals.
+    """
+    gap = float((view.w * (view.p.astype(np.float64) - view.y)).sum() / view.total)
     squares = view.sums("wwr") if has_vote_shares(view) else np.maximum(view.sums("wwv"), 0.0)
-    se = float(np.sqrt(squares.sum())) / view.total
-    return _z_score(gap, se)
+    return gap, _z_score(gap, float(np.sqrt(squares.sum())) / view.total)
 
 
 def _z_score(gap: float, se: float) -> float | None:

@@ -1,4 +1,4 @@
-"""Standard measures of clinical and credit-risk reports: O:E ratio, calibration-in-the-large, slope, ICI and AUC."""
+"""Standard measures of clinical and credit-risk reports: calibration intercept and slope, O:E ratio, ICI and AUC."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Measure:
 
 
 def standard_measures(preds: Predictions, level: float, rng: np.random.Generator) -> tuple[Measure, ...]:
-    """For two classes calibration-in-the-large, slope, O:E ratio, ICI and AUC; otherwise the mean gap and the slope."""
+    """For two classes calibration intercept and slope, O:E ratio, ICI and AUC; otherwise the mean gap and the slope."""
     if preds.kind == "multilabel" or preds.w.sum() <= 0:
         return ()
     (view,) = default_lens(preds).views(preds)
@@ -73,7 +73,7 @@ def standard_measures(preds: Predictions, level: float, rng: np.random.Generator
     slope = of.measure("calibration_slope", *coefficients["slope"], 1.0)
     if preds.kind != "classes":
         return _gap(view, cluster, of), slope
-    large = of.measure("calibration_in_the_large", *coefficients["in_the_large"], 0.0)
+    large = of.measure("calibration_intercept", *coefficients["in_the_large"], 0.0)
     others = [_o_e(view, large)]
     if preds.n <= MAX_ROWS:
         estimands = [Estimand.of(ESTIMATORS.make("ici", {}), default_lens(preds), preds)]
@@ -86,7 +86,7 @@ def standard_measures(preds: Predictions, level: float, rng: np.random.Generator
 
 
 def standard_notes(preds: Predictions) -> list[Note]:
-    """A note if the calibration slope or calibration-in-the-large is undefined."""
+    """A note if the calibration intercept or slope is undefined."""
     if preds.kind == "multilabel":
         return []
     if preds.kind == "classes" and preds.k > 2:
@@ -103,8 +103,8 @@ def standard_notes(preds: Predictions) -> list[Note]:
     if not extreme:
         return []
     text = (
-        f"Of {preds.n:,} probabilities {extreme:,} are exactly 0 or 1 and have no log odds, so calibration-in-the-large "
-        "and calibration slope are undefined. The test cox estimates both with limited probabilities, for example with "
+        f"Of {preds.n:,} probabilities {extreme:,} are exactly 0 or 1 and have no log odds, so the calibration intercept "
+        "and slope are undefined. The test cox estimates both with limited probabilities, for example with "
         "min_prob=1e-6."
     )
     return [Note("TN268", text)]
@@ -140,9 +140,9 @@ class _WaldIntervals:
 
 
 def _o_e(view: View, large: Measure) -> Measure:
-    """Observed over expected number of events (O:E ratio), with an interval derived from calibration-in-the-large.
+    """Observed over expected number of events (O:E ratio), with an interval from that of the calibration intercept.
 
-    Shifting the log odds by calibration-in-the-large makes the expected number of events equal to the observed number.
+    Shifting the log odds by the calibration intercept makes the expected number of events equal to the observed number.
     The limits of its interval are therefore converted to limits of the ratio, and both intervals exclude the ideal value
     in the same cases.
     """

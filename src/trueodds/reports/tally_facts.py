@@ -22,7 +22,7 @@ from trueodds.reports.facts import (
     Progress,
     add_groups,
     alpha_of_groups,
-    gap_z_score,
+    mean_gap,
     reconcile_intervals,
     required_resamples,
 )
@@ -124,8 +124,7 @@ def _gap(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:
     if tally.kind == "multilabel":
         return None, None
     (view,) = tally.views(lens)
-    gap = float((view.w * (view.p - view.y)).sum() / view.total)
-    return gap, gap_z_score(view, gap)
+    return mean_gap(view)
 
 
 def _means(tally: Tally, lens: Lens) -> tuple[float | None, float | None]:

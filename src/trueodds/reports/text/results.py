@@ -80,7 +80,7 @@ def _dashes(measured: Sequence[Mapping[str, Any]]) -> str:
 
 _STANDARD = {
     "mean_gap": ("mean predicted − observed", "calibration-in-the-large with the opposite sign"),
-    "calibration_in_the_large": (
+    "calibration_intercept": (
         "calibration intercept",
         "calibration-in-the-large in log odds, with the slope fixed at 1",
     ),
@@ -113,7 +113,7 @@ def standard_measure_table(audit: Audit) -> Table:
     several = audit["data"]["kind"] == "classes" and audit["data"]["k"] > 2
     slope = "1/T of the best temperature T" if several else "slope of the observed on the predicted log odds"
     intro = f"Calibration slope: {slope}; below 1 predictions are too extreme, above 1 too moderate."
-    if "calibration_in_the_large" in names:
+    if "calibration_intercept" in names:
         intro = (
             "Calibration intercept: calibration-in-the-large in log odds (slope fixed at 1); above 0 predictions are too "
             f"low. {intro} O:E ratio: observed over expected number of events. ICI: mean distance from a smoothed "

@@ -467,7 +467,7 @@ def test_what_a_grid_ranks_by_is_stated_in_its_own_words():
     assert any(text.get_text().endswith("Shown: 12 of 14 views, largest gap first.") for text in _lines(many.draw()))
     assert any(text.get_text().endswith("Largest error first.") for text in _lines(Reliability()(classwise(3)).draw()))
     (note,) = [note for note in many.notes if note.code == "TN245"]
-    assert note.text == "Only 12 of 14 views are drawn, largest gap first. The table holds all of them."
+    assert note.text == "Only 12 of 14 views are drawn, largest gap first. The table contains all of them."
 
 
 def _lines(figure):

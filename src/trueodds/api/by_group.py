@@ -61,8 +61,8 @@ def by_group(
     crossings : bool or int, default=False
         How many group columns are combined: 2 (or True) adds the subgroups of every two columns.
     min_effect : float, default=0.05
-        The smallest error that matters, in units of the estimator. It is meaningful for errors that are 0 under
-        calibration, and so not for proper scores.
+        Equivalence margin, in units of the estimator. It is meaningful for errors that are 0 under calibration, and
+        therefore not for proper scores.
     against : {"pairs", "rest"}, default="pairs"
         Whether gaps are computed between every two subgroups of a column, or between every subgroup and the remaining
         rows.

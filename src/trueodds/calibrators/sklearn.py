@@ -271,7 +271,7 @@ def _doc(spec_type: type[CalibratorSpec]) -> str:
 
 
 def _sections(documented: type) -> dict[str, str]:
-    """The text of each section of a numpydoc docstring by its title; what comes before the first one under ''."""
+    """Return the text of each section of a numpydoc docstring by title; the text before the first section under ''."""
     parts = re.split(r"^(\w[\w ]*)\n-{3,}$\n", inspect.cleandoc(documented.__doc__ or ""), flags=re.M)
     texts = [text.strip("\n") for text in parts]
     return {"": texts[0]} | dict(zip(texts[1::2], texts[2::2], strict=True))

@@ -26,7 +26,7 @@ from trueodds.core.errors import InputError
 CROSSINGS = click.option("--crossings", is_flag=True, help="Also analyze the combinations of every two group columns.")
 MIN_EFFECT = click.option(
     "--min-effect", type=click.FloatRange(min=0), default=0.05, show_default=True, metavar="X",
-    help="The smallest error that matters: a group is within if its interval ends below it.",
+    help="Equivalence margin: a group has the status within if its interval ends below it.",
 )  # fmt: skip
 
 

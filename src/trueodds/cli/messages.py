@@ -73,7 +73,7 @@ _TWICE = re.compile(r"(--[\w-]+ \w+) \(\1\)")
 
 
 def restate(text: str, quoted: Iterable[str] = ()) -> str:
-    """A fix or a note with options in the place of keywords; what is `quoted` from the data stays as it is.
+    """Replace keyword arguments in a remedy or note with options; text `quoted` from the data is unchanged.
 
     >>> restate("If these are logits, use Predictions.from_logits, or read(…, logits=True).")
     "If these are logits, pass --logits 'p_*'."

@@ -1,4 +1,4 @@
-"""Input errors with a stable code, the problem, the value received and the fix; and coded notes on results."""
+"""Input errors with a stable code, the problem, the value received, and the remedy; and coded notes on results."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Power(Result):
 
     def _answer(self) -> str:
         error, target = (
-            f"probabilities that are on average {format_number(self.effect)} {self._kind()}",
+            f"probabilities that are {self._kind()} by {format_number(self.effect)} on average",
             format_percent(self.target),
         )
         if self.question == "rows":
@@ -82,7 +82,7 @@ class Power(Result):
         shift, overstated = self.settings.get("distortion") == "shift", self.settings.get("direction") != "under"
         if shift:
             return "too high" if overstated else "too low"
-        return "too sure" if overstated else "not sure enough"
+        return "overconfident" if overstated else "underconfident"
 
     def _bins(self) -> list[str]:
         return [str(self.settings[key]) for key in ("partition", "distance") if self.settings.get(key) is not None]

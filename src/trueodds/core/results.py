@@ -87,7 +87,7 @@ def keep_defined(result: Any, value: str, others: tuple[str, ...] = ()) -> None:
 
 def undefined_note(what: str) -> Note:
     """Return the note on values that are NaN."""
-    return Note("TN155", f"{what} undefined on these rows (NaN); another note says why where more is known.")
+    return Note("TN155", f"{what} undefined on these rows (NaN); another note may give the reason.")
 
 
 def _undefined(x: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Recognize labels and probabilities passed in the wrong order, and raise an error with the fix."""
+"""Recognize labels and probabilities passed in the wrong order, and raise an error that states the correct order."""
 
 from __future__ import annotations
 

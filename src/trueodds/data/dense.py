@@ -123,7 +123,7 @@ def from_dense(
     mask = np.ones(y.size, dtype=bool) if ignore is None else ~np.isin(y.reshape(-1), np.array(ignore))
     if not mask.any():
         raise InputError(
-            "TO108", "Every label is one to ignore.", f"ignore={describe(ignore)}", "Give labels of classes too."
+            "TO108", "Every label is an ignored value.", f"ignore={describe(ignore)}", "Pass labels of classes as well."
         )
     one, predicted = y.reshape(-1)[mask], (p.reshape(-1) if p.shape == y.shape else p.reshape(-1, p.shape[-1]))[mask]
     try:
@@ -135,7 +135,10 @@ def from_dense(
         raise _in_place(problem, y, np.flatnonzero(mask), foreground=p.shape == y.shape) from None
     if not mask.all():
         rows = rows.noted(
-            Note("TN143", f"{int((~mask).sum()):,} of {len(mask):,} places have a label to ignore and are no rows.")
+            Note(
+                "TN143",
+                f"{int((~mask).sum()):,} of {len(mask):,} labels are ignored values; their predictions are excluded.",
+            )
         )
     return rows
 

@@ -38,7 +38,7 @@ def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | N
         fix = (
             f"If these are logits, {LOGITS}."
             if p.ndim == 2 or low < -1e-3 or high > 1.01
-            else "Nothing is clipped: mend the values."
+            else "Correct the values; nothing is clipped."
         )
         if p.ndim == 1 and low >= -1 and high < 10 and (p == np.rint(p)).all():
             fix = "If these are predicted labels, pass the probabilities, such as those of predict_proba."

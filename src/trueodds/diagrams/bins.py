@@ -124,9 +124,7 @@ def bar_notes(methods: Sequence[str], views: Sequence[View], partition: Partitio
             )
         )
     if methods and not {"wilson", "clopper-pearson"} & set(methods) and not all(view.is_rows for view in views):
-        notes.append(
-            Note("TN244", "The data are a tally: the rows of a fine cell count with the cell's mean prediction.")
-        )
+        notes.append(Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows."))
     if methods and partition.uses_outcomes:
         notes.append(
             Note(

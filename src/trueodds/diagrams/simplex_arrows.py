@@ -125,9 +125,7 @@ def method_notes(arrows: Sequence[Arrows], level: float, *, simultaneous: bool) 
         text = "Outcomes are shares of votes. Cells are tested with the empirical covariance of residuals, not exactly."
         notes.append(Note("TN243", text))
     if not all(body.view.is_rows for body in arrows):
-        notes.append(
-            Note("TN244", "The data are tallied: all rows of a fine cell have the mean prediction of the cell.")
-        )
+        notes.append(Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows."))
     if not simultaneous:
         text = (
             f"Cells are tested without adjustment: up to {100 * (1 - level):.3g} % are significant for a calibrated "

@@ -145,7 +145,7 @@ class Consistency(HypothesisTest):
             measure.tally_estimand(tally, statistic, lens, self.aggregate or lens.aggregate) for lens in lenses
         ]
         drawn = [measure.tally_null_draws(tally, estimand, self.resamples, rng) for estimand in estimands]
-        note = Note("TN403", "Outcomes were drawn per cell of the tally; the family-wise p over lenses is Holm's.")
+        note = Note("TN403", "Outcomes were drawn per cell of the tally; the family-wise p-value is Holm-adjusted.")
         notes = [*(note for estimand in estimands for note in measure.tally_notes(tally, estimand)), note]
         null = FLIPS.format(unit="rows") if tally.counts.voted else LABELS
         return verdict_from_draws(

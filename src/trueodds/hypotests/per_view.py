@@ -218,7 +218,7 @@ class ViewTest(HypothesisTest):
             return self._verdict(estimands, results, None, null_text, notes)
         drawn = [measure.tally_null_draws(tally, estimand, self.resamples or RESAMPLES, rng) for estimand in estimands]
         notes.append(
-            Note("TN403", "Outcomes were drawn per cell of the tally; the family-wise p over lenses is Holm's.")
+            Note("TN403", "Outcomes were drawn per cell of the tally; the family-wise p-value is Holm-adjusted.")
         )
         pvalues = self.pvalues(
             estimands, [draws for draws, _ in drawn], joint_views=all(joint for _, joint in drawn), joint_lenses=False

@@ -81,7 +81,7 @@ def _scores(record: Record, field: str) -> list[float]:
     if texts or len(options) < 2:
         raise InputError(
             "TO315",
-            "A question must have at least two options." if len(options) < 2 else "Options have log-probabilities.",
+            "A question must have at least two options." if len(options) < 2 else "Options must be log-probabilities.",
             f"{options[0][:40]!r} in the field {field!r} in {record.place}"
             if texts
             else f"{len(options)} in the field {field!r} in {record.place}",

@@ -88,10 +88,10 @@ class NpzTable(Table):
 
 
 def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: Place) -> Array:
-    """Read one array; memory is allocated after the length of the member is checked against its header."""
+    """Read one array; memory is allocated after the length of the entry is checked against its header."""
     if not info.filename.endswith(".npy"):
         raise place.wrong_type(
-            f"the member {info.filename!r}, which is not an .npy array", "Write it with numpy.savez."
+            f"the archive entry {info.filename!r}, which is not an .npy array", "Write it with numpy.savez."
         )
     with archive.open(info) as file:
         shape, dtype = _header(file)
@@ -106,7 +106,7 @@ def _array(archive: zipfile.ZipFile, info: zipfile.ZipInfo, place: Place) -> Arr
 
 
 def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> int:
-    """Return the number of bytes of a member, limited by the size of the file whatever its directory claims."""
+    """Return the number of bytes of an archive entry, limited by the file size whatever the directory claims."""
     packed = {zipfile.ZIP_STORED: 1, zipfile.ZIP_DEFLATED: DEFLATED}.get(info.compress_type)
     if packed is None:
         raise ValueError(f"{info.filename} in a compression that numpy does not write")

@@ -168,7 +168,7 @@ def _not_utf8(path: str, got: str) -> InputError:
 
 def _malformed(path: str, got: str, fix: str | None = None) -> InputError:
     mend = "Correct the quotes of that line; a quote inside a quoted cell must be doubled."
-    return InputError("TO311", f"{path} has a broken line.", got, fix or mend)
+    return InputError("TO311", f"{path} has an invalid line.", got, fix or mend)
 
 
 def _line_at(path: str, offset: int) -> int:

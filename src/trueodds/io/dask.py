@@ -31,7 +31,7 @@ class DaskSource(PartitionedSource):
             kind = type(data).__name__.lower()
             if kind not in ("dataframe", "bag"):
                 raise InputError(
-                    "TO302", "There is no reader for this.", f"dask {kind}", "Convert it to a data frame or a bag."
+                    "TO302", "Data of this type cannot be read.", f"dask {kind}", "Convert it to a data frame or a bag."
                 )
             head = open_frame(data._meta if kind == "dataframe" else _first(data), f"the dask {kind}")[0]
         super().__init__(head, reading, data if isinstance(data, list) else ())

@@ -35,7 +35,7 @@ def opened(data: Any) -> Table:
         fix = "Write it to Parquet and read the files, or collect it first."
     else:
         fix = "Pass Predictions(y_true, y_prob), the pair (y_true, y_prob), a path, a frame or a mapping of columns."
-    raise InputError("TO302", "There is no reader for this.", describe(data), fix)
+    raise InputError("TO302", "Data of this type cannot be read.", describe(data), fix)
 
 
 class FrameTable(Table):
@@ -83,7 +83,7 @@ class LazyTable(Table):
 
 
 class RelationTable(Table):
-    """A DuckDB relation, run anew by each reading, fetched in Arrow's record batches."""
+    """A DuckDB relation, run again for each pass, and fetched in Arrow record batches."""
 
     format = "relation"
 

@@ -55,7 +55,7 @@ class SparkSource(PartitionedSource):
                 f"{type(data).__module__} {type(data).__name__}",
                 "Give a dataframe; one of Spark Connect as files.",
             )
-            raise InputError("TO302", "There is no reader for this.", kind, fix)
+            raise InputError("TO302", "Data of this type cannot be read.", kind, fix)
         super().__init__(SparkTable(data.columns, (), "the spark dataframe"), reading)
         # Under plain names, since Spark stumbles over some that others allow
         kinds = {field.name: type(field.dataType).__name__ for field in data.schema.fields}

@@ -155,8 +155,7 @@ def audit(
     crossings : bool or int, default=False
         How many group columns are combined: 2 (or True) adds the subgroups of every two columns.
     min_effect : float, default=0.05
-        Equivalence margin, the smallest error that matters. A subgroup that is not rejected has the status ``"within"``
-        if its interval ends below it.
+        Equivalence margin. A subgroup that is not rejected has the status ``"within"`` if its interval ends below it.
     cost : array-like, optional
         Cost of each action (rows) for each true class (columns). The report then has the decision regret.
     actions : sequence of str, optional

@@ -83,7 +83,7 @@ def tally_estimand(tally: Tally, estimator: Estimator, lens: Lens, aggregate: st
 
 def tally_notes(tally: Tally, estimand: Estimand) -> list[Note]:
     """Notes of the tally, its resolution, and bins that do not match cell edges."""
-    notes = [*tally.notes(estimand.lens), Note("TN405", f"Made from a {tally.resolution}.")]
+    notes = [*tally.notes(estimand.lens), Note("TN405", f"Computed from a {tally.resolution}.")]
     partition = getattr(estimand.estimator, "partition", None)
     if partition is not None and not estimand.views[0].joint:
         cells = partition.freeze(estimand.views[0])
@@ -116,7 +116,7 @@ def estimate_score_from_tally(tally: Tally, estimator: Estimator, lens: Lens, in
         )
     sums = tally.score(estimator.name)
     value = sums["mean"]
-    notes = [*tally.notes(lens), Note("TN405", f"Made from a {tally.resolution}.")]
+    notes = [*tally.notes(lens), Note("TN405", f"Computed from a {tally.resolution}.")]
     interval = None
     if interval_spec.interval is not None and np.isfinite(value):
         interval = normal_interval(value, sums["standard_error"], interval_spec.level)

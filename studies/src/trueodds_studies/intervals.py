@@ -42,11 +42,11 @@ FINE = 400  # equal-mass bins that stand for none where vectors, not scores, dec
 TARGET_COVERAGE, MIN_COVERAGE = 0.93, 0.91  # of the intervals that are to hold the truth
 CLEAR_SE, WIDE = 2.0, 1.5  # floors of its own from which on an interval is to be at most so many times ±1.96 sd wide
 
-LEGEND = """{sets} data sets per row. shape: in which way the model is off; floors: its error in 15 uniform bins over what noise alone makes
-of it. truth: the estimator's value on endless rows, in the same bins; unbinned: the mean distance (root mean square for rmsce, debiased_l2)
-of predicted and true probability. covers, low_misses, high_misses: how often the default 95 % interval holds the truth, lies above it, lies below
-it; covers_unbinned: how often it holds the unbinned one. width: mean width over 3.92 standard deviations of the estimate.
-half: every other world; the constants of the intervals were chosen with both in sight."""
+LEGEND = """{sets} data sets per row. shape: form of the miscalibration; floors: the true error in 15 uniform bins divided by its noise
+floor. truth: limit of the estimate for infinitely many rows, in the same bins; unbinned: the mean distance (root mean square for rmsce, debiased_l2)
+of predicted and true probability. covers, low_misses, high_misses: how often the default 95 % interval covers the truth, lies above it, and lies below
+it; covers_unbinned: how often it covers the unbinned value. width: mean width divided by 3.92 standard deviations of the estimate.
+half: the worlds alternate between two halves; the constants of the intervals were chosen with both."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def _floors(
 
 
 def _true_value(estimator: Estimator, name: str, world: DistortedWorld) -> float:
-    """The value on endless rows, in the estimator's own bins."""
+    """The limit of the estimate for infinitely many rows, in the estimator's own bins."""
     population = world.population()
     lens = resolve_lens(population, name, estimator)
     views = lens.views(population)

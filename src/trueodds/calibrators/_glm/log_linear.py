@@ -239,7 +239,7 @@ def not_converged_notes(calibration_map: Any) -> list[Note]:
     return [
         Note(
             "TN532",
-            "No finite parameters are optimal: some classes were never observed, or the probabilities separate them perfectly. A slight penalty towards the identity decided; set a penalty to choose its strength.",
+            "No finite parameters are optimal: some classes were never observed, or the probabilities separate them perfectly. A slight penalty toward the identity was used; set a penalty to choose its strength.",
         )
     ]
 

@@ -200,7 +200,7 @@ class CalibrationBelt(Recipe):
             notes.append(Note("TN262", text))
         if not all(view.is_rows for view in views):
             notes.append(
-                Note("TN244", "The data are a tally: the rows of a fine cell count with the cell's mean prediction.")
+                Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows.")
             )
         return notes
 

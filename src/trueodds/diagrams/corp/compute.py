@@ -189,7 +189,7 @@ class Corp(Recipe):
     def _notes(self, parts: Sequence[CorpPanel], views: int) -> list[Note]:
         notes = [note for part in parts[: layout.MAX_PANELS] for note in part.curve.notes()][:1]
         if views > layout.MAX_PANELS:
-            text = f"Only the {layout.MAX_PANELS} views with the largest MCB of {views} are drawn, with a band. The table holds the curves of all."
+            text = f"Only the {layout.MAX_PANELS} views with the largest MCB of {views} are drawn, with a band. The table contains the curves of all."
             notes.append(Note("TN245", text))
         if self.band in ("consistency", "confidence"):
             whose = "a calibrated model's curve" if self.band == "consistency" else "a true curve"
@@ -207,7 +207,7 @@ class Corp(Recipe):
             notes.append(Note("TN257", text))
         if not all(part.curve.view.is_rows for part in parts):
             notes.append(
-                Note("TN244", "The data are a tally: the rows of a fine cell count with the cell's mean prediction.")
+                Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows.")
             )
         return notes
 

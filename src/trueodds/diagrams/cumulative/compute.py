@@ -247,7 +247,5 @@ def _notes(residuals_by_view: Sequence[CumulativeResiduals]) -> list[Note]:
         text = f"Only the {layout.MAX_PANELS} views with the most significant range of {len(residuals_by_view)} are drawn. panels holds the errors of all."
         notes.append(Note("TN245", text))
     if not all(cumulative_residuals.view.is_rows for cumulative_residuals in residuals_by_view):
-        notes.append(
-            Note("TN244", "The data are a tally: the rows of a fine cell count with the cell's mean prediction.")
-        )
+        notes.append(Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows."))
     return notes

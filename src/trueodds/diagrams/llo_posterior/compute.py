@@ -153,7 +153,7 @@ class LloPosterior(Recipe):
             if line is None:
                 text = (
                     f"With {plane.n:,.0f} rows the posterior probability of calibration cannot reach {level:g}: its "
-                    "contour and its mark are left out."
+                    "contour and its mark are omitted."
                 )
                 notes.append(Note("TN250", text))
                 continue

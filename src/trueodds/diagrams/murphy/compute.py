@@ -377,7 +377,7 @@ class MurphyBuilder:
             notes.append(Note("TN245", text))
         if not all(model.view.is_rows for models in self.panels for model in models):
             notes.append(
-                Note("TN244", "The data are tallied: all rows of a fine cell have the mean prediction of the cell.")
+                Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows.")
             )
         return notes
 

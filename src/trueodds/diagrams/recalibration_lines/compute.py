@@ -310,7 +310,7 @@ def binary_path(
         if posteriors and not plane.finite:
             text = (
                 f"{title}: no finite shift and slope maximize the likelihood, because the scores separate the outcomes "
-                "or are all equal. Boldness recalibrations are left out."
+                "or are all equal. Boldness recalibrations are omitted."
             )
             notes.append(Note("TN251", text))
             return short
@@ -321,7 +321,7 @@ def binary_path(
             except InputError:  # the settings were checked, so there are too few rows
                 text = (
                     f"With {w.sum():,.0f} rows the posterior probability of calibration cannot reach {level:g}: its "
-                    "path point is left out."
+                    "path point is omitted."
                 )
                 notes.append(Note("TN250", text))
                 continue

@@ -183,7 +183,7 @@ class ReliabilityCurve(Recipe):
             text += f" It is pointwise and expected to fail at {100 * (1 - self.level):.3g}\u00a0% of the scores. Pass simultaneous=True for a simultaneous band."
         notes.append(Note("TN259", text))
         if len(parts) > layout.MAX_PANELS:
-            text = f"Only the {layout.MAX_PANELS} views with the largest local error of {len(parts)} are drawn, with a band. The table holds the curves of all."
+            text = f"Only the {layout.MAX_PANELS} views with the largest local error of {len(parts)} are drawn, with a band. The table contains the curves of all."
             notes.append(Note("TN245", text))
         if self.band is not None and any(part.scores.voted for part in drawn):
             notes.append(
@@ -191,7 +191,7 @@ class ReliabilityCurve(Recipe):
             )
         if not all(part.view.is_rows for part in parts):
             notes.append(
-                Note("TN244", "The data are a tally: the rows of a fine cell count with the cell's mean prediction.")
+                Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows.")
             )
         return notes
 

@@ -118,8 +118,8 @@ class Simplex(SimplexRecipe):
         notes += layout.panel_limit_notes(len(arrows), SimplexDiagram.ranked)
         if any(view.p.shape[1] > 3 for view in views):
             text = (
-                "Each class is shown with its closest rival, to which the model assigns most probability beside it, "
-                "and the rest."
+                "Each panel shows a class, its closest rival and the other classes combined. The closest rival is the "
+                "class with the largest mean product of its probability and that of the class."
             )
             notes.append(Note("TN253", text))
         return SimplexDiagram(

@@ -173,7 +173,9 @@ class ModelComparison(Settings):
             if pair.by_error:
                 settings["standard_error"] = pair.standard_error[0]
         best_value = self.estimator.best_value
-        if self.estimator.as_loss(best_value - 1.0) > self.estimator.as_loss(best_value):  # values below it are errors too
+        if self.estimator.as_loss(best_value - 1.0) > self.estimator.as_loss(
+            best_value
+        ):  # values below it are errors too
             settings["best_value"] = best_value
         settings["null"] = self.null
         if self.null == "swap":

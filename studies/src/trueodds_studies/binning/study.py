@@ -40,7 +40,7 @@ QUICK = Plan(rows=2000, redraws=50, points=40)
 
 RANGE_LEGEND = """15 bins: uniform, the usual setting. least, most: minimum and maximum over 5 to 100 bins of every scheme, the sweep, and the rules √n and n^(2/5)
 for equal-mass bins. ECE: mean distance over bins; root mean square: of the same distances; worst bin: the largest (MCE). Lens: confidence."""
-STABILITY_LEGEND = """settings: number of settings of the estimator. ratio: largest value divided by the smallest, for the networks that vary least and most; empty if some
+STABILITY_LEGEND = """settings: number of settings of the estimator. ratio: largest value divided by the smallest, minimum and maximum over the networks; empty if some
 value is not positive. pairs that change order: pairs of networks."""
 ORDER_LEGEND = """Number of settings for which each of the two has the larger error, and the setting with the largest difference."""
 TACE_LEGEND = """least, most: minimum and maximum for thresholds from .001 to .1. step of the grid: the largest. threshold: of a jump in that step, located by

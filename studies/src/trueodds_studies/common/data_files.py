@@ -38,16 +38,16 @@ SOURCES = {
 
 
 def find_file(name: str, data: str | Path | None) -> Path:
-    """A file of the folder `data`; if that is not said, of `$TRUEODDS_REFERENCE/data`, else `../shared/data`.
+    """Find a file in the folder `data`, by default `$TRUEODDS_REFERENCE/data` or else `../shared/data`.
 
-    Raises TO802 where it is not there, saying where it comes from.
+    If the file does not exist, TO802 is raised with its source.
     """
     where = Path(data) if data is not None else Path(os.environ.get("TRUEODDS_REFERENCE", "../shared")) / "data"
     path = where / name
     if not path.is_file():
         raise InputError(
             "TO802",
-            "A file that the study needs is not there.",
+            "A file that the study needs is missing.",
             f"no {name} in {str(where)!r}",
             f"{_describe_source(name)} Name its folder with --data.",
         )
@@ -88,7 +88,7 @@ def _check_names(path: Path, names: Sequence[str], available: Collection[str]) -
     if missing:
         raise InputError(
             "TO803",
-            "A file that the study needs lacks a part.",
+            "A file that the study needs is incomplete.",
             f"no {', '.join(missing)} in {path.name}, which holds {', '.join(available) or 'nothing'}",
             _describe_source(path.name),
         )

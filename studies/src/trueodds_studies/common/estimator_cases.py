@@ -15,22 +15,22 @@ from trueodds_studies.common.simulated_worlds import REDUCED_DRAWS, DirichletWor
 
 @dataclass(frozen=True)
 class EstimatorCase:
-    """A member with the settings of a study, and the truth it is held against.
+    """An estimator with the settings of a study, and the population value that its estimates are compared with.
 
-    `target` is `own` (the member itself, or its stand-in, on the whole world: for errors whose definition is on fixed bins or has
-    none), `l1` or `l2` (the mean distance of said and true, which members with a bandwidth or with growing bins aim
-    at).
+    `target` is `own` (the estimator itself, or its stand-in, for the whole population: for errors that are defined
+    with fixed bins or without bins), `l1` or `l2` (the mean distance of predicted and true probabilities, or its root
+    mean square, which estimators with a bandwidth or with a growing number of bins estimate).
     """
 
     name: str
-    variant: str = ""  # what tells it from the other cases of the member
+    variant: str = ""  # distinguishes the cases of one estimator
     fixed_settings: tuple[tuple[str, Any], ...] = ()  # its settings
     growing: bool = False  # ⌈n^(2/5)⌉ bins instead of a fixed number
     lens: str | None = None
     target: str = "own"
     worlds: str = "scores"  # "scores", "vectors" (both take binary worlds), or "crowds"
     from_below: bool = False  # the interval is for a lower bound of the target: it has to reach below it only
-    max_rows: int = 10**9  # rows, for members that take their time
+    max_rows: int = 10**9  # rows, for slow estimators
     quadratic: bool = False  # the truth is taken from fewer nodes
 
     @property
@@ -43,7 +43,7 @@ class EstimatorCase:
         return dict(self.fixed_settings) | ({"bins": math.ceil(n**0.4)} if self.growing else {})
 
     def fits(self, world: SimulatedWorld) -> bool:
-        """Whether the member has a meaning in this world."""
+        """Whether the estimator is meaningful in this world."""
         if isinstance(world, VoteWorld):
             return self.worlds == "crowds"
         if isinstance(world, DirichletWorld):
@@ -52,7 +52,7 @@ class EstimatorCase:
 
 
 def population_value(case: EstimatorCase, estimator: Estimator, world: SimulatedWorld) -> float:
-    """What the estimator would give on endless rows."""
+    """The limit of the estimate for infinitely many rows."""
     population = world.population(REDUCED_DRAWS) if case.quadratic else world.population()
     lens = resolve_lens(population, case.lens, estimator)
     views = lens.views(population)
@@ -71,7 +71,7 @@ def population_value(case: EstimatorCase, estimator: Estimator, world: Simulated
 
 
 def estimator_cases(name: str) -> tuple[EstimatorCase, ...]:
-    """The cases of a member: as it is, where the table has no line for it."""
+    """The cases of an estimator; one case with default settings if the table has none."""
     return CASES.get(name, (EstimatorCase(name),))
 
 

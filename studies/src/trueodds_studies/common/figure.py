@@ -13,7 +13,7 @@ from trueodds_studies.common.resumable_runs import Row
 
 
 def make_panels(down: int, across: int, inches: tuple[float, float], **shared: Any) -> tuple[Any, Any]:
-    """A figure with its axes, as an array or the one that is asked for."""
+    """Create a figure with a grid of panels, and return it with the array of its axes."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
@@ -33,7 +33,7 @@ def make_panels(down: int, across: int, inches: tuple[float, float], **shared: A
 
 
 def save_figure(figure: Any, path: Path) -> None:
-    """Onto the disk, as the path's ending says; the same picture is the same file."""
+    """Save a figure in the format given by the file extension; equal figures give identical files."""
     with open_atomic(path, "TO801") as file:
         figure.savefig(file, format=path.suffix[1:], metadata={"Date": None} if path.suffix == ".svg" else None)
 
@@ -44,7 +44,7 @@ BLUE, RED = "#2f6da8", "#b5402a"
 def save_dot_plot(
     figure: Any, axes: Sequence[Any], names: Sequence[str], shade: Mapping[int, str], path: Path, note: str = ""
 ) -> None:
-    """Names on the left, the sizes below, and onto the disk."""
+    """Add estimator names, a legend of sample sizes, and an optional note to a dot plot, and save it as SVG."""
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     first = axes[0]
@@ -67,6 +67,7 @@ def save_dot_plot(
 
 
 def draw_dots(ax: Any, rows: Sequence[Mapping[str, Any]], place: Mapping[str, int], shade: Any, name: str) -> None:
+    """Draw the values of the column `name` by estimator, with one color per sample size."""
     shown = [row for row in rows if row.get(name) is not None]
     step = 0.5 / max(1, len(shade))
     up = {n: (i - (len(shade) - 1) / 2) * step for i, n in enumerate(shade)}
@@ -78,6 +79,7 @@ def draw_dots(ax: Any, rows: Sequence[Mapping[str, Any]], place: Mapping[str, in
 
 
 def colors_by_size(count: int) -> list[str]:
+    """Return one color per sample size, for `count` sizes in increasing order."""
     known = {3: ["#8fb3d9", "#123a63", RED], 4: ["#c3d6ea", "#8fb3d9", BLUE, "#123a63"]}
     return known.get(count, ["#8fb3d9", "#123a63"][:count] if count < 3 else [BLUE] * count)
 

@@ -128,7 +128,7 @@ def _binned_error(world: DistortedWorld, lens: str) -> float:
 
 
 def _noise_floor(world: DistortedWorld, lens: str, n: int) -> float:
-    """The mean of the binned error where the model is calibrated, by the normal law."""
+    """The expected binned error of a calibrated model, from the normal approximation."""
     floors = []
     for view in _top_view(replace(world, amount=0.0), lens):
         v = view.binned(Uniform(15).freeze(view)).sums("wwv") / view.total
@@ -161,7 +161,7 @@ class MiscalibratedWorld:
 
 
 def _binary_world(stated: Callable[[np.random.Generator, int], Array], true: Callable[[Array], Array]) -> Simulator:
-    """Two classes from the probability of the second: the law of what is stated, and the curve of what comes."""
+    """Two classes: the distribution of the predicted probability of the second, and its calibration function."""
 
     def make(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
         p = stated(rng, n)
@@ -184,7 +184,7 @@ def _uniform(rng: np.random.Generator, n: int) -> Array:
 
 
 def _multiclass_world(k: int, scale: float, true: Callable[[Array, Array], Array]) -> Simulator:
-    """Several classes with normal logits, and what comes from logits and probabilities."""
+    """Several classes with normal logits; `true` gives the true probabilities from logits and predictions."""
 
     def make(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
         z = rng.normal(0, scale, (n, k))
@@ -205,7 +205,7 @@ def _one_class(k: int, scale: float, factor: float) -> Simulator:
 
 
 def _swapped(k: int, scale: float, share: float) -> Simulator:
-    """Mass moves between two classes, one way or the other as a third is likely: no single class is off by much."""
+    """Move mass between two classes in a direction given by a third: each class alone is nearly calibrated."""
 
     def true(_z: Array, P: Array) -> Array:
         Q = P.copy()

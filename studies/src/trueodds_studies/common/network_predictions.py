@@ -169,7 +169,7 @@ def check_imagenet_network(name: str) -> str:
 
 
 def load_imagenet_top1(net: str, data: str | None, rows: int | None = None, seed: int = 0) -> Predictions:
-    """Confidence and correctness: all rows, or as many as are asked for, drawn by the seed and the same of every net."""
+    """Confidence and correctness: all rows, or `rows` of them drawn with the seed, the same ones for every network."""
     file = load_npz(IMAGENET_FILE, data, f"conf_{net}", f"correct_{net}")
     preds = Predictions.from_confidence(file[f"conf_{net}"], file[f"correct_{net}"])
     if rows is None or rows >= preds.n:

@@ -38,9 +38,9 @@ class SimulatedWorld:
 
 @dataclass(frozen=True)
 class LogisticWorld(SimulatedWorld):
-    """A latent score x ~ N(center, spread) whose outcome comes with probability σ(x); the model says σ(slope x + shift).
+    """A latent score x ~ N(center, std) and an event of probability σ(x); the model predicts σ(slope x + shift).
 
-    The map from what is said to what comes is one to one, so that the calibration function needs no smoothing.
+    The map from predicted to true probabilities is one to one, so that the calibration function needs no smoothing.
     """
 
     slope: float = 1.0
@@ -99,7 +99,7 @@ class GaussianMixtureWorld(SimulatedWorld):
 
 @dataclass(frozen=True)
 class DirichletWorld(SimulatedWorld):
-    """Vectors from a Dirichlet law whose label is uniform in `noise` of the rows, else drawn as said.
+    """Vectors from a Dirichlet distribution; a share `noise` of the labels is uniform, the others follow the vectors.
 
     Then r(μ) = (1 − noise) μ + noise / k; the canonical error in tv has a closed form (Widmann et al., 2019).
     """
@@ -130,7 +130,7 @@ class DirichletWorld(SimulatedWorld):
 
 @dataclass(frozen=True)
 class VoteWorld(SimulatedWorld):
-    """Votes of m people per item: their probabilities are the said ones, mixed with the uniform law by `noise`."""
+    """Votes of m people per item, drawn from a mixture of the prediction and, with weight `noise`, the uniform vector."""
 
     k: int = 3
     people: int = 30
@@ -168,10 +168,10 @@ VOTE_WORLDS = (VoteWorld("crowd calibrated"), VoteWorld("crowd noisy", noise=0.3
 
 @dataclass(frozen=True)
 class PowerTransformedWorld(SimulatedWorld):
-    """Vectors μ from a law of their own; the classes come with probabilities r ∝ μ^power, the last one's × odds.
+    """Predicted vectors μ and true class probabilities r ∝ μ^power, with the last one multiplied by `odds`.
 
-    A power of 1 and odds of 1 is a calibrated model; below 1 it is too sure; odds above 1 are a class that came
-    more often than where the model was trained.
+    With a power of 1 and odds of 1 the model is calibrated. With a power below 1 it is overconfident. With odds above 1
+    the last class is more frequent than in the training data.
     """
 
     k: int
@@ -238,7 +238,7 @@ class Beta(PowerTransformedWorld):
 
 @dataclass(frozen=True)
 class Dirichlet(PowerTransformedWorld):
-    """Vectors from a symmetric Dirichlet law; sharp below 1."""
+    """Vectors from a symmetric Dirichlet distribution; `alpha` below 1 gives confident predictions."""
 
     k: int = 3
     alpha: float = 1.0

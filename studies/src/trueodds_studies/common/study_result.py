@@ -85,7 +85,7 @@ def format_count(n: int, noun: str) -> str:
 
 
 def format_range(values: Iterable[float], digits: int = 3, between: str = " to ") -> str:
-    """The least and the most of some values, or the one number that all show.
+    """Format the minimum and maximum of some values, or one number if both are displayed alike.
 
     >>> format_range([0.2, 0.1], 1), format_range([0.04831, 0.0484])
     ('0.1 to 0.2', '0.048')
@@ -134,5 +134,5 @@ def make_folder(out: str | Path | None) -> Path | None:
     try:
         where.mkdir(parents=True, exist_ok=True)
     except OSError as problem:
-        raise InputError("TO801", "The folder cannot be made.", str(problem), "Choose another --out.") from None
+        raise InputError("TO801", "The folder cannot be created.", str(problem), "Choose another --out.") from None
     return where

@@ -132,7 +132,7 @@ def short_percentile_table(rows: Sequence[Mapping[str, Any]], sizes: Sequence[in
 
 
 def error_table(of: Trajectories) -> tuple[dict[str, Any], ...]:
-    """Every member at every size: bias, standard deviation, RMSE and p95 apart; medians over trajectories."""
+    """Bias, standard deviation, RMSE, and p95 of every estimator at every size; medians over trajectories."""
     rows = []
     for lens in LENSES:
         zero = of.rmse(lens, "0")
@@ -186,7 +186,7 @@ def bin_count_table(of: Trajectories, every: int) -> tuple[dict[str, Any], ...]:
 
 
 def worlds_table(of: dict[str, Trajectories]) -> tuple[dict[str, Any], ...]:
-    """The members that need no many settings in every world, at the sizes of the page: truth, bias, RMSE, beside 0."""
+    """The best estimator and some common ones in every world at the sizes of the page: truth and RMSE, also of 0."""
     rows = []
     for world, trajectories in of.items():
         for lens in LENSES:

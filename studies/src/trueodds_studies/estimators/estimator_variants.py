@@ -96,14 +96,14 @@ class EstimatorVariant:
     name: str  # in the registry
     settings: Mapping[str, Any] = field(default_factory=dict)
     kind: str = (
-        "ours"  # "paper", "swapped" (as the authors' code has it), "ours", "debiased" (of another member), "zero"
+        "ours"  # "paper", "swapped" (as the authors' code has it), "ours", "debiased" (of another estimator), "zero"
     )
     target: str = "l1"  # the mean distance; "l2" its root mean square; "own" is on a scale of its own
     ranged: bool = False  # whether the confidence of K classes is binned or smoothed on [1/K, 1]
     lenses: tuple[str, ...] = LENSES
     slow: bool = False  # looks at the first few resamples only: one call costs as much as a hundred of the others
     max_rows: int = 10**9  # rows
-    of: str = ""  # the member whose noise floor is taken off
+    of: str = ""  # the estimator whose noise floor is subtracted
 
     def estimator(self, lens: str) -> Estimator:
         """With its settings through this lens."""
@@ -227,7 +227,7 @@ BIN_COUNTS = (
 
 
 def choose_variants(names: Sequence[str]) -> tuple[EstimatorVariant, ...]:
-    """The members by label or by name in the registry, all if none is asked; those that a debiased one needs too."""
+    """Estimators by label or registered name, all by default, with those that a debiased one is computed from."""
     if not names:
         return tuple(VARIANTS.values())
     for name in names:

@@ -86,7 +86,7 @@ class Holdout:
 
 
 def _with_every_class(mixture: RandomMixture, rng: np.random.Generator, n: int) -> tuple[Array, Array]:
-    """Training rows; drawn anew while a class has fewer than the five rows that inner cross-validation asks for."""
+    """Training rows, drawn again while a class has fewer than the five rows that inner cross-validation requires."""
     while True:
         X, y = mixture.rows(rng, n)
         if np.bincount(y, minlength=mixture.k).min() >= min(5, n // mixture.k):
@@ -129,7 +129,7 @@ def _model_predictions(name: str, cell: Cell, holdout: Holdout) -> Array:
 def _score_lens(
     lens: str, P: Array, labels: Sequence[Array], holdout: Holdout, variants: Sequence[EstimatorVariant], plan: Any
 ) -> tuple[dict[str, Any], TrueErrorBounds, Values]:
-    """One model through one lens: the truth, and each member's errors by number of rows."""
+    """One model through one lens: the truth, and the errors of each estimator by number of rows."""
     pool = ResamplePool(P, holdout.y, lens)
     truth = TrueErrorBounds.of(pool.views)
     null = [pool.relabeled(y) for y in labels]
@@ -269,7 +269,7 @@ class ClassesCell:
 
 
 def measure_classes_cell(cell: ClassesCell, plan: Any) -> Row:
-    """The truth, and each member's numbers on resamples of the model and of the same made calibrated."""
+    """The truth, and the values of each estimator on resamples, with observed labels and with labels drawn from P."""
     mixture = RandomMixture(cell.k, DIMENSIONS, cell.number, plan.seed)
     rng = np.random.default_rng([*mixture.key, 6])
     X, y = mixture.rows(rng, max(300, TRAIN_ROWS_FACTOR * cell.k))

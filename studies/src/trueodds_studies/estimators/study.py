@@ -56,26 +56,26 @@ FIGURE_LEGEND = """The median over trajectories of the 95th percentile of |estim
 distributions; the paper's Figure 2. {made}. mean rank: among the paper's fifteen, over sizes below {cut}. swapped: with the weights of the
 authors' released code, of which the paper's numbers are made. 0: the constant answer. ece: uniform bins, a: equal mass, c: shared by convex weights;
 in brackets the number of bins, or the bandwidth of kde."""
-ERRORS_LEGEND = """Medians over trajectories: bias, sd and RMSE of the estimate against its target over resamples of n rows, p95 of the distance; relative:
-RMSE over the truth; RMSE calibrated: with labels drawn from the model's own probabilities, where the truth is 0. target: l1 the mean distance,
-l2 its root mean square, own: a scale of its own, so that no error is told. beats 0: share of trajectories whose RMSE is below that of the constant 0.
-power: how often the estimate exceeds the 95 % quantile of the calibrated model's, not told of members that see {few} resamples ({names}); in order: how often the worse of two models
-of one train set gets the larger number on the same rows (a tie counts half); means over trajectories, and over train sets. debiased: the noise floor
-taken off as `measure` does, from {floors} redraws."""
+ERRORS_LEGEND = """Medians over trajectories: bias, sd, and RMSE of the estimate relative to its target over resamples of n rows, and p95 of the distance; relative:
+RMSE divided by the truth; RMSE calibrated: with labels drawn from the model's own probabilities, where the truth is 0. target: l1 is the mean distance,
+l2 its root mean square, own a scale of its own, for which no error is reported. beats 0: share of trajectories whose RMSE is below that of the constant 0.
+power: how often the estimate exceeds the 95 % quantile of its distribution for the calibrated model, not reported for estimators that use only {few} resamples ({names}); in order: how often the worse of two models
+of one train set gets the larger value on the same rows (a tie counts half); means over trajectories, and over train sets. debiased: with the noise floor
+subtracted as in `measure`, from {floors} redraws."""
 ADVICE_LEGEND = """By rule: single number is the least median RMSE against the mean distance, ranking the largest mean share of pairs in order, test of 0
 the largest mean power at 5 %, of those that see all resamples; each the mean over sizes of the band, with 95 % limits over distributions. level: their difference from the best has limits
 that hold 0. defaults: what four of those have that are taken without settings. agree: one without settings is the best or level with it."""
 BINS_LEGEND = """The number of bins of `ece`, among {counts}, with the least median RMSE against the mean distance, by n; exponent: slope of its
 logarithm against that of n, with standard error and 95 % limits over distributions."""
-WORLDS_LEGEND = """Median RMSE against the mean distance, at sizes n, in worlds where the model is recalibrated on another {train} rows, or classes are uneven
-(the first comes 10 times as often as the last). best: of the members that are not 0."""
+WORLDS_LEGEND = """Median RMSE relative to the mean distance with n rows, for models that are recalibrated on another {train} rows, or for uneven classes
+(the first is 10 times as frequent as the last). best: of the estimators other than the constant 0."""
 CLASSES_LEGEND = """A logistic regression in two dimensions through the canonical lens, tv: there the true posterior is the calibration function.
 Mean over distributions. dirichlet_kde is halved, as L1 distances of vectors are twice tv. calibrated: mean where labels are drawn
 from the model; power: share above the 95 % quantile of these."""
-TRUTHS_LEGEND = """truth: median, least and most of the middle of the bracket; half width: median and widest. Below: halves of the holdout judge each
-other (100 bins of equal mass); above: the plug-in on them. 2000 bins: by how much the authors' truth on as many rows would exceed it. finer: median of
-the lower end on 10,000 bins, which chance pulls down; rough: share of trajectories in which it exceeds the upper end by more than {rough}: there what comes
-jumps between neighboring scores, and the truth is that of 100 bins, less than the error. l2: root mean square."""
+TRUTHS_LEGEND = """truth, least, most: median, minimum, and maximum of the midpoint of the bracket; half width, widest: median and maximum of half its width. Lower end: cross-fitted
+between halves of the holdout (100 equal-mass bins); upper end: plug-in estimate with these bins. 2000 bins: by how much the authors' truth on as many rows would exceed it.
+finer: median of the lower end with 10,000 bins, which is biased downward; rough: share of trajectories in which it exceeds the upper end by more than {rough}: there the event rate
+jumps between neighboring scores, and the truth is the value for 100 bins, which is less than the error. l2: root mean square."""
 
 
 def estimators(
@@ -227,9 +227,9 @@ def _rmse_values(plan: Plan) -> str:
 def _describe_precision(rows: Sequence[Row]) -> str:
     """How wide the bracket is, and of which models it is not one of the whole error."""
     wide = max(rows, key=lambda row: float(row["widest"]))
-    text = f"Half the bracket is at most {wide['widest']:.4f}"
+    text = f"Half the width of the bracket is at most {wide['widest']:.4f}"
     rough = [f"{row['world']}, {row['lens']} ({row['rough']:.0%})" for row in rows if row["rough"] > 0]
-    return f"{text}; what comes jumps between neighboring scores of some models: {'; '.join(rough) or 'none'}."
+    return f"{text}; the event rate jumps between neighboring scores of some models: {'; '.join(rough) or 'none'}."
 
 
 def _save_findings(finding: StudyResult, where: Path, plan: Plan) -> None:

@@ -115,7 +115,7 @@ def train(name: str, X: Array, y: Array) -> Any:
 
 
 def predict_proba(model: Any, X: Array, k: int) -> Array:
-    """What it says of every class, (n, k); a class that no row of the training had gets 0."""
+    """Predicted probabilities of all classes, (n, k); a class without training rows gets 0."""
     P = np.zeros((len(X), k))
     P[:, model.classes_] = model.predict_proba(X)
     return P

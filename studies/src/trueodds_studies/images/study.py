@@ -134,7 +134,7 @@ def _further_tables(
         words = f"Parameters of {PAPER_NETWORK} against truck, beside the paper's: estimate (standard error)."
         made.append(("paper.parameters", words, split_results.compare_parameters(own), ""))
     rows = split_results.parameter_table(cells)
-    legend = "First split, baseline truck; ±: standard error; least and most γ: minimum and maximum over the splits for the rows used for fitting."
+    legend = "First split, baseline truck; ±: standard error; least γ, most γ: minimum and maximum over the splits for the rows used for fitting."
     made.append(("parameters", split_results.summarize_slopes(rows), rows, legend))
     words = "Share of splits in which a class is still rejected at 5 % after recalibration, by the Wald test of its δ and γ with Holm's correction."
     made.append(("left", words, split_results.rejected_class_table(cells), "Held-out rows; each class against truck."))

@@ -34,7 +34,7 @@ QUICK_LENSES = ("confidence", "classwise", "canonical")
 LENSES_LEGEND = """exact: limit of the ECE for infinitely many rows with one bin per prediction. ECE: of the first data set, value [95 % interval] (noise floor).
 reject: minimum and maximum rejection rate of the tests at 5 %; see it: tests whose rate is more than four standard deviations above 5 %."""
 ESTIMATORS_LEGEND = """exact, if calibrated: for 3,000 rows whose outcomes have exactly the frequencies of the table, and the predicted ones. estimate: value [95 %
-interval] (noise floor). told apart: share of pairs in which a data set has a larger error than one of a calibrated model with the same predictions;
+interval] (noise floor). AUC: share of pairs in which a data set has a larger error than one of a calibrated model with the same predictions;
 .5 means no discrimination. sees it: more than four standard deviations from .5."""
 TESTS_LEGEND = """p: p-value of the first data set. rejects: share of data sets with p ≤ .05; the same for a calibrated model with the same predictions; and the
 minimum and maximum for other lenses."""
@@ -77,7 +77,9 @@ def table1(
     )  # fmt: skip
     if where is not None:
         finding.save(where)
-        StudyResult("table1.all", "Every member through every lens.", all_rows(cells), plan.__dict__).save(where)
+        StudyResult(
+            "table1.all", "Every estimator and every test through every lens.", all_rows(cells), plan.__dict__
+        ).save(where)
         if importlib.util.find_spec("matplotlib") is not None:  # without it there are only the tables
             draw_lenses(cells, plan.sets, where / "table1.svg")
     return finding
@@ -132,7 +134,7 @@ def estimator_table(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ..
         entry |= {
             "if calibrated": row["if calibrated"],
             "estimate": format_interval(row),
-            "told apart": row["told apart"],
+            "AUC": row["AUC"],
         }
         rows.append(entry | {"sees it": "yes" if detects_error(row, sets) else "no"})
     return tuple(rows)
@@ -196,7 +198,7 @@ def detects_error(row: Row, sets: int) -> bool:
 
     Without any discrimination, the share of pairs is one half, with the standard deviation of the Mann-Whitney statistic.
     """
-    return bool(abs(row["told apart"] - 0.5) > 4 * math.sqrt((2 * sets + 1) / (12 * sets**2)))
+    return bool(abs(row["AUC"] - 0.5) > 4 * math.sqrt((2 * sets + 1) / (12 * sets**2)))
 
 
 def rejects_above_level(sets: int) -> float:
@@ -257,9 +259,9 @@ def _draw_errors(ax: Any, cells: Sequence[Row]) -> None:
 
 
 def _draw_mann_whitney(ax: Any, cells: Sequence[Row]) -> None:
-    rows = [row for row in canonical_rows(cells, "estimates") if "told apart" in row][::-1]
+    rows = [row for row in canonical_rows(cells, "estimates") if "AUC" in row][::-1]
     ax.axvline(0.5, color=GRAY, lw=1)
-    ax.plot([row["told apart"] for row in rows], range(len(rows)), "o", ms=5, color=RED)
+    ax.plot([row["AUC"] for row in rows], range(len(rows)), "o", ms=5, color=RED)
     ax.set_yticks(range(len(rows)), [row["estimator"] for row in rows])
     ax.set_xlim(0, 1.03)
     ax.set_title("canonical lens: discrimination from a calibrated model", fontsize=10)

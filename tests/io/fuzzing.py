@@ -25,7 +25,7 @@ from tests.io.engines import table
 from tests.io.mutated import CSV, SETTINGS, flipped, mutated
 from trueodds import InputError, read
 from trueodds.api.tally import resume_tally
-from trueodds.tallies import serialization
+from trueodds.tallies import reading, tally_sums
 from trueodds.tallies.tally import Tally
 
 Generator = np.random.Generator
@@ -179,11 +179,11 @@ def _arrow_table() -> Any:
 @cache
 def _tallies() -> list[tuple[bytes, dict[str, Any]]]:
     predictions = [read(table(ROWS, weight=weight), weight="w" if weight else None, group="site") for weight in (0, 1)]
-    return [(serialization.dumps(preds.reduce(Tally.of)).encode(), {}) for preds in predictions]
+    return [(tally_sums.dumps(preds.reduce(Tally.of)).encode(), {}) for preds in predictions]
 
 
 def _tally_rows(path: Path, settings: dict[str, Any]) -> int:
-    return serialization.load(path).n
+    return reading.load(path).n
 
 
 def _count_tally_rows(content: bytes) -> int:

@@ -15,7 +15,7 @@ import pytest
 from tests.io.engines import table
 from trueodds import InputError, Predictions, read, tally
 from trueodds.api.tally import resume_tally
-from trueodds.tallies import serialization
+from trueodds.tallies import tally_sums
 from trueodds.tallies.tally import Tally
 
 
@@ -50,7 +50,7 @@ def test_a_count_that_was_stopped_ends_with_the_same_bits(tmp_path: Path, batche
         resume_tally(opened(pattern, weight), partial(stopping, [0] * batches), state, {})
     steps: list[int] = []
     tally = resume_tally(opened(pattern, weight), Tally.of, state, {}, progress=lambda done, total: steps.append(done))
-    assert serialization.dumps(tally) == serialization.dumps(opened(pattern, weight).reduce(Tally.of))
+    assert tally_sums.dumps(tally) == tally_sums.dumps(opened(pattern, weight).reduce(Tally.of))
     assert steps[0] > batches * 50  # it did not begin anew
     assert steps[-1] == 1_000
 
@@ -71,7 +71,7 @@ def test_files_that_are_counted_already_are_not_opened_for_their_rows_again(tmp_
 def test_a_finished_count_is_returned_again_without_reading(tmp_path: Path) -> None:
     pattern, state = files(tmp_path), tmp_path / "state.tally.json"
     first = tally(opened(pattern), resume=state)
-    assert serialization.dumps(tally(opened(pattern), resume=state)) == serialization.dumps(first)
+    assert tally_sums.dumps(tally(opened(pattern), resume=state)) == tally_sums.dumps(first)
 
 
 def test_the_state_of_other_files_or_settings_is_refused(tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_rows_that_were_edited_in_a_state_are_not_believed(tmp_path: Path, rows:
     # With rows=0 a count of 60 rows ended at 90, with 20 of 30 at 70.
     pattern, state = stopped(tmp_path)
     head, body = state.read_text().split("\n", 1)
-    state.write_text(head + "\n" + serialization.json_of(json.loads(body) | {"rows": rows}) + "\n")
+    state.write_text(head + "\n" + tally_sums.json_of(json.loads(body) | {"rows": rows}) + "\n")
     with pytest.raises(InputError, match=r"TO402.*changed"):
         resume_tally(opened(pattern), Tally.of, state, {})
 
@@ -128,9 +128,7 @@ def test_no_byte_of_a_state_can_be_changed_unseen(tmp_path: Path) -> None:
         with pytest.raises(InputError, match="TO402"):
             resume_tally(source, Tally.of, state, {})
     state.write_bytes(content)
-    assert serialization.dumps(resume_tally(source, Tally.of, state, {})) == serialization.dumps(
-        source.reduce(Tally.of)
-    )
+    assert tally_sums.dumps(resume_tally(source, Tally.of, state, {})) == tally_sums.dumps(source.reduce(Tally.of))
 
 
 def test_rows_of_weight_0_are_read_but_not_counted_in_a_state(tmp_path: Path) -> None:
@@ -141,7 +139,7 @@ def test_rows_of_weight_0_are_read_but_not_counted_in_a_state(tmp_path: Path) ->
         resume_tally(source, partial(stopping, [0] * 3), state, {})
     tally = resume_tally(source, Tally.of, state, {})
     assert tally.n == 40
-    assert serialization.dumps(tally) == serialization.dumps(source.reduce(Tally.of))
+    assert tally_sums.dumps(tally) == tally_sums.dumps(source.reduce(Tally.of))
 
 
 def test_the_state_of_another_version_is_refused(tmp_path: Path, monkeypatch: Any) -> None:

@@ -14,7 +14,7 @@ from tests.tallies.batches import softmaxed
 from trueodds.data.predictions import Predictions
 from trueodds.tallies import group_tallies as group_sums
 from trueodds.tallies import group_tallies as groups
-from trueodds.tallies import serialization
+from trueodds.tallies import reading, tally_sums
 from trueodds.tallies.tally import Tally
 
 ROWS = 700
@@ -64,9 +64,9 @@ def test_groups_counted_together_are_to_the_bit_each_by_itself(kind: str, monkey
     preds = KINDS[kind]()
     monkeypatch.setattr(group_sums, "SMALL", 100)  # "a" is larger
     monkeypatch.setattr(group_sums, "AT_ONCE", 50)
-    joint = serialization.dumps(Tally.of(preds))
+    joint = tally_sums.dumps(Tally.of(preds))
     monkeypatch.setattr(group_sums, "SMALL", 0)
-    assert joint == serialization.dumps(Tally.of(preds))
+    assert joint == tally_sums.dumps(Tally.of(preds))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -76,14 +76,14 @@ def test_groups_added_column_by_column_are_to_the_bit_added_one_by_one(
 ) -> None:
     preds = KINDS[kind]()
     batches = [Tally.of(preds[start : start + 90]) for start in range(0, ROWS, 90)]
-    saved = [serialization.dumps(batch) for batch in batches]
+    saved = [tally_sums.dumps(batch) for batch in batches]
     monkeypatch.setattr(groups, "_PENDING", pending)
     total = reduce(Tally.__add__, batches).groups["group"]
     assert list(total) == sorted(set(SITE.tolist()))
     for name, tally in total.items():
         parts = [batch.groups["group"][name] for batch in batches if name in batch.groups["group"]]
-        assert serialization.dumps(tally) == serialization.dumps(reduce(Tally.__add__, parts))
-    assert [serialization.dumps(batch) for batch in batches] == saved  # + leaves its operands alone
+        assert tally_sums.dumps(tally) == tally_sums.dumps(reduce(Tally.__add__, parts))
+    assert [tally_sums.dumps(batch) for batch in batches] == saved  # + leaves its operands alone
 
 
 def test_groups_of_different_dtypes_are_added() -> None:
@@ -102,11 +102,9 @@ def test_groups_of_different_dtypes_are_added() -> None:
 
 def test_a_tally_of_groups_is_the_same_after_saving_and_pickling() -> None:
     tally = Tally.of(two_classes())
-    loaded, copied = serialization.loads(serialization.dumps(tally)), pickle.loads(pickle.dumps(tally))
-    assert serialization.dumps(loaded) == serialization.dumps(copied) == serialization.dumps(tally)
-    assert (
-        serialization.dumps(loaded + tally) == serialization.dumps(tally + loaded) == serialization.dumps(tally + tally)
-    )
+    loaded, copied = reading.loads(tally_sums.dumps(tally)), pickle.loads(pickle.dumps(tally))
+    assert tally_sums.dumps(loaded) == tally_sums.dumps(copied) == tally_sums.dumps(tally)
+    assert tally_sums.dumps(loaded + tally) == tally_sums.dumps(tally + loaded) == tally_sums.dumps(tally + tally)
 
 
 def test_a_group_that_is_not_there_is_a_missing_key() -> None:

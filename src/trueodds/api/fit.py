@@ -137,7 +137,7 @@ def load(path: Any) -> FittedCalibrator | Tally:
     'identity'
     """
     from trueodds.calibrators import fitted_calibrator
-    from trueodds.tallies import serialization
+    from trueodds.tallies import reading
 
     check("path", path, str | os.PathLike)
-    return serialization.load(path) if read_schema_family(path) == "trueodds.tally" else fitted_calibrator.load(path)
+    return reading.load(path) if read_schema_family(path) == "trueodds.tally" else fitted_calibrator.load(path)

@@ -21,7 +21,7 @@ from trueodds.io.source import Progress, Source
 from trueodds.io.table_source import TableSource
 from trueodds.lenses.base import Lens
 from trueodds.lenses.lens import as_lens
-from trueodds.tallies import serialization
+from trueodds.tallies import reading, tally_sums
 from trueodds.tallies.tally import Tally
 
 
@@ -148,7 +148,7 @@ def _load_state(place: Path, about: Mapping[str, Any], source: TableSource) -> t
         what = next(what for what in about if state["about"].get(what) != about[what])
         fix = "Remove it to start again, or pass the same files and settings."
         raise InputError("TO331", f"The state belongs to a tally with other {what}.", str(place), fix)
-    total, rows = serialization.from_dict(state["tally"]), state["rows"]
+    total, rows = reading.from_dict(state["tally"]), state["rows"]
     if rows < total.n or (rows > total.n and source.plan.weight is None):  # rows of weight 0 are not in the tally
         raise _no_state(place)
     return total, rows
@@ -162,11 +162,11 @@ def _no_state(place: Path) -> InputError:
 
 
 def _save_state(place: Path, about: Mapping[str, Any], total: Tally, done: int) -> None:
-    body = serialization.json_of({"about": about, "rows": done, "tally": serialization.to_dict(total)})
+    body = tally_sums.json_of({"about": about, "rows": done, "tally": tally_sums.to_dict(total)})
     json_files.write_text(place, _with_checksum(body + "\n"), "TO407")
 
 
 def _with_checksum(body: str) -> str:
     """Return the text of a state file: a line with the checksum, then the content."""
     checksum = hashlib.sha256(body.encode()).hexdigest()
-    return serialization.json_of({"schema": SCHEMA, "sha256": checksum}) + "\n" + body
+    return tally_sums.json_of({"schema": SCHEMA, "sha256": checksum}) + "\n" + body

@@ -61,7 +61,7 @@ def start_engine(columns: Mapping[str, Any]) -> dict[str, Any]:
         what = f"The engine {engine} needs {problem.name}, which is not installed."
         raise InputError("TO306", what, "", install_command(engine)) from None
     except OSError as problem:
-        raise InputError("TO332", "The Dask cluster does not answer.", f"{address}: {problem}", "Check it.") from None
+        raise InputError("TO332", "The Dask cluster does not respond.", f"{address}: {problem}", "Check it.") from None
     return settings
 
 
@@ -205,11 +205,11 @@ def open_data(files: Sequence[str], columns: Mapping[str, Any]) -> Any:
 
 def add_tallies(files: Sequence[str]) -> Any:
     """The sum of saved tallies."""
-    from trueodds.tallies import serialization
+    from trueodds.tallies import reading
 
-    total = serialization.load(files[0])
+    total = reading.load(files[0])
     for file in files[1:]:
-        total = total + serialization.load(file)
+        total = total + reading.load(file)
     return total
 
 

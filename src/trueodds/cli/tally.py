@@ -48,10 +48,10 @@ def tally(
     with Progress() as progress:
         data = open_data(files, columns)
         import trueodds as to
-        from trueodds.tallies import serialization
+        from trueodds.tallies import tally_sums
 
         total = to.tally(data, lenses=lenses, grid=grid, bins=bins, resume=resume, progress=progress.rows)
-        serialization.save(total, out)
+        tally_sums.save(total, out)
     if resume is not None:
         Path(resume).unlink(missing_ok=True)  # what it kept is in the tally now
     output.show(f"{total.n:,} rows\n{out}")
@@ -63,8 +63,8 @@ def tally(
 def merge(files: tuple[str, ...], out: str) -> None:
     """Merge tallies. Tallies with different classes or settings are rejected."""
     output.ready(files, out=out)
-    from trueodds.tallies import serialization
+    from trueodds.tallies import tally_sums
 
     total = add_tallies(files)
-    serialization.save(total, out)
+    tally_sums.save(total, out)
     output.show(f"{total.n:,} rows of {len(files)} {'tally' if len(files) == 1 else 'tallies'}\n{out}")

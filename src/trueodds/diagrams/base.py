@@ -6,17 +6,17 @@ import os
 from hashlib import sha256
 from json import dumps
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from trueodds.core.atomic_write import open_atomic
 from trueodds.core.errors import InputError
 from trueodds.core.settings import check
 from trueodds.diagrams._style import layout
-from trueodds.diagrams._style.rendering import embed_svg, import_matplotlib, render
-from trueodds.diagrams.diagram_table import DiagramTable
+from trueodds.diagrams._style.content import DiagramContent
+from trueodds.diagrams._style.rendering import SAVED_DPI, embed_svg, import_matplotlib, render
 
 
-class Diagram(DiagramTable):
+class Diagram(DiagramContent):
     """A diagram: a table of every plotted number, with methods to draw, save and serialize it.
 
     `draw` computes nothing, leaves pyplot's state alone and ignores global rcParams when saving.
@@ -40,91 +40,6 @@ class Diagram(DiagramTable):
     presentation : Presentation
         Title, figure size, resolution and legend.
     """
-
-    size: ClassVar[tuple[float, float]] = (6.4, 4.6)  # inches of a figure with one panel
-    strip_height: ClassVar[float] = 0.0  # share of the height of the axes that the strip of predictions takes
-    tall: ClassVar[float] = 0.0  # height of a panel relative to its width, where x and y have equal units
-    divided: ClassVar[bool] = False  # whether a panel consists of several axes that fill it
-    bare: ClassVar[bool] = False  # whether panels have no ticks and keep their own scale
-
-    @property
-    def equal(self) -> bool:
-        """Whether matplotlib keeps equal units along x and y in a figure of its own."""
-        return self.tall > 0 and not self.bare
-
-    def paint(self, ax: Any, panel: int) -> None:
-        """Draw one panel.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes
-            Where to draw.
-        panel : int
-            Index into `panels`.
-        """
-        raise NotImplementedError
-
-    def headline(self) -> str:
-        """Return the default title of a figure.
-
-        Returns
-        -------
-        str
-            The question that the diagram answers.
-        """
-        raise NotImplementedError
-
-    @property
-    def name_of_picture(self) -> str:
-        """The caller's title or the headline, also of a picture that shows neither."""
-        return self.presentation.heading("") or self.headline()
-
-    def caption(self) -> str:
-        """Return the default title of given axes.
-
-        Returns
-        -------
-        str
-            The name of the view, and its main result in a few words.
-        """
-        return f"{self.panels['title'][0]}: {self.panels['aside'][0]}"
-
-    def legend(self) -> list[tuple[Any, str]]:
-        """Return the entries of the legend.
-
-        Returns
-        -------
-        list of (artist, str)
-            Marks and their labels.
-        """
-        raise NotImplementedError
-
-    def axis_labels(self) -> tuple[str, str]:
-        """Return the axis labels.
-
-        Returns
-        -------
-        tuple of str
-            The labels of the x axis and of the y axis.
-        """
-        raise NotImplementedError
-
-    @property
-    def calibration_question(self) -> str:
-        """The headline of a reliability diagram."""
-        if self.lens == "confidence":
-            return "Does confidence match accuracy?"
-        return "Do predicted probabilities match observed frequencies?"
-
-    @property
-    def predicted_label(self) -> str:
-        """The label of a probability axis."""
-        return "Confidence" if self.lens == "confidence" else "Predicted probability"
-
-    @property
-    def observed_label(self) -> str:
-        """The label of the axis of observed event rates."""
-        return "Accuracy" if self.lens == "confidence" else "Observed frequency"
 
     def draw(
         self,
@@ -189,7 +104,7 @@ class Diagram(DiagramTable):
         """
         if prefix is None:
             prefix = "d" + sha256(dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()[:10]
-        raw, shown = render(self, "svg").decode(), self.printable()
+        raw, shown = self._render("svg").decode(), self.printable()
         return embed_svg(raw, prefix, f"{shown.name_of_picture} {shown.finding}".replace("\n", " "))
 
     def live(self) -> tuple[str, str] | None:
@@ -243,15 +158,18 @@ class Diagram(DiagramTable):
         if kind == "svg":
             made = ('<?xml version="1.0" encoding="utf-8"?>\n' + self.svg()).encode()
         else:
-            made = render(self, kind)
+            made = self._render(kind)
         with open_atomic(path, "TO703") as file:
             file.write(made)
+
+    def _render(self, kind: str) -> bytes:
+        return render(self.draw, kind, self.presentation.dpi or SAVED_DPI)
 
     def _repr_svg_(self) -> str | None:
         return self._shown(self.svg)
 
     def _repr_png_(self) -> bytes | None:
-        return self._shown(lambda: render(self, "png"))
+        return self._shown(lambda: self._render("png"))
 
     @staticmethod
     def _shown(render: Any) -> Any:

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -18,10 +18,9 @@ from trueodds.tallies import stored_views
 from trueodds.tallies.cells import FULL, PLAIN, Cells, Rows, class_values, top_values
 from trueodds.tallies.row_counts import COUNTS, EXTREMES, Counts, row_scores, zeros_and_ones
 from trueodds.tallies.score_sums import SCORES, ScoreSums, score_terms
+from trueodds.tallies.tally_sums import TallySums
 
-if TYPE_CHECKING:
-    from trueodds.tallies.tally import Tally
-
+T = TypeVar("T", bound=TallySums)
 
 _SCORE_SUMS = tuple(field.name for field in fields(ScoreSums))
 _EXTREMES = np.array([COUNTS.index(name) for name in EXTREMES])
@@ -29,10 +28,10 @@ _PENDING = 4096  # cells that may always wait to be added
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GroupColumns:
+class GroupColumns(Generic[T]):
     """Tallies of G groups: concatenated cells, and one row per group of every other sum."""
 
-    template: Tally  # of any of the groups, for what all have in common
+    template: T  # of any of the groups, for what all have in common
     names: tuple[str, ...]  # (G,) sorted
     n: Array  # (G,) int64
     weight: Array  # (G,)
@@ -44,7 +43,7 @@ class GroupColumns:
     counts: Array  # (G, 9) by the field of Counts
 
     @classmethod
-    def of(cls, tallies: Mapping[str, Tally]) -> GroupColumns | None:
+    def of(cls, tallies: Mapping[str, T]) -> GroupColumns[T] | None:
         """Columns of tallies with the same layout; None if layouts differ or there is no tally."""
         names = tuple(sorted(tallies))
         parts = [tallies[name] for name in names]
@@ -64,7 +63,7 @@ class GroupColumns:
         )
 
     @classmethod
-    def added(cls, parts: Sequence[GroupColumns]) -> GroupColumns:
+    def added(cls, parts: Sequence[GroupColumns[T]]) -> GroupColumns[T]:
         """Sum of the parts, bit-identical to adding the tallies of each group in order."""
         if len(parts) == 1:
             return parts[0]
@@ -91,7 +90,7 @@ class GroupColumns:
         sums = np.stack([_sum_by(inverse, column) for column in columns], axis=1)
         return cls(parts[0].template, names, n, weight, starts, key % size, rows, sums, scores, counts)
 
-    def tally(self, i: int) -> Tally:
+    def tally(self, i: int) -> T:
         """The tally of one group."""
         cells = slice(self.starts[i], self.starts[i + 1])
         return replace(
@@ -104,17 +103,17 @@ class GroupColumns:
         )
 
 
-class GroupTallies(Mapping[str, "Tally"]):
+class GroupTallies(Mapping[str, T]):
     """Tally of each group by name, in the order of the names.
 
     `+` delays summation until the summands are as long as the sum so far, so that many batches are added in linear
     time.
     """
 
-    def __init__(self, *parts: GroupColumns) -> None:
+    def __init__(self, *parts: GroupColumns[T]) -> None:
         self._parts = parts
 
-    def __add__(self, other: GroupTallies) -> GroupTallies:
+    def __add__(self, other: GroupTallies[T]) -> GroupTallies[T]:
         total = GroupTallies(*self._parts, other.columns)
         first, *pending = (len(part.index) for part in total._parts)
         if sum(pending) > max(first, _PENDING):
@@ -122,18 +121,18 @@ class GroupTallies(Mapping[str, "Tally"]):
         return total
 
     @property
-    def columns(self) -> GroupColumns:
+    def columns(self) -> GroupColumns[T]:
         """All groups as one sum."""
         if len(self._parts) > 1:
             self._parts = (GroupColumns.added(self._parts),)
         return self._parts[0]
 
     @property
-    def template(self) -> Tally:
+    def template(self) -> T:
         """A tally with all attributes that the groups share."""
         return self._parts[0].template
 
-    def __getitem__(self, name: str) -> Tally:
+    def __getitem__(self, name: str) -> T:
         i = bisect_left(self.columns.names, name)
         if self.columns.names[i : i + 1] != (name,):
             raise KeyError(name)
@@ -146,7 +145,7 @@ class GroupTallies(Mapping[str, "Tally"]):
         return len(self.columns.names)
 
 
-def union(a: Mapping[str, Tally], b: Mapping[str, Tally]) -> Mapping[str, Tally]:
+def union(a: Mapping[str, T], b: Mapping[str, T]) -> Mapping[str, T]:
     """Tallies of the groups of both operands. Groups of the same name are added."""
     first, second = _by_columns(a), _by_columns(b)
     if first is not None and second is not None and _layout(first.template) == _layout(second.template):
@@ -155,7 +154,7 @@ def union(a: Mapping[str, Tally], b: Mapping[str, Tally]) -> Mapping[str, Tally]
     return dict(sorted(both.items()))
 
 
-def _by_columns(tallies: Mapping[str, Tally]) -> GroupTallies | None:
+def _by_columns(tallies: Mapping[str, T]) -> GroupTallies[T] | None:
     """The same tallies in columns; None if they have different layouts."""
     if isinstance(tallies, GroupTallies):
         return tallies
@@ -163,7 +162,7 @@ def _by_columns(tallies: Mapping[str, Tally]) -> GroupTallies | None:
     return None if columns is None else GroupTallies(columns)
 
 
-def _layout(tally: Tally) -> tuple[Any, ...]:
+def _layout(tally: TallySums) -> tuple[Any, ...]:
     """Attributes that tallies must share to be stored in the same columns."""
     return tally.kind, tally.classes, tally.dtype, tally.bins, tally.slots, tally.cells.plain
 
@@ -187,7 +186,7 @@ SMALL = 512  # rows below which a group is counted together with others
 AT_ONCE = 65_536  # values of small groups that are counted at a time
 
 
-def tally_groups(preds: Predictions, values: Array, count: Callable[[Array], Tally]) -> GroupTallies:
+def tally_groups(preds: Predictions, values: Array, count: Callable[[Array], T]) -> GroupTallies[T]:
     """The tally of the rows of each value (n,), by the value as text; `count` tallies the rows of one group."""
     names, number = _numbered(values)
     size, rows = np.bincount(number), np.argsort(number, kind="stable")
@@ -211,7 +210,7 @@ def _numbered(values: Array) -> tuple[Array, Array]:
     return names, position[inverse.reshape(-1)]
 
 
-def _count_small_groups(rows: Rows, starts: Array, names: tuple[str, ...], template: Tally) -> GroupColumns:
+def _count_small_groups(rows: Rows, starts: Array, names: tuple[str, ...], template: T) -> GroupColumns[T]:
     """The tallies of groups whose rows follow each other: group g has the rows from starts[g] up to starts[g + 1]."""
     ranks, classes = stored_views.default_views(template.kind, template.k, group=True)
     n, size = len(rows.P), np.diff(starts)

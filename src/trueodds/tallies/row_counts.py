@@ -57,10 +57,11 @@ class Counts:
                 )
             )
         if self.inexact_sums:
-            rows = "row sums" if self.inexact_sums == 1 else "rows sum"
-            notes.append(
-                Note("TN101", f"{self.inexact_sums:,} {rows} to 1 only within {self.worst_sum:.1e}; used as given.")
+            subject = "row has a sum that deviates" if self.inexact_sums == 1 else "rows have sums that deviate"
+            text = (
+                f"{self.inexact_sums:,} {subject} from 1 by up to {self.worst_sum:.1e}; the values are used as given."
             )
+            notes.append(Note("TN101", text))
         return tuple(notes)
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,18 +24,17 @@ from trueodds.lenses.view import View
 from trueodds.tallies import stored_views as slots
 from trueodds.tallies.cells import Cells, Rows, cells_of_view
 from trueodds.tallies.group_tallies import tally_groups, union
-from trueodds.tallies.row_counts import Counts, count_rows
-from trueodds.tallies.score_sums import ScoreSums
+from trueodds.tallies.row_counts import count_rows
 from trueodds.tallies.simplex_cells import SimplexCells
+from trueodds.tallies.tally_sums import NULL_SIZE, TallySums
 
 BLOCK = 65_536  # rows counted at a time
 BLOCKS = 16  # at most, so that what waits to be added stays small
-NULL_SIZE = 2_000  # K·bins up to which the joint null law of the classes is kept
 NULL_MEMORY = 2**26  # bytes of null covariances that may wait to be added
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tally:
+class Tally(TallySums):
     """Mergeable sums of predictions and outcomes over fine cells, for every stored lens.
 
     Tallies of batches or machines are added with `+`. All statistics follow from the sums, except those that need
@@ -83,21 +81,6 @@ class Tally:
     >>> both.n, both.views("positive")[0].y.tolist(), round(both.score("brier")["mean"], 4)
     (3, [0.0, 1.0], 0.02)
     """
-
-    kind: str  # as of Predictions
-    classes: tuple[Any, ...]
-    dtype: str  # of the probabilities; several are joined by +
-    bins: int  # report bins of the null covariance
-    grid: int | None  # of the joint lenses
-    slots: tuple[str, ...]  # the binary views in the order of `cells`; classes by number
-    n: int
-    weight: float
-    cells: Cells
-    joint: Mapping[str, SimplexCells]  # by the name of the lens
-    null: Array | None  # (K·bins, K·bins) upper triangle, see `null_covariance`
-    scores: Mapping[str, ScoreSums]
-    counts: Counts
-    groups: Mapping[str, Mapping[str, Tally]]  # column -> value -> tally of the default lens
 
     @classmethod
     def of(
@@ -208,11 +191,6 @@ class Tally:
                     f"{_short(own)} and {_short(sides[1][what])}",
                     "Tally both with the same settings.",
                 )
-
-    @property
-    def k(self) -> int:
-        """Number of classes."""
-        return len(self.classes)
 
     @property
     def lenses(self) -> tuple[str, ...]:
@@ -327,30 +305,6 @@ class Tally:
             text = f"{self.counts.ties:,} {have} tied largest probabilities. The first of the tied classes counts as predicted."
             notes = (*notes, Note("TN103", text))
         return notes
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the tally as plain values for JSON.
-
-        Returns
-        -------
-        dict
-            The content of the file that `save` writes.
-        """
-        from trueodds.tallies import serialization
-
-        return serialization.to_dict(self)
-
-    def save(self, path: str | Path) -> None:
-        """Write the tally to a file, atomically.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file.
-        """
-        from trueodds.tallies import serialization
-
-        serialization.save(self, path)
 
     def __repr__(self) -> str:
         what = "confidence and correctness" if self.kind == "confidence" else f"{self.k} classes"

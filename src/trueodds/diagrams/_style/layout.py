@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from trueodds.core.errors import InputError, Note, describe
 from trueodds.diagrams._style import styling, title_and_legend
+from trueodds.diagrams._style.content import DiagramContent
 from trueodds.diagrams._style.title_and_legend import MIN_TYPE_SIZE, Header, fit_headers, fit_legend
-
-if TYPE_CHECKING:
-    from trueodds.diagrams.base import Diagram
-
 
 DIAGRAM_MARK = "_trueodds_drawn"  # attribute of given axes: one of the marks, which is gone when they are cleared
 MAX_PANELS = 12  # more are illegible on a page
@@ -46,7 +43,7 @@ def check_axes(ax: Any, name: str, figsize: Any, dpi: Any) -> None:
         raise InputError("TO203", "These axes already hold a diagram.", f"a second one, {name}", fix)
 
 
-def draw_diagram(diagram: Diagram, ax: Any) -> Any:
+def draw_diagram(diagram: DiagramContent, ax: Any) -> Any:
     """Draw one panel or a grid, in `ax` or in a new Figure, and return the axes or the figure."""
     width = _figure_size(diagram)[0] - LEFT if ax is None else styling.inches(ax)[0]
     if width <= NARROW:
@@ -58,11 +55,11 @@ def draw_diagram(diagram: Diagram, ax: Any) -> Any:
     return target
 
 
-def _figure_size(diagram: Diagram) -> tuple[float, float]:
+def _figure_size(diagram: DiagramContent) -> tuple[float, float]:
     return diagram.presentation.figsize or diagram.size
 
 
-def _draw_single(diagram: Diagram, ax: Any) -> Any:
+def _draw_single(diagram: DiagramContent, ax: Any) -> Any:
     if ax is not None:
         _add_title_and_legend(diagram, ax, _draw_labeled(diagram, ax))
         return ax
@@ -78,7 +75,7 @@ def _draw_single(diagram: Diagram, ax: Any) -> Any:
     return figure
 
 
-def _draw_labeled(diagram: Diagram, ax: Any) -> float:
+def _draw_labeled(diagram: DiagramContent, ax: Any) -> float:
     """Paint the first panel, label the axes, and return the type size of ordinary text in points."""
     _paint_panel(diagram, ax, 0)
     title_and_legend.attach_legend_entries(ax, diagram.legend())
@@ -96,7 +93,7 @@ def _room(width: float, size: float) -> float:
     return 72 * (width - size / TYPE)
 
 
-def _expected(diagram: Diagram) -> dict[str, float]:
+def _expected(diagram: DiagramContent) -> dict[str, float]:
     """Estimate the position of the axes in a figure of given size, since the marks depend on the size of the axes."""
     if diagram.presentation.figsize is None:
         return {}
@@ -112,7 +109,7 @@ def _expected(diagram: Diagram) -> dict[str, float]:
     return ends | {"bottom": bottom / height, "top": (bottom + high) / height}
 
 
-def _add_title_and_legend(diagram: Diagram, ax: Any, size: float) -> None:
+def _add_title_and_legend(diagram: DiagramContent, ax: Any, size: float) -> None:
     """Add title and legend to given axes, which keep their position, size and limits."""
     for text in [text for text in ax.texts if text.get_gid() == "side"]:
         text.remove()  # there may be other axes beyond the right edge
@@ -130,7 +127,7 @@ def _add_title_and_legend(diagram: Diagram, ax: Any, size: float) -> None:
         head.put_legend(ax, loc="upper left", bbox_to_anchor=(0.0, 1.0), borderaxespad=title_and_legend.PAD)
 
 
-def _paint_panel(diagram: Diagram, ax: Any, panel: int) -> None:
+def _paint_panel(diagram: DiagramContent, ax: Any, panel: int) -> None:
     """Paint a panel and hide the labels of its marks from `ax.legend()`."""
     before = set(ax.get_children())
     diagram.paint(ax, panel)
@@ -151,7 +148,7 @@ def _roof(ax: Any, share: float) -> None:
     ax.set_ylim(low, low + (high - low) / (1 - share))
 
 
-def _draw_grid(diagram: Diagram, ax: Any, count: int) -> Any:
+def _draw_grid(diagram: DiagramContent, ax: Any, count: int) -> Any:
     views = len(diagram.panels["view"])
     order = f"{diagram.ranked} first."
     note = (
@@ -263,7 +260,7 @@ class Grid:
 
 
 def _fitting(
-    diagram: Diagram, count: int, width: float, height: float, size: float, note: str | None
+    diagram: DiagramContent, count: int, width: float, height: float, size: float, note: str | None
 ) -> tuple[Grid, Header] | None:
     """The grid with the largest panels for a given height; None if every panel would be illegible.
 
@@ -289,7 +286,7 @@ def _fitting(
     return None if choice is None else choice[1:]
 
 
-def _draw_first_view(diagram: Diagram, ax: Any, size: float) -> Any:
+def _draw_first_view(diagram: DiagramContent, ax: Any, size: float) -> Any:
     """Draw only the first view, and say so in the title."""
     views, title = len(diagram.panels["view"]), str(diagram.panels["title"][0])
     panels = {name: column[:1] for name, column in diagram.panels.items()}
@@ -306,7 +303,7 @@ def panel_limit_notes(views: int, ranked: str) -> list[Note]:
     if views <= MAX_PANELS:
         return []
     return [
-        Note("TN245", f"Only {MAX_PANELS} of {views} views are drawn, {ranked} first. The table holds all of them.")
+        Note("TN245", f"Only {MAX_PANELS} of {views} views are drawn, {ranked} first. The table contains all of them.")
     ]
 
 
@@ -314,7 +311,7 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _figure(diagram: Diagram, width: float, height: float, **kwargs: Any) -> Any:
+def _figure(diagram: DiagramContent, width: float, height: float, **kwargs: Any) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -6,13 +6,11 @@ import importlib
 import io
 import re
 from collections import Counter
+from collections.abc import Callable
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from trueodds.core.errors import InputError, install_command
-
-if TYPE_CHECKING:
-    from trueodds.diagrams.base import Diagram
 
 SAVED_DPI = 200.0  # default resolution of a saved picture
 
@@ -57,8 +55,8 @@ def import_matplotlib() -> Any:
         raise InputError("TO701", "Drawing needs matplotlib.", "no matplotlib", install_command("report")) from None
 
 
-def render(diagram: Diagram, kind: str) -> bytes:
-    """Draw a diagram on a new figure and return the bytes of an SVG, PNG or PDF file without a time stamp."""
+def render(draw: Callable[[], Any], kind: str, dpi: float) -> bytes:
+    """Draw a new figure and return the bytes of an SVG, PNG or PDF file without a time stamp."""
     # A local context: the user's matplotlib style must not change what a report looks like.
     style = {
         "svg.hashsalt": "trueodds",
@@ -72,6 +70,5 @@ def render(diagram: Diagram, kind: str) -> bytes:
     stamps = {"svg": {"Date": None}, "png": {"Software": None}, "pdf": {"CreationDate": None}}
     out = io.BytesIO()
     with import_matplotlib().rc_context(style):
-        dpi = diagram.presentation.dpi or SAVED_DPI
-        diagram.draw().savefig(out, format=kind, dpi=dpi, metadata=stamps[kind], facecolor="white")
+        draw().savefig(out, format=kind, dpi=dpi, metadata=stamps[kind], facecolor="white")
     return out.getvalue()

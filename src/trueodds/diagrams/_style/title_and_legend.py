@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from trueodds.diagrams._style import styling
-
-if TYPE_CHECKING:
-    from trueodds.diagrams.base import Diagram
-
+from trueodds.diagrams._style.content import DiagramContent
 
 MIN_TYPE_SIZE = 6.3  # smallest type size of ordinary text in points; the legend is a point smaller
 MAX_TITLE_LINES = 4  # longer titles are cut
@@ -21,14 +18,14 @@ MAX_HEAD_HEIGHT = 0.32  # largest share of the height of a figure of given size 
 _HANDLE_WIDTH = 3.3  # width of the mark of a legend entry, with the space around it, in type sizes
 
 
-def fit_legend(diagram: Diagram, room: float, size: float) -> Header:
+def fit_legend(diagram: DiagramContent, room: float, size: float) -> Header:
     """Fit the legend of given axes: the largest type in which every entry is complete, or the smallest legible one."""
     heads = Header(diagram, "", "", room, size).in_smaller_type()
     head = next((head for head in heads if head.is_complete), heads[-1])
     return head if diagram.presentation.legend is not False else replace(head, legend=False)
 
 
-def fit_headers(diagram: Diagram, note: str, room: float, size: float) -> list[Header]:
+def fit_headers(diagram: DiagramContent, note: str, room: float, size: float) -> list[Header]:
     """Headers that fit above the panels, most complete first; a figure of given size may have room for less."""
     presentation = diagram.presentation
     own = presentation.title not in (None, True)
@@ -55,7 +52,7 @@ def fit_headers(diagram: Diagram, note: str, room: float, size: float) -> list[H
 class Header:
     """Headline, finding and legend, each wrapped into as many lines as it needs in `room` points."""
 
-    diagram: Diagram
+    diagram: DiagramContent
     headline: str
     note: str
     room: float

@@ -1,9 +1,8 @@
-"""Save and load tallies as versioned strict JSON, with every field validated."""
+"""Read tallies from versioned strict JSON, with every field validated."""
 
 from __future__ import annotations
 
 import itertools
-import json
 import math
 from dataclasses import fields
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-import trueodds
 from trueodds.core import json_files
 from trueodds.core.errors import InputError
 from trueodds.core.typing import Array
@@ -22,14 +20,8 @@ from trueodds.tallies.row_counts import EXTREMES, Counts
 from trueodds.tallies.score_sums import ScoreSums
 from trueodds.tallies.simplex_cells import SimplexCells
 from trueodds.tallies.stored_views import default_views, view_names
-from trueodds.tallies.tally import NULL_SIZE, Tally
-
-SCHEMA = "trueodds.tally/1"
-
-
-def to_dict(tally: Tally) -> dict[str, Any]:
-    """The tally as plain values that JSON represents without loss."""
-    return {"schema": SCHEMA, "version": trueodds.__version__, **_to_dict(tally)}
+from trueodds.tallies.tally import Tally
+from trueodds.tallies.tally_sums import NULL_SIZE, SCHEMA
 
 
 def from_dict(value: Any) -> Tally:
@@ -43,33 +35,9 @@ def from_dict(value: Any) -> Tally:
     return field.tally()
 
 
-def dumps(tally: Tally) -> str:
-    """The tally as one JSON text; floats keep every bit.
-
-    >>> from trueodds.data.predictions import Predictions
-    >>> loads(dumps(Tally.of(Predictions([1, 0], [0.9, 0.2])))).n
-    2
-    """
-    return json_of(to_dict(tally))
-
-
-def json_of(value: Any) -> str:
-    """Strict JSON without whitespace."""
-    try:
-        return json.dumps(value, allow_nan=False, separators=(",", ":"))
-    except ValueError:
-        fix = "Divide the weights by their mean."
-        raise InputError("TO407", "The tally holds a sum that cannot be saved.", "an infinite one", fix) from None
-
-
 def loads(text: str) -> Tally:
     """The tally of a JSON text. Raises TO402 if the text is invalid."""
     return from_dict(json_files.parse_json(text, "TO402"))
-
-
-def save(tally: Tally, path: str | Path) -> None:
-    """Write the tally to a file atomically. Raises TO407 if the folder is not writable."""
-    json_files.write_text(path, dumps(tally) + "\n", "TO407")
 
 
 def load(path: str | Path) -> Tally:
@@ -77,47 +45,6 @@ def load(path: str | Path) -> Tally:
     if not Path(path).is_file():
         raise InputError("TO407", "The tally cannot be read.", f"no file {path}", "Check the path.")
     return from_dict(json_files.read_json(path, "TO402"))
-
-
-def _to_dict(tally: Tally) -> dict[str, Any]:
-    names = PLAIN if tally.cells.plain else FULL
-    return {
-        "kind": tally.kind,
-        "classes": list(tally.classes),
-        "dtype": tally.dtype,
-        "bins": tally.bins,
-        "grid": tally.grid,
-        "slots": list(tally.slots),
-        "n": tally.n,
-        "weight": tally.weight,
-        "cells": {
-            "index": tally.cells.index.tolist(),
-            "n": tally.cells.n.tolist(),
-            "sums": {name: column.tolist() for name, column in zip(names, tally.cells.sums.T, strict=True)},
-        },
-        "joint": {
-            name: {key: getattr(cells, key).tolist() for key in ("keys", "n", "w", "ww", "wp", "wy")}
-            for name, cells in tally.joint.items()
-        },
-        "null": _null_to_dict(tally.null),
-        "scores": {name: _numbers(sums) for name, sums in tally.scores.items()},
-        "counts": _numbers(tally.counts),
-        "groups": {
-            column: {value: _to_dict(part) for value, part in values.items()} for column, values in tally.groups.items()
-        },
-    }
-
-
-def _numbers(sums: ScoreSums | Counts) -> dict[str, float]:
-    """The fields by name. `asdict` would copy each number individually, which is ten times slower."""
-    return {field.name: getattr(sums, field.name) for field in fields(sums)}
-
-
-def _null_to_dict(null: Array | None) -> dict[str, list[Any]] | None:
-    if null is None:
-        return None
-    index = np.flatnonzero(null)
-    return {"index": index.tolist(), "value": null.ravel()[index].tolist()}
 
 
 KINDS = ("classes", "confidence", "multilabel")

@@ -1,0 +1,142 @@
+"""The sums that make up a tally, and their JSON form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+import trueodds
+from trueodds.core import json_files
+from trueodds.core.errors import InputError
+from trueodds.core.typing import Array
+from trueodds.tallies.cells import FULL, PLAIN, Cells
+from trueodds.tallies.row_counts import Counts
+from trueodds.tallies.score_sums import ScoreSums
+from trueodds.tallies.simplex_cells import SimplexCells
+
+SCHEMA = "trueodds.tally/1"
+NULL_SIZE = 2_000  # K·bins up to which the joint null law of the classes is kept
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TallySums:
+    """The fields of a `Tally`, which documents them, and how they are written."""
+
+    kind: str  # as of Predictions
+    classes: tuple[Any, ...]
+    dtype: str  # of the probabilities; several are joined by +
+    bins: int  # report bins of the null covariance
+    grid: int | None  # of the joint lenses
+    slots: tuple[str, ...]  # the binary views in the order of `cells`; classes by number
+    n: int
+    weight: float
+    cells: Cells
+    joint: Mapping[str, SimplexCells]  # by the name of the lens
+    null: Array | None  # (K·bins, K·bins) upper triangle, see `null_covariance`
+    scores: Mapping[str, ScoreSums]
+    counts: Counts
+    groups: Mapping[str, Mapping[str, Self]]  # column -> value -> tally of the default lens
+
+    def __add__(self, other: Any) -> Self:
+        raise NotImplementedError
+
+    @property
+    def k(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tally as plain values for JSON.
+
+        Returns
+        -------
+        dict
+            The content of the file that `save` writes.
+        """
+        return to_dict(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write the tally to a file, atomically.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        """
+        save(self, path)
+
+
+def to_dict(tally: TallySums) -> dict[str, Any]:
+    """The tally as plain values that JSON represents without loss."""
+    return {"schema": SCHEMA, "version": trueodds.__version__, **_to_dict(tally)}
+
+
+def dumps(tally: TallySums) -> str:
+    """The tally as one JSON text; floats keep every bit.
+
+    >>> from trueodds.data.predictions import Predictions
+    >>> from trueodds.tallies.tally import Tally
+    >>> dumps(Tally.of(Predictions([1, 0], [0.9, 0.2])))[:27]
+    '{"schema":"trueodds.tally/1'
+    """
+    return json_of(to_dict(tally))
+
+
+def json_of(value: Any) -> str:
+    """Strict JSON without whitespace."""
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        fix = "Divide the weights by their mean."
+        raise InputError("TO407", "The tally holds a sum that cannot be saved.", "an infinite one", fix) from None
+
+
+def save(tally: TallySums, path: str | Path) -> None:
+    """Write the tally to a file atomically. Raises TO407 if the folder is not writable."""
+    json_files.write_text(path, dumps(tally) + "\n", "TO407")
+
+
+def _to_dict(tally: TallySums) -> dict[str, Any]:
+    names = PLAIN if tally.cells.plain else FULL
+    return {
+        "kind": tally.kind,
+        "classes": list(tally.classes),
+        "dtype": tally.dtype,
+        "bins": tally.bins,
+        "grid": tally.grid,
+        "slots": list(tally.slots),
+        "n": tally.n,
+        "weight": tally.weight,
+        "cells": {
+            "index": tally.cells.index.tolist(),
+            "n": tally.cells.n.tolist(),
+            "sums": {name: column.tolist() for name, column in zip(names, tally.cells.sums.T, strict=True)},
+        },
+        "joint": {
+            name: {key: getattr(cells, key).tolist() for key in ("keys", "n", "w", "ww", "wp", "wy")}
+            for name, cells in tally.joint.items()
+        },
+        "null": _null_to_dict(tally.null),
+        "scores": {name: _numbers(sums) for name, sums in tally.scores.items()},
+        "counts": _numbers(tally.counts),
+        "groups": {
+            column: {value: _to_dict(part) for value, part in values.items()} for column, values in tally.groups.items()
+        },
+    }
+
+
+def _numbers(sums: ScoreSums | Counts) -> dict[str, float]:
+    """The fields by name. `asdict` would copy each number individually, which is ten times slower."""
+    return {field.name: getattr(sums, field.name) for field in fields(sums)}
+
+
+def _null_to_dict(null: Array | None) -> dict[str, list[Any]] | None:
+    if null is None:
+        return None
+    index = np.flatnonzero(null)
+    return {"index": index.tolist(), "value": null.ravel()[index].tolist()}

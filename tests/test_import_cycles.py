@@ -23,14 +23,14 @@ def module_names(package: str) -> dict[str, Path]:
 
 def imported(source: str, modules: frozenset[str]) -> set[str]:
     """The modules that are imported anywhere in the source, the package itself not counted."""
-    found = set()
+    targets = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            targets |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             names = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= (names & modules) or {node.module}
-    return {name for name in found & modules if "." in name}
+            targets |= (names & modules) or {node.module}
+    return {name for name in targets & modules if "." in name}
 
 
 def find_cycle(sources: dict[str, str]) -> list[str]:

@@ -155,8 +155,8 @@ def test_what_was_left_out_is_noted():
     preds = Predictions(y, p, group={"many": values, "few": values > 30}, weight=weight)
     groups = by_group(preds, crossings=True, interval=None, resamples=49)
     left = [note.text for note in groups.notes if note.code == "TN151"]
-    assert any("smaller than the largest 50" in text for text in left)
-    assert any("without any weight" in text and "many=0" in text for text in left)
+    assert any("not among the 50 largest" in text for text in left)
+    assert any("without weight" in text and "many=0" in text for text in left)
     assert "TN152" in codes(groups)
 
 

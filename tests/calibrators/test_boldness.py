@@ -116,12 +116,12 @@ def test_its_note_says_how_bold_and_how_probable():
     P, y = draw_predictions(300, 2, 1.5, 9)
     note = fit(BoldnessSpec(), Predictions(y, P)).notes[-1]
     assert note.code == "TN518"
-    assert "posterior probability 0.95." in note.text
+    assert "posterior probability of calibration is 0.95." in note.text
 
 
 def test_a_posterior_beyond_reach_is_refused_with_the_one_in_reach():
     # Four rows: the best fit has posterior odds of 4 to 1.
-    with pytest.raises(InputError, match=r"TO514.*4 rows.*0\.8 at most.*posterior=0\.95"):
+    with pytest.raises(InputError, match=r"TO514.*4 rows.*at most 0\.8.*posterior=0\.95"):
         fit_map(both([0.2, 0.4, 0.6, 0.8]), [0, 1, 0, 1])
     nineteen = both(np.linspace(0.1, 0.9, 19)), np.arange(19) % 2
     assert fit_map(*nineteen).gamma == pytest.approx(

@@ -14,7 +14,7 @@ from trueodds.calibrators.choose import (
     CrossFittingRows,
     assign_folds,
     choose,
-    choose_without_each_fold,
+    choose_without_folds,
     one_standard_error_rule,
 )
 from trueodds.calibrators.confirm import confirm
@@ -28,7 +28,7 @@ from trueodds.calibrators.histogram import HistogramSpec
 from trueodds.calibrators.identity import IdentitySpec
 from trueodds.calibrators.isotonic import IsotonicSpec
 from trueodds.calibrators.temperature import TemperatureSpec
-from trueodds.calibrators.uniform_mixture import log_with_mixture_floor, mix_with_uniform, uniform_share
+from trueodds.calibrators.uniform_mixture import log_with_mixture, mix_with_uniform, uniform_share
 from trueodds.core.errors import InputError
 
 ALL = (HistogramSpec(), IsotonicSpec(), TemperatureSpec(), IdentitySpec())
@@ -156,7 +156,7 @@ def test_each_fold_is_left_out_of_the_choice_that_it_scores():
     P, y = draw_predictions(100, 2, 1.0, 0)
     Memory.fitted_rows.clear()
     rows = assign_folds(P, one_hot(y), np.ones(100), 5, None, rng())
-    choose_without_each_fold(rows, [IdentitySpec(), Memory()])
+    choose_without_folds(rows, [IdentitySpec(), Memory()])
     parts = [set(P[rows.fold == f, 0]) for f in range(5)]
     left_out = [tuple(f for f in range(5) if not parts[f] & row_set) for row_set in Memory.fitted_rows]
     # First five pairs of folds, each fold in two of them; then those of folds for which it still comes into question.
@@ -168,7 +168,7 @@ def test_a_candidate_far_behind_is_left_there_after_the_first_fits():
     P, y = draw_predictions(400, 2, 1.0, 0)
     Hopeless.fits = 0
     rows = assign_folds(P, one_hot(y), np.ones(400), 5, None, rng())
-    inner = choose_without_each_fold(rows, [IdentitySpec(), TemperatureSpec(), Hopeless()])
+    inner = choose_without_folds(rows, [IdentitySpec(), TemperatureSpec(), Hopeless()])
     assert 2 in inner.dropped
     assert Hopeless.fits == 5
 
@@ -308,7 +308,7 @@ def test_ten_right_answers_confirm_nothing():
 def test_an_unchanged_map_gains_nothing():
     P, y = draw_predictions(60, 3, 1.0, 0)
     share = np.full((60, 1), 0.01)
-    evidence = confirm(P, log_with_mixture_floor(P, share), one_hot(y, 3), np.ones(60), share)
+    evidence = confirm(P, log_with_mixture(P, share), one_hot(y, 3), np.ones(60), share)
     assert evidence.gain == pytest.approx(0.0, abs=1e-15)
     assert (evidence.pvalue, evidence.outcome, evidence.label_flips) == (1.0, "no gain", 0)
 

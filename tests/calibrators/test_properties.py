@@ -194,7 +194,7 @@ from tests.calibrators.rows import made
 from trueodds.calibrators import CALIBRATORS
 CALIBRATORS.names()
 assert "scipy" not in sys.modules and "trueodds.calibrators.temperature" not in sys.modules
-from trueodds.calibrators.fitted_calibrator import fit
+from trueodds.calibrators.fitting import fit
 from trueodds.data.predictions import Predictions
 for name in CALIBRATORS.names():
     fit(made(name), Predictions([0, 1, 1], [.2, .7, .6])).predict_proba([.3])

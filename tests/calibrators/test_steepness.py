@@ -7,7 +7,7 @@ import pytest
 
 from tests.calibrators.rows import both, draw_predictions, one_hot, powers
 from trueodds.calibrators import temperature
-from trueodds.calibrators._glm.log_probabilities import floor_notes
+from trueodds.calibrators._glm.log_probabilities import replacement_notes
 from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, local_minimum_beta, minimize_beta
 from trueodds.calibrators.fitting import fit
 from trueodds.calibrators.temperature import TemperatureSpec
@@ -125,17 +125,17 @@ def test_the_floor_is_counted_alike_for_labels_shares_and_every_type():
     y = np.array([0, 0, 1])
     expected = "replaced 3 of 9 probabilities in the fit, 1 of them of observed outcomes"
     for Y in (y, one_hot(y, 3)):
-        assert expected in floor_notes(P, Y, 1e-12)[0].text
+        assert expected in replacement_notes(P, Y, 1e-12)[0].text
     # As float32, 1e-12 is less than 1e-12.
     narrow = P.astype(np.float32)
     assert narrow[0, 0].astype(float) < 1e-12
     assert (
         "replaced 4 of 9 probabilities in the fit, 2 of them of observed outcomes"
-        in floor_notes(narrow, y, 1e-12)[0].text
+        in replacement_notes(narrow, y, 1e-12)[0].text
     )
-    assert floor_notes(narrow.astype(np.float64), y, 1e-12) == floor_notes(narrow, y, 1e-12)
-    assert floor_notes(P.astype(np.float16), y, 1e-12)[0].text.startswith("min_prob 1e-12 replaced 4 of 9")
-    assert floor_notes(np.full((2, 2), 0.5), y[:2], 1e-12) == []
+    assert replacement_notes(narrow.astype(np.float64), y, 1e-12) == replacement_notes(narrow, y, 1e-12)
+    assert replacement_notes(P.astype(np.float16), y, 1e-12)[0].text.startswith("min_prob 1e-12 replaced 4 of 9")
+    assert replacement_notes(np.full((2, 2), 0.5), y[:2], 1e-12) == []
 
 
 def test_the_valley_downhill_is_taken_not_the_deepest():

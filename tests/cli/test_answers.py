@@ -112,7 +112,7 @@ def test_the_curve_is_a_picture_or_its_numbers(run: Run, exam: Path, suffix: str
     text = curve.read_text()
     if suffix == ".svg":
         assert "<svg" in text
-        assert "If only the surest answers are given" in text
+        assert "If only the most confident predictions are kept" in text
     elif suffix == ".csv":
         head, *rows = text.splitlines()
         assert head == "view,coverage,threshold,risk,low,high"

@@ -68,7 +68,7 @@ def test_title_size_and_resolution_are_options(workdir):
 
     assert ran("draw", "after.csv", "--figsize", "4,3.5", "--dpi", "100", "--out", "a.png").exit_code == 0
     assert imread(workdir / "a.png").shape[:2] == (350, 400)
-    headline = 'aria-label="When it says'
+    headline = 'aria-label="Does confidence match accuracy?'
     for words, name in ((("--title", "Forest & co"), 'aria-label="Forest &amp; co '), ((), headline)):
         assert ran("draw", "after.csv", *words, "--out", "b.svg").exit_code == 0
         assert name in (workdir / "b.svg").read_text()

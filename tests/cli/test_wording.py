@@ -128,7 +128,7 @@ def test_groups_are_called_what_the_data_call_them(run: Run, folder: Path) -> No
     words = [file, "--group", "level", "--group", "region", "--crossings", "--resamples", 99]
     for done in (run("groups", *words), run("audit", *words)):
         text = " ".join(done.stdout.split())
-        assert "no interval for level=0; level=0, region=north" in text
+        assert "No interval for groups of one row: level=0; level=0, region=north" in text
         assert "--level 0" not in text
         assert "--region" not in text
         assert "--cluster C" in text

@@ -46,7 +46,7 @@ def many(n, seed=0, power=1.15, w=None):
 
 
 def miscalibrated_view():
-    """Under-predicts below one half and over-predicts above."""
+    """Underpredicts below one half and overpredicts above."""
     rng = np.random.default_rng(4)
     p = rng.uniform(0.05, 0.95, 700)
     return View(p, (rng.random(700) < expit(0.3 * logit(p))).astype(float), name="positive")
@@ -150,8 +150,8 @@ def test_where_the_belt_leaves_the_diagonal_is_reported_drawn_and_returned():
     assert start[(ranges["level"] == 0.8) & (ranges["side"] == "below")] < start[below]
     finding = diagram.finding.replace("\u00a0", " ")
     assert finding == (
-        f"The 95 % belt is above the diagonal (under-predicts) from {100 * start[above]:.0f} % to {100 * stop[above]:.0f} % "
-        f"and below it (over-predicts) from {100 * start[below]:.0f} % to {100 * stop[below]:.0f} % (p < 0.001)."
+        f"The 95 % belt is above the diagonal (underpredicts) from {100 * start[above]:.0f} % to {100 * stop[above]:.0f} % "
+        f"and below it (overpredicts) from {100 * start[below]:.0f} % to {100 * stop[below]:.0f} % (p < 0.001)."
     )
     rows = part(diagram, "belt")
     wide = rows["level"] == 0.95

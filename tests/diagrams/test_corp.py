@@ -164,7 +164,7 @@ def test_where_it_is_miscalibrated_is_put_in_words():
     assert out["x_low"].tolist() == [0.1, 0.8]
     assert out["low"].tolist() == [1, 0]
     finding = diagram.finding.replace("\u00a0", " ")
-    assert finding.startswith("Over-predicts at 80 % and under-predicts at 10 % (outside the 90 % simultaneous band).")
+    assert finding.startswith("Overpredicts at 80 % and underpredicts at 10 % (outside the 90 % simultaneous band).")
     assert Corp()([View(p, y, name="confidence")]).finding.startswith("Overconfident at 80")
     assert diagram.panels["share_outside"][0] == pytest.approx(1000 / 1010)
 
@@ -174,7 +174,7 @@ def test_neighboring_scores_miscalibrated_alike_are_one_segment():
     p = rng.uniform(0.3, 0.9, 4000)
     diagram = Corp(band="honest")([View(p, rng.random(4000) < p - 0.2, name="positive")])
     assert len(part(diagram, "outside")["x_low"]) == 1
-    assert "Over-predicts between 3" in diagram.finding
+    assert "Overpredicts between 3" in diagram.finding
 
 
 def test_small_scores_are_distinguished_and_small_savings_are_not_nothing():
@@ -183,16 +183,16 @@ def test_small_scores_are_distinguished_and_small_savings_are_not_nothing():
     y = np.concatenate([np.arange(20_000) < 400, np.arange(2_000) < 40, np.arange(20_000) < 400])
     diagram = Corp(**QUICK)([View(p, y, name="positive")])
     finding = diagram.finding.replace("\u00a0", " ")
-    assert finding.startswith("Under-predicts between 0.10 % and 0.35 % (outside the 90 % consistency band).")
+    assert finding.startswith("Underpredicts between 0.10 % and 0.35 % (outside the 90 % consistency band).")
     mcb = diagram.panels["mcb"][0]  # the mean of (.02 − p)²
     assert mcb == pytest.approx((20 * 0.019**2 + 2 * 0.018**2 + 20 * 0.0165**2) / 42)
     assert f"by {mcb:.6f}." in finding  # three digits
     alone = Corp(**QUICK)([View(p[p == 0.0035], y[p == 0.0035], name="positive")])
-    assert "Under-predicts at 0.35 %" in alone.finding.replace("\u00a0", " ")
+    assert "Underpredicts at 0.35 %" in alone.finding.replace("\u00a0", " ")
     two = p != 0.002
     y[:20_000], p[:20_000] = 0, 0.001
     both = Corp(**QUICK)([View(p[two], y[two], name="positive")]).finding.replace("\u00a0", " ")
-    assert both.startswith("Over-predicts at 0.10 % and under-predicts at 0.35 %")
+    assert both.startswith("Overpredicts at 0.10 % and underpredicts at 0.35 %")
 
 
 def test_a_calibrated_model_is_not_accused():

@@ -141,7 +141,7 @@ def test_where_it_falls_is_put_in_words():
     assert ". ECCE-MAD" in finding
     assert finding.endswith("(p < 0.001).")
     other = Cumulative()([View(1 - overconfident_view().p, 1 - overconfident_view().y, name="positive")])
-    assert ": under-predicts by" in other.finding
+    assert ": underpredicts by" in other.finding
 
 
 def test_a_calibrated_model_is_not_accused():
@@ -226,7 +226,7 @@ def test_where_nothing_is_left_to_chance_one_outcome_settles_it():
     assert (right.panels["pvalue_r"][0], wrong.panels["pvalue_r"][0]) == (1, 0)
     assert "TN223" in codes(wrong)
     assert right.panels["band"][0] == wrong.panels["band"][0] == 0
-    assert wrong.finding.replace("\u00a0", " ").startswith("Steepest segment at 100 %: over-predicts by 50 points")
+    assert wrong.finding.replace("\u00a0", " ").startswith("Steepest segment at 100 %: overpredicts by 50 points")
     for diagram in (right, wrong):
         diagram.draw()
 

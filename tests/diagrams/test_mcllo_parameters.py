@@ -103,7 +103,7 @@ def test_a_class_predicted_too_seldom_and_too_confidently_is_reported():
     rng = np.random.default_rng(0)
     truth = rng.dirichlet(np.ones(3), 6000)
     y = (truth.cumsum(axis=1) < rng.random((6000, 1))).sum(axis=1)
-    predicted = truth**1.8 * [0.4, 1, 1]  # class 0 is under-predicted relative to class 2; all are overconfident
+    predicted = truth**1.8 * [0.4, 1, 1]  # class 0 is underpredicted relative to class 2; all are overconfident
     predicted /= predicted.sum(axis=1, keepdims=True)
     diagram = MclloParameters(classes=["ant", "bee", "cow"])([View(predicted, np.eye(3)[y], name="canonical")])
     got = estimates(diagram)
@@ -112,7 +112,7 @@ def test_a_class_predicted_too_seldom_and_too_confidently_is_reported():
     se = np.log(got["delta_high"] / got["delta"]) / WIDE
     assert abs(np.log(got["delta"][0]) - np.log(2.5) / 1.8) < 4 * se[0]
     assert abs(got["gamma"][0] - 1 / 1.8) < 4 * (got["gamma_high"][0] - got["gamma"][0]) / WIDE
-    assert "2 overconfident, 1 under-predicted" in diagram.finding
+    assert "2 overconfident, 1 underpredicted" in diagram.finding
 
 
 def test_a_binary_view_is_the_two_parameters_of_llo():
@@ -239,7 +239,7 @@ def test_a_layer_that_is_left_out_is_gone_from_the_picture(layer):
 def test_names_sides_and_the_legend_follow_what_is_drawn():
     full = MclloParameters()([honest(4, n=200, k=4)])
     words = {text.get_text() for text in full.draw().axes[0].texts}
-    for layer, gone in (("names", {"0", "1", "2"}), ("sides", {"↑ underconfident", "← over-predicted"})):
+    for layer, gone in (("names", {"0", "1", "2"}), ("sides", {"↑ underconfident", "← overpredicted"})):
         assert words & gone
         assert not {text.get_text() for text in full.less(layer).draw().axes[0].texts} & gone
     assert any("ellipse" in text for _, text in full.legend())

@@ -322,7 +322,7 @@ def test_the_finding_says_where_the_model_is_miscalibrated():
     )
     finding = plain(Reliability()(as_lens("class:3").views(preds)).finding)
     assert finding.startswith(
-        "Under-predicts below 26.7 % and over-predicts above 73.3 %: 9 of 15 bins lie outside their"
+        "Underpredicts below 26.7 % and overpredicts above 73.3 %: 9 of 15 bins lie outside their"
     )
 
 
@@ -332,7 +332,7 @@ def test_a_segment_is_neighboring_bins_miscalibrated_to_one_side():
         "overconfident below 25 % and above 75 %"
     )
     assert plain(describe_segments(columns([0, 0.1, 0.1, 0], [0, 1, 1, 0]), confident=False)) == (
-        "under-predicts between 25 % and 75 %"
+        "underpredicts between 25 % and 75 %"
     )
     assert describe_segments(columns([0.1, 0.1], [1, 1]), confident=True) == "underconfident throughout"
     # An inside bin between two outside ones ends the segment, and so does a change of side.

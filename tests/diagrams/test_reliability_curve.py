@@ -434,10 +434,10 @@ def test_where_it_is_miscalibrated_is_put_in_words():
     assert f"accuracy {100 * at.probability:.0f} % [{100 * at.low:.0f} %, {100 * at.high:.0f} %]" in finding
     assert f"{100 * diagram.panels['local_error'][0]:.1f} points" in finding
     other = ReliabilityCurve(scale="probability")([View(p, y, name="positive")]).finding
-    assert other.startswith("Over-predicts between 7")
+    assert other.startswith("Overpredicts between 7")
     assert ": observed" in other
     little = ReliabilityCurve()([View(1 - p, ~y, name="positive")]).finding
-    assert little.startswith("Under-predicts between")
+    assert little.startswith("Underpredicts between")
 
 
 def test_the_local_error_is_the_mean_over_the_predictions():

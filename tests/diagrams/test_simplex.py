@@ -271,7 +271,7 @@ def test_every_class_has_a_triangle_and_the_strongest_evidence_comes_first():
     rng = np.random.default_rng(3)
     P = rng.dirichlet(np.ones(5), 2000)
     y = drawn_labels(rng, P)
-    y[(y == 4) & (rng.random(2000) < 0.6)] = 0  # class e is over-predicted
+    y[(y == 4) & (rng.random(2000) < 0.6)] = 0  # class e is overpredicted
     diagram = to.draw(to.Predictions(np.array(list("abcde"))[y], P, classes=list("abcde")), "simplex")
     assert sorted(diagram.panels["title"]) == list("abcde")
     assert set(diagram.panels["title"][:2]) <= {"a", "e"}
@@ -293,7 +293,7 @@ def test_the_finding_says_which_outcome_is_predicted_too_often():
     rows = to.Predictions(np.array(["cat", "dog", "owl"])[y], P, classes=["cat", "dog", "owl"])
     text = to.draw(rows, "simplex").finding
     assert text == (
-        "Over-predicts cat (20.0 points) and under-predicts owl (20.0 points), mostly where cat is most probable. "
+        "Overpredicts cat (20.0 points) and underpredicts owl (20.0 points), mostly where cat is most probable. "
         "The only cell deviates significantly, with 100.0\u00a0% of the predictions."
     )
 

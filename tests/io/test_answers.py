@@ -158,7 +158,7 @@ def test_seventy_where_one_is_the_most_is_refused_with_its_row_and_never_guessed
         0.7,
     ]
     for bad in (-0.1, 101, math.nan):
-        with refused("TO317", "row 0", fix="mend"):
+        with refused("TO317", "row 0", fix="Correct the row"):
             read_answers([{"confidence": bad, "correct": True}], confidence="confidence", percent=True)
 
 

@@ -274,7 +274,7 @@ def test_a_risk_model_that_predicts_too_high_is_called_too_high():
     p = rng.uniform(0.2, 0.9, 2000)
     document = binary(p, rng.random(2000) < 0.8 * p).to_dict()
     assert document["verdict"]["state"] == "too high"
-    assert document["verdict"]["sentence"].startswith("Over-predicts: mean predicted 54 %, observed 44 %.")
+    assert document["verdict"]["sentence"].startswith("Overpredicts: mean predicted 54 %, observed 44 %.")
     assert document["verdict"]["gap"] == pytest.approx(
         document["data"]["mean_prediction"] - document["data"]["event_rate"]
     )

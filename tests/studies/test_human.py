@@ -203,7 +203,7 @@ def test_every_table_is_there_and_described(study):
 def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, Q, tmp_path, monkeypatch):
     words = ["study", "human", "--quick", "--method", NLI[0], "--data", str(folder), "--out", str(tmp_path)]
     ran = CliRunner().invoke(main, words, standalone_mode=False)
-    assert "squared distance from the crowd" in ran.output
+    assert "squared distance from the vote distribution" in ran.output
     for name in ("human", "human.votes"):
         assert ET.parse(tmp_path / f"{name}.svg").getroot().tag.endswith("svg")
     assert (tmp_path / "human.targets.md").exists()

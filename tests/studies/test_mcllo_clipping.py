@@ -147,9 +147,12 @@ def test_the_study_tells_every_stand_in_with_and_without():
 @pytest.mark.parametrize(
     ("pvalues", "words"),
     [
-        ((0.01, 0.01, 0.5), "the stand-in decides, 2 of 3 reject, and the likelihood ratio falls from 30.00 to 20.00"),
-        ((0.01, 0.02, 0.03), "every stand-in rejects, and"),
-        ((0.1, 0.2, 0.3), "every stand-in passes, and"),
+        (
+            (0.01, 0.01, 0.5),
+            "the replacement decides the result, 2 of 3 reject, and the likelihood ratio falls from 30.00 to 20.00",
+        ),
+        ((0.01, 0.02, 0.03), "every replacement rejects, and"),
+        ((0.1, 0.2, 0.3), "no replacement rejects, and"),
     ],
 )
 def test_who_decides_is_what_the_verdicts_say(pvalues, words):
@@ -162,7 +165,7 @@ def test_who_decides_is_what_the_verdicts_say(pvalues, words):
     many = [{"stand-in": name, "lrt": 0.5, "redrawn": 0.5, "verdict": "keeps" * (name == names[2])} for name in names]
     text = summarize(rows, many)
     assert text.startswith(f"One forest: {words}")
-    assert f". Without its rows whose outcome had no votes {words}" in text
+    assert f". Without the rows whose observed class had no votes, {words}" in text
 
 
 def test_another_seed_gives_other_forests_and_the_same_seed_the_same():
@@ -178,7 +181,7 @@ def test_the_command_line_keeps_tables_and_picture(tmp_path, monkeypatch):
     ran = CliRunner().invoke(
         main, ["study", "mcllo_clipping", "--quick", "--out", str(tmp_path)], standalone_mode=False
     )
-    assert "as the floor goes from 2.2e-16 to 0.001" in ran.output
+    assert "as the smallest probability increases from 2.2e-16 to 0.001" in ran.output
     files = {file.name for file in tmp_path.iterdir()}
     assert {"mcllo_clipping.csv", "mcllo_clipping.md", "mcllo_clipping.many.md", "mcllo_clipping.svg"} <= files
     assert ET.parse(tmp_path / "mcllo_clipping.svg").getroot().tag.endswith("svg")

@@ -244,7 +244,7 @@ def test_the_study_keeps_tables_pictures_and_cells_and_goes_on(tmp_path, monkeyp
     monkeypatch.setattr("trueodds_studies.mcllo_power.study.QUICK", SMALL)
     words = ["study", "mcllo_power", "--quick", "--out", str(tmp_path)]
     ran = CliRunner().invoke(main, words, standalone_mode=False)
-    assert "Non-central χ² foretells the power" in ran.output
+    assert "The noncentral χ² distribution predicts the power" in ran.output
     files = {file.name for file in tmp_path.iterdir()}
     tables = ("mcllo_power", "mcllo_power.parameters", "mcllo_power.ece", "mcllo_power.size")
     assert {f"{name}.{kind}" for name in tables for kind in ("csv", "md", "svg")} <= files

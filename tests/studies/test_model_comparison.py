@@ -185,7 +185,7 @@ def test_the_command_keeps_tables_and_pictures_and_goes_on_where_it_was(folder, 
     words = ["study", "model_comparison", "--quick", "--data", str(folder), "--out", str(tmp_path)]
     words += [word for net in NETS[:2] for word in ("--method", net)]
     ran = CliRunner().invoke(main, words, standalone_mode=False)
-    assert "Kendall's tau between two orders" in ran.output
+    assert "Kendall's tau of two rankings" in ran.output
     before = (tmp_path / "model_comparison.csv").read_text()
     for name in ("ranks", "tau", "lineup"):
         assert ET.parse(tmp_path / f"model_comparison.{name}.svg").getroot().tag.endswith("svg")

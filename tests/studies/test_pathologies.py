@@ -285,6 +285,6 @@ def test_the_json_is_strict_though_a_log_loss_is_infinite(study_run):
 
 def test_the_command_line_keeps_tables_and_picture(tmp_path):
     ran = CliRunner().invoke(main, ["study", "pathologies", "--out", str(tmp_path)], standalone_mode=False)
-    assert "Six predictions, 10 lenses that find an error of at most 0" in ran.output
+    assert "Six predictions, 10 lenses with an error of at most 0" in ran.output
     assert {"pathologies.csv", "pathologies.md", "pathologies.six.md"} <= {file.name for file in tmp_path.iterdir()}
     assert ET.parse(tmp_path / "pathologies.svg").getroot().tag.endswith("svg")

@@ -17,7 +17,7 @@ from trueodds.calibrators.choose import (
     NestedChoice,
     assign_folds,
     choose_by_log_loss,
-    choose_without_each_fold,
+    choose_without_folds,
     sort_by_complexity,
 )
 from trueodds.calibrators.confirm import (
@@ -213,7 +213,7 @@ class AutoSpec(CalibratorSpec):
         some = self._some(P, cluster, rng)
         within = None if cluster is None else cluster[some]
         rows = assign_folds(P[some], Y[some], w[some], max(self.folds, _MIN_FOLDS), within, rng)
-        inner = choose_without_each_fold(rows, specs)
+        inner = choose_without_folds(rows, specs)
         crossed = [None if i in inner.dropped else rows.crossed(spec) for i, spec in enumerate(specs)]
         choice = choose_by_log_loss(rows, specs, crossed, inner)
         proof = confirm(

@@ -15,7 +15,7 @@ from trueodds.calibrators._credal.likelihood_contour import (
     group_by_score,
     unit_vectors,
 )
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, Probabilities, floor_notes, log_ratio
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, Probabilities, log_ratio, replacement_notes
 from trueodds.calibrators._glm.logistic_regression import (
     falling_curve_notes,
     fit_logistic,
@@ -128,7 +128,7 @@ class BoldnessSpec(CalibratorSpec):
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on replaced probabilities, on separated outcomes, on a decreasing curve, and on the boldness."""
         assert isinstance(calibration_map, BoldnessMap)
-        fit_notes = floor_notes(P, Y, self.min_prob)
+        fit_notes = replacement_notes(P, Y, self.min_prob)
         if not calibration_map.converged:
             fit_notes.append(separation_note())
         rows = group_by_score(log_ratio(P, self.min_prob), Y[:, 1], w)

@@ -20,7 +20,7 @@ from trueodds.calibrators.cross_validation import (
     stratified_folds,
 )
 from trueodds.calibrators.identity import IdentitySpec
-from trueodds.calibrators.uniform_mixture import log_with_mixture_floor, mix_with_uniform, uniform_share
+from trueodds.calibrators.uniform_mixture import log_with_mixture, mix_with_uniform, uniform_share
 from trueodds.core.errors import InputError
 from trueodds.core.json_files import strict_json
 from trueodds.core.rng import as_generator
@@ -200,7 +200,7 @@ class CrossFittingRows(NamedTuple):
         """Log-probabilities for the rows `to` by a fit on the rows `train`, after mixing (except for the identity)."""
         share = uniform_share(int(train.sum()))
         if spec.name == "identity":
-            return log_with_mixture_floor(probabilities(self.P[to]), share)
+            return log_with_mixture(probabilities(self.P[to]), share)
         Q = fit_and_apply(spec, self.P[train], self.Y[train], self.w[train], self.P[to])
         return np.asarray(np.log(mix_with_uniform(Q, share)))
 
@@ -241,7 +241,7 @@ def one_standard_error_rule(specs: Sequence[CalibratorSpec], distances: Sequence
     return next(i for i in near if i != identity)
 
 
-def choose_without_each_fold(rows: CrossFittingRows, specs: Sequence[CalibratorSpec]) -> NestedChoice:
+def choose_without_folds(rows: CrossFittingRows, specs: Sequence[CalibratorSpec]) -> NestedChoice:
     """Choose a candidate without each fold, from fits without two folds that are evaluated on one of them.
 
     A fit without the folds j and k is evaluated on j for the choice without k, and on k for the choice without j. Pairs

@@ -12,7 +12,7 @@ from scipy.special import stdtr, stdtrit
 from trueodds.calibrators._glm.log_probabilities import Probabilities, logs_of, probabilities
 from trueodds.calibrators.choose import Choice
 from trueodds.calibrators.cross_validation import accuracy, count_label_flips, count_units, mean_and_standard_error
-from trueodds.calibrators.uniform_mixture import log_with_mixture_floor
+from trueodds.calibrators.uniform_mixture import log_with_mixture
 from trueodds.core.errors import Note
 from trueodds.core.formatting import format_number
 from trueodds.core.json_files import strict_json
@@ -97,7 +97,7 @@ def confirm(
     ('confirmed', 0.09)
     """
     p = probabilities(P)
-    step = logs - log_with_mixture_floor(p, share)
+    step = logs - log_with_mixture(p, share)
     p = p / p.sum(axis=1, keepdims=True)
     expected = (p * step).sum(axis=1)
     variance = np.maximum((p * step * step).sum(axis=1) - expected**2, 0.0)

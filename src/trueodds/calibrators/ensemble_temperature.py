@@ -16,9 +16,9 @@ from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
     Probabilities,
-    floor_notes,
     logs_of,
     probabilities,
+    replacement_notes,
 )
 from trueodds.calibrators._glm.newton import MAX_BETA, MIN_BETA, local_minimum_beta
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term
@@ -157,7 +157,7 @@ class EnsembleTemperatureSpec(CalibratorSpec):
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, on a uniform optimum, and on a β at an end of its range."""
         assert isinstance(calibration_map, EnsembleTemperatureMap)
-        fit_notes = floor_notes(P, Y, self.min_prob) if self.loss == "log" else []
+        fit_notes = replacement_notes(P, Y, self.min_prob) if self.loss == "log" else []
         if calibration_map.shares[2] == 1 - _MIN_UNCHANGED:
             fit_notes.append(
                 Note(

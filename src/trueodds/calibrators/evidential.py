@@ -15,11 +15,11 @@ from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
     Probabilities,
-    floor_notes,
     floored_logs,
     log_ratio,
     logs_of,
     probabilities,
+    replacement_notes,
 )
 from trueodds.calibrators._glm.logistic_regression import (
     falling_curve_notes,
@@ -216,7 +216,7 @@ class EvidentialSpec(CalibratorSpec):
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on probabilities replaced by `min_prob`, and on uninformative scores."""
         assert isinstance(calibration_map, EvidentialMap)
-        fit_notes = floor_notes(P, Y, self.min_prob) if self.on == "log p" else []
+        fit_notes = replacement_notes(P, Y, self.min_prob) if self.on == "log p" else []
         contour = calibration_map.contour
         flat = (
             contour.theta <= 0 or contour.low[-1] == contour.theta

@@ -15,8 +15,8 @@ from trueodds.calibrators._glm.log_probabilities import (
     LogProbabilities,
     MinProb,
     Probabilities,
-    floor_notes,
     logs_of,
+    replacement_notes,
 )
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.calibrators.isotonic import IsotonicMap, IsotonicSpec
@@ -115,7 +115,7 @@ class IrovaTsSpec(CalibratorSpec):
         """Notes on replaced probabilities, on a β at an end of its range, and on exact zeros."""
         assert isinstance(calibration_map, IrovaTsMap)
         zeros = IsotonicSpec().notes(calibration_map.curves, tempered_scores(calibration_map.tempered, P), Y, w)
-        return [*floor_notes(P, Y, self.min_prob), *boundary_notes(calibration_map.tempered.beta), *zeros]
+        return [*replacement_notes(P, Y, self.min_prob), *boundary_notes(calibration_map.tempered.beta), *zeros]
 
 
 def tempered_scores(tempered: TemperatureMap, P: Probabilities) -> Array:

@@ -34,9 +34,9 @@ from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
     Probabilities,
-    floor_notes,
     log_pair_of_score,
     probabilities,
+    replacement_notes,
 )
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
 from trueodds.core.errors import InputError, Note
@@ -204,7 +204,7 @@ class KernelSpec(CalibratorSpec):
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on replaced probabilities, on bandwidths at their minimum, and on exact zeros."""
         assert isinstance(calibration_map, KernelMap)
-        fit_notes = floor_notes(P, Y, self.min_prob) if self.scale == "logit" else []
+        fit_notes = replacement_notes(P, Y, self.min_prob) if self.scale == "logit" else []
         min_bandwidth = MIN_BANDWIDTH[self.scale]
         narrow = (
             sum(curve.bandwidth == min_bandwidth for curve in calibration_map.curves)

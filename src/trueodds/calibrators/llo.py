@@ -107,7 +107,7 @@ class LloMap(CalibrationMap):
 class LloSpec(SummedSpec):
     r"""Linear in log odds (LLO): a shift τ = log δ and a slope γ of the log odds, fitted by maximum likelihood.
 
-    For two classes. δ > 1 means that the event is under-predicted. γ < 1 means that the model is overconfident, γ > 1
+    For two classes. δ > 1 means that the event is underpredicted. γ < 1 means that the model is overconfident, γ > 1
     that it is underconfident, and γ < 0 that its ranking is reversed. δ = γ = 1 leaves the probabilities unchanged.
 
     Parameters

@@ -133,7 +133,7 @@ class MclloMap(CalibrationMap):
 class MclloSpec(SummedSpec):
     r"""Multicategory linear in log odds (MCLLO): a shift and a slope of each class's log odds against a baseline class.
 
-    Fitted by maximum likelihood, optionally with a ridge penalty. δ_j > 1 means that class j is under-predicted
+    Fitted by maximum likelihood, optionally with a ridge penalty. δ_j > 1 means that class j is underpredicted
     relative to the baseline c. γ_j < 1 means overconfident, γ_j < 0 a reversed ranking. δ = γ = 1 is the identity. For
     two classes it is `llo`; with equal slopes it is `bias_corrected_temperature`. Predicted classes may change.
 

@@ -18,7 +18,7 @@ from trueodds.calibrators._glm.log_probabilities import (
     LogProbabilities,
     MinProb,
     Probabilities,
-    floor_notes,
+    replacement_notes,
 )
 from trueodds.calibrators._glm.logistic_regression import curve_notes
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec
@@ -142,7 +142,7 @@ class ScalingBinningSpec(CalibratorSpec):
     def notes(self, calibration_map: CalibrationMap, P: Probabilities, Y: Array, w: Array) -> list[Note]:
         """Notes on replaced probabilities, separated outcomes, curves that do not increase, and exact zeros."""
         assert isinstance(calibration_map, ScalingBinningMap)
-        fit_notes = floor_notes(P, Y, self.min_prob)
+        fit_notes = replacement_notes(P, Y, self.min_prob)
         lost, fallen = (
             sum(not c.converged for c in calibration_map.curves),
             sum(c.sigmoid.slope <= 0 for c in calibration_map.curves),

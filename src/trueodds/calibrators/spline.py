@@ -23,11 +23,11 @@ from trueodds.calibrators._glm.log_probabilities import (
     MIN_PROB,
     MinProb,
     Probabilities,
-    floor_logs,
-    floor_notes,
     log_pair_of_score,
     probabilities,
     probability_pair,
+    raise_to_min_prob,
+    replacement_notes,
 )
 from trueodds.calibrators._glm.logistic_regression import fit_smoothed, intercept_and_score
 from trueodds.calibrators._splines import confidence_spline
@@ -66,7 +66,7 @@ class LogOddsSpline:
     def of_logs(self, logs: Array) -> Array:
         """Both probabilities (n, 2), from the logarithms of both."""
         if self.min_prob > 0:
-            logs = floor_logs(logs, self.min_prob)
+            logs = raise_to_min_prob(logs, self.min_prob)
         return probability_pair(self.spline(logs[:, 1] - logs[:, 0]))
 
     def falls(self) -> float:
@@ -262,7 +262,7 @@ class SplineSpec(CalibratorSpec):
         if isinstance(calibration_map, confidence_spline.ConfidenceMap):
             return _adjusted(calibration_map, probabilities(P))
         assert isinstance(calibration_map, SplineMap)
-        fit_notes = floor_notes(P, Y, self.min_prob)
+        fit_notes = replacement_notes(P, Y, self.min_prob)
         open_ended = sum(not curve.settled for curve in calibration_map.curves)
         if open_ended:
             which = f" of {open_ended:,} classes" * (len(calibration_map.curves) > 1)

@@ -15,10 +15,10 @@ from trueodds.calibrators._glm.fit_data import apply_in_blocks, iterate_blocks
 from trueodds.calibrators._glm.log_probabilities import (
     LogProbabilities,
     Probabilities,
-    floor_notes,
     floored_logs,
     predicted_class,
     probabilities,
+    replacement_notes,
 )
 from trueodds.calibrators._glm.newton import local_minimum_beta
 from trueodds.calibrators.base import CalibrationMap, CalibratorSpec, Term, input_for, lower_min_prob_for_logs
@@ -199,7 +199,7 @@ class TopVsAllSpec(CalibratorSpec):
         spec = self._spec_for(P)
         if isinstance(spec, TemperatureSpec):
             assert isinstance(calibration_map.inner, TemperatureMap)
-            return floor_notes(P, Y, spec.min_prob) + boundary_notes(calibration_map.inner.beta)
+            return replacement_notes(P, Y, spec.min_prob) + boundary_notes(calibration_map.inner.beta)
         # A confidence of exactly 0 may have been raised.
         two, right = _as_two(P, Y)
         fit_notes = [

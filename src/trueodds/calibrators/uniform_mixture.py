@@ -24,12 +24,12 @@ def mix_with_uniform(Q: Array, share: Any) -> Array:
     return np.asarray((1 - share) * (Q / Q.sum(axis=1, keepdims=True)) + share / Q.shape[1])
 
 
-def log_with_mixture_floor(P: Array, share: Any) -> Array:
+def log_with_mixture(P: Array, share: Any) -> Array:
     """Logarithms of the normalized rows, none below that of the smallest probability after mixing.
 
     Rows without mixing then lose no more than mixed ones and are otherwise unchanged.
 
-    >>> log_with_mixture_floor(np.array([[0.0, 1.0]]), 0.5).round(4).tolist()
+    >>> log_with_mixture(np.array([[0.0, 1.0]]), 0.5).round(4).tolist()
     [[-1.3863, 0.0]]
     """
     return np.asarray(np.log(np.maximum(P / P.sum(axis=1, keepdims=True), share / P.shape[1])))

@@ -204,7 +204,7 @@ def share_scale(shares: Array) -> tuple[float, float, bool]:
 
 
 def describe_arrows(table: Columns, corners: tuple[str, ...]) -> str:
-    """Which outcomes are over- or under-predicted, or overconfidence, from significant cells only."""
+    """Which outcomes are over- or underpredicted, or overconfidence, from significant cells only."""
     beyond, count = table["beyond"], len(table["beyond"])
     if not beyond.any():
         subject = "The only cell does not deviate" if count == 1 else f"None of {count} cells deviates"
@@ -225,7 +225,7 @@ def describe_arrows(table: Columns, corners: tuple[str, ...]) -> str:
     else:
         often, seldom = corners[int(np.argmax(net))], corners[int(np.argmin(net))]
         text = (
-            f"Over-predicts {often} ({_format_points(net.max())}) and under-predicts {seldom} "
+            f"Overpredicts {often} ({_format_points(net.max())}) and underpredicts {seldom} "
             f"({_format_points(net.min())}){where}."
         )
     many = (

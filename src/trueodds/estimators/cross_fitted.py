@@ -58,7 +58,7 @@ class CrossFitted(OutOfSample):
 
     For one score this is the mean of sign(r̂(p) − p)(y − p). The supremum over all s is the full error E‖r(p) − p‖. A
     calibrator with wrong directions recovers less, so the expectation is a lower bound of it. (The mean distance |r̂(p)
-    − p| is as biased as ECE.) For one score `parts` holds `over`, the part from r̂ < p, where the model over-predicts,
+    − p| is as biased as ECE.) For one score `parts` holds `over`, the part from r̂ < p, where the model overpredicts,
     and `under`, the part from r̂ > p. They add up to the value. Shapes: a binary view (n,) or a joint view (n, m).
 
     Units: probability, in [-1, 1] for "tv"; 0 is best. A negative value means that nothing was recovered.

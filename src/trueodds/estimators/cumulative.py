@@ -16,7 +16,7 @@ from trueodds.lenses.view import View
 class CumulativeError(UnbinnedError):
     r"""Maximum absolute cumulative residual over increasing scores (ECCE-MAD, KS error).
 
-    It shows below which score the model over-predicts or under-predicts most in total. It needs no bins and no
+    It shows below which score the model overpredicts or underpredicts most in total. It needs no bins and no
     bandwidth.
 
     Parameters

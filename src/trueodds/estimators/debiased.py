@@ -21,7 +21,7 @@ from trueodds.estimators._pairwise.pairs_in_bins import (
     Pairs,
     divide_or_zero,
     has_pairs,
-    mean_over_bins,
+    mean_of_bins,
     mean_square,
 )
 from trueodds.estimators.adaptive import with_partition
@@ -386,7 +386,7 @@ def _are_hard(view: View) -> bool:
 
 def _mean(w: Array, ww: Array, square: Array) -> Array:
     """Mean over bins. Bins of one row contribute 0, and the value is undefined without a pair of rows."""
-    return np.asarray(np.where(has_pairs(w, ww).any(axis=-1), mean_over_bins(w, ww, square), np.nan))
+    return np.asarray(np.where(has_pairs(w, ww).any(axis=-1), mean_of_bins(w, ww, square), np.nan))
 
 
 def _root(theta: Array) -> Array:

@@ -272,7 +272,7 @@ def calibration_curve(view: View, at: ArrayLike, error: KernelDensityError | Non
 
 
 def local_calibration_error(view: View, at: ArrayLike, error: KernelDensityError | None = None) -> Array:
-    """Observed minus predicted at these scores, r(s) − s. Positive values mean under-prediction.
+    """Observed minus predicted at these scores, r(s) − s. Positive values mean underprediction.
 
     >>> local_calibration_error(View(p=[0.3, 0.7], y=[1, 0]), [0.3, 0.7], KernelDensityError(bandwidth=0.1))
     array([ 0.7, -0.7])

@@ -69,7 +69,7 @@ class Cox(ViewTest):
 
     Statistic: χ² ≥ 0 with 2, 1 and 1 degrees of freedom. Effect, in probability units: the mean of |c(p) − p| with the
     fitted calibration curve c; for "slope" of |c(p) − c₀(p)| where c₀ has slope 1; for "in-the-large" the mean of y −
-    p, which is positive if the model under-predicts. If all predictions are equal, there is no slope (note TN218) and
+    p, which is positive if the model underpredicts. If all predictions are equal, there is no slope (note TN218) and
     one degree of freedom. If the predictions separate the outcomes, no finite maximum likelihood estimate exists (note
     TN217) and the likelihood ratio is its limit.
 

@@ -112,7 +112,7 @@ class Mcllo(ViewTest):
     .. math:: \log\frac{q_j}{q_c} = \tau_j + \gamma_j \log\frac{p_j}{p_c}, \qquad j \ne c
 
     with the baseline class c. Under the null every τ = log δ is 0 and every γ is 1. δ_j > 1 means that class j is
-    under-predicted relative to c, γ_j < 1 that its odds against c are too extreme, γ_j > 1 that they are not extreme
+    underpredicted relative to c, γ_j < 1 that its odds against c are too extreme, γ_j > 1 that they are not extreme
     enough.
 
     Statistic: χ² ≥ 0 with 2(K − 1) degrees of freedom. Two classes give Cox's regression. Effect, in probability units:

@@ -64,7 +64,7 @@ def _count_text(count: int) -> str:
 def to_array(cells: Sequence[Any] | Array, place: Place) -> Array:
     """The cells as an array of whole numbers, floats, booleans or text; lists as the rows of a matrix.
 
-    >>> to_array([0, 1], Place("a", "label")).dtype, plain([[0.1, 0.9], [1, 0]], Place("a", "p")).shape
+    >>> to_array([0, 1], Place("a", "label")).dtype, to_array([[0.1, 0.9], [1, 0]], Place("a", "p")).shape
     (dtype('int64'), (2, 2))
     """
     if isinstance(cells, np.ma.MaskedArray):
@@ -251,7 +251,7 @@ def infer_filled_kind(cells: Sequence[str]) -> str:
 def parse_cell(cell: str, kind: str) -> Any:
     """What a cell spells; a cell that does not read as its column's kind stays text.
 
-    >>> parse_cell("0.50", "float"), valued("", "int"), valued("x", "int"), valued("", "text")
+    >>> parse_cell("0.50", "float"), parse_cell("", "int"), parse_cell("x", "int"), parse_cell("", "text")
     (0.5, None, 'x', '')
     """
     if kind == "text":

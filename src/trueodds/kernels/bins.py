@@ -34,7 +34,7 @@ class Bins:
     first or the last bin.
 
     >>> import numpy as np
-    >>> Bins(np.arange(11) / 10).find_bins(np.array([0.0, 0.3, 0.7, 1.0])).tolist()
+    >>> Bins(np.arange(11) / 10).index(np.array([0.0, 0.3, 0.7, 1.0])).tolist()
     [0, 2, 6, 9]
     """
 

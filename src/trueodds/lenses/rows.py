@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -12,9 +12,6 @@ from trueodds.kernels import sort
 from trueodds.kernels.bin_sums import class_sums, label_sums
 from trueodds.kernels.largest import largest_hits, largest_keys, largest_moments, largest_sums
 from trueodds.kernels.smoothing import moments, residuals
-
-if TYPE_CHECKING:
-    from trueodds.lenses.view import View
 
 
 class Rows(Protocol):
@@ -60,10 +57,29 @@ class Exact(Protocol):
         ...
 
 
+class OutcomeProbabilities(Protocol):
+    """The probabilities of both outcomes of each row, as of a `View`."""
+
+    @property
+    def has_logs(self) -> bool:
+        """Whether log-probabilities are known beyond the probabilities."""
+        ...
+
+    @property
+    def q(self) -> Array:
+        """Probability of the complement."""
+        ...
+
+    @property
+    def log_P(self) -> Array:
+        """Log-probability of each outcome."""
+        ...
+
+
 class Chosen:
     """Complements and logarithms of selected rows of a view."""
 
-    def __init__(self, view: View, rows: Array) -> None:
+    def __init__(self, view: OutcomeProbabilities, rows: Array) -> None:
         self.view, self.rows = view, rows
 
     @property

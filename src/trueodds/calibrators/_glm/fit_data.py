@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB, FloorCounts, LogProbabilities, Probabilities
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, LogProbabilities, Probabilities, ReplacedCounts
 from trueodds.core.typing import Array
 from trueodds.kernels import in_blocks
 
@@ -56,10 +56,10 @@ class FitData:
         return np.bincount(self.Y, self.w, self.k) if self.Y.ndim == 1 else np.asarray(self.w @ self.Y)
 
     @property
-    def floored(self) -> FloorCounts:
+    def floored(self) -> ReplacedCounts:
         """Counts of the probabilities that `min_prob` replaces; of logits, those of exact zeros."""
         P = np.where(np.isneginf(self.P), 0.0, 1.0) if self.logits else self.P
-        return FloorCounts.of(P, self.Y, self.min_prob)
+        return ReplacedCounts.of(P, self.Y, self.min_prob)
 
     @cached_property
     def errors(self) -> str:
@@ -112,7 +112,7 @@ class FitDataSummary:
     n: int
     mass: float
     class_totals: Array  # (K,)
-    floored: FloorCounts
+    floored: ReplacedCounts
     looked: RowHomogeneity
 
     @classmethod

@@ -84,13 +84,13 @@ def floored_logs(P: Probabilities, min_prob: float) -> Array:
     [[0.0, -2000.0]]
     """
     if isinstance(P, LogProbabilities):
-        return floor_logs(P.values, min_prob) - log_sum_exp(P.values)[:, None]
+        return raise_to_min_prob(P.values, min_prob) - log_sum_exp(P.values)[:, None]
     logs = np.log(np.maximum(P, min_prob, dtype=np.float64))
     logs -= np.log(P.sum(axis=1, keepdims=True, dtype=np.float64))
     return logs
 
 
-def floor_logs(logs: Array, min_prob: float) -> Array:
+def raise_to_min_prob(logs: Array, min_prob: float) -> Array:
     """Logarithms limited below at log(`min_prob`); `MIN_PROB_OF_LOGITS` and less replace exact zeros only."""
     low = np.isneginf(logs) if min_prob <= MIN_PROB_OF_LOGITS else logs < np.log(min_prob)
     return np.where(low, np.log(min_prob), logs) if low.any() else logs
@@ -110,7 +110,7 @@ def log_pair(P: Probabilities, c: int, min_prob: float = 0.0) -> Array:
         logs = P.values
         rest = log_complement(logs, others, logs[:, c]) if P.shape[1] > 2 else logs[:, 1 - c]
         pair = np.stack([rest, logs[:, c]], axis=1)
-        return pair if min_prob == 0 else floor_logs(pair, min_prob)
+        return pair if min_prob == 0 else raise_to_min_prob(pair, min_prob)
     p = P[:, c].astype(np.float64)
     rest = complement(P, others, p) if P.shape[1] > 2 else P[:, 1 - c].astype(np.float64)
     with np.errstate(divide="ignore"):
@@ -157,7 +157,7 @@ def softmax(eta: Array) -> Array:
 
 
 @dataclass(frozen=True, slots=True)
-class FloorCounts:
+class ReplacedCounts:
     """Counts of the probabilities that `min_prob` replaced in a fit; counts of batches add up."""
 
     min_prob: float
@@ -167,7 +167,7 @@ class FloorCounts:
     impossible: int = 0  # rows whose outcome had probability 0
 
     @classmethod
-    def of(cls, P: Probabilities, Y: Array, min_prob: float) -> FloorCounts:
+    def of(cls, P: Probabilities, Y: Array, min_prob: float) -> ReplacedCounts:
         """Count in probabilities (n, K) with outcomes: shares (n, K) or labels (n,)."""
         if isinstance(P, LogProbabilities):
             zero = np.isneginf(P.values)
@@ -188,8 +188,8 @@ class FloorCounts:
                     impossible += int((hit & zero).any(axis=1).sum())
         return cls(min_prob, P.size, moved, n_events, impossible)
 
-    def __add__(self, other: FloorCounts) -> FloorCounts:
-        return FloorCounts(
+    def __add__(self, other: ReplacedCounts) -> ReplacedCounts:
+        return ReplacedCounts(
             self.min_prob,
             self.size + other.size,
             self.moved + other.moved,
@@ -211,9 +211,9 @@ def min_prob_for(view: View, min_prob: float) -> float:
     return MIN_PROB_OF_LOGITS if min_prob == MIN_PROB and view.has_logs else min_prob
 
 
-def floor_notes(P: Probabilities, Y: Array, min_prob: float) -> list[Note]:
+def replacement_notes(P: Probabilities, Y: Array, min_prob: float) -> list[Note]:
     """Note TN502 on the probabilities that `min_prob` replaced; Y are shares (n, K) or labels (n,)."""
-    return FloorCounts.of(P, Y, min_prob).notes()
+    return ReplacedCounts.of(P, Y, min_prob).notes()
 
 
 def _round_up(min_prob: float, dtype: np.dtype[Any]) -> Any:

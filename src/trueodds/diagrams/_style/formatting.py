@@ -59,7 +59,7 @@ def join_words(words: Sequence[str]) -> str:
 
 def bias_phrases(name: str) -> tuple[str, str]:
     """Phrases for a view whose events are more frequent than predicted, and less frequent."""
-    return ("is underconfident", "is overconfident") if name == "confidence" else ("under-predicts", "over-predicts")
+    return ("is underconfident", "is overconfident") if name == "confidence" else ("underpredicts", "overpredicts")
 
 
 def merge_notes(views: Sequence[tuple[str, Sequence[Note]]]) -> list[Note]:

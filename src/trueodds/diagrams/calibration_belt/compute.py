@@ -93,7 +93,7 @@ class CalibrationBelt(Recipe):
     >>> p = np.tile(np.linspace(0.1, 0.9, 9), 40)
     >>> diagram = CalibrationBelt()([View(p, np.repeat(np.arange(40), 9) < 40 * p**2, name="positive")])
     >>> diagram.finding.replace("\u00a0", " ")
-    'The 95 % belt is below the diagonal (over-predicts) from 10 % to 88 % (p < 0.001).'
+    'The 95 % belt is below the diagonal (overpredicts) from 10 % to 88 % (p < 0.001).'
     """
 
     name: ClassVar[str] = "calibration_belt"
@@ -211,9 +211,9 @@ def _finding(name: str, pvalue: float, made: Belt) -> str:
     if not outside:
         rest = ", but the test rejects calibration" if pvalue < ALPHA else ""
         return f"{belt} contains the whole diagonal{rest} ({format_pvalue(pvalue)})."
-    under, over = (phrase.removeprefix("is ") for phrase in bias_phrases(name))
+    underestimates, overestimates = (phrase.removeprefix("is ") for phrase in bias_phrases(name))
     phrases: list[str] = []
-    for side, bias in (("above", under), ("below", over)):
+    for side, bias in (("above", underestimates), ("below", overestimates)):
         ranges = [format_range(segment.start, segment.stop) for segment in outside if segment.side == side]
         if ranges:
             phrases.append(f"{side} {'it' if phrases else 'the diagonal'} ({bias}) {join_words(ranges)}")

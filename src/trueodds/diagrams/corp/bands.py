@@ -183,11 +183,11 @@ TOLERANCE = 1e-12  # equal counts must compare as equal
 
 
 class Segment(NamedTuple):
-    """Consecutive scores at all of which the model over-predicts, or at all of which it under-predicts."""
+    """Consecutive scores at all of which the model overpredicts, or at all of which it underpredicts."""
 
     low: float
     high: float
-    too_much: bool  # whether the model over-predicts there
+    too_much: bool  # whether the model overpredicts there
     share: float  # of all weight
 
 

@@ -93,8 +93,8 @@ class Corp(Recipe):
 
     Columns of `table`: view part x_low x_high rate low high n weight share outside. The values of `part` are `block`
     (rate at the scores x_low to x_high), `band` (its limits low and high there), `outside` (scores where the curve is
-    outside the consistency band, or the diagonal outside the other bands; low is 0 where the model over-predicts, 1
-    where it under-predicts), `strip` (share of rows by score) and `rates` (share of rows with recalibrated rates from
+    outside the consistency band, or the diagonal outside the other bands; low is 0 where the model overpredicts, 1
+    where it underpredicts), `strip` (share of rows by score) and `rates` (share of rows with recalibrated rates from
     low to high). Columns that a part does not use are NaN. `panels` holds the scores, and how the band was computed in
     `band_method`.
 
@@ -217,7 +217,7 @@ MIN_SEGMENT_SHARE = 0.01  # smallest share of rows of a named segment
 
 
 def describe_finding(parts: CorpPanel, recipe: Corp, views: int, *, largest: bool) -> str:
-    """Describe where the model over- or under-predicts, and the gain of recalibration."""
+    """Describe where the model over- or underpredicts, and the gain of recalibration."""
     text = (
         f"{_describe_segments(parts, recipe)} {_describe_miscalibration(parts, recipe)}"
         if parts.band
@@ -238,7 +238,7 @@ def _describe_segments(parts: CorpPanel, recipe: Corp) -> str:
     many = [segment for segment in parts.out if segment.share >= MIN_SEGMENT_SHARE] or list(parts.out)
     shown = sorted(sorted(many, key=lambda segment: -segment.share)[:MAX_SEGMENTS])
     confident = parts.curve.view.name == "confidence"
-    much, little = ("overconfident", "underconfident") if confident else ("over-predicts", "under-predicts")
+    much, little = ("overconfident", "underconfident") if confident else ("overpredicts", "underpredicts")
     phrases = [
         f"{verb} {_segment_ranges([segment for segment in shown if segment.too_much is too_much], alone=len(shown) == 1)}"
         for verb, too_much in ((much, True), (little, False))

@@ -28,7 +28,7 @@ _NUMBERS = ("share_low", "share_high", "score_low", "score_high", "difference", 
 class Cumulative(Recipe):
     r"""Cumulative residuals by increasing score, with a simultaneous band, ECCE-MAD and ECCE-R.
 
-    The curve falls where the model over-predicts and rises where it under-predicts. It needs neither bins nor
+    The curve falls where the model overpredicts and rises where it underpredicts. It needs neither bins nor
     smoothing.
 
     Parameters
@@ -81,7 +81,7 @@ class Cumulative(Recipe):
     --------
     >>> diagram = Cumulative()([View([0.9] * 60 + [0.5] * 40, [1, 0] * 50, name="positive")])
     >>> diagram.finding.replace("\u00a0", " ")
-    'Steepest segment at 90 %: over-predicts by 40 points (slope −0.4). ECCE-MAD 24 points (p < 0.001).'
+    'Steepest segment at 90 %: overpredicts by 40 points (slope −0.4). ECCE-MAD 24 points (p < 0.001).'
     """
 
     name: ClassVar[str] = "cumulative"

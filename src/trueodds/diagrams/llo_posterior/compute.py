@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, floor_notes, min_prob_for
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, min_prob_for, replacement_notes
 from trueodds.core.errors import Note
 from trueodds.core.settings import ONE, Probability, Range
 from trueodds.core.typing import Array
@@ -106,7 +106,7 @@ class LloPosterior(Recipe):
         tables, notes = [], list[Note]()
         for i, (view, plane) in enumerate(zip(views, planes, strict=True)):
             P, Y, _ = rows_with_weight(view)
-            notes += floor_notes(P, Y, min_prob_for(view, self.min_prob))
+            notes += replacement_notes(P, Y, min_prob_for(view, self.min_prob))
             tables.append(self._rows(view.name, plane, low, high, notes, mapped=i < layout.MAX_PANELS))
         rows = [self._panel(view, plane, low, high) for view, plane in zip(views, planes, strict=True)]
         kinds = {"view": object, "title": object, "aside": object, "finding": object}

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import chdtrc, ndtri
 
 from trueodds.calibrators._glm.baseline_logits import baseline_index
-from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, floor_notes, min_prob_for
+from trueodds.calibrators._glm.log_probabilities import MIN_PROB, MinProb, min_prob_for, replacement_notes
 from trueodds.core.errors import Note
 from trueodds.core.settings import Level
 from trueodds.core.typing import Array
@@ -28,7 +28,7 @@ from trueodds.lenses.view import View
 class MclloParameters(BaselineRecipe):
     r"""Maximum-likelihood shift δ and slope γ of the log odds of each class, with confidence regions.
 
-    In :math:`\log(q_j/q_c) = \log\delta_j + \gamma_j \log(p_j/p_c)`, a class with δ > 1 is under-predicted relative to
+    In :math:`\log(q_j/q_c) = \log\delta_j + \gamma_j \log(p_j/p_c)`, a class with δ > 1 is underpredicted relative to
     the baseline class c, and γ < 1 means that the predictions are overconfident. The diagram shows the confidence
     intervals of both parameters and their confidence ellipse, and the point (1, 1), which leaves predictions
     unchanged.
@@ -131,7 +131,7 @@ class MclloParameters(BaselineRecipe):
         """The table of a view, its baseline, and its distance from the identity."""
         P, Y, _ = rows_with_weight(view)
         min_prob = min_prob_for(view, self.min_prob)
-        notes += floor_notes(P, Y, min_prob)
+        notes += replacement_notes(P, Y, min_prob)
         odds = Odds.of(view, self.against(view), min_prob, self.name)
         names = self.names(view.p.shape[1]) if view.joint else ("", view.name.removeprefix("class:"))
         baseline = str(names[odds.baseline])
@@ -185,7 +185,7 @@ def _finding(table: dict[str, Array], own: Array, title: str, joint: bool, level
     shift, slope = interval_sides(table, own, "delta"), interval_sides(table, own, "gamma")
     if not joint:
         parts = [
-            "under-predicted" if shift[0] > 0 else "over-predicted" if shift[0] < 0 else "",
+            "underpredicted" if shift[0] > 0 else "overpredicted" if shift[0] < 0 else "",
             "overconfident" if slope[0] < 0 else "underconfident" if slope[0] > 0 else "",
         ]
         words = " and ".join(part for part in parts if part)
@@ -199,8 +199,8 @@ def _finding(table: dict[str, Array], own: Array, title: str, joint: bool, level
     counts = [
         (int((slope < 0).sum()), "overconfident"),
         (int((slope > 0).sum()), "underconfident"),
-        (int((shift > 0).sum()), "under-predicted"),
-        (int((shift < 0).sum()), "over-predicted"),
+        (int((shift > 0).sum()), "underpredicted"),
+        (int((shift < 0).sum()), "overpredicted"),
         (int(((shift == 0) & (slope == 0)).sum()), "only jointly"),
     ]
     text = ", ".join(f"{count} {what}" for count, what in counts if count)

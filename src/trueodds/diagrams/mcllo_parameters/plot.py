@@ -126,8 +126,8 @@ class ParameterPlot(Diagram):
 def _draw_side_labels(ax: Any, view: Mapping[str, Any], size: float) -> None:
     """Label the directions along the x-axis, and at the end of the line γ = 1 that is farther from (1, 1)."""
     style = {"fontsize": size, "color": styling.FAINT, "zorder": 3.5}
-    ax.text(0.01, 0.012, "← over-predicted", ha="left", va="bottom", transform=ax.transAxes, **style)
-    ax.text(0.99, 0.012, "under-predicted →", ha="right", va="bottom", transform=ax.transAxes, **style)
+    ax.text(0.01, 0.012, "← overpredicted", ha="left", va="bottom", transform=ax.transAxes, **style)
+    ax.text(0.99, 0.012, "underpredicted →", ha="right", va="bottom", transform=ax.transAxes, **style)
     left = view["delta_low"] * view["delta_high"] < 1
     at = {"xycoords": ax.get_yaxis_transform(), "textcoords": "offset points", "ha": "left" if left else "right"}
     for text, up in (("↑ underconfident", 3), ("↓ overconfident", -3)):

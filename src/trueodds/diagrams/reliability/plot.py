@@ -159,7 +159,7 @@ def _cut(ax: Any, x: Array, bar_low: Array, bar_high: Array, low: float, high: f
 
 def _sides(ax: Any, size: float, low: float, high: float, *, confident: bool) -> None:
     """Write along the right edge, if there is room, what values above and below zero mean."""
-    above, below = ("underconfident →", "← overconfident") if confident else ("under-predicts →", "← over-predicts")
+    above, below = ("underconfident →", "← overconfident") if confident else ("underpredicts →", "← overpredicts")
     points = (
         72 * styling.inches(ax)[1] * 0.8 * (1 - styling.STRIP) / (high - low)
     )  # title and labels take about a fifth

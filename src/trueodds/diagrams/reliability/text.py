@@ -58,7 +58,7 @@ def describe_segments(table: Mapping[str, Array], *, confident: bool) -> str:
     segments = find_segments(table["deviation"], table["share"], table["outside"])
     total = sum(segment.weight for segment in segments)
     heaviest = [segment for segment in segments[:2] if segment.weight >= _MIN_SHARE * total]
-    words = ("underconfident", "overconfident") if confident else ("under-predicts", "over-predicts")
+    words = ("underconfident", "overconfident") if confident else ("underpredicts", "overpredicts")
     ordered = sorted(heaviest, key=lambda segment: segment.first)
     phrases: list[str] = []
     for i, current in enumerate(ordered):

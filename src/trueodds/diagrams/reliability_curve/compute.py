@@ -120,7 +120,7 @@ class ReliabilityCurve(Recipe):
     >>> p, y = np.tile([0.5, 0.9], 40), np.tile([0, 1, 1, 0, 0, 1, 1, 1], 10)
     >>> diagram = ReliabilityCurve(bandwidth=0.05, scale="probability")([View(p, y, name="positive")])
     >>> diagram.finding.replace("\u00a0", " ")
-    'Over-predicts between 85 % and 95 %: observed 75 % [61 %, 86 %] at 90 %. Mean local error 7.5 points.'
+    'Overpredicts between 85 % and 95 %: observed 75 % [61 %, 86 %] at 90 %. Mean local error 7.5 points.'
     """
 
     name: ClassVar[str] = "reliability_curve"

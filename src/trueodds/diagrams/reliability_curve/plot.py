@@ -21,7 +21,7 @@ class LocalEstimate(NamedTuple):
     probability: float
     low: float
     high: float
-    error: float  # curve minus reference: positive where the model under-predicts
+    error: float  # curve minus reference: positive where the model underpredicts
     reason: str = ""
 
 

@@ -16,11 +16,11 @@ MIN_WIDTH = 0.001  # smallest width of a segment for which both ends are named
 
 @dataclass(frozen=True)
 class Segment:
-    """Consecutive points at all of which the model over-predicts, or at all of which it under-predicts."""
+    """Consecutive points at all of which the model overpredicts, or at all of which it underpredicts."""
 
     low: float
     high: float
-    too_much: bool  # whether the model over-predicts there
+    too_much: bool  # whether the model overpredicts there
     share: float  # of the weight of all rows
     lost: float  # contribution to the mean local error
     place: int  # index of the point with the largest loss
@@ -56,7 +56,7 @@ def describe_finding(columns: dict[str, Array], out: list[Segment], local: float
         return mean
     if not out:
         return f"The {'curve' if band == 'consistency' else 'reference curve'} lies inside the {band} band. {mean}"
-    much, little = ("overconfident", "underconfident") if view == "confidence" else ("over-predicts", "under-predicts")
+    much, little = ("overconfident", "underconfident") if view == "confidence" else ("overpredicts", "underpredicts")
     by_loss = sorted(out, key=lambda segment: -segment.lost)
     shown = sorted(
         (segment for segment in by_loss[:MAX_SEGMENTS] if segment.lost >= MIN_RELATIVE_LOSS * by_loss[0].lost),

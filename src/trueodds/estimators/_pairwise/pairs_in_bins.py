@@ -90,14 +90,14 @@ class Pairs:
         """None, because a debiased error is not a norm."""
 
 
-def mean_over_bins(w: Array, ww: Array, square: Array) -> Array:
+def mean_of_bins(w: Array, ww: Array, square: Array) -> Array:
     """Mean over bins of a square that needs pairs of rows. Bins of one row contribute 0."""
     return np.asarray((w * np.where(has_pairs(w, ww), square, 0.0)).sum(axis=-1) / w.sum(axis=-1))
 
 
 def mean_square(w: Array, residual: Array, squares: Array, ww: Array) -> Array:
     """T_mn, the mean over bins of ((Σwu)² − Σw²u²) / ((Σw)² − Σw²), from the sums of bins along the last axis."""
-    return mean_over_bins(w, ww, divide_or_zero(residual**2 - squares, w**2 - ww))
+    return mean_of_bins(w, ww, divide_or_zero(residual**2 - squares, w**2 - ww))
 
 
 def has_pairs(w: Array, ww: Array) -> Array:

@@ -26,7 +26,7 @@ class Segment:
     """Range of probabilities in which the belt lies on one side of the diagonal."""
 
     level: float
-    side: str  # "above": the model under-predicts; "below": it over-predicts
+    side: str  # "above": the model underpredicts; "below": it overpredicts
     start: float
     stop: float
 

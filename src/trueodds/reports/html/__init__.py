@@ -13,10 +13,10 @@ from trueodds.core.errors import InputError, install_command
 from trueodds.core.printable import printable_tree
 from trueodds.reports import decision_costs
 from trueodds.reports.text import annotators, data_and_settings, recalibration, results
-from trueodds.reports.text.formatting import Mark, Table, claim, is_binary, keep_together, share, size
+from trueodds.reports.text.formatting import Mark, Table, bind_numbers, claim, is_binary, share, size
 from trueodds.reports.text.summary import summary_facts
 
-_BADGES = {"too high": "over-predicts", "too low": "under-predicts"}
+_BADGES = {"too high": "overpredicts", "too low": "underpredicts"}
 _ROLES = {
     **dict.fromkeys(("overconfident", "underconfident", "too high", "too low", "miscalibrated"), "bad"),
     "no evidence": "good",
@@ -107,7 +107,7 @@ def _template() -> Any:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )  # fmt: skip
     house.globals |= {"strips": _strips, "raw": _raw}
-    house.filters["glued"] = keep_together
+    house.filters["glued"] = bind_numbers
     return house.from_string(_part("page.html.jinja") + "\n")
 
 

@@ -124,10 +124,10 @@ def claim(lens: str, data: Mapping[str, Any]) -> str:
     return _CLAIMS.get(lens, "")
 
 
-def keep_together(text: str) -> str:
+def bind_numbers(text: str) -> str:
     """The text with no-break spaces inside percentages and p-values: 100 %, p ≤ 0.001.
 
-    >>> keep_together("predicts 70 % (p ≤ 0.001)").replace("\u00a0", "~")
+    >>> bind_numbers("predicts 70 % (p ≤ 0.001)").replace("\u00a0", "~")
     'predicts 70~% (p~≤~0.001)'
     """
     text = re.sub(r"(?<=\d) (?=%)", "\u00a0", text)

@@ -9,7 +9,7 @@ from typing import Any
 from trueodds.core.printable import printable_tree
 from trueodds.reports import decision_costs
 from trueodds.reports.text import annotators, data_and_settings, recalibration, results
-from trueodds.reports.text.formatting import Table, keep_together, size
+from trueodds.reports.text.formatting import Table, bind_numbers, size
 from trueodds.reports.text.summary import Fact, summary_facts
 
 Style = Callable[[str, str], str]  # (text, role) -> text; roles: sentence title good bad dim plain
@@ -69,7 +69,7 @@ def render_text(audit: Mapping[str, Any], width: int | None = None, style: Style
 def _wrap(text: str, width: int, first: str = "", then: str = "") -> list[str]:
     """The wrapped text, with no line break inside a percentage or p-value."""
     return textwrap.wrap(
-        keep_together(text), width, break_on_hyphens=False, initial_indent=first, subsequent_indent=then
+        bind_numbers(text), width, break_on_hyphens=False, initial_indent=first, subsequent_indent=then
     )
 
 
@@ -88,7 +88,7 @@ def _facts(facts: list[Fact], width: int, paint: Style) -> str:
         wrapped = _wrap(answer, max(20, width - label - 2)) or [""]
         role = fact.tone if fact.tone in ("good", "bad") else "value"
         head = wrapped[0]
-        value = keep_together(fact.value)
+        value = bind_numbers(fact.value)
         if head.startswith(value):
             head = paint(value, role) + head[len(value) :]
         lines += [f"  {fact.label}", f"    {head}"] if stacked else [f"  {fact.label:<{label}}{head}"]

@@ -91,8 +91,8 @@ def _calibration_sentence(facts: Facts, family: Verdict, state: str, alpha: floa
     word = {
         "no evidence": "No evidence of miscalibration",
         "not tested": "Not tested",
-        "too high": "Over-predicts",
-        "too low": "Under-predicts",
+        "too high": "Overpredicts",
+        "too low": "Underpredicts",
     }.get(state, state.capitalize())
     error, confidence, right = facts.errors[0].value, data["mean_confidence"], data["accuracy"]
     if confidence is None or right is None:

@@ -33,7 +33,7 @@ def mover_interval(a: IntervalEnds, b: IntervalEnds, correlation: float, level: 
         r = \min(A, z\,\mathrm{sd}_a) \min(1, l_a / A)
 
     and likewise for the upper limit. With r = A it is Zou and Donner's interval, which covers 76 to 86 % if one model
-    is calibrated and the other is far from it, or if one model over-predicts and the other under-predicts. If an
+    is calibrated and the other is far from it, or if one model overpredicts and the other underpredicts. If an
     interval contains 0, its lower margin has no sampling part and L is l_a − u_b. The correlation is that of the shared
     resamples, and 0 for models of different rows. A negative correlation is multiplied by 1.5, because it is
     underestimated for errors near their lower bound of 0. Source: Zou & Donner (2008); Zou (2007) for correlated

@@ -64,7 +64,7 @@ def mcllo_power(
 ) -> StudyResult:
     """The simulations of Vennos, Xing & Franck (2026): power, parameters, ECE before and after; and size, with real vectors.
 
-    Power of the likelihood ratio and of the one-pass score if one of three classes is under-predicted, compared with
+    Power of the likelihood ratio and of the one-pass score if one of three classes is underpredicted, compared with
     the noncentral χ² distribution; bias and coverage of the parameters; ECE on the rows of the fit and on new rows.
     Then the size of both and of the score with redrawn labels for 2 to 10 classes, with uniform and sharp vectors and, if
     its file is available, those of a network. The sample sizes, shifts, and distribution of p in the paper were not

@@ -19,7 +19,7 @@ from trueodds_studies.pathologies.toy import (
     Toy,
     brier_resolution,
     measure_value,
-    round_off,
+    round_sum,
     toy_row,
     toy_table,
 )
@@ -66,11 +66,11 @@ def nine_samples_toy(seed: int) -> Toy:
     estimate = measure(preds, "ece", lens="confidence", bins=BINS, rng=seed)
     chance = test(preds, "consistency", lens="confidence", bins=BINS, rng=seed)
     bins = _bin_rows(preds)
-    rounded = round_off(sum(bin_row["adds (5 digits)"] for bin_row in bins))
+    rounded = round_sum(sum(bin_row["adds (5 digits)"] for bin_row in bins))
     noise_floor = estimate.noise_floor
     assert noise_floor is not None
     rows = (
-        toy_row("nine samples", "ECE, 5 bins", PRINTED_ECE, round_off(estimate.value),
+        toy_row("nine samples", "ECE, 5 bins", PRINTED_ECE, round_sum(estimate.value),
             f"{estimate.value:.{DIGITS}f} to five digits, and {PRINTED_ECE} in the paper. Three bins contain samples; the ECE is the mean of their gaps over samples."),
         toy_row("nine samples", "ECE, 5 bins, each bin's term rounded first", PRINTED_ECE, rounded,
             "The number in the paper is obtained if the terms are rounded to five digits: its last digit is incorrect."),
@@ -83,7 +83,7 @@ def nine_samples_toy(seed: int) -> Toy:
         "bin": "all",
         "range": "(0, 1]",
         "samples": preds.n,
-        "adds": round_off(estimate.value),
+        "adds": round_sum(estimate.value),
         "adds (5 digits)": rounded,
     }
     tables = (
@@ -121,10 +121,10 @@ def _bin_rows(preds: Predictions) -> list[dict[str, Any]]:
     assert binned.bin_index is not None
     rows = []
     for b, n, p, y in zip(binned.bin_index, binned.n, binned.p, binned.y, strict=True):
-        adds = round_off(n / preds.n * abs(p - y))
+        adds = round_sum(n / preds.n * abs(p - y))
         rows.append({
-            "bin": str(b + 1), "range": f"({b / BINS:g}, {(b + 1) / BINS:g}]", "samples": int(n), "share": round_off(n / preds.n),
-            "accuracy": round_off(y), "confidence": round_off(p), "gap": round_off(abs(p - y)), "adds": adds,
+            "bin": str(b + 1), "range": f"({b / BINS:g}, {(b + 1) / BINS:g}]", "samples": int(n), "share": round_sum(n / preds.n),
+            "accuracy": round_sum(y), "confidence": round_sum(p), "gap": round_sum(abs(p - y)), "adds": adds,
             "adds (5 digits)": round(adds, DIGITS),
         })  # fmt: skip
     return rows
@@ -141,7 +141,7 @@ def bin_row(bins: int, seed: int) -> dict[str, Any]:
     estimate, bin_counts = measure(nine_samples(), "ece", lens="confidence", bins=bins, rng=seed), nine_bin_counts(bins)
     return {
         "bins": bins, "empty": bin_counts.count(0), "alone": bin_counts.count(1), "fullest": max(bin_counts),
-        "ECE": round_off(estimate.value), "noise floor": estimate.noise_floor,
+        "ECE": round_sum(estimate.value), "noise floor": estimate.noise_floor,
     }  # fmt: skip
 
 
@@ -199,7 +199,7 @@ def measure_samples(how: str, seed: int) -> dict[str, Any]:
     estimate = measure(nine_samples(), estimator, rng=seed, **settings)
     assert estimate.noise_floor is not None
     return {
-        "measure": how, "looks at": estimate.lens, "value": round_off(estimate.value), "noise floor": estimate.noise_floor,
+        "measure": how, "looks at": estimate.lens, "value": round_sum(estimate.value), "noise floor": estimate.noise_floor,
         "over it": estimate.value - estimate.noise_floor,
     }  # fmt: skip
 

@@ -46,10 +46,10 @@ def toy_table(name: str, sentence: str, rows: list[dict[str, Any]], legend: str)
     return StudyResult(f"pathologies.{name}", sentence, tuple(rows), {}, legend)
 
 
-def round_off(number: float) -> float:
+def round_sum(number: float) -> float:
     """Remove rounding errors of sums of tenths, which can be 1e-17 instead of 0.
 
-    >>> round_off(0.1 + 0.2 - 0.3), round_off(-1e-17)
+    >>> round_sum(0.1 + 0.2 - 0.3), round_sum(-1e-17)
     (0.0, 0.0)
     """
     return round(float(number), 12) + 0.0
@@ -57,7 +57,7 @@ def round_off(number: float) -> float:
 
 def measure_value(preds: Predictions, estimator: str, **settings: Any) -> float:
     """The estimate of the library, without interval."""
-    return round_off(measure(preds, estimator, interval=None, **settings).value)
+    return round_sum(measure(preds, estimator, interval=None, **settings).value)
 
 
 def distinct_ece(preds: Predictions, lens: str) -> float:
@@ -67,7 +67,7 @@ def distinct_ece(preds: Predictions, lens: str) -> float:
 
 def mean_confidence(preds: Predictions) -> float:
     """The mean largest probability."""
-    return round_off(preds.P.max(axis=1).mean())
+    return round_sum(preds.P.max(axis=1).mean())
 
 
 def brier_resolution(preds: Predictions) -> float:
@@ -81,7 +81,7 @@ def brier_resolution(preds: Predictions) -> float:
         Brier(decomposition="calibration-refinement", partition=cells).parts(view)["refinement"]
         for cells in (Distinct(), SimplexGrid(1))
     )
-    return round_off(all_alike - refinement)
+    return round_sum(all_alike - refinement)
 
 
 MARKS = (("o", "#2f6da8"), ("D", "#b5402a"), ("s", "#e39a3b"), ("^", "#5a9e5a"))

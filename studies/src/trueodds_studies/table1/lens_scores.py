@@ -20,7 +20,7 @@ from trueodds.estimators import ESTIMATORS
 from trueodds.hypotests import TESTS
 from trueodds.lenses.lens import as_lens
 from trueodds_studies.pathologies.multiclass_toys import CALIBRATED_LENSES, OTHER_LENSES, SIX_PREDICTIONS
-from trueodds_studies.pathologies.toy import distinct_ece, round_off
+from trueodds_studies.pathologies.toy import distinct_ece, round_sum
 
 LENSES = ("confidence", "top-label", "classwise", *CALIBRATED_LENSES[1:], *OTHER_LENSES, "canonical")
 """Every lens for three classes; `positive` is for two."""
@@ -95,10 +95,10 @@ def estimate_rows(lens: str, rows: int, sets: int, resamples: int, seed: int) ->
         row = {
             "estimator": name,
             "settings": describe_settings(settings),
-            "exact": round_off(_point_estimate(exact_rows(), name, lens, settings)),
+            "exact": round_sum(_point_estimate(exact_rows(), name, lens, settings)),
         }
         row |= {
-            "if calibrated": round_off(_point_estimate(exact_rows(calibrated=True), name, lens, settings)),
+            "if calibrated": round_sum(_point_estimate(exact_rows(calibrated=True), name, lens, settings)),
             **_estimate_row(answer),
         }
         if lens == "canonical":

@@ -33,7 +33,10 @@ def parser() -> argparse.ArgumentParser:
         "--peers",
         action="append",
         metavar="PYTHON",
-        help="an interpreter that has the peers; may be given again, the first one that has a package is used (default: this one)",
+        help=(
+            "an interpreter that has the peers; may be given again, the first one that has a package is used (default:"
+            " this one)"
+        ),
     )
     subparser.add_argument("--jobs", nargs="+", metavar="JOB", help="some of the jobs")
     subparser.add_argument("--tools", nargs="+", metavar="TOOL", help="ours and some of the peers")

@@ -42,7 +42,8 @@ def truth(name: str, estimator: object, slope: float, shift: float) -> float:
 def show(sets: int) -> None:
     """Print one line per error, model and number of rows."""
     print(
-        f"{'error':8} {'bins':14} {'slope':>5} {'n':>5} {'truth':>7} {'method':14} {'covers':>7} {'above':>6} {'width':>7}"
+        f"{'error':8} {'bins':14} {'slope':>5} {'n':>5} {'truth':>7} {'method':14} {'covers':>7} {'above':>6}"
+        f" {'width':>7}"
     )
     for name, settings in ERRORS:
         estimator = ESTIMATORS.make(name, settings)
@@ -64,7 +65,8 @@ def show(sets: int) -> None:
                     width += high - low
                 settings_text = " ".join(str(value) for value in settings.values()) or "default"
                 print(
-                    f"{name:8} {settings_text:14} {slope:5.2f} {n:5d} {true:7.4f} {estimate.interval.method if estimate.interval else 'none':14}"
-                    f" {hits / sets:7.3f} {above / sets:6.3f} {width / sets:7.4f}",
+                    f"{name:8} {settings_text:14} {slope:5.2f} {n:5d} {true:7.4f}"
+                    f" {estimate.interval.method if estimate.interval else 'none':14} {hits / sets:7.3f}"
+                    f" {above / sets:6.3f} {width / sets:7.4f}",
                     flush=True,
                 )

@@ -50,8 +50,8 @@ def table(lines: list[Line]) -> list[str]:
         change = "" if line is first else f"{mean:+.4f} ± {se:.4f}"
         loss = f"{line.log_loss:.4f}{' ∞' if line.endless else ''}"
         rows.append(
-            f"| {name} | {loss} | {change} | {line.brier:.4f} | {line.debiased:.4f} | {line.pvalue:.3f} | {line.accuracy:.4f}"
-            f" | {line.flips:,} | {line.seconds:.2f} | {short(line.parameters)} |"
+            f"| {name} | {loss} | {change} | {line.brier:.4f} | {line.debiased:.4f} | {line.pvalue:.3f} |"
+            f" {line.accuracy:.4f} | {line.flips:,} | {line.seconds:.2f} | {short(line.parameters)} |"
         )
     return rows
 
@@ -59,7 +59,10 @@ def table(lines: list[Line]) -> list[str]:
 def overview(results: Sequence[tuple[Split, list[Line]]]) -> list[str]:
     """For each data set the best method, `auto`, and temperature scaling."""
     rows = [
-        "| data | kind | best single method | its gain | `auto` applies | log loss of `auto` minus that of the best, in standard errors | share of the gain by temperature | accuracy: before, best, `auto` |",
+        (
+            "| data | kind | best single method | its gain | `auto` applies | log loss of `auto` minus that of the"
+            " best, in standard errors | share of the gain by temperature | accuracy: before, best, `auto` |"
+        ),
         "|---|---|---|--:|---|--:|--:|---|",
     ]
     distances: list[float] = []
@@ -74,7 +77,8 @@ def overview(results: Sequence[tuple[Split, list[Line]]]) -> list[str]:
         distances.append(z(auto, top))
         right = f"{first.accuracy:.3f}, {top.accuracy:.3f}, {auto.accuracy:.3f}"
         rows.append(
-            f"| {split.name} | {split.kind} | {top.method} | {gain:.4f} ± {se:.4f} | {short(auto.parameters)} | {distances[-1]:+.1f} | {share} | {right} |"
+            f"| {split.name} | {split.kind} | {top.method} | {gain:.4f} ± {se:.4f} | {short(auto.parameters)} |"
+            f" {distances[-1]:+.1f} | {share} | {right} |"
         )
     text = "The best single method is selected with hindsight on the evaluation rows, which `auto` did not use."
     shares = {kind: sorted(values) for kind, values in by_kind.items() if values}
@@ -87,7 +91,10 @@ def overview(results: Sequence[tuple[Split, list[Line]]]) -> list[str]:
         "",
         f"{text} Over all data sets, the log loss of `auto` is at most {max(distances):.1f} standard errors higher.",
         "",
-        f"Guo et al. (2017) found that temperature scaling is the best method for image networks and less effective for text. Here, it is the best for none; its share of the gain of the best method is {shares_text}.",
+        (
+            "Guo et al. (2017) found that temperature scaling is the best method for image networks and less effective"
+            f" for text. Here, it is the best for none; its share of the gain of the best method is {shares_text}."
+        ),
     ]
 
 

@@ -20,7 +20,9 @@ PARTS = sorted({file.relative_to(ROOT / "src/trueodds").parts[0] for file in (RO
 PHRASES = {
     # what the model predicts, and what is observed
     r"\bit came\b": "observed event rate",
-    r"\b(?:came|comes|come) (?:true|as stated|as said|as often as)\b": "perfect calibration, observed as often as predicted",
+    r"\b(?:came|comes|come) (?:true|as stated|as said|as often as)\b": (
+        "perfect calibration, observed as often as predicted"
+    ),
     r"\bwhat (?:came|comes)\b": "the outcomes, the observed event rate",
     r"\bwhat (?:was|were|is) said\b": "the predictions, the predicted probability",
     r"\bas (?:was )?said\b": "as predicted",
@@ -48,7 +50,9 @@ PHRASES = {
     r"\b(?:a|the|no) fix(?:es)?\b": "recalibration",
     r"\b(?:mends|mended|mending)\b": "recalibrates, corrects",
     # statistics
-    r"\b(?:null|normal|asymptotic|binomial|uniform|limiting|dirichlet) laws?\b": "null distribution, normal distribution",
+    r"\b(?:null|normal|asymptotic|binomial|uniform|limiting|dirichlet) laws?\b": (
+        "null distribution, normal distribution"
+    ),
     r"\b(?:of|by|from) the laws?\b|\bby other laws\b": "distribution",
     r"\bhangs? together\b": "are dependent",
     r"\bholds? together\b": "simultaneous",

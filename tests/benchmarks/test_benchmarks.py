@@ -147,7 +147,7 @@ def test_a_race_on_few_rows_runs_from_end_to_end(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     args = Namespace(jobs=["top-label", "draws"], tools=["scipy"], peers=None, repeats=2, patience=2.0, scale=0.001)
     made = race.run(args)
-    (row, _) = table.job_results(made)
+    row, _ = table.job_results(made)
     assert row.ours is not None
     assert [one.label for one in row.copies] == ["copyto", "copy"]
     page.write(made, tmp_path)

@@ -50,16 +50,22 @@ BARE = dict.fromkeys(
     ],
     NO_PROBABILITIES,
 ) | {
-    "check_positive_only_tag_during_fit": "the error says that probabilities lie in [0, 1], not that values are negative",
+    "check_positive_only_tag_during_fit": (
+        "the error says that probabilities lie in [0, 1], not that values are negative"
+    ),
     "check_all_zero_sample_weights_error": "the features are refused before the weights are looked at",
-    "check_sample_weight_equivalence_on_dense_data": "it calls fit(X, y=y), and here the labels are y_true, after the probabilities",
+    "check_sample_weight_equivalence_on_dense_data": (
+        "it calls fit(X, y=y), and here the labels are y_true, after the probabilities"
+    ),
     "check_complex_data": "the error says which numbers are accepted, in other words than scikit-learn's",
     "check_estimators_empty_data_messages": "the error says that there are no rows, in other words than scikit-learn's",
     "check_estimators_nan_inf": "the features are refused for another reason first",
     "check_estimator_sparse_tag": "sparse matrices are refused as what they are not: arrays",
     "check_estimator_sparse_array": "the error says what is accepted, in other words than scikit-learn's",
     "check_estimator_sparse_matrix": "the error says what is accepted, in other words than scikit-learn's",
-    "check_classifiers_one_label": "one class is enough to fit a map of probabilities; the features are no probabilities",
+    "check_classifiers_one_label": (
+        "one class is enough to fit a map of probabilities; the features are no probabilities"
+    ),
     "check_classifiers_one_label_sample_weights": "one class is enough to fit a map of probabilities",
     "check_classifiers_regression_target": "labels that are no classes are refused in other words than scikit-learn's",
     "check_fit2d_1sample": "one row is enough to fit a map; the features are no probabilities",

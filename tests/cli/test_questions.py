@@ -64,8 +64,8 @@ def test_classes_that_are_matched_by_position_are_noted(run: Run, folder: Path) 
     run("fit", folder / "numbers.csv", "--method", "platt", "--out", folder / "c.json")
     done = run("apply", folder / "c.json", folder / "names.csv", "--out", folder / "out.csv")
     assert (
-        "Classes were matched by position because one side has numbers instead of names: dog is class 0, cat is class 1."
-        in done.stdout
+        "Classes were matched by position because one side has numbers instead of names: dog is class 0, cat is"
+        " class 1." in done.stdout
     )
     done = run("apply", folder / "c.json", folder / "numbers.csv", "--out", folder / "out.csv")
     assert "Matched by position" not in done.stdout

@@ -79,7 +79,10 @@ def test_an_interrupt_that_a_callback_would_lose_ends_the_process(folder: Path) 
 
 
 def test_a_second_signal_ends_what_the_first_one_left_running(folder: Path) -> None:
-    code = f"import atexit\natexit.register(print, 'cleaned')\ntry:\n    {INTERRUPT}\nfinally:\n    {INTERRUPT}\n    print('no')"
+    code = (
+        f"import atexit\natexit.register(print, 'cleaned')\ntry:\n    {INTERRUPT}\nfinally:\n    {INTERRUPT}\n   "
+        " print('no')"
+    )
     ran = behind(code, folder)
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "cleaned\n", "stopped\n")
 

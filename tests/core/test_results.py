@@ -37,16 +37,17 @@ VERDICT = Verdict("consistency", "confidence", 0.0398, 0.001, 10_000, "each labe
 
 
 def test_an_estimate_is_one_line_and_prints_its_notes_below() -> None:
-    assert repr(ESTIMATE) == (
-        "ece 0.0398 [0.0357, 0.0441] 95% · noise floor 0.0061 · n=10,000 · confidence, uniform 15, tv"
+    assert (
+        repr(ESTIMATE) == "ece 0.0398 [0.0357, 0.0441] 95% · noise floor 0.0061 · n=10,000 · confidence, uniform 15, tv"
     )
     assert str(ESTIMATE) == f"{ESTIMATE!r}\n  [TN105] few <rows>"
     assert str(Estimate("ece", "confidence", 0.0398, 7)) == "ece 0.0398 · n=7 · confidence"
 
 
 def test_a_verdict_prints_in_one_line() -> None:
-    assert str(VERDICT) == (
-        "consistency p=0.001 (min 0.001) · statistic 0.0398 · n=10,000 · confidence · null: each label is drawn"
+    assert (
+        str(VERDICT)
+        == "consistency p=0.001 (min 0.001) · statistic 0.0398 · n=10,000 · confidence · null: each label is drawn"
     )
 
 

@@ -149,9 +149,10 @@ def test_where_the_belt_leaves_the_diagonal_is_reported_drawn_and_returned():
     assert stop[ranges["level"] == 0.8].max() >= stop[below]
     assert start[(ranges["level"] == 0.8) & (ranges["side"] == "below")] < start[below]
     finding = diagram.finding.replace("\u00a0", " ")
-    assert finding == (
-        f"The 95 % belt is above the diagonal (underpredicts) from {100 * start[above]:.0f} % to {100 * stop[above]:.0f} % "
-        f"and below it (overpredicts) from {100 * start[below]:.0f} % to {100 * stop[below]:.0f} % (p < 0.001)."
+    assert (
+        finding == f"The 95 % belt is above the diagonal (underpredicts) from {100 * start[above]:.0f} % to"
+        f" {100 * stop[above]:.0f} % and below it (overpredicts) from {100 * start[below]:.0f} % to"
+        f" {100 * stop[below]:.0f} % (p < 0.001)."
     )
     rows = part(diagram, "belt")
     wide = rows["level"] == 0.95

@@ -324,9 +324,9 @@ def test_drawing_does_not_load_pyplot():
     import subprocess
 
     code = (
-        "import sys\nfrom trueodds.lenses.view import View\nfrom trueodds.diagrams.reliability.compute import Reliability\n"
-        "d = Reliability()([View([.2, .9], [0, 1])])\nassert 'matplotlib' not in sys.modules\nd.svg()\n"
-        "assert 'matplotlib.pyplot' not in sys.modules"
+        "import sys\nfrom trueodds.lenses.view import View\nfrom trueodds.diagrams.reliability.compute import"
+        " Reliability\nd = Reliability()([View([.2, .9], [0, 1])])\nassert 'matplotlib' not in"
+        " sys.modules\nd.svg()\nassert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -241,7 +241,8 @@ def test_many_models_are_described_by_the_thresholds_at_which_each_costs_least()
 def test_ties_are_named_together_in_whatever_order_the_models_come(order):
     same = {name: constant(a=0.3)["a"] for name in order}
     assert plain(to.draw(same, "murphy", band=None)).startswith(
-        "a, b and c have the same cost at every threshold. a, b and c have the same Brier score: 0.2900. None differs significantly from"
+        "a, b and c have the same cost at every threshold. a, b and c have the same Brier score: 0.2900. None differs"
+        " significantly from"
     )
     models = constant(a=0.3, b=0.6, c=0.3)
     diagram = to.draw({name: models[name] for name in order}, "murphy", band=None)
@@ -258,7 +259,7 @@ def test_of_two_models_a_draw_has_no_winner(order):
     # .4 and .6 differ between .4 and .6, half of that for the one and half for the other.
     models = constant(a=0.4, b=0.6)
     diagram = to.draw({name: models[name] for name in order}, "murphy", band=None)
-    assert plain(diagram) == ("a and b each have the lower cost at 10 % of the thresholds; the curves cross at 50.0 %.")
+    assert plain(diagram) == "a and b each have the lower cost at 10 % of the thresholds; the curves cross at 50.0 %."
     same = dict.fromkeys(order, models["a"])
     assert plain(to.draw(same, "murphy", style="plane", band=None)).startswith(
         "a and b have the same Brier score: 0.26"
@@ -268,7 +269,8 @@ def test_of_two_models_a_draw_has_no_winner(order):
 def test_a_model_that_is_never_above_another_does_not_win_where_they_tie():
     finding = plain(to.draw(constant(a=0.5, b=0.3, c=0.3), "murphy", band=None))
     assert finding.startswith(
-        "At no threshold is the cost of a higher than that of another model, and strictly the lowest at 20 % of the thresholds."
+        "At no threshold is the cost of a higher than that of another model, and strictly the lowest at 20 % of the"
+        " thresholds."
     )
 
 
@@ -286,21 +288,26 @@ def test_given_thresholds_are_evaluated_at_themselves():
     # At .4: a does not act and misses half, 2·.6·½ = .6; b acts for nothing in half, 2·.4·½ = .4.
     one = to.draw(models, "murphy", thresholds=[0.4], band=None)
     assert plain(one) == "b has a lower cost than a at the threshold 40.0 %: 0.4000 versus 0.6000."
-    assert plain(to.draw(models, "murphy", thresholds=[0.2, 0.8], band=None)) == (
-        "a and b have the same cost at both evaluated thresholds."
+    assert (
+        plain(to.draw(models, "murphy", thresholds=[0.2, 0.8], band=None))
+        == "a and b have the same cost at both evaluated thresholds."
     )
-    assert plain(to.draw(models, "murphy", thresholds=[0.35, 0.4, 0.45], band=None)) == (
-        "b has a lower cost than a at all 3 evaluated thresholds."
+    assert (
+        plain(to.draw(models, "murphy", thresholds=[0.35, 0.4, 0.45], band=None))
+        == "b has a lower cost than a at all 3 evaluated thresholds."
     )
-    assert plain(to.draw(models, "murphy", thresholds=[0.1, 0.4, 0.45, 0.55], band=None)) == (
-        "b has a lower cost than a at 2 of 4 evaluated thresholds, a higher cost at 55.0 %, the same cost at 10.0 %."
+    assert (
+        plain(to.draw(models, "murphy", thresholds=[0.1, 0.4, 0.45, 0.55], band=None))
+        == "b has a lower cost than a at 2 of 4 evaluated thresholds, a higher cost at 55.0 %, the same cost at 10.0 %."
     )
-    assert plain(to.draw(models, "murphy", thresholds=[0.4, 0.55], band=None)) == (
-        "a and b each have the lower cost at 1 of 2 evaluated thresholds: a at 55.0 %, b at 40.0 %."
+    assert (
+        plain(to.draw(models, "murphy", thresholds=[0.4, 0.55], band=None))
+        == "a and b each have the lower cost at 1 of 2 evaluated thresholds: a at 55.0 %, b at 40.0 %."
     )
     steps = plain(to.draw(models, "murphy", thresholds=20, band=None))
     assert steps.startswith(
-        "b has a lower cost than a at 4 of 21 evaluated thresholds, a higher cost at 55.0 % and 60.0 %, the same cost at 15."
+        "b has a lower cost than a at 4 of 21 evaluated thresholds, a higher cost at 55.0 % and 60.0 %, the same cost"
+        " at 15."
     )
 
 
@@ -323,7 +330,8 @@ def test_many_models_at_one_given_threshold_are_compared_there():
     assert finding.startswith("Lowest cost: a and c (2 of 3 evaluated thresholds); b (1).")
     finding = plain(to.draw(models, "murphy", thresholds=[0.2, 0.4], band=None))
     assert finding.startswith(
-        "At none of 2 evaluated thresholds is the cost of b higher than that of another model, and strictly the lowest at 1."
+        "At none of 2 evaluated thresholds is the cost of b higher than that of another model, and strictly the lowest"
+        " at 1."
     )
     finding = plain(to.draw(models, "murphy", thresholds=[0.2], band=None))
     assert finding.startswith("a, b and c have the same cost at the threshold 20.0 %.")

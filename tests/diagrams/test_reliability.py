@@ -316,8 +316,8 @@ def test_the_finding_says_where_the_model_is_miscalibrated():
     preds = Predictions(z["labels"].astype(int), z["probs"])
     finding = plain(Reliability()(as_lens("confidence").views(preds)).finding)
     # The six bins above 9/15 are all outside and below 0, the five below them inside.
-    assert finding == (
-        "Overconfident above 60 %: 6 of 11 bins lie outside their consistency bars. "
+    assert (
+        finding == "Overconfident above 60 %: 6 of 11 bins lie outside their consistency bars. "
         "Mean confidence 97.6 %, accuracy 93.6 %."
     )
     finding = plain(Reliability()(as_lens("class:3").views(preds)).finding)
@@ -328,11 +328,13 @@ def test_the_finding_says_where_the_model_is_miscalibrated():
 
 def test_a_segment_is_neighboring_bins_miscalibrated_to_one_side():
     # Two segments on the same side share a word, one in the middle has two ends, all bins are "throughout".
-    assert plain(describe_segments(columns([-0.1, 0, 0, -0.1], [1, 0, 0, 1]), confident=True)) == (
-        "overconfident below 25 % and above 75 %"
+    assert (
+        plain(describe_segments(columns([-0.1, 0, 0, -0.1], [1, 0, 0, 1]), confident=True))
+        == "overconfident below 25 % and above 75 %"
     )
-    assert plain(describe_segments(columns([0, 0.1, 0.1, 0], [0, 1, 1, 0]), confident=False)) == (
-        "underpredicts between 25 % and 75 %"
+    assert (
+        plain(describe_segments(columns([0, 0.1, 0.1, 0], [0, 1, 1, 0]), confident=False))
+        == "underpredicts between 25 % and 75 %"
     )
     assert describe_segments(columns([0.1, 0.1], [1, 1]), confident=True) == "underconfident throughout"
     # An inside bin between two outside ones ends the segment, and so does a change of side.

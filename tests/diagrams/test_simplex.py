@@ -292,8 +292,9 @@ def test_the_finding_says_which_outcome_is_predicted_too_often():
     y = np.repeat([0, 1, 2], [120, 120, 160])  # predicted 50 %, observed 30 %; predicted 20 %, observed 40 %
     rows = to.Predictions(np.array(["cat", "dog", "owl"])[y], P, classes=["cat", "dog", "owl"])
     text = to.draw(rows, "simplex").finding
-    assert text == (
-        "Overpredicts cat (20.0 points) and underpredicts owl (20.0 points), mostly where cat is most probable. "
+    assert (
+        text
+        == "Overpredicts cat (20.0 points) and underpredicts owl (20.0 points), mostly where cat is most probable. "
         "The only cell deviates significantly, with 100.0\u00a0% of the predictions."
     )
 

@@ -254,9 +254,9 @@ def test_cells_of_many_rows_are_refused() -> None:
 
 def test_measuring_loads_no_scikit_learn() -> None:
     code = (
-        "import sys, trueodds as to; p = [.1, .4, .6, .9] * 5; y = [0, 0, 1, 1] * 5;"
-        "[to.measure(to.Predictions(y, p), 'cross_fitted', calibrator=c, resamples=9) for c in ('isotonic', 'temperature')];"
-        "sys.exit(any(m.split('.')[0] == 'sklearn' or m == 'scipy.stats' for m in sys.modules))"
+        "import sys, trueodds as to; p = [.1, .4, .6, .9] * 5; y = [0, 0, 1, 1] * 5;[to.measure(to.Predictions(y, p),"
+        " 'cross_fitted', calibrator=c, resamples=9) for c in ('isotonic', 'temperature')];sys.exit(any(m.split('.')[0]"
+        " == 'sklearn' or m == 'scipy.stats' for m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

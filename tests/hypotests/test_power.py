@@ -283,14 +283,16 @@ def test_a_plan_prints_in_one_line():
     settings = {"distortion": "temperature", "direction": "over"}
     limits = power_limits(0.8, 1000)
     plan = Power("consistency", "effect", "confidence", 2000, 0.05, 0.8, 0.8, 0.0397, None, limits, settings)
-    assert str(plan) == (
-        "With 2,000 rows the consistency test finds probabilities that are overconfident by 0.0397 on average, or more so,"
-        " in 80% of data sets (80.0% [77.4%, 82.4%]) · confidence · level 0.05"
+    assert (
+        str(plan)
+        == "With 2,000 rows the consistency test finds probabilities that are overconfident by 0.0397 on average, or"
+        " more so, in 80% of data sets (80.0% [77.4%, 82.4%]) · confidence · level 0.05"
     )
     plan = Power("cox", "rows", "confidence", 2000, 0.05, 0.8, 0.514, 0.03, 3420, None, settings)
-    assert str(plan) == (
-        "With 2,000 rows the cox test finds probabilities that are overconfident by 0.03 on average in 51.4% of data sets;"
-        " 80% takes 3,420 rows · confidence · level 0.05"
+    assert (
+        str(plan)
+        == "With 2,000 rows the cox test finds probabilities that are overconfident by 0.03 on average in 51.4% of data"
+        " sets; 80% takes 3,420 rows · confidence · level 0.05"
     )
     assert float(plan) == 3420
 

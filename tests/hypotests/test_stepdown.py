@@ -75,7 +75,7 @@ def test_what_is_seen_is_where_the_rejections_begin():
     rng = np.random.default_rng(6)
     draws = np.sort(rng.normal(size=(3, 999)), axis=1)
     observed = np.zeros(3)
-    (threshold, *_) = JointDraws(observed, draws).min_detectable(0.05)
+    threshold, *_ = JointDraws(observed, draws).min_detectable(0.05)
     for shift, rejected in ((1e-6, True), (-0.05, False)):
         alone = JointDraws(np.array([threshold + shift, 0.0, 0.0]), draws)
         assert (alone.adjusted[0] <= 0.05) == rejected

@@ -100,7 +100,7 @@ def test_tau_is_that_of_another_program_and_its_range_is_over_the_same_halves():
 def test_a_pair_that_two_measures_settle_in_opposite_ways_is_named():
     assert opposite_pairs([HAND, OTHER]) == ["a and b"]
     assert opposite_pairs([HAND]) == []
-    (ab, _, bc) = ranking_tables.pair_table([HAND, OTHER])
+    ab, _, bc = ranking_tables.pair_table([HAND, OTHER])
     assert (ab["smaller"], ab["settled"]) == ("1 to 1", "1 to 1")
     assert (bc["smaller"], bc["settled"]) == ("1 to 1", "0 to 0")
 

@@ -264,30 +264,51 @@ def _too_little(Y: Array, cluster: Array | None) -> str:
     n = count_units(len(Y), cluster)
     kind = "rows" if cluster is None else "clusters"
     if n < _MIN_ROWS:
-        return f"{n} {kind} are too few to choose and confirm a recalibration (at least {_MIN_ROWS}); the probabilities stay unchanged."
+        return (
+            f"{n} {kind} are too few to choose and confirm a recalibration (at least {_MIN_ROWS}); the probabilities"
+            " stay unchanged."
+        )
     if (Y.sum(axis=0) >= 2).sum() < 2:
-        return "Fewer than two classes were observed at least twice, so no recalibration can be confirmed; the probabilities stay unchanged."
+        return (
+            "Fewer than two classes were observed at least twice, so no recalibration can be confirmed; the"
+            " probabilities stay unchanged."
+        )
     return ""
 
 
 def _outcome_notes(choice: Choice, proof: Confirmation, alpha: float) -> list[Note]:
     scored = Note(
         "TN508",
-        f"Every fit is mixed with {choice.mixing:.2g} of the uniform distribution, so that its log loss is finite; the original probabilities are limited in the same way for the comparison.",
+        f"Every fit is mixed with {choice.mixing:.2g} of the uniform distribution, so that its log loss is finite; the"
+        " original probabilities are limited in the same way for the comparison.",
     )
     name = choice.spec.name
-    gain = f"{format_number(proof.gain)} nats per row, {format_percent(1 - 2 * alpha)} interval {format_number(proof.low)} to {format_number(proof.high)}, p={format_number(proof.pvalue)}"
+    gain = (
+        f"{format_number(proof.gain)} nats per row, {format_percent(1 - 2 * alpha)} interval {format_number(proof.low)}"
+        f" to {format_number(proof.high)}, p={format_number(proof.pvalue)}"
+    )
     if name != "identity" and proof.confirmed:
-        text = f"Confirmed: on rows that neither fit nor choice used the gain is {gain}. The null hypothesis of this p-value is that the original probabilities are calibrated. The map applied is {name}, fitted on all rows and mixed with a little of the uniform distribution."
+        text = (
+            f"Confirmed: on rows that neither fit nor choice used the gain is {gain}. The null hypothesis of this"
+            f" p-value is that the original probabilities are calibrated. The map applied is {name}, fitted on all rows"
+            " and mixed with a little of the uniform distribution."
+        )
         return [scored, Note("TN509", text)]
-    power_text = f"A gain of {format_number(proof.detectable)} nats per row by one parameter was detectable with 80% power at level {format_percent(alpha)}."
+    power_text = (
+        f"A gain of {format_number(proof.detectable)} nats per row by one parameter was detectable with 80% power at"
+        f" level {format_percent(alpha)}."
+    )
     if name != "identity" and proof.outcome == NOT_ENOUGH_ROWS:
-        text = f"Not confirmed: too few rows. The estimated gain by {name} is {gain}; if that is the true gain, about {round_to_two_digits(proof.required_rows):,} rows would confirm it with 80% power. {power_text}"
+        text = (
+            f"Not confirmed: too few rows. The estimated gain by {name} is {gain}; if that is the true gain, about"
+            f" {round_to_two_digits(proof.required_rows):,} rows would confirm it with 80% power. {power_text}"
+        )
         return [scored, Note("TN543", text)]
     return [
         scored,
         Note(
             "TN510",
-            f"No gain found: calibrators chosen and fitted on some of the rows are not better on the others. {power_text}",
+            "No gain found: calibrators chosen and fitted on some of the rows are not better on the others."
+            f" {power_text}",
         ),
     ]

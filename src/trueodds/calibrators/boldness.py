@@ -137,11 +137,15 @@ class BoldnessSpec(CalibratorSpec):
             format_number(_std(rows, theta))
             for theta in (np.array([calibration_map.tau, calibration_map.gamma]), IDENTITY_PARAMETERS, top.theta)
         ]
-        text = "The standard deviation of the probabilities is {} after and {} before recalibration, and {} at maximum likelihood".format(
-            *spreads
+        text = (
+            "The standard deviation of the probabilities is {} after and {} before recalibration, and {} at maximum"
+            " likelihood".format(*spreads)
         )
         if calibration_map.converged:
-            text += f"; the posterior probability of calibration is {format_number(self._reached(rows, calibration_map, top.value))}"
+            text += (
+                "; the posterior probability of calibration is"
+                f" {format_number(self._reached(rows, calibration_map, top.value))}"
+            )
         return [*fit_notes, *falling_curve_notes(int(calibration_map.gamma <= 0)), Note("TN518", text + ".")]
 
     def _reached(self, rows: ScoreCells, calibration_map: BoldnessMap, min_loss: float) -> float:

@@ -226,10 +226,20 @@ class Recalibration:
         if c is None:
             return printable(f"no recalibration: {' '.join(note.text for note in self.notes)}")
         if self.confirmed:
-            return f"{self.applied} ({self.summary}) confirmed: log loss {format_number(c.log_loss_before)} → {format_number(c.log_loss_after)}, p={format_number(c.pvalue)}, cross-fitted on {self.confirm_rows:,} rows"
+            return (
+                f"{self.applied} ({self.summary}) confirmed: log loss {format_number(c.log_loss_before)} →"
+                f" {format_number(c.log_loss_after)}, p={format_number(c.pvalue)}, cross-fitted on"
+                f" {self.confirm_rows:,} rows"
+            )
         if self.outcome == NOT_ENOUGH_ROWS:
-            return f"{self.chosen} not confirmed: too few rows; about {round_to_two_digits(c.required_rows):,} would confirm such a gain"
-        return f"no gain found: {format_number(c.detectable)} nats were detectable with 80% power on {self.confirm_rows:,} rows"
+            return (
+                f"{self.chosen} not confirmed: too few rows; about {round_to_two_digits(c.required_rows):,} would"
+                " confirm such a gain"
+            )
+        return (
+            f"no gain found: {format_number(c.detectable)} nats were detectable with 80% power on {self.confirm_rows:,}"
+            " rows"
+        )
 
 
 def round_to_two_digits(rows: float) -> int:

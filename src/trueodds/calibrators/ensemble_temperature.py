@@ -162,7 +162,8 @@ class EnsembleTemperatureSpec(CalibratorSpec):
             fit_notes.append(
                 Note(
                     "TN511",
-                    f"No mixture is better than the uniform distribution; a weight of {_MIN_UNCHANGED:g} stays on the predictions, so that the order within each row is kept.",
+                    f"No mixture is better than the uniform distribution; a weight of {_MIN_UNCHANGED:g} stays on the"
+                    " predictions, so that the order within each row is kept.",
                 )
             )
         return fit_notes + (boundary_notes(calibration_map.beta) if calibration_map.shares[0] > 0 else [])

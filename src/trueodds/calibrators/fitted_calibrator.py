@@ -242,7 +242,10 @@ class FittedCalibrator(Result):
         if self.report is None:
             return text
         outcome = {"confirmed": "confirmed on held-out rows", "too few rows": "not confirmed: too few rows"}
-        return f"{text} · {outcome.get(self.report.outcome, 'no gain found') if self.report.choice else 'no recalibration attempted'}"
+        return (
+            f"{text} ·"
+            f" {outcome.get(self.report.outcome, 'no gain found') if self.report.choice else 'no recalibration attempted'}"
+        )
 
     def __repr__(self) -> str:
         return f"FittedCalibrator({self.describe()})"

@@ -295,7 +295,10 @@ def _tallied(batch: Predictions, repeated: bool) -> Tally:
 
 
 def _n_passes_note(n_passes: int, errors: str) -> Note:
-    text = f"Fitted from sums in {n_passes:,} passes over the data, without keeping rows: the parameters are those of a fit in memory"
+    text = (
+        f"Fitted from sums in {n_passes:,} passes over the data, without keeping rows: the parameters are those of a"
+        " fit in memory"
+    )
     if errors in ("votes", "clusters"):
         text += (
             "; there are no standard errors, because with votes or clusters they need the jackknife over rows in memory"

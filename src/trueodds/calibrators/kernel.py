@@ -106,7 +106,8 @@ class KernelCurve:
         if parameters["scale"] not in tuple(MIN_BANDWIDTH) or len(values) < 2:
             raise InputError(
                 "TO505",
-                "In a saved calibrator a smoothed curve must have at least two values, on the scale probability or logit.",
+                "In a saved calibrator a smoothed curve must have at least two values, on the scale probability or"
+                " logit.",
                 f"{len(values)} on {str(parameters['scale'])[:40]!r}",
                 "Fit it again and save it with .save(path).",
             )
@@ -213,7 +214,10 @@ class KernelSpec(CalibratorSpec):
         )
         if narrow:
             which = f" of {narrow:,} classes" * (len(calibration_map.curves) > 1)
-            text = f"The scores{which} are so close together that the bandwidth is the smallest one, {min_bandwidth:g}: where scores are few, the curve follows single rows."
+            text = (
+                f"The scores{which} are so close together that the bandwidth is the smallest one, {min_bandwidth:g}:"
+                " where scores are few, the curve follows single rows."
+            )
             fit_notes.append(Note("TN530", text))
         return fit_notes + zero_probability_notes(calibration_map.apply(P))
 

@@ -106,7 +106,10 @@ def _solve_confusion_matrix(predicted: Array, Y: Array, w: Array, there: Array) 
         ()
         if condition < _SINGULAR
         else (
-            f"The confusion matrix is nearly singular (condition {format_number(condition)}), so the frequencies are imprecise",
+            (
+                f"The confusion matrix is nearly singular (condition {format_number(condition)}), so the frequencies"
+                " are imprecise"
+            ),
         )
     )
     total = shares.sum()

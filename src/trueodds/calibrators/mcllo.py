@@ -267,7 +267,10 @@ def zero_probability_notes(count: int) -> list[Note]:
     """Note on observed outcomes with predicted probability 0."""
     if not count:
         return []
-    text = f"{count:,} observed outcomes had predicted probability 0, which is evidence against calibration by itself. Their influence on this map depends on min_prob; fit with another value to see how much."
+    text = (
+        f"{count:,} observed outcomes had predicted probability 0, which is evidence against calibration by itself."
+        " Their influence on this map depends on min_prob; fit with another value to see how much."
+    )
     return [Note("TN541", text)]
 
 
@@ -282,7 +285,10 @@ def absent_class_notes(absent: list[int], baseline: int) -> list[Note]:
         if baseline in absent
         else "the odds against the baseline stay as predicted"
     )
-    text = f"{which} {verb} never observed, so no finite shift is optimal; {consequence}, and the observed classes are fitted among themselves. Set a penalty for an estimate."
+    text = (
+        f"{which} {verb} never observed, so no finite shift is optimal; {consequence}, and the observed classes are"
+        " fitted among themselves. Set a penalty for an estimate."
+    )
     return [Note("TN540", text)]
 
 
@@ -299,7 +305,10 @@ def small_baseline_notes(gamma: Array, baseline: int, data: RowSums) -> list[Not
         if data.rows is None
         else int(np.argmax(np.quantile(floored_logs(data.rows.P, data.rows.min_prob), 0.05, axis=0)))
     )
-    text = f"In {count:,} of {data.facts.n:,} rows class {baseline}, the baseline, is so small that slopes which differ by {slope_range:.3g} move the odds of two other classes by a factor of more than {_MAX_ODDS_CHANGE:,.0f}"
+    text = (
+        f"In {count:,} of {data.facts.n:,} rows class {baseline}, the baseline, is so small that slopes which differ by"
+        f" {slope_range:.3g} move the odds of two other classes by a factor of more than {_MAX_ODDS_CHANGE:,.0f}"
+    )
     better = "." if safer == baseline else f"; class {safer} is rarely so small: baseline={safer}."
     return [Note("TN542", text + better)]
 

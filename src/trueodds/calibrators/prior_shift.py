@@ -174,7 +174,10 @@ class PriorShiftSpec(CalibratorSpec):
         """Notes with both class frequencies, and on doubts about them."""
         assert isinstance(calibration_map, PriorShiftMap)
         source = (w @ Y) / w.sum()
-        text = f"Class frequencies: {_format_shares(source)} in the source, {_format_shares(calibration_map.ratios * source)} in the target."
+        text = (
+            f"Class frequencies: {_format_shares(source)} in the source,"
+            f" {_format_shares(calibration_map.ratios * source)} in the target."
+        )
         return [Note("TN519", text), *(Note("TN520", f"{doubt}.") for doubt in calibration_map.doubts)]
 
 

@@ -279,7 +279,8 @@ class SimplexHistogramSpec(CalibratorSpec):
                 fit_notes.append(
                     Note(
                         "TN524",
-                        f"About {format_percent(round(alone, 3))} of new rows will fall into empty cells and stay unchanged, estimated by the share of rows that are alone in their cell.",
+                        f"About {format_percent(round(alone, 3))} of new rows will fall into empty cells and stay"
+                        " unchanged, estimated by the share of rows that are alone in their cell.",
                     )
                 )
         return fit_notes + zero_probability_notes(calibration_map.apply(P))

@@ -266,12 +266,19 @@ class SplineSpec(CalibratorSpec):
         open_ended = sum(not curve.settled for curve in calibration_map.curves)
         if open_ended:
             which = f" of {open_ended:,} classes" * (len(calibration_map.curves) > 1)
-            text = f"The scores{which} separate events from non-events, or all outcomes are the same: no finite curve is optimal. A line in the log odds with smoothed targets was fitted, which add one outcome of either kind."
+            text = (
+                f"The scores{which} separate events from non-events, or all outcomes are the same: no finite curve is"
+                " optimal. A line in the log odds with smoothed targets was fitted, which add one outcome of either"
+                " kind."
+            )
             fit_notes.append(Note("TN528", text))
         falls = max(curve.falls() for curve in calibration_map.curves)
         if falls > _FALL:
             which = " of a class" * (len(calibration_map.curves) > 1)
-            text = f"The curve{which} decreases by up to {falls:.2g} in places, where a higher score gets a lower probability; a larger penalty, or isotonic, keeps the order of scores."
+            text = (
+                f"The curve{which} decreases by up to {falls:.2g} in places, where a higher score gets a lower"
+                " probability; a larger penalty, or isotonic, keeps the order of scores."
+            )
             fit_notes.append(Note("TN529", text))
         return fit_notes
 
@@ -280,7 +287,10 @@ def _adjusted(calibration_map: confidence_spline.ConfidenceMap, P: Array) -> lis
     raised = calibration_map.raised(P)
     if not calibration_map.clipped and not raised:
         return []
-    text = f"The spline was clipped to [0, 1] at {calibration_map.clipped:,} scores; in {raised:,} of {len(P):,} rows the confidence was raised to keep the predicted class."
+    text = (
+        f"The spline was clipped to [0, 1] at {calibration_map.clipped:,} scores; in {raised:,} of {len(P):,} rows the"
+        " confidence was raised to keep the predicted class."
+    )
     return [Note("TN531", text)]
 
 

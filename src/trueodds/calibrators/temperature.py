@@ -155,14 +155,16 @@ def boundary_notes(beta: float) -> list[Note]:
         return [
             Note(
                 "TN503",
-                f"All or nearly all predicted classes are correct: no finite temperature is optimal. T stopped at {1 / MAX_BETA:g}, which makes almost every probability 0 or 1.",
+                "All or nearly all predicted classes are correct: no finite temperature is optimal. T stopped at"
+                f" {1 / MAX_BETA:g}, which makes almost every probability 0 or 1.",
             )
         ]
     if beta <= MIN_BETA:
         return [
             Note(
                 "TN504",
-                f"The predictions are no more informative than chance, or their ranking is reversed: T stopped at {1 / MIN_BETA:g}, which makes every row uniform.",
+                "The predictions are no more informative than chance, or their ranking is reversed: T stopped at"
+                f" {1 / MIN_BETA:g}, which makes every row uniform.",
             )
         ]
     return []

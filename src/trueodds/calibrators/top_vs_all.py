@@ -212,7 +212,10 @@ class TopVsAllSpec(CalibratorSpec):
             possible.append((Q > 0).all(axis=1))
         fit_notes += zero_probability_notes(np.concatenate(possible)[:, None])
         if raised:
-            text = f"In {raised:,} of {len(P):,} rows the recalibrated confidence would have made another class the most probable; there it was raised to keep the predicted class."
+            text = (
+                f"In {raised:,} of {len(P):,} rows the recalibrated confidence would have made another class the most"
+                " probable; there it was raised to keep the predicted class."
+            )
             fit_notes.append(Note("TN512", text))
         return fit_notes
 

@@ -149,10 +149,16 @@ class VennAbersSpec(CalibratorSpec):
             return []
         fit_notes, even = [], int(((P == 0).sum(axis=1) > 1).sum())
         if even:
-            text = f"{even:,} of {len(P):,} rows predict 0 for several classes: pairs of these are treated as equally probable."
+            text = (
+                f"{even:,} of {len(P):,} rows predict 0 for several classes: pairs of these are treated as equally"
+                " probable."
+            )
             fit_notes.append(Note("TN521", text))
         if empty := sum(curve.size == 0 for curve in calibration_map.curves):
-            text = f"{empty:,} of {len(calibration_map.curves):,} pairs of classes have no calibration row: each of the two gets 1/2 there."
+            text = (
+                f"{empty:,} of {len(calibration_map.curves):,} pairs of classes have no calibration row: each of the"
+                " two gets 1/2 there."
+            )
             fit_notes.append(Note("TN522", text))
         return fit_notes
 

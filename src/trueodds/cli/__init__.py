@@ -125,7 +125,10 @@ def _usage(problem: click.UsageError) -> InputError:
     if isinstance(problem, click.NoSuchOption):
         close = " or ".join(problem.possibilities or ())
         if command == "trueodds apply" and problem.option_name in _OF_RECORDS:
-            fix = "First write the answers as a file of predictions, then apply the calibrator to it: trueodds answers FILE … --out F."
+            fix = (
+                "First write the answers as a file of predictions, then apply the calibrator to it: trueodds answers"
+                " FILE … --out F."
+            )
         elif takers := _commands_with_option(problem):
             fix = f"Leave it out: only {', '.join(takers)} {'takes' if len(takers) == 1 else 'take'} it."
         elif close:

@@ -143,14 +143,23 @@ def _lines(answer_set: Answers, risk: SelectiveRisk, measures: list[Estimate]) -
     for i, coverage in enumerate(COVERAGES):
         if at["risk"][i] >= 0:
             within = limits(float(at["low"][i]), float(at["high"][i]))
-            text = f"{format_number(float(at['risk'][i]))} {within} · confidence ≥ {format_number(float(at['threshold'][i]))}"
+            text = (
+                f"{format_number(float(at['risk'][i]))} {within} · confidence ≥"
+                f" {format_number(float(at['threshold'][i]))}"
+            )
         else:
             text = f"– · only {format_percent(round(answer_set.coverage, 4))} were answered"
         rows.append((f"risk at {format_percent(coverage)}", text))
     earned = format_number(measures[-1].noise_floor or 0.0)
     explained = (
-        "    BAS, the Behavioral Alignment Score: mean reward if the model may abstain, with 1 for a correct answer, 0 for",
-        "    an abstention and −t/(1 − t) for a wrong answer, averaged over all thresholds t. Its noise floor is not an",
+        (
+            "    BAS, the Behavioral Alignment Score: mean reward if the model may abstain, with 1 for a correct"
+            " answer, 0 for"
+        ),
+        (
+            "    an abstention and −t/(1 − t) for a wrong answer, averaged over all thresholds t. Its noise floor is"
+            " not an"
+        ),
         f"    error: it is the expected score if these confidences were calibrated, {earned}.",
     )
     return [

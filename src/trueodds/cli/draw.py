@@ -35,7 +35,10 @@ _TURNING = ("tetrahedron",)  # diagrams that a page lets turn; no other has a pa
     "--each",
     "per_file",
     is_flag=True,
-    help="Treat each FILE as a model named like the file (epochs in folders: run/epoch); default for comparison, murphy and training.",
+    help=(
+        "Treat each FILE as a model named like the file (epochs in folders: run/epoch); default for comparison, murphy"
+        " and training."
+    ),
 )
 @click.option("--without", multiple=True, metavar="LAYER", help="Omit a layer of the figure, such as strip.")
 @click.option("--title", metavar="TEXT", help="Title, in place of the default one.")

@@ -20,7 +20,10 @@ from trueodds.core.errors import InputError
     "--method",
     default="auto",
     show_default=True,
-    help="Name of the calibrator: see trueodds list calibrators. auto selects one, confirms it on held-out rows, or changes nothing.",
+    help=(
+        "Name of the calibrator: see trueodds list calibrators. auto selects one, confirms it on held-out rows, or"
+        " changes nothing."
+    ),
 )
 @click.option("--out", required=True, metavar="F", help="File to save it to, as JSON.")
 @WEIGHT_KIND
@@ -83,7 +86,8 @@ def apply(calibrator: str, files: tuple[str, ...], out: str, **params: Any) -> N
         raise InputError(
             "TO607",
             "The calibrator is for class probabilities, not for the confidence in an answer.",
-            f"--confidence {columns['confidence']} and {', '.join(map(str, loaded_calibrator.classes))} in the calibrator",
+            f"--confidence {columns['confidence']} and {', '.join(map(str, loaded_calibrator.classes))} in the"
+            " calibrator",
             "Name the columns of the probabilities by --probs.",
         )
     on_logits = (

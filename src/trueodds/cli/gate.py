@@ -17,7 +17,10 @@ from trueodds.core.suggestions import suggest_names
 
 GATE_FAILED = 1  # the exit code
 
-_HOW = "Write {words}NAME[GROUP].PART@LENS and >, >=, < or <= and a number, where only NAME is needed, for instance {example}."
+_HOW = (
+    "Write {words}NAME[GROUP].PART@LENS and >, >=, < or <= and a number, where only NAME is needed, for instance"
+    " {example}."
+)
 _FORM = re.compile(
     r"\s*(?P<name>[^\s\[.@<>=][^\[.@<>=]*?)(?:\[(?P<group>.+?)\])?(?:\.(?P<part>[A-Za-z_]+))?(?:@(?P<lens>.+?))?"
     r"\s*(?P<sign>>=|<=|>|<)\s*(?P<limit>\S+)\s*"

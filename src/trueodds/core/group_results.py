@@ -202,8 +202,8 @@ class ByGroup(Result):
 
 MAX_GAPS = 5  # gaps of one column printed, the settled and widest first
 FROM_ZERO = (
-    "The interval of a miscalibrated group may begin at 0 ({}): the test draws the labels of a calibrated model and so knows "
-    "what chance does; the interval takes nothing for granted, and is wider."
+    "The interval of a miscalibrated group may begin at 0 ({}): the test draws the labels of a calibrated model and so"
+    " knows what chance does; the interval takes nothing for granted, and is wider."
 )
 
 
@@ -211,10 +211,10 @@ def format_groups(by_group: ByGroup) -> str:
     """The table of subgroups, then the gaps between them."""
     worst, min_pvalue = by_group.worst, by_group.settings["min_pvalue"]
     head = (
-        f"{by_group.estimator} by group · family p {_equals(format_pvalue(by_group.pvalue, min_pvalue))} · "
-        f"{len(by_group.miscalibrated)} of {len(by_group.groups)} miscalibrated, {len(by_group.undecided)} undecided · worst {worst.label}, "
-        f"joint p {_equals(format_pvalue(worst.joint, min_pvalue))} · n={by_group.n:,} · "
-        f"{', '.join([by_group.lens, *format_settings(by_group.overall.settings)])}"
+        f"{by_group.estimator} by group · family p {_equals(format_pvalue(by_group.pvalue, min_pvalue))} ·"
+        f" {len(by_group.miscalibrated)} of {len(by_group.groups)} miscalibrated, {len(by_group.undecided)} undecided ·"
+        f" worst {worst.label}, joint p {_equals(format_pvalue(worst.joint, min_pvalue))} · n={by_group.n:,} ·"
+        f" {', '.join([by_group.lens, *format_settings(by_group.overall.settings)])}"
     )
     lines = [head, *_table(by_group)]
     careful = [
@@ -296,7 +296,10 @@ def _widest(gap: Gap, level: float, of: str) -> str:
     pair = (
         f"{gap.first} − {gap.second}, {format_number(gap.difference)}" if gap.settled else "no two differ significantly"
     )
-    return f"widest gap {of} {gap.column}: {pair}; the largest true gap lies in {format_intervals([gap.interval])[0]} {format_percent(level)}"
+    return (
+        f"widest gap {of} {gap.column}: {pair}; the largest true gap lies in {format_intervals([gap.interval])[0]}"
+        f" {format_percent(level)}"
+    )
 
 
 def _aligned(columns: Sequence[Sequence[str]]) -> list[str]:

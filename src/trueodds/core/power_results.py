@@ -47,7 +47,10 @@ class Power(Result):
     def _summary(self) -> str:
         if self.question == "width":
             return f"{self._width()} · {', '.join([self.lens, *self._bins()])} · {format_percent(1 - self.alpha)}"
-        return f"With {self.n:,} rows the {self.name} test finds {self._answer()} · {self.lens} · level {format_number(self.alpha)}"
+        return (
+            f"With {self.n:,} rows the {self.name} test finds {self._answer()} · {self.lens} · level"
+            f" {format_number(self.alpha)}"
+        )
 
     def _answer(self) -> str:
         error, target = (
@@ -67,8 +70,8 @@ class Power(Result):
     def _width(self) -> str:
         now = format_number(self.settings.get("width_now"))
         return (
-            f"An interval of {self.name} that is {format_number(self.target)} wide takes {self._about()}{self.required or 0:,} rows"
-            f" (of {self.n:,} it is {now} wide)"
+            f"An interval of {self.name} that is {format_number(self.target)} wide takes"
+            f" {self._about()}{self.required or 0:,} rows (of {self.n:,} it is {now} wide)"
         )
 
     def _share(self) -> str:

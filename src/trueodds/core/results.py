@@ -246,8 +246,9 @@ class Verdict(Result):
         min_pvalue = f" (min {format_number(self.min_pvalue)})" if self.min_pvalue is not None else ""
         family = f" · family p={format_number(self.family_pvalue)}" if self.family_pvalue is not None else ""
         return printable(
-            f"{self.test} p={format_number(self.pvalue)}{min_pvalue}{family} · statistic {format_number(self.statistic)}"
-            f"{self._beside()}{f' · {self.summary}' if self.summary else ''} · n={self.n:,} · {self.lens} · null: {self.null}"
+            f"{self.test} p={format_number(self.pvalue)}{min_pvalue}{family} · statistic"
+            f" {format_number(self.statistic)}{self._beside()}{f' · {self.summary}' if self.summary else ''} ·"
+            f" n={self.n:,} · {self.lens} · null: {self.null}"
         )
 
     def _beside(self) -> str:

@@ -241,7 +241,10 @@ def classes_from_columns(
     numbers = next((candidate for candidate in candidates if are_numbers(candidate)), None)
     if numbers is None or numbers == [str(i) for i in range(len(names))]:
         return None, []
-    text = f"The columns of y_prob are numbered {numbers[0]}, {numbers[1]}, …: labels are read as the numbers of the columns."
+    text = (
+        f"The columns of y_prob are numbered {numbers[0]}, {numbers[1]}, …: labels are read as the numbers of the"
+        " columns."
+    )
     return [int(number) for number in numbers], [Note("TN302", text)]
 
 

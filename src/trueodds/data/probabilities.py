@@ -50,7 +50,8 @@ def check_probabilities(p: Array, dtype: np.dtype[Any], sum_tolerance: float | N
         notes.append(
             Note(
                 "TN102",
-                f"{count:,} {'value is' if count == 1 else 'values are'} above 1 by rounding (at most {high - 1:.1e}); kept as given, binned as 1.",
+                f"{count:,} {'value is' if count == 1 else 'values are'} above 1 by rounding (at most {high - 1:.1e});"
+                " kept as given, binned as 1.",
             )
         )
     if sums and p.ndim == 2:
@@ -88,7 +89,8 @@ def _check_row_sums(
             "TO104",
             f"The probabilities of a row must sum to 1 (within {tolerance:g}).",
             f"{p[worst].sum(dtype=np.float64):.6g} in row {worst} ({many:,} such rows)",
-            f"If the table was rounded, pass sum_tolerance=; if these are logits, {LOGITS}; if labels are independent, Predictions.from_multilabel.",
+            f"If the table was rounded, pass sum_tolerance=; if these are logits, {LOGITS}; if labels are independent,"
+            " Predictions.from_multilabel.",
         )
     if count == 0:
         return []
@@ -142,7 +144,8 @@ def note_doubtful_logits(z: Array) -> list[Note]:
     return [
         Note(
             "TN108",
-            "These logits lie in [0, 1] and every row sums to 1, like probabilities; they were read as logits, as requested.",
+            "These logits lie in [0, 1] and every row sums to 1, like probabilities; they were read as logits, as"
+            " requested.",
         )
     ]
 

@@ -41,7 +41,8 @@ def check_weights(weight: ArrayLike | None, n: int) -> Array | None:
     if smallest < largest * NEGLIGIBLE:
         raise InputError(
             "TO110",
-            f"Weights differ by more than a factor of {1 / NEGLIGIBLE:.0e}, so that powers of the smaller ones cannot be summed.",
+            f"Weights differ by more than a factor of {1 / NEGLIGIBLE:.0e}, so that powers of the smaller ones cannot"
+            " be summed.",
             f"{smallest:g} and {largest:g}",
             "Set those that are negligible to 0.",
         )

@@ -113,7 +113,8 @@ def bar_notes(methods: Sequence[str], views: Sequence[View], partition: Partitio
         notes.append(
             Note(
                 "TN242",
-                "Rows of a bin have unequal weights; its range uses a normal approximation with variance Σw²p(1−p)/(Σw)².",
+                "Rows of a bin have unequal weights; its range uses a normal approximation with variance"
+                " Σw²p(1−p)/(Σw)².",
             )
         )
     if "residuals" in methods:

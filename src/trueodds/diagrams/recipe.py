@@ -55,7 +55,8 @@ class Recipe(Settings):
             if view.joint and not self.vectors:
                 raise InputError(
                     "TO205",
-                    f"The diagram {self.name} needs one predicted probability per row, but this lens gives a vector per row.",
+                    f"The diagram {self.name} needs one predicted probability per row, but this lens gives a vector per"
+                    " row.",
                     f"lens={view.name!r}",
                     "Use lens='confidence', 'classwise' or 'class:NAME'.",
                 )

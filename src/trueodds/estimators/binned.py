@@ -195,8 +195,8 @@ def single_bin_note(view: View, binned: View) -> list[Note]:
     if len(binned.w) > 1 or len(view) < 2 or (view.p == view.p[:1]).all():
         return []
     text = (
-        f"All {view.n_rows:,} rows share one bin, so only the mean prediction is compared with the event rate. Use more "
-        "bins, or smaller ones."
+        f"All {view.n_rows:,} rows share one bin, so only the mean prediction is compared with the event rate. Use more"
+        " bins, or smaller ones."
     )
     return [Note("TN109", text)]
 

@@ -181,5 +181,8 @@ class Corp(UnbinnedError):
         """Note if the score is infinite."""
         if self.score != "log_loss" or np.isfinite(self.value(view)):
             return []
-        text = "An observed outcome had predicted probability 0: the log loss and its MCB are infinite. DSC and UNC are finite."
+        text = (
+            "An observed outcome had predicted probability 0: the log loss and its MCB are infinite. DSC and UNC are"
+            " finite."
+        )
         return [Note("TN124", text)]

@@ -218,7 +218,10 @@ class ScoreRegret(OutOfSample):
         """The notes of cross-fitting, and the mixture with the uniform distribution."""
         note_list = super().notes(view)
         if self.score == "log_loss":
-            text = f"Log losses are computed after mixing {uniform_share(view.n_rows):.2g} of the uniform distribution into both sides."
+            text = (
+                f"Log losses are computed after mixing {uniform_share(view.n_rows):.2g} of the uniform distribution"
+                " into both sides."
+            )
             note_list.append(Note("TN139", text))
         return note_list
 

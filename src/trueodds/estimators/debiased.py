@@ -108,7 +108,8 @@ class _Debiased(Estimator):
             note_list.append(
                 Note(
                     "TN110",
-                    f"{self.below_zero.format(error)}: no miscalibration is detected in these bins. Errors that cancel within a bin are not detected.",
+                    f"{self.below_zero.format(error)}: no miscalibration is detected in these bins. Errors that cancel"
+                    " within a bin are not detected.",
                 )
             )
         return [*note_list, *single_bin_note(view, binned)]
@@ -124,7 +125,8 @@ class _Debiased(Estimator):
             notes.append(
                 Note(
                     "TN110",
-                    f"No miscalibration is detected in the bins of {below} of {len(views)} views. Errors that cancel within a bin are not detected.",
+                    f"No miscalibration is detected in the bins of {below} of {len(views)} views. Errors that cancel"
+                    " within a bin are not detected.",
                 )
             )
         return notes

@@ -229,7 +229,10 @@ class KernelDensityError(UnbinnedError):
         """Notes if Silverman's bandwidth is the minimum, or if the beta kernel loses rows."""
         note_list = []
         if self.bandwidth == "silverman" and silverman(view) == NARROWEST:
-            text = f"The scores are so concentrated that Silverman's bandwidth is the minimum, {NARROWEST}, which smooths little where scores are sparse."
+            text = (
+                f"The scores are so concentrated that Silverman's bandwidth is the minimum, {NARROWEST}, which smooths"
+                " little where scores are sparse."
+            )
             note_list.append(Note("TN115", text))
         if self.kernel == "beta":
             scores = by_score(view).sums()[0]
@@ -237,7 +240,10 @@ class KernelDensityError(UnbinnedError):
             assert isinstance(smooth, Beta)
             faint = int((view.n * (smooth.masses() < 0.5)[find_score(view.p, scores)]).sum())
             if faint:
-                text = f"{faint:,} {'row' if faint == 1 else 'rows'} next to 0 or 1 have less than half their weight in the beta kernel. kernel='triweight' gives all rows full weight."
+                text = (
+                    f"{faint:,} {'row' if faint == 1 else 'rows'} next to 0 or 1 have less than half their weight in"
+                    " the beta kernel. kernel='triweight' gives all rows full weight."
+                )
                 note_list.append(Note("TN116", text))
         return note_list
 

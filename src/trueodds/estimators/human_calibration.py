@@ -46,15 +46,24 @@ class VoteMean(Mean):
         """Notes on the number of votes."""
         y, votes = view.y[view.w > 0], self.parts(view).get("median_votes")
         if votes is None and ((y > 0) & (y < 1)).any():
-            text = "Votes are given as shares and the number of votes is unknown, so there is no noise floor. Pass the counts."
+            text = (
+                "Votes are given as shares and the number of votes is unknown, so there is no noise floor. Pass the"
+                " counts."
+            )
             return [Note("TN132", text)]
         if votes is None or votes == 1:
-            text = "Rows have a single label, which counts as a unanimous vote. Even a perfect model is far from it, so compare with the noise floor."
+            text = (
+                "Rows have a single label, which counts as a unanimous vote. Even a perfect model is far from it, so"
+                " compare with the noise floor."
+            )
             return [Note("TN131", text)]
         if votes < MIN_VOTES:
             cast = view.votes[view.w > 0] if view.votes is not None else np.array([votes])
             who = "Every row has" if cast.min() == cast.max() else "Half of the rows have at most"
-            text = f"{who} {votes:g} votes. With so few, even a perfect model does not reach the best value, so compare with the noise floor."
+            text = (
+                f"{who} {votes:g} votes. With so few, even a perfect model does not reach the best value, so compare"
+                " with the noise floor."
+            )
             return [Note("TN131", text)]
         return []
 

@@ -111,7 +111,10 @@ class HumanDistance(VoteMean):
             return [*super().notes(view), Note("TN140", text)]
         single = len(y) if view.votes is None else int((view.votes[view.w > 0] < 2).sum())
         if single:
-            text = f"{single:,} of {len(y):,} rows have a single vote, from which noise cannot be estimated, so nothing is subtracted there."
+            text = (
+                f"{single:,} of {len(y):,} rows have a single vote, from which noise cannot be estimated, so nothing is"
+                " subtracted there."
+            )
             return [Note("TN141", text)]
         return []
 

@@ -171,7 +171,10 @@ class MacroError(InstanceError):
         note_list = super().notes(view)
         p = view.p[view.w > 0]
         if self.empty == "nan" and ((p == 0).all() or (p == 1).all()):
-            text = f"Every probability is {float(p[0]):g}, so a calibrated model would have one side only, and there is no noise floor."
+            text = (
+                f"Every probability is {float(p[0]):g}, so a calibrated model would have one side only, and there is no"
+                " noise floor."
+            )
             note_list.append(Note("TN130", text))
         return note_list
 

@@ -116,7 +116,10 @@ class IntegratedIndex(UnbinnedError):
         rarer = round(min(n_events, view.n_rows - n_events))
         if rarer >= STEADY:
             return []
-        text = f"{rarer:,} outcomes of the rarer kind make a smooth curve unstable. It is stable from about {STEADY} of each kind."
+        text = (
+            f"{rarer:,} outcomes of the rarer kind make a smooth curve unstable. It is stable from about {STEADY} of"
+            " each kind."
+        )
         return [Note("TN126", text)]
 
 

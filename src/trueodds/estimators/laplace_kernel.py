@@ -212,7 +212,8 @@ class MeanEmbeddingError(LaplaceError):
         note_list = [
             Note(
                 "TN121",
-                "The weighted MMCE of a calibrated model is not 0 unless the event rate is one half. Compare it with the noise floor.",
+                "The weighted MMCE of a calibrated model is not 0 unless the event rate is one half. Compare it with"
+                " the noise floor.",
             )
         ]
         event_weight = float((view.w * view.y).sum())

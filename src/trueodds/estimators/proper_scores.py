@@ -205,7 +205,8 @@ class LogLoss(Decomposed):
             [
                 Note(
                     "TN104",
-                    f"{impossible:,} observed {'outcome' if impossible == 1 else 'outcomes'} had predicted probability 0, which by itself is evidence against calibration.",
+                    f"{impossible:,} observed {'outcome' if impossible == 1 else 'outcomes'} had predicted probability"
+                    " 0, which by itself is evidence against calibration.",
                 )
             ]
             if impossible

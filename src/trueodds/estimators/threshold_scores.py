@@ -79,7 +79,10 @@ class MurphyLoss(ProperScore):
     def notes(self, view: View) -> list[Note]:
         """Note on rows whose score equals the threshold."""
         at = int(((_float64_scores(view) == self.threshold) & (view.w > 0)).sum())
-        text = f"{at:,} {'prediction equals' if at == 1 else 'predictions equal'} the threshold {self.threshold:g} and {'incurs' if at == 1 else 'incur'} half of either cost."
+        text = (
+            f"{at:,} {'prediction equals' if at == 1 else 'predictions equal'} the threshold {self.threshold:g} and"
+            f" {'incurs' if at == 1 else 'incur'} half of either cost."
+        )
         return [Note("TN129", text)] if at else []
 
     def _cost(self, view: View, y: Array) -> Array:
@@ -173,7 +176,10 @@ class AnswerOrAbstain(ProperScore):
         n_wrong = int((np.isneginf(doubt) & (view.y < 1) & counted).sum())
         note_list = []
         if n_wrong:
-            text = f"{n_wrong:,} {'answer' if n_wrong == 1 else 'answers'} with confidence 1 {'was' if n_wrong == 1 else 'were'} wrong, which by itself is evidence against calibration."
+            text = (
+                f"{n_wrong:,} {'answer' if n_wrong == 1 else 'answers'} with confidence 1"
+                f" {'was' if n_wrong == 1 else 'were'} wrong, which by itself is evidence against calibration."
+            )
             more = "" if self.min_prob else " The mean is −∞. min_prob=0.01 limits the confidence to 0.99."
             note_list.append(Note("TN104", text + more))
         if self.min_prob and (touched := int(((doubt < np.log(self.min_prob)) & counted).sum())):

@@ -119,7 +119,10 @@ class Truthful(UnbinnedError):
         """Note if the probabilities select the event."""
         if view.name.split(":")[0].split("-")[0] not in ("confidence", "rank", "top"):
             return []
-        text = f"Through {view.name} the probabilities select the event, so this error is not truthful. It is truthful through classwise or class:NAME."
+        text = (
+            f"Through {view.name} the probabilities select the event, so this error is not truthful. It is truthful"
+            " through classwise or class:NAME."
+        )
         return [Note("TN133", text)]
 
 

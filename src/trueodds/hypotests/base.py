@@ -72,12 +72,14 @@ def independence_notes(preds: Predictions) -> list[Note]:
         return [
             Note(
                 "TN204",
-                "With clusters the test is approximate. With few clusters and event rates near 0 or 1 its size can exceed the nominal level.",
+                "With clusters the test is approximate. With few clusters and event rates near 0 or 1 its size can"
+                " exceed the nominal level.",
             )
         ]
     return [
         Note(
             "TN203",
-            "The null hypothesis includes independence of the rows given the predictions. Pass the origin of dependent rows as cluster=.",
+            "The null hypothesis includes independence of the rows given the predictions. Pass the origin of dependent"
+            " rows as cluster=.",
         )
     ]

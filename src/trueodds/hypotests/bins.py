@@ -206,5 +206,8 @@ def _doubts(tails: CountTails | VectorTails) -> tuple[str, ...]:
     else:
         effective_n = binned.w**2 / binned.sums("ww") * np.minimum(binned.p, 1 - binned.p)
         n_small = int((effective_n[tails.normal] < MIN_EXPECTED).sum())
-        text = f"{n_small} of {len(binned.w)} bins have fewer than 5 expected weighted events or non-events, so the normal distribution is inaccurate."
+        text = (
+            f"{n_small} of {len(binned.w)} bins have fewer than 5 expected weighted events or non-events, so the normal"
+            " distribution is inaccurate."
+        )
     return (text,) if n_small else ()

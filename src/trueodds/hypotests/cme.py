@@ -296,7 +296,8 @@ class MeanEmbedding(ViewTest):
             notes.append(Note("TN220", text))
         if self.null == "asymptotic" and (rows_per_location := near.effective_n() / count) < MIN_ROWS_PER_LOCATION:
             doubts.append(
-                f"The effective sample size per test location is {rows_per_location:.2g} rows, and χ² rejects too often."
+                f"The effective sample size per test location is {rows_per_location:.2g} rows, and χ² rejects too"
+                " often."
             )
         parts = {"ucme": {"squared": ucme, "df": float(rank)}}
         return ViewResult(

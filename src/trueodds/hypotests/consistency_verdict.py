@@ -119,7 +119,11 @@ def verdict_from_draws(
     ]
     n_claims = max(len(estimands), *(len(estimand.views) for estimand in estimands))
     if n_claims * min_pvalue > 0.05:
-        text = f"With Holm's correction of {n_claims:,} hypotheses and {draws[0].shape[1]:,} draws the smallest adjusted p-value is {min(1.0, n_claims * min_pvalue):.2g}, so no single hypothesis can be rejected. Increase resamples."
+        text = (
+            f"With Holm's correction of {n_claims:,} hypotheses and {draws[0].shape[1]:,} draws the smallest adjusted"
+            f" p-value is {min(1.0, n_claims * min_pvalue):.2g}, so no single hypothesis can be rejected. Increase"
+            " resamples."
+        )
         notes = [*notes, Note("TN209", text)]
     if len(estimands) == 1:
         lowest = min_pvalue if joint_views else min(1.0, min_pvalue * len(estimands[0].views))

@@ -279,7 +279,8 @@ class _Line:
         reasons = []
         if len(tosses) and tosses.min() < min_tosses:
             reasons.append(
-                f"The tested parameters have the information of {tosses.min():.2g} fair coin tosses; with fewer than {min_tosses}, up to {worst} % of calibrated models were rejected at 5 %."
+                f"The tested parameters have the information of {tosses.min():.2g} fair coin tosses; with fewer than"
+                f" {min_tosses}, up to {worst} % of calibrated models were rejected at 5 %."
             )
         if form == "likelihood-ratio" and not (self.shift if part == "in-the-large" else self.both).finite[0]:
             reasons.append(

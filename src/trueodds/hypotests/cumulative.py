@@ -279,7 +279,8 @@ def _doubts(view: View) -> tuple[str, ...]:
     )
     if effective_n < MIN_EFFECTIVE_N:
         reasons.append(
-            f"The variance of the outcomes has an effective size of {effective_n:.2g} rows, too few for the Brownian motion limit."
+            f"The variance of the outcomes has an effective size of {effective_n:.2g} rows, too few for the Brownian"
+            " motion limit."
         )
     _, at = np.unique(view.p, return_inverse=True)
     largest_share = float(np.bincount(at, v).max() / v.sum())

@@ -33,7 +33,8 @@ def error_to_compare(test: HypothesisTest, margin: float, lenses: Sequence[Lens]
     if error is None:
         raise InputError(
             "TO205",
-            f"The statistic of {test.name} is not an error with a confidence interval, so it has no equivalence margin.",
+            f"The statistic of {test.name} is not an error with a confidence interval, so it has no equivalence"
+            " margin.",
             f"margin={margin} with {test.name}",
             "Use consistency, whose statistic can be any error.",
         )

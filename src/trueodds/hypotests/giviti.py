@@ -175,7 +175,10 @@ class GiViTI(ViewTest):
     def _notes(self, view: View, curve: CalibrationCurve) -> tuple[Note, ...]:
         notes = [*curve.logits.notes(view, self.min_prob), *curve.fit.notes]
         if curve.powers.degree < self.max_degree:
-            text = f"The predictions have too few distinct values for degree {self.max_degree}; the highest degree tried was {curve.powers.degree}."
+            text = (
+                f"The predictions have too few distinct values for degree {self.max_degree}; the highest degree tried"
+                f" was {curve.powers.degree}."
+            )
             notes.append(Note("TN218", text))
         return tuple(notes)
 
@@ -184,7 +187,8 @@ class GiViTI(ViewTest):
         reasons = []
         if tosses < min_tosses:
             reasons.append(
-                f"The first coefficients have the information of {tosses:.2g} fair coin tosses; with fewer than {min_tosses}, up to {worst} % of calibrated models were rejected at 5 %."
+                f"The first coefficients have the information of {tosses:.2g} fair coin tosses; with fewer than"
+                f" {min_tosses}, up to {worst} % of calibrated models were rejected at 5 %."
             )
         if self._form == "likelihood-ratio" and not curve.fit.finite[0]:
             reasons.append("No finite maximum likelihood estimate exists, and the limit of D is not χ².")

@@ -163,7 +163,10 @@ def _notes_on_untested(partitions: Sequence[SubgroupPartition]) -> list[Note]:
             (partition.weightless, "without weight"),
         ):
             if left:
-                text = f"Groups of {partition.column} not tested, {why}: {len(left):,} ({_named([one.label for one in left])})."
+                text = (
+                    f"Groups of {partition.column} not tested, {why}: {len(left):,}"
+                    f" ({_named([one.label for one in left])})."
+                )
                 notes.append(Note("TN151", text))
         if partition.empty:
             notes.append(Note("TN152", f"Combinations of {partition.column} without rows: {partition.empty:,}."))
@@ -186,8 +189,8 @@ def group_notes(groups: Sequence[Group], alpha: float, *, joint: bool = True) ->
         more = f" No possible error of {_named(blind)} would have been significant." if blind and joint else ""
         how = " `min_detectable` is the smallest error that would have been significant." if joint else ""
         text = (
-            f"Undecided at {format_percent(1 - alpha)}: {len(open_)} of {len(groups)} groups. A group that is not rejected "
-            f"is not necessarily calibrated.{how}{more}"
+            f"Undecided at {format_percent(1 - alpha)}: {len(open_)} of {len(groups)} groups. A group that is not"
+            f" rejected is not necessarily calibrated.{how}{more}"
         )
         notes.append(Note("TN153", text))
     return notes

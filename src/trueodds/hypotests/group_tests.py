@@ -85,7 +85,8 @@ def joint_group_pvalues(
     if hard.kind == "multilabel" and len(claims.estimands[0].views) > 1:
         raise InputError(
             "TO408",
-            "Multilabel outcomes are drawn independently per label, so their aggregate error has no null distribution by group.",
+            "Multilabel outcomes are drawn independently per label, so their aggregate error has no null distribution"
+            " by group.",
             f"{hard.k} labels through {lens}",
             "Use one label: lens='class:NAME'.",
         )

@@ -198,7 +198,8 @@ class HosmerLemeshow(ViewTest):
         doubts = []
         if (groups.expected() < MIN_EXPECTED).any():
             doubts.append(
-                "Some groups have fewer than 5 expected events or non-events, so the chi-square distribution is inaccurate."
+                "Some groups have fewer than 5 expected events or non-events, so the chi-square distribution is"
+                " inaccurate."
             )
         if view.joint and form == "pearson" and not self.fitted:
             doubts.append("The Pearson form treats the vectors of a group as equal and rejects too rarely.")

@@ -119,9 +119,11 @@ class ViewTest(HypothesisTest):
                 "TO205",
                 f"{null_text} of {self.name} assumes independent rows, and these rows are clustered.",
                 f"cluster= with null={self.null!r}",
-                "Use null='redraw', which flips the signs of whole clusters."
-                if "redraw" in self.nulls
-                else "Keep one row per cluster.",
+                (
+                    "Use null='redraw', which flips the signs of whole clusters."
+                    if "redraw" in self.nulls
+                    else "Keep one row per cluster."
+                ),
             )
         preds, notes = prepare_votes(preds, self.redraw)
         notes = [
@@ -133,7 +135,10 @@ class ViewTest(HypothesisTest):
         families = [slice(None), *(slice(i, i + 1) for i in range(len(lenses)) if len(lenses) > 1)]
         if self.null != "redraw":
             estimands, results = self._asymptotic(preds, lenses, rng, summed)
-            null_text = f"{LABELS if summed is None else CLUSTER_LABELS}, so that {self.describe_null(results, clustered=summed is not None)}"
+            null_text = (
+                f"{LABELS if summed is None else CLUSTER_LABELS}, so that"
+                f" {self.describe_null(results, clustered=summed is not None)}"
+            )
             null_text += TWICE_THE_MEAN if preds.votes is not None and summed is None else ""
             return [self._verdict(estimands[some], results[some], None, null_text, notes) for some in families]
         estimands = [Estimand(_TestStatistic(self), lens, lens.views(preds)) for lens in lenses]
@@ -206,7 +211,8 @@ class ViewTest(HypothesisTest):
         if tally.counts.voted and self.null == "asymptotic":
             raise InputError(
                 "TO205",
-                f"The asymptotic distribution of {self.name} assumes one label per row, and this tally contains shares of votes.",
+                f"The asymptotic distribution of {self.name} assumes one label per row, and this tally contains shares"
+                " of votes.",
                 "votes with null='asymptotic'",
                 "Use null='redraw', which flips the signs of residuals, or mode='exact'.",
             )

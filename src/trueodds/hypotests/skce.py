@@ -94,7 +94,10 @@ class Blocks:
         if self.count >= MIN_BLOCKS:
             return ()
         return (
-            f"The standard error comes from only {self.count} blocks, so z has heavier tails than the normal distribution.",
+            (
+                f"The standard error comes from only {self.count} blocks, so z has heavier tails than the normal"
+                " distribution."
+            ),
         )
 
 
@@ -117,7 +120,10 @@ def rare_outcome_doubts(view: View) -> tuple[str, ...]:
     if effective_n >= MIN_EFFECTIVE_N:
         return ()
     return (
-        f"Outcomes are rare: the effective Σ p(1 − p) is {effective_n:.2g}, and the asymptotic distribution rejects too often.",
+        (
+            f"Outcomes are rare: the effective Σ p(1 − p) is {effective_n:.2g}, and the asymptotic distribution rejects"
+            " too often."
+        ),
     )
 
 

@@ -48,12 +48,18 @@ def option_number_notes(
     names = [isinstance(value, str) and choices is not None for value in values]
     notes: list[Note] = []
     if texts := [value for value, named in zip(values, names, strict=True) if isinstance(value, str) and not named]:
-        text = f"The correct answer is a text such as {texts[0].strip()!r}; it was read as the number of an option, counted from 0."
+        text = (
+            f"The correct answer is a text such as {texts[0].strip()!r}; it was read as the number of an option,"
+            " counted from 0."
+        )
         notes.append(Note("TN170", text))
     # If the right options came in any order, 0 would be among so many but in one file of a thousand.
     never = math.prod(1 - 1 / len(z) for z in scores)
     if not any(names) and 0 not in labels and never < 0.001:
-        text = f"None of {len(rows):,} questions has option 0 as the correct one. Options are counted from 0: does {answer!r} count from 1?"
+        text = (
+            f"None of {len(rows):,} questions has option 0 as the correct one. Options are counted from 0: does"
+            f" {answer!r} count from 1?"
+        )
         notes.append(Note("TN180", text))
     return notes
 
@@ -82,12 +88,16 @@ def _scores(record: Record, field: str) -> list[float]:
         raise InputError(
             "TO315",
             "A question must have at least two options." if len(options) < 2 else "Options must be log-probabilities.",
-            f"{options[0][:40]!r} in the field {field!r} in {record.place}"
-            if texts
-            else f"{len(options)} in the field {field!r} in {record.place}",
-            "This looks like generated text: pass its field as samples=."
-            if texts
-            else "Name the field that lists all options, or remove such questions.",
+            (
+                f"{options[0][:40]!r} in the field {field!r} in {record.place}"
+                if texts
+                else f"{len(options)} in the field {field!r} in {record.place}"
+            ),
+            (
+                "This looks like generated text: pass its field as samples=."
+                if texts
+                else "Name the field that lists all options, or remove such questions."
+            ),
         )
     return [_score(record, field, option) for option in options]
 

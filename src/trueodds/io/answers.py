@@ -95,7 +95,10 @@ class Answers(Result):
             The line.
         """
         of = "" if self.questions is None else f" of {self.questions:,} questions"
-        return f"{self.predictions!r} · {self.n_queries:,} queries{of}, {self.abstained:,} abstained, coverage {format_percent(round(self.coverage, 4))}"
+        return (
+            f"{self.predictions!r} · {self.n_queries:,} queries{of}, {self.abstained:,} abstained, coverage"
+            f" {format_percent(round(self.coverage, 4))}"
+        )
 
 
 def read_answers(
@@ -224,7 +227,10 @@ def read_answers(
     elif confidence is not None:
         stated = np.array([_stated(row, confidence, percent) for row in answered_rows])
         if percent and stated.max() <= 0.01:
-            text = f"No confidence is above 1 %; the largest is {stated.max():.2%}: are they fractions instead of percentages?"
+            text = (
+                f"No confidence is above 1 %; the largest is {stated.max():.2%}: are they fractions instead of"
+                " percentages?"
+            )
             notes.append(Note("TN147", text))
         preds = Predictions.from_confidence(stated, [row.yes(correct or "correct") for row in answered_rows], **extras)
     else:
@@ -237,15 +243,24 @@ def read_answers(
             preds = Predictions.from_logits(y, np.array(scores), classes=names, **extras)
         else:
             preds = Predictions.from_confidence(*top_option_confidence(scores, labels), **extras)
-            text = f"Questions have {min(widths)} to {max(widths)} options, so only the confidence in the most likely one and its correctness are kept."
+            text = (
+                f"Questions have {min(widths)} to {max(widths)} options, so only the confidence in the most likely one"
+                " and its correctness are kept."
+            )
             notes.append(Note("TN145", text))
     questions = count_questions(rows, n_queries, question)
     if left:
         covered = f"(coverage {format_percent(round(1 - left / n_queries, 4))})"
         if questions is None:
-            text = f"{left:,} of {n_queries:,} questions have no answer {covered}; all results are for those that have one."
+            text = (
+                f"{left:,} of {n_queries:,} questions have no answer {covered}; all results are for those that have"
+                " one."
+            )
         else:
-            text = f"{left:,} of {n_queries:,} answers to {questions:,} questions are missing {covered}; all results are for the others."
+            text = (
+                f"{left:,} of {n_queries:,} answers to {questions:,} questions are missing {covered}; all results are"
+                " for the others."
+            )
         notes.append(Note("TN146", text))
     return Answers(
         preds.noted(*notes) if notes else preds,

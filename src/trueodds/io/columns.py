@@ -145,7 +145,10 @@ class Choice:
         if kind in ("votes", "multilabel") and len(probs) > 1:
             truth = align_outcomes(truth, ordered, probs, suffixes, kind, table.name)
         if kind == "classes" and suffixes is not None and are_nonstandard_numbers(suffixes):
-            text = f"The columns {use} are numbered {suffixes[0]}, {suffixes[1]}, …: labels are read as the numbers of the columns."
+            text = (
+                f"The columns {use} are numbered {suffixes[0]}, {suffixes[1]}, …: labels are read as the numbers of the"
+                " columns."
+            )
             find.notes.append(Note("TN302", text))
         return Plan(kind, probs, suffixes, truth, weight, group, cluster, row_id, self.has_logits, tuple(find.notes))
 
@@ -229,7 +232,10 @@ def _instead(columns: tuple[str, ...]) -> str | None:
     if votes and votes <= {name[2:] for name in columns if name.startswith("p_")}:
         return "For votes pass votes='v_*'; for a label of another name pass label=."
     if "confidence" in columns and "correct" in columns:
-        return "For a confidence in the answer pass confidence='confidence' and correct='correct'; for a label of another name pass label=."
+        return (
+            "For a confidence in the answer pass confidence='confidence' and correct='correct'; for a label of another"
+            " name pass label=."
+        )
     return None
 
 

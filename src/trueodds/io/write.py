@@ -187,8 +187,8 @@ def _renewed(
             odd = sorted(set(table.columns) ^ set(columns))[0]
             raise InputError(
                 "TO309",
-                f"Files that are written into one file must have the same columns, but those of {source.tables[0].name} and "
-                f"{table.name} differ.",
+                f"Files that are written into one file must have the same columns, but those of {source.tables[0].name}"
+                f" and {table.name} differ.",
                 f"{odd!r} in only one of them",
                 "Apply the calibrator to each file separately.",
             )

@@ -120,7 +120,8 @@ def _predict(preds: Predictions, rho: Any) -> Array:
             "TO203",
             "hypothesis is 'calibrated', a fitted calibrator, or a function of the probabilities.",
             describe(rho),
-            "For instance hypothesis=to.fit(others, 'temperature'), or lambda P: P**2 / (P**2).sum(axis=1, keepdims=True).",
+            "For instance hypothesis=to.fit(others, 'temperature'), or lambda P: P**2 / (P**2).sum(axis=1,"
+            " keepdims=True).",
         )
     P = np.asarray(call_user_function("hypothesis", function, preds.P))
     if P.ndim == 1 and preds.k == 2 and preds.kind != "multilabel":

@@ -61,7 +61,8 @@ class Confidence(Lens):
         return [
             Note(
                 "TN103",
-                f"{ties:,} {'row has' if ties == 1 else 'rows have'} tied largest probabilities. The first of the tied classes counts as predicted.",
+                f"{ties:,} {'row has' if ties == 1 else 'rows have'} tied largest probabilities. The first of the tied"
+                " classes counts as predicted.",
             )
         ]
 

@@ -56,8 +56,9 @@ class SelectiveRisk:
     def __str__(self) -> str:
         interval = f" {self.interval}" if self.interval else ""
         return (
-            f"aurc {format_number(self.aurc)}{interval} · random order {format_number(self.random)} · ideal order {format_number(self.ideal)} · "
-            f"{self.answered:,} of {self.n_queries:,} answered ({format_percent(round(self.answered / self.n_queries, 4))})"
+            f"aurc {format_number(self.aurc)}{interval} · random order {format_number(self.random)} · ideal order"
+            f" {format_number(self.ideal)} · {self.answered:,} of {self.n_queries:,} answered"
+            f" ({format_percent(round(self.answered / self.n_queries, 4))})"
         )
 
 

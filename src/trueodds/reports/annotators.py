@@ -50,7 +50,10 @@ def compare_with_votes(
     `facts` holds the estimates against the vote shares. `repeated` means that a row of weight w stands w times.
     """
     if isinstance(rows, Tally):
-        text = "A tally holds no rows, so the predictions are not compared with the votes of each row; use mode='exact' (--mode exact)."
+        text = (
+            "A tally holds no rows, so the predictions are not compared with the votes of each row; use mode='exact'"
+            " (--mode exact)."
+        )
         return None, [Note("TN161", text)] if rows.counts.voted > 0 else []
     if rows.votes is None:
         return None, []

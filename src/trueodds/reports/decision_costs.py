@@ -105,8 +105,8 @@ def regret_table(audit: Audit) -> Table:
             rate = share(parts[f"rate there:{switch}"])
             rows.append((switch, f"at a predicted probability of {share(where)}, where the {outcome_text} is {rate}"))
     intro = (
-        "Mean cost per row that cross-fitted recalibration saves, in the units of the costs. It is a lower bound on the "
-        "full decision regret."
+        "Mean cost per row that cross-fitted recalibration saves, in the units of the costs. It is a lower bound on the"
+        " full decision regret."
     )
     return Table("Decision regret", columns, tuple(rows), intro)
 

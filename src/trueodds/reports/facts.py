@@ -92,7 +92,8 @@ def facts_of_rows(
         notes.append(
             Note(
                 "TN205",
-                f"With {preds.k} classes the audit does not test the whole probability vector. Call test with lens='canonical'.",
+                f"With {preds.k} classes the audit does not test the whole probability vector. Call test with"
+                " lens='canonical'.",
             )
         )
     estimands = [Estimand.of(ece, lens, preds) for lens in lenses]
@@ -327,5 +328,8 @@ def duplicate_notes(preds: Predictions) -> list[Note]:
     count = int(((preds.p[row] == preds.p[before]).all(axis=1) & same_outcome).sum())
     if count <= MIN_COPIES * preds.n or count > (1 - MIN_DISTINCT) * preds.n:
         return []
-    text = f"{count:,} rows have the same prediction and outcome as another row. If a case was counted twice, drop the copies or pass cluster=."
+    text = (
+        f"{count:,} rows have the same prediction and outcome as another row. If a case was counted twice, drop the"
+        " copies or pass cluster=."
+    )
     return [Note("TN144", text)]

@@ -94,8 +94,8 @@ def standard_notes(preds: Predictions) -> list[Note]:
         if not zeros:
             return []
         text = (
-            f"In {zeros:,} of {preds.n:,} rows the observed class has predicted probability 0, so the calibration slope "
-            "is undefined."
+            f"In {zeros:,} of {preds.n:,} rows the observed class has predicted probability 0, so the calibration slope"
+            " is undefined."
         )
         return [Note("TN268", text)]
     (view,) = default_lens(preds).views(preds)
@@ -103,9 +103,9 @@ def standard_notes(preds: Predictions) -> list[Note]:
     if not extreme:
         return []
     text = (
-        f"Of {preds.n:,} probabilities {extreme:,} are exactly 0 or 1 and have no log odds, so the calibration intercept "
-        "and slope are undefined. The test cox estimates both with limited probabilities, for example with "
-        "min_prob=1e-6."
+        f"Of {preds.n:,} probabilities {extreme:,} are exactly 0 or 1 and have no log odds, so the calibration"
+        " intercept and slope are undefined. The test cox estimates both with limited probabilities, for example with"
+        " min_prob=1e-6."
     )
     return [Note("TN268", text)]
 

@@ -54,7 +54,8 @@ def facts_of_tally(
                 notes.append(
                     Note(
                         "TN210",
-                        "A weighted tally has no null distribution for the whole probability vector, which is not tested.",
+                        "A weighted tally has no null distribution for the whole probability vector, which is not"
+                        " tested.",
                     )
                 )
     drawn = required_resamples(resamples, max(tally.k, sum(len(values) for values in tally.groups.values())), alpha)

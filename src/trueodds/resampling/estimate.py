@@ -108,7 +108,8 @@ def build_estimate(
                 *notes,
                 Note(
                     "TN211",
-                    f"{interval_spec.resamples} resamples are too few for reliable interval limits. Increase resamples.",
+                    f"{interval_spec.resamples} resamples are too few for reliable interval limits. Increase"
+                    " resamples.",
                 ),
             ]
     if null is not None:

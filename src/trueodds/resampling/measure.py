@@ -201,7 +201,8 @@ def estimate_from_cells(
             *notes,
             Note(
                 "TN402",
-                "An aggregate over classes from a tally has no interval: the joint distribution of the classes is not stored.",
+                "An aggregate over classes from a tally has no interval: the joint distribution of the classes is not"
+                " stored.",
             ),
         ]
         interval, why = None, ""

@@ -87,7 +87,10 @@ class Reservoir:
         if n == self.population_size:
             return None
         share = format_percent(float(f"{n / self.population_size:.2g}"))
-        text = f"Fits use a random sample of {n:,} of {self.population_size:,} rows ({share}). Estimates and tests use all rows."
+        text = (
+            f"Fits use a random sample of {n:,} of {self.population_size:,} rows ({share}). Estimates and tests use all"
+            " rows."
+        )
         return Note("TN171", text)
 
 

@@ -53,7 +53,8 @@ class Counts:
             notes.append(
                 Note(
                     "TN102",
-                    f"{self.above:,} {are} above 1 by rounding (at most {self.excess:.1e}); kept as given, binned as 1.",
+                    f"{self.above:,} {are} above 1 by rounding (at most {self.excess:.1e}); kept as given, binned"
+                    " as 1.",
                 )
             )
         if self.inexact_sums:

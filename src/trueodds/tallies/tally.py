@@ -117,7 +117,8 @@ class Tally(TallySums):
         if preds.cluster is not None:
             raise InputError(
                 "TO404",
-                "A tally does not keep clusters, and treating their rows as independent would understate the uncertainty.",
+                "A tally does not keep clusters, and treating their rows as independent would understate the"
+                " uncertainty.",
                 "rows in clusters",
                 "Audit the rows themselves: mode='exact' (--mode exact).",
             )
@@ -251,7 +252,8 @@ class Tally(TallySums):
             "TO405",
             "The tally does not hold that lens.",
             f"lens={lens.name!r}",
-            f"It holds {', '.join(self.lenses[:12])}{', …' if len(self.lenses) > 12 else ''}. Name others when tallying.",
+            f"It holds {', '.join(self.lenses[:12])}{', …' if len(self.lenses) > 12 else ''}. Name others when"
+            " tallying.",
         )
 
     def score(self, name: str) -> dict[str, float]:
@@ -302,7 +304,10 @@ class Tally(TallySums):
             notes = (*notes, hard_labels_note(self.kind))
         if self.counts.ties and lens is not None and as_lens(lens).name in slots.FIRST:
             have = "row has" if self.counts.ties == 1 else "rows have"
-            text = f"{self.counts.ties:,} {have} tied largest probabilities. The first of the tied classes counts as predicted."
+            text = (
+                f"{self.counts.ties:,} {have} tied largest probabilities. The first of the tied classes counts as"
+                " predicted."
+            )
             notes = (*notes, Note("TN103", text))
         return notes
 

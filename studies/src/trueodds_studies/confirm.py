@@ -207,14 +207,25 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     low, high = clopper_pearson(hits, cell.sets)
     some = [report for report in reports if report["confirmed"]]
     return {
-        "world": world.name, "K": world.k, "n": cell.n, "sets": cell.sets,
-        "confirmed": hits / cell.sets, "low": low, "high": high,
-        "method": cell.method, "alone": alone / cell.sets if cell.method else None,
-        "too_few": len(required_rows) / cell.sets, "needed": float(np.median(required_rows)) if required_rows else None,
-        "gain": _finite_mean([report["gain"] for report in some]), "fresh": _finite_mean(fresh_gains[confirmed]),
-        "covers": _finite_mean([g >= report["gain_low"] for g, report in zip(fresh_gains[confirmed], some, strict=True)]),
-        "delivered": float(fresh_gains.mean()), "temperature": warm,
-    }  # fmt: skip
+        "world": world.name,
+        "K": world.k,
+        "n": cell.n,
+        "sets": cell.sets,
+        "confirmed": hits / cell.sets,
+        "low": low,
+        "high": high,
+        "method": cell.method,
+        "alone": alone / cell.sets if cell.method else None,
+        "too_few": len(required_rows) / cell.sets,
+        "needed": float(np.median(required_rows)) if required_rows else None,
+        "gain": _finite_mean([report["gain"] for report in some]),
+        "fresh": _finite_mean(fresh_gains[confirmed]),
+        "covers": _finite_mean(
+            [g >= report["gain_low"] for g, report in zip(fresh_gains[confirmed], some, strict=True)]
+        ),
+        "delivered": float(fresh_gains.mean()),
+        "temperature": warm,
+    }
 
 
 def paired_t_pvalue(method: str, P: Array, Y: Array, folds: int = 5) -> float:
@@ -244,16 +255,20 @@ def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
         hits = round(sum(row["confirmed"] * row["sets"] for row in null))
         above = sum(row["low"] > ALPHA for row in null)
         parts.append(
-            f"Of {sets:,} calibrated data sets, auto confirms a recalibration in {hits:,} ({100 * hits / sets:.1f} %); the rate is significantly above 5 % in {above} of {len(null)} cells."
+            f"Of {sets:,} calibrated data sets, auto confirms a recalibration in {hits:,} ({100 * hits / sets:.1f} %);"
+            f" the rate is significantly above 5 % in {above} of {len(null)} cells."
         )
     if bent:
         behind = max(row["alone"] - row["confirmed"] for row in bent)
         share, other = (float(np.mean([row[name] for row in bent])) for name in ("confirmed", "alone"))
         parts.append(
-            f"In {len(bent)} distorted designs, it confirms {100 * share:.0f} % on average, compared with {100 * other:.0f} % for a paired test of the best method, specified in advance; it is at most {100 * max(behind, 0.0):.0f} points worse."
+            f"In {len(bent)} distorted designs, it confirms {100 * share:.0f} % on average, compared with"
+            f" {100 * other:.0f} % for a paired test of the best method, specified in advance; it is at most"
+            f" {100 * max(behind, 0.0):.0f} points worse."
         )
     worst = min(row["delivered"] for row in rows)
     parts.append(
-        f"On new rows, the returned map is on average never more than {max(-worst, 0.0):.4f} nats worse than the identity."
+        f"On new rows, the returned map is on average never more than {max(-worst, 0.0):.4f} nats worse than the"
+        " identity."
     )
     return " ".join(parts)

@@ -133,9 +133,15 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     high = np.where(cell.case.from_below & some, np.inf, high)
     best_value = type(estimator).best_value
     row: dict[str, Any] = {
-        "estimator": cell.case.label, "world": cell.world.name, "n": cell.n, "truth": target,
-        "bias": float(v.mean() - target), "rmse": _rms(v - target), "rmse_debiased": _rms(np.array(debiased) - target),
-        "rmse_of_0": None if isinstance(estimator, ProperScore) else abs(target - best_value), "floor": _finite(float(np.mean(noise_floors))),
+        "estimator": cell.case.label,
+        "world": cell.world.name,
+        "n": cell.n,
+        "truth": target,
+        "bias": float(v.mean() - target),
+        "rmse": _rms(v - target),
+        "rmse_debiased": _rms(np.array(debiased) - target),
+        "rmse_of_0": None if isinstance(estimator, ProperScore) else abs(target - best_value),
+        "floor": _finite(float(np.mean(noise_floors))),
         "method": estimate.interval.method if estimate.interval else "none",
         "covers": _finite(float(((low <= target) & (target <= high))[some].mean())) if some.any() else None,
         "above": float((target > high)[some].mean()) if some.any() else None,
@@ -143,7 +149,7 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         "width": _finite(float((high - low)[some].mean())) if some.any() else None,
         "without": int((~some).sum()),
         "clear": bool(abs(target - best_value) > CLEAR_SE * abs(float(np.mean(noise_floors)) - best_value)),
-    }  # fmt: skip
+    }
     if cell.world.name == RANKED_PAIR[1]:
         row["ranks"] = _ranking_rate(cell, estimator, plan, v)
     return {key: _finite(value) if isinstance(value, float) else value for key, value in row.items()}
@@ -187,9 +193,9 @@ def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
     wide = [row for row in with_interval if row["clear"] and row["covers"] > 0.98]
     beaten = [row for row in rows if row["rmse_of_0"] and row["rmse"] > row["rmse_of_0"]]
     return (
-        f"Of {len(with_interval)} intervals {len(with_interval) - len(low)} cover the truth in at least 93 % of the data sets; where"
-        f" the truth is clear of noise {len(wide)} cover more than 98 %. In {len(beaten)} of {len(rows)} cases the"
-        " constant answer 0 would have come closer than the estimate."
+        f"Of {len(with_interval)} intervals {len(with_interval) - len(low)} cover the truth in at least 93 % of the"
+        f" data sets; where the truth is clear of noise {len(wide)} cover more than 98 %. In {len(beaten)} of"
+        f" {len(rows)} cases the constant answer 0 would have come closer than the estimate."
     )
 
 

@@ -236,13 +236,20 @@ def model_row(plots: SurveyPlots, model: str, plan: Any) -> dict[str, Any]:
     event, errors = by_model.parts["event"], [one.parts["event"] for one in (by_model, by_row, by_plot)]
     return {
         "model": model,
-        "delta": event["delta"], **{f"delta {kind}": event["delta"] * one["tau_se"] for kind, one in zip(STANDARD_ERRORS, errors, strict=True)},
-        "gamma": event["gamma"], **{f"gamma {kind}": one["gamma_se"] for kind, one in zip(STANDARD_ERRORS, errors, strict=True)},
-        "p rows": float(by_model), "p plots": float(by_plot), "p flips": float(flips),
-        **count_zeros(independent), "ECE": float(measure(independent, "ece", bins=sqrt_bin_count(independent.n), interval=None)),
+        "delta": event["delta"],
+        **{f"delta {kind}": event["delta"] * one["tau_se"] for kind, one in zip(STANDARD_ERRORS, errors, strict=True)},
+        "gamma": event["gamma"],
+        **{f"gamma {kind}": one["gamma_se"] for kind, one in zip(STANDARD_ERRORS, errors, strict=True)},
+        "p rows": float(by_model),
+        "p plots": float(by_plot),
+        "p flips": float(flips),
+        **count_zeros(independent),
+        "ECE": float(measure(independent, "ece", bins=sqrt_bin_count(independent.n), interval=None)),
         "log loss": float(measure(independent, "log_loss", interval=None)),
-        "alike": correlation, "shuffled": float(draws.mean()), "p alike": float((1 + (draws >= correlation).sum()) / (1 + len(draws))),
-    }  # fmt: skip
+        "alike": correlation,
+        "shuffled": float(draws.mean()),
+        "p alike": float((1 + (draws >= correlation).sum()) / (1 + len(draws))),
+    }
 
 
 def count_zeros(preds: Predictions) -> dict[str, int]:
@@ -264,14 +271,21 @@ def species_table(plots: SurveyPlots, model: str) -> list[dict[str, Any]]:
         event = verdict.parts["event"]
         finite = bool(np.isfinite(event["gamma"]))
         assert preds.y is not None
-        rows.append({
-            "model": model, "species": name, "rate": float(preds.y.mean()),
-            "delta": event["delta"] if finite else None, "gamma": event["gamma"] if finite else None,
-            "se": event["gamma_se"] if finite else None, "p": float(verdict), "holm": 1.0,
-            "missed": count_zeros(preds)["missed"],
-            "ECE": float(measure(preds, "ece", bins=sqrt_bin_count(preds.n), interval=None)),
-            "log loss": float(measure(preds, "log_loss", interval=None)),
-        })  # fmt: skip
+        rows.append(
+            {
+                "model": model,
+                "species": name,
+                "rate": float(preds.y.mean()),
+                "delta": event["delta"] if finite else None,
+                "gamma": event["gamma"] if finite else None,
+                "se": event["gamma_se"] if finite else None,
+                "p": float(verdict),
+                "holm": 1.0,
+                "missed": count_zeros(preds)["missed"],
+                "ECE": float(measure(preds, "ece", bins=sqrt_bin_count(preds.n), interval=None)),
+                "log loss": float(measure(preds, "log_loss", interval=None)),
+            }
+        )
     for row, p in zip(rows, holm([row["p"] for row in rows]), strict=True):
         row["holm"] = float(p)
     return rows
@@ -306,8 +320,8 @@ def summarize_halves(rows: Sequence[Row]) -> str:
         by = {row["method"]: row for row in rows if row["model"] == model}
         low = min(by.values(), key=lambda row: float(row["loss"]))
         phrases.append(
-            f"{model} {by['none']['loss']:.3f} without recalibration, {by['MCLLO']['loss']:.3f} after MCLLO, {by['auto']['loss']:.3f} with auto"
-            f" (lowest: {low['loss']:.3f}, {low['method']})"
+            f"{model} {by['none']['loss']:.3f} without recalibration, {by['MCLLO']['loss']:.3f} after MCLLO,"
+            f" {by['auto']['loss']:.3f} with auto (lowest: {low['loss']:.3f}, {low['method']})"
         )
     return f"Log loss on the other half of the plots: {'; '.join(phrases)}."
 
@@ -320,8 +334,10 @@ def summarize(rows: Sequence[Row], species: int, plots: int) -> str:
         f"{row['model']} γ {row['gamma']:.2f} ± {row['gamma se plots']:.2f} (p = {row['p flips']:.2g})" for row in rows
     ]
     return (
-        f"The paper's ecology data are not public; {species} tree species on {plots} plots are used instead. {', '.join(phrases)}, with "
-        f"whole plots as clusters. Standard errors for whole plots are {format_range(wider, 2)} times those of the model, and {format_range(beyond, 2)} times those of a jackknife over single rows."
+        f"The paper's ecology data are not public; {species} tree species on {plots} plots are used instead."
+        f" {', '.join(phrases)}, with whole plots as clusters. Standard errors for whole plots are"
+        f" {format_range(wider, 2)} times those of the model, and {format_range(beyond, 2)} times those of a jackknife"
+        " over single rows."
     )
 
 

@@ -60,7 +60,10 @@ RISKS_LEGEND = """AURC [95 % interval]: area under the risk-coverage curve; rand
 risk at .5: error rate of the more confident half."""
 PAIRS_LEGEND = """difference [low, high]: simultaneous 95 % intervals for the pairs of one error, with adjusted p-values; smaller: the network
 with the smaller error."""
-REQUIREMENTS_LEGEND = "With 2,000 rows of the first network. with min_prob: required by methods that use log odds if a confidence is 0 or 1."
+REQUIREMENTS_LEGEND = (
+    "With 2,000 rows of the first network. with min_prob: required by methods that use log odds if a confidence is 0"
+    " or 1."
+)
 
 
 @dataclass(frozen=True)
@@ -230,7 +233,7 @@ FAMILIES: Mapping[str, tuple[Registry, Callable[..., Any]]] = {
     "test": (TESTS, lambda preds, name, **more: test(preds, name, **_resample_settings(name), **more)),
     "calibrator": (CALIBRATORS, fit),
     "diagram": (DIAGRAMS, draw),
-}  # fmt: skip
+}
 MIN_PROB = 1e-6  # for methods that use log odds, if a confidence is 0 or 1
 
 
@@ -311,12 +314,13 @@ def summarize(cells: Sequence[Row], needs: Sequence[Row]) -> str:
     works = sum(row["works"] == "yes" for row in needs)
     with_min_prob = sum(row["works"].startswith("with min_prob") for row in needs)
     phrases = [
-        f"{cell['net']} ECE {_value(cell, 'ece'):.4f}, after recalibration with {cell['fixed']['method']} {cell['fixed']['ECE after']:.4f} on held-out rows"
+        f"{cell['net']} ECE {_value(cell, 'ece'):.4f}, after recalibration with {cell['fixed']['method']}"
+        f" {cell['fixed']['ECE after']:.4f} on held-out rows"
         for cell in cells
     ]
     return (
-        f"Of {len(needs)} lenses and methods, {works} work with confidence and correctness alone, {with_min_prob} more with min_prob, and "
-        f"{len(needs) - works - with_min_prob} state what they require. {'; '.join(phrases)}."
+        f"Of {len(needs)} lenses and methods, {works} work with confidence and correctness alone, {with_min_prob} more"
+        f" with min_prob, and {len(needs) - works - with_min_prob} state what they require. {'; '.join(phrases)}."
     )
 
 

@@ -58,18 +58,30 @@ class Plan:
     redraws: int = 99
     rows: tuple[int, ...] = (100, 300, 1000, 5000)
     binary: tuple[tuple[str, str], ...] = (
-        ("normal", "temperature"), ("normal", "waves"), ("normal", "local"), ("sharp", "shift"), ("sharp", "underconfident"),
-        ("rare", "temperature"), ("rare", "shift"), ("uniform", "smooth"), ("uniform", "local"),
-    )  # fmt: skip
+        ("normal", "temperature"),
+        ("normal", "waves"),
+        ("normal", "local"),
+        ("sharp", "shift"),
+        ("sharp", "underconfident"),
+        ("rare", "temperature"),
+        ("rare", "shift"),
+        ("uniform", "smooth"),
+        ("uniform", "local"),
+    )
     several: tuple[tuple[int, str], ...] = ((3, "confidence"), (3, "classwise"), (10, "confidence"), (10, "classwise"))
     floors: tuple[float, ...] = (0.0, 1.0, 2.0, 5.0)
     seed: int = 0
 
 
 QUICK = Plan(
-    sets=20, resamples=100, redraws=49, rows=(300,), binary=(("normal", "temperature"), ("normal", "local")),
-    several=((3, "classwise"),), floors=(0.0, 2.0),
-)  # fmt: skip
+    sets=20,
+    resamples=100,
+    redraws=49,
+    rows=(300,),
+    binary=(("normal", "temperature"), ("normal", "local")),
+    several=((3, "classwise"),),
+    floors=(0.0, 2.0),
+)
 
 
 @dataclass(frozen=True)
@@ -165,16 +177,27 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     some = np.isfinite(low)
     low, high, sd = low[some] - 1e-12, high[some], float(value.std(ddof=1)) if len(value) > 1 else math.nan
     return {
-        "estimator": cell.case.label, "lens": cell.lens, "classes": cell.world.k,
-        "scores": cell.world.scores, "shape": "calibrated" if cell.floors == 0 else cell.world.shape,
-        "floors": round(count_noise_floors(world, cell.lens, cell.n), 2), "n": cell.n, "half": cell.half, "truth": truth, "unbinned": unbinned,
-        "mean": float(value.mean()), "sd": sd, "floor": float(np.mean(noise)),
+        "estimator": cell.case.label,
+        "lens": cell.lens,
+        "classes": cell.world.k,
+        "scores": cell.world.scores,
+        "shape": "calibrated" if cell.floors == 0 else cell.world.shape,
+        "floors": round(count_noise_floors(world, cell.lens, cell.n), 2),
+        "n": cell.n,
+        "half": cell.half,
+        "truth": truth,
+        "unbinned": unbinned,
+        "mean": float(value.mean()),
+        "sd": sd,
+        "floor": float(np.mean(noise)),
         "method": estimate.interval.method if estimate.interval else "none",
-        "covers": _share((low <= truth) & (truth <= high)), "low_misses": _share(truth < low),
-        "high_misses": _share(truth > high), "covers_unbinned": _share((low <= unbinned) & (unbinned <= high)),
+        "covers": _share((low <= truth) & (truth <= high)),
+        "low_misses": _share(truth < low),
+        "high_misses": _share(truth > high),
+        "covers_unbinned": _share((low <= unbinned) & (unbinned <= high)),
         "width": float((high - low).mean() / (3.92 * sd)) if some.any() and sd > 0 else None,
         "without": int((~some).sum()),
-    }  # fmt: skip
+    }
 
 
 @cache
@@ -222,12 +245,15 @@ def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
     clear = [row for row in with_interval if row["truth"] >= CLEAR_SE * row["floor"] and row["width"] is not None]
     enough = sum(row["covers"] >= TARGET_COVERAGE for row in with_interval)
     min_coverage = min((row["covers"] for row in with_interval), default=math.nan)
-    text = f"{enough} of {len(with_interval)} intervals cover the truth in at least {TARGET_COVERAGE:.0%} of the data sets, the worst in {min_coverage:.1%}."
+    text = (
+        f"{enough} of {len(with_interval)} intervals cover the truth in at least {TARGET_COVERAGE:.0%} of the data"
+        f" sets, the worst in {min_coverage:.1%}."
+    )
     if clear:
         widths = [row["width"] for row in clear]
         long = sum(width > WIDE for width in widths)
         text += (
-            f" From {CLEAR_SE:g} noise floors on they are {np.mean(widths):.2f} times ±1.96 standard deviations wide in the mean,"
-            f" {max(widths):.2f} at most; {long} of {len(clear)} are wider than {WIDE:g} times."
+            f" From {CLEAR_SE:g} noise floors on they are {np.mean(widths):.2f} times ±1.96 standard deviations wide in"
+            f" the mean, {max(widths):.2f} at most; {long} of {len(clear)} are wider than {WIDE:g} times."
         )
     return text

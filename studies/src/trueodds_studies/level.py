@@ -162,8 +162,13 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
     simulation = simulate_pvalues(form, world, n, sets, plan)
     silent = ~simulation.doubted
     row: dict[str, Any] = {
-        "test": form.label, "null": form.null, "K": world.k, "design": world.name, "n": n, "sets": sets,
-    }  # fmt: skip
+        "test": form.label,
+        "null": form.null,
+        "K": world.k,
+        "design": world.name,
+        "n": n,
+        "sets": sets,
+    }
     for name, nominal in LEVELS.items():
         low, high = clopper_pearson(simulation.hits(nominal), sets)
         row |= {f"size{name}": simulation.rate(nominal), f"low{name}": low, f"high{name}": high}

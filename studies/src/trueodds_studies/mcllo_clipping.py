@@ -124,11 +124,19 @@ def forest_row(votes: Array, y: Array, cell: Cell, plan: Plan) -> Row:
     ratios = [test(preds, "mcllo", baseline=c) for c in range(votes.shape[1])]
     last, drawn = ratios[-1], test(preds, "mcllo", null="redraw", resamples=plan.resamples, rng=plan.seed)
     row: dict[str, Any] = {
-        "rows": cell.kind, "stand-in": stand.name, "n": preds.n, "lrt": last.statistic, "p": last.pvalue,
-        "lrt_low": min(verdict.statistic for verdict in ratios), "lrt_high": max(verdict.statistic for verdict in ratios),
-        "verdict": _format_verdict(last.pvalue), "score": drawn.statistic, "p_redrawn": drawn.pvalue,
-        "verdict_redrawn": _format_verdict(drawn.pvalue), "p_zeros_meant": None,
-    }  # fmt: skip
+        "rows": cell.kind,
+        "stand-in": stand.name,
+        "n": preds.n,
+        "lrt": last.statistic,
+        "p": last.pvalue,
+        "lrt_low": min(verdict.statistic for verdict in ratios),
+        "lrt_high": max(verdict.statistic for verdict in ratios),
+        "verdict": _format_verdict(last.pvalue),
+        "score": drawn.statistic,
+        "p_redrawn": drawn.pvalue,
+        "verdict_redrawn": _format_verdict(drawn.pvalue),
+        "p_zeros_meant": None,
+    }
     for j in range(votes.shape[1] - 1):
         row |= {f"{name}_{j + 1}": last.parts[f"class:{j}"][name] for name in ("gamma", "delta")}
     if stand.kind == "floor" and stand.amount >= MIN_TEST_PROB:
@@ -176,8 +184,9 @@ def summarize(rows: Sequence[Row], many: Sequence[Row]) -> str:
     shares = [100 * row["lrt"] for row in many if row["stand-in"].startswith("floor")]
     right = next(row for row in many if row["verdict"])
     return (
-        f"One forest: {every}. Without the rows whose observed class had no votes, {rest}. Of forests whose votes + 1/2 are calibrated, smallest probabilities from {MIN_PROBS[0]:g} to {MIN_PROBS[-1]:g} are"
-        f" rejected at 5 % in {shares[0]:.0f} % to {shares[-1]:.0f} %, and votes + 1/2 in {100 * right['lrt']:.1f} %"
+        f"One forest: {every}. Without the rows whose observed class had no votes, {rest}. Of forests whose votes + 1/2"
+        f" are calibrated, smallest probabilities from {MIN_PROBS[0]:g} to {MIN_PROBS[-1]:g} are rejected at 5 % in"
+        f" {shares[0]:.0f} % to {shares[-1]:.0f} %, and votes + 1/2 in {100 * right['lrt']:.1f} %"
         f" ({100 * right['redrawn']:.1f} % by redrawn labels)."
     )
 
@@ -193,7 +202,10 @@ def _describe_dependence(rows: Sequence[Row]) -> str:
     else:
         text = f"the replacement decides the result, {sum(rejected)} of {len(rejected)} reject"
     ends = format_change(draw_replacements[0]["lrt"], draw_replacements[-1]["lrt"], 2)
-    return f"{text}, and the likelihood ratio {ends} as the smallest probability increases from {MIN_PROBS[0]:g} to {MIN_PROBS[-1]:g}"
+    return (
+        f"{text}, and the likelihood ratio {ends} as the smallest probability increases from {MIN_PROBS[0]:g} to"
+        f" {MIN_PROBS[-1]:g}"
+    )
 
 
 def summarize_many(many: Sequence[Row]) -> str:
@@ -201,8 +213,8 @@ def summarize_many(many: Sequence[Row]) -> str:
     gap = max(abs(row["lrt"] - row["redrawn"]) for row in many)
     worst = max(many, key=lambda row: abs(row["lrt"] - row["redrawn"]))
     return (
-        f"Tests with redrawn labels are exact for the given probabilities, including the replacement: the two tests differ by at most"
-        f" {100 * gap:.1f} points, with {worst['stand-in']}."
+        "Tests with redrawn labels are exact for the given probabilities, including the replacement: the two tests"
+        f" differ by at most {100 * gap:.1f} points, with {worst['stand-in']}."
     )
 
 

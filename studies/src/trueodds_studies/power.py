@@ -174,8 +174,8 @@ def summarize(rows: Sequence[Mapping[str, Any]]) -> str:
         if some:
             audit, before, single = (np.mean([row[key] for row in some]) for key in ("audit", "before", "best"))
             parts.append(
-                f"over {len(some)} {name}cells, the audit rejects {audit:.0f} %, the earlier one {before:.0f} %, and the best "
-                f"single test {single:.0f} % ({100 * audit / max(single, 1e-9):.0f} % of it)"
+                f"over {len(some)} {name}cells, the audit rejects {audit:.0f} %, the earlier one {before:.0f} %, and"
+                f" the best single test {single:.0f} % ({100 * audit / max(single, 1e-9):.0f} % of it)"
             )
     text = "; ".join(parts)
     return text[0].upper() + text[1:] + "."

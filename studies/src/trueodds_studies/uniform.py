@@ -88,9 +88,11 @@ def measure_cell(cell: Cell, plan: Plan) -> Mapping[str, Any]:
         return row | dict.fromkeys(("above", "below", "p_above", "p_uniform"))
     above, below = uniform_distances(randomize_pvalues(p, plan.resamples, np.random.default_rng(plan.seed)))
     return row | {
-        "above": above, "below": below, "p_above": kolmogorov_pvalue(len(p), above, sides=1),
+        "above": above,
+        "below": below,
+        "p_above": kolmogorov_pvalue(len(p), above, sides=1),
         "p_uniform": kolmogorov_pvalue(len(p), max(above, below)),
-    }  # fmt: skip
+    }
 
 
 def _add_verdicts(rows: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
@@ -109,8 +111,9 @@ def _verdict(above: float, both: float) -> str:
 def _summarize(rows: Sequence[Mapping[str, Any]]) -> str:
     count = {what: sum(row["verdict"] == what for row in rows) for what in ("uniform", "conservative", "exceeds")}
     return (
-        f"Of {len(rows)} sets of p-values from redrawn labels, {count['uniform']} are consistent with a uniform distribution,"
-        f" {count['conservative']} are conservative, as with draws that tie with the data, and {count['exceeds']} are liberal."
+        f"Of {len(rows)} sets of p-values from redrawn labels, {count['uniform']} are consistent with a uniform"
+        f" distribution, {count['conservative']} are conservative, as with draws that tie with the data, and"
+        f" {count['exceeds']} are liberal."
     )
 
 

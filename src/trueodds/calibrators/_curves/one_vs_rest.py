@@ -60,7 +60,8 @@ class OneVsRest(CalibrationMap):
             size = len(curves) if isinstance(curves, list) else type(curves).__name__
             raise InputError(
                 "TO505",
-                f"A saved calibrator by class must have {n_curves} {'curve' if n_curves == 1 else 'curves'} for {k} classes.",
+                f"A saved calibrator by class must have {n_curves} {'curve' if n_curves == 1 else 'curves'} for {k}"
+                " classes.",
                 str(size),
                 "Fit it again and save it with .save(path).",
             )
@@ -142,7 +143,10 @@ def zero_probability_notes_of_cells(curves: Sequence[Curve], views: Sequence[Vie
 def _zeros(rows: int, of: str) -> list[Note]:
     if rows == 0:
         return []
-    text = f"The map gives probability 0 to some class in {rows:,} {of}; if that class is observed, the log loss is infinite."
+    text = (
+        f"The map gives probability 0 to some class in {rows:,} {of}; if that class is observed, the log loss is"
+        " infinite."
+    )
     return [Note("TN505", text)]
 
 

@@ -71,7 +71,10 @@ class LogLinearMap(CalibrationMap):
         if self.weights.ndim == 1:
             return f"slopes {_range(self.weights)}, biases {_range(self.bias)}"
         offdiagonal = self.weights[~np.eye(len(self.bias), dtype=bool)]
-        return f"diagonal {_range(self.weights.diagonal())}, off-diagonal {_range(offdiagonal)}, biases {_range(self.bias)}"
+        return (
+            f"diagonal {_range(self.weights.diagonal())}, off-diagonal {_range(offdiagonal)}, biases"
+            f" {_range(self.bias)}"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """W, b, the smallest probability and facts about the fit."""
@@ -239,7 +242,8 @@ def not_converged_notes(calibration_map: Any) -> list[Note]:
     return [
         Note(
             "TN532",
-            "No finite parameters are optimal: some classes were never observed, or the probabilities separate them perfectly. A slight penalty toward the identity was used; set a penalty to choose its strength.",
+            "No finite parameters are optimal: some classes were never observed, or the probabilities separate them"
+            " perfectly. A slight penalty toward the identity was used; set a penalty to choose its strength.",
         )
     ]
 
@@ -251,7 +255,8 @@ def small_sample_notes(rows: int, parameters: int) -> list[Note]:
     return [
         Note(
             "TN535",
-            f"{rows:,} rows for {parameters:,} parameters without a penalty: with fewer than ten rows per parameter, the fit may be worse than no recalibration. Set a penalty, or use a simpler calibrator.",
+            f"{rows:,} rows for {parameters:,} parameters without a penalty: with fewer than ten rows per parameter,"
+            " the fit may be worse than no recalibration. Set a penalty, or use a simpler calibrator.",
         )
     ]
 
@@ -263,7 +268,8 @@ def negative_slope_notes(slopes: Array) -> list[Note]:
     return [
         Note(
             "TN533",
-            f"{int((slopes < 0).sum()):,} of {len(slopes):,} slopes are negative, so that the map reverses the ranking of the model: check the order of the classes, or set a penalty.",
+            f"{int((slopes < 0).sum()):,} of {len(slopes):,} slopes are negative, so that the map reverses the ranking"
+            " of the model: check the order of the classes, or set a penalty.",
         )
     ]
 

@@ -201,7 +201,10 @@ class ReplacedCounts:
         """Note TN502 with the counts."""
         if not self.moved:
             return []
-        text = f"min_prob {self.min_prob:g} replaced {self.moved:,} of {self.size:,} probabilities in the fit, {self.n_events:,} of them of observed outcomes"
+        text = (
+            f"min_prob {self.min_prob:g} replaced {self.moved:,} of {self.size:,} probabilities in the fit,"
+            f" {self.n_events:,} of them of observed outcomes"
+        )
         more = ": these have a large influence, which min_prob determines." * (self.n_events > 0) or "."
         return [Note("TN502", text + more)]
 

@@ -175,7 +175,8 @@ def separation_note(curves: int = 1) -> Note:
     which = "" if curves == 1 else f" in {curves:,} curves"
     return Note(
         "TN515",
-        f"The scores separate events from non-events{which}, or all outcomes are the same: no finite coefficients are optimal, so Platt's smoothed targets were used, which add one outcome of either kind.",
+        f"The scores separate events from non-events{which}, or all outcomes are the same: no finite coefficients are"
+        " optimal, so Platt's smoothed targets were used, which add one outcome of either kind.",
     )
 
 
@@ -195,7 +196,8 @@ def falling_curve_notes(curves: int, of: int = 1) -> list[Note]:
     return [
         Note(
             "TN517",
-            f"Event rates do not increase with the predicted probability: {which} with the score. The predictions are no more informative than chance, or their ranking is reversed; are the classes in the right order?",
+            f"Event rates do not increase with the predicted probability: {which} with the score. The predictions are"
+            " no more informative than chance, or their ranking is reversed; are the classes in the right order?",
         )
     ]
 

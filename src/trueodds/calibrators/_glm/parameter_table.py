@@ -110,7 +110,10 @@ class ParameterTable:
         """The meaning of a row in plain words."""
         delta, gamma = math.exp(min(self.tau[i], _HIGHEST)), float(self.gamma[i])
         of_delta, of_gamma = (ends[i] for ends in self.intervals())
-        shift = f"where the model predicts both as equally likely, {name} is observed {format_estimate(delta, of_delta, '×')} as often as {self._name(self.baseline)}"
+        shift = (
+            f"where the model predicts both as equally likely, {name} is observed"
+            f" {format_estimate(delta, of_delta, '×')} as often as {self._name(self.baseline)}"
+        )
         if of_delta[0] <= 1 <= of_delta[1]:
             shift += ", which is consistent with chance"
         if self.certainty is not None and self.certainty.even is not None and not self.certainty.even[i]:
@@ -133,14 +136,28 @@ _WITHHELD = {
     "absent": "some classes were never observed.",
     "untold": "the predictions take too few values to separate every shift from its slope.",
     "many": f"beyond {MANY // 2 + 1} classes the fit does not compute the Hessian.",
-    "few": "there are no more independent rows, or clusters, than parameters, or a few of them dominate. Use more of them.",
-    "far": "with votes or clusters they need the jackknife, which sums over a source do not allow. Fit rows in memory for them.",
+    "few": (
+        "there are no more independent rows, or clusters, than parameters, or a few of them dominate. Use more of them."
+    ),
+    "far": (
+        "with votes or clusters they need the jackknife, which sums over a source do not allow. Fit rows in memory for"
+        " them."
+    ),
 }
 _CURABLE = ("infinite", "absent", "untold")  # by a penalty
 _SANDWICH = {
-    "weights": "With weights, standard errors are sandwich estimates and no likelihood ratio is shown: weights are not counts of rows.",
-    "votes": "With votes, standard errors are jackknife estimates over rows and no likelihood ratio is shown: the number of voters is unknown.",
-    "clusters": "With clusters, standard errors are jackknife estimates over clusters and no likelihood ratio is shown: rows of a cluster are not independent.",
+    "weights": (
+        "With weights, standard errors are sandwich estimates and no likelihood ratio is shown: weights are not counts"
+        " of rows."
+    ),
+    "votes": (
+        "With votes, standard errors are jackknife estimates over rows and no likelihood ratio is shown: the number of"
+        " voters is unknown."
+    ),
+    "clusters": (
+        "With clusters, standard errors are jackknife estimates over clusters and no likelihood ratio is shown: rows of"
+        " a cluster are not independent."
+    ),
 }
 
 
@@ -200,16 +217,22 @@ def describe_uncertainty(certainty: ParameterUncertainty | None, method: str) ->
     if certainty.units is not None and certainty.units < MIN_UNITS * 2 * _count_classes(certainty):
         kind = "clusters" if certainty.errors == "clusters" else "rows"
         sentences.append(
-            f"The effective number of {kind} is only {certainty.units:.3g}: intervals and tests use t and F distributions and are wide."
+            f"The effective number of {kind} is only {certainty.units:.3g}: intervals and tests use t and F"
+            " distributions and are wide."
         )
     if certainty.penalized and certainty.errors in STD_ERROR_METHODS:
         inside = "" if certainty.errors == "curvature" else ", in the sandwich too"
         sentences.append(
-            f"With a penalty, standard errors use the penalized Hessian{inside}, and parameters are shrunk towards the identity; no likelihood ratio is shown, because χ² is not its null distribution."
+            f"With a penalty, standard errors use the penalized Hessian{inside}, and parameters are shrunk towards the"
+            " identity; no likelihood ratio is shown, because χ² is not its null distribution."
         )
     if certainty.ratio is not None:
         sentences.append(
-            f"Test of calibration (every δ = γ = 1) on the rows of the fit: likelihood ratio {format_number(certainty.ratio)}, χ² with {certainty.rank:,} degrees of freedom, p = {format_pvalue(certainty.pvalue)}; posterior probability of calibration {format_probability(certainty.posterior)} by BIC, with prior probability 1/2. Test the map on other rows."
+            "Test of calibration (every δ = γ = 1) on the rows of the fit: likelihood ratio"
+            f" {format_number(certainty.ratio)}, χ² with {certainty.rank:,} degrees of freedom, p ="
+            f" {format_pvalue(certainty.pvalue)}; posterior probability of calibration"
+            f" {format_probability(certainty.posterior)} by BIC, with prior probability 1/2. Test the map on other"
+            " rows."
         )
     return sentences
 

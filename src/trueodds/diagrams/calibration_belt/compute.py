@@ -191,7 +191,10 @@ class CalibrationBelt(Recipe):
     def _notes(self, views: tuple[View, ...]) -> list[Note]:
         notes = []
         if len(views) > layout.MAX_PANELS:
-            text = f"Only the {layout.MAX_PANELS} views with the smallest p of {len(views)} are drawn, with a belt. panels holds the tests of all."
+            text = (
+                f"Only the {layout.MAX_PANELS} views with the smallest p of {len(views)} are drawn, with a belt. panels"
+                " holds the tests of all."
+            )
             notes.append(Note("TN245", text))
         if any(not np.isclose(view.sums("wyy").sum(), view.w @ view.y, rtol=1e-9) for view in views):
             text = (

@@ -189,21 +189,36 @@ class Corp(Recipe):
     def _notes(self, parts: Sequence[CorpPanel], views: int) -> list[Note]:
         notes = [note for part in parts[: layout.MAX_PANELS] for note in part.curve.notes()][:1]
         if views > layout.MAX_PANELS:
-            text = f"Only the {layout.MAX_PANELS} views with the largest MCB of {views} are drawn, with a band. The table contains the curves of all."
+            text = (
+                f"Only the {layout.MAX_PANELS} views with the largest MCB of {views} are drawn, with a band. The table"
+                " contains the curves of all."
+            )
             notes.append(Note("TN245", text))
         if self.band in ("consistency", "confidence"):
             whose = "a calibrated model's curve" if self.band == "consistency" else "a true curve"
             methods = ", ".join(dict.fromkeys(part.band.method for part in parts if part.band))
-            text = f"The band is pointwise: at {styling.percent(1 - self.level)} of the scores {whose} is expected outside. Method: {methods}."
+            text = (
+                f"The band is pointwise: at {styling.percent(1 - self.level)} of the scores {whose} is expected"
+                f" outside. Method: {methods}."
+            )
             if self.band == "confidence":
-                text += " Labels drawn from the curve vary too little where rates are near 0 or 1: in simulations with 100 to 1,000 rows it covered 45 to 93 % of the true rates at a level of 90 %."
+                text += (
+                    " Labels drawn from the curve vary too little where rates are near 0 or 1: in simulations with 100"
+                    " to 1,000 rows it covered 45 to 93 % of the true rates at a level of 90 %."
+                )
             notes.append(Note("TN255", text))
         if self.band == "confidence" and any(part.curve.certain for part in parts[: layout.MAX_PANELS]):
-            text = "The curve is 0 or 1 at an end, where labels drawn from it cannot vary and the band has zero width. Use band='honest'."
+            text = (
+                "The curve is 0 or 1 at an end, where labels drawn from it cannot vary and the band has zero width. Use"
+                " band='honest'."
+            )
             notes.append(Note("TN256", text))
         crossed = [part.curve.title for part in parts if part.crossed]
         if crossed:
-            text = f"No increasing curve lies within the honest limits of {', '.join(crossed[:5])}: the true event rate decreases somewhere with the score, or the sample is unusual."
+            text = (
+                f"No increasing curve lies within the honest limits of {', '.join(crossed[:5])}: the true event rate"
+                " decreases somewhere with the score, or the sample is unusual."
+            )
             notes.append(Note("TN257", text))
         if not all(part.curve.view.is_rows for part in parts):
             notes.append(
@@ -240,7 +255,8 @@ def _describe_segments(parts: CorpPanel, recipe: Corp) -> str:
     confident = parts.curve.view.name == "confidence"
     much, little = ("overconfident", "underconfident") if confident else ("overpredicts", "underpredicts")
     phrases = [
-        f"{verb} {_segment_ranges([segment for segment in shown if segment.too_much is too_much], alone=len(shown) == 1)}"
+        f"{verb}"
+        f" {_segment_ranges([segment for segment in shown if segment.too_much is too_much], alone=len(shown) == 1)}"
         for verb, too_much in ((much, True), (little, False))
         if any(segment.too_much is too_much for segment in shown)
     ]

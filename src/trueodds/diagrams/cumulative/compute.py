@@ -105,7 +105,10 @@ class Cumulative(Recipe):
         low, high = low - 0.06 * (high - low), high + (0.15 if len(views) == 1 else 0.06) * (high - low)
         rows = [
             _panel(cumulative_residuals, len(views), drawn=cumulative_residuals in drawn)
-            | {"y_low": low, "y_high": high}
+            | {
+                "y_low": low,
+                "y_high": high,
+            }
             for cumulative_residuals in residuals_by_view
         ]
         words = {"view", "title", "aside", "finding"}
@@ -151,7 +154,10 @@ def _finding(cumulative_residuals: CumulativeResiduals) -> str:
             does = bias_phrases(cumulative_residuals.view.name)[
                 int(cumulative_residuals.path.min() < -cumulative_residuals.half)
             ]
-            return f"The model {does} overall: ECCE-MAD {_points(cumulative_residuals.farthest)} ({p_mad}), without a significant segment."
+            return (
+                f"The model {does} overall: ECCE-MAD {_points(cumulative_residuals.farthest)} ({p_mad}), without a"
+                " significant segment."
+            )
         return f"Consistent with calibration: ECCE-MAD {_points(cumulative_residuals.farthest)} ({p_mad})."
     slope = cumulative_residuals.slope(steepest)
     ends = format_range(
@@ -238,13 +244,19 @@ def _notes(residuals_by_view: Sequence[CumulativeResiduals]) -> list[Note]:
         len(cumulative_residuals.path) - 1 for cumulative_residuals in residuals_by_view[: layout.MAX_PANELS]
     )
     if n_scores >= MAX_VERTICES:
-        text = f"The curve shows at most {MAX_VERTICES:,} points of {n_scores:,} scores. Extremes, errors and p-values use all scores."
+        text = (
+            f"The curve shows at most {MAX_VERTICES:,} points of {n_scores:,} scores. Extremes, errors and p-values use"
+            " all scores."
+        )
         notes.append(Note("TN261", text))
     if any(cumulative_residuals.voted for cumulative_residuals in residuals_by_view):
         text = "Outcomes are shares of votes; band and p-values use the variance Σw²(y−p)²/(Σw)²."
         notes.append(Note("TN243", text))
     if len(residuals_by_view) > layout.MAX_PANELS:
-        text = f"Only the {layout.MAX_PANELS} views with the most significant range of {len(residuals_by_view)} are drawn. panels holds the errors of all."
+        text = (
+            f"Only the {layout.MAX_PANELS} views with the most significant range of {len(residuals_by_view)} are drawn."
+            " panels holds the errors of all."
+        )
         notes.append(Note("TN245", text))
     if not all(cumulative_residuals.view.is_rows for cumulative_residuals in residuals_by_view):
         notes.append(Note("TN244", "The data are a tally: the mean prediction of each fine cell represents its rows."))

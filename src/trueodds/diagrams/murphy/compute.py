@@ -343,7 +343,8 @@ class MurphyBuilder:
                     "TO205",
                     "The plane requires models with the same outcomes.",
                     f"uncertainty {', '.join(f'{name} {u:.4f}' for name, u in zip(self.names, unc, strict=True))}",
-                    "Use lens='class:NAME' or 'classwise', whose outcome is the same for all models, or style='murphy'.",
+                    "Use lens='class:NAME' or 'classwise', whose outcome is the same for all models, or"
+                    " style='murphy'.",
                 )
 
     def _notes(self) -> list[Note]:

@@ -142,7 +142,10 @@ def describe_two_at_thresholds(
     if max(less, more) == len(x):
         text += _all_thresholds(x)
         if len(x) == 1:
-            text += f": {format_error(float(curves[better]['score'][0]))} versus {format_error(float(curves[1 - better]['score'][0]))}"
+            text += (
+                f": {format_error(float(curves[better]['score'][0]))} versus"
+                f" {format_error(float(curves[1 - better]['score'][0]))}"
+            )
     elif less == more:
         phrases = [
             f"{names[better]} at {_list_thresholds(x[own == sign])}",
@@ -267,9 +270,11 @@ def _beyond_ranges(band: Mapping[str, Array], sign: int, word: str) -> str:
         return f"{word} at {100 * hit.mean():.0f}\u00a0% of the evaluated thresholds"
     x = band["threshold"]
     ranges = [
-        _format_threshold(x[a])
-        if _format_threshold(x[a]) == _format_threshold(x[b])
-        else f"{_format_threshold(x[a])} to {_format_threshold(x[b])}"
+        (
+            _format_threshold(x[a])
+            if _format_threshold(x[a]) == _format_threshold(x[b])
+            else f"{_format_threshold(x[a])} to {_format_threshold(x[b])}"
+        )
         for a, b in runs
     ]
     return f"{word} at {join_names(ranges)}"

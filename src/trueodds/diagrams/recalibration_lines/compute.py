@@ -181,8 +181,8 @@ def _panel(way: RecalibrationPath, panels: int) -> dict[str, Any]:
         )
     else:
         finding = (
-            f"{way.title + ': c' if panels > 1 else 'C'}alibrated with posterior probability {before}, and {after} after "
-            f"the best fit{fit}, which changes a prediction by {points} on average."
+            f"{way.title + ': c' if panels > 1 else 'C'}alibrated with posterior probability {before}, and {after}"
+            f" after the best fit{fit}, which changes a prediction by {points} on average."
         )
     if len(std) > 2:
         level = f"{100 * way.posterior[-1]:.3g}\u00a0%"

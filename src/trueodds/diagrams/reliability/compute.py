@@ -180,13 +180,16 @@ class Reliability(BinnedRecipe):
             notes.append(
                 Note(
                     "TN246",
-                    f"Bars are pointwise: for a calibrated model up to {styling.percent(1 - self.level)} of the crosses "
-                    "are expected outside. Pass simultaneous=True for simultaneous bars.",
+                    f"Bars are pointwise: for a calibrated model up to {styling.percent(1 - self.level)} of the crosses"
+                    " are expected outside. Pass simultaneous=True for simultaneous bars.",
                 )
             )
         if self._draws:
             beyond = self.resamples * (1 - level) / 2
-            text = f"The bars are quantiles of {self.resamples:,} resamples of the labels; {beyond:.3g} lie beyond each end"
+            text = (
+                f"The bars are quantiles of {self.resamples:,} resamples of the labels; {beyond:.3g} lie beyond"
+                " each end"
+            )
             text += "." if beyond >= _STEADY else ", too few for stable ends: increase resamples."
             if flipped:
                 text += " For shares of votes the signs of residuals were flipped, which is approximate."

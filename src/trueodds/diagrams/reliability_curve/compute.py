@@ -174,16 +174,28 @@ class ReliabilityCurve(Recipe):
         drawn = parts[: layout.MAX_PANELS]
         narrowest = [part.title for part in drawn if part.smoother.is_narrowest and isinstance(self.bandwidth, str)]
         if narrowest:
-            text = f"The scores of {', '.join(narrowest[:5])} are so concentrated that the bandwidth is the smallest allowed, {drawn[0].smoother.bandwidth:g}. Where scores are sparse, the curve follows single rows."
+            text = (
+                f"The scores of {', '.join(narrowest[:5])} are so concentrated that the bandwidth is the smallest"
+                f" allowed, {drawn[0].smoother.bandwidth:g}. Where scores are sparse, the curve follows single rows."
+            )
             notes.append(Note("TN258", text))
-        text = "The curve averages over neighboring scores: it hides variation within a bandwidth, and where predictions lie mostly on one side, the curve of a calibrated model leaves the diagonal as well."
+        text = (
+            "The curve averages over neighboring scores: it hides variation within a bandwidth, and where predictions"
+            " lie mostly on one side, the curve of a calibrated model leaves the diagonal as well."
+        )
         if self.band == "confidence":
             text += " The band covers the smoothed true event rates, not the true rates themselves."
         if self.band is not None and not self.simultaneous:
-            text += f" It is pointwise and expected to fail at {100 * (1 - self.level):.3g}\u00a0% of the scores. Pass simultaneous=True for a simultaneous band."
+            text += (
+                f" It is pointwise and expected to fail at {100 * (1 - self.level):.3g}\u00a0% of the scores. Pass"
+                " simultaneous=True for a simultaneous band."
+            )
         notes.append(Note("TN259", text))
         if len(parts) > layout.MAX_PANELS:
-            text = f"Only the {layout.MAX_PANELS} views with the largest local error of {len(parts)} are drawn, with a band. The table contains the curves of all."
+            text = (
+                f"Only the {layout.MAX_PANELS} views with the largest local error of {len(parts)} are drawn, with a"
+                " band. The table contains the curves of all."
+            )
             notes.append(Note("TN245", text))
         if self.band is not None and any(part.scores.voted for part in drawn):
             notes.append(

@@ -35,7 +35,8 @@ def check_cost(cost: Cost) -> Any:
     if table.ndim not in (2, 3) or table.shape[-1] < 2 or not table.size or not np.isfinite(table).all():
         raise InputError(
             "TO203",
-            "cost must be a table of finite numbers: one row per action and one column per true class, or one table per row.",
+            "cost must be a table of finite numbers: one row per action and one column per true class, or one table per"
+            " row.",
             describe(cost),
             "For instance cost=[[0, 5], [1, 0]]: doing nothing costs 5 if class 1 occurs, acting costs 1 if not.",
         )

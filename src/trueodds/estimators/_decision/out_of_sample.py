@@ -123,10 +123,16 @@ class OutOfSample(Mean):
 
     def notes(self, view: View) -> list[Note]:
         """Notes on the target of the interval, and if nothing can be fitted."""
-        text = f"The interval is for the part that this calibrator recovers, a lower bound on the full {self.recovers}. Of a calibrated model it recovers {self.at_calibration} in expectation."
+        text = (
+            f"The interval is for the part that this calibrator recovers, a lower bound on the full {self.recovers}. Of"
+            f" a calibrated model it recovers {self.at_calibration} in expectation."
+        )
         note_list = [Note("TN135", text)]
         if self.fit_on == "others":
-            text = "With fit_on='others' the interval assumes independence that does not hold: 95 % intervals covered 80 to 89 % in simulations. Use fit_on='earlier' for nominal coverage."
+            text = (
+                "With fit_on='others' the interval assumes independence that does not hold: 95 % intervals covered 80"
+                " to 89 % in simulations. Use fit_on='earlier' for nominal coverage."
+            )
             note_list.append(Note("TN137", text))
         if view.n_rows < 2:
             note_list.append(Note("TN136", "With one row there is no other row to fit on, so the value is 0."))

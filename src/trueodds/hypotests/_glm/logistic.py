@@ -53,7 +53,10 @@ class Fit:
         """A note if the first fit has no finite coefficients."""
         if self.finite[0]:
             return ()
-        text = "No finite maximum likelihood estimate exists, because the predictions separate the outcomes or all outcomes are equal. The likelihood is evaluated at its limit."
+        text = (
+            "No finite maximum likelihood estimate exists, because the predictions separate the outcomes or all"
+            " outcomes are equal. The likelihood is evaluated at its limit."
+        )
         return (Note("TN217", text),)
 
 

@@ -32,22 +32,39 @@ def mcllo_notes(odds: Odds, view: View, min_prob: float, form: str) -> tuple[Not
         text = f"min_prob={min_prob:g} clipped the probabilities of {odds.touched:,} of {view.n_rows:,} rows."
         note_list.append(Note("TN106", text))
     if odds.missed:
-        text = f"{odds.missed:,} observed outcomes had predicted probability 0. This alone rejects calibration; the statistic describes the clipped probabilities only."
+        text = (
+            f"{odds.missed:,} observed outcomes had predicted probability 0. This alone rejects calibration; the"
+            " statistic describes the clipped probabilities only."
+        )
         note_list.append(Note("TN235", text))
     if (odds.identified if form == "likelihood-ratio" else odds.rank) < len(odds.identity):
-        text = "The predictions have too few distinct values to identify all shifts and slopes; only the identified parameters are tested."
+        text = (
+            "The predictions have too few distinct values to identify all shifts and slopes; only the identified"
+            " parameters are tested."
+        )
         note_list.append(Note("TN218", text))
     elif not odds.mle.converged:
-        text = "No finite maximum likelihood estimate exists, because the predictions separate the outcomes or some classes were not observed. The likelihood is evaluated at its limit. A small penalty gives finite estimates: to.fit(preds, 'mcllo', penalty=0.5)."
+        text = (
+            "No finite maximum likelihood estimate exists, because the predictions separate the outcomes or some"
+            " classes were not observed. The likelihood is evaluated at its limit. A small penalty gives finite"
+            " estimates: to.fit(preds, 'mcllo', penalty=0.5)."
+        )
         note_list.append(Note("TN217", text))
     if odds.units is not None:
         n_units = count_units(odds, form)
         assert n_units is not None
         if not odds.enough or (form != "score" and odds.mle.converged and odds.covariance is None):
-            text = f"{odds.units.count:,} independent rows or clusters with weight are too few to estimate the variance of the scores in {odds.rank} directions, so the test is undefined."
+            text = (
+                f"{odds.units.count:,} independent rows or clusters with weight are too few to estimate the variance of"
+                f" the scores in {odds.rank} directions, so the test is undefined."
+            )
             note_list.append(Note("TN237", text))
         elif n_units <= odds.rank:
-            text = f"{odds.units.count:,} independent rows or clusters of unequal size have an effective number of {n_units:.2g}, too few to estimate the variance in {odds.rank} directions, so the test is undefined. Use null='redraw', which does not estimate it."
+            text = (
+                f"{odds.units.count:,} independent rows or clusters of unequal size have an effective number of"
+                f" {n_units:.2g}, too few to estimate the variance in {odds.rank} directions, so the test is undefined."
+                " Use null='redraw', which does not estimate it."
+            )
             note_list.append(Note("TN237", text))
     return tuple(note_list)
 
@@ -60,11 +77,14 @@ def asymptotic_doubts(odds: Odds, form: str) -> tuple[str, ...]:
         equal = n_units if odds.scatter is None or odds.scatter.units is None else odds.scatter.units
         if form == "score" and equal < SAFE_UNITS * odds.rank:
             reasons.append(
-                f"The effective number of rows or clusters behind the variance of the scores is {equal:.2g}; below {SAFE_UNITS * odds.rank}, {SAFE_UNITS} per degree of freedom, the score test rejected up to {SCORE_REJECTED} % of calibrated models at 5 %."
+                f"The effective number of rows or clusters behind the variance of the scores is {equal:.2g}; below"
+                f" {SAFE_UNITS * odds.rank}, {SAFE_UNITS} per degree of freedom, the score test rejected up to"
+                f" {SCORE_REJECTED} % of calibrated models at 5 %."
             )
     elif odds.effective_n < SAFE * odds.rank:
         reasons.append(
-            f"The effective sample size is {odds.effective_n:.2g} rows; below {SAFE * odds.rank}, {SAFE} per degree of freedom, up to {REJECTED} % of calibrated models were rejected at 5 %."
+            f"The effective sample size is {odds.effective_n:.2g} rows; below {SAFE * odds.rank}, {SAFE} per degree of"
+            f" freedom, up to {REJECTED} % of calibrated models were rejected at 5 %."
         )
     if form != "score" and not odds.mle.converged:
         reasons.append("No finite maximum likelihood estimate exists, and the limit of the statistic is not χ².")
@@ -129,7 +149,8 @@ def _describe_range(result: dict[str, dict[str, float]], chosen: int) -> str:
     defined = [x for x in p if not np.isnan(x)]
     change = max(one["largest_change"] for one in result.values())
     text = (
-        f"With each of the {len(result)} classes as the baseline, p ranges from {format_number(min(defined))} to {format_number(max(defined))}"
+        f"With each of the {len(result)} classes as the baseline, p ranges from {format_number(min(defined))} to"
+        f" {format_number(max(defined))}"
         if defined
         else "No baseline has a p-value"
     )
@@ -175,7 +196,10 @@ def in_sample_notes(odds: Odds, statistic: float, df: int, units: float | None) 
     p = lower_tail(statistic, df, units)
     if not p < UNLIKELY:  # also for NaN
         return ()
-    text = f"The statistic {statistic:.2g} is unusually small: under calibration a smaller value has probability {p:.2g}. If the predictions were fitted to these outcomes, test them on other rows."
+    text = (
+        f"The statistic {statistic:.2g} is unusually small: under calibration a smaller value has probability {p:.2g}."
+        " If the predictions were fitted to these outcomes, test them on other rows."
+    )
     return (Note("TN238", text),)
 
 

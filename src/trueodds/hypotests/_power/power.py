@@ -268,8 +268,8 @@ class _PowerCurve:
         notes = [
             Note(
                 "TN233",
-                "This power applies to similar rows and to this kind of error. It can differ for other errors of the same size."
-                + (ASYMPTOTIC_NOTE if self.degrees is not None else ""),
+                "This power applies to similar rows and to this kind of error. It can differ for other errors of the"
+                " same size." + (ASYMPTOTIC_NOTE if self.degrees is not None else ""),
             )
         ]
         if fixed := self.population.distortion.fixed(self.population.preds):

@@ -136,7 +136,9 @@ def _scale(data: Mapping[str, Any]) -> dict[str, str] | None:
         "left": _at(min(predicted, observed)),
         "width": _at(abs(predicted - observed)),
         "predicted_label": f"{'mean predicted' if binary else 'mean confidence'} {share(predicted)}",
-        "observed_label": f"{'vote share' if data.get('votes') else 'observed' if binary else 'accuracy'} {share(observed)}",
+        "observed_label": (
+            f"{'vote share' if data.get('votes') else 'observed' if binary else 'accuracy'} {share(observed)}"
+        ),
     }
 
 

@@ -64,9 +64,9 @@ def vote_measure_table(audit: Audit) -> Table:
         strict=True,
     )
     intro = (
-        f"{votes_sentence(people)} Lower is better, except for the rows ranked as by the votes, where 1 is best. Vote noise "
-        "floor: the expected value if votes were drawn from the predicted probabilities. Entropy is in nats; a signed "
-        "difference below its floor means overconfidence."
+        f"{votes_sentence(people)} Lower is better, except for the rows ranked as by the votes, where 1 is best. Vote"
+        " noise floor: the expected value if votes were drawn from the predicted probabilities. Entropy is in nats; a"
+        " signed difference below its floor means overconfidence."
     )
     return Table(_TITLE, columns, tuple(rows), intro).filled()
 
@@ -86,7 +86,10 @@ def _describe_votes(votes: Mapping[str, Any] | None) -> str:
         return "The number of annotators per row is unknown. "
     if votes["min"] == votes["max"]:
         return f"Each row has the votes of {count(votes['max'], 'annotator')}. "
-    return f"Each row has the votes of {votes['min']:,} to {votes['max']:,} annotators (median {format_number(votes['median'])}). "
+    return (
+        f"Each row has the votes of {votes['min']:,} to {votes['max']:,} annotators (median"
+        f" {format_number(votes['median'])}). "
+    )
 
 
 def _compare_certainty(measured: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -145,7 +148,7 @@ def _majority(majority: Mapping[str, Any]) -> str:
     sentences.append("The majority vote ignores disagreement among annotators")
     if (perfect := majority["ece_if_right"]) is not None:
         sentences[-1] += (
-            f": a model that predicts the vote distribution exactly would have an expected calibration error of "
+            ": a model that predicts the vote distribution exactly would have an expected calibration error of "
             f"{error_text(perfect)} against the majority"
         )
     sentences.append("Expected if calibrated: the noise floor of an error, the expected score of a log loss")
@@ -187,17 +190,17 @@ def furthest_table(audit: Audit) -> Table:
 
 def _describe_distances(summary: Mapping[str, Any]) -> str:
     text = (
-        "Rows are numbered from 0. Distance: squared distance between predicted probabilities and vote shares, 0 if they "
-        "agree, 2 if they give probability 1 to different classes"
+        "Rows are numbered from 0. Distance: squared distance between predicted probabilities and vote shares, 0 if"
+        " they agree, 2 if they give probability 1 to different classes"
     )
     if summary["limit"] is None:
         return f"{text}. The number of votes is unknown, so vote noise is not subtracted and there are no p-values."
     beyond = "No row exceeds" if not summary["beyond"] else count(summary["beyond"], "row exceeds", "rows exceed")
     return (
-        f"{text}; vote noise is subtracted. Critical value: exceeded with probability 5 % at most if the votes of this row "
-        f"are drawn from the predicted probabilities. p: adjusted for all {count(summary['n'], 'row')}. {beyond} "
-        f"{digits(summary['limit'])}, which vote noise alone exceeds in any row with probability "
-        f"{format_number(summary['alpha'])} at most."
+        f"{text}; vote noise is subtracted. Critical value: exceeded with probability 5 % at most if the votes of this"
+        f" row are drawn from the predicted probabilities. p: adjusted for all {count(summary['n'], 'row')}. {beyond}"
+        f" {digits(summary['limit'])}, which vote noise alone exceeds in any row with probability"
+        f" {format_number(summary['alpha'])} at most."
     )
 
 

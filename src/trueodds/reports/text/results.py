@@ -26,8 +26,8 @@ _PROPER = ("brier", "log_loss", "spherical", "rps")
 _JOINT = "p is unadjusted, Holm p is adjusted for the number of tests."
 # Why a subgroup may be miscalibrated although its interval starts at 0.
 _INTERVAL_AT_ZERO = (
-    " The interval of a miscalibrated group may start at 0, because the test uses the null distribution of a calibrated "
-    "model, while the interval does not assume calibration and is wider."
+    " The interval of a miscalibrated group may start at 0, because the test uses the null distribution of a calibrated"
+    " model, while the interval does not assume calibration and is wider."
 )
 _REASONS = {
     "TN201": "the value is infinite, or there is no interval with known coverage",
@@ -115,9 +115,9 @@ def standard_measure_table(audit: Audit) -> Table:
     intro = f"Calibration slope: {slope}; below 1 predictions are too extreme, above 1 too moderate."
     if "calibration_intercept" in names:
         intro = (
-            "Calibration intercept: calibration-in-the-large in log odds (slope fixed at 1); above 0 predictions are too "
-            f"low. {intro} O:E ratio: observed over expected number of events. ICI: mean distance from a smoothed "
-            "calibration curve."
+            "Calibration intercept: calibration-in-the-large in log odds (slope fixed at 1); above 0 predictions are"
+            f" too low. {intro} O:E ratio: observed over expected number of events. ICI: mean distance from a smoothed"
+            " calibration curve."
         )
     elif "mean_gap" in names:
         intro = f"Mean predicted − observed: calibration-in-the-large with the opposite sign. {intro}"
@@ -155,9 +155,9 @@ def error_table(audit: Audit) -> Table:
     )
     marks = tuple(_mark(measure["value"], measure["interval"], measure["noise_floor"]) for measure in measured)
     intro = (
-        "Noise floor: the expected error of a calibrated model on these rows. p: the p-value of the calibration test "
-        "through the same lens. The test also detects patterns that hardly increase the error, so p may be small although "
-        "the interval starts at 0." + _dashes(measured)
+        "Noise floor: the expected error of a calibrated model on these rows. p: the p-value of the calibration test"
+        " through the same lens. The test also detects patterns that hardly increase the error, so p may be small"
+        " although the interval starts at 0." + _dashes(measured)
     )
     if any(test.holm != "–" for test in tests):
         intro += f" {_JOINT}"
@@ -288,9 +288,9 @@ def _on_groups(audit: Audit) -> str:
     share = "" if alpha == total else f" (the groups' share of alpha {format_number(total)} in the family-wise test)"
     has_min_detectable = any(group.get("min_detectable") is not None for group in audit.get("groups") or ())
     return (
-        f"Expected calibration error of each group. Joint p is adjusted for all groups ({among_groups['correction']}). "
-        f"Miscalibrated: joint p at most {format_number(alpha)}{share}. Within: not rejected, and the interval ends below "
-        f"the equivalence margin {format_number(among_groups['min_effect'])}. Undecided: neither."
+        f"Expected calibration error of each group. Joint p is adjusted for all groups ({among_groups['correction']})."
+        f" Miscalibrated: joint p at most {format_number(alpha)}{share}. Within: not rejected, and the interval ends"
+        f" below the equivalence margin {format_number(among_groups['min_effect'])}. Undecided: neither."
         + (" Detectable from: the smallest error that would have been significant." if has_min_detectable else "")
         + (_INTERVAL_AT_ZERO if any(group["status"] == "miscalibrated" for group in audit.get("groups") or ()) else "")
     )
@@ -312,13 +312,16 @@ def group_gap_table(audit: Audit) -> Table:
             )
         )
     if error := among_groups.get("multicalibration"):
-        text = f"{format_number(error['value'])}, p {_pvalue_relation(error['pvalue'], _min_pvalue(audit))}; noise floor {format_number(error['noise_floor'])}"
+        text = (
+            f"{format_number(error['value'])}, p {_pvalue_relation(error['pvalue'], _min_pvalue(audit))}; noise floor"
+            f" {format_number(error['noise_floor'])}"
+        )
         worst = f"largest for {error['worst']}, {format_number(error['sigma'])} standard errors"
         rows.append(("multicalibration error", f"{text}; {worst}"))
     intro = (
-        "Gap: difference of two expected calibration errors; the intervals of a column hold simultaneously. Multicalibration "
-        "error: the largest cumulative difference between predicted and observed in any group, relative to its standard "
-        "error."
+        "Gap: difference of two expected calibration errors; the intervals of a column hold simultaneously."
+        " Multicalibration error: the largest cumulative difference between predicted and observed in any group,"
+        " relative to its standard error."
     )
     return Table("Differences between groups", (Column("", NAMES), Column("", NAMES)), tuple(rows), intro)
 
@@ -369,9 +372,9 @@ def test_table(audit: Audit) -> Table:
     nulls = dict.fromkeys(test["null"] for test in tests if test.get("null"))
     intro = " ".join(f"Null hypothesis: {null}." for null in nulls)
     intro += (
-        " Statistic of omnibus: combined evidence of the tests of level, slope and local errors on a log scale, 0 for no "
-        "evidence. Effect: calibration error without the bias from noise, negative if it is smaller than the noise. "
-        "Smallest p: the smallest p-value that this number of resamples allows."
+        " Statistic of omnibus: combined evidence of the tests of level, slope and local errors on a log scale, 0 for"
+        " no evidence. Effect: calibration error without the bias from noise, negative if it is smaller than the noise."
+        " Smallest p: the smallest p-value that this number of resamples allows."
     )
     if parts:
         intro += f" {_JOINT}"

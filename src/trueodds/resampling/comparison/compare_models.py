@@ -123,7 +123,10 @@ class ModelComparison(Settings):
         if not bare and interval is None:
             notes.append(Note("TN201", f"No interval: {pair.why or NOTHING_VARIES}."))
         if min_pvalue is not None and self.interval_spec.resamples < MIN_RESAMPLES:
-            text = f"{self.interval_spec.resamples} resamples are too few for reliable interval limits. Increase resamples."
+            text = (
+                f"{self.interval_spec.resamples} resamples are too few for reliable interval limits. Increase"
+                " resamples."
+            )
             notes.append(Note("TN211", text))
         if not bare and (note := _noise_floor_note(pair, self.estimator)):
             notes.append(note)
@@ -205,8 +208,8 @@ class _Pairing:
             note_list.append(Note("TN226", text))
         if self.mismatches:
             text = (
-                f"Compared as independent samples ({'; '.join(self.mismatches)}). If these are the same rows, sort them "
-                "in the same order and pass paired=True, because unpaired intervals are invalid for paired rows."
+                f"Compared as independent samples ({'; '.join(self.mismatches)}). If these are the same rows, sort them"
+                " in the same order and pass paired=True, because unpaired intervals are invalid for paired rows."
             )
             note_list.append(Note("TN227", text))
         return note_list

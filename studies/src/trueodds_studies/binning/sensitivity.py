@@ -47,23 +47,34 @@ NORMS = {"ECE": "ece", "root mean square": "rmsce", "worst bin": "mce"}
 _COUNTS_IN_RANGE = tuple(k for k in BIN_COUNTS if BIN_COUNT_RANGE[0] <= k <= BIN_COUNT_RANGE[1])
 OWN_SETTINGS: Mapping[str, tuple[Settings, ...]] = {
     "ece": tuple(BINNING_SCHEMES[scheme](k, 10_000) for scheme in ("uniform", "equal-mass") for k in _COUNTS_IN_RANGE),
-    "rmsce": tuple(BINNING_SCHEMES[scheme](k, 10_000) for scheme in ("uniform", "equal-mass") for k in _COUNTS_IN_RANGE),
+    "rmsce": tuple(
+        BINNING_SCHEMES[scheme](k, 10_000) for scheme in ("uniform", "equal-mass") for k in _COUNTS_IN_RANGE
+    ),
     "mce": tuple(BINNING_SCHEMES[scheme](k, 10_000) for scheme in ("uniform", "equal-mass") for k in _COUNTS_IN_RANGE),
     "sweep": tuple({"partition": base, "order": order} for base in ("equal-mass", "uniform") for order in (1.0, 2.0)),
     "ece_linear": tuple({"bins": k} for k in _COUNTS_IN_RANGE),
-    "debiased_l2": tuple(BINNING_SCHEMES[scheme](k, 10_000) for scheme in ("uniform", "equal-mass") for k in _COUNTS_IN_RANGE),
-    "debiased_l1": tuple(BINNING_SCHEMES[scheme](k, 10_000) for scheme in ("uniform", "equal-mass") for k in _COUNTS_IN_RANGE),
+    "debiased_l2": tuple(
+        BINNING_SCHEMES[scheme](k, 10_000) for scheme in ("uniform", "equal-mass") for k in _COUNTS_IN_RANGE
+    ),
+    "debiased_l1": tuple(
+        BINNING_SCHEMES[scheme](k, 10_000) for scheme in ("uniform", "equal-mass") for k in _COUNTS_IN_RANGE
+    ),
     "smece": ({}, *({"bandwidth": width} for width in (0.01, 0.02, 0.05, 0.1))),
     "ks": ({},),
     "ecce_r": ({},),
     "ici": tuple({"span": share} for share in (0.3, 0.5, 0.75, 1.0)),
-    "ece_kde": ({}, {"kernel": "gaussian"}, {"kernel": "epanechnikov"}, *({"bandwidth": h} for h in (0.01, 0.02, 0.05))),
+    "ece_kde": (
+        {},
+        {"kernel": "gaussian"},
+        {"kernel": "epanechnikov"},
+        *({"bandwidth": h} for h in (0.01, 0.02, 0.05)),
+    ),
     "interval_ce": ({}, {"bandwidth": 0.01}, {"bandwidth": 0.05}),
     "laplace_kce": tuple({"bandwidth": width} for width in (0.5, 1.0, 2.0)),
     "mmce": tuple({"bandwidth": width} for width in (0.2, 0.4, 0.8)),
     "skce": tuple({"form": "unbiased", "bandwidth": width} for width in ("median", 0.1, 0.5, 1.0)),
     "cross_fitted": ({}, {"folds": 3}, {"folds": 10}),
-}  # fmt: skip
+}
 """Settings of each estimator that users disagree about; bandwidths have the same order of magnitude."""
 
 
@@ -161,11 +172,17 @@ def largest_jump(preds: Predictions, grid: list[dict[str, Any]]) -> dict[str, An
     column = [str(name) for name in preds.classes].index(which.removeprefix("class:"))
     counts = [int((preds.P[:, column].astype(np.float64, copy=False) > threshold).sum()) for threshold in (low, high)]
     return {
-        "step of the grid": steps[at], "threshold": high, "scores passed": passed(low, high),
-        "before": before[0], "after": after[0], "class": which,
-        "class before": before[1][which], "class after": after[1][which],
-        "kept before": counts[0], "kept after": counts[1],
-    }  # fmt: skip
+        "step of the grid": steps[at],
+        "threshold": high,
+        "scores passed": passed(low, high),
+        "before": before[0],
+        "after": after[0],
+        "class": which,
+        "class before": before[1][which],
+        "class after": after[1][which],
+        "kept before": counts[0],
+        "kept after": counts[1],
+    }
 
 
 def _tace(preds: Predictions, threshold: float) -> tuple[float, dict[str, float]]:

@@ -194,8 +194,9 @@ def summarize(cells: Sequence[Row]) -> str:
     slide = max(row["most"] / row["least"] for row in slid)
     jump = max(abs(row["after"] - row["before"]) for row in slid)
     return (
-        f"Common settings change {', '.join(phrases)}; the ECE of {changed} of {format_count(pairs, 'pair')} of networks changes order. "
-        f"Thresholds from {THRESHOLDS_IN_USE[0]:g} to {THRESHOLDS_IN_USE[1]:g} change TACE by a factor of {slide:.3g} at most; the jump in its largest step is {jump:.2g} at most."
+        f"Common settings change {', '.join(phrases)}; the ECE of {changed} of {format_count(pairs, 'pair')} of"
+        f" networks changes order. Thresholds from {THRESHOLDS_IN_USE[0]:g} to {THRESHOLDS_IN_USE[1]:g} change TACE by"
+        f" a factor of {slide:.3g} at most; the jump in its largest step is {jump:.2g} at most."
     )
 
 
@@ -211,9 +212,14 @@ def find_reversals(values: Mapping[str, Mapping[str, float]]) -> list[dict[str, 
         larger, smaller = (sum(g > 0 for g in gap.values()), sum(g < 0 for g in gap.values()))
         if larger and smaller:
             rows.append(
-                {"pair": f"{a}, {b}", "first larger": larger, "second larger": smaller,
-                 "first at": max(gap, key=gap.__getitem__), "second at": min(gap, key=gap.__getitem__)}
-            )  # fmt: skip
+                {
+                    "pair": f"{a}, {b}",
+                    "first larger": larger,
+                    "second larger": smaller,
+                    "first at": max(gap, key=gap.__getitem__),
+                    "second at": min(gap, key=gap.__getitem__),
+                }
+            )
     return rows
 
 

@@ -74,8 +74,11 @@ def draw_dots(ax: Any, rows: Sequence[Mapping[str, Any]], place: Mapping[str, in
     ax.scatter(
         [row[name] for row in shown],
         [place[row["estimator"]] + up[row["n"]] for row in shown],
-        s=12, color=[shade[row["n"]] for row in shown], alpha=0.8, lw=0,
-    )  # fmt: skip
+        s=12,
+        color=[shade[row["n"]] for row in shown],
+        alpha=0.8,
+        lw=0,
+    )
 
 
 def colors_by_size(count: int) -> list[str]:

@@ -128,7 +128,10 @@ def summarize_sizes(rows: Sequence[Row]) -> str:
 
 def _describe_rejections(shares: Sequence[float], beyond: int) -> str:
     if len(shares) == 1:
-        return f"the test rejects {_format_percent(shares[0])} at the 5 % level, {'' if beyond else 'not '}beyond Monte Carlo error"
+        return (
+            f"the test rejects {_format_percent(shares[0])} at the 5 % level, {'' if beyond else 'not '}beyond Monte"
+            " Carlo error"
+        )
     ends = f"{_format_percent(min(shares))} to {_format_percent(max(shares))}"
     return f"the {len(shares)} tests reject {ends} at the 5 % level, beyond Monte Carlo error in {beyond} of them"
 

@@ -224,12 +224,22 @@ def truth_table(of: dict[str, Trajectories]) -> tuple[dict[str, Any], ...]:
     for world, trajectories in of.items():
         for lens in LENSES:
             l1, low, high, legacy, fine = (trajectories.truth(lens, x) for x in ("l1", "low", "high", "legacy", "fine"))
-            rows.append({
-                "world": world, "lens": lens, "trajectories": len(l1), "truth": float(np.median(l1)),
-                "least": float(l1.min()), "most": float(l1.max()), "half width": float(np.median(high - low) / 2),
-                "widest": float((high - low).max() / 2), "2000 bins": float(np.median(legacy - l1)),
-                "rough": float((fine > high + MAX_BOUND_WIDTH).mean()), "finer": float(np.median(fine)), "l2": float(np.median(trajectories.truth(lens, "l2"))),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "world": world,
+                    "lens": lens,
+                    "trajectories": len(l1),
+                    "truth": float(np.median(l1)),
+                    "least": float(l1.min()),
+                    "most": float(l1.max()),
+                    "half width": float(np.median(high - low) / 2),
+                    "widest": float((high - low).max() / 2),
+                    "2000 bins": float(np.median(legacy - l1)),
+                    "rough": float((fine > high + MAX_BOUND_WIDTH).mean()),
+                    "finer": float(np.median(fine)),
+                    "l2": float(np.median(trajectories.truth(lens, "l2"))),
+                }
+            )
     return tuple(rows)
 
 
@@ -275,11 +285,18 @@ def _recommend(of: Trajectories, lens: str, at: Sequence[int], purpose: str) -> 
         for name, i in default_positions.items()
     ]
     return {
-        "take": names[first], "value": float(score[first]), "low": float(low[first]), "high": float(high[first]),
-        "level": ", ".join(level[:MAX_SHOWN]) + (f" and {len(level) - MAX_SHOWN} more" if len(level) > MAX_SHOWN else ""),
-        "best but 0": names[real[0]], "its value": float(score[real[0]]),
-        "defaults": ", ".join(default_texts), "agree": not DEFAULT_VARIANTS.isdisjoint({names[first], *level}),
-    }  # fmt: skip
+        "take": names[first],
+        "value": float(score[first]),
+        "low": float(low[first]),
+        "high": float(high[first]),
+        "level": (
+            ", ".join(level[:MAX_SHOWN]) + (f" and {len(level) - MAX_SHOWN} more" if len(level) > MAX_SHOWN else "")
+        ),
+        "best but 0": names[real[0]],
+        "its value": float(score[real[0]]),
+        "defaults": ", ".join(default_texts),
+        "agree": not DEFAULT_VARIANTS.isdisjoint({names[first], *level}),
+    }
 
 
 def _format_ties(score: Array, first: int) -> Array:

@@ -145,8 +145,11 @@ def _published_variants() -> list[EstimatorVariant]:
     """The fifteen of Posocco & Bonnefoy (2021), with the weights that they describe."""
     variants = []
     for base, convex, label in (
-        ("uniform", False, "ece"), ("equal-mass", False, "ece_a"), ("uniform", True, "ece_c"), ("equal-mass", True, "ece_ac"),
-    ):  # fmt: skip
+        ("uniform", False, "ece"),
+        ("equal-mass", False, "ece_a"),
+        ("uniform", True, "ece_c"),
+        ("equal-mass", True, "ece_ac"),
+    ):
         for bins in (10, 30, "sqrt"):
             how = {"mapping": "convex"} if convex else {"mapping": "one-bin", "closed": "left"}
             settings = {"bins": bins, "partition": base, **how}
@@ -195,10 +198,17 @@ def _debiased_variants(of: Sequence[EstimatorVariant]) -> list[EstimatorVariant]
     by = {variant.label: variant for variant in of}
     labels = ("ece", "ece_linear", "ece_ac[sqrt]", "kde[silverman]")
     return [
-        EstimatorVariant(f"{name} debiased", by[name].name, by[name].settings, "debiased", ranged=by[name].ranged, of=name,
-               lenses=LENSES[:1] if by[name].name == "ece_kde" else LENSES)
+        EstimatorVariant(
+            f"{name} debiased",
+            by[name].name,
+            by[name].settings,
+            "debiased",
+            ranged=by[name].ranged,
+            of=name,
+            lenses=LENSES[:1] if by[name].name == "ece_kde" else LENSES,
+        )
         for name in labels
-    ]  # fmt: skip
+    ]
 
 
 _ALL_VARIANTS = [

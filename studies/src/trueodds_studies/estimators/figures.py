@@ -14,9 +14,14 @@ from trueodds_studies.estimators.estimator_variants import LENSES
 FAMILIES = {"ece": "#7a7a7a", "ece_a": "#c79a2b", "ece_c": "#5b9a68", "ece_ac": "#7d5ba6", "kde": BLUE}
 DASHES = {"10": "-", "30": ":", "sqrt": "--", "silverman": "-", "0.1": "--", "0.033": ":"}
 SHOWN = {
-    "ece": "#7a7a7a", "ece debiased": "#222222", "ece_linear": "#5b9a68", "ece_linear debiased": "#1d5a30",
-    "debiased_l1": "#c79a2b", "kde[silverman]": BLUE, "ece_ac[sqrt]": "#7d5ba6",
-}  # fmt: skip
+    "ece": "#7a7a7a",
+    "ece debiased": "#222222",
+    "ece_linear": "#5b9a68",
+    "ece_linear debiased": "#1d5a30",
+    "debiased_l1": "#c79a2b",
+    "kde[silverman]": BLUE,
+    "ece_ac[sqrt]": "#7d5ba6",
+}
 
 
 def draw_percentiles(rows: Sequence[Row], sizes: Sequence[int], path: Path) -> None:

@@ -193,9 +193,11 @@ def _error_stats(real: Array | None, calibrated: Array | None, truth: float, tar
     if real is None:
         return [None] * 6
     errors = real - truth
-    first = [None, float(real.std()), None] if target == "own" else [
-        float(errors.mean()), float(real.std()), float(np.quantile(np.abs(errors), 0.95))
-    ]  # fmt: skip
+    first = (
+        [None, float(real.std()), None]
+        if target == "own"
+        else [float(errors.mean()), float(real.std()), float(np.quantile(np.abs(errors), 0.95))]
+    )
     if calibrated is None:
         return [*map(_round_values, first), None, None, None]
     limit = np.quantile(calibrated, 1 - LEVEL, method="higher")
@@ -327,6 +329,7 @@ def summarize_classes(rows: Sequence[Row]) -> str:
     for k in sorted({row["classes"] for row in rows}):
         last = [row for row in rows if row["classes"] == k and row["estimator"] == "ece"][-1]
         phrases.append(
-            f"{k} classes {last['truth'] + last['bias']:.3f} for {last['truth']:.3f} (calibrated {last['calibrated']:.3f})"
+            f"{k} classes {last['truth'] + last['bias']:.3f} for {last['truth']:.3f} (calibrated"
+            f" {last['calibrated']:.3f})"
         )
     return f"The canonical ece on a tree says, with the most rows: {'; '.join(phrases)}."

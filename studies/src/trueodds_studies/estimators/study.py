@@ -47,10 +47,25 @@ class Plan:
 
 
 QUICK = Plan(
-    classes=(2, 5), dimensions=(2,), distributions=2, splits=1, pool=20_000, resamples=40, slow_resamples=10, floors=2,
-    sizes=(30, 115, 443, 1703), every=1, other_distributions=1, other_every=2, many=(3, 10), many_distributions=1,
-    many_pool=5000, many_rows=(200,), many_resamples=6, boots=60,
-)  # fmt: skip
+    classes=(2, 5),
+    dimensions=(2,),
+    distributions=2,
+    splits=1,
+    pool=20_000,
+    resamples=40,
+    slow_resamples=10,
+    floors=2,
+    sizes=(30, 115, 443, 1703),
+    every=1,
+    other_distributions=1,
+    other_every=2,
+    many=(3, 10),
+    many_distributions=1,
+    many_pool=5000,
+    many_rows=(200,),
+    many_resamples=6,
+    boots=60,
+)
 
 FIGURE_LEGEND = """The median over trajectories of the 95th percentile of |estimate − truth| over resamples, in brackets 95 % limits over
 distributions; the paper's Figure 2. {made}. mean rank: among the paper's fifteen, over sizes below {cut}. swapped: with the weights of the
@@ -212,7 +227,8 @@ def _describe_zero(rows: Sequence[Row]) -> str:
         ece_rows = [row for row in rows if row["lens"] == lens and row["estimator"] == "ece"]
         if ece_rows:
             phrases.append(
-                f"{lens} {ece_rows[0]['beats 0']:.2f} at n = {ece_rows[0]['n']} and {ece_rows[-1]['beats 0']:.2f} at n = {ece_rows[-1]['n']}"
+                f"{lens} {ece_rows[0]['beats 0']:.2f} at n = {ece_rows[0]['n']} and {ece_rows[-1]['beats 0']:.2f} at n"
+                f" = {ece_rows[-1]['n']}"
             )
     return (
         f"Share of trajectories in which `ece` is closer than the constant 0: {'; '.join(phrases) or 'not measured'}."

@@ -271,11 +271,18 @@ def summary_row(cell: Cell, kind: str, bins: int, values: Array, known_mean: Arr
     errors = values - known_mean[: len(values)]
     low, middle, high = np.quantile(values, (0.05, 0.5, 0.95)).tolist()
     row: dict[str, Any] = {
-        "kind": kind, "bins": bins, "sets": len(values),
-        "mean": float(values.mean()), "sd": float(values.std(ddof=1)),
-        "bias": float(errors.mean()), "bias se": float(errors.std(ddof=1) / math.sqrt(len(errors))),
-        "q05": low, "median": middle, "q95": high, "above": float((values > truth).mean()),
-    }  # fmt: skip
+        "kind": kind,
+        "bins": bins,
+        "sets": len(values),
+        "mean": float(values.mean()),
+        "sd": float(values.std(ddof=1)),
+        "bias": float(errors.mean()),
+        "bias se": float(errors.std(ddof=1) / math.sqrt(len(errors))),
+        "q05": low,
+        "median": middle,
+        "q95": high,
+        "above": float((values > truth).mean()),
+    }
     if cell.n in plan.drawn_sizes and bins in plan.drawn_bins and kind != "equal-mass":
         row["values"] = values.round(5).tolist()
     return row

@@ -199,12 +199,21 @@ def summarize(rows: Sequence[Row], plan: Plan) -> str:
     phrases = []
     for name in dict.fromkeys(row["model"] for row in rows):
         truth, model_rows = true_error(find_model(name)), [row for row in rows if row["model"] == name]
-        text = f"{name}: the true error is {truth:.5f}, mean estimates are {format_range((row['mean'] for row in model_rows), 4)}"
+        text = (
+            f"{name}: the true error is {truth:.5f}, mean estimates are"
+            f" {format_range((row['mean'] for row in model_rows), 4)}"
+        )
         if truth > 0:
             many = [row for row in model_rows if row["n"] == plan.sizes[-1]]
             high, low = (pick(model_rows, key=lambda row: row["bias"]) for pick in (max, min))
-            text += f", biased by up to {high['bias']:+.4f} ({_format_place(high)}) and {low['bias']:+.4f} ({_format_place(low)})"
-            text += f"; at n = {plan.sizes[-1]:,} {format_range((row['above'] for row in many), 2)} of the estimates are above the true error"
+            text += (
+                f", biased by up to {high['bias']:+.4f} ({_format_place(high)}) and {low['bias']:+.4f}"
+                f" ({_format_place(low)})"
+            )
+            text += (
+                f"; at n = {plan.sizes[-1]:,} {format_range((row['above'] for row in many), 2)} of the estimates are"
+                " above the true error"
+            )
         else:
             text += (
                 f"; {format_range((row['above'] for row in model_rows), 2)} of the estimates are above the true error"
@@ -222,9 +231,10 @@ def summarize_bound(rows: Sequence[Row]) -> str:
     strict = [row for row in rows if row["hidden"] > 1e-9]
     phrases = [f"{row['bins']}: {row['hidden']:.2g}" for row in rows if row["partition"] == "uniform"]
     return (
-        f"Of {len(rows)} partitions, {len(strict)} have a limit below the true error {true_error(MODELS['uncalibrated']):.5f}."
-        f" True error minus limit for uniform bins, by their number: {', '.join(phrases)}. With an edge at {crossing_point():.4f}, where the"
-        f" model is correct, the difference is {abs(rows[-1]['hidden']):.1g}, and {rows[-1]['squared hidden']:.3f} for the squared distance."
+        f"Of {len(rows)} partitions, {len(strict)} have a limit below the true error"
+        f" {true_error(MODELS['uncalibrated']):.5f}. True error minus limit for uniform bins, by their number:"
+        f" {', '.join(phrases)}. With an edge at {crossing_point():.4f}, where the model is correct, the difference is"
+        f" {abs(rows[-1]['hidden']):.1g}, and {rows[-1]['squared hidden']:.3f} for the squared distance."
     )
 
 
@@ -248,9 +258,13 @@ def draw_histograms(cells: Sequence[Row], model: str, kind: str, plan: Plan, pat
     }
     truth = true_error(find_model(model))
     figure, axes = make_panels(
-        len(sizes), len(every), (1 + 2.5 * len(every), 0.7 + 1.9 * len(sizes)),
-        sharex="row", sharey="row", squeeze=False,
-    )  # fmt: skip
+        len(sizes),
+        len(every),
+        (1 + 2.5 * len(every), 0.7 + 1.9 * len(sizes)),
+        sharex="row",
+        sharey="row",
+        squeeze=False,
+    )
     for down, n in enumerate(sizes):
         all_values = np.concatenate([at[n, bins] for bins in every] + [[truth]])
         steps = np.linspace(all_values.min(), all_values.max() + 1e-9, 41)

@@ -194,7 +194,10 @@ def claims_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     distance_text = f"and total variation above {MIN_DISTANCE:g}"
     return (
         {
-            "the paper": "Entropy is invariant to the permutations of the probability values: EntCE can be 0 for another distribution",
+            "the paper": (
+                "Entropy is invariant to the permutations of the probability values: EntCE can be 0 for another"
+                " distribution"
+            ),
             "here": ours("entropy alike", f"entropies within {MAX_ENTROPY_GAP:g} nats"),
         },
         {"the paper": "(the same)", "here": ours("another class though entropy alike", "and another largest class")},
@@ -205,7 +208,10 @@ def claims_table(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
         },
         {"the paper": "(the same)", "here": ours("far though order alike", distance_text)},
         {
-            "the paper": "It relies heavily on having an accurate estimate of the human judgement distribution, which requires a large number of annotations per item",
+            "the paper": (
+                "It relies heavily on having an accurate estimate of the human judgement distribution, which requires a"
+                " large number of annotations per item"
+            ),
             "here": f"DistCE {fell('DistCE')}",
         },
         {"the paper": "(the same)", "here": f"human_distance {fell('human_distance')}"},

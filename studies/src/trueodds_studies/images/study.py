@@ -122,35 +122,54 @@ def _further_tables(
         own = [cell for cell in cells if cell["net"] == PAPER_NETWORK]
         rows = split_results.compare_with_paper(own)
         inside = sum(row["within"] for row in rows)
-        words = f"Of the paper's {len(rows)} numbers {inside} lie within the range over {format_count(len(own), 'split')} of {PAPER_NETWORK}."
+        words = (
+            f"Of the paper's {len(rows)} numbers {inside} lie within the range over {format_count(len(own), 'split')}"
+            f" of {PAPER_NETWORK}."
+        )
         made.append(
             (
                 "paper",
                 words,
                 rows,
-                "least, most: minimum and maximum over the splits; within: whether the published number lies between them.",
+                (
+                    "least, most: minimum and maximum over the splits; within: whether the published number lies"
+                    " between them."
+                ),
             )
         )
         words = f"Parameters of {PAPER_NETWORK} against truck, beside the paper's: estimate (standard error)."
         made.append(("paper.parameters", words, split_results.compare_parameters(own), ""))
     rows = split_results.parameter_table(cells)
-    legend = "First split, baseline truck; ±: standard error; least γ, most γ: minimum and maximum over the splits for the rows used for fitting."
+    legend = (
+        "First split, baseline truck; ±: standard error; least γ, most γ: minimum and maximum over the splits for the"
+        " rows used for fitting."
+    )
     made.append(("parameters", split_results.summarize_slopes(rows), rows, legend))
-    words = "Share of splits in which a class is still rejected at 5 % after recalibration, by the Wald test of its δ and γ with Holm's correction."
+    words = (
+        "Share of splits in which a class is still rejected at 5 % after recalibration, by the Wald test of its δ and γ"
+        " with Holm's correction."
+    )
     made.append(("left", words, split_results.rejected_class_table(cells), "Held-out rows; each class against truck."))
     rows = split_results.min_prob_table(cells)
     own_zeros, made_zeros = (sum(row["zeros"] for row in rows if row["method"] == name) for name in WITH_ZEROS)
-    words = f"On the held-out rows, softmax values contain {format_count(own_zeros, 'exact zero')}, and those after histogram binning {made_zeros:,}."
-    legend = f"First split, held-out rows. zeros: values that are exactly 0; outcomes at 0: number of them whose class was observed; rows below: rows with a value below {MIN_PROB:g}, the smallest probability used."
+    words = (
+        f"On the held-out rows, softmax values contain {format_count(own_zeros, 'exact zero')}, and those after"
+        f" histogram binning {made_zeros:,}."
+    )
+    legend = (
+        "First split, held-out rows. zeros: values that are exactly 0; outcomes at 0: number of them whose class was"
+        f" observed; rows below: rows with a value below {MIN_PROB:g}, the smallest probability used."
+    )
     made.append(("floors", words, rows, legend))
     single, words = image_rows(nets[0], data, plan.seed)
     legend = (
         "The five most probable classes for single images of the test set, numbered from 0; map of the first split."
     )
     made.append(("single", words, single, legend))
-    return tuple(
-        StudyResult(f"images.{name}", words, tuple(rows), plan.__dict__, why) for name, words, rows, why in made
-    ), single
+    return (
+        tuple(StudyResult(f"images.{name}", words, tuple(rows), plan.__dict__, why) for name, words, rows, why in made),
+        single,
+    )
 
 
 TOP_CLASSES = 5
@@ -206,8 +225,8 @@ def _describe_search(net: str, alike: Array, Q: Array) -> str:
     after = Q[alike, 0]
     same = int((np.round(after, 2) == PUBLISHED_PROB_AFTER).sum())
     return (
-        f"{len(alike)} images are predicted as airplane with {PUBLISHED_IMAGES[4526]:.2f} by {net}; MCLLO changes this to {after.min():.2f} to "
-        f"{after.max():.2f}, in {same} of them the paper's {PUBLISHED_PROB_AFTER:.2f}."
+        f"{len(alike)} images are predicted as airplane with {PUBLISHED_IMAGES[4526]:.2f} by {net}; MCLLO changes this"
+        f" to {after.min():.2f} to {after.max():.2f}, in {same} of them the paper's {PUBLISHED_PROB_AFTER:.2f}."
     )
 
 

@@ -172,8 +172,10 @@ def draw_power(rows: Sequence[Row], path: Path) -> None:
         set_rows_axis(ax, rows, f"rejected at {name} %")
         ax.set(ylim=(-0.02, 1.02), title=f"at {name} %")
     handles = axes.flat[0].get_legend_handles_labels()[0]
-    kinds = [axes.flat[0].plot([], [], mark, color="#555555", label=text)[0]
-             for mark, text in (("-", "non-central χ²"), ("o", "likelihood ratio, 99 % limits"), ("x", "score"))]  # fmt: skip
+    kinds = [
+        axes.flat[0].plot([], [], mark, color="#555555", label=text)[0]
+        for mark, text in (("-", "non-central χ²"), ("o", "likelihood ratio, 99 % limits"), ("x", "score"))
+    ]
     figure.legend(handles=[*handles, *kinds], loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     save_figure(figure, path)
 

@@ -137,8 +137,12 @@ def add_form_verdicts(measured: Sequence[Row]) -> tuple[Row, ...]:
 
 def _size_row(cell: SizeCell, form: str, pvalues: Array, doubted: Array) -> dict[str, Any]:
     row: dict[str, Any] = {
-        "design": cell.world.name.split()[0], "K": cell.world.k, "n": cell.n, "test": form, "sets": len(pvalues),
-    }  # fmt: skip
+        "design": cell.world.name.split()[0],
+        "K": cell.world.k,
+        "n": cell.n,
+        "test": form,
+        "sets": len(pvalues),
+    }
     for name, level in LEVELS.items():
         rejected = pvalues <= level + 1e-12
         low, high = clopper_pearson(int(rejected.sum()), len(pvalues))
@@ -176,8 +180,9 @@ def summarize_size(rows: Sequence[Row]) -> str:
             else ""
         )
         words.append(
-            f"the {form} {'by χ² ' * (form != SIZE_FORMS[2])}exceeds its level in {len(beyond)} of {len(own)} cells{note}, "
-            f"at worst {100 * worst['size5']:.1f} % at 5 % ({worst['design']}, K = {worst['K']}, n = {worst['n']:,})"
+            f"the {form} {'by χ² ' * (form != SIZE_FORMS[2])}exceeds its level in {len(beyond)} of {len(own)}"
+            f" cells{note}, at worst {100 * worst['size5']:.1f} % at 5 % ({worst['design']}, K = {worst['K']}, n ="
+            f" {worst['n']:,})"
         )
     missing = (
         ""

@@ -99,12 +99,35 @@ def mcllo_power(
     finding = StudyResult(
         "mcllo_power",
         summarize(rows, sizes),
-        _columns(rows, ("n", "delta", "sets", "lrt5", "lrt5_low", "lrt5_high", "predicted5", "score5", "lrt1", "lrt1_low",
-                        "lrt1_high", "predicted1", "score1", "ncp")),
+        _columns(
+            rows,
+            (
+                "n",
+                "delta",
+                "sets",
+                "lrt5",
+                "lrt5_low",
+                "lrt5_high",
+                "predicted5",
+                "score5",
+                "lrt1",
+                "lrt1_low",
+                "lrt1_high",
+                "predicted1",
+                "score1",
+                "ncp",
+            ),
+        ),
         plan.__dict__,
         POWER_LEGEND.format(**legend_values),
         also=(
-            StudyResult("mcllo_power.parameters", _summarize_parameters(rows), _parameter_table(rows), plan.__dict__, PARAMETERS_LEGEND),
+            StudyResult(
+                "mcllo_power.parameters",
+                _summarize_parameters(rows),
+                _parameter_table(rows),
+                plan.__dict__,
+                PARAMETERS_LEGEND,
+            ),
             StudyResult(
                 "mcllo_power.ece",
                 _summarize_ece(rows),
@@ -112,13 +135,25 @@ def mcllo_power(
                 plan.__dict__,
                 ECE_LEGEND.format(**legend_values),
             ),
-            StudyResult("mcllo_power.size", size.summarize_size(sizes), sizes, plan.__dict__, SIZE_LEGEND.format(**legend_values)),
+            StudyResult(
+                "mcllo_power.size",
+                size.summarize_size(sizes),
+                sizes,
+                plan.__dict__,
+                SIZE_LEGEND.format(**legend_values),
+            ),
         ),
-    )  # fmt: skip
+    )
     if where is not None:
         finding.save(where)
-        shown = "Percent of the data sets, [99 % Clopper-Pearson limits]; *: above the level beyond Monte Carlo error, with Bonferroni's"
-        shown += f" correction for the {legend_values['rates']} rates of the table; noted: data sets with the note TN212 on χ²."
+        shown = (
+            "Percent of the data sets, [99 % Clopper-Pearson limits]; *: above the level beyond Monte Carlo error, with"
+            " Bonferroni's"
+        )
+        shown += (
+            f" correction for the {legend_values['rates']} rates of the table; noted: data sets with the note TN212"
+            " on χ²."
+        )
         table = size.world_table(sizes)
         StudyResult("mcllo_power.by_design", size.summarize_size(sizes), table, plan.__dict__, shown).save(where)
         _draw_if_possible(rows, sizes, where)
@@ -131,10 +166,11 @@ def summarize(rows: Sequence[Row], sizes: Sequence[Row]) -> str:
     score_gap = max(abs(row["lrt5"] - row["score5"]) for row in rows)
     share = {form: _rates_beyond(sizes, form) for form in size.SIZE_FORMS}
     return (
-        f"The noncentral χ² distribution predicts the power of the likelihood ratio to within {gap:.3f} in all {len(rows)} cells, and the power"
-        f" of the score, which requires no fit, differs from it by at most {score_gap:.3f}; for calibrated predictions, the likelihood ratio by χ² exceeds"
-        f" its level in {share[size.SIZE_FORMS[0]]} cells, the score by χ² in {share[size.SIZE_FORMS[1]]} and the score among redrawn"
-        f" labels in {share[size.SIZE_FORMS[2]]}."
+        f"The noncentral χ² distribution predicts the power of the likelihood ratio to within {gap:.3f} in all"
+        f" {len(rows)} cells, and the power of the score, which requires no fit, differs from it by at most"
+        f" {score_gap:.3f}; for calibrated predictions, the likelihood ratio by χ² exceeds its level in"
+        f" {share[size.SIZE_FORMS[0]]} cells, the score by χ² in {share[size.SIZE_FORMS[1]]} and the score among"
+        f" redrawn labels in {share[size.SIZE_FORMS[2]]}."
     )
 
 
@@ -179,7 +215,8 @@ def _summarize_ece(rows: Sequence[Row]) -> str:
     still = [row for row in rows if row["delta"] == min(row["delta"] for row in rows)]
     moved = [row for row in rows if row["delta"] == max(row["delta"] for row in rows)]
     text = "; ".join(
-        f"at delta = {part[0]['delta']:g} its mean changes by {_range(part, 'after')} on the rows of the fit and by {_range(part, 'new')} on new rows"
+        f"at delta = {part[0]['delta']:g} its mean changes by {_range(part, 'after')} on the rows of the fit and by"
+        f" {_range(part, 'new')} on new rows"
         for part in (still, moved)
     )
     return f"ECE after the map, over all n: {text}."

@@ -157,8 +157,8 @@ def summarize_orders(by_measure: Sequence[Row]) -> str:
     firsts, lasts = ([_describe_end(row, which) for row in by_measure] for which in (0, -1))
     shares = [np.mean(list(ranking_tables.pair_reversal_rates(row).values())) for row in by_measure]
     return (
-        f"First: {_format_counts(firsts)}; last: {_format_counts(lasts)}. In halves of the rows, the order of a pair is reversed in "
-        f"{format_range((100 * float(share) for share in shares), 0)} % on average, by measure."
+        f"First: {_format_counts(firsts)}; last: {_format_counts(lasts)}. In halves of the rows, the order of a pair is"
+        f" reversed in {format_range((100 * float(share) for share in shares), 0)} % on average, by measure."
     )
 
 
@@ -194,7 +194,8 @@ def summarize_agreement(by_measure: Sequence[Row]) -> str:
     if inside:
         value, a, b = min(inside, key=lambda entry: entry[0])
         phrases.append(
-            f"The two errors with the least similar rankings are {a['measure']} and {b['measure']}, with tau {value:.2f}"
+            f"The two errors with the least similar rankings are {a['measure']} and {b['measure']}, with tau"
+            f" {value:.2f}"
         )
     across = [ranking_tables.tau_interval(a, b)[0] for a in errors for b in groups.get("score", [])]
     if across:
@@ -260,8 +261,8 @@ def _describe_unsettled(rows: Sequence[Row]) -> str:
         worst = max(shares, key=lambda pair: shares[pair])
         if row["measure"] == DEFAULT_MEASURE:
             phrases.append(
-                f"{DEFAULT_MEASURE}: {len(settled) - sum(settled.values())} of {format_count(len(settled), 'pair')} not established; most "
-                f"often reversed: {worst[0]} and {worst[1]}, in {shares[worst]:.0%} of halves"
+                f"{DEFAULT_MEASURE}: {len(settled) - sum(settled.values())} of {format_count(len(settled), 'pair')} not"
+                f" established; most often reversed: {worst[0]} and {worst[1]}, in {shares[worst]:.0%} of halves"
             )
     left = [100 * (1 - sum(ranking_tables.settled_pairs(row).values()) / len(row["pairs"])) for row in rows]
     return "; ".join([*phrases, f"by raw error {format_range(left, 0)} % of the pairs are not established"])

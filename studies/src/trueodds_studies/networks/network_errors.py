@@ -167,7 +167,10 @@ def _describe_orders(cells: Sequence[Row]) -> str:
                     for bins in ("uniform 10", "tree, 100 rows", "tree, 10 rows")
                 }
                 pairs, turned = pairs + 1, turned + (len(signs) > 1)
-    return f"{turned} of {format_count(pairs, 'pair')} of networks of one task change the order of their confidence errors with the bins"
+    return (
+        f"{turned} of {format_count(pairs, 'pair')} of networks of one task change the order of their confidence errors"
+        " with the bins"
+    )
 
 
 def _describe_frequent(cells: Sequence[Row]) -> str:
@@ -179,8 +182,9 @@ def _describe_frequent(cells: Sequence[Row]) -> str:
     less = sum(a < b for a, b in zip(there, elsewhere, strict=True))
     strays, full = (sum(corner[name] for corner in corners) for name in ("beyond", "beyond there"))
     return (
-        f"in the three fullest of 25 cells the mean distance is {format_range(there)}, in the others {format_range(elsewhere)}; "
-        f"smaller there in {less} of {format_count(len(corners), 'net')}; of {format_count(strays, 'cell')} with a significant deviation, {full} are among the fullest"
+        f"in the three fullest of 25 cells the mean distance is {format_range(there)}, in the others"
+        f" {format_range(elsewhere)}; smaller there in {less} of {format_count(len(corners), 'net')}; of"
+        f" {format_count(strays, 'cell')} with a significant deviation, {full} are among the fullest"
     )
 
 

@@ -178,9 +178,13 @@ def summarize(cells: Sequence[Row]) -> str:
             values = [row["value"] for rows in net_rows for row in rows if row["distance"] == "tv"]
             always = sum(max(row["p"] for row in rows) <= ALPHA for rows in net_rows)
             phrases.append(
-                f"{lens} {format_range(values)}, {always} of {format_count(len(net_rows), 'net')} rejected by all bins and distances"
+                f"{lens} {format_range(values)}, {always} of {format_count(len(net_rows), 'net')} rejected by all bins"
+                " and distances"
             )
-    return f"Error of {format_count(len(cells), 'net')} in total variation, over {len(PARTITIONS)} partitions: {'; '.join(phrases)}."
+    return (
+        f"Error of {format_count(len(cells), 'net')} in total variation, over {len(PARTITIONS)} partitions:"
+        f" {'; '.join(phrases)}."
+    )
 
 
 def summarize_noise(cells: Sequence[Row]) -> str:

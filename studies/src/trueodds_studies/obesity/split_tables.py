@@ -120,7 +120,8 @@ def _matches(row: Row, key: Row) -> bool:
 def summarize_gains(rows: Sequence[Row]) -> str:
     """Summary of the gain of auto in words."""
     phrases = [
-        f"{row['difference']:+.3f}{'' if row['wide'] is None else ' ± ' + format(row['wide'], '.3f')} ({row['features']})"
+        f"{row['difference']:+.3f}{'' if row['wide'] is None else ' ± ' + format(row['wide'], '.3f')}"
+        f" ({row['features']})"
         for row in rows
         if row["method"] == "auto"
     ]
@@ -166,8 +167,9 @@ def summarize_min_prob(rows: Sequence[Row]) -> str:
 
     calm = ("none", "ridge", "temperature")
     return (
-        f"For replacements of zero votes from 1e-12 to half a vote, the mean held-out log losses without recalibration, with the ridge, and with "
-        f"temperature scaling vary by {largest_range('mixed ', calm):.3f} nats at most with a share of 1/397 of the uniform distribution, and by {largest_range('', calm):.3f} without mixing."
+        "For replacements of zero votes from 1e-12 to half a vote, the mean held-out log losses without recalibration,"
+        f" with the ridge, and with temperature scaling vary by {largest_range('mixed ', calm):.3f} nats at most with a"
+        f" share of 1/397 of the uniform distribution, and by {largest_range('', calm):.3f} without mixing."
     )
 
 
@@ -196,14 +198,19 @@ def summarize(results: Sequence[Row]) -> str:
     loss = ", ".join(
         f"{by[name]['loss']:.3f} {label}"
         for name, label in (
-            ("none", "without recalibration"), ("MCLLO", "after MCLLO"), ("MCLLO, no pull", "without its penalty"),
-            ("MCLLO, ridge", "with a ridge"), ("temperature on log p", "after temperature scaling"), ("auto", "with auto"),
+            ("none", "without recalibration"),
+            ("MCLLO", "after MCLLO"),
+            ("MCLLO, no pull", "without its penalty"),
+            ("MCLLO, ridge", "with a ridge"),
+            ("temperature on log p", "after temperature scaling"),
+            ("auto", "with auto"),
         )
-    )  # fmt: skip
+    )
     none, after = by["none"], by["MCLLO"]
     return (
-        f"A forest ({features}; {format_count(none['splits'], 'split')}): held-out log loss {loss}. MCLLO's test does not "
-        f"reject in {none['p>.05']:.0%} of the splits before and {after['p>.05']:.0%} after MCLLO; ECE {format_change(none['ECE'], after['ECE'])}."
+        f"A forest ({features}; {format_count(none['splits'], 'split')}): held-out log loss {loss}. MCLLO's test does"
+        f" not reject in {none['p>.05']:.0%} of the splits before and {after['p>.05']:.0%} after MCLLO; ECE"
+        f" {format_change(none['ECE'], after['ECE'])}."
     )
 
 
@@ -267,4 +274,7 @@ def _has_finite_fit(one: Row) -> bool:
 
 def summarize_finite(results: Sequence[Row]) -> str:
     """Number of fits to 396 rows with finite estimates."""
-    return f"In {sum(map(_has_finite_fit, results))} of {len(results)} fits on the calibration rows, finite estimates exist."
+    return (
+        f"In {sum(map(_has_finite_fit, results))} of {len(results)} fits on the calibration rows, finite estimates"
+        " exist."
+    )

@@ -40,9 +40,23 @@ from trueodds_studies.obesity import split_tables
 OBESITY_FILE = "obesity_features.parquet"
 LABEL_COLUMN = "NObeyesdad"
 FEATURES = (
-    "Gender", "Age", "Height", "Weight", "family_history_with_overweight", "FAVC", "FCVC", "NCP", "CAEC", "SMOKE", "CH2O",
-    "SCC", "FAF", "TUE", "CALC", "MTRANS",
-)  # fmt: skip
+    "Gender",
+    "Age",
+    "Height",
+    "Weight",
+    "family_history_with_overweight",
+    "FAVC",
+    "FCVC",
+    "NCP",
+    "CAEC",
+    "SMOKE",
+    "CH2O",
+    "SCC",
+    "FAF",
+    "TUE",
+    "CALC",
+    "MTRANS",
+)
 FEATURE_SETS: dict[str, tuple[str, ...]] = {
     "all": (),
     "no Weight": ("Weight",),
@@ -263,11 +277,14 @@ def estimate_parameters(learn: Predictions) -> list[dict[str, float]]:
     return [
         {
             "class": int(name.removeprefix("class:")),
-            "delta": one["delta"], "delta_se": one["delta"] * one["tau_se"],
-            "gamma": one["gamma"], "gamma_se": one["gamma_se"],
+            "delta": one["delta"],
+            "delta_se": one["delta"] * one["tau_se"],
+            "gamma": one["gamma"],
+            "gamma_se": one["gamma_se"],
         }
-        for name, one in parts.items() if name.startswith("class:")
-    ]  # fmt: skip
+        for name, one in parts.items()
+        if name.startswith("class:")
+    ]
 
 
 def _with_min_prob(votes: ForestPredictions, min_prob: float | str, plan: Plan) -> dict[str, Any]:

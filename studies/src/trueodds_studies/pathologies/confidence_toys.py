@@ -70,15 +70,36 @@ def nine_samples_toy(seed: int) -> Toy:
     noise_floor = estimate.noise_floor
     assert noise_floor is not None
     rows = (
-        toy_row("nine samples", "ECE, 5 bins", PRINTED_ECE, round_sum(estimate.value),
-            f"{estimate.value:.{DIGITS}f} to five digits, and {PRINTED_ECE} in the paper. Three bins contain samples; the ECE is the mean of their gaps over samples."),
-        toy_row("nine samples", "ECE, 5 bins, each bin's term rounded first", PRINTED_ECE, rounded,
-            "The number in the paper is obtained if the terms are rounded to five digits: its last digit is incorrect."),
-        toy_row("nine samples", "ECE of a calibrated model with the same predictions (noise floor)", None, noise_floor,
-            "The expected value by chance is larger than the estimate: with so few samples, it is not informative."),
-        toy_row("nine samples", "p-value: probability of at least this value by chance", None, float(chance),
-            "There is no evidence against calibration, and none for it."),
-    )  # fmt: skip
+        toy_row(
+            "nine samples",
+            "ECE, 5 bins",
+            PRINTED_ECE,
+            round_sum(estimate.value),
+            f"{estimate.value:.{DIGITS}f} to five digits, and {PRINTED_ECE} in the paper. Three bins contain samples;"
+            " the ECE is the mean of their gaps over samples.",
+        ),
+        toy_row(
+            "nine samples",
+            "ECE, 5 bins, each bin's term rounded first",
+            PRINTED_ECE,
+            rounded,
+            "The number in the paper is obtained if the terms are rounded to five digits: its last digit is incorrect.",
+        ),
+        toy_row(
+            "nine samples",
+            "ECE of a calibrated model with the same predictions (noise floor)",
+            None,
+            noise_floor,
+            "The expected value by chance is larger than the estimate: with so few samples, it is not informative.",
+        ),
+        toy_row(
+            "nine samples",
+            "p-value: probability of at least this value by chance",
+            None,
+            float(chance),
+            "There is no evidence against calibration, and none for it.",
+        ),
+    )
     total = {
         "bin": "all",
         "range": "(0, 1]",
@@ -108,11 +129,16 @@ def _sample_rows(preds: Predictions) -> list[dict[str, Any]]:
     place = Uniform(BINS).freeze(view).index(view.at)
     return [
         {
-            "sample": i + 1, **dict(zip(NINE_CLASSES, sample[:3], strict=True)), "said": NINE_CLASSES[int(np.argmax(sample[:3]))],
-            "confidence": float(view.p[i]), "bin": int(place[i]) + 1, "came": sample[3], "right": int(view.y[i]),
+            "sample": i + 1,
+            **dict(zip(NINE_CLASSES, sample[:3], strict=True)),
+            "said": NINE_CLASSES[int(np.argmax(sample[:3]))],
+            "confidence": float(view.p[i]),
+            "bin": int(place[i]) + 1,
+            "came": sample[3],
+            "right": int(view.y[i]),
         }
         for i, sample in enumerate(NINE_SAMPLES)
-    ]  # fmt: skip
+    ]
 
 
 def _bin_rows(preds: Predictions) -> list[dict[str, Any]]:
@@ -122,11 +148,19 @@ def _bin_rows(preds: Predictions) -> list[dict[str, Any]]:
     rows = []
     for b, n, p, y in zip(binned.bin_index, binned.n, binned.p, binned.y, strict=True):
         adds = round_sum(n / preds.n * abs(p - y))
-        rows.append({
-            "bin": str(b + 1), "range": f"({b / BINS:g}, {(b + 1) / BINS:g}]", "samples": int(n), "share": round_sum(n / preds.n),
-            "accuracy": round_sum(y), "confidence": round_sum(p), "gap": round_sum(abs(p - y)), "adds": adds,
-            "adds (5 digits)": round(adds, DIGITS),
-        })  # fmt: skip
+        rows.append(
+            {
+                "bin": str(b + 1),
+                "range": f"({b / BINS:g}, {(b + 1) / BINS:g}]",
+                "samples": int(n),
+                "share": round_sum(n / preds.n),
+                "accuracy": round_sum(y),
+                "confidence": round_sum(p),
+                "gap": round_sum(abs(p - y)),
+                "adds": adds,
+                "adds (5 digits)": round(adds, DIGITS),
+            }
+        )
     return rows
 
 
@@ -140,9 +174,13 @@ def bin_row(bins: int, seed: int) -> dict[str, Any]:
     """The nine samples in this number of bins."""
     estimate, bin_counts = measure(nine_samples(), "ece", lens="confidence", bins=bins, rng=seed), nine_bin_counts(bins)
     return {
-        "bins": bins, "empty": bin_counts.count(0), "alone": bin_counts.count(1), "fullest": max(bin_counts),
-        "ECE": round_sum(estimate.value), "noise floor": estimate.noise_floor,
-    }  # fmt: skip
+        "bins": bins,
+        "empty": bin_counts.count(0),
+        "alone": bin_counts.count(1),
+        "fullest": max(bin_counts),
+        "ECE": round_sum(estimate.value),
+        "noise floor": estimate.noise_floor,
+    }
 
 
 def more_bins_toy(seed: int) -> Toy:
@@ -151,19 +189,45 @@ def more_bins_toy(seed: int) -> Toy:
     by_bins, bin_counts = {line["bins"]: line for line in lines}, nine_bin_counts(10)
     alone = " and ".join(str(b + 1) for b, n in enumerate(bin_counts) if n == 1)
     rows = (
-        toy_row("more bins", "ECE, 1 bin", None, by_bins[1]["ECE"],
-            "Mean confidence compared with accuracy: over- and underconfidence cancel."),
-        toy_row("more bins", "ECE, 10 bins instead of 5", None, by_bins[10]["ECE"],
-            f"Only the bins changed, and {by_bins[5]['ECE']:.3f} became {by_bins[10]['ECE']:.3f}."),
+        toy_row(
+            "more bins",
+            "ECE, 1 bin",
+            None,
+            by_bins[1]["ECE"],
+            "Mean confidence compared with accuracy: over- and underconfidence cancel.",
+        ),
+        toy_row(
+            "more bins",
+            "ECE, 10 bins instead of 5",
+            None,
+            by_bins[10]["ECE"],
+            f"Only the bins changed, and {by_bins[5]['ECE']:.3f} became {by_bins[10]['ECE']:.3f}.",
+        ),
         toy_row("more bins", "empty bins, of 10", 5, by_bins[10]["empty"], "Half of the bins contribute nothing."),
         toy_row("more bins", "samples in bin 8, of 10", 1, bin_counts[7], "This bin contains one image."),
-        toy_row("more bins", "samples in bin 9, of 10", 1, bin_counts[8],
-            f"The paper states that bins 8 and 9 contain one sample each; for these nine samples, bins {alone} do."),
-        toy_row("more bins", "ECE, 100 bins", None, by_bins[100]["ECE"],
-            "Every sample has its own bin: the distance of its confidence from 1 if correct, from 0 if not."),
-        toy_row("more bins", "noise floor, 100 bins", None, by_bins[100]["noise floor"],
-            "About the same for a calibrated model: compare an ECE with its noise floor, and never compare different bins."),
-    )  # fmt: skip
+        toy_row(
+            "more bins",
+            "samples in bin 9, of 10",
+            1,
+            bin_counts[8],
+            f"The paper states that bins 8 and 9 contain one sample each; for these nine samples, bins {alone} do.",
+        ),
+        toy_row(
+            "more bins",
+            "ECE, 100 bins",
+            None,
+            by_bins[100]["ECE"],
+            "Every sample has its own bin: the distance of its confidence from 1 if correct, from 0 if not.",
+        ),
+        toy_row(
+            "more bins",
+            "noise floor, 100 bins",
+            None,
+            by_bins[100]["noise floor"],
+            "About the same for a calibrated model: compare an ECE with its noise floor, and never compare different"
+            " bins.",
+        ),
+    )
     low, high = (pick(line["ECE"] for line in lines) for pick in (min, max))
     sentence = f"The same nine samples: ECE from {low:.3f} to {high:.3f} by the number of bins."
     panel = Panel(
@@ -199,9 +263,12 @@ def measure_samples(how: str, seed: int) -> dict[str, Any]:
     estimate = measure(nine_samples(), estimator, rng=seed, **settings)
     assert estimate.noise_floor is not None
     return {
-        "measure": how, "looks at": estimate.lens, "value": round_sum(estimate.value), "noise floor": estimate.noise_floor,
+        "measure": how,
+        "looks at": estimate.lens,
+        "value": round_sum(estimate.value),
+        "noise floor": estimate.noise_floor,
         "over it": estimate.value - estimate.noise_floor,
-    }  # fmt: skip
+    }
 
 
 def adaptive_bins_toy(seed: int) -> Toy:
@@ -209,22 +276,47 @@ def adaptive_bins_toy(seed: int) -> Toy:
     lines = [measure_samples(how, seed) for how in ADAPTIVE_MEASURES]
     by_measure = {line["measure"]: line for line in lines}
     rows = (
-        toy_row("adaptive bins", "ECE, 3 bins of three samples", None, by_measure["equal mass, 3"]["value"],
-            "No bin is empty or contains a single sample; the value differs again."),
-        toy_row("adaptive bins", "ECE, sweep", None, by_measure["sweep"]["value"],
-            "The data determine the number of bins: the largest for which accuracy increases with confidence."),
-        toy_row("adaptive bins", "ECE, kernel density", None, by_measure["kernel density"]["value"],
-            "Without bins, a bandwidth has to be chosen."),
-        toy_row("adaptive bins", "ACE, 3 bins per class", None, by_measure["ACE, 3"]["value"],
-            "All three probabilities of a sample are used, not only the largest."),
-        toy_row("adaptive bins", "MacroCE", None, by_measure["MacroCE"]["value"],
-            "It measures more than calibration: it is large even for a calibrated model."),
-    )  # fmt: skip
+        toy_row(
+            "adaptive bins",
+            "ECE, 3 bins of three samples",
+            None,
+            by_measure["equal mass, 3"]["value"],
+            "No bin is empty or contains a single sample; the value differs again.",
+        ),
+        toy_row(
+            "adaptive bins",
+            "ECE, sweep",
+            None,
+            by_measure["sweep"]["value"],
+            "The data determine the number of bins: the largest for which accuracy increases with confidence.",
+        ),
+        toy_row(
+            "adaptive bins",
+            "ECE, kernel density",
+            None,
+            by_measure["kernel density"]["value"],
+            "Without bins, a bandwidth has to be chosen.",
+        ),
+        toy_row(
+            "adaptive bins",
+            "ACE, 3 bins per class",
+            None,
+            by_measure["ACE, 3"]["value"],
+            "All three probabilities of a sample are used, not only the largest.",
+        ),
+        toy_row(
+            "adaptive bins",
+            "MacroCE",
+            None,
+            by_measure["MacroCE"]["value"],
+            "It measures more than calibration: it is large even for a calibrated model.",
+        ),
+    )
     low, high = (pick(line["value"] for line in lines) for pick in (min, max))
     excess = max(line["over it"] for line in lines)
     sentence = (
-        f"Nine samples, {len(lines)} measures, from {low:.3f} to {high:.3f}; none exceeds the expected "
-        f"value of a calibrated model by more than {excess:.3f}. With so few samples, no choice of bins gives a precise estimate."
+        f"Nine samples, {len(lines)} measures, from {low:.3f} to {high:.3f}; none exceeds the expected value of a"
+        f" calibrated model by more than {excess:.3f}. With so few samples, no choice of bins gives a precise estimate."
     )
     panel = Panel(
         "Adaptive bins, or none",
@@ -269,20 +361,40 @@ def majority_toy() -> Toy:
     scores = {name: majority_scores(preds) for name, preds in majority_models().items()}
     always, looks = scores[ALWAYS], scores[LOOKS]
     rows = (
-        toy_row("majority class", f"ECE: {ALWAYS}", 0.0, always["ECE"],
-            "Its confidence is 0.7 and it is correct in 7 of 10 cases: perfectly calibrated."),
+        toy_row(
+            "majority class",
+            f"ECE: {ALWAYS}",
+            0.0,
+            always["ECE"],
+            "Its confidence is 0.7 and it is correct in 7 of 10 cases: perfectly calibrated.",
+        ),
         toy_row("majority class", f"accuracy: {ALWAYS}", None, always["accuracy"], "The share of cats."),
-        toy_row("majority class", f"resolution: {ALWAYS}", None, always["resolution"],
-            "It does not distinguish images, so it provides no information."),
-        toy_row("majority class", f"ECE: {LOOKS}", None, looks["ECE"],
-            "Correct in 9 of 10 cases with confidence 0.8: underconfident, so it is the worse model by ECE alone."),
-        toy_row("majority class", f"log loss minus that of the other: {LOOKS}", None, looks["log loss"] - always["log loss"],
-            "A proper score detects which model is more informative: report it and the accuracy with every ECE."),
-    )  # fmt: skip
+        toy_row(
+            "majority class",
+            f"resolution: {ALWAYS}",
+            None,
+            always["resolution"],
+            "It does not distinguish images, so it provides no information.",
+        ),
+        toy_row(
+            "majority class",
+            f"ECE: {LOOKS}",
+            None,
+            looks["ECE"],
+            "Correct in 9 of 10 cases with confidence 0.8: underconfident, so it is the worse model by ECE alone.",
+        ),
+        toy_row(
+            "majority class",
+            f"log loss minus that of the other: {LOOKS}",
+            None,
+            looks["log loss"] - always["log loss"],
+            "A proper score detects which model is more informative: report it and the accuracy with every ECE.",
+        ),
+    )
     lines: list[dict[str, Any]] = [{"model": name, **model_scores} for name, model_scores in scores.items()]
     sentence = (
-        f"ECE prefers the model that {ALWAYS} ({always['ECE']:g} compared with {looks['ECE']:.2g}); accuracy, log loss, "
-        "Brier, and resolution prefer the other."
+        f"ECE prefers the model that {ALWAYS} ({always['ECE']:g} compared with {looks['ECE']:.2g}); accuracy, log loss,"
+        " Brier, and resolution prefer the other."
     )
     panel = Panel(
         "ECE 0, but uninformative",

@@ -94,13 +94,19 @@ def coarsened_classifier_toy() -> Toy:
         for name, lesson in says.items()
     ]
     rows.append(
-        toy_row("many calibrated", f"error: {EXAGGERATED}", None, scores[EXAGGERATED]["error"],
-            "It predicts the same classes as the optimum with higher confidence, but is miscalibrated.")
-    )  # fmt: skip
+        toy_row(
+            "many calibrated",
+            f"error: {EXAGGERATED}",
+            None,
+            scores[EXAGGERATED]["error"],
+            "It predicts the same classes as the optimum with higher confidence, but is miscalibrated.",
+        )
+    )
     lines = [{"sees": name, **model_scores} for name, model_scores in scores.items()]
     sentence = (
-        f"Four models with an error of {max(scores[name]['error'] for name in VISIBLE_FEATURES):g}, log loss from "
-        f"{scores[OPTIMUM]['log loss']:.3f} to {scores[NOTHING]['log loss']:.3f}: calibration alone does not determine the better model."
+        f"Four models with an error of {max(scores[name]['error'] for name in VISIBLE_FEATURES):g}, log loss from"
+        f" {scores[OPTIMUM]['log loss']:.3f} to {scores[NOTHING]['log loss']:.3f}: calibration alone does not determine"
+        " the better model."
     )
     panel = Panel(
         "Many calibrated classifiers",
@@ -177,8 +183,9 @@ def six_predictions_toy() -> Toy:
         for predicted, true_probs in SIX_PREDICTIONS.items()
     ]
     sentence = (
-        f"Six predictions, {len(errors) - 1} lenses with an error of at most "
-        f"{max(errors[lens] for lens in (*CALIBRATED_LENSES, *OTHER_LENSES)):g}, and the canonical lens with an error of {errors['canonical']:g}."
+        f"Six predictions, {len(errors) - 1} lenses with an error of at most"
+        f" {max(errors[lens] for lens in (*CALIBRATED_LENSES, *OTHER_LENSES)):g}, and the canonical lens with an error"
+        f" of {errors['canonical']:g}."
     )
     panel = Panel("Six predictions by lens", "error", {"error": errors})
     return Toy("six predictions", rows, (toy_table("six", sentence, lines, SIX_LEGEND),), panel)
@@ -220,24 +227,54 @@ def other_classes_toy() -> Toy:
             "log loss": measure_value(preds, "log_loss"),
         }
     rows = (
-        toy_row("only the maximum", f"confidence: {PERSON}", None, results[PERSON]["confidence"],
-            "No creature has probability 0.9 and is observed in 9 of 10 cases."),
-        toy_row("only the maximum", f"confidence: {ANIMAL}", None, results[ANIMAL]["confidence"],
-            "The same for ECE, which ignores the distribution of the remaining probability."),
-        toy_row("only the maximum", f"classwise: {ANIMAL}", None, results[ANIMAL]["classwise"],
-            "Visible class by class: a person was observed although predicted with probability 0, and no animal."),
-        toy_row("only the maximum", f"canonical: {ANIMAL}", None, results[ANIMAL]["canonical"],
-            "A tenth of the probability is on the wrong class; a car would brake for the wrong creature."),
-        toy_row("only the maximum", f"canonical: {MEETS}", 0.0, results[MEETS]["canonical"],
-            "The class frequencies equal the prediction q: calibrated."),
-        toy_row("only the maximum", f"canonical: {MISSES}", None, results[MISSES]["canonical"],
-            "The class frequencies are (0.1, 0.5, 0.4): 0.3 of the probability is on the wrong class."),
-    )  # fmt: skip
+        toy_row(
+            "only the maximum",
+            f"confidence: {PERSON}",
+            None,
+            results[PERSON]["confidence"],
+            "No creature has probability 0.9 and is observed in 9 of 10 cases.",
+        ),
+        toy_row(
+            "only the maximum",
+            f"confidence: {ANIMAL}",
+            None,
+            results[ANIMAL]["confidence"],
+            "The same for ECE, which ignores the distribution of the remaining probability.",
+        ),
+        toy_row(
+            "only the maximum",
+            f"classwise: {ANIMAL}",
+            None,
+            results[ANIMAL]["classwise"],
+            "Visible class by class: a person was observed although predicted with probability 0, and no animal.",
+        ),
+        toy_row(
+            "only the maximum",
+            f"canonical: {ANIMAL}",
+            None,
+            results[ANIMAL]["canonical"],
+            "A tenth of the probability is on the wrong class; a car would brake for the wrong creature.",
+        ),
+        toy_row(
+            "only the maximum",
+            f"canonical: {MEETS}",
+            0.0,
+            results[MEETS]["canonical"],
+            "The class frequencies equal the prediction q: calibrated.",
+        ),
+        toy_row(
+            "only the maximum",
+            f"canonical: {MISSES}",
+            None,
+            results[MISSES]["canonical"],
+            "The class frequencies are (0.1, 0.5, 0.4): 0.3 of the probability is on the wrong class.",
+        ),
+    )
     lines = [{"case": name, **result} for name, result in results.items()]
     sentence = (
-        f"Two models with ECE {results[PERSON]['confidence']:g} for the confidence; one of them has the remaining probability on the "
-        f"wrong class, which the classwise error ({results[ANIMAL]['classwise']:.3f}) and the canonical one "
-        f"({results[ANIMAL]['canonical']:.1f}) detect."
+        f"Two models with ECE {results[PERSON]['confidence']:g} for the confidence; one of them has the remaining"
+        f" probability on the wrong class, which the classwise error ({results[ANIMAL]['classwise']:.3f}) and the"
+        f" canonical one ({results[ANIMAL]['canonical']:.1f}) detect."
     )
     panel = Panel(
         "Same confidence, different vectors",
@@ -281,19 +318,48 @@ def votes_toy() -> Toy:
     scores = {name: vote_scores(predicted) for name, predicted in VOTE_PREDICTIONS.items()}
     agrees, swapped, turned, surer = (scores[name] for name in list(VOTE_PREDICTIONS)[:4])
     rows = (
-        toy_row("people", "EntCE: two swapped", 0.0, swapped["EntCE"],
-            "The same uncertainty between different classes: entropy does not distinguish them."),
-        toy_row("people", "DistCE: two swapped", None, swapped["DistCE"], "A tenth of the probability is on other classes."),
-        toy_row("people", "EntCE: reversed", 0.0, turned["EntCE"],
-            "The least likely class according to people is predicted as the most likely, and entropy does not detect it."),
+        toy_row(
+            "people",
+            "EntCE: two swapped",
+            0.0,
+            swapped["EntCE"],
+            "The same uncertainty between different classes: entropy does not distinguish them.",
+        ),
+        toy_row(
+            "people", "DistCE: two swapped", None, swapped["DistCE"], "A tenth of the probability is on other classes."
+        ),
+        toy_row(
+            "people",
+            "EntCE: reversed",
+            0.0,
+            turned["EntCE"],
+            "The least likely class according to people is predicted as the most likely, and entropy does not"
+            " detect it.",
+        ),
         toy_row("people", "DistCE: reversed", None, turned["DistCE"], "Six tenths are on other classes."),
-        toy_row("people", "RankCS: same order, overconfident", 1.0, surer["RankCS"],
-            "The order is correct, so the score is 1, whatever the confidence."),
-        toy_row("people", "DistCE: same order, overconfident", None, surer["DistCE"], "A quarter is on other classes: the model is overconfident."),
+        toy_row(
+            "people",
+            "RankCS: same order, overconfident",
+            1.0,
+            surer["RankCS"],
+            "The order is correct, so the score is 1, whatever the confidence.",
+        ),
+        toy_row(
+            "people",
+            "DistCE: same order, overconfident",
+            None,
+            surer["DistCE"],
+            "A quarter is on other classes: the model is overconfident.",
+        ),
         toy_row("people", "DistCE: as people", 0.0, agrees["DistCE"], "Calibrated to human uncertainty."),
-        toy_row("people", "ECE against the majority: as people", None, agrees["against the majority"],
-            "If the majority is taken as the truth, the model that agrees with people appears underconfident by 0.3."),
-    )  # fmt: skip
+        toy_row(
+            "people",
+            "ECE against the majority: as people",
+            None,
+            agrees["against the majority"],
+            "If the majority is taken as the truth, the model that agrees with people appears underconfident by 0.3.",
+        ),
+    )
     lines: list[dict[str, Any]] = [
         {"case": name, "said": str(VOTE_PREDICTIONS[name]), **case_scores} for name, case_scores in scores.items()
     ]
@@ -308,8 +374,8 @@ def votes_toy() -> Toy:
         if case_scores["RankCS"] == 1 and case_scores["DistCE"] > 0
     ]
     sentence = (
-        f"Predictions with EntCE 0 are up to {max(blind):g} from the votes, and predictions in the order of the votes up "
-        f"to {max(ranked):g}: DistCE detects both."
+        f"Predictions with EntCE 0 are up to {max(blind):g} from the votes, and predictions in the order of the votes"
+        f" up to {max(ranked):g}: DistCE detects both."
     )
     panel = Panel(
         "Agreement with annotators",

@@ -72,9 +72,13 @@ def table1(
     lenses = [check_lens(name) for name in methods or (QUICK_LENSES if quick else LENSES)]
     cells = run_cells("table1", [Cell(lens) for lens in lenses], measure_cell, plan, where, progress)
     finding = StudyResult(
-        "table1", summarize(cells, plan.sets), compare_lenses(cells, plan.sets), plan.__dict__, LENSES_LEGEND,
+        "table1",
+        summarize(cells, plan.sets),
+        compare_lenses(cells, plan.sets),
+        plan.__dict__,
+        LENSES_LEGEND,
         _further_tables(cells, plan) if "canonical" in lenses else (),
-    )  # fmt: skip
+    )
     if where is not None:
         finding.save(where)
         StudyResult(
@@ -161,11 +165,12 @@ def pvalue_table(cells: Sequence[Row], sets: int) -> tuple[dict[str, Any], ...]:
 def all_rows(cells: Sequence[Row]) -> tuple[dict[str, Any], ...]:
     """All results by lens, including errors raised."""
     return tuple(
-        {"lens": cell["lens"], "kind": kind[:-1]} | {("member" if name == kind[:-1] else name): v for name, v in row.items()}
+        {"lens": cell["lens"], "kind": kind[:-1]}
+        | {("member" if name == kind[:-1] else name): v for name, v in row.items()}
         for cell in cells
         for kind, key in (("estimators", "estimates"), ("tests", "tests"))
         for row in cell[key]
-    )  # fmt: skip
+    )
 
 
 def summarize(cells: Sequence[Row], sets: int) -> str:
@@ -183,7 +188,10 @@ def summarize(cells: Sequence[Row], sets: int) -> str:
     ):
         if rows:
             blind = [row[what] for row in rows if row[what] not in detecting]
-            text += f" Of {format_count(len(rows), what)} that support whole vectors, {len(detecting)} detect it ({', '.join(detecting)})"
+            text += (
+                f" Of {format_count(len(rows), what)} that support whole vectors, {len(detecting)} detect it"
+                f" ({', '.join(detecting)})"
+            )
             text += f", and {len(blind)} do not ({', '.join(blind)})." if blind else "."
     return text
 
@@ -276,9 +284,14 @@ def _draw_rejections(ax: Any, cells: Sequence[Row], sets: int) -> None:
         rows = [row for row in cell["tests"] if "rejects" in row]
         canonical = cell["lens"] == "canonical"
         ax.plot(
-            [row["rejects"] for row in rows], [place[row["test"]] for row in rows], "o",
-            ms=6 if canonical else 4, color=_color(cell["lens"]), alpha=1 if canonical else 0.45, zorder=3 if canonical else 2,
-        )  # fmt: skip
+            [row["rejects"] for row in rows],
+            [place[row["test"]] for row in rows],
+            "o",
+            ms=6 if canonical else 4,
+            color=_color(cell["lens"]),
+            alpha=1 if canonical else 0.45,
+            zorder=3 if canonical else 2,
+        )
     for name, color in (("canonical", RED), ("other lenses", BLUE)):
         ax.plot([], [], "o", ms=5, color=color, label=name)
     ax.set_yticks(range(len(names)), names)
